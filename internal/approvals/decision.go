@@ -1,0 +1,33 @@
+package approvals
+
+import "time"
+
+// A Principal is a person as they were when they acted. Groups are those of
+// the groups that matter to the batch in which the person was found; GroupsAt
+// is when that was looked up. The adapter that received the click resolves
+// them, and refuses when it cannot.
+type Principal struct {
+	User     UserID
+	Groups   []GroupID
+	GroupsAt time.Time
+}
+
+// Verdict is what a person says about a call.
+type Verdict string
+
+// The verdicts. The zero value is neither.
+const (
+	Approve Verdict = "approve"
+	Deny    Verdict = "deny"
+)
+
+// A Decision is one person's word on one call. Digest is of the arguments
+// they saw.
+type Decision struct {
+	Call    ToolCallID
+	By      Principal
+	Verdict Verdict
+	Digest  Digest
+	Reason  string
+	At      time.Time
+}

@@ -1,0 +1,33 @@
+package approvals
+
+import "errors"
+
+// What callers branch on. Everything else is wrapped with what we were doing.
+var (
+	// ErrNotFound: there is no such batch, call or document.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the document moved on since it was read. Read it again.
+	ErrConflict = errors.New("changed meanwhile")
+	// ErrSettled: the call has its outcome; it never moves again.
+	ErrSettled = errors.New("already settled")
+	// ErrExpired: the deadline has passed, swept or not.
+	ErrExpired = errors.New("deadline passed")
+	// ErrNotYet: an expiry that came before its deadline.
+	ErrNotYet = errors.New("deadline not reached")
+	// ErrStale: the decision is about other arguments than the current ones.
+	ErrStale = errors.New("arguments changed since they were shown")
+	// ErrNotEligible: the person is in no quorum of the call.
+	ErrNotEligible = errors.New("not an approver of this call")
+	// ErrOwnRequest: the person asked for the call and may not sign it.
+	ErrOwnRequest = errors.New("requester may not sign")
+	// ErrDecided: the person has already said the opposite about this call.
+	ErrDecided = errors.New("already decided otherwise")
+	// ErrNoDecision: there is no decision of this person to take back.
+	ErrNoDecision = errors.New("nothing to take back")
+	// ErrRefused: the policy refuses the call, whoever signs it.
+	ErrRefused = errors.New("refused by policy")
+	// ErrInvalid: the command, arguments or results are not well formed.
+	ErrInvalid = errors.New("invalid")
+	// ErrOpen: results were asked for while something is still pending.
+	ErrOpen = errors.New("not all calls are settled")
+)

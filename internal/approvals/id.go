@@ -1,0 +1,59 @@
+package approvals
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// The ids of the documents that this project stores. Each carries its
+// partition, see [NewID].
+type (
+	RunID   string
+	BatchID string
+)
+
+// Ids that somebody else mints: the model, the chat service. They are compared
+// byte for byte and never parsed.
+type (
+	ToolCallID string
+	UserID     string
+	GroupID    string
+)
+
+// A RequestID names one attempt to change something, so that the same attempt
+// made twice is answered like the first. The caller mints it.
+type RequestID string
+
+// Partitions is how many partitions there are. The number is written into
+// every id, so it may grow for new ids without moving the old ones.
+const Partitions = 64
+
+// PartitionOf says in which partition everything about the thread with this
+// key lives. The same parts always give the same partition.
+func PartitionOf(parts ...string) int {
+	h := fnv.New32a()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return int(h.Sum32() % Partitions)
+}
+
+// NewID returns an id such as "run-17-6f0c…": what it names, its partition in
+// two digits, and what makes it unique.
+func NewID(kind string, partition int, unique string) string {
+	return fmt.Sprintf("%s-%02d-%s", kind, partition, unique)
+}
+
+// Partition reads the partition back from an id made by [NewID]. An id that
+// somebody made up is an error, never a panic: ids arrive from buttons.
+func Partition(id string) (int, error) {
+	_, rest, ok := strings.Cut(id, "-")
+	digits, unique, ok2 := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(digits)
+	if !ok || !ok2 || unique == "" || len(digits) != 2 || err != nil || n < 0 || n >= Partitions {
+		return 0, fmt.Errorf("%w: %q is not an id of ours", ErrNotFound, id)
+	}
+	return n, nil
+}

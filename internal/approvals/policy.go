@@ -1,0 +1,58 @@
+package approvals
+
+import "time"
+
+// A Policy says what is to happen to a call before anything happens.
+//
+// The caller fails closed: an error from Rule, and a Permit for a call whose
+// tool says that it needs a signature, both become an [Ask] with Strictest.
+type Policy interface {
+	Rule(p Proposal) (Ruling, error)
+	// Strictest is the requirement for a call that no rule could judge,
+	// proposed at the given time.
+	Strictest(at time.Time) Requirement
+}
+
+// A Proposal is a call in its context, as a policy judges it. The arguments
+// have been validated against the tool's schema.
+type Proposal struct {
+	Call      ToolCall
+	Gate      Gate
+	Agent     string
+	Requester UserID
+	Channel   string
+	At        time.Time
+}
+
+// Gate says why the tool itself wants a signature, if it does.
+type Gate string
+
+// The ways in which a tool can ask for a signature.
+const (
+	GateNone      Gate = ""          // it does not ask
+	GateDeclared  Gate = "declared"  // its definition says always
+	GatePredicate Gate = "predicate" // its predicate says so for these arguments
+	GateRaised    Gate = "raised"    // it returned [agentrun.ApprovalRequired] while validating or running
+)
+
+// Ruling is what a policy says of a call: [Permit], [Refuse] or [Ask].
+//
+//sumtype:decl
+type Ruling interface{ ruling() }
+
+// Permit lets the call run at once.
+type Permit struct{}
+
+// Refuse denies the call at once; no signature helps. The model reads Reason.
+type Refuse struct{ Reason string }
+
+// Ask sets the call aside until Requirement is met. Why is read by the
+// approvers: it says in words why they are asked.
+type Ask struct {
+	Requirement Requirement
+	Why         string
+}
+
+func (Permit) ruling() {}
+func (Refuse) ruling() {}
+func (Ask) ruling()    {}
