@@ -1,0 +1,123 @@
+package agentrun
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Message is one entry of a thread's history: a [Request], which is all that
+// was sent to the model in one turn, or a [Response], all that came back.
+//
+// The JSON form is PydanticAI's (`ModelMessagesTypeAdapter`): `kind`, `parts`,
+// `part_kind`; there is no role.
+//
+//sumtype:decl
+type Message interface{ message() }
+
+// A Request is what was sent to the model.
+type Request struct {
+	Parts        []RequestPart
+	Instructions string
+	RunID        approvals.RunID
+	At           time.Time
+}
+
+// A Response is what the model answered.
+type Response struct {
+	Parts        []ResponsePart
+	Usage        Usage // of this one request
+	ModelName    string
+	FinishReason FinishReason
+	RunID        approvals.RunID
+	At           time.Time
+}
+
+func (Request) message()  {}
+func (Response) message() {}
+
+// RequestPart is [UserPrompt], [ToolReturn] or [RetryPrompt].
+//
+//sumtype:decl
+type RequestPart interface{ requestPart() }
+
+// UserPrompt is what a person wrote, or content that a tool added.
+type UserPrompt struct {
+	Content string
+	At      time.Time
+}
+
+// ToolReturn is the result of one call. Content is any JSON value. Metadata is
+// kept and never sent to the model.
+type ToolReturn struct {
+	ToolName string
+	CallID   approvals.ToolCallID
+	Content  json.RawMessage
+	Outcome  Outcome
+	Metadata json.RawMessage
+	At       time.Time
+}
+
+// RetryPrompt asks the model to do a call again, or, without ToolName, to
+// answer again.
+type RetryPrompt struct {
+	ToolName string
+	CallID   approvals.ToolCallID
+	Content  string
+	At       time.Time
+}
+
+func (UserPrompt) requestPart()  {}
+func (ToolReturn) requestPart()  {}
+func (RetryPrompt) requestPart() {}
+
+// Outcome tells a result from a refusal.
+type Outcome string
+
+// The outcomes, as upstream.
+const (
+	OutcomeSuccess     Outcome = "success"
+	OutcomeFailed      Outcome = "failed"
+	OutcomeDenied      Outcome = "denied"      // also expired and withdrawn; the content says which
+	OutcomeInterrupted Outcome = "interrupted" // the run ended before the call had a result
+)
+
+// ResponsePart is [Text], [Thinking] or [CallPart].
+//
+//sumtype:decl
+type ResponsePart interface{ responsePart() }
+
+// Text is what the model says.
+type Text struct{ Content string }
+
+// Thinking is what the model thought aloud; it is kept, and shown to nobody.
+type Thinking struct{ Content string }
+
+// CallPart is a call that the model makes. Its arguments are the exact bytes
+// that the model wrote, which need not be JSON.
+type CallPart struct{ approvals.ToolCall }
+
+func (Text) responsePart()     {}
+func (Thinking) responsePart() {}
+func (CallPart) responsePart() {}
+
+// FinishReason says why the model stopped.
+type FinishReason string
+
+// The finish reasons, as upstream.
+const (
+	FinishStop          FinishReason = "stop"
+	FinishLength        FinishReason = "length"
+	FinishContentFilter FinishReason = "content_filter"
+	FinishToolCall      FinishReason = "tool_call"
+	FinishError         FinishReason = "error"
+)
+
+// Usage counts what a run, together with the runs it resumes, has used.
+type Usage struct {
+	Requests     int
+	ToolCalls    int // executed calls
+	InputTokens  int
+	OutputTokens int
+}

@@ -1,0 +1,60 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// A Model answers a history. Implementations retry what is worth retrying
+// themselves, within ctx; an error that comes back ends the run.
+type Model interface {
+	// Request returns the complete response. On an error nothing of a partial
+	// response is used. Errors that a person should read in their own words
+	// are a [*ModelError].
+	Request(ctx context.Context, r ModelRequest) (Response, error)
+}
+
+// A ModelRequest is everything that the model is to know.
+type ModelRequest struct {
+	Instructions string
+	Messages     []Message
+	Tools        []ToolDefinition
+}
+
+// A ToolDefinition is what the model is told of a tool.
+type ToolDefinition struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage // JSON Schema of an object
+}
+
+// A ModelError is a failure of the model that people are told about. Words is
+// a sentence for the thread and holds no secrets; Err is for the log.
+type ModelError struct {
+	Code  ModelErrorCode
+	Words string
+	Err   error
+}
+
+// ModelErrorCode tells the failures apart.
+type ModelErrorCode string
+
+// The codes.
+const (
+	ContextTooLong   ModelErrorCode = "context_length_exceeded"
+	ContentFiltered  ModelErrorCode = "content_filter"
+	RateLimited      ModelErrorCode = "rate_limited"
+	ModelUnavailable ModelErrorCode = "unavailable"
+	ModelRefused     ModelErrorCode = "refused" // the key, the model's name or the request is wrong
+)
+
+// Error is for the log.
+func (e *ModelError) Error() string {
+	if e.Err == nil {
+		return string(e.Code)
+	}
+	return string(e.Code) + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *ModelError) Unwrap() error { return e.Err }

@@ -1,0 +1,89 @@
+package agentrun
+
+import (
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A ThreadID names a [Thread].
+type ThreadID string
+
+// Origin is where a thread came from. The surface that made it understands
+// it; nobody else does. Its fields together identify the thread.
+type Origin struct {
+	Surface string // "slack"
+	Team    string
+	Channel string
+	Root    string // the message that the thread hangs on
+}
+
+// A Thread is one conversation: at most one active run, a queue of runs that
+// wait for it, and one append-only list of messages which runs cite by range.
+// Two runs never interleave in it. It lives in the partition of its origin.
+type Thread struct {
+	ID       ThreadID
+	Origin   Origin
+	Active   approvals.RunID   // empty: nothing is going on
+	Queue    []approvals.RunID // in order
+	Messages int               // how many are in the list
+	Version  int64             // of this document; 0 before it is stored
+}
+
+// A Run is one go of an agent: from a mention, or from the answers to a
+// deferred run (its Parent), to an answer, a deferral or a failure.
+type Run struct {
+	ID        approvals.RunID
+	Thread    ThreadID
+	Origin    Origin
+	Parent    approvals.RunID   // the deferred run that this one resumes
+	Batch     approvals.BatchID // of Parent, on a resume run
+	Deferred  approvals.BatchID // what this run waits for, when deferred
+	Agent     string
+	Requester approvals.UserID
+	Prompt    string // empty on a resume run
+	Status    Status
+	Activity  []string // the tools of the step that is going on
+	Steps     int      // how many responses the model has given in this run
+	From, To  int      // its messages: [From, To) of the thread's list
+	Usage     Usage    // of this run and those it resumes
+	Output    string   // the final answer, when completed
+	Failure   string   // a sentence for people, when failed or parked
+	Owner     Fence    // of the worker that has it; empty: nobody
+	LeaseEnds time.Time
+	CreatedAt time.Time
+	EndedAt   time.Time
+	Version   int64 // of this document; 0 before it is stored
+}
+
+// Due says when a worker should look at the run next, and whether one should
+// at all: at once when it is queued, at the end of the lease when somebody has
+// it.
+func (r Run) Due() (at time.Time, ok bool) {
+	switch r.Status {
+	case RunQueued:
+		return r.CreatedAt, true
+	case RunRunning:
+		return r.LeaseEnds, true
+	default:
+		return time.Time{}, false
+	}
+}
+
+// A Fence is a random mark of one worker's claim. It is never reused: a
+// counter would roll back with a failover of the store.
+type Fence string
+
+// Status says where a run is.
+type Status string
+
+// The statuses. RunDeferred, RunCompleted and RunFailed are final.
+const (
+	RunWaiting   Status = "waiting" // in the thread's queue
+	RunQueued    Status = "queued"  // it is its turn; any worker may claim it
+	RunRunning   Status = "running"
+	RunDeferred  Status = "deferred" // ended with DeferredToolRequests; a resume run follows
+	RunCompleted Status = "completed"
+	RunFailed    Status = "failed"
+	RunParked    Status = "parked" // a call is in doubt, so people must look; the thread waits
+)

@@ -1,0 +1,70 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Store is what the [Runner] needs; the `state` package has the one
+// implementation. What is not there is [approvals.ErrNotFound].
+type Store interface {
+	Thread(ctx context.Context, id ThreadID) (Thread, error)
+	Run(ctx context.Context, id approvals.RunID) (Run, error)
+	// Messages returns [from, to) of the thread's list.
+	Messages(ctx context.Context, id ThreadID, from, to int) ([]Message, error)
+	// Journal returns every entry of the run, in no order.
+	Journal(ctx context.Context, id approvals.RunID) ([]Entry, error)
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)
+	Commit(ctx context.Context, c Commit) error
+}
+
+// A Commit is everything that changes in one step, all of it or nothing. All
+// documents in it live in one partition. A document is written only if the
+// stored one still has its Version (0: there is none yet), and is stored with
+// the next one; otherwise the whole commit is [approvals.ErrConflict].
+//
+// The store derives from the documents who has to look at what and when, so
+// that a commit cannot forget it.
+type Commit struct {
+	// Request names this change; the same request again changes nothing and is
+	// answered like the first. It is remembered for Keep, 0 means ten minutes.
+	Request approvals.RequestID
+	Keep    time.Duration
+
+	// Owner, if set, is a condition: this run still belongs to this fence. It
+	// is what ties a journal entry to a claim without moving the run.
+	Owner *Ownership
+
+	Thread  *Thread
+	Runs    []Run
+	Append  *Append
+	Entries []Entry
+	Opens   *OpenBatch
+	// Resumes is the settled batch whose answers this commit takes up.
+	Resumes *approvals.Batch
+}
+
+// Ownership says which claim of a run a commit is made under.
+type Ownership struct {
+	Run   approvals.RunID
+	Fence Fence
+}
+
+// Append adds messages to the end of a thread's list, which must have exactly
+// At messages before.
+type Append struct {
+	Thread   ThreadID
+	At       int
+	Messages []Message
+}
+
+// OpenBatch is a batch that begins, with the arguments that it is about.
+type OpenBatch struct {
+	Batch  approvals.Batch
+	Events []approvals.Event
+	Args   map[approvals.Digest]json.RawMessage
+}

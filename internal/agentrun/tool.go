@@ -1,0 +1,88 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Tool is something an agent can do.
+type Tool interface {
+	Spec() Spec
+	// Validate judges the arguments before any person is asked and again
+	// before the call is executed. An error is words for the model, which
+	// tries again; [*ApprovalRequired] and [*CallDeferred] set the call aside.
+	Validate(ctx context.Context, c Call) error
+	// Execute does it, at most once for a signature. Besides a plain error,
+	// which becomes a failed result, it may return [*ApprovalRequired] (unless
+	// the call is approved), [*CallDeferred], [*RetryError] or [*FailedError].
+	Execute(ctx context.Context, c Call) (Result, error)
+}
+
+// Kind says where a call of the tool runs.
+type Kind string
+
+// The kinds, as upstream.
+const (
+	KindFunction   Kind = "function"   // it runs here
+	KindUnapproved Kind = "unapproved" // it runs here, always after a signature
+	KindExternal   Kind = "external"   // it runs elsewhere; its arguments are not validated
+)
+
+// A Spec is what a tool declares of itself.
+type Spec struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of its arguments, an object
+	Kind        Kind
+	// NeedsApproval, if set, decides over validated arguments and context
+	// whether this call needs a signature. An error means that it does.
+	NeedsApproval func(ctx context.Context, c Call) (bool, error)
+	Sequential    bool          // runs alone: what was emitted before it is done, what comes after waits
+	MaxRetries    int           // how often the model may correct the arguments; 0 means 1, negative none
+	Timeout       time.Duration // of one execution; 0 means [DefaultToolTimeout]
+	WriteOnly     []string      // JSON pointers of arguments that people see as a length only
+}
+
+// DefaultToolTimeout ends an execution that hangs.
+const DefaultToolTimeout = 2 * time.Minute
+
+// A Call is one call as its tool sees it.
+type Call struct {
+	approvals.ToolCall                 // Args are those to run with
+	Run                approvals.RunID // also the idempotency scope: (Run, ID) is executed at most once
+	Agent              string
+	Requester          approvals.UserID
+	Approved           bool            // a person signed exactly these arguments
+	Metadata           json.RawMessage // what came with the approval, a JSON object or nil
+	Retry              int             // how often the model has been asked to correct this tool's calls
+}
+
+// A Result is what a tool returns. Value is any JSON; Content, if not empty,
+// becomes a user prompt after the results; Metadata is kept and never sent.
+type Result struct {
+	Value    json.RawMessage
+	Content  string
+	Metadata json.RawMessage
+}
+
+// ApprovalRequired sets the call aside until somebody signs it. Metadata, a
+// JSON object or nil, is shown to nobody and stored with the batch.
+type ApprovalRequired struct{ Metadata json.RawMessage }
+
+// CallDeferred sets the call aside: its result comes from elsewhere.
+type CallDeferred struct{ Metadata json.RawMessage }
+
+// RetryError asks the model to call again; it reads Message.
+type RetryError struct{ Message string }
+
+// FailedError is a failure that the model reads as Message. The text of any
+// other error stays in the log.
+type FailedError struct{ Message string }
+
+func (*ApprovalRequired) Error() string { return "approval required" }
+func (*CallDeferred) Error() string     { return "call deferred" }
+func (e *RetryError) Error() string     { return "model retry: " + e.Message }
+func (e *FailedError) Error() string    { return "tool failed: " + e.Message }
