@@ -41,6 +41,7 @@ type Approval struct {
 	Proposed    Digest          // of the arguments as the model made them; differs from Call.Digest after an [Amend]
 	Why         string          // why people are asked, in words
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil
+	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Requirement Requirement
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
@@ -74,7 +75,8 @@ type Ending struct {
 
 // A Deferral is one call to be set aside when a batch is opened.
 type Deferral struct {
-	Call     ToolCall
-	Metadata json.RawMessage
-	Ask      Ask // for calls that need people; ignored for external calls
+	Call      ToolCall
+	Metadata  json.RawMessage
+	WriteOnly []string // see [Approval]
+	Ask       Ask      // for calls that need people; ignored for external calls
 }
