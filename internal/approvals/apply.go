@@ -2,7 +2,9 @@ package approvals
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Command is what can be asked of a batch; there is no other way to move it.
@@ -21,7 +23,7 @@ type Retract struct {
 }
 
 // Fulfil delivers the result of an external call. By is the person or service
-// that delivered it.
+// that delivered it; whether they may is for the caller to know.
 type Fulfil struct {
 	Call   ToolCallID
 	Result CallResult
@@ -32,6 +34,8 @@ type Fulfil struct {
 // Amend replaces the arguments of an open call. From names the digest that it
 // replaces; Ruling is the policy's word on the new arguments: a new
 // requirement replaces the old one, [Permit] keeps it, [Refuse] refuses.
+// Args are one JSON object; {} stands for no arguments. Only an approver of the
+// call, or the person who asked for it, may amend it.
 type Amend struct {
 	Call   ToolCallID
 	From   Digest
@@ -44,7 +48,8 @@ type Amend struct {
 // Expire ends every approval whose deadline has passed at At.
 type Expire struct{ At time.Time }
 
-// Withdraw ends everything that is still open.
+// Withdraw ends everything that is still open. By is the person or service that
+// withdrew it, and never empty; whether they may is for the caller to know.
 type Withdraw struct {
 	By     UserID
 	Reason string
@@ -58,44 +63,59 @@ func (Amend) command()    {}
 func (Expire) command()   {}
 func (Withdraw) command() {}
 
-// Open returns the batch of a run that deferred these calls, version 1, and
-// the facts that follow. It is an error to open a batch without calls, with
-// two calls of the same id, or with an id that is empty.
-func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
-	panic("unimplemented")
-}
-
 // Apply returns the batch after cmd and the facts that follow. It never
-// modifies b; repeating a command is a no-op without facts. The version moves
-// by one exactly when there are facts.
+// modifies b; a command that changes nothing gives no facts. The version moves
+// by one exactly when there are facts. With an error, the batch is b.
 func (b Batch) Apply(cmd Command) (Batch, []Event, error) {
-	panic("unimplemented")
+	switch cmd := cmd.(type) {
+	case Decide:
+		return b.decide(cmd)
+	case Retract:
+		return b.retract(cmd)
+	case Fulfil:
+		return b.fulfil(cmd)
+	case Amend:
+		return b.amend(cmd)
+	case Expire:
+		return b.expire(cmd)
+	case Withdraw:
+		return b.withdraw(cmd)
+	}
+	return b, nil, fmt.Errorf("%w: unknown command %T", ErrInvalid, cmd)
 }
 
-// Settled reports whether every call has its outcome.
-func (b Batch) Settled() bool { panic("unimplemented") }
-
-// Results returns the answers for the model. They exist exactly when the batch
-// is settled (otherwise [ErrOpen]) and answer exactly its calls. args are the
-// current arguments of the approved calls, checked against the digests that
-// were signed: a mismatch is [ErrStale] and nothing is answered.
-func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults, error) {
-	panic("unimplemented")
+// moved returns b one version on, with the facts that a command led to, and
+// with [Resolved] behind them if it settled the last open call. The command
+// has settled something, or found the batch open: so Resolved comes once.
+func (b Batch) moved(at time.Time, events ...Event) (Batch, []Event, error) {
+	b.Version++
+	if b.Settled() {
+		events = append(events, Resolved{Batch: b.ID, Run: b.Run, At: at})
+	}
+	return b, events, nil
 }
 
-// Deadline returns the earliest deadline of an open approval, or the zero time.
-func (b Batch) Deadline() time.Time { panic("unimplemented") }
-
-// Groups returns the groups that can matter for a call of the batch that is
-// still open, sorted, each once: who receives a click must look these up.
-func (b Batch) Groups() []GroupID { panic("unimplemented") }
-
-// Progress says how far each quorum of the approval is, counting each person
-// once over all of them.
-func (a Approval) Progress() []Progress { panic("unimplemented") }
-
-// Progress is how far a quorum is: who fills its places.
-type Progress struct {
-	Quorum Quorum
-	By     []UserID
+// checkActor refuses a command that does not say who acted or when: without a
+// time no deadline would ever have passed.
+func checkActor(who UserID, at time.Time) error {
+	if who == "" || !utf8.ValidString(string(who)) {
+		return fmt.Errorf("%w: %q is not a person", ErrInvalid, string(who))
+	}
+	if at.IsZero() {
+		return fmt.Errorf("%w: a command needs a time", ErrInvalid)
+	}
+	return nil
 }
+
+// MaxReason is how many bytes of words a person may give with a command.
+const MaxReason = 16 << 10
+
+func checkReason(reason string) error {
+	if len(reason) > MaxReason || !utf8.ValidString(reason) {
+		return fmt.Errorf("%w: a reason is text of at most %d bytes", ErrInvalid, MaxReason)
+	}
+	return nil
+}
+
+// plain strips what does not survive storage: the zone and the monotonic clock.
+func plain(t time.Time) time.Time { return t.Round(0).UTC() }

@@ -2,6 +2,8 @@ package approvals
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -18,6 +20,17 @@ const (
 	Withdrawn Status = "withdrawn" // the batch was ended from outside
 )
 
+// Settled reports whether s is one of the outcomes. The empty status is none.
+func (s Status) Settled() bool {
+	switch s {
+	case Approved, Denied, Expired, Withdrawn:
+		return true
+	case Pending:
+		return false
+	}
+	return false
+}
+
 // A Batch is what one deferred run waits for: calls that need people, and
 // calls that run elsewhere. It holds no arguments, only their digests: the
 // arguments live beside it and never change.
@@ -28,6 +41,7 @@ type Batch struct {
 	Run       RunID
 	Thread    string // where the run lives; opaque to this package
 	Agent     string
+	Channel   string // where the run was asked for; a policy may look at it
 	Requester UserID
 	OpenedAt  time.Time
 	Version   int64 // 1 when opened, and one more with every applied command
@@ -79,4 +93,160 @@ type Deferral struct {
 	Metadata  json.RawMessage
 	WriteOnly []string // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls
+}
+
+// Settled reports whether every call has its outcome. A batch without calls is
+// no batch, and not settled.
+func (b Batch) Settled() bool {
+	for _, a := range b.Approvals {
+		if !a.Status.Settled() {
+			return false
+		}
+	}
+	for _, c := range b.Calls {
+		if c.Result == nil {
+			return false
+		}
+	}
+	return len(b.Approvals)+len(b.Calls) > 0
+}
+
+// Deadline returns the earliest deadline of an open approval, or the zero time.
+func (b Batch) Deadline() time.Time {
+	var first time.Time
+	for _, a := range b.Approvals {
+		d := a.Requirement.Deadline
+		if a.Status != Pending || d.IsZero() {
+			continue
+		}
+		if first.IsZero() || d.Before(first) {
+			first = d
+		}
+	}
+	return first
+}
+
+// Groups returns the groups that can matter for a call of the batch that is
+// still open, sorted, each once: who receives a click must look these up.
+func (b Batch) Groups() []GroupID {
+	var all []GroupID
+	for _, a := range b.Approvals {
+		if a.Status == Pending {
+			all = append(all, a.Requirement.groups()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// approval returns the index of the approval of this call.
+func (b Batch) approval(id ToolCallID) (int, error) {
+	if i := slices.IndexFunc(b.Approvals, func(a Approval) bool { return a.Call.ID == id }); i >= 0 {
+		return i, nil
+	}
+	if slices.ContainsFunc(b.Calls, func(c External) bool { return c.Call.ID == id }) {
+		return 0, fmt.Errorf("%w: call %q runs elsewhere, nobody signs it", ErrInvalid, string(id))
+	}
+	return 0, fmt.Errorf("call %q: %w", string(id), ErrNotFound)
+}
+
+// ref returns what the batch keeps of the call.
+func (b Batch) ref(id ToolCallID) (CallRef, bool) {
+	for _, a := range b.Approvals {
+		if a.Call.ID == id {
+			return a.Call, true
+		}
+	}
+	for _, c := range b.Calls {
+		if c.Call.ID == id {
+			return c.Call, true
+		}
+	}
+	return CallRef{}, false
+}
+
+// has reports whether this person's decision, with this verdict on these
+// arguments, is in the batch.
+func (b Batch) has(d Decision) bool {
+	i, err := b.approval(d.Call)
+	return err == nil && slices.ContainsFunc(b.Approvals[i].Decisions, func(e Decision) bool {
+		return e.By.User == d.By.User && e.Verdict == d.Verdict && e.Digest == d.Digest
+	})
+}
+
+// with returns b with approval i replaced; b keeps its own.
+func (b Batch) with(i int, a Approval) Batch {
+	b.Approvals = slices.Clone(b.Approvals)
+	b.Approvals[i] = a
+	return b
+}
+
+// open is nil if the approval can still move at this time.
+func (a Approval) open(at time.Time) error {
+	switch {
+	case a.Status == Expired:
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrExpired)
+	case a.Status != Pending:
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrSettled)
+	case a.overdue(at):
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrExpired)
+	}
+	return nil
+}
+
+// overdue reports whether the deadline has come, swept or not.
+func (a Approval) overdue(at time.Time) bool {
+	d := a.Requirement.Deadline
+	return !d.IsZero() && !at.Before(d)
+}
+
+// implied is the status that follows from the decisions and the ending. The
+// stored one always equals it, see invariant 8.
+func (b Batch) implied(a Approval) Status {
+	switch {
+	case a.Requirement.met(b.counted(a, Approve)):
+		return Approved
+	case len(b.counted(a, Deny)) >= max(1, a.Requirement.Deny):
+		return Denied
+	case a.Ending.At.IsZero():
+		return Pending
+	case a.Ending.By != "":
+		return Withdrawn
+	}
+	return Expired
+}
+
+// counted returns the different people whose verdict on the current arguments
+// counts, in the order in which they decided.
+func (b Batch) counted(a Approval, v Verdict) []Principal {
+	var people []Principal
+	seen := make(map[UserID]bool, len(a.Decisions))
+	for _, d := range a.Decisions {
+		if d.Verdict != v || d.Digest != a.Call.Digest || seen[d.By.User] || b.maySign(a, d.By) != nil {
+			continue
+		}
+		seen[d.By.User] = true
+		people = append(people, d.By)
+	}
+	return people
+}
+
+// maySign is nil if p's word on the call counts.
+func (b Batch) maySign(a Approval, p Principal) error {
+	r := a.Requirement
+	switch {
+	case r.Separation && (p.User == b.Requester || b.Requester == ""):
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrOwnRequest)
+	case !r.EditorMaySign && a.amendedBy(p.User):
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrOwnEdit)
+	case !r.admits(p):
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)
+	}
+	return nil
+}
+
+// amendedBy reports whether this person ever changed the arguments: a later
+// edit by somebody else may have left theirs in.
+func (a Approval) amendedBy(u UserID) bool {
+	return slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
 }

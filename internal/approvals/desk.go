@@ -3,6 +3,9 @@ package approvals
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -50,40 +53,260 @@ func (d *Desk) Batch(ctx context.Context, id BatchID) (Batch, error) {
 }
 
 // Call returns a call of the batch with its current arguments, checked against
-// the digest in the batch.
+// the digest in the batch: other bytes than those are [ErrStale].
 func (d *Desk) Call(ctx context.Context, b Batch, call ToolCallID) (ToolCall, error) {
-	panic("unimplemented")
+	ref, ok := b.ref(call)
+	if !ok {
+		return ToolCall{}, fmt.Errorf("call %q: %w", string(call), ErrNotFound)
+	}
+	c := ToolCall{ID: ref.ID, Name: ref.Name}
+	if ref.Size > 0 {
+		args, err := d.store.Args(ctx, b.ID, ref.Digest)
+		if err != nil {
+			return ToolCall{}, fmt.Errorf("load arguments of call %q: %w", string(call), err)
+		}
+		c.Args = args
+	}
+	if DigestOf(b.ID, c) != ref.Digest {
+		return ToolCall{}, fmt.Errorf("call %q: stored arguments: %w", string(call), ErrStale)
+	}
+	return c, nil
 }
 
 // Decide commits one decision and returns the batch after it. A lost race is
 // retried; a request that was already applied is answered as the first time.
 func (d *Desk) Decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
-	panic("unimplemented")
+	cmd.At = d.at(cmd.At)
+	return d.apply(ctx, id, r, cmd)
+}
+
+// Skipped is a decision of several that could not be made, and why.
+type Skipped struct {
+	Call ToolCallID
+	Err  error
+}
+
+// DecideAll makes several decisions in one commit. Those that cannot be made
+// are returned and not stored; if none can be, nothing is committed.
+func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (Batch, []Skipped, error) {
+	now := d.now()
+	var refused map[int]error
+	b, err := d.move(ctx, id, r, func(b Batch) (change, error) {
+		next := change{batch: b}
+		refused = map[int]error{}
+		for i, cmd := range cmds {
+			if cmd.At.IsZero() {
+				cmd.At = now
+			}
+			after, events, err := next.batch.Apply(cmd)
+			if err != nil {
+				refused[i] = err
+				continue
+			}
+			next.batch, next.events = after, append(next.events, events...)
+		}
+		return next, nil
+	})
+	if err != nil {
+		return Batch{}, nil, err
+	}
+	// Judged by what is in the batch, so that the answer to a repeated request
+	// counts what it decided the first time.
+	var skipped []Skipped
+	for i, cmd := range cmds {
+		if b.has(cmd.Decision) {
+			continue
+		}
+		err := refused[i]
+		if err == nil {
+			err = fmt.Errorf("call %q: %w", string(cmd.Call), ErrConflict)
+		}
+		skipped = append(skipped, Skipped{Call: cmd.Call, Err: err})
+	}
+	return b, skipped, nil
 }
 
 // Retract commits the taking back of a decision.
 func (d *Desk) Retract(ctx context.Context, id BatchID, r RequestID, cmd Retract) (Batch, error) {
-	panic("unimplemented")
+	cmd.At = d.at(cmd.At)
+	return d.apply(ctx, id, r, cmd)
 }
 
 // Fulfil commits the result of an external call.
 func (d *Desk) Fulfil(ctx context.Context, id BatchID, r RequestID, cmd Fulfil) (Batch, error) {
-	panic("unimplemented")
+	cmd.At = d.at(cmd.At)
+	return d.apply(ctx, id, r, cmd)
 }
 
-// Amend rules on the new arguments under the current policy and commits them.
-// The caller has validated them against the tool's schema.
+// Amend rules on the new arguments under the current policy and commits them;
+// the command's own ruling is not looked at. The caller has validated the
+// arguments against the tool's schema.
 func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (Batch, error) {
-	panic("unimplemented")
+	cmd.At = d.at(cmd.At)
+	if err := CheckArgs(cmd.Args); err != nil {
+		return Batch{}, err
+	}
+	return d.move(ctx, id, r, func(b Batch) (change, error) {
+		i, err := b.approval(cmd.Call)
+		if err != nil {
+			return change{}, err
+		}
+		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
+		cmd.Ruling = d.rule(b, call, cmd.At)
+		next, events, err := b.Apply(cmd)
+		return change{next, events, map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}}, err
+	})
+}
+
+// rule is the current policy's word on an amended call. It fails closed.
+func (d *Desk) rule(b Batch, call ToolCall, at time.Time) Ruling {
+	ruling, err := d.policy.Rule(Proposal{
+		Call:      call,
+		Gate:      GateDeclared, // a gate once closed is not opened by an edit
+		Agent:     b.Agent,
+		Requester: b.Requester,
+		Channel:   b.Channel,
+		At:        at,
+	})
+	if err != nil || ruling == nil {
+		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments."}
+	}
+	return ruling
 }
 
 // Withdraw commits the end of everything still open in the batch.
 func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdraw) (Batch, error) {
-	panic("unimplemented")
+	cmd.At = d.at(cmd.At)
+	return d.apply(ctx, id, r, cmd)
 }
 
 // Expire settles what is overdue at this desk's clock. It is what the due
 // index calls: a batch with nothing overdue is left alone, without an error.
 func (d *Desk) Expire(ctx context.Context, id BatchID) error {
-	panic("unimplemented")
+	cmd := Expire{At: d.now()}
+	for range maxTries {
+		b, err := d.load(ctx, id)
+		if err != nil {
+			return err
+		}
+		next, events, err := b.Apply(cmd)
+		if errors.Is(err, ErrNotYet) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// Any number of sweepers may try it; the version names the attempt.
+		r := RequestID(fmt.Sprintf("expire-%s-%d", id, b.Version))
+		err = d.commit(ctx, r, b.Version, change{batch: next, events: events})
+		if !errors.Is(err, ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("expire batch %s: %w", id, ErrConflict)
+}
+
+// at is the time of a command: now, if the adapter did not say.
+func (d *Desk) at(t time.Time) time.Time {
+	if t.IsZero() {
+		return d.now()
+	}
+	return t
+}
+
+// maxTries bounds how often a lost race is run again. Each loss means that
+// somebody else's change of the same batch went through.
+const maxTries = 64
+
+// A change is what a command makes of a batch.
+type change struct {
+	batch  Batch
+	events []Event
+	args   map[Digest]json.RawMessage
+}
+
+func (d *Desk) apply(ctx context.Context, id BatchID, r RequestID, cmd Command) (Batch, error) {
+	return d.move(ctx, id, r, func(b Batch) (change, error) {
+		next, events, err := b.Apply(cmd)
+		return change{batch: next, events: events}, err
+	})
+}
+
+// move commits what decide makes of the batch, once for each request.
+func (d *Desk) move(ctx context.Context, id BatchID, r RequestID, decide func(Batch) (change, error)) (Batch, error) {
+	if r == "" {
+		return Batch{}, fmt.Errorf("%w: a request needs an id", ErrInvalid)
+	}
+	for range maxTries {
+		// Asked before the batch is loaded, so that what is returned has in it
+		// what the request did.
+		answered, err := d.answered(ctx, id, r)
+		if err != nil {
+			return Batch{}, err
+		}
+		b, err := d.load(ctx, id)
+		if err != nil {
+			return Batch{}, err
+		}
+		next, err := decide(b)
+		if answered {
+			return b, nil
+		}
+		if err != nil {
+			return d.secondAnswer(ctx, id, r, err)
+		}
+		if len(next.events) == 0 {
+			return next.batch, nil
+		}
+		err = d.commit(ctx, r, b.Version, next)
+		if err == nil {
+			return next.batch, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return Batch{}, err
+		}
+	}
+	return Batch{}, fmt.Errorf("change batch %s: lost %d races: %w", id, maxTries, ErrConflict)
+}
+
+// secondAnswer is for a command that was refused: if it was refused because the
+// same request went through a moment ago, that is its answer.
+func (d *Desk) secondAnswer(ctx context.Context, id BatchID, r RequestID, refused error) (Batch, error) {
+	answered, err := d.answered(ctx, id, r)
+	if err != nil {
+		return Batch{}, err
+	}
+	if !answered {
+		return Batch{}, refused
+	}
+	return d.load(ctx, id)
+}
+
+func (d *Desk) answered(ctx context.Context, id BatchID, r RequestID) (bool, error) {
+	answered, err := d.store.Answered(ctx, id, r)
+	if err != nil {
+		return false, fmt.Errorf("look up request %s: %w", r, err)
+	}
+	return answered, nil
+}
+
+func (d *Desk) load(ctx context.Context, id BatchID) (Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err
+	}
+	b, err := d.store.Batch(ctx, id)
+	if err != nil {
+		return Batch{}, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
+func (d *Desk) commit(ctx context.Context, r RequestID, from int64, c change) error {
+	err := d.store.CommitBatch(ctx, BatchCommit{
+		Request: r, From: from, Batch: c.batch, Events: c.events, Args: c.args,
+	})
+	if err != nil {
+		return fmt.Errorf("commit batch %s: %w", c.batch.ID, err)
+	}
+	return nil
 }

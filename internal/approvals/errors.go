@@ -1,6 +1,9 @@
 package approvals
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What callers branch on. Everything else is wrapped with what we were doing.
 var (
@@ -19,7 +22,10 @@ var (
 	// ErrNotEligible: the person is in no quorum of the call.
 	ErrNotEligible = errors.New("not an approver of this call")
 	// ErrOwnRequest: the person asked for the call and may not sign it.
-	ErrOwnRequest = errors.New("requester may not sign")
+	ErrOwnRequest = errors.New("whoever asked for it may not sign")
+	// ErrOwnEdit: the person amended the arguments and may not sign them. It is
+	// an ErrOwnRequest too: it was they who asked for these arguments.
+	ErrOwnEdit = fmt.Errorf("%w: arguments changed by the same person", ErrOwnRequest)
 	// ErrDecided: the person has already said the opposite about this call.
 	ErrDecided = errors.New("already decided otherwise")
 	// ErrNoDecision: there is no decision of this person to take back.

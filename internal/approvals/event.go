@@ -8,7 +8,7 @@ import "time"
 //sumtype:decl
 type Event interface{ event() }
 
-// Opened: a run deferred, and people are asked.
+// Opened is that a run deferred, and people are asked.
 type Opened struct {
 	Batch     BatchID
 	Run       RunID
@@ -19,13 +19,13 @@ type Opened struct {
 	At        time.Time
 }
 
-// Decided: a person approved or denied a call.
+// Decided is that a person approved or denied a call.
 type Decided struct {
 	Batch BatchID
 	Decision
 }
 
-// Retracted: a person took a decision back while the call was open.
+// Retracted is that a person took a decision back while the call was open.
 type Retracted struct {
 	Batch BatchID
 	Call  ToolCallID
@@ -33,8 +33,8 @@ type Retracted struct {
 	At    time.Time
 }
 
-// Amended: a person changed the arguments; Cleared lists whose decisions were
-// on the old ones and no longer count.
+// Amended is that a person changed the arguments; Cleared lists whose decisions
+// were on the old ones and no longer count.
 type Amended struct {
 	Batch    BatchID
 	Call     ToolCallID
@@ -44,7 +44,7 @@ type Amended struct {
 	At       time.Time
 }
 
-// Fulfilled: the result of an external call is in.
+// Fulfilled is that the result of an external call is in.
 type Fulfilled struct {
 	Batch BatchID
 	Call  ToolCallID
@@ -52,15 +52,19 @@ type Fulfilled struct {
 	At    time.Time
 }
 
-// Settled: an approval has its outcome.
+// Settled is that an approval has its outcome, or that an external call was
+// withdrawn. By and Reason are those of a withdrawal; an outcome that people
+// decided has its names in the [Decided] before it.
 type Settled struct {
 	Batch  BatchID
 	Call   ToolCallID
 	Status Status
+	By     UserID
+	Reason string
 	At     time.Time
 }
 
-// Resolved: the last call of the batch settled. It is emitted once.
+// Resolved is that the last call of the batch settled. It is emitted once.
 type Resolved struct {
 	Batch BatchID
 	Run   RunID

@@ -7,19 +7,24 @@ import (
 	"strings"
 )
 
-// The ids of the documents that this project stores. Each carries its
+// RunID and BatchID name documents that this project stores. Each carries its
 // partition, see [NewID].
 type (
-	RunID   string
+	// RunID names a run.
+	RunID string
+	// BatchID names a batch.
 	BatchID string
 )
 
-// Ids that somebody else mints: the model, the chat service. They are compared
-// byte for byte and never parsed.
+// ToolCallID, UserID and GroupID are minted by somebody else: the model, the
+// chat service. They are compared byte for byte and never parsed.
 type (
+	// ToolCallID names a call within a run.
 	ToolCallID string
-	UserID     string
-	GroupID    string
+	// UserID names a person.
+	UserID string
+	// GroupID names a group of people.
+	GroupID string
 )
 
 // A RequestID names one attempt to change something, so that the same attempt
@@ -35,7 +40,7 @@ const Partitions = 64
 func PartitionOf(parts ...string) int {
 	h := fnv.New32a()
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash takes every write
 	}
 	return int(h.Sum32() % Partitions)
 }

@@ -1,6 +1,9 @@
 package approvals
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Requirement is what a call needs before it may run. It is copied into the
 // batch when that opens, so that a later edit of the policy does not change
@@ -12,6 +15,10 @@ type Requirement struct {
 	Deny       int  // so many denials settle the call; 0 counts as 1
 	Separation bool // the requester never counts
 	Deadline   time.Time
+
+	// EditorMaySign lets the people who amended the arguments sign them. It is
+	// false unless the rule says so: then others must sign what they wrote.
+	EditorMaySign bool
 }
 
 // A Quorum is met by Need different people from From. Need below 1 is never
@@ -27,4 +34,59 @@ type Quorum struct {
 type From struct {
 	Users  []UserID
 	Groups []GroupID
+}
+
+// admits reports whether p may fill a place. Nobody is in an empty From, and an
+// empty name or group is nobody.
+func (f From) admits(p Principal) bool {
+	if p.User == "" {
+		return false
+	}
+	if slices.Contains(f.Users, p.User) {
+		return true
+	}
+	return slices.ContainsFunc(f.Groups, func(g GroupID) bool {
+		return g != "" && slices.Contains(p.Groups, g)
+	})
+}
+
+// admits reports whether p is in any of the quorums.
+func (r Requirement) admits(p Principal) bool {
+	return slices.ContainsFunc(r.Quorums, func(q Quorum) bool { return q.From.admits(p) })
+}
+
+// groups returns the groups that occur in the quorums, sorted, each once.
+func (r Requirement) groups() []GroupID {
+	var all []GroupID
+	for _, q := range r.Quorums {
+		for _, g := range q.From.Groups {
+			if g != "" {
+				all = append(all, g)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// record returns p as it is stored with what they did: with those of their
+// groups that the requirement names, sorted, each once.
+func (r Requirement) record(p Principal) Principal {
+	groups := slices.DeleteFunc(r.groups(), func(g GroupID) bool { return !slices.Contains(p.Groups, g) })
+	if len(groups) == 0 {
+		groups = nil
+	}
+	return Principal{User: p.User, Groups: groups, GroupsAt: plain(p.GroupsAt)}
+}
+
+func (r Requirement) clone() Requirement {
+	r.Quorums = slices.Clone(r.Quorums)
+	for i := range r.Quorums {
+		from := &r.Quorums[i].From
+		from.Users, from.Groups = slices.Clone(from.Users), slices.Clone(from.Groups)
+	}
+	if !r.Deadline.IsZero() {
+		r.Deadline = plain(r.Deadline)
+	}
+	return r
 }

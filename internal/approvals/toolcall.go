@@ -56,6 +56,19 @@ func DigestOf(batch BatchID, call ToolCall) Digest {
 // String is the digest in lowercase hex, 64 characters.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
+// MarshalText writes the digest as [Digest.String] does.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what [Digest.String] wrote.
+func (d *Digest) UnmarshalText(text []byte) error {
+	parsed, err := ParseDigest(string(text))
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}
+
 // Short is the beginning of the digest, for people to compare.
 func (d Digest) Short() string { return hex.EncodeToString(d[:6]) }
 

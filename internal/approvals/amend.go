@@ -1,0 +1,63 @@
+package approvals
+
+import (
+	"fmt"
+	"slices"
+)
+
+// amend gives the call new arguments. Whoever signed the old ones signed
+// nothing any more.
+func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
+	if err := checkActor(cmd.By.User, cmd.At); err != nil {
+		return b, nil, err
+	}
+	i, err := b.approval(cmd.Call)
+	if err != nil {
+		return b, nil, err
+	}
+	a := b.Approvals[i]
+	if err := a.open(cmd.At); err != nil {
+		return b, nil, err
+	}
+	if cmd.By.User != b.Requester && !a.Requirement.admits(cmd.By) {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNotEligible)
+	}
+	if cmd.From.IsZero() || cmd.From != a.Call.Digest {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrStale)
+	}
+	// No bytes at all would read as "not overridden" in the results.
+	if len(cmd.Args) == 0 {
+		return b, nil, fmt.Errorf("%w: write {} for no arguments", ErrInvalid)
+	}
+	if err := CheckArgs(cmd.Args); err != nil {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), err)
+	}
+	ref := ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: cmd.Args}.Ref(b.ID)
+	if ref.Digest == a.Call.Digest {
+		return b, nil, nil
+	}
+	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
+	switch ruling := cmd.Ruling.(type) {
+	case Permit: // it may not lift the gate that is already there
+	case Ask:
+		if err := b.checkRequirement(ruling.Requirement); err != nil {
+			return b, nil, err
+		}
+		a.Requirement, a.Why = ruling.Requirement.clone(), ruling.Why
+	case Refuse:
+		return b, nil, fmt.Errorf("call %q: %w: %s", string(cmd.Call), ErrRefused, ruling.Reason)
+	default:
+		return b, nil, fmt.Errorf("%w: amended without a ruling", ErrInvalid)
+	}
+
+	event := Amended{Batch: b.ID, Call: cmd.Call, By: by, From: a.Call.Digest, To: ref.Digest, At: at}
+	for _, d := range a.Decisions {
+		event.Cleared = append(event.Cleared, d.By.User)
+	}
+	a.Amendments = append(slices.Clone(a.Amendments), Amendment{
+		By:   Principal{User: by.User, Groups: slices.Clone(by.Groups), GroupsAt: by.GroupsAt},
+		From: event.From, To: event.To, At: at,
+	})
+	a.Call, a.Decisions = ref, nil
+	return b.with(i, a).moved(at, event)
+}

@@ -1,0 +1,93 @@
+package approvals
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// decide checks in the order of what may be known by whom: that the call is
+// over is on the card, whether the arguments changed is for approvers.
+func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
+	d := cmd.Decision
+	if err := checkActor(d.By.User, d.At); err != nil {
+		return b, nil, err
+	}
+	i, err := b.approval(d.Call)
+	if err != nil {
+		return b, nil, err
+	}
+	a := b.Approvals[i]
+	if err := a.open(d.At); err != nil {
+		return b, nil, err
+	}
+	if err := b.maySign(a, d.By); err != nil {
+		return b, nil, err
+	}
+	if d.Digest.IsZero() || d.Digest != a.Call.Digest {
+		return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrStale)
+	}
+	if d.Verdict != Approve && d.Verdict != Deny {
+		return b, nil, fmt.Errorf("%w: %q is no verdict", ErrInvalid, string(d.Verdict))
+	}
+	if err := checkReason(d.Reason); err != nil {
+		return b, nil, err
+	}
+	if j := a.decisionOf(d.By.User); j >= 0 {
+		if a.Decisions[j].Verdict != d.Verdict {
+			return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrDecided)
+		}
+		return b, nil, nil
+	}
+
+	d.By, d.At = a.Requirement.record(d.By), plain(d.At)
+	a.Decisions = append(slices.Clone(a.Decisions), d)
+	events := []Event{Decided{Batch: b.ID, Decision: d.clone()}}
+	if status := b.implied(a); status != Pending {
+		a.Status, a.Ending = status, Ending{At: d.At}
+		events = append(events, Settled{Batch: b.ID, Call: d.Call, Status: status, At: d.At})
+	}
+	return b.with(i, a).moved(d.At, events...)
+}
+
+func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
+	if err := checkActor(cmd.By.User, cmd.At); err != nil {
+		return b, nil, err
+	}
+	i, err := b.approval(cmd.Call)
+	if err != nil {
+		return b, nil, err
+	}
+	a := b.Approvals[i]
+	if err := a.open(cmd.At); err != nil {
+		return b, nil, err
+	}
+	j := a.decisionOf(cmd.By.User)
+	if j < 0 {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNoDecision)
+	}
+	a.Decisions = slices.Delete(slices.Clone(a.Decisions), j, j+1)
+	if len(a.Decisions) == 0 {
+		a.Decisions = nil
+	}
+	at := plain(cmd.At)
+	return b.with(i, a).moved(at, Retracted{
+		Batch: b.ID, Call: cmd.Call, By: a.Requirement.record(cmd.By), At: at,
+	})
+}
+
+// decisionOf returns the index of this person's decision, or -1.
+func (a Approval) decisionOf(u UserID) int {
+	return slices.IndexFunc(a.Decisions, func(d Decision) bool { return d.By.User == u })
+}
+
+func (d Decision) clone() Decision {
+	d.By.Groups = slices.Clone(d.By.Groups)
+	return d
+}
+
+// settle ends an open approval without a decision.
+func (a Approval) settle(s Status, by UserID, reason string, at time.Time) Approval {
+	a.Status, a.Ending = s, Ending{At: at, By: by, Reason: reason}
+	return a
+}

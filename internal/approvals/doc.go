@@ -1,0 +1,57 @@
+// Package approvals is the core of Countersign: what people are asked before
+// an agent's tool call may run, what they said, and what follows from it. It
+// does no I/O, reads no clock, and imports nothing but the standard library.
+//
+// These twelve sentences always hold, and a fuzz test checks each of them
+// after every command:
+//
+//  1. [Batch.Apply] never changes its receiver.
+//  2. The version moves exactly when there are events.
+//  3. A settled approval never moves; a decision on it is [ErrSettled]
+//     ([ErrExpired] if it was the time that settled it).
+//  4. [Resolved] is emitted once, when the last item settles.
+//  5. [Batch.Results] exists exactly when settled and answers exactly the
+//     deferred calls.
+//  6. A person counts once; with Separation the requester never counts.
+//  7. A decision whose digest is not the current one is [ErrStale]: people
+//     approve what they saw. [Amend] clears earlier decisions.
+//  8. Status equals what the decisions imply; it is stored only for readers.
+//  9. The same commands give the same batch, byte for byte.
+//  10. The order of decisions by different people does not change whether the
+//     quorums are met.
+//  11. [Decide] at or after the deadline is [ErrExpired], [Expire] before it is
+//     [ErrNotYet], swept or not.
+//  12. [Amend] names the digest it replaces and carries the ruling of the
+//     current policy: a new requirement replaces the old, [Permit] keeps the
+//     old, [Refuse] refuses. The editor does not count unless the rule says so.
+//
+// # The story
+//
+// An agent proposes a [ToolCall]. A [Policy] rules on it: [Permit], [Refuse] or
+// [Ask]. When a run has calls to ask about, or calls that run elsewhere, it
+// does not wait: it ends, and [Open] makes a [Batch] of them. Nothing of the
+// run is left in memory.
+//
+// People click. An adapter turns the click into a [Command], with the groups
+// the person was in at that moment and the [Digest] of the arguments they saw.
+// [Batch.Apply] is a pure function from a batch and a command to the next batch
+// and the facts, the [Event] values, that led there. The [Desk] commits both in
+// one step and runs a lost race again.
+//
+//	         Decide (quorum not met) ┐
+//	                           ┌─────▼─────┐  Decide (all quorums met)   approved
+//	Opened ───────────────────►│  pending  │─────────────────────────►   denied
+//	                           └─────┬─────┘  Decide (Deny reached)      expired
+//	         Amend: new digest, ─────┘        Expire, Withdraw           withdrawn
+//	         decisions cleared                      last one settles ──► Resolved
+//
+// A [Requirement] says who must sign: each [Quorum] needs so many different
+// people, and a person fills one place, so somebody who is in two of the groups
+// is one signature and not two. It is copied into the batch when that opens.
+// What is empty, unknown or missing never approves: no quorums, a quorum that
+// needs nobody, a person without a name, a command without a time.
+//
+// When the last call has its outcome, [Batch.Results] gives the answers for the
+// model, and another run goes on with them. It takes the arguments that are to
+// be executed and compares them with what was signed.
+package approvals
