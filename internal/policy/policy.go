@@ -1,0 +1,154 @@
+// Package policy reads who must sign what, and rules by it.
+//
+// A policy is a list of approvers by default, and what is different for some
+// tools:
+//
+//	default:
+//	  quorums:
+//	    - name: operations
+//	      need: 1
+//	      from: {groups: [S0123456789], users: [U0123456789]}
+//	  within: 24h
+//	tools:
+//	  delete_file:
+//	    why: A deleted file cannot be brought back.
+//	    quorums:
+//	      - {name: operations, need: 1, from: {groups: [S0123456789]}}
+//	      - {name: security, need: 1, from: {groups: [S0987654321]}}
+//	  drop_database:
+//	    refuse: Databases are dropped by hand.
+//
+// A call whose tool asks for a signature, or whose tool is named with quorums,
+// needs them; a refused tool never runs; every other call runs at once.
+package policy
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// File is the policy as it is written. Every key is enforced.
+type File struct {
+	Default Rule            `yaml:"default"`
+	Tools   map[string]Rule `yaml:"tools"`
+}
+
+// Rule is what holds for a call. A tool's rule stands alone: what it leaves
+// out is not taken from the default, except Within.
+type Rule struct {
+	Quorums          []Quorum      `yaml:"quorums"`
+	Deny             int           `yaml:"deny"` // so many denials settle a call; 1 if left out
+	RequesterMaySign bool          `yaml:"requester_may_sign"`
+	Within           time.Duration `yaml:"within"`
+	Why              string        `yaml:"why"`    // read by the approvers
+	Refuse           string        `yaml:"refuse"` // why the call never runs; read by the model
+}
+
+// Quorum is how many of whom.
+type Quorum struct {
+	Name string `yaml:"name"`
+	Need int    `yaml:"need"`
+	From From   `yaml:"from"`
+}
+
+// From names people and user groups by their ids.
+type From struct {
+	Users  []approvals.UserID  `yaml:"users"`
+	Groups []approvals.GroupID `yaml:"groups"`
+}
+
+// DefaultWithin is the deadline of a rule that names none.
+const DefaultWithin = 24 * time.Hour
+
+// MaxWithin is the longest deadline: the store forgets nothing before it.
+const MaxWithin = 90 * 24 * time.Hour
+
+// Policy rules by a [File]. It is immutable and safe for concurrent use.
+type Policy struct {
+	fallback Rule
+	tools    map[string]Rule
+	all      []approvals.Quorum // every quorum of the file, each once
+	shortest time.Duration
+}
+
+// New checks the file and returns its policy. All problems are reported at
+// once, each with the place in the file where it is.
+func New(f File) (*Policy, error) {
+	p := &Policy{fallback: f.Default, tools: maps.Clone(f.Tools), shortest: f.Default.within()}
+	problems := []error{check("default", f.Default)}
+	if f.Default.Refuse != "" {
+		problems = append(problems, errors.New("default.refuse: a policy that refuses every signature is a mistake; refuse tools by name"))
+	}
+	p.add(f.Default)
+	for _, name := range slices.Sorted(maps.Keys(f.Tools)) {
+		rule := f.Tools[name]
+		problems = append(problems, check("tools."+name, rule))
+		if rule.Within == 0 {
+			rule.Within = f.Default.Within
+			p.tools[name] = rule
+		}
+		p.add(rule)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Rule implements [approvals.Policy].
+func (p *Policy) Rule(q approvals.Proposal) (approvals.Ruling, error) {
+	rule, named := p.tools[q.Call.Name]
+	switch {
+	case named && rule.Refuse != "":
+		return approvals.Refuse{Reason: rule.Refuse}, nil
+	case named:
+		return approvals.Ask{Requirement: rule.requirement(q.At), Why: rule.Why}, nil
+	case q.Gate != approvals.GateNone:
+		return approvals.Ask{Requirement: p.fallback.requirement(q.At), Why: p.fallback.Why}, nil
+	default:
+		return approvals.Permit{}, nil
+	}
+}
+
+// Strictest implements [approvals.Policy]: every quorum of the file, the
+// shortest deadline, and the requester does not sign.
+func (p *Policy) Strictest(at time.Time) approvals.Requirement {
+	return approvals.Requirement{Quorums: slices.Clone(p.all), Deny: 1, Separation: true, Deadline: at.Add(p.shortest)}
+}
+
+func (p *Policy) add(r Rule) {
+	if r.Refuse != "" {
+		return
+	}
+	p.shortest = min(p.shortest, r.within())
+	for _, q := range r.requirement(time.Time{}).Quorums {
+		same := func(o approvals.Quorum) bool {
+			return o.Need == q.Need && slices.Equal(o.From.Users, q.From.Users) && slices.Equal(o.From.Groups, q.From.Groups)
+		}
+		if !slices.ContainsFunc(p.all, same) {
+			p.all = append(p.all, q)
+		}
+	}
+}
+
+func (r Rule) within() time.Duration {
+	if r.Within == 0 {
+		return DefaultWithin
+	}
+	return r.Within
+}
+
+func (r Rule) requirement(at time.Time) approvals.Requirement {
+	req := approvals.Requirement{Deny: max(r.Deny, 1), Separation: !r.RequesterMaySign, Deadline: at.Add(r.within())}
+	for _, q := range r.Quorums {
+		req.Quorums = append(req.Quorums, approvals.Quorum{
+			Name: q.Name, Need: q.Need,
+			From: approvals.From{Users: slices.Clone(q.From.Users), Groups: slices.Clone(q.From.Groups)},
+		})
+	}
+	return req
+}
