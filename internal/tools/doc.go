@@ -1,0 +1,22 @@
+// Package tools makes tools for agents out of Go functions.
+//
+// A tool is a struct for its arguments and a function that takes it. [New]
+// derives the JSON Schema that the model is given from the struct, and judges
+// every call against that same schema before anybody is asked to sign it:
+//
+//	type deleteFile struct {
+//		Path string `json:"path" jsonschema:"the file to delete, relative to the folder"`
+//	}
+//
+//	t, err := tools.New(tools.Spec[deleteFile]{
+//		Name:        "delete_file",
+//		Description: "Deletes one file for good.",
+//		Approval:    tools.Always,
+//	}, func(ctx context.Context, c agentrun.Call, in deleteFile) (string, error) { ... })
+//
+// Nothing is coerced and no default is filled in: the bytes that the model
+// wrote are validated, shown, signed and decoded. A field that people must not
+// read carries the tag `countersign:"writeOnly"` and is shown as a length.
+//
+// Beneath it is [agentrun.Tool], for tools whose schema is not known in Go.
+package tools

@@ -1,0 +1,101 @@
+package filetool_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/tools/filetool"
+)
+
+func open(t *testing.T) (folder string, do func(tool, args string) (string, error)) {
+	t.Helper()
+	outside := t.TempDir()
+	folder = filepath.Join(outside, "folder")
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, "reports"), 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret.txt"), []byte("secret"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "reports", "old.txt"), []byte("old"), 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(folder, "link.txt")))
+	set, err := filetool.New(folder)
+	require.NoError(t, err)
+	return folder, func(tool, args string) (string, error) {
+		for _, x := range set {
+			if x.Spec().Name != tool {
+				continue
+			}
+			c := agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: tool, Args: json.RawMessage(args)}}
+			if err := x.Validate(t.Context(), c); err != nil {
+				return "", err
+			}
+			r, err := x.Execute(t.Context(), c)
+			return string(r.Value), err
+		}
+		t.Fatalf("no tool %s", tool)
+		return "", nil
+	}
+}
+
+func TestFilesAreListedReadWrittenAndDeleted(t *testing.T) {
+	folder, do := open(t)
+
+	out, err := do("list_files", "")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"files":[{"path":"reports/old.txt","bytes":3}]}`, out)
+
+	out, err = do("read_file", `{"path":"reports/old.txt"}`)
+	require.NoError(t, err)
+	require.Equal(t, `"old"`, out)
+
+	_, err = do("write_file", `{"path":"a/b/new.txt","content":"new"}`)
+	require.NoError(t, err)
+	b, err := os.ReadFile(filepath.Join(folder, "a", "b", "new.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "new", string(b))
+
+	_, err = do("delete_file", `{"path":"reports/old.txt"}`)
+	require.NoError(t, err)
+	require.NoFileExists(t, filepath.Join(folder, "reports", "old.txt"))
+
+	_, err = do("delete_file", `{"path":"reports/old.txt"}`)
+	var failed *agentrun.FailedError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "There is no file reports/old.txt.", failed.Message)
+}
+
+func TestNothingLeadsOutOfTheFolder(t *testing.T) {
+	folder, do := open(t)
+	for _, path := range []string{
+		"../secret.txt", "/etc/hostname", "reports/../../secret.txt", "link.txt", ".", "", "reports/./old.txt",
+	} {
+		args, err := json.Marshal(map[string]string{"path": path})
+		require.NoError(t, err)
+		_, err = do("read_file", string(args))
+		require.Error(t, err, "read %q", path)
+	}
+	_, err := do("write_file", `{"path":"link.txt","content":"gone"}`)
+	require.Error(t, err)
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(folder), "secret.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "secret", string(b), "a link is not followed out of the folder")
+
+	_, err = do("delete_file", `{"path":"reports"}`)
+	require.Error(t, err, "a folder is not deleted")
+}
+
+func TestWhatChangesFilesNeedsASignature(t *testing.T) {
+	set, err := filetool.New(t.TempDir())
+	require.NoError(t, err)
+	kinds := map[string]agentrun.Kind{}
+	for _, x := range set {
+		kinds[x.Spec().Name] = x.Spec().Kind
+	}
+	require.Equal(t, map[string]agentrun.Kind{
+		"list_files": agentrun.KindFunction, "read_file": agentrun.KindFunction,
+		"write_file": agentrun.KindUnapproved, "delete_file": agentrun.KindUnapproved,
+	}, kinds)
+}

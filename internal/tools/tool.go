@@ -1,0 +1,144 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// Approval says whether a tool wants a signature for every call.
+type Approval string
+
+// The approvals that a tool can declare.
+const (
+	Never    Approval = ""         // none, unless ApproveWhen or the policy asks
+	Always   Approval = "always"   // every call
+	External Approval = "external" // the call runs elsewhere; its result is delivered
+)
+
+// A Spec describes a tool whose arguments are an In, a struct.
+type Spec[In any] struct {
+	Name        string // as the model calls it: letters, digits, _ and -, 64 at most
+	Description string
+	Approval    Approval
+	// ApproveWhen asks for a signature where it says true. An error asks too.
+	ApproveWhen func(ctx context.Context, c agentrun.Call, in In) (bool, error)
+	// Check judges arguments that the schema accepts, before anybody is asked
+	// and again before the call runs. Its error is read by the model.
+	Check      func(ctx context.Context, c agentrun.Call, in In) error
+	Sequential bool
+	MaxRetries int
+	Timeout    time.Duration
+}
+
+// name is what the model providers accept as a function's name, see
+// https://platform.openai.com/docs/api-reference/chat/create (tools).
+var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// New returns the tool that f executes. It fails on a name that models refuse
+// and on an In that has no schema.
+func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, in In) (Out, error)) (agentrun.Tool, error) {
+	if !name.MatchString(s.Name) {
+		return nil, fmt.Errorf("tool %q: a name is 1 to 64 letters, digits, _ or -", s.Name)
+	}
+	schema, hidden, err := schemaOf[In]()
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: encode schema: %w", s.Name, err)
+	}
+	validator, err := newValidator(raw)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
+	}
+	t := &typed[In, Out]{validator: validator, check: s.Check, f: f}
+	t.spec = agentrun.Spec{
+		Name: s.Name, Description: s.Description, Schema: raw, Kind: s.Approval.kind(),
+		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
+	}
+	if s.ApproveWhen != nil {
+		t.spec.NeedsApproval = func(ctx context.Context, c agentrun.Call) (bool, error) {
+			in, err := t.decode(c)
+			if err != nil {
+				return true, err
+			}
+			return s.ApproveWhen(ctx, c, in)
+		}
+	}
+	return t, nil
+}
+
+func (a Approval) kind() agentrun.Kind {
+	switch a {
+	case Never:
+		return agentrun.KindFunction
+	case External:
+		return agentrun.KindExternal
+	case Always:
+		return agentrun.KindUnapproved
+	}
+	return agentrun.KindUnapproved // whatever was meant, somebody signs
+}
+
+// typed is a tool whose arguments are an In.
+type typed[In, Out any] struct {
+	spec      agentrun.Spec
+	validator validator
+	check     func(ctx context.Context, c agentrun.Call, in In) error
+	f         func(ctx context.Context, c agentrun.Call, in In) (Out, error)
+}
+
+func (t *typed[In, Out]) Spec() agentrun.Spec { return t.spec }
+
+func (t *typed[In, Out]) Validate(ctx context.Context, c agentrun.Call) error {
+	in, err := t.decode(c)
+	if err != nil {
+		return err
+	}
+	if t.check == nil {
+		return nil
+	}
+	return t.check(ctx, c, in)
+}
+
+func (t *typed[In, Out]) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+	in, err := t.decode(c)
+	if err != nil {
+		return agentrun.Result{}, &agentrun.RetryError{Message: err.Error()}
+	}
+	out, err := t.f(ctx, c, in)
+	if err != nil {
+		return agentrun.Result{}, err
+	}
+	if r, ok := any(out).(agentrun.Result); ok {
+		return r, nil
+	}
+	value, err := json.Marshal(out)
+	if err != nil {
+		return agentrun.Result{}, fmt.Errorf("encode the result of %s: %w", t.spec.Name, err)
+	}
+	return agentrun.Result{Value: value}, nil
+}
+
+// decode judges the arguments against the schema and reads them.
+func (t *typed[In, Out]) decode(c agentrun.Call) (In, error) {
+	var in In
+	args := c.Args
+	if strings.TrimSpace(string(args)) == "" {
+		args = json.RawMessage("{}")
+	}
+	if err := t.validator.validate(args); err != nil {
+		return in, err
+	}
+	if err := json.Unmarshal(args, &in); err != nil {
+		return in, fmt.Errorf("the arguments do not fit the schema: %w", err)
+	}
+	return in, nil
+}

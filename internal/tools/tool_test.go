@@ -1,0 +1,138 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/tools"
+)
+
+type transfer struct {
+	To     string `json:"to" jsonschema:"who gets it"`
+	Cents  int64  `json:"cents"`
+	Note   string `json:"note,omitempty"`
+	Secret struct {
+		PIN string `json:"p/n" countersign:"writeOnly"`
+	} `json:"secret"`
+}
+
+func call(args string) agentrun.Call {
+	return agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: "transfer", Args: json.RawMessage(args)}}
+}
+
+func echo(_ context.Context, _ agentrun.Call, in transfer) (transfer, error) { return in, nil }
+
+func newTransfer(t *testing.T) agentrun.Tool {
+	t.Helper()
+	tool, err := tools.New(tools.Spec[transfer]{
+		Name: "transfer", Description: "Moves money.",
+		ApproveWhen: func(_ context.Context, _ agentrun.Call, in transfer) (bool, error) { return in.Cents > 100, nil },
+		Check: func(_ context.Context, _ agentrun.Call, in transfer) error {
+			if in.To == "" {
+				return errors.New("to must name somebody")
+			}
+			return nil
+		},
+	}, echo)
+	require.NoError(t, err)
+	return tool
+}
+
+func TestTheSchemaIsDerivedFromTheStruct(t *testing.T) {
+	s := newTransfer(t).Spec()
+	require.JSONEq(t, `{
+		"type": "object", "additionalProperties": false, "required": ["to", "cents", "secret"],
+		"properties": {
+			"to": {"type": "string", "description": "who gets it"},
+			"cents": {"type": "integer"},
+			"note": {"type": "string"},
+			"secret": {"type": "object", "additionalProperties": false, "required": ["p/n"],
+				"properties": {"p/n": {"type": "string", "writeOnly": true}}}
+		}}`, string(s.Schema))
+	require.Equal(t, []string{"/secret/p~1n"}, s.WriteOnly)
+}
+
+func TestArgumentsAreJudgedBeforeAnybodyIsAsked(t *testing.T) {
+	tool := newTransfer(t)
+	for name, args := range map[string]string{
+		"missing":           `{"to":"bo","secret":{"p/n":"1"}}`,
+		"unknown key":       `{"to":"bo","cents":1,"secret":{"p/n":"1"},"x":1}`,
+		"key in other case": `{"To":"bo","cents":1,"secret":{"p/n":"1"}}`,
+		"not an integer":    `{"to":"bo","cents":1.5,"secret":{"p/n":"1"}}`,
+		"string for number": `{"to":"bo","cents":"7","secret":{"p/n":"1"}}`,
+		"null":              `{"to":null,"cents":1,"secret":{"p/n":"1"}}`,
+		"too large":         `{"to":"bo","cents":9223372036854775808,"secret":{"p/n":"1"}}`,
+		"an array":          `[]`,
+		"two values":        `{} {}`,
+		"not JSON":          `{"to":`,
+		"empty":             ``,
+		"refused by Check":  `{"to":"","cents":1,"secret":{"p/n":"1"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Error(t, tool.Validate(t.Context(), call(args)))
+		})
+	}
+	require.NoError(t, tool.Validate(t.Context(), call(`{"to":"bo","cents":1,"secret":{"p/n":"1"}}`)))
+}
+
+func TestNumbersKeepTheirDigits(t *testing.T) {
+	tool := newTransfer(t)
+	r, err := tool.Execute(t.Context(), call(`{"to":"bo","cents":9007199254740993,"secret":{"p/n":"1"}}`))
+	require.NoError(t, err)
+	require.Contains(t, string(r.Value), "9007199254740993")
+}
+
+func TestAPredicateDecidesOverValidatedArguments(t *testing.T) {
+	ask := newTransfer(t).Spec().NeedsApproval
+	for args, want := range map[string]bool{
+		`{"to":"bo","cents":100,"secret":{"p/n":"1"}}`: false,
+		`{"to":"bo","cents":101,"secret":{"p/n":"1"}}`: true,
+	} {
+		got, err := ask(t.Context(), call(args))
+		require.NoError(t, err)
+		require.Equal(t, want, got, args)
+	}
+	got, err := ask(t.Context(), call(`{`))
+	require.Error(t, err)
+	require.True(t, got, "what cannot be judged needs a signature")
+}
+
+func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {
+	type inList struct {
+		Keys []struct {
+			Key string `json:"key" countersign:"writeOnly"`
+		} `json:"keys"`
+	}
+	type misspelt struct {
+		Key string `json:"key" countersign:"writeonly"`
+	}
+	type unlisted struct {
+		Key string `json:"-" countersign:"writeOnly"`
+	}
+	_, err := tools.New(tools.Spec[inList]{Name: "x"}, discard[inList])
+	require.ErrorContains(t, err, "cannot be hidden")
+	_, err = tools.New(tools.Spec[misspelt]{Name: "x"}, discard[misspelt])
+	require.ErrorContains(t, err, `only "writeOnly" is`)
+	_, err = tools.New(tools.Spec[unlisted]{Name: "x"}, discard[unlisted])
+	require.ErrorContains(t, err, "must be an argument")
+	_, err = tools.New(tools.Spec[string]{Name: "x"}, discard[string])
+	require.ErrorContains(t, err, "a struct")
+	for _, name := range []string{"", "two words", "ünder", string(make([]byte, 65))} {
+		_, err = tools.New(tools.Spec[struct{}]{Name: name}, discard[struct{}])
+		require.ErrorContains(t, err, "a name is", name)
+	}
+}
+
+func discard[In any](context.Context, agentrun.Call, In) (string, error) { return "", nil }
+
+func TestAnApprovalThatIsNotKnownAsksAlways(t *testing.T) {
+	tool, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: "sometimes"}, discard[struct{}])
+	require.NoError(t, err)
+	require.Equal(t, agentrun.KindUnapproved, tool.Spec().Kind)
+}
