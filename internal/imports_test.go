@@ -1,0 +1,74 @@
+// Package internal_test holds the architecture: which package may import
+// which. A package without a rule fails.
+package internal_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/countersign/countersign/"
+
+// may lists, for every package of ours, what it may import of ours. Arrows
+// point one way; adapters never import each other, only cmd/bot knows all.
+var may = map[string][]string{
+	"internal":                                {},
+	"internal/approvals":                      {},
+	"internal/agentrun":                       {"internal/approvals"},
+	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
+	"internal/agentrun/openaimodel/openaisim": {},
+	"internal/state":                          {"internal/approvals", "internal/agentrun"},
+	"internal/state/statetest":                {"internal/approvals", "internal/agentrun", "internal/state"},
+	"internal/slackui":                        {"internal/approvals", "internal/agentrun"},
+	"internal/slackui/slacksim":               {"internal/slackui/slacksim/page"},
+	"internal/slackui/slacksim/page":          {},
+	"internal/policy":                         {"internal/approvals"},
+	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
+	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
+	"cmd/bot":                                 nil, // everything
+}
+
+func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	require.NoError(t, err)
+	seen := 0
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; seen++ {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		name := strings.TrimPrefix(p.ImportPath, module)
+		allowed, known := may[name]
+		require.True(t, known, "%s has no rule: say what it may import", name)
+		if name == "cmd/bot" {
+			continue
+		}
+		for _, i := range p.Imports {
+			if ours, ok := strings.CutPrefix(i, module); ok {
+				require.True(t, slices.Contains(allowed, ours), "%s may not import %s", name, ours)
+			}
+		}
+	}
+	require.Greater(t, seen, 5, "the packages were not listed")
+}
+
+func TestTestLibrariesStayOutOfTheBinary(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"cmd/bot").Output()
+	require.NoError(t, err)
+	for _, dep := range []string{"github.com/stretchr/testify", "pgregory.net/rapid", "testing"} {
+		require.False(t, slices.ContainsFunc(strings.Fields(string(out)), func(p string) bool {
+			return p == dep || strings.HasPrefix(p, dep+"/") && dep != "testing"
+		}), "cmd/bot links %s", dep)
+	}
+}
