@@ -38,6 +38,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Proposed:    ref.Digest,
 			Why:         d.Ask.Why,
 			Metadata:    slices.Clone(d.Metadata),
+			WriteOnly:   slices.Clone(d.WriteOnly),
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
 		})

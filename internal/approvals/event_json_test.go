@@ -1,0 +1,88 @@
+package approvals_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	. "github.com/countersign/countersign/internal/approvals"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestEventsKeepTheirShape(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+	ref := ToolCall{ID: "call_B", Name: "refund", Args: json.RawMessage(`{"cents":4200}`)}.Ref("batch-17-b")
+	other := ToolCall{ID: "call_B", Name: "refund", Args: json.RawMessage(`{"cents":100}`)}.Ref("batch-17-b")
+	ann := Principal{User: "ann", Groups: []GroupID{"ops", "sre"}, GroupsAt: at.Add(-time.Minute)}
+	for name, e := range map[string]Event{
+		"opened": Opened{
+			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
+			Approvals: []CallRef{ref}, Calls: []CallRef{{ID: "call_A", Name: "export"}}, At: at,
+		},
+		"decided": Decided{Batch: "batch-17-b", Decision: Decision{
+			Call: "call_B", By: ann, Verdict: Deny, Digest: ref.Digest, Reason: "not <this> month", At: at,
+		}},
+		"retracted": Retracted{Batch: "batch-17-b", Call: "call_B", By: Principal{User: "bo"}, At: at},
+		"amended": Amended{
+			Batch: "batch-17-b", Call: "call_B", By: ann, From: ref.Digest, To: other.Digest,
+			Cleared: []UserID{"bo", "cy"}, At: at,
+		},
+		"fulfilled": Fulfilled{Batch: "batch-17-b", Call: "call_A", By: "exporter", At: at},
+		"settled":   Settled{Batch: "batch-17-b", Call: "call_B", Status: Withdrawn, By: "ann", Reason: "run cancelled", At: at},
+		"resolved":  Resolved{Batch: "batch-17-b", Run: "run-17-r", At: at},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := EncodeEvent(e)
+			require.NoError(t, err)
+			golden := filepath.Join("testdata", "events", name+".json")
+			if *update {
+				require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
+				require.NoError(t, os.WriteFile(golden, append(got, '\n'), 0o644))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got)+"\n")
+
+			again, err := DecodeEvent(want)
+			require.NoError(t, err)
+			require.Equal(t, e, again)
+
+			var head struct {
+				V    int    `json:"v"`
+				Kind string `json:"kind"`
+			}
+			require.NoError(t, json.Unmarshal(got, &head))
+			require.Equal(t, 1, head.V)
+			require.Equal(t, name, head.Kind)
+		})
+	}
+}
+
+func TestEventsOfUnknownShapeAreNamed(t *testing.T) {
+	for doc, names := range map[string]string{
+		`{"v":1,"kind":"exploded"}`:                          `"exploded"`,
+		`{"v":1,"kind":"Opened"}`:                            `"Opened"`,
+		`{"v":1}`:                                            `""`,
+		`{"v":2,"kind":"opened"}`:                            `version 2`,
+		`{"kind":"opened"}`:                                  `version 0`,
+		`{"v":1,"kind":"decided","digest":"00"}`:             `digest`,
+		`{"v":1,"kind":"resolved","at":"yesterday"}`:         `decode`,
+		`{"v":1,"kind":"resolved"} {"v":1,"kind":"settled"}`: `decode`,
+		``: `decode`,
+	} {
+		e, err := DecodeEvent([]byte(doc))
+		require.ErrorIs(t, err, ErrInvalid, doc)
+		require.ErrorContains(t, err, names)
+		require.Nil(t, e)
+	}
+	_, err := EncodeEvent(nil)
+	require.ErrorIs(t, err, ErrInvalid)
+	_, err = EncodeEvent(&Resolved{})
+	require.ErrorIs(t, err, ErrInvalid)
+}
