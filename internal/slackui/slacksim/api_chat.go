@@ -1,0 +1,317 @@
+package slacksim
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxPostText   = 40_000 // longer text is cut, with a warning
+	maxUpdateText = 4_000  // longer text is refused
+)
+
+// content is what a message says, checked.
+type content struct {
+	text        string
+	blocks      []any // nil: not given
+	attachments []any
+	metadata    object
+	gave        struct{ text, blocks, attachments, metadata bool }
+}
+
+// contentOf reads and checks the arguments of the chat methods.
+func (c *call) contentOf() (content, *failure) {
+	var k content
+	k.text, k.gave.text = c.str("text"), c.has("text")
+	var f *failure
+	if k.blocks, k.gave.blocks, f = c.array("blocks", "invalid_blocks_format"); f != nil {
+		return k, f
+	}
+	if k.attachments, k.gave.attachments, f = c.array("attachments", "invalid_attachments"); f != nil {
+		return k, f
+	}
+	if len(k.attachments) > 100 {
+		return k, fail("too_many_attachments")
+	}
+	if md := c.str("markdown_text"); md != "" {
+		if k.text != "" || len(k.blocks) > 0 {
+			return k, fail("markdown_text_conflict")
+		}
+		if utf8.RuneCountInString(md) > maxMarkdown {
+			return k, fail("msg_too_long")
+		}
+		k.blocks, k.gave.blocks = []any{object{"type": "markdown", "text": md}}, true
+	}
+	if k.metadata, k.gave.metadata, f = c.metadata(); f != nil {
+		return k, f
+	}
+	return k, checkBlocks(k.blocks, k.attachments)
+}
+
+func (c *call) array(name, wrong string) ([]any, bool, *failure) {
+	if !c.has(name) || c.values[name] == "" {
+		return nil, false, nil
+	}
+	v, ok := c.value(name)
+	list, isList := v.([]any)
+	if !ok || !isList {
+		return nil, false, fail(wrong)
+	}
+	return list, true, nil
+}
+
+// metadata is {event_type, event_payload}; an empty object removes it.
+func (c *call) metadata() (object, bool, *failure) {
+	if !c.has("metadata") || c.values["metadata"] == "" {
+		return nil, false, nil
+	}
+	v, ok := c.value("metadata")
+	o, isObject := v.(object)
+	if !ok || !isObject {
+		return nil, false, fail("invalid_metadata_format")
+	}
+	if len(o) == 0 {
+		return nil, true, nil
+	}
+	kind, _ := o["event_type"].(string)
+	if _, isObject := o["event_payload"].(object); kind == "" || !isObject {
+		return nil, false, fail("invalid_metadata_schema")
+	}
+	if len(encodeJSON(o)) > maxMetadata {
+		return nil, false, fail("metadata_too_large")
+	}
+	return o, true, nil
+}
+
+// checkBlocks checks the blocks of a message and of its attachments, and
+// gives ids to those without.
+func checkBlocks(list, attachments []any) *failure {
+	c := newChecker(onMessage)
+	blocksOn(onMessage, 0, maxMessageBlocks)(c, list, "/blocks")
+	if list == nil {
+		c.problems = nil
+	}
+	for i, a := range attachments {
+		o, ok := a.(object)
+		if !ok {
+			return fail("invalid_attachments")
+		}
+		if inner, has := o["blocks"]; has {
+			blocksOn(onMessage, 0, maxMessageBlocks)(c, inner, "/attachments/"+itoa(i)+"/blocks")
+		}
+	}
+	switch {
+	case len(c.problems) > 0:
+		return &failure{code: "invalid_blocks", problems: c.problems}
+	case c.tables > 1:
+		return &failure{code: "invalid_attachments", problems: []string{"only_one_table_allowed"}}
+	case c.text > maxBlocksText:
+		return fail("msg_blocks_too_long")
+	}
+	assignIDs(list)
+	for _, a := range attachments {
+		inner, _ := a.(object)["blocks"].([]any)
+		assignIDs(inner)
+	}
+	return nil
+}
+
+// target finds the channel that the bot wants to write to.
+func (s *Server) target(ref string) (*channel, *failure) {
+	c := s.channel(ref)
+	switch {
+	case c == nil || (c.Private && !c.has(BotUser)):
+		return nil, fail("channel_not_found")
+	case c.Archived:
+		return nil, fail("is_archived")
+	case !c.has(BotUser):
+		return nil, fail("not_in_channel")
+	}
+	return c, nil
+}
+
+// replyTo checks a thread_ts and returns the root of that thread.
+func (c *channel) replyTo(ts string) (string, *failure) {
+	if ts == "" {
+		return "", nil
+	}
+	root := c.find(ts)
+	if root == nil || root.visibleTo != "" {
+		return "", fail("cannot_reply_to_message")
+	}
+	return cmpOr(root.threadTS, root.ts), nil
+}
+
+func (s *Server) chatPostMessage(c *call) (object, *failure) {
+	k, f := c.contentOf()
+	if f != nil {
+		return nil, f
+	}
+	if p := s.userByID(c.str("channel")); p != nil && !p.Bot {
+		dm, _ := s.direct(p)
+		c.values["channel"] = dm.ID
+	}
+	ch, f := s.target(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+		return nil, fail("no_text")
+	}
+	root, f := ch.replyTo(c.str("thread_ts"))
+	if f != nil {
+		return nil, f
+	}
+	if utf8.RuneCountInString(k.text) > maxPostText {
+		k.text = string([]rune(k.text)[:maxPostText])
+		c.warnings = append(c.warnings, "message_truncated")
+	}
+	m := s.store(ch, &message{
+		threadTS: root, user: BotUser, bot: true, text: k.text, username: c.str("username"),
+		blocks: k.blocks, attachments: k.attachments, metadata: k.metadata,
+		broadcast: root != "" && c.bool("reply_broadcast"),
+	})
+	return object{"channel": ch.ID, "ts": m.ts, "message": s.messageJSON(ch, m, true)}, nil
+}
+
+func (s *Server) chatUpdate(c *call) (object, *failure) {
+	k, f := c.contentOf()
+	if f != nil {
+		return nil, f
+	}
+	if utf8.RuneCountInString(k.text) > maxUpdateText {
+		return nil, fail("msg_too_long")
+	}
+	ch := s.channel(c.str("channel"))
+	if ch == nil || !ch.has(BotUser) {
+		return nil, fail("channel_not_found")
+	}
+	m := ch.find(c.str("ts"))
+	switch {
+	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
+		return nil, fail("message_not_found")
+	case !m.bot:
+		return nil, fail("cant_update_message")
+	case !k.gave.text && !k.gave.blocks && !k.gave.attachments && !k.gave.metadata:
+		return nil, fail("no_text")
+	}
+	next := *m
+	if k.gave.text {
+		next.text = k.text
+	}
+	if k.gave.blocks {
+		next.blocks = k.blocks
+	}
+	if k.gave.attachments {
+		next.attachments = k.attachments
+	}
+	if k.gave.metadata {
+		next.metadata = k.metadata
+	}
+	if next.text == "" && len(next.blocks) == 0 && len(next.attachments) == 0 {
+		return nil, fail("no_text")
+	}
+	next.edited = object{"user": BotUser, "ts": s.nextTS()}
+	*m = next
+	s.changed()
+	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.messageJSON(ch, m, true)}, nil
+}
+
+func (s *Server) chatDelete(c *call) (object, *failure) {
+	ch := s.channel(c.str("channel"))
+	if ch == nil || !ch.has(BotUser) {
+		return nil, fail("channel_not_found")
+	}
+	m := ch.find(c.str("ts"))
+	switch {
+	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
+		return nil, fail("message_not_found")
+	case !m.bot:
+		return nil, fail("cant_delete_message")
+	}
+	ch.drop(m)
+	s.changed()
+	return object{"channel": ch.ID, "ts": c.str("ts")}, nil
+}
+
+// drop deletes a message; a thread keeps a tombstone as its root.
+func (c *channel) drop(m *message) {
+	if len(c.thread(m.ts)) == 0 {
+		c.remove(m)
+		return
+	}
+	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: "tombstone", text: "This message was deleted."}
+}
+
+func (s *Server) chatPostEphemeral(c *call) (object, *failure) {
+	k, f := c.contentOf()
+	if f != nil {
+		return nil, f
+	}
+	ch, f := s.target(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	p := s.userByID(c.str("user"))
+	if p == nil || !ch.has(p.ID) || p.Deleted {
+		return nil, fail("user_not_in_channel")
+	}
+	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+		return nil, fail("no_text")
+	}
+	root, f := ch.replyTo(c.str("thread_ts"))
+	if f != nil {
+		return nil, f
+	}
+	m := s.store(ch, &message{
+		threadTS: root, user: BotUser, bot: true, text: k.text, username: c.str("username"),
+		blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID,
+	})
+	return object{"message_ts": m.ts}, nil
+}
+
+func (s *Server) chatGetPermalink(c *call) (object, *failure) {
+	ch := s.channel(c.str("channel"))
+	if ch == nil || (ch.Private && !ch.has(BotUser)) {
+		return nil, fail("channel_not_found")
+	}
+	m := ch.find(c.str("message_ts"))
+	if m == nil || m.visibleTo != "" {
+		return nil, fail("message_not_found")
+	}
+	link := "https://" + TeamDomain + ".slack.com/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.ts, ".", "")
+	if m.threadTS != "" && m.threadTS != m.ts {
+		link += "?thread_ts=" + m.threadTS + "&cid=" + ch.ID
+	}
+	return object{"channel": ch.ID, "permalink": link}, nil
+}
+
+func (s *Server) reactionsAdd(c *call) (object, *failure) {
+	ch := s.channel(c.str("channel"))
+	if ch == nil || !ch.has(BotUser) {
+		return nil, fail("channel_not_found")
+	}
+	m := ch.find(c.str("timestamp"))
+	if m == nil || m.visibleTo != "" {
+		return nil, fail("message_not_found")
+	}
+	name := strings.Trim(c.str("name"), ":")
+	reactions := slices.Clone(m.reactions)
+	for i, r := range reactions {
+		if r["name"] == name {
+			users, _ := r["users"].([]string)
+			if slices.Contains(users, BotUser) {
+				return nil, fail("already_reacted")
+			}
+			users = append(slices.Clone(users), BotUser)
+			reactions[i] = object{"name": name, "users": users, "count": len(users)}
+			m.reactions = reactions
+			s.changed()
+			return object{}, nil
+		}
+	}
+	m.reactions = append(reactions, object{"name": name, "users": []string{BotUser}, "count": 1})
+	s.changed()
+	return object{}, nil
+}

@@ -1,0 +1,181 @@
+package slacksim
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (s *Server) conversationsOpen(c *call) (object, *failure) {
+	if id := c.str("channel"); id != "" {
+		ch := s.channel(id)
+		switch {
+		case ch == nil:
+			return nil, fail("channel_not_found")
+		case !ch.IM:
+			return nil, fail("method_not_supported_for_channel_type")
+		}
+		return object{"channel": s.opened(ch, c), "already_open": true, "no_op": true}, nil
+	}
+	users := strings.FieldsFunc(c.str("users"), func(r rune) bool { return r == ',' || r == ' ' })
+	switch {
+	case len(users) == 0:
+		return nil, fail("users_list_not_supplied")
+	case len(users) > 8:
+		return nil, fail("too_many_users")
+	}
+	for _, u := range users {
+		p := s.userByID(u)
+		switch {
+		case p == nil:
+			return nil, fail("user_not_found")
+		case p.Deleted:
+			return nil, fail("user_disabled")
+		case p.Bot:
+			return nil, fail("invalid_user_combination")
+		}
+	}
+	if len(users) > 1 {
+		return nil, fail("method_not_supported_for_channel_type") // group messages are not simulated
+	}
+	if c.bool("prevent_creation") {
+		if ch := s.channel("D" + strings.TrimPrefix(users[0], "U")); ch == nil {
+			return nil, fail("channel_not_found")
+		}
+	}
+	ch, existed := s.direct(s.userByID(users[0]))
+	answer := object{"channel": s.opened(ch, c)}
+	if existed {
+		answer["already_open"], answer["no_op"] = true, true
+	}
+	s.changed()
+	return answer, nil
+}
+
+func (s *Server) opened(ch *channel, c *call) object {
+	if c.bool("return_im") {
+		return s.channelJSON(ch)
+	}
+	return object{"id": ch.ID}
+}
+
+// readable finds a channel that the bot may look at.
+func (s *Server) readable(id string) (*channel, *failure) {
+	for _, ch := range s.channels {
+		if ch.ID == id && (!ch.Private || ch.has(BotUser)) {
+			return ch, nil
+		}
+	}
+	return nil, fail("channel_not_found")
+}
+
+func (s *Server) conversationsInfo(c *call) (object, *failure) {
+	ch, f := s.readable(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	o := s.channelJSON(ch)
+	if !c.bool("include_num_members") {
+		delete(o, "num_members")
+	}
+	return object{"channel": o}, nil
+}
+
+func (s *Server) conversationsMembers(c *call) (object, *failure) {
+	ch, f := s.readable(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	var all []any
+	for _, m := range ch.Members {
+		all = append(all, m)
+	}
+	page, next, f := c.page(all, 999)
+	if f != nil {
+		return nil, f
+	}
+	return object{"members": page, "response_metadata": object{"next_cursor": next}}, nil
+}
+
+func (s *Server) conversationsHistory(c *call) (object, *failure) {
+	ch, f := s.readable(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	if !ch.has(BotUser) {
+		return nil, fail("not_in_channel")
+	}
+	var found []*message
+	for _, m := range slices.Backward(ch.messages) {
+		if m.visibleTo == "" && (m.threadTS == "" || m.threadTS == m.ts || m.broadcast) {
+			found = append(found, m)
+		}
+	}
+	return s.history(ch, c, found, 100)
+}
+
+func (s *Server) conversationsReplies(c *call) (object, *failure) {
+	ch, f := s.readable(c.str("channel"))
+	if f != nil {
+		return nil, f
+	}
+	root := ch.find(c.str("ts"))
+	if root == nil || root.visibleTo != "" {
+		return nil, fail("thread_not_found")
+	}
+	if root.threadTS != "" {
+		if first := ch.find(root.threadTS); first != nil {
+			root = first
+		}
+	}
+	return s.history(ch, c, append([]*message{root}, ch.thread(root.ts)...), 1000)
+}
+
+func (s *Server) history(ch *channel, c *call, found []*message, most int) (object, *failure) {
+	oldest, latest := c.str("oldest"), c.str("latest")
+	if !validTS(oldest) {
+		return nil, fail("invalid_ts_oldest")
+	}
+	if !validTS(latest) {
+		return nil, fail("invalid_ts_latest")
+	}
+	var all []any
+	for _, m := range found {
+		if within(m.ts, oldest, latest, c.bool("inclusive")) {
+			all = append(all, s.messageJSON(ch, m, c.bool("include_all_metadata")))
+		}
+	}
+	page, next, f := c.page(all, most)
+	if f != nil {
+		return nil, f
+	}
+	answer := object{"messages": page, "has_more": next != "", "pin_count": 0}
+	if next != "" {
+		answer["response_metadata"] = object{"next_cursor": next}
+	}
+	return answer, nil
+}
+
+func validTS(ts string) bool {
+	if ts == "" {
+		return true
+	}
+	_, err := strconv.ParseFloat(ts, 64)
+	return err == nil
+}
+
+func within(ts, oldest, latest string, inclusive bool) bool {
+	micros := func(s string) int64 {
+		whole, frac, _ := strings.Cut(s, ".")
+		n, _ := strconv.ParseInt(whole, 10, 64)
+		f, _ := strconv.ParseInt((frac + "000000")[:6], 10, 64)
+		return n*1e6 + f
+	}
+	at := micros(ts)
+	if oldest != "" && (at < micros(oldest) || (at == micros(oldest) && !inclusive)) {
+		return false
+	}
+	return latest == "" || at < micros(latest) || (at == micros(latest) && inclusive)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

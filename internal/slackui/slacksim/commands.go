@@ -1,0 +1,154 @@
+package slacksim
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Command is a slash command that a person sends.
+type Command struct {
+	User     string `json:"user"`
+	Channel  string `json:"channel"`
+	Command  string `json:"command"` // with its slash
+	Text     string `json:"text"`
+	ThreadTS string `json:"thread_ts,omitempty"` // the person is in a thread, where Slack refuses
+}
+
+// CommandOutcome is what the person saw.
+type CommandOutcome struct {
+	Status       int      `json:"status"`                  // of the app's answer; 0: none
+	VisibleError string   `json:"visible_error,omitempty"` // what Slackbot says to the person
+	Message      *Message `json:"message,omitempty"`       // what the app answered with
+}
+
+// Command sends a slash command to the app, once, and waits for its answer.
+func (s *Server) Command(in Command) (CommandOutcome, error) {
+	s.mu.Lock()
+	p, c, err := s.actor(in.User, in.Channel)
+	if err == nil && !strings.HasPrefix(in.Command, "/") {
+		err = fmt.Errorf("%w: a command starts with a slash", ErrBadInput)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return CommandOutcome{}, err
+	}
+	target := s.urls.commands
+	switch {
+	case target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
+		s.mu.Unlock()
+		return CommandOutcome{VisibleError: in.Command + " is not a valid command."}, nil
+	case in.ThreadTS != "":
+		s.mu.Unlock()
+		return CommandOutcome{VisibleError: in.Command + " is not supported in threads. Sorry!"}, nil
+	}
+	text := in.Text
+	if s.cfg.EscapeCommands {
+		text = s.escapeCommand(text)
+	}
+	response := s.newResponseURL("commands", c, p, nil)
+	form := url.Values{
+		"token": {verificationToken}, "team_id": {TeamID}, "team_domain": {TeamDomain},
+		"channel_id": {c.ID}, "channel_name": {c.payloadName()}, "user_id": {p.ID}, "user_name": {p.Name},
+		"command": {in.Command}, "text": {text}, "response_url": {response},
+		"trigger_id": {s.newTrigger(p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {"false"},
+	}
+	s.mu.Unlock()
+
+	r := s.deliver(delivery{kind: "slash_command", url: target, contentType: formType, body: []byte(form.Encode())})
+	out := CommandOutcome{Status: r.status}
+	if code := commandError(r); code != "" {
+		out.VisibleError = fmt.Sprintf("%s failed with the error %q", in.Command, code)
+		return out, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, problem := s.commandAnswer(in, r, c, p)
+	if problem != "" {
+		out.VisibleError = fmt.Sprintf("%s failed with the error %q", in.Command, problem)
+	}
+	if m != nil {
+		seen := s.seen(c, m)
+		out.Message = &seen
+	}
+	return out, nil
+}
+
+func commandError(r reply) string {
+	switch {
+	case r.timedOut():
+		return "operation_timeout"
+	case r.status == 0:
+		return "dispatch_failed"
+	case r.status >= 500:
+		return "http_service_error"
+	case r.status != 200:
+		return "http_client_error"
+	}
+	return ""
+}
+
+// commandAnswer shows what the app put into its answer: nothing, plain
+// text, or a JSON message. The caller holds mu.
+func (s *Server) commandAnswer(in Command, r reply, c *channel, p *Person) (*message, string) {
+	body := strings.TrimSpace(string(r.body))
+	if body == "" {
+		return nil, ""
+	}
+	post := object{"text": body}
+	if strings.HasPrefix(r.header.Get("Content-Type"), "application/json") || strings.HasPrefix(body, "{") {
+		v, err := decodeJSON(r.body)
+		o, ok := v.(object)
+		if err != nil || !ok {
+			return nil, "invalid_command_response"
+		}
+		if len(o) == 0 {
+			return nil, ""
+		}
+		post = o
+	}
+	k, f := (&call{args: args{values: post, json: true}}).contentOf()
+	if f != nil {
+		return nil, "invalid_command_response"
+	}
+	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
+		if post["response_type"] == "in_channel" {
+			s.store(c, &message{user: p.ID, text: typed2text(in)})
+			return nil, ""
+		}
+		return nil, "invalid_command_response"
+	}
+	m := &message{user: BotUser, bot: true, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID}
+	if post["response_type"] == "in_channel" {
+		m.visibleTo = ""
+		s.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed
+	}
+	return s.store(c, m), ""
+}
+
+func typed2text(in Command) string {
+	return escapeText(strings.TrimSpace(in.Command + " " + in.Text))
+}
+
+// escapeCommand replaces @name and #channel by their escaped forms.
+func (s *Server) escapeCommand(text string) string {
+	words := strings.Split(text, " ")
+	for i, w := range words {
+		if name, ok := strings.CutPrefix(w, "@"); ok {
+			if p := s.person(name); p != nil {
+				words[i] = "<@" + p.ID + "|" + p.Name + ">"
+			}
+		}
+		if name, ok := strings.CutPrefix(w, "#"); ok {
+			if c := s.channel(name); c != nil && !c.IM {
+				shown := c.Name
+				if c.Private {
+					shown = ""
+				}
+				words[i] = "<#" + c.ID + "|" + shown + ">"
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}

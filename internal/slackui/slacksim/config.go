@@ -1,0 +1,169 @@
+package slacksim
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Config is one app installed in one simulated workspace. The zero value is
+// a complete workspace with fixed credentials and no app listening.
+type Config struct {
+	BotToken      string // what the app sends; default "xoxb-slacksim"
+	SigningSecret string // what requests to the app are signed with; default "slacksim-signing-secret"
+
+	// Where the app listens. A URL that is empty is a feature the app did
+	// not configure. [Server.SetURLs] sets them later.
+	EventsURL, InteractivityURL, CommandsURL string
+
+	// PublicURL is how the app reaches this server, without a trailing
+	// slash; response_urls start with it. When it is empty the host of the
+	// latest request is used.
+	PublicURL string
+
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
+	Client *http.Client     // nil: a client without cookies that follows two redirects
+
+	// Nil means the default workspace, which [DefaultPeople],
+	// [DefaultChannels] and [DefaultGroups] describe.
+	People   []Person
+	Channels []Channel
+	Groups   []Group
+
+	Scopes   []string // granted bot scopes; nil: every scope the method table names
+	Events   []string // subscribed bot events; nil: the ones [DefaultEvents] lists
+	Commands []string // registered slash commands; nil: any
+
+	// Suggestions are first messages that the page offers to a newcomer.
+	Suggestions []string
+
+	AckTimeout     time.Duration // how long the app may take to answer; default 3 s
+	RetryScale     float64       // factor on the 0/60/300 s between event attempts; default 1
+	PostLimit      bool          // one message per second and channel, with a burst of three, else 429
+	EscapeCommands bool          // should_escape of the app's slash commands
+}
+
+// Person is a member of the workspace. Guest is a multi-channel guest
+// (is_restricted) and Deleted a deactivated account.
+type Person struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	RealName string `json:"real_name"`
+	TZ       string `json:"tz,omitempty"`
+	TZOffset int    `json:"tz_offset,omitempty"`
+	Guest    bool   `json:"is_restricted,omitempty"`
+	Deleted  bool   `json:"deleted,omitempty"`
+	Bot      bool   `json:"is_bot,omitempty"`
+	Stranger bool   `json:"is_stranger,omitempty"`
+}
+
+// Channel is a public or private channel, or a direct message with the bot.
+type Channel struct {
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Members  []string `json:"members"`
+	Private  bool     `json:"is_private,omitempty"`
+	Archived bool     `json:"is_archived,omitempty"`
+	IM       bool     `json:"is_im,omitempty"`
+}
+
+// Group is a user group, which messages mention as @handle.
+type Group struct {
+	ID       string   `json:"id"`
+	Handle   string   `json:"handle"`
+	Name     string   `json:"name"`
+	Users    []string `json:"users"`
+	Disabled bool     `json:"disabled,omitempty"`
+}
+
+// The fixed identities of the default workspace and of the installed app.
+const (
+	TeamID     = "T0COUNTER"
+	TeamName   = "Acme"
+	TeamDomain = "acme"
+	AppID      = "A0COUNTERSIGN"
+	BotID      = "B0COUNTERSIGN"
+	BotUser    = "U0BOT"
+	BotName    = "countersign"
+)
+
+// DefaultPeople are three colleagues, an outsider who is in the channels but
+// in no group, a guest and somebody who left.
+func DefaultPeople() []Person {
+	return []Person{
+		{ID: "U0ALICE", Name: "alice", RealName: "Alice Amari", TZ: "Europe/Berlin", TZOffset: 3600},
+		{ID: "U0BOB", Name: "bob", RealName: "Bob Brandt", TZ: "Europe/Berlin", TZOffset: 3600},
+		{ID: "U0CAROL", Name: "carol", RealName: "Carol Chen", TZ: "America/New_York", TZOffset: -18000},
+		{ID: "U0DAVE", Name: "dave", RealName: "Dave Duarte", TZ: "Europe/Lisbon"},
+		{ID: "U0GUEST", Name: "gita", RealName: "Gita Guest", Guest: true},
+		{ID: "U0GONE", Name: "gone", RealName: "Gus Gone", Deleted: true},
+		{ID: BotUser, Name: BotName, RealName: "Countersign", Bot: true},
+	}
+}
+
+// DefaultChannels are #ops and #general, with the bot in both.
+func DefaultChannels() []Channel {
+	return []Channel{
+		{ID: "C0OPS", Name: "ops", Members: []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", BotUser}},
+		{ID: "C0GENERAL", Name: "general", Members: []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE", "U0GUEST", BotUser}},
+	}
+}
+
+// DefaultGroups are @sre (bob, carol) and @security (carol).
+func DefaultGroups() []Group {
+	return []Group{
+		{ID: "S0SRE", Handle: "sre", Name: "Site reliability", Users: []string{"U0BOB", "U0CAROL"}},
+		{ID: "S0SEC", Handle: "security", Name: "Security", Users: []string{"U0CAROL"}},
+	}
+}
+
+// DefaultEvents are the bot events the app is subscribed to when the config
+// does not say.
+func DefaultEvents() []string {
+	return []string{
+		"app_mention", "app_home_opened", "app_uninstalled", "tokens_revoked",
+		"subteam_members_changed", "subteam_updated", "member_left_channel", "message.im",
+	}
+}
+
+func (c Config) withDefaults() Config {
+	set := func(p *string, v string) {
+		if *p == "" {
+			*p = v
+		}
+	}
+	set(&c.BotToken, "xoxb-slacksim")
+	set(&c.SigningSecret, "slacksim-signing-secret")
+	if c.Now == nil {
+		c.Now = time.Now //nolint:forbidigo // the one place where the real clock is injected
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Client == nil {
+		c.Client = &http.Client{CheckRedirect: atMostTwoRedirects}
+	}
+	if c.People == nil {
+		c.People = DefaultPeople()
+	}
+	if c.Channels == nil {
+		c.Channels = DefaultChannels()
+	}
+	if c.Groups == nil {
+		c.Groups = DefaultGroups()
+	}
+	if c.Events == nil {
+		c.Events = DefaultEvents()
+	}
+	if c.Scopes == nil {
+		c.Scopes = everyScope()
+	}
+	if c.AckTimeout == 0 {
+		c.AckTimeout = 3 * time.Second
+	}
+	if c.RetryScale == 0 {
+		c.RetryScale = 1
+	}
+	return c
+}

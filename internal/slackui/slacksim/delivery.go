@@ -1,0 +1,140 @@
+package slacksim
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Sign returns the X-Slack-Signature of a request body: v0, keyed with the
+// signing secret as text.
+//
+// https://docs.slack.dev/authentication/verifying-requests-from-slack
+func Sign(signingSecret, timestamp string, body []byte) string {
+	mac := hmac.New(sha256.New, []byte(signingSecret))
+	mac.Write([]byte("v0:" + timestamp + ":"))
+	mac.Write(body)
+	return "v0=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// delivery is one signed request to the app.
+type delivery struct {
+	kind, url   string
+	contentType string
+	body        []byte
+	headers     map[string]string
+}
+
+// reply is what the app made of it. problem is empty for a status of 2xx,
+// and otherwise a retry reason as the Events API names them.
+type reply struct {
+	status  int
+	header  http.Header
+	body    []byte
+	problem string
+}
+
+func (r reply) timedOut() bool { return r.problem == "http_timeout" }
+
+const (
+	jsonType = "application/json"
+	formType = "application/x-www-form-urlencoded"
+)
+
+var errRedirects = errors.New("more than two redirects")
+
+func atMostTwoRedirects(_ *http.Request, via []*http.Request) error {
+	if len(via) > 2 {
+		return errRedirects
+	}
+	return nil
+}
+
+// deliver signs one request, sends it and waits for the answer, at most as
+// long as the app may take. The caller does not hold mu.
+func (s *Server) deliver(d delivery) reply {
+	ctx, cancel := context.WithTimeout(s.life(), s.ackTimeout())
+	defer cancel()
+
+	s.mu.Lock()
+	at := s.cfg.Now().Add(time.Duration(s.faults.SkewSeconds) * time.Second)
+	secret := s.cfg.SigningSecret
+	if s.faults.BadSignatures > 0 {
+		s.faults.BadSignatures--
+		secret += " not"
+	}
+	s.mu.Unlock()
+
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	headers := map[string]string{
+		"Content-Type": d.contentType, "Accept": "application/json,*/*",
+		"User-Agent":                "Slackbot 1.0 (+https://api.slack.com/robots)",
+		"X-Slack-Request-Timestamp": timestamp,
+		"X-Slack-Signature":         Sign(secret, timestamp, d.body),
+	}
+	maps.Copy(headers, d.headers)
+	r := s.send(ctx, d, headers)
+
+	entry := LogEntry{
+		Direction: ToApp, Kind: d.kind, Method: http.MethodPost, URL: d.url,
+		Headers: headers, Request: string(d.body), Problem: r.problem,
+	}
+	s.mu.Lock()
+	s.logged(entry, r.status, r.body)
+	s.mu.Unlock()
+	return r
+}
+
+func (s *Server) ackTimeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cfg.AckTimeout
+}
+
+func (s *Server) send(ctx context.Context, d delivery, headers map[string]string) reply {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(d.body))
+	if err != nil {
+		return reply{problem: "connection_failed"}
+	}
+	for k, v := range headers {
+		req.Header.Set(k, v)
+	}
+	resp, err := s.cfg.Client.Do(req)
+	if err != nil {
+		return reply{problem: reason(ctx, err)}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return reply{problem: reason(ctx, err)}
+	}
+	r := reply{status: resp.StatusCode, header: resp.Header, body: body}
+	if r.status < 200 || r.status > 299 {
+		r.problem = "http_error"
+	}
+	return r
+}
+
+// reason names why no answer came.
+func reason(ctx context.Context, err error) string {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "http_timeout"
+	case errors.Is(err, errRedirects):
+		return "too_many_redirects"
+	case errors.As(err, &certificate), errors.As(err, &record):
+		return "ssl_error"
+	}
+	return "connection_failed"
+}

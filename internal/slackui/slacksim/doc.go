@@ -1,0 +1,2 @@
+// Package slacksim is a Slack workspace on loopback.
+package slacksim

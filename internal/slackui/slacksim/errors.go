@@ -1,0 +1,26 @@
+package slacksim
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// What the methods that act for a person can answer.
+var (
+	ErrNoSuch    = errors.New("no such thing in the workspace")
+	ErrForbidden = errors.New("the person cannot do that")
+	ErrBadInput  = errors.New("the input makes no sense")
+
+	errTrailing = errors.New("more than one JSON value")
+)
+
+func noSuch(kind, ref string) error { return fmt.Errorf("%w: %s %q", ErrNoSuch, kind, ref) }
+
+func unescapeForm(s string) (string, error) {
+	text, err := url.QueryUnescape(s)
+	if err != nil {
+		return "", fmt.Errorf("unescape a form value: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,104 @@
+package slacksim
+
+import "slices"
+
+// method is one Web API method. This table is the only place that says which
+// methods exist, what they are granted by and what they must be given.
+type method struct {
+	name     string
+	json     bool     // accepts application/json
+	scopes   []string // any of them is enough; none: no scope is needed
+	required []string
+	types    map[string]argType // arguments that are not strings
+	run      func(*Server, *call) (object, *failure)
+}
+
+type argType int
+
+const (
+	isString argType = iota
+	isBool
+	isNumber
+	isJSON // an object or array, or a string that holds one
+)
+
+var (
+	readChannels = []string{"channels:read", "groups:read", "im:read", "mpim:read"}
+	readHistory  = []string{"channels:history", "groups:history", "im:history", "mpim:history"}
+	messageTypes = map[string]argType{
+		"blocks": isJSON, "attachments": isJSON, "metadata": isJSON, "link_names": isBool, "mrkdwn": isBool,
+		"unfurl_links": isBool, "unfurl_media": isBool, "reply_broadcast": isBool, "as_user": isBool,
+	}
+	viewTypes = map[string]argType{"view": isJSON}
+)
+
+var methods map[string]*method
+
+func init() { // breaks the cycle between the table and the handlers
+	table := []*method{
+		{name: "auth.test", json: true, run: (*Server).authTest},
+		{
+			name: "chat.postMessage", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
+			types: messageTypes, run: (*Server).chatPostMessage,
+		},
+		{
+			name: "chat.update", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			types: messageTypes, run: (*Server).chatUpdate,
+		},
+		{
+			name: "chat.delete", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			types: map[string]argType{"as_user": isBool}, run: (*Server).chatDelete,
+		},
+		{
+			name: "chat.postEphemeral", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "user"},
+			types: messageTypes, run: (*Server).chatPostEphemeral,
+		},
+		{name: "chat.getPermalink", required: []string{"channel", "message_ts"}, run: (*Server).chatGetPermalink},
+		{name: "views.open", json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsOpen},
+		{name: "views.push", json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsPush},
+		{name: "views.update", json: true, required: []string{"view"}, types: viewTypes, run: (*Server).viewsUpdate},
+		{name: "views.publish", json: true, required: []string{"user_id", "view"}, types: viewTypes, run: (*Server).viewsPublish},
+		{
+			name: "conversations.open", json: true, scopes: []string{"im:write", "mpim:write", "channels:manage", "groups:write"},
+			types: map[string]argType{"return_im": isBool, "prevent_creation": isBool}, run: (*Server).conversationsOpen,
+		},
+		{name: "conversations.info", scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsInfo},
+		{name: "conversations.members", scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsMembers},
+		{
+			name: "conversations.replies", scopes: readHistory, required: []string{"channel", "ts"},
+			run: (*Server).conversationsReplies,
+		},
+		{
+			name: "conversations.history", json: true, scopes: readHistory, required: []string{"channel"},
+			types: map[string]argType{"limit": isNumber, "inclusive": isBool, "include_all_metadata": isBool},
+			run:   (*Server).conversationsHistory,
+		},
+		{name: "users.info", scopes: []string{"users:read"}, required: []string{"user"}, run: (*Server).usersInfo},
+		{name: "users.list", scopes: []string{"users:read"}, run: (*Server).usersList},
+		{name: "usergroups.list", scopes: []string{"usergroups:read"}, run: (*Server).usergroupsList},
+		{
+			name: "usergroups.users.list", scopes: []string{"usergroups:read"}, required: []string{"usergroup"},
+			run: (*Server).usergroupsUsersList,
+		},
+		{name: "team.info", json: true, scopes: []string{"team:read"}, run: (*Server).teamInfo},
+		{name: "bots.info", scopes: []string{"users:read"}, run: (*Server).botsInfo},
+		{
+			name: "reactions.add", json: true, scopes: []string{"reactions:write"},
+			required: []string{"channel", "name", "timestamp"}, run: (*Server).reactionsAdd,
+		},
+	}
+	methods = map[string]*method{}
+	for _, m := range table {
+		methods[m.name] = m
+	}
+}
+
+// everyScope is every scope that the table names, in order.
+func everyScope() []string {
+	all := []string{"app_mentions:read", "commands"}
+	for _, name := range sortedKeys(methods) {
+		all = append(all, methods[name].scopes...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,228 @@
+package slacksim
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+type channel struct {
+	Channel
+	messages []*message // in order of ts
+}
+
+func (c *channel) has(user string) bool { return slices.Contains(c.Members, user) }
+
+// payloadName is the name that interaction payloads carry.
+func (c *channel) payloadName() string {
+	switch {
+	case c.IM:
+		return "directmessage"
+	case c.Private:
+		return "privategroup"
+	}
+	return c.Name
+}
+
+func (c *channel) find(ts string) *message {
+	for _, m := range c.messages {
+		if m.ts == ts {
+			return m
+		}
+	}
+	return nil
+}
+
+// thread returns the replies to the message root that everybody sees.
+func (c *channel) thread(root string) []*message {
+	var replies []*message
+	for _, m := range c.messages {
+		if m.threadTS == root && m.ts != root && m.visibleTo == "" {
+			replies = append(replies, m)
+		}
+	}
+	return replies
+}
+
+func (c *channel) remove(m *message) {
+	c.messages = slices.DeleteFunc(c.messages, func(o *message) bool { return o == m })
+}
+
+// message is a stored message. Its JSON values are never changed once they
+// are stored, so that answers may share them.
+type message struct {
+	ts, threadTS string
+	user         string
+	bot          bool
+	subtype      string
+	text         string
+	username     string
+	blocks       []any
+	attachments  []any
+	metadata     object
+	edited       object
+	reactions    []object
+	clientID     string
+	visibleTo    string // an ephemeral message: the one person who sees it
+	broadcast    bool
+}
+
+// messageJSON is a message as the Web API and payloads show it.
+func (s *Server) messageJSON(c *channel, m *message, metadata bool) object {
+	o := object{"type": "message", "user": m.user, "text": m.text, "ts": m.ts, "team": TeamID}
+	if m.bot {
+		o["bot_id"], o["app_id"] = BotID, AppID
+		o["bot_profile"] = object{
+			"id": BotID, "app_id": AppID, "user_id": BotUser, "name": BotName, "deleted": false,
+			"updated": 1700000000, "team_id": TeamID, "icons": object{},
+		}
+	}
+	set := func(name, value string) {
+		if value != "" {
+			o[name] = value
+		}
+	}
+	set("subtype", m.subtype)
+	set("username", m.username)
+	set("client_msg_id", m.clientID)
+	set("thread_ts", m.threadTS)
+	if m.blocks != nil {
+		o["blocks"] = m.blocks
+	}
+	if m.attachments != nil {
+		o["attachments"] = m.attachments
+	}
+	if m.edited != nil {
+		o["edited"] = m.edited
+	}
+	if m.reactions != nil {
+		o["reactions"] = slices.Clone(m.reactions)
+	}
+	if m.metadata != nil {
+		if metadata {
+			o["metadata"] = m.metadata
+		} else {
+			o["metadata"] = object{"event_type": m.metadata["event_type"]}
+		}
+	}
+	if m.threadTS != "" && m.threadTS != m.ts {
+		if root := c.find(m.threadTS); root != nil {
+			o["parent_user_id"] = root.user
+		}
+	}
+	if replies := c.thread(m.ts); len(replies) > 0 {
+		var users []string
+		for _, r := range replies {
+			if !slices.Contains(users, r.user) {
+				users = append(users, r.user)
+			}
+		}
+		o["thread_ts"] = m.ts
+		o["reply_count"], o["reply_users"], o["reply_users_count"] = len(replies), users, len(users)
+		o["latest_reply"] = replies[len(replies)-1].ts
+	}
+	return o
+}
+
+func (s *Server) userJSON(p *Person) object {
+	u := object{
+		"id": p.ID, "team_id": TeamID, "name": p.Name, "real_name": p.RealName, "deleted": p.Deleted,
+		"color": "9f69e7", "is_bot": p.Bot, "is_app_user": false, "updated": 1700000000,
+		"is_restricted": p.Guest, "is_ultra_restricted": false, "is_stranger": p.Stranger,
+		"tz": p.TZ, "tz_label": p.TZ, "tz_offset": p.TZOffset,
+		"profile": object{
+			"real_name": p.RealName, "real_name_normalized": p.RealName,
+			"display_name": p.Name, "display_name_normalized": p.Name, "team": TeamID,
+		},
+	}
+	if !p.Deleted && !p.Bot {
+		u["is_admin"], u["is_owner"], u["is_primary_owner"] = false, false, false
+	}
+	if p.Bot {
+		u["profile"].(object)["bot_id"], u["profile"].(object)["api_app_id"] = BotID, AppID
+	}
+	return u
+}
+
+func (s *Server) channelJSON(c *channel) object {
+	o := object{
+		"id": c.ID, "created": 1700000000, "is_archived": c.Archived, "is_im": c.IM, "is_mpim": false,
+		"context_team_id": TeamID, "updated": 1700000000000, "is_org_shared": false,
+	}
+	if c.IM {
+		o["user"], o["is_open"] = c.Members[0], true
+		return o
+	}
+	o["name"], o["name_normalized"] = c.Name, c.Name
+	o["is_channel"], o["is_group"], o["is_private"] = !c.Private, c.Private, c.Private
+	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", false, false
+	o["is_member"], o["creator"] = c.has(BotUser), "U0ALICE"
+	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
+	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
+	o["num_members"] = len(c.Members)
+	return o
+}
+
+// person finds somebody by id or name. The caller holds mu.
+func (s *Server) person(ref string) *Person {
+	ref = strings.TrimPrefix(ref, "@")
+	for _, p := range s.people {
+		if p.ID == ref || p.Name == ref {
+			return p
+		}
+	}
+	return nil
+}
+
+// userByID finds somebody as the Web API does. The caller holds mu.
+func (s *Server) userByID(id string) *Person {
+	for _, p := range s.people {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// channel finds a channel by id or name. The caller holds mu.
+func (s *Server) channel(ref string) *channel {
+	name := strings.TrimPrefix(ref, "#")
+	for _, c := range s.channels {
+		if c.ID == ref || (!c.IM && c.Name == name) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *Server) group(id string) *Group {
+	for _, g := range s.groups {
+		if g.ID == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// direct returns the direct message between the bot and a person, and
+// whether it was there already. The caller holds mu.
+func (s *Server) direct(p *Person) (c *channel, existed bool) {
+	for _, c := range s.channels {
+		if c.IM && c.Members[0] == p.ID {
+			return c, true
+		}
+	}
+	c = &channel{Channel: Channel{ID: "D" + strings.TrimPrefix(p.ID, "U"), Members: []string{p.ID, BotUser}, IM: true}}
+	s.channels = append(s.channels, c)
+	return c, false
+}
+
+// store appends a new message and returns it. The caller holds mu.
+func (s *Server) store(c *channel, m *message) *message {
+	m.ts = s.nextTS()
+	c.messages = append(c.messages, m)
+	s.changed()
+	return m
+}
+
+func unix(t time.Time) int64 { return t.Unix() }

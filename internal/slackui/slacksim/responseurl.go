@@ -1,0 +1,115 @@
+package slacksim
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	responseUses = 5
+	responseLife = 30 * time.Minute
+)
+
+// responseURL lets the app answer one interaction for a while.
+type responseURL struct {
+	channel  *channel
+	user     string
+	original *message // what replace_original and delete_original mean; nil after a command
+	issued   time.Time
+	uses     int
+}
+
+// newResponseURL issues a response_url. The caller holds mu.
+func (s *Server) newResponseURL(kind string, c *channel, p *Person, original *message) string {
+	id := kind + "-" + randomHex(12)
+	s.responses[id] = &responseURL{channel: c, user: p.ID, original: original, issued: s.clock.now()}
+	return s.public + "/response/" + TeamID + "/" + id
+}
+
+// serveResponseURL takes a post to a response_url.
+func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "request_timeout", http.StatusBadRequest)
+		return
+	}
+	entry := LogEntry{Direction: FromApp, Kind: "response_url", Method: r.Method, URL: "/response/…", Request: string(body)}
+
+	s.mu.Lock()
+	fault := s.faults.take("response_url")
+	var status int
+	var answer string
+	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
+		status, answer = fault.Status, cmpOr(fault.Error, faultError(fault.Status))
+		if fault.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
+		}
+	} else {
+		status, answer = s.respond(s.responses[r.PathValue("id")], body)
+	}
+	s.logged(entry, status, []byte(answer))
+	s.mu.Unlock()
+	if fault != nil && fault.LostReply {
+		panic(http.ErrAbortHandler) // done, but the app never hears of it
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, answer)
+}
+
+// respond does what one post asks for. The caller holds mu.
+func (s *Server) respond(u *responseURL, body []byte) (status int, answer string) {
+	switch {
+	case u == nil:
+		return http.StatusNotFound, "invalid_url"
+	case s.clock.now().Sub(u.issued) > responseLife:
+		return http.StatusNotFound, "expired_url"
+	case u.uses >= responseUses:
+		return http.StatusNotFound, "used_url"
+	}
+	v, err := decodeJSON(body)
+	o, ok := v.(object)
+	if err != nil || !ok {
+		return http.StatusBadRequest, "invalid_payload"
+	}
+	c := &call{args: args{values: o, json: true}}
+	if c.bool("delete_original") {
+		if u.original == nil || u.channel.find(u.original.ts) == nil {
+			return http.StatusNotFound, "message_not_found"
+		}
+		u.uses++
+		u.channel.drop(u.original)
+		s.changed()
+		return http.StatusOK, "ok"
+	}
+	k, f := c.contentOf()
+	switch {
+	case f != nil:
+		return http.StatusBadRequest, f.code
+	case k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0:
+		return http.StatusBadRequest, "no_text"
+	}
+	if c.bool("replace_original") {
+		if u.original == nil || u.channel.find(u.original.ts) == nil {
+			return http.StatusNotFound, "message_not_found"
+		}
+		u.uses++
+		m := u.original
+		m.text, m.blocks, m.attachments = k.text, k.blocks, k.attachments // its visibility never changes
+		m.edited = object{"user": BotUser, "ts": s.nextTS()}
+		s.changed()
+		return http.StatusOK, "ok"
+	}
+	m := &message{user: BotUser, bot: true, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
+	if c.str("response_type") == "in_channel" {
+		m.visibleTo = ""
+		if m.threadTS, f = u.channel.replyTo(c.str("thread_ts")); f != nil {
+			return http.StatusBadRequest, f.code
+		}
+	}
+	u.uses++
+	s.store(u.channel, m)
+	return http.StatusOK, "ok"
+}

@@ -1,0 +1,229 @@
+package slacksim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Message is a message as one person sees it.
+type Message struct {
+	Channel     string           `json:"channel"`
+	TS          string           `json:"ts"`
+	ThreadTS    string           `json:"thread_ts,omitempty"`
+	User        string           `json:"user"`
+	BotID       string           `json:"bot_id,omitempty"`
+	Subtype     string           `json:"subtype,omitempty"`
+	Username    string           `json:"username,omitempty"`
+	Text        string           `json:"text"`
+	Blocks      []any            `json:"blocks,omitempty"`
+	Attachments []any            `json:"attachments,omitempty"`
+	Metadata    map[string]any   `json:"metadata,omitempty"`
+	Edited      bool             `json:"edited,omitempty"`
+	Ephemeral   bool             `json:"is_ephemeral,omitempty"` // only this person sees it
+	ReplyCount  int              `json:"reply_count,omitempty"`
+	Reactions   []map[string]any `json:"reactions,omitempty"`
+}
+
+// View is a modal or Home tab as its person sees it.
+type View struct {
+	ID              string                               `json:"id"`
+	Type            string                               `json:"type"`
+	CallbackID      string                               `json:"callback_id,omitempty"`
+	ExternalID      string                               `json:"external_id,omitempty"`
+	PrivateMetadata string                               `json:"private_metadata,omitempty"`
+	Title           string                               `json:"title,omitempty"`
+	Submit          string                               `json:"submit,omitempty"`
+	Close           string                               `json:"close,omitempty"`
+	Blocks          []any                                `json:"blocks"`
+	Values          map[string]map[string]map[string]any `json:"values,omitempty"`
+	Errors          map[string]string                    `json:"errors,omitempty"` // of the last submission, by block_id
+	Hash            string                               `json:"hash"`
+	RootViewID      string                               `json:"root_view_id"`
+	PreviousViewID  string                               `json:"previous_view_id,omitempty"`
+}
+
+// Action is an interactive element of a message or view.
+type Action struct {
+	Type     string `json:"type"`
+	ActionID string `json:"action_id"`
+	BlockID  string `json:"block_id"`
+	Text     string `json:"text,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Style    string `json:"style,omitempty"`
+	Confirm  bool   `json:"confirm,omitempty"`
+}
+
+// Actions returns the interactive elements of the message in their order.
+func (m Message) Actions() []Action { return actionsOf(m.Blocks) }
+
+// Actions returns the interactive elements of the view in their order.
+func (v View) Actions() []Action { return actionsOf(v.Blocks) }
+
+func actionsOf(blocks []any) []Action {
+	var found []Action
+	walkElements(blocks, func(b, e object) {
+		text, _ := e["text"].(object)
+		found = append(found, Action{
+			Type: str(e["type"]), ActionID: str(e["action_id"]), BlockID: str(b["block_id"]), Text: str(text["text"]),
+			Value: str(e["value"]), Style: str(e["style"]), Confirm: e["confirm"] != nil,
+		})
+	})
+	return found
+}
+
+// Shown returns every text of the message's blocks and attachments, or its
+// text if it has none: what a person can read, one line per text.
+func (m Message) Shown() string {
+	if len(m.Blocks) == 0 && len(m.Attachments) == 0 {
+		return m.Text
+	}
+	lines := append(readable(m.Blocks), readable(m.Attachments)...)
+	return strings.Join(lines, "\n")
+}
+
+// Shown returns every text of the view's blocks, one line per text.
+func (v View) Shown() string {
+	return strings.Join(append([]string{v.Title}, readable(v.Blocks)...), "\n")
+}
+
+// readable collects the texts below v in the order of the blocks.
+func readable(v any) []string {
+	var lines []string
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			lines = append(lines, readable(item)...)
+		}
+	case object:
+		for _, name := range []string{"title", "label", "text", "fields", "elements", "element", "accessory", "options", "hint", "child_blocks", "rows", "blocks"} {
+			if s, ok := v[name].(string); ok {
+				lines = append(lines, s)
+				continue
+			}
+			lines = append(lines, readable(v[name])...)
+		}
+	}
+	return lines
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// seen is a message as everybody who may see it does. The caller holds mu.
+func (s *Server) seen(c *channel, m *message) Message {
+	out := Message{
+		Channel: c.ID, TS: m.ts, ThreadTS: m.threadTS, User: m.user, Subtype: m.subtype, Username: m.username,
+		Text: m.text, Blocks: m.blocks, Attachments: m.attachments, Metadata: m.metadata, Edited: m.edited != nil,
+		Ephemeral: m.visibleTo != "", ReplyCount: len(c.thread(m.ts)), Reactions: slices.Clone(m.reactions),
+	}
+	if m.bot {
+		out.BotID = BotID
+	}
+	if out.ReplyCount > 0 {
+		out.ThreadTS = m.ts
+	}
+	return out
+}
+
+// Messages returns what a person sees in a channel, oldest first, with
+// replies and their own ephemeral messages. With thread it is the root and
+// the replies of that thread only. The values must not be changed.
+func (s *Server) Messages(user, channel, thread string) ([]Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, c, err := s.actor(user, channel)
+	if err != nil {
+		return nil, err
+	}
+	out := []Message{}
+	for _, m := range c.messages {
+		if m.visibleTo != "" && m.visibleTo != p.ID {
+			continue
+		}
+		if thread == "" || m.ts == thread || m.threadTS == thread {
+			out = append(out, s.seen(c, m))
+		}
+	}
+	return out, nil
+}
+
+// Views returns the modals on a person's screen, the root first.
+func (s *Server) Views(user string) []View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []View{}
+	if p := s.person(user); p != nil {
+		for _, v := range s.stacks[p.ID] {
+			out = append(out, v.seen())
+		}
+	}
+	return out
+}
+
+// Home returns what the app published to a person's Home tab.
+func (s *Server) Home(user string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.person(user); p != nil {
+		if v := s.homes[p.ID]; v != nil {
+			return v.seen(), true
+		}
+	}
+	return View{}, false
+}
+
+func (v *view) seen() View {
+	label := func(name string) string {
+		o, _ := v.payload[name].(object)
+		return str(o["text"])
+	}
+	out := View{
+		ID: v.id, Type: v.str("type"), CallbackID: v.str("callback_id"), ExternalID: v.str("external_id"),
+		PrivateMetadata: v.str("private_metadata"), Title: label("title"), Submit: label("submit"), Close: label("close"),
+		Blocks: v.blocks(), Values: map[string]map[string]map[string]any{}, Errors: maps.Clone(v.errors),
+		Hash: v.hash, RootViewID: v.root, PreviousViewID: v.previous,
+	}
+	for block, actions := range v.values {
+		out.Values[block] = maps.Clone(actions)
+	}
+	return out
+}
+
+// State is the workspace as the page shows it around the messages.
+type State struct {
+	Team        string    `json:"team"`
+	Bot         Person    `json:"bot"`
+	People      []Person  `json:"people"`
+	Channels    []Channel `json:"channels"`
+	Groups      []Group   `json:"groups"`
+	Suggestions []string  `json:"suggestions"`
+	Commands    []string  `json:"commands,omitempty"`
+	Now         int64     `json:"now"`
+}
+
+// State returns the people, channels and groups.
+func (s *Server) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := State{Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands), Now: unix(s.clock.now())}
+	for _, p := range s.people {
+		if p.Bot {
+			out.Bot = *p
+		}
+		out.People = append(out.People, *p)
+	}
+	for _, c := range s.channels {
+		shown := c.Channel
+		shown.Members = slices.Clone(c.Members)
+		out.Channels = append(out.Channels, shown)
+	}
+	for _, g := range s.groups {
+		shown := *g
+		shown.Users = slices.Clone(g.Users)
+		out.Groups = append(out.Groups, shown)
+	}
+	return out
+}

@@ -1,0 +1,232 @@
+package slacksim
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// call is one Web API call that passed the checks of its method.
+type call struct {
+	args
+	warnings []string
+}
+
+// failure is an answer with ok:false.
+type failure struct {
+	code     string
+	problems []string // for errors and response_metadata.messages
+	extra    object
+}
+
+func fail(code string) *failure { return &failure{code: code} }
+
+// serveAPI answers one Web API call. Checks come in Slack's order: method,
+// token, scope, arguments; then the method itself, with mu held.
+func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	m := methods[name]
+	a, body, problem := readArgs(r, m == nil || m.json)
+	entry := LogEntry{Direction: FromApp, Kind: name, Method: r.Method, URL: r.URL.Path, Request: string(body)}
+	if len(body) == 0 {
+		entry.Request = r.URL.RawQuery
+	}
+
+	s.mu.Lock()
+	fault := s.faults.take(name)
+	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
+		answer := object{"ok": false, "error": cmpOr(fault.Error, faultError(fault.Status))}
+		s.logged(entry, fault.Status, encodeJSON(answer))
+		s.mu.Unlock()
+		if fault.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
+		}
+		writeJSON(w, fault.Status, answer)
+		return
+	}
+	if wait := s.tooFast(m, &a); wait > 0 {
+		answer := object{"ok": false, "error": "ratelimited"}
+		s.logged(entry, http.StatusTooManyRequests, encodeJSON(answer))
+		s.mu.Unlock()
+		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		writeJSON(w, http.StatusTooManyRequests, answer)
+		return
+	}
+	var answer object
+	if fault != nil && fault.Error != "" {
+		answer = object{"ok": false, "error": fault.Error}
+	} else {
+		answer = s.answer(m, a, problem)
+	}
+	s.logged(entry, http.StatusOK, encodeJSON(answer))
+	s.mu.Unlock()
+	if fault != nil && fault.LostReply {
+		panic(http.ErrAbortHandler) // done, but the app never hears of it
+	}
+	if m != nil && len(m.scopes) > 0 {
+		w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(m.scopes, ","))
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.cfg.Scopes, ","))
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// answer runs one call and returns its JSON. The caller holds mu.
+func (s *Server) answer(m *method, a args, problem string) object {
+	if m == nil {
+		return object{"ok": false, "error": "unknown_method"}
+	}
+	c := &call{args: a}
+	result, f := s.checked(m, c, problem)
+	if f == nil {
+		result["ok"] = true
+		if warnings := append(slices.Clone(a.warnings), c.warnings...); len(warnings) > 0 {
+			result["warning"] = strings.Join(warnings, ",")
+			result["response_metadata"] = object{"warnings": warnings}
+		}
+		return result
+	}
+	answer := object{"ok": false, "error": f.code}
+	maps.Copy(answer, f.extra)
+	meta := object{}
+	if len(f.problems) > 0 {
+		messages := make([]string, len(f.problems))
+		for i, p := range f.problems {
+			messages[i] = "[ERROR] " + p
+		}
+		answer["errors"] = f.problems
+		meta["messages"] = messages
+	}
+	if len(a.warnings) > 0 {
+		answer["warning"] = strings.Join(a.warnings, ",")
+		meta["warnings"] = a.warnings
+	}
+	if len(meta) > 0 {
+		answer["response_metadata"] = meta
+	}
+	return answer
+}
+
+func (s *Server) checked(m *method, c *call, problem string) (object, *failure) {
+	switch {
+	case problem != "":
+		return nil, fail(problem)
+	case c.token == "":
+		return nil, fail("not_authed")
+	case strings.HasPrefix(c.token, "xapp-"):
+		return nil, fail("not_allowed_token_type")
+	case c.token != s.cfg.BotToken:
+		return nil, fail("invalid_auth")
+	}
+	if !s.granted(m) {
+		f := fail("missing_scope")
+		f.extra = object{"needed": strings.Join(m.scopes, ","), "provided": strings.Join(s.cfg.Scopes, ",")}
+		return nil, f
+	}
+	if problems := m.wrong(&c.args); len(problems) > 0 {
+		return nil, &failure{code: "invalid_arguments", problems: problems}
+	}
+	return m.run(s, c)
+}
+
+func (s *Server) granted(m *method) bool {
+	if len(m.scopes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.scopes, func(scope string) bool { return slices.Contains(s.cfg.Scopes, scope) })
+}
+
+// wrong returns what is missing from the arguments or has the wrong type.
+func (m *method) wrong(a *args) []string {
+	var problems []string
+	for _, name := range m.required {
+		if !a.has(name) || a.values[name] == "" {
+			problems = append(problems, "missing required field: "+name)
+		}
+	}
+	if !a.json {
+		return problems
+	}
+	for _, name := range sortedKeys(a.values) {
+		if want := m.types[name].refuses(a.values[name]); want != "" && m.names(name) {
+			problems = append(problems, fmt.Sprintf("%s [json-pointer:/%s]", want, name))
+		}
+	}
+	return problems
+}
+
+// names reports whether the argument is one that the method reads as text.
+func (m *method) names(arg string) bool {
+	_, typed := m.types[arg]
+	return typed || slices.Contains(m.required, arg) || slices.Contains(textArgs, arg)
+}
+
+var textArgs = []string{"text", "markdown_text", "thread_ts", "view_id", "external_id", "hash", "users", "cursor", "username"}
+
+// refuses returns why v cannot be an argument of type t.
+func (t argType) refuses(v any) string {
+	if v == nil {
+		return ""
+	}
+	kind := kindOf(v)
+	switch t {
+	case isBool:
+		if kind != "boolean" && kind != "string" {
+			return "must provide a boolean"
+		}
+	case isNumber:
+		if kind != "number" && kind != "string" {
+			return "must provide a number"
+		}
+	case isJSON:
+		if kind == "boolean" || kind == "number" {
+			return "must provide an object"
+		}
+	case isString:
+		if kind != "string" {
+			return "must provide a string"
+		}
+	}
+	return ""
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case object:
+		return "object"
+	case []any:
+		return "array"
+	}
+	return "number"
+}
+
+// tooFast keeps to one message per second and channel with a burst of three,
+// when the config asks for it, and returns how long to wait.
+func (s *Server) tooFast(m *method, a *args) time.Duration {
+	if !s.cfg.PostLimit || m == nil || m.name != "chat.postMessage" {
+		return 0
+	}
+	const burst = 3
+	now, name := s.clock.now(), a.str("channel")
+	recent := slices.DeleteFunc(s.posted[name], func(t time.Time) bool { return now.Sub(t) >= burst*time.Second })
+	s.posted[name] = recent
+	if len(recent) >= burst {
+		return recent[0].Add(burst * time.Second).Sub(now)
+	}
+	s.posted[name] = append(recent, now)
+	return 0
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(encodeJSON(v)) // a client that went away is not our problem
+}
