@@ -1,0 +1,133 @@
+package openaimodel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// Why an attempt was ended from our side.
+var (
+	errTimeout  = errors.New("the answer took too long")
+	errSilent   = errors.New("the server fell silent in the middle of its answer")
+	errRedirect = errors.New("the server redirects elsewhere, which is not followed")
+	errBadKey   = errors.New("the key has characters that a header cannot carry")
+)
+
+// ask makes one attempt at an answer.
+func (m *Model) ask(ctx context.Context, request openai.ChatCompletionRequest) (agentrun.Response, *failure) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	whole := time.AfterFunc(m.timeout, func() { cancel(errTimeout) })
+	defer whole.Stop()
+	silence := time.AfterFunc(m.first, func() { cancel(errSilent) })
+	defer silence.Stop()
+
+	a := &attempt{client: m.client, key: strings.TrimSpace(m.apiKey()), now: m.now, patience: m.first}
+	a.heard = func() { silence.Reset(a.patience) }
+	defer a.close()
+
+	answer, err := a.read(ctx, m, request)
+	if err == nil {
+		var response agentrun.Response
+		if response, err = answer.response(); err == nil {
+			response.At = m.now()
+			if response.ModelName == "" {
+				response.ModelName = m.model
+			}
+			return response, nil
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return agentrun.Response{}, a.judge(err).redact(slices.Concat(m.userinfo, []string{a.key})...)
+}
+
+// An attempt is the HTTP client of one attempt: go-openai sends its one request
+// through it, and keeps no header of what came back, so the attempt does.
+type attempt struct {
+	client *http.Client
+	key    string
+	now    func() time.Time
+
+	patience time.Duration // how much silence is borne at the moment
+	heard    func()        // something came from the server
+
+	sent        bool
+	status      int
+	contentType string
+	retryAfter  time.Duration
+	body        io.Closer
+}
+
+// read sends the request and reads the stream to its end.
+func (a *attempt) read(ctx context.Context, m *Model, request openai.ChatCompletionRequest) (*answer, error) {
+	if strings.ContainsFunc(a.key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, errBadKey
+	}
+	config := openai.DefaultConfig(a.key)
+	config.BaseURL = m.baseURL
+	config.HTTPClient = a
+	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	var got answer
+	for {
+		raw, err := stream.RecvRaw()
+		if errors.Is(err, io.EOF) {
+			return &got, nil // whether it is all, the answer knows
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := got.add(raw); err != nil {
+			return nil, err
+		}
+		if got.begun() {
+			a.patience = m.idle
+		}
+	}
+}
+
+// Do sends the request and keeps what go-openai does not.
+func (a *attempt) Do(r *http.Request) (*http.Response, error) {
+	a.sent = true
+	resp, err := a.client.Do(r) //nolint:gosec // the operator says where the model is
+	if err != nil {
+		return nil, err
+	}
+	a.body = resp.Body
+	a.heard()
+	a.status = resp.StatusCode
+	a.contentType = resp.Header.Get("Content-Type")
+	a.retryAfter = retryAfter(resp.Header, a.now())
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		return nil, errRedirect
+	}
+	from := &bounded{r: resp.Body, heard: a.heard}
+	if resp.StatusCode >= 400 {
+		from.left, from.cut = maxErrorBody, true
+		resp.Body = readCloser{from, resp.Body}
+		return resp, nil
+	}
+	from.left = maxBody
+	resp.Body = readCloser{newEvents(from), resp.Body}
+	return resp, nil
+}
+
+// close ends the response: go-openai leaves that of an error open.
+func (a *attempt) close() {
+	if a.body != nil {
+		_ = a.body.Close() // there is nothing left to lose
+	}
+}

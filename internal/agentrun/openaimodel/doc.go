@@ -1,0 +1,36 @@
+// Package openaimodel asks a model behind OpenAI's chat completions protocol,
+// at OpenAI or at any compatible base URL. [Model] is an [agentrun.Model].
+//
+// An answer is streamed, so that silence can be told from work, and used only
+// when it is complete: a stream that breaks off, stalls or makes no sense is
+// asked for again from the start, a bounded number of times, and so are 429 and
+// 5xx, after as long as Retry-After says. What asking again cannot mend comes
+// back at once. Every failure but the end of the caller's context is an
+// [agentrun.ModelError] whose words hold nothing that the provider wrote, and
+// whose text for the log holds neither the key nor what stands before the @ of
+// the base URL.
+//
+// The protocol is stricter than a history, so [Model.Request] bends what it
+// sends, never what is stored: the results of a turn's calls go before what
+// people wrote meanwhile; nothing is empty, because go-openai leaves empty
+// content out and the API then refuses the message; arguments that are not a
+// JSON object go inside of one, as the text they are; a tool name that the model
+// made up is spelled with permitted characters.
+//
+// What comes back is not bent: arguments are the bytes that the model wrote,
+// whether or not they are JSON. But a call without an id or a name, and two
+// calls with one id, cannot be answered in this protocol, so such an answer is
+// asked for again.
+//
+// The protocol, and what its servers are known to do with it:
+//
+//   - https://platform.openai.com/docs/api-reference/chat/create
+//   - https://platform.openai.com/docs/api-reference/chat-streaming
+//   - https://platform.openai.com/docs/guides/function-calling
+//   - https://platform.openai.com/docs/guides/error-codes
+//   - https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
+//   - https://openrouter.ai/docs/api-reference/errors
+//   - https://html.spec.whatwg.org/multipage/server-sent-events.html
+//   - https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
+//   - https://github.com/sashabaranov/go-openai
+package openaimodel

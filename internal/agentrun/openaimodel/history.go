@@ -1,0 +1,191 @@
+package openaimodel
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// chatMessages returns the history in the protocol's shape. Requests with no
+// response between them are one turn: what answers the calls of the response
+// before them goes first, what people wrote after it.
+func chatMessages(instructions string, history []agentrun.Message) []openai.ChatCompletionMessage {
+	var out, prompts []openai.ChatCompletionMessage
+	if instructions != "" {
+		out = append(out, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: instructions})
+	}
+	for _, m := range history {
+		switch m := m.(type) {
+		case agentrun.Request:
+			for _, p := range m.Parts {
+				if c := chatPart(p); c.Role == openai.ChatMessageRoleTool {
+					out = append(out, c)
+				} else {
+					prompts = append(prompts, c)
+				}
+			}
+		case agentrun.Response:
+			out = append(out, prompts...)
+			prompts = nil
+			if c, ok := assistant(m); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return append(out, prompts...)
+}
+
+func chatPart(p agentrun.RequestPart) openai.ChatCompletionMessage {
+	switch p := p.(type) {
+	case agentrun.UserPrompt:
+		return userMessage(orElse(p.Content, "(This message is empty.)"))
+	case agentrun.ToolReturn:
+		return toolMessage(string(p.CallID), outcome(p))
+	case agentrun.RetryPrompt:
+		if p.ToolName == "" || p.CallID == "" {
+			return userMessage(orElse(p.Content, "That answer cannot be used.") + "\n\nPlease mend this and answer again.")
+		}
+		return toolMessage(string(p.CallID), orElse(p.Content, "This call cannot be carried out.")+
+			"\n\nThe call did not count. Mend what is wrong and try again.")
+	}
+	panic("openaimodel: unknown request part") // unreachable
+}
+
+func userMessage(text string) openai.ChatCompletionMessage {
+	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: text}
+}
+
+func toolMessage(id, text string) openai.ChatCompletionMessage {
+	return openai.ChatCompletionMessage{Role: openai.ChatMessageRoleTool, ToolCallID: id, Content: text}
+}
+
+func orElse(text, words string) string {
+	if text == "" {
+		return words
+	}
+	return text
+}
+
+// outcome returns what the model reads as the result of a call: a success as it
+// is, anything else with an opening that tells which it is.
+func outcome(p agentrun.ToolReturn) string {
+	text := content(p.Content)
+	var opening, rest string
+	switch p.Outcome {
+	case agentrun.OutcomeSuccess:
+		return orElse(text, "(The tool returned an empty result.)")
+	case agentrun.OutcomeDenied:
+		opening, rest = "The tool call was denied", " and was not carried out."
+	case agentrun.OutcomeFailed:
+		opening, rest = "The tool call failed", "."
+	case agentrun.OutcomeInterrupted:
+		opening, rest = "The tool call was interrupted", " before it had a result."
+	default:
+		opening, rest = "The outcome of the tool call is not known", "."
+	}
+	if len(text) >= len(opening) && strings.EqualFold(text[:len(opening)], opening) {
+		return text
+	}
+	return strings.TrimSpace(opening + rest + " " + text)
+}
+
+// content returns the text of a JSON string, and other JSON without spaces.
+func content(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && string(bytes.TrimSpace(raw)) != "null" {
+		return text
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return string(raw) // not JSON: all there is to say is what it is
+	}
+	return b.String()
+}
+
+// assistant returns what the model said. Thinking is not sent back, and an
+// answer that holds nothing else has no form in the protocol.
+func assistant(r agentrun.Response) (openai.ChatCompletionMessage, bool) {
+	m := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
+	var texts []string
+	for _, p := range r.Parts {
+		switch p := p.(type) {
+		case agentrun.Text:
+			if p.Content != "" {
+				texts = append(texts, p.Content)
+			}
+		case agentrun.CallPart:
+			m.ToolCalls = append(m.ToolCalls, openai.ToolCall{
+				ID: string(p.ID), Type: openai.ToolTypeFunction,
+				Function: openai.FunctionCall{Name: toolName(p.Name), Arguments: arguments(p.Args)},
+			})
+		case agentrun.Thinking:
+		}
+	}
+	m.Content = strings.Join(texts, "\n\n")
+	return m, m.Content != "" || len(m.ToolCalls) > 0
+}
+
+// arguments returns the arguments as they were, if they are an object. Servers
+// that read them refuse anything else, and with it the thread for ever; the
+// model still sees in the member invalid_json what it wrote.
+func arguments(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "{}"
+	}
+	if json.Valid(raw) && bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
+		return string(raw)
+	}
+	b, err := json.Marshal(map[string]string{"invalid_json": string(raw)})
+	if err != nil {
+		panic(err) // unreachable: every string has a JSON form
+	}
+	return string(b)
+}
+
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// toolName returns a name that the protocol permits. Names of tools that exist
+// are, but a model can make one up.
+func toolName(name string) string {
+	name = orElse(notInNames.ReplaceAllLiteralString(name, "_"), "unnamed")
+	return name[:min(len(name), 64)]
+}
+
+func chatTools(tools []agentrun.ToolDefinition) []openai.Tool {
+	var out []openai.Tool
+	for _, t := range tools {
+		out = append(out, openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+			Name: t.Name, Description: t.Description, Parameters: parameters(t.Parameters),
+		}})
+	}
+	return out
+}
+
+// parameters returns the schema with the members without which the API refuses
+// it, type and properties.
+func parameters(schema json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if len(schema) > 0 && json.Unmarshal(schema, &members) != nil {
+		return schema // wrong in a way that is not ours to mend
+	}
+	missing := ""
+	if _, ok := members["type"]; !ok {
+		missing += `,"type":"object"`
+	}
+	if _, ok := members["properties"]; !ok {
+		missing += `,"properties":{}`
+	}
+	if len(members) == 0 {
+		return json.RawMessage("{" + missing[1:] + "}")
+	}
+	if missing == "" {
+		return schema
+	}
+	end := bytes.LastIndexByte(schema, '}')
+	return json.RawMessage(string(schema[:end]) + missing + "}")
+}

@@ -1,0 +1,180 @@
+package openaimodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// The defaults of [Config].
+const (
+	DefaultBaseURL  = "https://api.openai.com/v1"
+	DefaultTimeout  = 5 * time.Minute
+	DefaultFirst    = 3 * time.Minute
+	DefaultIdle     = time.Minute
+	DefaultAttempts = 4
+)
+
+// Config is what a [Model] works with. APIKey, Model and Now are required.
+type Config struct {
+	// APIKey opens the key. It is called for every attempt and its result is
+	// sent as a bearer token and never printed; an empty one is not sent, since
+	// servers on one's own machine need none.
+	APIKey  func() string
+	BaseURL string // with its /v1; empty means [DefaultBaseURL]
+	Model   string
+
+	// HTTPClient is used without following redirects, which would carry the
+	// history elsewhere. Nil means one of our own.
+	HTTPClient *http.Client
+
+	Timeout  time.Duration // of one whole answer; it is not asked for again
+	First    time.Duration // of silence before the first word: models think
+	Idle     time.Duration // of silence after it
+	Attempts int           // how often one answer is asked for, all in all
+
+	Now  func() time.Time
+	Wait func(ctx context.Context, d time.Duration) error // nil: wait for that long, or for the end of ctx
+	Log  *slog.Logger                                     // nil: nowhere
+}
+
+// A Model asks one model of one provider. It is safe for concurrent use.
+type Model struct {
+	apiKey               func() string
+	baseURL, model       string
+	userinfo             []string // of the base URL, never to be printed
+	client               *http.Client
+	timeout, first, idle time.Duration
+	attempts             int
+	now                  func() time.Time
+	wait                 func(ctx context.Context, d time.Duration) error
+	log                  *slog.Logger
+}
+
+var _ agentrun.Model = (*Model)(nil)
+
+// New returns a model, or everything that is wrong with c.
+func New(c Config) (*Model, error) {
+	m := &Model{
+		apiKey: c.APIKey, baseURL: c.BaseURL, model: c.Model, client: withoutRedirects(c.HTTPClient),
+		timeout: c.Timeout, first: c.First, idle: c.Idle, attempts: c.Attempts, now: c.Now, wait: c.Wait, log: c.Log,
+	}
+	m.fillIn()
+	var problems []error
+	problem := func(wrong bool, text string) {
+		if wrong {
+			problems = append(problems, errors.New("openaimodel: "+text))
+		}
+	}
+	problem(c.APIKey == nil, "Config.APIKey is missing")
+	problem(c.Model == "", "Config.Model is missing")
+	problem(c.Now == nil, "Config.Now is missing")
+	problem(m.timeout < 0 || m.first < 0 || m.idle < 0, "Config.Timeout, First and Idle must not be negative")
+	problem(m.attempts < 0, "Config.Attempts must not be negative")
+	base, err := url.Parse(m.baseURL)
+	if err != nil { // its text holds the URL, and so perhaps a password
+		problem(true, "Config.BaseURL is not a URL")
+		return nil, errors.Join(problems...)
+	}
+	problem((base.Scheme != "http" && base.Scheme != "https") || base.Host == "",
+		"Config.BaseURL must begin with http:// or https:// and name a host")
+	problem(base.RawQuery != "" || base.Fragment != "", "Config.BaseURL must have neither ? nor #")
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	m.userinfo = userinfo(base)
+	return m, nil
+}
+
+func (m *Model) fillIn() {
+	if m.baseURL == "" {
+		m.baseURL = DefaultBaseURL
+	}
+	if m.timeout == 0 {
+		m.timeout = DefaultTimeout
+	}
+	if m.first == 0 {
+		m.first = DefaultFirst
+	}
+	if m.idle == 0 {
+		m.idle = DefaultIdle
+	}
+	if m.attempts == 0 {
+		m.attempts = DefaultAttempts
+	}
+	if m.wait == nil {
+		m.wait = wait
+	}
+	if m.log == nil {
+		m.log = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Request asks for one answer, again and again where that may help. See
+// [agentrun.Model]. The end of ctx is its only error that is not an
+// [*agentrun.ModelError].
+func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.Response, error) {
+	request := openai.ChatCompletionRequest{
+		Model:         m.model,
+		Messages:      chatMessages(r.Instructions, r.Messages),
+		Tools:         chatTools(r.Tools),
+		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	}
+	for n := 1; ; n++ {
+		response, failed := m.ask(ctx, request)
+		if failed == nil {
+			return response, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return agentrun.Response{}, fmt.Errorf("ask the model: %w", err)
+		}
+		if !failed.again || n >= m.attempts {
+			return agentrun.Response{}, failed.modelError(n)
+		}
+		pause := failed.pause(n)
+		m.log.WarnContext(ctx, "the model is asked again", slog.Int("attempt", n),
+			slog.Duration("pause", pause), slog.String("error", failed.text))
+		if err := m.wait(ctx, pause); err != nil {
+			return agentrun.Response{}, fmt.Errorf("wait to ask the model again: %w", err)
+		}
+	}
+}
+
+func withoutRedirects(c *http.Client) *http.Client {
+	own := http.Client{}
+	if c != nil {
+		own = *c
+	} else if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		own.Transport = t.Clone()
+	}
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &own
+}
+
+// userinfo returns what must not be printed of u.
+func userinfo(u *url.URL) []string {
+	if u.User == nil {
+		return nil
+	}
+	password, _ := u.User.Password()
+	return []string{u.User.String(), u.User.Username(), password}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

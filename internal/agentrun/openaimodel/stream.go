@@ -1,0 +1,136 @@
+package openaimodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// errFiltered is an answer that the provider's filter ended.
+var errFiltered = errors.New("the finish reason is content_filter")
+
+// A malformedError is an answer that breaks the protocol. It says how.
+type malformedError struct{ how error }
+
+func (e *malformedError) Error() string { return "malformed answer: " + e.how.Error() }
+
+func malformed(format string, args ...any) error {
+	return &malformedError{fmt.Errorf(format, args...)}
+}
+
+// A chunk is one event of a stream. Some servers report an error in it beside
+// other things, where go-openai does not look.
+type chunk struct {
+	openai.ChatCompletionStreamResponse
+	Error *openai.APIError `json:"error"`
+}
+
+// An answer is put together from the chunks of one stream.
+type answer struct {
+	text, refusal, thinking strings.Builder
+	calls                   calls
+	finish                  openai.FinishReason
+	model                   string
+	usage                   openai.Usage
+}
+
+// add adds one chunk, a JSON document.
+func (a *answer) add(raw []byte) error {
+	var c chunk
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return malformed("a chunk cannot be read: %w", err)
+	}
+	if c.Error != nil {
+		return c.Error
+	}
+	if c.Model != "" {
+		a.model = c.Model
+	}
+	if c.Usage != nil {
+		a.usage = *c.Usage // where it comes more than once, it is a running total
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			return malformed("one choice was asked for and there is one with index %d", choice.Index)
+		}
+		if err := a.addChoice(choice); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) addChoice(c openai.ChatCompletionStreamChoice) error {
+	a.text.WriteString(c.Delta.Content)
+	a.refusal.WriteString(c.Delta.Refusal)
+	a.thinking.WriteString(c.Delta.ReasoningContent)
+	for _, d := range c.Delta.ToolCalls {
+		if err := a.calls.add(d); err != nil {
+			return err
+		}
+	}
+	if c.FinishReason != "" && c.FinishReason != openai.FinishReasonNull {
+		a.finish = c.FinishReason
+	}
+	return nil
+}
+
+// begun reports whether the model has said anything.
+func (a *answer) begun() bool {
+	return a.text.Len()+a.refusal.Len()+a.thinking.Len()+len(a.calls.all) > 0
+}
+
+// response returns the answer if it is complete. A model that declines to
+// answer says so in a field of its own; for people that is its text.
+func (a *answer) response() (agentrun.Response, error) {
+	finish, err := a.finishReason()
+	if err != nil {
+		return agentrun.Response{}, err
+	}
+	made, err := a.calls.parts()
+	if err != nil {
+		return agentrun.Response{}, err
+	}
+	if finish == agentrun.FinishToolCall && len(made) == 0 {
+		return agentrun.Response{}, malformed("it ends in tool calls and there are none")
+	}
+	r := agentrun.Response{
+		ModelName:    a.model,
+		FinishReason: finish,
+		Usage: agentrun.Usage{
+			Requests:     1,
+			InputTokens:  max(0, a.usage.PromptTokens),
+			OutputTokens: max(0, a.usage.CompletionTokens),
+		},
+	}
+	if a.thinking.Len() > 0 {
+		r.Parts = append(r.Parts, agentrun.Thinking{Content: a.thinking.String()})
+	}
+	if text := a.text.String() + a.refusal.String(); text != "" {
+		r.Parts = append(r.Parts, agentrun.Text{Content: text})
+	}
+	r.Parts = append(r.Parts, made...)
+	return r, nil
+}
+
+func (a *answer) finishReason() (agentrun.FinishReason, error) {
+	switch a.finish {
+	case openai.FinishReasonStop:
+		return agentrun.FinishStop, nil
+	case openai.FinishReasonLength:
+		return agentrun.FinishLength, nil
+	case openai.FinishReasonToolCalls, openai.FinishReasonFunctionCall:
+		return agentrun.FinishToolCall, nil
+	case openai.FinishReasonContentFilter:
+		return "", errFiltered
+	case "":
+		return "", malformed("the stream ended without a finish reason")
+	default:
+		return "", malformed("the finish reason %.40q is not one of the protocol's", string(a.finish))
+	}
+}
