@@ -1,7 +1,10 @@
 package agentrun
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -50,3 +53,91 @@ const (
 	AsideApproval Aside = "approval" // [ApprovalRequired]
 	AsideExternal Aside = "external" // [CallDeferred]
 )
+
+// execute runs one call, with an entry in the journal before and after. Its
+// plan has the outcome afterwards. The effect happens only under the claim,
+// with most of the lease ahead, after its beginning is stored, and once.
+func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error {
+	if w.r.isDraining() {
+		return errDraining
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entry := w.journal[p.call.ID]
+	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, w.claim.fence
+	if err := w.record(ctx, &entry, EntryClaimed); err != nil {
+		return err
+	}
+	if err := w.claim.fresh(ctx); err != nil {
+		return err
+	}
+	w.begun.Add(1)
+	if err := w.record(ctx, &entry, EntryStarted); err != nil {
+		return err
+	}
+	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
+		return p.tool.Execute(ctx, w.toolCall(run, p, retry))
+	})
+	finish, known := w.finishOf(ctx, p, result, err, late)
+	if !known {
+		return context.Cause(ctx)
+	}
+	entry.Finish = finish
+	// What is known is stored even when the worker is told to stop.
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.claim.lease)
+	defer cancel()
+	if err := w.record(saving, &entry, EntryFinished); err != nil {
+		return err
+	}
+	w.begun.Add(-1)
+	p.finished(entry.Finish)
+	return nil
+}
+
+// finished gives the plan the outcome of its execution.
+func (p *plan) finished(f Finish) {
+	p.ran, p.prompt = true, f.Prompt
+	if f.Aside == AsideNone {
+		p.answer(f.Part)
+		return
+	}
+	p.execute, p.aside, p.raised, p.metadata = false, f.Aside, true, f.Metadata
+}
+
+// record stores the entry's next state. The same attempt is made again when the
+// store does not answer; it has one name, so it counts once.
+func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
+	e.State, e.At = s, w.now()
+	c := Commit{
+		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%s", e.Run, e.Fence, s, e.Call)),
+		Owner:   &Ownership{Run: e.Run, Fence: w.claim.fence},
+		Entries: []Entry{*e},
+	}
+	var err error
+	for wait := 10 * time.Millisecond; ; wait *= 4 {
+		err = w.claim.store.Commit(ctx, c)
+		if err == nil {
+			e.Version++
+			return nil
+		}
+		if errors.Is(err, approvals.ErrConflict) {
+			return errClaimLost
+		}
+		if wait > time.Second || !pause(ctx, wait) {
+			return fmt.Errorf("journal %s of %s: %w", e.Call, e.Run, err)
+		}
+	}
+}
+
+// pause waits, and reports whether it waited to the end.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -2,8 +2,13 @@ package agentrun
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -17,17 +22,8 @@ type Agent struct {
 	Limits       Limits
 }
 
-// Limits end a run before it does more: they are checked before every request
-// and before any call is executed, over a run and those that it resumes.
-// 0 means the default, a negative number none.
-type Limits struct {
-	Requests    int // default 50
-	ToolCalls   int // executed calls; default 200
-	TotalTokens int // default none
-}
-
-// Config is what a [Runner] works with. All fields but Lease, Parallel and
-// Log are required.
+// Config is what a [Runner] works with. All fields but NewFence, Lease,
+// Parallel and Log are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -41,41 +37,93 @@ type Config struct {
 
 // A Runner runs agents. It holds no run: everything between two steps is in
 // the store, and any runner can go on with it.
-type Runner struct{}
-
-// NewRunner returns a runner.
-func NewRunner(c Config) *Runner { panic("unimplemented") }
-
-// A Mention is a person asking an agent for something.
-type Mention struct {
-	Event     string // unique to the message, the key by which a repeated delivery is known for 25 hours
-	Origin    Origin
-	Agent     string
-	Requester approvals.UserID
-	Text      string
+type Runner struct {
+	c        Config
+	draining chan struct{}
+	drain    func()
 }
 
-// Mention commits a run for m: queued if its thread is free, otherwise waiting
-// behind what is going on there. The same event again returns the same run.
-func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) { panic("unimplemented") }
-
-// Work claims the run and goes on with it until it ends, defers, or the runner
-// drains. A run that somebody else has, or that is not to be run now, is left
-// alone without an error. It is what the due index calls.
-func (r *Runner) Work(ctx context.Context, id approvals.RunID) error { panic("unimplemented") }
-
-// Resume makes sure that a settled batch has its resume run, whose id is
-// derived from the batch's. It is what the due index calls; a batch that is
-// not settled is left alone without an error.
-func (r *Runner) Resume(ctx context.Context, id approvals.BatchID) error { panic("unimplemented") }
-
-// Abandon ends a run that nobody can go on with: calls without a result are
-// recorded as interrupted, the run has failed with these words, and its thread
-// goes on. It refuses a run that a worker has, or that is final.
-func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) error {
-	panic("unimplemented")
+// NewRunner returns a runner.
+func NewRunner(c Config) *Runner {
+	if c.NewFence == nil {
+		c.NewFence = func() Fence { return Fence(uuid.NewString()) }
+	}
+	if c.Lease <= 0 {
+		c.Lease = 30 * time.Second
+	}
+	if c.Parallel <= 0 {
+		c.Parallel = 8
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	draining := make(chan struct{})
+	return &Runner{c: c, draining: draining, drain: sync.OnceFunc(func() { close(draining) })}
 }
 
 // Drain makes every Work return at its next commit, the run released for
 // another worker to claim at once. It does not wait.
-func (r *Runner) Drain() { panic("unimplemented") }
+func (r *Runner) Drain() { r.drain() }
+
+func (r *Runner) isDraining() bool {
+	select {
+	case <-r.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// Work claims the run and goes on with it until it ends, defers, or the runner
+// drains. A run that somebody else has, or that is not to be run now, is left
+// alone without an error. It is what the due index calls.
+//
+// An error means that the store, or ctx, failed: the run is as it was, and is
+// to be looked at again.
+func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
+	if r.isDraining() {
+		return nil
+	}
+	run, err := r.c.Store.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	if at, ok := run.Due(); !ok || r.c.Now().Before(at) && run.Status == RunRunning {
+		return nil
+	}
+	c, err := r.take(ctx, run)
+	if c == nil || err != nil {
+		return err
+	}
+	return r.goOn(ctx, c)
+}
+
+// goOn works on a claimed run, and lets go of it in the way that fits how the
+// work came to its end.
+func (r *Runner) goOn(ctx context.Context, c *claim) error {
+	held, cancel := context.WithCancelCause(ctx)
+	var holding sync.WaitGroup
+	holding.Go(func() { c.hold(held, cancel) })
+
+	w := &worker{r: r, claim: c}
+	err := w.loop(held)
+	lost := errors.Is(context.Cause(held), errClaimLost)
+	cancel(nil)
+	holding.Wait()
+
+	switch {
+	case err == nil:
+		return nil
+	case lost || errors.Is(err, errClaimLost):
+		return nil // whoever has the run goes on with it
+	case w.begun.Load() > 0:
+		return err // the end of the lease shows the doubt
+	}
+	if rel := c.release(context.WithoutCancel(ctx)); rel != nil && !errors.Is(rel, errClaimLost) {
+		err = errors.Join(err, rel)
+	}
+	if errors.Is(err, errDraining) {
+		return nil
+	}
+	return err
+}

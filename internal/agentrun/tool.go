@@ -70,10 +70,10 @@ type Result struct {
 
 // ApprovalRequired sets the call aside until somebody signs it. Metadata, a
 // JSON object or nil, is shown to nobody and stored with the batch.
-type ApprovalRequired struct{ Metadata json.RawMessage }
+type ApprovalRequired struct{ Metadata json.RawMessage } //nolint:errname // upstream's word
 
 // CallDeferred sets the call aside: its result comes from elsewhere.
-type CallDeferred struct{ Metadata json.RawMessage }
+type CallDeferred struct{ Metadata json.RawMessage } //nolint:errname // upstream's word
 
 // RetryError asks the model to call again; it reads Message.
 type RetryError struct{ Message string }

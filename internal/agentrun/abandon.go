@@ -1,0 +1,90 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Abandon ends a run that nobody can go on with: calls without a result are
+// recorded as interrupted, the run has failed with these words, and its thread
+// goes on. It refuses a run that a worker has ([ErrRunHeld]), or that is final
+// ([ErrRunEnded]).
+func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) error {
+	var err error
+	for attempt := range maxConflicts {
+		err = r.abandon(ctx, id, words, attempt)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, attempt int) error {
+	run, err := r.c.Store.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	now := r.c.Now()
+	switch run.Status {
+	case RunDeferred, RunCompleted, RunFailed:
+		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
+	case RunRunning:
+		if now.Before(run.LeaseEnds) {
+			return fmt.Errorf("%w: run %s", ErrRunHeld, id)
+		}
+	case RunWaiting, RunQueued, RunParked:
+	}
+	thread, err := r.c.Store.Thread(ctx, run.Thread)
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	out := Commit{Request: approvals.RequestID(fmt.Sprintf("abandon:%s:%d:%d", id, run.Version, attempt))}
+	run.Failure = words
+	if run.Status == RunWaiting {
+		thread.Queue = slices.DeleteFunc(slices.Clone(thread.Queue), func(q approvals.RunID) bool { return q == id })
+		run.Status, run.EndedAt, out.Thread = RunFailed, now, &thread
+		out.Runs = []Run{run}
+		return r.c.Store.Commit(ctx, out)
+	}
+	if thread.Active != id {
+		return fmt.Errorf("%w: run %s is not the active one of %s", approvals.ErrConflict, id, thread.ID)
+	}
+	if err := r.closeCalls(ctx, &run, &thread, &out); err != nil {
+		return err
+	}
+	run.Status = RunFailed
+	if err := endRun(ctx, r.c.Store, &run, &thread, &out, now); err != nil {
+		return err
+	}
+	out.Runs = append(out.Runs, run)
+	return r.c.Store.Commit(ctx, out)
+}
+
+// closeCalls answers what has no result in the run's history.
+func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *Commit) error {
+	history, err := r.c.Store.Messages(ctx, thread.ID, 0, run.To)
+	if err != nil {
+		return fmt.Errorf("load messages of %s: %w", thread.ID, err)
+	}
+	entries, err := r.c.Store.Journal(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("load journal of %s: %w", run.ID, err)
+	}
+	journal := make(map[approvals.ToolCallID]Entry, len(entries))
+	for _, e := range entries {
+		journal[e.Call] = e
+	}
+	parts := closing(history, journal, nil, r.c.Now())
+	if len(parts) == 0 {
+		return nil
+	}
+	out.Append = &Append{Thread: thread.ID, At: run.To, Messages: []Message{Request{Parts: parts, RunID: run.ID, At: r.c.Now()}}}
+	run.To++
+	thread.Messages = run.To
+	return nil
+}

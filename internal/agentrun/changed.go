@@ -1,0 +1,85 @@
+package agentrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// changed tells the model what really ran after a person changed the arguments
+// of its call: the history keeps what the model wrote. What the tool marks as
+// write-only is told as a length only, for a person may have put a secret there.
+func (p *plan) changed() string {
+	if bytes.Equal(p.call.Args, p.proposed) {
+		return ""
+	}
+	_, again := p.part.(RetryPrompt)
+	switch {
+	case p.ran || p.elsewhere:
+		return fmt.Sprintf("The arguments of call %s (%s) were changed by a person before it was run. It was run with: %s",
+			p.call.ID, p.call.Name, masked(p.call.Args, p.writeOnly))
+	case again:
+		return fmt.Sprintf("The arguments of call %s (%s) had been changed by a person, and it was not run with them.",
+			p.call.ID, p.call.Name)
+	}
+	return ""
+}
+
+func writeOnly(b approvals.Batch, id approvals.ToolCallID) []string {
+	for _, a := range b.Approvals {
+		if a.Call.ID == id {
+			return a.WriteOnly
+		}
+	}
+	return nil
+}
+
+// masked returns the arguments with the values at these JSON pointers replaced
+// by their length. Arguments that cannot be masked are not shown at all.
+func masked(args json.RawMessage, pointers []string) string {
+	if len(pointers) == 0 {
+		return string(args)
+	}
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return "(not shown)"
+	}
+	for _, p := range pointers {
+		v = mask(v, strings.Split(p, "/")[1:])
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "(not shown)"
+	}
+	return string(out)
+}
+
+func mask(v any, path []string) any {
+	if len(path) == 0 {
+		s, ok := v.(string)
+		if !ok {
+			b, _ := json.Marshal(v) // what was decoded encodes
+			s = string(b)
+		}
+		return fmt.Sprintf("(%d characters)", utf8.RuneCountInString(s))
+	}
+	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+	switch v := v.(type) {
+	case map[string]any:
+		if inner, ok := v[key]; ok {
+			v[key] = mask(inner, path[1:])
+		}
+	case []any:
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(v) {
+			v[i] = mask(v[i], path[1:])
+		}
+	}
+	return v
+}

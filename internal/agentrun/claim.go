@@ -1,0 +1,183 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A claim is one worker's hold on one run. Every change of the run goes through
+// it, so that the loop and the renewal of the lease do not race each other.
+type claim struct {
+	store Store
+	now   func() time.Time
+	lease time.Duration
+	log   *slog.Logger
+	fence Fence
+	id    approvals.RunID
+
+	mu      sync.Mutex // guards what follows, also while a commit is under way
+	run     Run        // as stored
+	thread  Thread     // as stored when it was last read
+	renewed time.Time
+	commits int
+}
+
+// take claims a run for a new worker. Without an error and without a claim,
+// somebody else was faster or has it.
+func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
+	thread, err := r.c.Store.Thread(ctx, run.Thread)
+	if err != nil {
+		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	if thread.Active != run.ID {
+		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
+	}
+	c := &claim{
+		store: r.c.Store, now: r.c.Now, lease: r.c.Lease, log: r.c.Log,
+		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
+	}
+	now := c.now()
+	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.Add(c.lease)
+	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
+	if errors.Is(err, approvals.ErrConflict) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
+	}
+	run.Version++
+	c.run, c.renewed = run, now
+	return c, nil
+}
+
+// request mints the name of the next commit. Only the holder of the lock, or of
+// a claim that nobody else knows yet, may call it.
+func (c *claim) request() approvals.RequestID {
+	c.commits++
+	return approvals.RequestID(fmt.Sprintf("%s:%s:%d", c.id, c.fence, c.commits))
+}
+
+// snapshot returns the run as it is stored.
+func (c *claim) snapshot() Run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.run
+}
+
+// commit stores what change makes of the run, and renews the lease with it.
+// change sets the commit's Thread, to t, if it changes the thread. When the
+// thread moved on meanwhile, change is called again on what is there now.
+func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *Commit) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range maxConflicts {
+		run, thread, out := c.run, c.thread, Commit{Request: c.request()}
+		run.Activity, thread.Queue = slices.Clone(run.Activity), slices.Clone(thread.Queue)
+		now := c.now()
+		run.LeaseEnds = now.Add(c.lease)
+		if err := change(&run, &thread, &out); err != nil {
+			return err
+		}
+		out.Runs = append(out.Runs, run)
+		err := c.store.Commit(ctx, out)
+		if err == nil {
+			run.Version++
+			c.run, c.renewed = run, now
+			if out.Thread != nil {
+				thread.Version++
+				c.thread = thread
+			}
+			return nil
+		}
+		if !errors.Is(err, approvals.ErrConflict) {
+			return fmt.Errorf("commit run %s: %w", run.ID, err)
+		}
+		if err := c.reload(ctx); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("commit run %s: %w", c.run.ID, approvals.ErrConflict)
+}
+
+// maxConflicts is how often a commit is tried when others change the same
+// documents.
+const maxConflicts = 20
+
+// reload reads run and thread again, after a conflict. A run that still carries
+// this worker's fence was last written by it, in a commit whose reply was lost.
+func (c *claim) reload(ctx context.Context) error {
+	run, err := c.store.Run(ctx, c.run.ID)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", c.run.ID, err)
+	}
+	if run.Owner != c.fence || run.Status != RunRunning {
+		return errClaimLost
+	}
+	c.run = run
+	c.thread, err = c.store.Thread(ctx, run.Thread)
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	return nil
+}
+
+// hold renews the lease until ctx ends or the claim is lost; then it cancels
+// what runs under the claim.
+func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(c.lease / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := c.renew(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "claim lost", slog.String("run", string(c.id)), slog.Any("err", err))
+			cancel(errClaimLost)
+			return
+		}
+	}
+}
+
+// renew extends the lease. A store that does not answer is forgiven until the
+// lease is over.
+func (c *claim) renew(ctx context.Context) error {
+	err := c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
+	if err == nil || errors.Is(err, errClaimLost) || errors.Is(err, approvals.ErrConflict) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now().Before(c.run.LeaseEnds) {
+		return nil
+	}
+	return err
+}
+
+// fresh makes sure that no more than half of the lease is gone: an execution
+// may begin only then.
+func (c *claim) fresh(ctx context.Context) error {
+	c.mu.Lock()
+	stale := c.now().Sub(c.renewed) > c.lease/2
+	c.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
+}
+
+// release gives the run back, for any worker to take at once.
+func (c *claim) release(ctx context.Context) error {
+	return c.commit(ctx, func(r *Run, _ *Thread, _ *Commit) error {
+		r.Status, r.Owner, r.LeaseEnds = RunQueued, "", time.Time{}
+		return nil
+	})
+}

@@ -1,0 +1,157 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+func (w *worker) now() time.Time { return w.claim.now() }
+
+func (w *worker) log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
+	attrs = append(attrs, slog.String("run", string(w.claim.id)))
+	w.claim.log.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // the callers' messages are static
+}
+
+// request returns a request of this run.
+func (w *worker) request(parts ...RequestPart) Request {
+	return Request{Parts: parts, RunID: w.claim.id, At: w.now()}
+}
+
+// append commits messages at the end of the thread, with a change of the run.
+func (w *worker) append(ctx context.Context, change func(*Run), messages ...Message) error {
+	return w.commit(ctx, messages, func(r *Run, _ *Thread, _ *Commit) error {
+		if change != nil {
+			change(r)
+		}
+		return nil
+	})
+}
+
+// commit adds messages to the thread and moves the run in one step.
+func (w *worker) commit(ctx context.Context, messages []Message, change func(*Run, *Thread, *Commit) error) error {
+	err := w.claim.commit(ctx, func(r *Run, t *Thread, out *Commit) error {
+		if len(messages) > 0 {
+			out.Append = &Append{Thread: t.ID, At: r.To, Messages: messages}
+			r.To += len(messages)
+			t.Messages = r.To
+			out.Thread = t
+		}
+		return change(r, t, out)
+	})
+	if err == nil {
+		w.history = append(w.history, messages...)
+	}
+	return err
+}
+
+// complete ends the run with the model's last word.
+func (w *worker) complete(ctx context.Context, change func(*Run), response Response) error {
+	return w.commit(ctx, []Message{response}, func(r *Run, t *Thread, out *Commit) error {
+		change(r)
+		r.Status, r.Output = RunCompleted, response.text()
+		return endRun(ctx, w.claim.store, r, t, out, w.now())
+	})
+}
+
+// fail ends the run with words for people. What has no result yet is closed, so
+// that the next run finds a history that it can go on with.
+func (w *worker) fail(ctx context.Context, change func(*Run), words string, known ...RequestPart) error {
+	var messages []Message
+	if parts := w.close(known); len(parts) > 0 {
+		messages = append(messages, w.request(parts...))
+	}
+	w.log(ctx, slog.LevelInfo, "run failed")
+	return w.commit(ctx, messages, func(r *Run, t *Thread, out *Commit) error {
+		if change != nil {
+			change(r)
+		}
+		r.Status, r.Failure = RunFailed, words
+		return endRun(ctx, w.claim.store, r, t, out, w.now())
+	})
+}
+
+// close answers every call that has no result, from what is known, from the
+// journal, or by saying that there is none.
+func (w *worker) close(known []RequestPart) []RequestPart {
+	return closing(w.history, w.journal, known, w.now())
+}
+
+func closing(history []Message, journal map[approvals.ToolCallID]Entry, known []RequestPart, now time.Time) []RequestPart {
+	answered := map[approvals.ToolCallID]RequestPart{}
+	var others []RequestPart
+	for _, p := range known {
+		if id, ok := answers(p); ok {
+			answered[id] = p
+			continue
+		}
+		others = append(others, p)
+	}
+	var parts []RequestPart
+	for _, c := range unanswered(history) {
+		part, ok := answered[c.ID]
+		entry := journal[c.ID]
+		switch {
+		case ok:
+		case entry.State == EntryFinished && entry.Finish.Part != nil:
+			part = entry.Finish.Part
+		case entry.State == EntryStarted:
+			part = returned(c, OutcomeInterrupted, doubtMessage, now)
+		default:
+			part = returned(c, OutcomeInterrupted, interruptedMessage, now)
+		}
+		parts = append(parts, part)
+	}
+	return append(parts, others...)
+}
+
+// What the model reads about calls that have no result.
+const (
+	interruptedMessage = "The run ended before this call was completed. It has no result."
+	doubtMessage       = "The run ended while this call was going on. It is not known whether it took effect."
+)
+
+func returned(c approvals.ToolCall, o Outcome, words string, at time.Time) ToolReturn {
+	return ToolReturn{ToolName: c.Name, CallID: c.ID, Content: jsonString(words), Outcome: o, At: at}
+}
+
+// park stops the run for people to look at: a call is in doubt.
+func (w *worker) park(ctx context.Context, tool string) error {
+	w.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
+	return w.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
+		r.Status, r.Owner, r.LeaseEnds, r.Activity = RunParked, "", time.Time{}, nil
+		r.Failure = fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
+			"so it is not repeated. Please check, then end this run.", tool)
+		return nil
+	})
+}
+
+// endRun lets go of a run that has its outcome, and gives its thread to the next
+// in the queue, all in out.
+func endRun(ctx context.Context, store Store, r *Run, t *Thread, out *Commit, now time.Time) error {
+	r.EndedAt, r.Owner, r.LeaseEnds, r.Activity = now, "", time.Time{}, nil
+	out.Thread, t.Active = t, ""
+	if len(t.Queue) == 0 {
+		return nil
+	}
+	next, err := store.Run(ctx, t.Queue[0])
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", t.Queue[0], err)
+	}
+	t.Active, t.Queue = next.ID, t.Queue[1:]
+	next.Status, next.From, next.To = RunQueued, t.Messages, t.Messages
+	out.Runs = append(out.Runs, next)
+	return nil
+}
+
+// object returns m if it is one JSON object, and nil otherwise.
+func object(m json.RawMessage) json.RawMessage {
+	if len(m) == 0 || approvals.CheckArgs(m) != nil {
+		return nil
+	}
+	return m
+}

@@ -1,0 +1,278 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A plan is one call of a step and what becomes of it. Exactly one of these is
+// so: it has its part, it is to be executed, or it is set aside.
+type plan struct {
+	call approvals.ToolCall // with the arguments to run with
+	tool Tool               // nil if there is none of the name
+
+	execute  bool
+	approved bool
+	signed   json.RawMessage // metadata of the approval
+
+	part   RequestPart
+	prompt string // a user prompt after the results
+
+	aside    Aside
+	raised   bool // set aside by the tool itself, while it validated or ran
+	metadata json.RawMessage
+	ask      approvals.Ask
+
+	ran       bool // it has been executed in this step, now or before a crash
+	elsewhere bool // it ran elsewhere
+
+	proposed  json.RawMessage // the arguments as the model made them
+	writeOnly []string
+}
+
+func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }
+
+// consider decides what becomes of a call that nobody has signed.
+func (w *worker) consider(ctx context.Context, run Run, call approvals.ToolCall, retry int) *plan {
+	p := &plan{call: call, tool: w.tools[call.Name], proposed: call.Args}
+	if p.tool == nil {
+		p.answer(w.again(call, w.unknownTool(call.Name)))
+		return p
+	}
+	if err := approvals.CheckArgs(call.Args); err != nil {
+		p.answer(w.again(call, "The call was not run: "+err.Error()))
+		return p
+	}
+	spec := p.tool.Spec()
+	if spec.Kind == KindExternal {
+		p.aside = AsideExternal
+		w.ruleOn(ctx, run, p, approvals.GateNone)
+		return p
+	}
+	c := w.toolCall(run, p, retry)
+	raise, done := w.validate(ctx, p, c)
+	if done {
+		return p
+	}
+	gate, metadata := w.gate(ctx, p, c, raise)
+	var deferred *CallDeferred
+	switch {
+	case gate == approvals.GateNone && errors.As(raise, &deferred):
+		p.aside, p.raised, p.metadata = AsideExternal, true, w.metadata(ctx, call, deferred.Metadata)
+	case gate != approvals.GateNone:
+		p.aside, p.metadata = AsideApproval, metadata
+		p.raised = gate == approvals.GateRaised || gate == approvals.GatePredicate
+	default:
+		p.execute = true
+	}
+	w.ruleOn(ctx, run, p, gate)
+	return p
+}
+
+// validate asks the tool about the arguments. It returns what the tool raised
+// to set the call aside; done says that the call has its part.
+func (w *worker) validate(ctx context.Context, p *plan, c Call) (raise error, done bool) {
+	_, err, _ := guard(ctx, timeout(p.tool), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, p.tool.Validate(ctx, c)
+	})
+	var asked *ApprovalRequired
+	var deferred *CallDeferred
+	var retry *RetryError
+	var failed *FailedError
+	switch {
+	case err == nil:
+		return nil, false
+	case errors.As(err, &asked), errors.As(err, &deferred):
+		return err, false
+	case errors.As(err, &retry):
+		p.answer(w.again(p.call, retry.Message))
+	case errors.As(err, &failed):
+		p.answer(w.again(p.call, failed.Message))
+	case errors.Is(err, errPanicked), errors.Is(err, errHung):
+		w.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.Any("err", err))
+		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", w.now()))
+	default:
+		p.answer(w.again(p.call, err.Error()))
+	}
+	return nil, true
+}
+
+// gate says why the tool wants a signature. A declaration comes before what the
+// tool raises, and a predicate that cannot say is a yes.
+func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approvals.Gate, json.RawMessage) {
+	spec := p.tool.Spec()
+	if spec.Kind != KindFunction && spec.Kind != "" {
+		return approvals.GateDeclared, nil
+	}
+	if asked, ok := errors.AsType[*ApprovalRequired](raise); ok {
+		return approvals.GateRaised, w.metadata(ctx, p.call, asked.Metadata)
+	}
+	if spec.NeedsApproval == nil {
+		return approvals.GateNone, nil
+	}
+	needs, err, _ := guard(ctx, timeout(p.tool), func(ctx context.Context) (bool, error) {
+		return spec.NeedsApproval(ctx, c)
+	})
+	if err != nil {
+		w.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.Any("err", err))
+	}
+	if needs || err != nil {
+		return approvals.GatePredicate, nil
+	}
+	return approvals.GateNone, nil
+}
+
+// ruleOn lets the policy have its word on a plan: it may refuse it, or ask for
+// a signature, even for a call that runs elsewhere. It never lifts a gate.
+func (w *worker) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
+	switch ruling := w.rule(ctx, run, p.call, gate).(type) {
+	case approvals.Permit:
+	case approvals.Refuse:
+		p.answer(w.refused(p.call, ruling))
+	case approvals.Ask:
+		p.execute, p.aside, p.ask = false, AsideApproval, ruling
+	}
+}
+
+func (w *worker) refused(c approvals.ToolCall, r approvals.Refuse) RequestPart {
+	reason := r.Reason
+	if reason == "" {
+		reason = approvals.DeniedMessage
+	}
+	return returned(c, OutcomeDenied, reason, w.now())
+}
+
+// Why people are asked when no rule says so.
+const (
+	whyNoRuling = "The policy could not judge this call, so it asks for the strictest signature."
+	whyPermit   = "The tool asks for a signature and the policy names nobody for it, so it asks for the strictest one."
+)
+
+// rule asks the policy and fails closed: only a Permit for a call whose tool
+// asks for no signature stays one.
+func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate approvals.Gate) approvals.Ruling {
+	at := w.now()
+	ruling, err := w.askPolicy(approvals.Proposal{
+		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel, At: at,
+	})
+	why := whyNoRuling
+	switch ruling := ruling.(type) {
+	case approvals.Refuse, approvals.Ask:
+		if err == nil {
+			return ruling
+		}
+	case approvals.Permit:
+		if err == nil && gate == approvals.GateNone {
+			return ruling
+		}
+		if err == nil {
+			why = whyPermit
+		}
+	}
+	if err != nil {
+		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(c.ID)), slog.Any("err", err))
+	}
+	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why}
+}
+
+func (w *worker) askPolicy(p approvals.Proposal) (_ approvals.Ruling, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("policy: %w", panicked(v))
+		}
+	}()
+	return w.r.c.Policy.Rule(p)
+}
+
+// metadata returns what a tool said when it set a call aside, if it can be kept.
+func (w *worker) metadata(ctx context.Context, c approvals.ToolCall, m json.RawMessage) json.RawMessage {
+	kept := object(m)
+	if kept == nil && m != nil {
+		w.log(ctx, slog.LevelWarn, "metadata is not an object", slog.String("call", string(c.ID)))
+	}
+	return kept
+}
+
+func (w *worker) toolCall(run Run, p *plan, retry int) Call {
+	return Call{
+		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
+		Approved: p.approved, Metadata: p.signed, Retry: retry,
+	}
+}
+
+func (w *worker) again(c approvals.ToolCall, words string) RequestPart {
+	return RetryPrompt{ToolName: c.Name, CallID: c.ID, Content: words, At: w.now()}
+}
+
+// deferRun ends the run with what it waits for: the run, its last messages and
+// the batch are there at once, or none of them is.
+func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []RequestPart, change func(*Run)) error {
+	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
+	id, err := batchID(run.ID)
+	if err != nil {
+		return err
+	}
+	var ask, elsewhere []approvals.Deferral
+	for _, raised := range []bool{true, false} {
+		for _, p := range plans {
+			if p.aside == AsideNone || p.raised != raised {
+				continue
+			}
+			d := approvals.Deferral{Call: p.call, Metadata: p.metadata, Ask: p.ask}
+			if p.tool != nil {
+				d.WriteOnly = p.tool.Spec().WriteOnly
+			}
+			open.Args[p.call.Ref(id).Digest] = p.call.Args
+			if p.aside == AsideApproval {
+				ask = append(ask, d)
+			} else {
+				elsewhere = append(elsewhere, d)
+			}
+		}
+	}
+	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
+		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Requester: run.Requester, OpenedAt: w.now(),
+	}, ask, elsewhere)
+	if err != nil {
+		w.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
+		return w.fail(ctx, change, "The calls could not be put before anybody, so they were not run.", parts...)
+	}
+	var messages []Message
+	if len(parts) > 0 {
+		messages = append(messages, w.request(parts...))
+	}
+	return w.commit(ctx, messages, func(r *Run, _ *Thread, out *Commit) error {
+		change(r)
+		r.Status, r.Deferred, r.EndedAt = RunDeferred, id, w.now()
+		r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
+		out.Opens = &open
+		return nil
+	})
+}
+
+// batchID returns the id of the batch that a run defers to: a run does so once.
+func batchID(run approvals.RunID) (approvals.BatchID, error) {
+	partition, err := approvals.Partition(string(run))
+	if err != nil {
+		return "", err
+	}
+	return approvals.BatchID(approvals.NewID("batch", partition, derived("batch", string(run)))), nil
+}
+
+// derived returns the same uuid for the same words, so that what is made twice
+// is made once.
+func derived(parts ...string) string {
+	b, err := json.Marshal(parts)
+	if err != nil {
+		panic(fmt.Sprintf("agentrun: marshal strings: %v", err)) // unreachable
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, append([]byte("countersign"), b...)).String()
+}

@@ -1,0 +1,49 @@
+// Package agentrun runs agents whose calls may need people. A run never waits:
+// it ends, with an answer, a failure, or with the calls that somebody else has
+// to decide about. Another run goes on when they have decided.
+//
+// # The life of a run
+//
+//	mention                    ┌───────────── lease over, or drained ┐
+//	   │  thread busy          ▼                                     │
+//	   ├──────────────► waiting ──► queued ── claimed ──► running ───┤
+//	   └─ thread free ────────────────▲                     │        │
+//	                                  │                     ├──► completed
+//	 resume run: its batch is settled ┘                     ├──► failed
+//	                                                        ├──► deferred ──► batch
+//	                                                        └──► parked
+//
+// [Runner.Mention] makes a run, or finds the one that the same event has made.
+// [Runner.Work] claims it with a random fence and a lease, and takes steps
+// until the run ends. What a step does follows from the history alone, so
+// that a worker that takes over goes on where the last one stopped:
+//
+//   - The history ends with a request: ask the model, and commit its response
+//     before anything of it is done.
+//   - It ends with a response that has calls: rule on each of them, execute what
+//     may run, answer what may not. If nothing is left open, commit the results
+//     as one request, in the order in which the calls were made.
+//   - Something needs a person, or runs elsewhere: open a batch, and commit run,
+//     results, batch and facts in one step. The run is deferred. The thread stays
+//     busy.
+//   - It ends with a response without calls: that is the answer.
+//
+// [Runner.Resume] makes the run that takes up the answers of a settled batch.
+// Its first step checks that the answers are exactly for the calls that have no
+// result ([Match]), and executes what was signed, as it was signed.
+//
+// # What never happens
+//
+//   - A call is executed that is not permitted by the policy or signed by people.
+//     What cannot be judged, by an error, a panic or an unknown answer, is asked
+//     about with the strictest requirement.
+//   - A call is executed twice. Each execution is an [Entry] in the journal: its
+//     beginning is stored before the effect, its end after. A call that a dead
+//     worker began is in doubt, and parks the run for people to look at.
+//   - Anything is executed after a limit is reached, or could not be followed by
+//     the request that tells the model what happened.
+//   - Calls that cannot be told from each other are executed: a response with an
+//     empty or repeated id is not kept, and the model is asked again, once.
+//   - The history is left with a call that has no result while a person says
+//     something else.
+package agentrun

@@ -1,0 +1,40 @@
+package agentrun
+
+import "errors"
+
+// Why answers cannot be applied to a history. Nothing has been executed then.
+// The texts are the reasons that the shared vectors name.
+var (
+	// ErrNoModelResponse: there is nothing in the history to answer.
+	ErrNoModelResponse = errors.New("no_model_response")
+	// ErrNoPendingCalls: the last response has no call without a result.
+	ErrNoPendingCalls = errors.New("no_pending_calls")
+	// ErrDuplicateIDs: two calls of the last response share an id.
+	ErrDuplicateIDs = errors.New("duplicate_ids")
+	// ErrResultsMismatch: an answer is missing, or is for no pending call.
+	ErrResultsMismatch = errors.New("results_do_not_match_pending_set")
+	// ErrWrongCategory: a call that needs people was answered like one that
+	// runs elsewhere, or the other way round, or both ways.
+	ErrWrongCategory = errors.New("wrong_category")
+	// ErrCallChanged: the call in the history is not the one people were asked
+	// about.
+	ErrCallChanged = errors.New("call_is_not_the_one_that_was_signed")
+	// ErrPromptWithPendingCalls: a prompt came while calls have no result.
+	ErrPromptWithPendingCalls = errors.New("prompt_with_pending_calls")
+)
+
+// What callers of a [Runner] branch on.
+var (
+	// ErrQueueFull: too many runs wait for the thread already.
+	ErrQueueFull = errors.New("too many runs wait for this thread")
+	// ErrRunHeld: a worker has the run.
+	ErrRunHeld = errors.New("a worker has the run")
+	// ErrRunEnded: the run has its outcome; it never moves again.
+	ErrRunEnded = errors.New("the run has ended")
+)
+
+// Why a worker lets go of a run without an outcome.
+var (
+	errClaimLost = errors.New("claim lost")
+	errDraining  = errors.New("draining")
+)

@@ -1,0 +1,36 @@
+package agentrun
+
+import "fmt"
+
+// Limits end a run before it does more: they are checked before every request
+// and before any call is executed, over a run and those that it resumes.
+// 0 means the default, a negative number none.
+type Limits struct {
+	Requests    int // default 50
+	ToolCalls   int // executed calls; default 200
+	TotalTokens int // default none
+}
+
+// stop returns words for people if the model could not be asked once more, or
+// if so many more calls are too many. No calls run that could not be followed
+// by a request: the model would never learn what they did.
+func (l Limits) stop(used Usage, calls int) (words string) {
+	requests, toolCalls := orDefault(l.Requests, 50), orDefault(l.ToolCalls, 200)
+	tokens := used.InputTokens + used.OutputTokens
+	switch {
+	case requests > 0 && used.Requests+1 > requests:
+		return fmt.Sprintf("The run has reached its limit of %d requests to the model.", requests)
+	case l.TotalTokens > 0 && tokens >= l.TotalTokens:
+		return fmt.Sprintf("The run has reached its limit of %d tokens.", l.TotalTokens)
+	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
+		return fmt.Sprintf("The run would exceed its limit of %d tool calls, so none of the last ones was run.", toolCalls)
+	}
+	return ""
+}
+
+func orDefault(n, def int) int {
+	if n == 0 {
+		return def
+	}
+	return n
+}

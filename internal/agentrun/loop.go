@@ -1,0 +1,222 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A worker goes on with one claimed run. What it keeps in memory it has read
+// from the store or committed to it.
+type worker struct {
+	r     *Runner
+	claim *claim
+
+	agent   Agent
+	tools   map[string]Tool
+	history []Message // of the whole thread
+	journal map[approvals.ToolCallID]Entry
+
+	begun atomic.Int32 // executions whose outcome is not stored
+}
+
+// loop takes steps until the run has ended. What to do next follows from the
+// history, so a worker that takes over does what the last one would have done.
+func (w *worker) loop(ctx context.Context) error {
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	run := w.claim.snapshot()
+	agent, ok := w.r.c.Agents(run.Agent)
+	if !ok {
+		return w.fail(ctx, nil, fmt.Sprintf("There is no agent named %q any more.", run.Agent))
+	}
+	w.agent, w.tools = agent, make(map[string]Tool, len(agent.Tools))
+	for _, t := range agent.Tools {
+		w.tools[t.Spec().Name] = t
+	}
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if w.r.isDraining() {
+			return errDraining
+		}
+		ended, err := w.step(ctx)
+		if ended || err != nil {
+			return err
+		}
+	}
+}
+
+func (w *worker) load(ctx context.Context) error {
+	run := w.claim.snapshot()
+	history, err := w.claim.store.Messages(ctx, run.Thread, 0, run.To)
+	if err != nil {
+		return fmt.Errorf("load messages of %s: %w", run.Thread, err)
+	}
+	if len(history) != run.To {
+		return fmt.Errorf("load messages of %s: %d of %d are there", run.Thread, len(history), run.To)
+	}
+	entries, err := w.claim.store.Journal(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("load journal of %s: %w", run.ID, err)
+	}
+	w.history, w.journal = history, make(map[approvals.ToolCallID]Entry, len(entries))
+	for _, e := range entries {
+		w.journal[e.Call] = e
+	}
+	return nil
+}
+
+// step does the one thing that the history asks for, and reports whether the
+// run has ended with it.
+func (w *worker) step(ctx context.Context) (ended bool, err error) {
+	run := w.claim.snapshot()
+	begun := run.To > run.From
+	switch {
+	case !begun && run.Batch != "":
+		return w.takeUpAnswers(ctx, run)
+	case !begun:
+		if len(unanswered(w.history)) > 0 {
+			w.log(ctx, slog.LevelError, "run refused", slog.Any("err", ErrPromptWithPendingCalls))
+			return true, w.fail(ctx, nil, "The conversation still had calls without a result. They are closed now; please ask again.")
+		}
+		return false, w.append(ctx, nil, w.request(UserPrompt{Content: run.Prompt, At: w.now()}))
+	case len(unanswered(w.history)) > 0:
+		return w.doCalls(ctx, run)
+	}
+	return w.ask(ctx, run)
+}
+
+// ask asks the model, and commits what it answers before anything of it is done.
+func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
+	if words := w.agent.Limits.stop(run.Usage, 0); words != "" {
+		return true, w.fail(ctx, nil, words)
+	}
+	response, err := w.agent.Model.Request(ctx, ModelRequest{
+		Instructions: w.agent.Instructions,
+		Messages:     forModel(w.history),
+		Tools:        w.definitions(),
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return false, cause
+	}
+	if err != nil {
+		w.log(ctx, slog.LevelWarn, "model failed", slog.Any("err", err))
+		return true, w.fail(ctx, nil, modelWords(err))
+	}
+	response.RunID, response.At = run.ID, w.now()
+	used := func(r *Run) {
+		r.Steps++
+		r.Usage.Requests++
+		r.Usage.InputTokens += response.Usage.InputTokens
+		r.Usage.OutputTokens += response.Usage.OutputTokens
+	}
+	if words := finishWords(response.FinishReason); words != "" {
+		return true, w.fail(ctx, used, words)
+	}
+	if again := w.unusable(response); again != "" {
+		w.log(ctx, slog.LevelWarn, "response refused", slog.String("why", again))
+		if w.askedAgain() {
+			return true, w.fail(ctx, used, "The model's answers could not be used, even after it was asked again. Nothing of them was run.")
+		}
+		return false, w.append(ctx, used, w.request(RetryPrompt{Content: again, At: w.now()}))
+	}
+	calls := response.calls()
+	if len(calls) == 0 {
+		return true, w.complete(ctx, used, response)
+	}
+	return false, w.append(ctx, func(r *Run) {
+		used(r)
+		r.Activity = nil
+		for _, c := range calls {
+			if _, known := w.tools[c.Name]; known && !slices.Contains(r.Activity, c.Name) {
+				r.Activity = append(r.Activity, c.Name)
+			}
+		}
+	}, response)
+}
+
+func (w *worker) definitions() []ToolDefinition {
+	var defs []ToolDefinition
+	for _, t := range w.agent.Tools {
+		s := t.Spec()
+		defs = append(defs, ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
+	}
+	return defs
+}
+
+// unusable says, for the model, why nothing of the response is used: it has
+// nothing in it, or its calls cannot be told from each other. Such a response
+// is not kept, so none of its calls can ever run.
+func (w *worker) unusable(r Response) (again string) {
+	calls := r.calls()
+	if len(calls) == 0 && strings.TrimSpace(r.text()) == "" {
+		return "Your last response was empty. Answer, or call a tool."
+	}
+	used := usedIDs(w.history)
+	for _, c := range calls {
+		switch {
+		case c.ID == "" || !utf8.ValidString(string(c.ID)):
+			return "A tool call in your last response had no usable id, so none of its calls was run. Answer again."
+		case c.Name == "" || !utf8.ValidString(c.Name):
+			return "A tool call in your last response named no tool, so none of its calls was run. Answer again."
+		case used[c.ID]:
+			return "A tool call in your last response had the id of another call, so none of its calls was run. Answer again, with an id of its own for every call."
+		}
+		used[c.ID] = true
+	}
+	return ""
+}
+
+// askedAgain reports whether the last request is already one for a response
+// that can be used.
+func (w *worker) askedAgain() bool {
+	last, ok := w.history[len(w.history)-1].(Request)
+	return ok && len(last.Parts) == 1 && isRefusal(last.Parts[0])
+}
+
+func isRefusal(p RequestPart) bool {
+	r, ok := p.(RetryPrompt)
+	return ok && r.ToolName == ""
+}
+
+// unknownTool says, for the model, which tools there are.
+func (w *worker) unknownTool(name string) string {
+	names := slices.Sorted(maps.Keys(w.tools))
+	if len(names) == 0 {
+		return fmt.Sprintf("Unknown tool name: '%s'. No tools available.", name)
+	}
+	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: '%s'", name, strings.Join(names, "', '"))
+}
+
+// modelWords says, for people, why the model gave no answer.
+func modelWords(err error) string {
+	var known *ModelError
+	if errors.As(err, &known) && known.Words != "" {
+		return known.Words
+	}
+	return "The model could not be reached or did not answer properly. Please try again later."
+}
+
+func finishWords(reason FinishReason) string {
+	switch reason {
+	case FinishLength:
+		return "The model's answer was cut off at its length limit, so nothing of it was used."
+	case FinishContentFilter:
+		return "The model's provider filtered the answer out."
+	case FinishError:
+		return "The model broke off with an error, so nothing of its answer was used."
+	case FinishStop, FinishToolCall:
+	}
+	return ""
+}

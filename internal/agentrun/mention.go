@@ -1,0 +1,86 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Mention is a person asking an agent for something.
+type Mention struct {
+	Event     string // unique to the message, the key by which a repeated delivery is known for 25 hours
+	Origin    Origin
+	Agent     string
+	Requester approvals.UserID
+	Text      string
+}
+
+// MaxQueue is how many runs may wait for a thread.
+const MaxQueue = 20
+
+// keepMention is how long a repeated delivery of a mention is known.
+const keepMention = 25 * time.Hour
+
+// ThreadIDOf returns the id of the thread with this origin.
+func ThreadIDOf(o Origin) ThreadID {
+	partition := approvals.PartitionOf(o.Surface, o.Team, o.Channel, o.Root)
+	return ThreadID(approvals.NewID("thread", partition, derived("thread", o.Surface, o.Team, o.Channel, o.Root)))
+}
+
+// Mention commits a run for m: queued if its thread is free, otherwise waiting
+// behind what is going on there. The same event again returns the same run. A
+// thread for which [MaxQueue] runs wait takes no more: [ErrQueueFull].
+func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
+	if m.Event == "" || m.Requester == "" || m.Origin.Channel == "" {
+		return Run{}, fmt.Errorf("%w: a mention has an event, a person and a channel", approvals.ErrInvalid)
+	}
+	threadID := ThreadIDOf(m.Origin)
+	partition, err := approvals.Partition(string(threadID))
+	if err != nil {
+		return Run{}, err
+	}
+	id := approvals.RunID(approvals.NewID("run", partition, derived("mention", string(threadID), m.Event)))
+	for range maxConflicts {
+		run, err := r.c.Store.Run(ctx, id)
+		if !errors.Is(err, approvals.ErrNotFound) {
+			return run, err
+		}
+		err = r.mention(ctx, id, threadID, m)
+		if err != nil && !errors.Is(err, approvals.ErrConflict) {
+			return Run{}, err
+		}
+	}
+	return Run{}, fmt.Errorf("mention in %s: %w", threadID, approvals.ErrConflict)
+}
+
+// mention tries once to commit the run.
+func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID ThreadID, m Mention) error {
+	thread, err := r.c.Store.Thread(ctx, threadID)
+	if errors.Is(err, approvals.ErrNotFound) {
+		thread, err = Thread{ID: threadID, Origin: m.Origin}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", threadID, err)
+	}
+	run := Run{
+		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text,
+		Status: RunWaiting, CreatedAt: r.c.Now(),
+	}
+	if thread.Active == "" {
+		run.Status, run.From, run.To = RunQueued, thread.Messages, thread.Messages
+		thread.Active = id
+	} else {
+		if len(thread.Queue) >= MaxQueue {
+			return ErrQueueFull
+		}
+		thread.Queue = append(slices.Clip(thread.Queue), id)
+	}
+	return r.c.Store.Commit(ctx, Commit{
+		Request: approvals.RequestID("mention:" + string(id)), Keep: keepMention,
+		Thread: &thread, Runs: []Run{run},
+	})
+}

@@ -1,0 +1,157 @@
+package agentrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// DecodeMessage reads one message.
+func DecodeMessage(b []byte) (Message, error) {
+	var in messageJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return nil, err
+	}
+	switch in.Kind {
+	case "request":
+		m := Request{Instructions: in.Instructions, RunID: in.RunID, At: unstamp(in.Timestamp)}
+		for i, raw := range in.Parts {
+			p, err := DecodeRequestPart(raw)
+			if err != nil {
+				return nil, fmt.Errorf("part %d: %w", i, err)
+			}
+			m.Parts = append(m.Parts, p)
+		}
+		return m, nil
+	case "response":
+		m := Response{
+			ModelName: in.ModelName, FinishReason: in.FinishReason,
+			RunID: in.RunID, At: unstamp(in.Timestamp),
+		}
+		if in.Usage != nil {
+			m.Usage = Usage{InputTokens: in.Usage.InputTokens, OutputTokens: in.Usage.OutputTokens}
+		}
+		for i, raw := range in.Parts {
+			p, err := decodeResponsePart(raw)
+			if err != nil {
+				return nil, fmt.Errorf("part %d: %w", i, err)
+			}
+			m.Parts = append(m.Parts, p)
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("unknown message kind %q", in.Kind)
+}
+
+// DecodeRequestPart reads what [EncodeRequestPart] wrote.
+func DecodeRequestPart(b []byte) (RequestPart, error) {
+	var in partJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return nil, err
+	}
+	at := unstamp(in.Timestamp)
+	switch in.PartKind {
+	case "user-prompt":
+		text, err := text(in.Content)
+		return UserPrompt{Content: text, At: at}, err
+	case "tool-return":
+		outcome := in.Outcome
+		switch outcome {
+		case "": // what upstream wrote before it knew outcomes
+			outcome = OutcomeSuccess
+		case OutcomeSuccess, OutcomeFailed, OutcomeDenied, OutcomeInterrupted:
+		default:
+			return nil, fmt.Errorf("unknown outcome %q", outcome)
+		}
+		if err := named(in); err != nil {
+			return nil, err
+		}
+		return ToolReturn{
+			ToolName: in.ToolName, CallID: in.CallID, Content: in.Content,
+			Outcome: outcome, Metadata: absent(in.Metadata), At: at,
+		}, nil
+	case "retry-prompt":
+		content, err := text(in.Content)
+		if err != nil && bytes.HasPrefix(bytes.TrimSpace(in.Content), []byte("[")) {
+			content, err = string(in.Content), nil // upstream's list of validation errors
+		}
+		return RetryPrompt{ToolName: in.ToolName, CallID: in.CallID, Content: content, At: at}, err
+	}
+	return nil, fmt.Errorf("unknown part_kind %q in a request", in.PartKind)
+}
+
+func decodeResponsePart(b []byte) (ResponsePart, error) {
+	var in partJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return nil, err
+	}
+	switch in.PartKind {
+	case "text":
+		text, err := text(in.Content)
+		return Text{Content: text}, err
+	case "thinking":
+		text, err := text(in.Content)
+		return Thinking{Content: text}, err
+	case "tool-call":
+		if err := named(in); err != nil {
+			return nil, err
+		}
+		args, err := arguments(in)
+		return CallPart{approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}}, err
+	}
+	return nil, fmt.Errorf("unknown part_kind %q in a response", in.PartKind)
+}
+
+// arguments returns the bytes that the model wrote: what is in the string, an
+// object as it stands, nil for null.
+func arguments(in partJSON) (json.RawMessage, error) {
+	if in.Bytes != nil {
+		return in.Bytes, nil
+	}
+	raw := absent(in.Args)
+	switch {
+	case raw == nil:
+		return nil, nil
+	case raw[0] == '{':
+		return raw, nil
+	case raw[0] == '"':
+		s, err := text(raw)
+		return json.RawMessage(s), err
+	}
+	return nil, errors.New("args are a string, an object or null")
+}
+
+// named refuses a call, or a result, that does not say which: upstream would
+// make an id up.
+func named(in partJSON) error {
+	if in.ToolName == "" || in.CallID == "" {
+		return fmt.Errorf("%s without tool_name or tool_call_id", in.PartKind)
+	}
+	return nil
+}
+
+func text(raw json.RawMessage) (string, error) {
+	var s *string
+	if err := json.Unmarshal(raw, &s); err != nil || s == nil {
+		return "", errors.New("content is not a string")
+	}
+	return *s, nil
+}
+
+func absent(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
+	return raw
+}
+
+func unstamp(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}

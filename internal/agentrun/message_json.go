@@ -1,0 +1,167 @@
+package agentrun
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// MarshalMessages writes a history as upstream's `all_messages_json` does.
+func MarshalMessages(messages []Message) ([]byte, error) {
+	list := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		b, err := EncodeMessage(m)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		list[i] = b
+	}
+	return json.Marshal(list)
+}
+
+// UnmarshalMessages reads a history. It knows what it reads or reads nothing:
+// one unknown `kind`, `part_kind` or `outcome` fails the whole list.
+func UnmarshalMessages(b []byte) ([]Message, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	messages := make([]Message, len(list))
+	for i, raw := range list {
+		m, err := DecodeMessage(raw)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		messages[i] = m
+	}
+	return messages, nil
+}
+
+// messageJSON is both kinds of message; kind says which fields are meant.
+type messageJSON struct {
+	Kind         string            `json:"kind"`
+	Parts        []json.RawMessage `json:"parts"`
+	Instructions string            `json:"instructions,omitempty"`
+	Usage        *usageJSON        `json:"usage,omitempty"`
+	ModelName    string            `json:"model_name,omitempty"`
+	FinishReason FinishReason      `json:"finish_reason,omitempty"`
+	RunID        approvals.RunID   `json:"run_id,omitempty"`
+	Timestamp    *time.Time        `json:"timestamp,omitempty"`
+}
+
+type usageJSON struct {
+	InputTokens  int `json:"input_tokens"`
+	OutputTokens int `json:"output_tokens"`
+}
+
+// partJSON is every kind of part; part_kind says which fields are meant. Bytes
+// holds arguments that are not UTF-8 and so fit in no JSON string; Args is
+// then only what a reader can make of them.
+type partJSON struct {
+	PartKind  string               `json:"part_kind"`
+	ToolName  string               `json:"tool_name,omitempty"`
+	CallID    approvals.ToolCallID `json:"tool_call_id,omitempty"`
+	Content   json.RawMessage      `json:"content,omitempty"`
+	Args      json.RawMessage      `json:"args,omitempty"`
+	Bytes     []byte               `json:"args_bytes,omitempty"`
+	Outcome   Outcome              `json:"outcome,omitempty"`
+	Metadata  json.RawMessage      `json:"metadata,omitempty"`
+	Timestamp *time.Time           `json:"timestamp,omitempty"`
+}
+
+// EncodeMessage writes one message.
+func EncodeMessage(m Message) ([]byte, error) {
+	switch m := m.(type) {
+	case Request:
+		out := messageJSON{
+			Kind: "request", Parts: make([]json.RawMessage, len(m.Parts)),
+			Instructions: m.Instructions, RunID: m.RunID, Timestamp: stamp(m.At),
+		}
+		for i, p := range m.Parts {
+			b, err := EncodeRequestPart(p)
+			if err != nil {
+				return nil, fmt.Errorf("part %d: %w", i, err)
+			}
+			out.Parts[i] = b
+		}
+		return json.Marshal(out)
+	case Response:
+		out := messageJSON{
+			Kind: "response", Parts: make([]json.RawMessage, len(m.Parts)),
+			ModelName: m.ModelName, FinishReason: m.FinishReason, RunID: m.RunID, Timestamp: stamp(m.At),
+			Usage: &usageJSON{InputTokens: m.Usage.InputTokens, OutputTokens: m.Usage.OutputTokens},
+		}
+		for i, p := range m.Parts {
+			b, err := encodeResponsePart(p)
+			if err != nil {
+				return nil, fmt.Errorf("part %d: %w", i, err)
+			}
+			out.Parts[i] = b
+		}
+		return json.Marshal(out)
+	}
+	return nil, fmt.Errorf("unknown message %T", m)
+}
+
+// EncodeRequestPart writes one part of a request, as a journal entry keeps it.
+func EncodeRequestPart(p RequestPart) ([]byte, error) {
+	switch p := p.(type) {
+	case UserPrompt:
+		return json.Marshal(partJSON{PartKind: "user-prompt", Content: jsonString(p.Content), Timestamp: stamp(p.At)})
+	case ToolReturn:
+		content := p.Content
+		if content == nil {
+			content = json.RawMessage("null")
+		}
+		return json.Marshal(partJSON{
+			PartKind: "tool-return", ToolName: p.ToolName, CallID: p.CallID, Content: content,
+			Outcome: p.Outcome, Metadata: p.Metadata, Timestamp: stamp(p.At),
+		})
+	case RetryPrompt:
+		return json.Marshal(partJSON{
+			PartKind: "retry-prompt", ToolName: p.ToolName, CallID: p.CallID,
+			Content: jsonString(p.Content), Timestamp: stamp(p.At),
+		})
+	}
+	return nil, fmt.Errorf("unknown part %T", p)
+}
+
+func encodeResponsePart(p ResponsePart) ([]byte, error) {
+	switch p := p.(type) {
+	case Text:
+		return json.Marshal(partJSON{PartKind: "text", Content: jsonString(p.Content)})
+	case Thinking:
+		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content)})
+	case CallPart:
+		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null")}
+		if p.Args != nil {
+			out.Args = jsonString(string(p.Args))
+		}
+		if !utf8.Valid(p.Args) {
+			out.Bytes = p.Args
+		}
+		return json.Marshal(out)
+	}
+	return nil, fmt.Errorf("unknown part %T", p)
+}
+
+// jsonString never fails: a string always has a JSON form, in which bytes that
+// are not UTF-8 are replaced.
+func jsonString(s string) json.RawMessage {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("agentrun: marshal a string: %v", err)) // unreachable
+	}
+	return b
+}
+
+func stamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,91 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Resume makes sure that a settled batch has its resume run, whose id is
+// derived from the batch's. It is what the due index calls; a batch that is
+// not settled is left alone without an error.
+func (r *Runner) Resume(ctx context.Context, id approvals.BatchID) error {
+	var err error
+	for range maxConflicts {
+		err = r.resume(ctx, id)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+// ResumeRunID returns the id of the run that takes up the answers of a batch.
+func ResumeRunID(id approvals.BatchID) (approvals.RunID, error) {
+	partition, err := approvals.Partition(string(id))
+	if err != nil {
+		return "", err
+	}
+	return approvals.RunID(approvals.NewID("run", partition, derived("resume", string(id)))), nil
+}
+
+func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
+	b, err := r.c.Store.Batch(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load batch %s: %w", id, err)
+	}
+	if !b.Settled() {
+		return nil
+	}
+	runID, err := ResumeRunID(id)
+	if err != nil {
+		return err
+	}
+	switch _, err := r.c.Store.Run(ctx, runID); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, approvals.ErrNotFound):
+		return fmt.Errorf("load run %s: %w", runID, err)
+	}
+	parent, err := r.c.Store.Run(ctx, b.Run)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", b.Run, err)
+	}
+	if parent.Status != RunDeferred || parent.Deferred != id {
+		return fmt.Errorf("batch %s is settled, but run %s is %s and does not wait for it", id, parent.ID, parent.Status)
+	}
+	thread, err := r.c.Store.Thread(ctx, parent.Thread)
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", parent.Thread, err)
+	}
+	if thread.Active != parent.ID {
+		// Either another replica has just resumed it, or something is wrong;
+		// the next look tells.
+		return fmt.Errorf("%w: run %s is not the active one of %s", approvals.ErrConflict, parent.ID, thread.ID)
+	}
+	run := Run{
+		ID: runID, Thread: thread.ID, Origin: parent.Origin, Parent: parent.ID, Batch: id,
+		Agent: parent.Agent, Requester: parent.Requester, Prompt: carried(parent),
+		Status: RunQueued, From: thread.Messages, To: thread.Messages, Usage: parent.Usage, CreatedAt: r.c.Now(),
+	}
+	thread.Active = runID
+	err = r.c.Store.Commit(ctx, Commit{
+		Request: approvals.RequestID("resume:" + string(id)),
+		Thread:  &thread, Runs: []Run{run}, Resumes: &b,
+	})
+	if err != nil {
+		return fmt.Errorf("resume batch %s: %w", id, err)
+	}
+	return nil
+}
+
+// carried returns the prompt of a run that deferred again before the model read
+// it: it goes with the next stage.
+func carried(parent Run) string {
+	if parent.Parent != "" && parent.Steps == 0 {
+		return parent.Prompt
+	}
+	return ""
+}
