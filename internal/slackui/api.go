@@ -1,0 +1,248 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// callTimeout bounds one call to Slack. It is shorter than a claim.
+const callTimeout = 10 * time.Second
+
+// api is the few Slack calls that we make. It never retries: who calls knows
+// whether a repetition is harmless.
+type api struct {
+	client *slack.Client
+
+	mu   sync.Mutex
+	self *slack.AuthTestResponse // nil until it was asked for
+}
+
+func newAPI(token Secret, url string) *api {
+	return &api{client: slack.New(token.reveal(),
+		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
+		slack.OptionHTTPClient(&http.Client{Timeout: callTimeout}))}
+}
+
+// post sends a message into a thread and returns its ts. A doubtful error
+// means that the message may be there all the same.
+func (a *api) post(ctx context.Context, channel, thread string, m message) (string, error) {
+	opts := append(m.options(), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
+	if thread != "" {
+		opts = append(opts, slack.MsgOptionTS(thread))
+	}
+	if m.marker != nil {
+		opts = append(opts, slack.MsgOptionMetadata(*m.marker))
+	}
+	_, ts, err := a.client.PostMessageContext(ctx, channel, opts...)
+	if err == nil && ts == "" {
+		err = errNoAnswer
+	}
+	return ts, classify("chat.postMessage", err)
+}
+
+// update replaces a message. Repeating it is harmless.
+func (a *api) update(ctx context.Context, channel, ts string, m message) error {
+	_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.options()...)
+	if err == nil && at == "" {
+		err = errNoAnswer
+	}
+	return classify("chat.update", err)
+}
+
+// whisper shows words to one person, in the thread if there is one, and in a
+// direct message if they are not in the channel.
+func (a *api) whisper(ctx context.Context, channel, thread, user string, m message) error {
+	opts := m.options()
+	if thread != "" {
+		opts = append(opts, slack.MsgOptionTS(thread))
+	}
+	_, err := a.client.PostEphemeralContext(ctx, channel, user, opts...)
+	err = classify("chat.postEphemeral", err)
+	if !hasCode(err, "user_not_in_channel", "channel_not_found", "not_in_channel", "is_archived") {
+		return err
+	}
+	im, _, _, err := a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
+	if err == nil && (im == nil || im.ID == "") {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return classify("conversations.open", err)
+	}
+	_, err = a.post(ctx, im.ID, "", m)
+	return err
+}
+
+func (a *api) openView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {
+	_, err := a.client.OpenViewContext(ctx, trigger, v)
+	return classify("views.open", err)
+}
+
+func (a *api) updateView(ctx context.Context, id, hash string, v slack.ModalViewRequest) error {
+	_, err := a.client.UpdateViewContext(ctx, v, "", hash, id)
+	return classify("views.update", err)
+}
+
+// members returns who is in the user group now.
+func (a *api) members(ctx context.Context, team, group string) ([]string, error) {
+	users, err := a.client.GetUserGroupMembersContext(ctx, group, slack.GetUserGroupMembersOptionTeamID(team))
+	if err == nil && users == nil {
+		err = errNoAnswer
+	}
+	return users, classify("usergroups.users.list", err)
+}
+
+func (a *api) user(ctx context.Context, id string) (*slack.User, error) {
+	u, err := a.client.GetUserInfoContext(ctx, id)
+	if err == nil && (u == nil || u.ID != id) {
+		err = errNoAnswer
+	}
+	return u, classify("users.info", err)
+}
+
+// whoami returns who the token is; it asks once.
+func (a *api) whoami(ctx context.Context) (*slack.AuthTestResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.self != nil {
+		return a.self, nil
+	}
+	self, err := a.client.AuthTestContext(ctx)
+	if err == nil && (self == nil || self.UserID == "") {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return nil, classify("auth.test", err)
+	}
+	a.self = self
+	return self, nil
+}
+
+// permalink returns the address of a message, or nothing if it cannot be
+// known now.
+func (a *api) permalink(ctx context.Context, channel, ts, thread string) string {
+	self, err := a.whoami(ctx)
+	if err != nil || !strings.HasPrefix(self.URL, "http") || !idForm.MatchString(channel) || !validTS(ts) {
+		return ""
+	}
+	link := strings.TrimSuffix(self.URL, "/") + "/archives/" + channel + "/p" + strings.Replace(ts, ".", "", 1)
+	if thread != "" && thread != ts && validTS(thread) {
+		link += "?thread_ts=" + thread + "&cid=" + channel
+	}
+	return link
+}
+
+// validTS reports whether ts looks like Slack's timestamps.
+func validTS(ts string) bool {
+	return ts != "" && len(ts) <= 32 && strings.Trim(ts, "0123456789.") == ""
+}
+
+// A message is what one message shows. text is its sentence for notifications
+// and for those who cannot see blocks, and is escaped already.
+type message struct {
+	text   string
+	blocks []slack.Block
+	marker *slack.SlackMetadata
+}
+
+func (m message) options() []slack.MsgOption {
+	opts := []slack.MsgOption{slack.MsgOptionText(m.text, false)}
+	if len(m.blocks) > 0 {
+		opts = append(opts, slack.MsgOptionBlocks(m.blocks...))
+	}
+	return opts
+}
+
+// errNoAnswer is Slack answering neither yes nor no.
+var errNoAnswer = errors.New("no usable answer")
+
+// A callError is a call to Slack that went wrong.
+type callError struct {
+	method string
+	code   string // Slack's own word, if it said one
+	err    error
+}
+
+func (e *callError) Error() string {
+	if h := hint(e.code); h != "" {
+		return fmt.Sprintf("slack: %s: %v: %s", e.method, e.err, h)
+	}
+	return fmt.Sprintf("slack: %s: %v", e.method, e.err)
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// hint says what to do about an error that does not go away by itself.
+func hint(code string) string {
+	switch code {
+	case "not_in_channel":
+		return "invite the app to the channel"
+	case "channel_not_found":
+		return "the channel is gone, or the app was never invited"
+	case "is_archived":
+		return "the channel is archived"
+	case "invalid_auth", "not_authed":
+		return "the bot token is wrong"
+	case "token_revoked", "account_inactive":
+		return "the app was uninstalled; install it again"
+	case "missing_scope":
+		return "add the scope to the app and install it again"
+	case "restricted_action":
+		return "the workspace does not let the app post there"
+	case "invalid_blocks", "invalid_arguments", "msg_blocks_too_long":
+		return "this is a defect of Countersign"
+	}
+	return ""
+}
+
+// classify wraps an error of slack-go. A limit becomes a [*LaterError].
+func classify(method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &LaterError{After: max(limited.RetryAfter, time.Second), Err: &callError{method: method, err: err}}
+	}
+	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		e := &callError{method: method, code: refused.Err, err: err}
+		if refused.Err == "ratelimited" || refused.Err == "rate_limited" {
+			return &LaterError{After: time.Second, Err: e}
+		}
+		if len(refused.ResponseMetadata.Messages) > 0 && strings.HasPrefix(refused.Err, "invalid_") {
+			e.err = fmt.Errorf("%w: %s", err, strings.Join(refused.ResponseMetadata.Messages, "; "))
+		}
+		if refused.Needed != "" {
+			e.err = fmt.Errorf("%w: needs %s", err, refused.Needed)
+		}
+		return e
+	}
+	return &callError{method: method, err: err}
+}
+
+// hasCode reports whether Slack refused with one of these words.
+func hasCode(err error, codes ...string) bool {
+	e, ok := errors.AsType[*callError](err)
+	return ok && e.code != "" && slices.Contains(codes, e.code)
+}
+
+// A LaterError says when to look again. It is not a failure.
+type LaterError struct {
+	After time.Duration
+	Err   error // why
+}
+
+// Error is for the log.
+func (e *LaterError) Error() string { return fmt.Sprintf("again in %s: %v", e.After, e.Err) }
+
+// Unwrap returns the reason.
+func (e *LaterError) Unwrap() error { return e.Err }
+
+// RetryAfter tells the due index when.
+func (e *LaterError) RetryAfter() time.Duration { return e.After }

@@ -1,0 +1,262 @@
+package slackui
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// An argument is one top-level value of a call, as people read it. The text is
+// harmless already and complete.
+type argument struct {
+	key   string // empty if the arguments are not an object
+	text  string
+	block bool   // it has lines of its own
+	note  string // what the text is, if that is not plain to see
+}
+
+// arguments reads the exact stored bytes: keys in their order, numbers digit
+// by digit. Values at the writeOnly pointers become their length. Bytes that
+// are no JSON are shown as they are.
+func arguments(raw json.RawMessage, writeOnly []string) []argument {
+	raw = bytes.TrimSpace(raw)
+	hide := pointers(writeOnly)
+	switch {
+	case len(raw) == 0:
+		return nil
+	case !json.Valid(raw) && len(hide) > 0:
+		return []argument{{text: fmt.Sprintf("(hidden, %s bytes)", number(len(raw))), note: "not JSON"}}
+	case !json.Valid(raw):
+		return []argument{{text: visible(string(raw)), block: true, note: "not JSON"}}
+	case raw[0] != '{':
+		return []argument{read("", raw, hide)}
+	}
+	var args []argument
+	d := decoder(raw)
+	_, _ = d.Token()
+	for d.More() {
+		key, _ := d.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			break // json.Valid has seen to it that there is none
+		}
+		args = append(args, read(quoteKey(name), value, descend(hide, name)))
+	}
+	return args
+}
+
+// inlineRunes is how long a value may be to share a box with others.
+const inlineRunes = 100
+
+func read(key string, raw json.RawMessage, hide [][]string) argument {
+	if hides(hide) {
+		return argument{key: key, text: hiddenValue(raw)}
+	}
+	var s string
+	if raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		if strings.ContainsRune(s, '\n') {
+			lines := strings.Count(s, "\n") + 1
+			return argument{key: key, text: visible(s), block: true, note: fmt.Sprintf("text, %s lines", number(lines))}
+		}
+		text := quote(s)
+		return argument{key: key, text: text, block: utf8.RuneCountInString(text) > inlineRunes}
+	}
+	short := printer{}
+	short.value(decoder(raw), hide, 0)
+	if s := short.out.String(); utf8.RuneCountInString(s) <= inlineRunes {
+		return argument{key: key, text: s}
+	}
+	long := printer{lines: true}
+	long.value(decoder(raw), hide, 0)
+	return argument{key: key, text: long.out.String(), block: true}
+}
+
+func decoder(raw []byte) *json.Decoder {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d
+}
+
+// A printer writes JSON again as it was, with blanks for people.
+type printer struct {
+	out   strings.Builder
+	lines bool
+}
+
+// maxIndent keeps deep values from being mostly blanks.
+const maxIndent = 8
+
+func (p *printer) value(d *json.Decoder, hide [][]string, depth int) {
+	if hides(hide) {
+		var raw json.RawMessage
+		if d.Decode(&raw) == nil {
+			p.out.WriteString(hiddenValue(raw))
+		}
+		return
+	}
+	token, err := d.Token()
+	if err != nil {
+		return // the bytes are valid JSON
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		p.composite(d, token, hide, depth)
+	case string:
+		p.out.WriteString(quote(token))
+	case json.Number:
+		p.out.WriteString(token.String())
+	case bool:
+		p.out.WriteString(strconv.FormatBool(token))
+	default:
+		p.out.WriteString("null")
+	}
+}
+
+func (p *printer) composite(d *json.Decoder, open json.Delim, hide [][]string, depth int) {
+	end := "]"
+	if open == '{' {
+		end = "}"
+	}
+	p.out.WriteString(open.String())
+	n := 0
+	for ; d.More(); n++ {
+		if n > 0 {
+			p.out.WriteString(",")
+		}
+		p.space(depth+1, n > 0)
+		name := strconv.Itoa(n)
+		if open == '{' {
+			key, _ := d.Token()
+			name, _ = key.(string)
+			p.out.WriteString(quote(name) + ": ")
+		}
+		p.value(d, descend(hide, name), depth+1)
+	}
+	_, _ = d.Token()
+	if n > 0 {
+		p.space(depth, false)
+	}
+	p.out.WriteString(end)
+}
+
+func (p *printer) space(depth int, between bool) {
+	switch {
+	case p.lines:
+		p.out.WriteString("\n" + strings.Repeat("  ", min(depth, maxIndent)))
+	case between:
+		p.out.WriteString(" ")
+	}
+}
+
+// quote writes s as a JSON string that people can read: only what must be is
+// escaped, and what cannot be seen is made visible.
+func quote(s string) string {
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s)
+	return `"` + visible(squeeze(s)) + `"`
+}
+
+// quoteKey leaves plain keys plain.
+func quoteKey(s string) string {
+	if s != "" && len(s) <= maxKey && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
+		return s
+	}
+	head, left := cut(quote(s), maxKey)
+	if left > 0 {
+		head += "…"
+	}
+	return head
+}
+
+const maxKey = 64
+
+func hiddenValue(raw json.RawMessage) string {
+	var s string
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
+		return fmt.Sprintf("(hidden, %s)", count(utf8.RuneCountInString(s), "character"))
+	}
+	return fmt.Sprintf("(hidden, %s)", count(len(raw), "byte"))
+}
+
+// pointers splits JSON pointers into their keys.
+func pointers(list []string) [][]string {
+	var paths [][]string
+	for _, p := range list {
+		if p == "" {
+			paths = append(paths, nil)
+			continue
+		}
+		keys := strings.Split(strings.TrimPrefix(p, "/"), "/")
+		for i, k := range keys {
+			keys[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(k)
+		}
+		paths = append(paths, keys)
+	}
+	return paths
+}
+
+// descend returns what is left of the paths below key. A "*" in a path stands
+// for every key and index.
+func descend(paths [][]string, key string) [][]string {
+	var below [][]string
+	for _, p := range paths {
+		if len(p) > 0 && (p[0] == key || p[0] == "*") {
+			below = append(below, p[1:])
+		}
+	}
+	return below
+}
+
+func hides(paths [][]string) bool {
+	for _, p := range paths {
+		if len(p) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shorten keeps the beginning and the end of a text, because what matters may
+// be behind a long harmless start, and says in between what it left out.
+func shorten(s string, most int) (short string, left int) {
+	total := utf8.RuneCountInString(s)
+	if total <= most {
+		return s, 0
+	}
+	head, _ := cut(s, most-most/4)
+	tail := lastRunes(s, most/4)
+	left = total - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
+	return head + fmt.Sprintf(" ⟦%s left out⟧ ", count(left, "character")) + tail, left
+}
+
+func lastRunes(s string, n int) string {
+	start := len(s)
+	for range n {
+		_, size := utf8.DecodeLastRuneInString(s[:start])
+		start -= size
+	}
+	return s[start:]
+}
+
+// digest pieces for the uncut view.
+func pieces(s string, size int) []string {
+	var parts []string
+	for r := strings.NewReader(s); ; {
+		var b strings.Builder
+		for range size {
+			c, _, err := r.ReadRune()
+			if err == io.EOF {
+				break
+			}
+			b.WriteRune(c)
+		}
+		if b.Len() == 0 {
+			return parts
+		}
+		parts = append(parts, b.String())
+	}
+}

@@ -1,0 +1,310 @@
+package slackui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	callsPerCard = 8
+	maxCardText  = 12_000
+)
+
+// A Card is one message about a batch: its Part-th eight calls.
+type Card struct {
+	Batch approvals.Batch
+	Part  int                                         // from 0
+	Calls map[approvals.ToolCallID]approvals.ToolCall // with the arguments that the digests are of
+}
+
+// parts returns how many messages the batch needs.
+func parts(b approvals.Batch) int {
+	return (len(b.Approvals) + callsPerCard - 1) / callsPerCard
+}
+
+// Render returns what the card shows. It is pure, and stays within Slack's
+// limits by cutting values shorter, never by leaving out that it did.
+func Render(c Card, now time.Time) []slack.Block {
+	for _, d := range details {
+		if blocks := c.render(d, now); textLength(blocks) <= maxCardText {
+			return blocks
+		}
+	}
+	return c.render(details[len(details)-1], now)
+}
+
+// A detail says how much of each thing is shown.
+type detail struct {
+	value int // runes of one argument
+	keys  int // arguments of one call
+	words int // runes of a reason, for asking or for denying
+}
+
+var details = []detail{{3000, 60, 1000}, {1500, 60, 600}, {700, 40, 400}, {300, 20, 250}, {120, 10, 150}, {60, 5, 80}}
+
+func (c Card) calls() []approvals.Approval {
+	from := min(c.Part*callsPerCard, len(c.Batch.Approvals))
+	return c.Batch.Approvals[from:min(from+callsPerCard, len(c.Batch.Approvals))]
+}
+
+func (c Card) render(d detail, now time.Time) []slack.Block {
+	blocks := []slack.Block{
+		slack.NewHeaderBlock(literal(c.title(now))),
+		richText(c.asker()...),
+	}
+	for i, a := range c.calls() {
+		if i > 0 {
+			blocks = append(blocks, slack.NewDividerBlock())
+		}
+		blocks = append(blocks, c.call(i, a, d, now)...)
+	}
+	return blocks
+}
+
+// title is what will happen, in a line.
+func (c Card) title(now time.Time) string {
+	calls := c.calls()
+	if len(calls) == 1 {
+		return brief(calls[0].Call.Name, 80) + " " + titles[shown(calls[0], now)]
+	}
+	by := map[approvals.Status]int{}
+	for _, a := range calls {
+		by[shown(a, now)]++
+	}
+	if open := by[approvals.Pending]; open == len(calls) {
+		return count(open, "call") + " waiting for signatures"
+	}
+	var said []string
+	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+		if by[s] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", by[s], counted[s]))
+		}
+	}
+	return fmt.Sprintf("%d calls: %s", len(calls), strings.Join(said, ", "))
+}
+
+var (
+	titles = map[approvals.Status]string{
+		approvals.Pending: "is waiting for a signature", approvals.Approved: "was approved",
+		approvals.Denied: "was denied", approvals.Expired: "expired", approvals.Withdrawn: "was withdrawn",
+	}
+	counted = map[approvals.Status]string{
+		approvals.Pending: "waiting", approvals.Approved: "approved",
+		approvals.Denied: "denied", approvals.Expired: "expired", approvals.Withdrawn: "withdrawn",
+	}
+)
+
+// shown is the status as people see it: past its deadline a call is expired,
+// whether or not somebody has written that down yet.
+func shown(a approvals.Approval, now time.Time) approvals.Status {
+	deadline := a.Requirement.Deadline
+	if a.Status == approvals.Pending && !deadline.IsZero() && !now.Before(deadline) {
+		return approvals.Expired
+	}
+	return a.Status
+}
+
+func (c Card) asker() []para {
+	spans := []span{named(c.Batch.Requester), say(" asked the agent "), styled(brief(c.Batch.Agent, 60), bold), say(". ")}
+	n := len(c.Batch.Approvals)
+	switch {
+	case n > callsPerCard:
+		from := c.Part * callsPerCard
+		spans = append(spans, say(fmt.Sprintf("Calls %d to %d of %d. It goes on when all %d are decided.", from+1, from+len(c.calls()), n, n)))
+	case n > 1:
+		spans = append(spans, say(fmt.Sprintf("It goes on when all %d calls are decided.", n)))
+	default:
+		spans = append(spans, say("It has stopped until this is decided."))
+	}
+	if c.Batch.Settled() {
+		spans[len(spans)-1] = say("Everything is decided; it goes on in this thread.")
+	}
+	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
+		spans = append(spans, say(fmt.Sprintf(" It also waits for %s that run elsewhere.", count(ext, "call"))))
+	}
+	return []para{line(spans...)}
+}
+
+func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack.Block {
+	var text []para
+	n := len(c.Batch.Approvals)
+	if n > 1 {
+		text = append(text, line(styled(fmt.Sprintf("%d of %d: ", c.Part*callsPerCard+i+1, n), nil), styled(brief(a.Call.Name, 80), bold)))
+	}
+	call, known := c.Calls[a.Call.ID]
+	if !known {
+		text = append(text, line(styled("The arguments cannot be shown, so this cannot be signed here.", bold)))
+	}
+	list, incomplete := draw(arguments(call.Args, a.WriteOnly), d)
+	if known && len(list) == 0 {
+		text = append(text, line(styled("No arguments.", italic)))
+	}
+	text = append(text, boxes(list)...)
+	if incomplete {
+		text = append(text, line(styled("Not everything is shown. Open View full before you sign.", bold)))
+	}
+	status := shown(a, now)
+	text = append(text, c.verdict(a, status, d)...)
+	blocks := []slack.Block{richText(text...)}
+	if status == approvals.Pending && known {
+		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}))
+	}
+	return blocks
+}
+
+// fine is the fine print under an open call.
+func (c Card) fine(a approvals.Approval) string {
+	var said []string
+	if deadline := a.Requirement.Deadline; !deadline.IsZero() {
+		said = append(said, "Until "+when(deadline))
+	}
+	if deny := max(a.Requirement.Deny, 1); deny == 1 {
+		said = append(said, "one denial stops it")
+	} else {
+		said = append(said, number(deny)+" denials stop it")
+	}
+	if a.Requirement.Separation {
+		said = append(said, person(c.Batch.Requester)+" may not sign")
+	}
+	return strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · ")
+}
+
+// drawn is one box of arguments, under its label if it has one. Without text it
+// is a remark.
+type drawn struct {
+	label para
+	text  string
+}
+
+func boxes(list []drawn) []para {
+	var paras []para
+	for _, d := range list {
+		if d.label != nil {
+			paras = append(paras, d.label)
+		}
+		if d.text != "" {
+			paras = append(paras, box(d.text))
+		}
+	}
+	return paras
+}
+
+// draw puts short values together in one box, a line each, and long ones into
+// boxes of their own, so that no value can look like another one's key.
+func draw(args []argument, d detail) (out []drawn, incomplete bool) {
+	var lines []string
+	flush := func() {
+		if len(lines) > 0 {
+			out = append(out, drawn{text: strings.Join(lines, "\n")})
+			lines = nil
+		}
+	}
+	for i, a := range args {
+		if i == d.keys {
+			flush()
+			return append(out, drawn{label: line(styled(count(len(args)-i, "more argument")+" not shown here.", bold))}), true
+		}
+		text, left := shorten(a.text, d.value)
+		incomplete = incomplete || left > 0
+		if a.block {
+			flush()
+			out = append(out, drawn{label: a.label(left), text: text})
+			continue
+		}
+		if a.key != "" {
+			text = a.key + ": " + text
+		}
+		lines = append(lines, text)
+		if len(lines) == linesPerBox {
+			flush()
+		}
+	}
+	flush()
+	return out, incomplete
+}
+
+// linesPerBox keeps a box of short values below what one text may hold.
+const linesPerBox = 15
+
+// label stands above the box of a long value.
+func (a argument) label(left int) para {
+	var notes []string
+	if a.note != "" {
+		notes = append(notes, a.note)
+	}
+	if left > 0 {
+		notes = append(notes, fmt.Sprintf("%s, %s left out", count(utf8.RuneCountInString(a.text), "character"), number(left)))
+	}
+	if a.key == "" && len(notes) == 0 {
+		return nil
+	}
+	key := a.key
+	if key == "" {
+		key = "arguments"
+	}
+	spans := []span{styled(key, bold)}
+	if len(notes) > 0 {
+		spans = append(spans, say(" ("+strings.Join(notes, "; ")+")"))
+	}
+	return line(spans...)
+}
+
+func buttons(i int, p pointer) slack.Block {
+	value, err := p.encode()
+	if err != nil {
+		return small("This call cannot be signed here: its ids are not usable.")
+	}
+	button := func(action, label string, style slack.Style) *slack.ButtonBlockElement {
+		b := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", action, i), value, literal(label))
+		b.Style = style
+		return b
+	}
+	return slack.NewActionBlock("",
+		button(actionApprove, "Approve", slack.StylePrimary),
+		button(actionDeny, "Deny…", slack.StyleDanger),
+		button(actionView, "View full", slack.StyleDefault))
+}
+
+// textLength counts the characters of every text in the blocks.
+func textLength(blocks []slack.Block) int {
+	raw, err := json.Marshal(blocks)
+	if err != nil {
+		return maxCardText + 1
+	}
+	var tree any
+	if json.Unmarshal(raw, &tree) != nil {
+		return maxCardText + 1
+	}
+	return sumText(tree)
+}
+
+func sumText(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n += sumText(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if s, ok := e.(string); ok && key == "text" {
+				n += utf8.RuneCountInString(s)
+				continue
+			}
+			n += sumText(e)
+		}
+	}
+	return n
+}
+
+// sentence is the card for notifications and for those who cannot see blocks.
+func (c Card) sentence(now time.Time) string {
+	return escape(fmt.Sprintf("%s. Asked of the agent %s.", c.title(now), brief(c.Batch.Agent, 60)))
+}

@@ -1,0 +1,237 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// payload is what we read of an interaction. It is our own type, see
+// [envelope]; of the message nothing is read at all.
+type payload struct {
+	Type string `json:"type"`
+	Team *struct {
+		ID string `json:"id"`
+	} `json:"team"`
+	User struct {
+		ID   string `json:"id"`
+		Team string `json:"team_id"`
+	} `json:"user"`
+	Trigger   string `json:"trigger_id"`
+	Container struct {
+		Message string `json:"message_ts"`
+		Channel string `json:"channel_id"`
+		Thread  string `json:"thread_ts"`
+	} `json:"container"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Actions []struct {
+		ID    string `json:"action_id"`
+		Value string `json:"value"`
+		TS    string `json:"action_ts"`
+	} `json:"actions"`
+	View struct {
+		ID       string `json:"id"`
+		Hash     string `json:"hash"`
+		Callback string `json:"callback_id"`
+		Metadata string `json:"private_metadata"`
+		State    struct {
+			Values map[string]map[string]struct {
+				Value string `json:"value"`
+			} `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+// place is where words for one person go.
+type place struct{ channel, thread, user string }
+
+func (p payload) place() place {
+	channel := p.Container.Channel
+	if channel == "" {
+		channel = p.Channel.ID
+	}
+	return place{channel, p.Container.Thread, p.User.ID}
+}
+
+func (s *Server) interactivity(ctx context.Context, body []byte) (reply, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("payload") == "" {
+		return reply{}, fmt.Errorf("%w: no payload", errBody)
+	}
+	var p payload
+	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
+		return reply{}, fmt.Errorf("%w: payload: %w", errBody, err)
+	}
+	switch p.Type {
+	case "block_actions":
+		return s.pressed(ctx, p)
+	case "view_submission":
+		return s.submitted(ctx, p)
+	case "view_closed":
+		return reply{}, nil
+	}
+	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", brief(p.Type, 64)))
+	s.tell(ctx, p.place(), "This version of Countersign does not know what to do with that.")
+	return reply{}, nil
+}
+
+// pressed handles a button. What the person may read about it is answered 200
+// and told to them; an error is answered 500, and Slack warns them.
+func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
+	if len(p.Actions) == 0 {
+		return reply{}, fmt.Errorf("%w: an action without an action", errBody)
+	}
+	press := p.Actions[0]
+	var about about
+	var err error
+	switch actionOf(press.ID) {
+	case actionApprove:
+		about, err = s.decide(ctx, p, press.Value, approvals.Approve, "")
+	case actionDeny:
+		about, err = s.askReason(ctx, p, press.Value)
+	case actionView:
+		about, err = s.viewFull(ctx, p, press.Value)
+	case actionPage:
+		err = s.turnPage(ctx, p, press.Value)
+	default:
+		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", brief(press.ID, 64)))
+		s.tell(ctx, p.place(), "This button is from another version of Countersign and does nothing any more.")
+		return reply{}, nil
+	}
+	if err == nil {
+		return reply{}, nil
+	}
+	words, known := explain(err, about)
+	if !known {
+		return reply{}, err
+	}
+	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User.ID),
+		slog.String("action", brief(press.ID, 64)), slog.Any("reason", err))
+	s.tell(ctx, p.place(), words)
+	return reply{}, nil
+}
+
+// decide commits one person's verdict. Whatever it returns besides an error is
+// for the explanation of that.
+func (s *Server) decide(ctx context.Context, p payload, value string, v approvals.Verdict, reason string) (about, error) {
+	at := about{verdict: v, user: p.User.ID, now: s.cfg.Now()}
+	if err := s.sameTeam(p); err != nil {
+		return at, err
+	}
+	ptr, b, a, err := s.resolve(ctx, value)
+	at.batch, at.approval = b, a
+	if err != nil {
+		return at, err
+	}
+	s.retire(ctx, p, ptr, b)
+	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, b.Groups())
+	if err != nil {
+		return at, err
+	}
+	now := s.cfg.Now()
+	decision := approvals.Decision{Call: a.Call.ID, By: who, Verdict: v, Digest: ptr.Digest, Reason: reason, At: now}
+	after, err := s.cfg.Desk.Decide(ctx, b.ID, s.request(p), approvals.Decide{Decision: decision})
+	if err != nil {
+		if fresh, freshErr := s.cfg.Desk.Batch(ctx, b.ID); freshErr == nil {
+			at.batch = fresh
+			at.approval, _ = ptr.in(fresh)
+		}
+		return at, fmt.Errorf("decide call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	at.batch = after
+	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(b.ID)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", p.User.ID), slog.String("verdict", string(v)))
+	return at, nil
+}
+
+// resolve reads what a button points at.
+func (s *Server) resolve(ctx context.Context, value string) (pointer, approvals.Batch, approvals.Approval, error) {
+	ptr, err := parsePointer(value)
+	if err != nil {
+		return ptr, approvals.Batch{}, approvals.Approval{}, err
+	}
+	b, err := s.cfg.Desk.Batch(ctx, ptr.Batch)
+	if err != nil {
+		return ptr, b, approvals.Approval{}, fmt.Errorf("load batch %s: %w", ptr.Batch, err)
+	}
+	a, err := ptr.in(b)
+	return ptr, b, a, err
+}
+
+// sameTeam refuses payloads of other workspaces, and for now also those that
+// an installation for a whole organisation sends without a workspace.
+func (s *Server) sameTeam(p payload) error {
+	switch {
+	case p.Team == nil || p.Team.ID == "":
+		return errNoTeam
+	case p.Team.ID != s.cfg.Team:
+		return errOtherTeam
+	}
+	return nil
+}
+
+// request names this press of a button, so that it counts once.
+func (s *Server) request(p payload) approvals.RequestID {
+	id := p.Trigger
+	if id == "" {
+		id = p.User.ID + "/" + p.Container.Message
+		if len(p.Actions) > 0 {
+			id += "/" + p.Actions[0].ID + "/" + p.Actions[0].TS
+		}
+	}
+	if len(id) > 200 {
+		id = id[:200]
+	}
+	return approvals.RequestID("slack/" + s.cfg.Team + "/" + id)
+}
+
+// retire takes care of a card that we do not know of: a copy that was posted
+// when the answer to a post was lost. It is drawn like the others from now on.
+func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals.Batch) {
+	channel, ts := p.Container.Channel, p.Container.Message
+	if !idForm.MatchString(channel) || !validTS(ts) {
+		return
+	}
+	part := 0
+	for i, a := range b.Approvals {
+		if callKey(a.Call.ID) == string(ptr.Call) {
+			part = i / callsPerCard
+		}
+	}
+	s.after(ctx, "adopt a copy of a card", func(ctx context.Context) error {
+		adopted, err := s.cards.adopt(ctx, b.ID, part, channel, ts)
+		if err != nil || !adopted {
+			return err
+		}
+		return s.cards.Reconcile(ctx, string(b.ID))
+	})
+}
+
+// tell whispers words to one person, after the answer.
+func (s *Server) tell(ctx context.Context, to place, words string) {
+	if !idForm.MatchString(to.channel) || !idForm.MatchString(to.user) {
+		return
+	}
+	if !validTS(to.thread) {
+		to.thread = ""
+	}
+	s.after(ctx, "tell a person", func(ctx context.Context) error {
+		return s.api.whisper(ctx, to.channel, to.thread, to.user, message{text: words})
+	})
+}
+
+const maxReason = 1000
+
+// trimReason is a reason as it is stored: without blanks around it, at most
+// maxReason runes.
+func trimReason(s string) string {
+	s, _ = cut(strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD"), maxReason)
+	return s
+}

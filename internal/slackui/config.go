@@ -1,0 +1,157 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// desk is what clicks and cards need of [approvals.Desk].
+type desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
+	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
+}
+
+// runs is where a card belongs and what a reply says.
+type runs interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
+}
+
+// runner takes what people ask for.
+type runner interface {
+	Mention(ctx context.Context, m agentrun.Mention) (agentrun.Run, error)
+}
+
+// memos keeps bytes of ours beside a document. CommitMemo stores them if the
+// memo still has the version (0: there is none), otherwise it is
+// [approvals.ErrConflict]. drawn > 0 also removes the due entry of the surface
+// if the document still has that version.
+type memos interface {
+	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
+	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+}
+
+// openList knows the batches that wait for people, the oldest first.
+type openList interface {
+	OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error)
+}
+
+// A Secret cannot be printed, logged or marshalled.
+type Secret struct{ open func() string }
+
+// NewSecret hides s.
+func NewSecret(s string) Secret { return Secret{open: func() string { return s }} }
+
+// String never tells.
+func (Secret) String() string { return "[redacted]" }
+
+// MarshalText never tells.
+func (Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
+
+func (s Secret) reveal() string {
+	if s.open == nil {
+		return ""
+	}
+	return s.open()
+}
+
+// Config is what [New] works with. The fields without a default are required.
+type Config struct {
+	BotToken      Secret
+	SigningSecret Secret
+	APIURL        string // of the Web API; default Slack's own
+	Team          string // the one workspace that is served
+
+	Agent  string            // who answers a mention; may be empty if Agents is not
+	Agents map[string]string // who answers it instead, by channel id
+
+	Desk   desk
+	Runs   runs
+	Runner runner
+	Memos  memos
+	Open   openList
+
+	// Membership is how old a looked-up membership or account may be when a
+	// person decides; default 60 s.
+	Membership time.Duration
+
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+const (
+	defaultAPIURL     = "https://slack.com/api/"
+	defaultMembership = time.Minute
+)
+
+// idForm is how Slack's ids look. Nothing else is ever put into a mention.
+var idForm = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,31}$`)
+
+func (c Config) validate() error {
+	var problems []error
+	missing := func(absent bool, name string) {
+		if absent {
+			problems = append(problems, fmt.Errorf("slackui: %s is missing", name))
+		}
+	}
+	missing(c.BotToken.reveal() == "", "the bot token")
+	missing(c.SigningSecret.reveal() == "", "the signing secret")
+	missing(c.Agent == "" && len(c.Agents) == 0, "the agent that answers mentions")
+	missing(c.Desk == nil, "the desk")
+	missing(c.Runs == nil, "the store of runs")
+	missing(c.Runner == nil, "the runner")
+	missing(c.Memos == nil, "the store of memos")
+	missing(c.Open == nil, "the list of open batches")
+	missing(c.Now == nil, "the clock")
+	missing(c.Log == nil, "the log")
+	if !strings.HasPrefix(c.Team, "T") || !idForm.MatchString(c.Team) {
+		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, not %q", c.Team))
+	}
+	for channel, agent := range c.Agents {
+		if !idForm.MatchString(channel) || agent == "" {
+			problems = append(problems, fmt.Errorf("slackui: agents must map a channel id to an agent, not %q to %q", channel, agent))
+		}
+	}
+	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
+		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
+	}
+	if c.Membership < 0 {
+		problems = append(problems, errors.New("slackui: the age of a membership cannot be negative"))
+	}
+	return errors.Join(problems...)
+}
+
+// UI is everything that Countersign is in one Slack workspace.
+type UI struct {
+	Server  *Server
+	Cards   *Cards
+	Replies *Replies
+}
+
+// New returns the surfaces, or every problem of the configuration at once. It
+// makes no call to Slack.
+func New(c Config) (*UI, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.APIURL == "" {
+		c.APIURL = defaultAPIURL
+	}
+	if c.Membership == 0 {
+		c.Membership = defaultMembership
+	}
+	api := newAPI(c.BotToken, c.APIURL)
+	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
+	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
+	return &UI{Server: newServer(c, api, cards), Cards: cards, Replies: replies}, nil
+}

@@ -1,0 +1,52 @@
+// Package slackui is Countersign in Slack: what people send it (mentions,
+// clicks, forms, slash commands) and what it shows them (cards, replies,
+// modals, ephemeral words).
+//
+// # In
+//
+// [Server] is an [http.Handler] with three routes. Each request is read up to
+// 1 MiB, its signature is checked over the raw bytes, and only then is it
+// parsed. What came in is committed before it is acknowledged: an event or a
+// click that could not be committed is answered 500, so that Slack delivers
+// the event again or shows its warning beside the button. Known refusals are
+// answered 200 and explained to the person, to them alone.
+//
+// A button carries pointers: batch, call, and the digest of the arguments that
+// were shown. What they point at is read from the store. Who clicked is
+// resolved when they click; a lookup that fails never counts for or against
+// anybody.
+//
+// # Out
+//
+// [Cards] draws a batch, at most eight calls a message, and [Replies] draws a
+// run. Both are reconcilers: they are told an id, look at what is stored, and
+// make the messages agree with it, however often and wherever they are called.
+// What is posted already is kept in a memo beside the document; a claim in the
+// memo keeps two replicas from posting the same message, and versions keep an
+// old state from being drawn over a new one.
+//
+// Posting cannot be repeated safely: Slack has no key for it. A post whose
+// answer was lost is made again, so there may be a second copy of a card. A
+// click on any copy works, and from then on that copy is kept up to date too.
+//
+// # Text
+//
+// Whatever a model or a person wrote is hostile. It goes into rich_text and
+// plain_text only, which Slack shows letter for letter, with characters that
+// cannot be seen made visible. mrkdwn holds our own words and ids of a strict
+// form, nothing else. Models write Markdown: fences, `code` and **bold** are
+// turned into their rich_text counterparts, everything else stays as typed.
+// Links stay text, so that their target is what is read.
+//
+// # Limits
+//
+//	                        Slack            we stay below
+//	blocks of a message     50               40
+//	text of a message       about 13,200     12,000 characters
+//	calls of a message      -                8
+//	text of an update       4,000            3,000
+//	part of an answer       -                2,800
+//	blocks of a modal       100              82
+//	text of a modal         250 KB           30,000 characters a page
+//	button value            2,000            1,000 bytes
+package slackui

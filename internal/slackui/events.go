@@ -1,0 +1,147 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// envelope is what we read of a delivery of the Events API. It is our own
+// type: slack-go's rejects a whole event for one block that it does not know.
+type envelope struct {
+	Type           string `json:"type"`
+	Challenge      string `json:"challenge"`
+	Team           string `json:"team_id"`
+	ID             string `json:"event_id"`
+	Authorizations []struct {
+		User string `json:"user_id"`
+		Bot  bool   `json:"is_bot"`
+	} `json:"authorizations"`
+	Event json.RawMessage `json:"event"`
+}
+
+type mention struct {
+	Type     string `json:"type"`
+	Subtype  string `json:"subtype"`
+	User     string `json:"user"`
+	Bot      string `json:"bot_id"`
+	UserTeam string `json:"user_team"`
+	Text     string `json:"text"`
+	Channel  string `json:"channel"`
+	TS       string `json:"ts"`
+	Thread   string `json:"thread_ts"`
+}
+
+// events takes a delivery of the Events API. A repeated delivery is known by
+// its event id where it is committed, not by Slack's retry headers.
+func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
+	var e envelope
+	if err := json.Unmarshal(body, &e); err != nil {
+		return reply{}, fmt.Errorf("%w: event: %w", errBody, err)
+	}
+	switch e.Type {
+	case "url_verification":
+		return reply{map[string]string{"challenge": e.Challenge}}, nil
+	case "event_callback":
+	default:
+		s.cfg.Log.WarnContext(ctx, "delivery of an unknown type", slog.String("type", brief(e.Type, 64)))
+		return reply{}, nil
+	}
+	var m mention
+	if err := json.Unmarshal(e.Event, &m); err != nil {
+		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
+	}
+	if m.Type != "app_mention" {
+		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", brief(m.Type, 64)))
+		return reply{}, nil
+	}
+	if e.Team != s.cfg.Team {
+		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", brief(e.Team, 64)))
+		return reply{}, nil
+	}
+	if m.Bot != "" || m.User == "" || m.Subtype != "" {
+		return reply{}, nil // a bot's word, our own perhaps, is never a request
+	}
+	if e.ID == "" || !idForm.MatchString(m.User) || !idForm.MatchString(m.Channel) || !validTS(m.TS) || (m.Thread != "" && !validTS(m.Thread)) {
+		return reply{}, fmt.Errorf("%w: a mention without id, user, channel or ts", errBody)
+	}
+	return reply{}, s.mentioned(ctx, e, m)
+}
+
+func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
+	root := m.Thread
+	if root == "" {
+		root = m.TS
+	}
+	if err := s.people.admit(ctx, m.User, m.UserTeam); err != nil {
+		words, known := explain(err, about{})
+		if !known || isTryAgain(err) {
+			return fmt.Errorf("look up who asks: %w", err)
+		}
+		s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
+		return nil
+	}
+	bot := ""
+	for _, a := range e.Authorizations {
+		if a.Bot {
+			bot = a.User
+		}
+	}
+	if bot == "" {
+		self, err := s.api.whoami(ctx)
+		if err != nil {
+			return err
+		}
+		bot = self.UserID
+	}
+	if m.User == bot {
+		return nil
+	}
+	text := spoken(m.Text, bot)
+	if text == "" {
+		s.tell(ctx, place{m.Channel, m.Thread, m.User}, "Write what you need in the same message that mentions me.")
+		return nil
+	}
+	agent := s.cfg.Agent
+	if a, ok := s.cfg.Agents[m.Channel]; ok {
+		agent = a
+	}
+	if agent == "" {
+		s.tell(ctx, place{m.Channel, m.Thread, m.User}, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
+		return nil
+	}
+	run, err := s.cfg.Runner.Mention(ctx, agentrun.Mention{
+		Event:     e.ID,
+		Origin:    agentrun.Origin{Surface: surface, Team: e.Team, Channel: m.Channel, Root: root},
+		Agent:     agent,
+		Requester: approvals.UserID(m.User),
+		Text:      text,
+	})
+	if err != nil {
+		return fmt.Errorf("commit mention: %w", err)
+	}
+	s.cfg.Log.InfoContext(ctx, "mention taken", slog.String("run", string(run.ID)), slog.String("user", m.User))
+	return nil
+}
+
+// spoken is what the person wrote: without the mention of the bot, and with
+// Slack's escaping undone once.
+func spoken(text, bot string) string {
+	for {
+		before, rest, ok := strings.Cut(text, "<@"+bot)
+		if !ok {
+			break
+		}
+		label, after, closed := strings.Cut(rest, ">")
+		if !closed || (label != "" && label[0] != '|') {
+			break // another id that begins like ours
+		}
+		text = before + after
+	}
+	return strings.TrimSpace(unescape(text))
+}

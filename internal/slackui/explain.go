@@ -1,0 +1,164 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// about is what an explanation can refer to. All of it may be missing.
+type about struct {
+	verdict  approvals.Verdict
+	user     string
+	batch    approvals.Batch
+	approval approvals.Approval
+	now      time.Time
+}
+
+// explain turns err into what the person may read: what happened, why, and
+// what to do now. It is mrkdwn of our own words and ids. Errors that are not
+// known are not for people: they must be answered so that Slack shows its
+// warning and the person tries again.
+func explain(err error, a about) (words string, known bool) {
+	lookup, unanswered := errors.AsType[*lookupError](err)
+	switch {
+	case errors.Is(err, errPointer):
+		return "This button is damaged, or it was not made by Countersign. Nothing was decided. Open the request again with `/countersign list`.", true
+	case errors.Is(err, errOtherTeam):
+		return "This came from another Slack workspace than the one this Countersign serves. Nothing was decided.", true
+	case errors.Is(err, errNoTeam):
+		return "This came without a workspace, as from an installation for a whole organisation, which this Countersign does not serve. Nothing was decided.", true
+	case errors.Is(err, errForm):
+		return "Slack did not open the form in time. Nothing was decided. Press the button again.", true
+	case unanswered:
+		return explainLookup(lookup), true
+	case errors.Is(err, errGone):
+		return "This account is deactivated, so it cannot take part. Nothing was done.", true
+	case errors.Is(err, errBot):
+		return "Bots and workflows cannot take part: only people can. Nothing was done.", true
+	case errors.Is(err, errGuest):
+		return "Guests of this workspace cannot take part. Nothing was done. Ask a full member.", true
+	case errors.Is(err, errStranger):
+		return "People from other organisations cannot take part. Nothing was done. Ask a member of this workspace.", true
+	}
+	return explainDecision(err, a)
+}
+
+func explainLookup(e *lookupError) string {
+	if e.what == "group" {
+		return fmt.Sprintf("Slack did not say who is in %s, so it is not known whether you may sign. Nothing was decided. Try again in a moment.", group(e.id))
+	}
+	return "Slack did not say whose account this is. Nothing was done. Try again in a moment."
+}
+
+func explainDecision(err error, a about) (string, bool) {
+	switch {
+	case errors.Is(err, approvals.ErrSettled):
+		return settledWords(a), true
+	case errors.Is(err, approvals.ErrExpired):
+		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". The call does not run. If it is still wanted, ask the agent again.", true
+	case errors.Is(err, approvals.ErrOwnRequest):
+		return "You asked for this, so somebody else must sign it. Your click was not counted.", true
+	case errors.Is(err, approvals.ErrNotEligible):
+		return "You are not an approver of this call, so your click was not counted. It can be signed by " + signers(a.approval) + ".", true
+	case errors.Is(err, approvals.ErrStale):
+		return "The arguments changed after this card was drawn, so your click was not counted. Read the card again: it shows the new ones in a moment.", true
+	case errors.Is(err, approvals.ErrDecided):
+		return "You already " + past(a) + " this call, and that stands. This click changed nothing.", true
+	case errors.Is(err, approvals.ErrNotFound):
+		return "This request no longer exists. Nothing was decided. If it is still wanted, ask the agent again.", true
+	case errors.Is(err, approvals.ErrRefused):
+		return "The policy refuses this call, whoever signs it. Nothing was decided.", true
+	case errors.Is(err, approvals.ErrConflict), errors.Is(err, errTryAgain):
+		return "Many people are deciding at this moment, and your click was not counted. Try again.", true
+	}
+	return "", false
+}
+
+// errTryAgain is something passing that the person can simply repeat.
+var errTryAgain = errors.New("try again")
+
+// isTryAgain reports whether the same attempt may work in a moment.
+func isTryAgain(err error) bool {
+	return errors.Is(err, errLookup) || errors.Is(err, errTryAgain) ||
+		errors.Is(err, approvals.ErrConflict) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func settledWords(a about) string {
+	at := ""
+	if t := endedAt(a.approval, a.approval.Status); !t.IsZero() {
+		at = " (" + when(t) + ")"
+	}
+	switch a.approval.Status {
+	case approvals.Approved:
+		return "Already settled: approved by " + names(who(a.approval, approvals.Approve)) + at + ". Your click changed nothing."
+	case approvals.Denied:
+		return "Already settled: denied by " + names(who(a.approval, approvals.Deny)) + at + ". Your click changed nothing."
+	case approvals.Expired:
+		return "Already settled: it expired" + at + " without enough signatures and does not run. If it is still wanted, ask the agent again."
+	case approvals.Withdrawn:
+		by := ""
+		if a.approval.Ending.By != "" {
+			by = " by " + person(a.approval.Ending.By)
+		}
+		return "Already settled: it was withdrawn" + by + at + " and does not run. Your click changed nothing."
+	case approvals.Pending:
+	}
+	return "This call is already settled. Your click changed nothing."
+}
+
+// past is what the person has decided before.
+func past(a about) string {
+	for _, d := range a.approval.Decisions {
+		if string(d.By.User) == a.user && d.Verdict == approvals.Deny {
+			return "denied"
+		}
+	}
+	return "approved"
+}
+
+func names(ids []approvals.UserID) string {
+	if len(ids) == 0 {
+		return "somebody"
+	}
+	var mentions []string
+	for i, id := range ids {
+		if i == namesShown {
+			mentions = append(mentions, number(len(ids)-i)+" more")
+			break
+		}
+		mentions = append(mentions, person(id))
+	}
+	return list(mentions)
+}
+
+// signers are those whom the requirement names.
+func signers(a approvals.Approval) string {
+	var all []string
+	seen := map[string]bool{}
+	for _, q := range a.Requirement.Quorums {
+		var from []string
+		for _, g := range q.From.Groups {
+			from = append(from, group(g))
+		}
+		for _, u := range q.From.Users {
+			from = append(from, person(u))
+		}
+		for _, f := range from {
+			if !seen[f] {
+				seen[f] = true
+				all = append(all, f)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return "nobody: the policy names no approvers"
+	}
+	if more := len(all) - namesShown; more > 0 {
+		all = append(all[:namesShown], number(more)+" more")
+	}
+	return list(all)
+}

@@ -1,0 +1,88 @@
+package slackui_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// runs stores a run in the thread and draws its reply.
+func (o *office) reply(r agentrun.Run) error {
+	o.t.Helper()
+	o.setRun(r)
+	return o.ui.Replies.Reconcile(o.t.Context(), string(r.ID))
+}
+
+func startedIn(root string) agentrun.Run {
+	return agentrun.Run{
+		ID: "run-07-a", Thread: "thread", Agent: "ops", Requester: "U0ALICE", Status: agentrun.RunQueued, Version: 1,
+		Origin: agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
+	}
+}
+
+func TestOneMessageFollowsTheRun(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "C0OPS", "", "clean up")
+	run := startedIn(root)
+	require.NoError(t, o.reply(run))
+	only := func() string {
+		t.Helper()
+		all := o.thread("U0ALICE", root)
+		require.Len(t, all, 1)
+		return all[0].Shown()
+	}
+	require.Contains(t, only(), "about to start")
+
+	run.Status, run.Activity, run.Steps, run.Version = agentrun.RunRunning, []string{"list_files", "read_file", "read_file"}, 1, 2
+	later, ok := o.reply(run).(interface{ RetryAfter() time.Duration })
+	require.True(t, ok, "a second edit within a second is put off")
+	require.Positive(t, later.RetryAfter())
+	o.now.move(time.Second)
+	require.NoError(t, o.reply(run))
+	require.Contains(t, only(), "read_file ×2")
+	require.Equal(t, int64(2), o.drawnVersion(string(run.ID), "replies"))
+
+	run.Status, run.Output, run.Version = agentrun.RunCompleted, "Both reports are gone.", 3
+	require.NoError(t, o.reply(run), "what ends a run is shown at once")
+	require.Contains(t, only(), "Both reports are gone.")
+
+	calls := len(o.Calls("chat.update"))
+	require.NoError(t, o.reply(run))
+	require.Len(t, o.Calls("chat.update"), calls, "nothing is drawn twice")
+}
+
+func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "C0OPS", "", "clean up")
+	b := o.opens("one", root, call("c1", "delete_file", `{}`, sre))
+	claimed := `{"owner":"another","until":"` + o.now.read().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
+	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "cards", []byte(claimed), 0, 0))
+	var later *slackui.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	require.Empty(t, o.thread("U0ALICE", root))
+
+	o.now.move(2 * time.Minute)
+	o.draw(b)
+	require.Len(t, o.thread("U0ALICE", root), 1, "a claim ends with its lease")
+}
+
+func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "C0OPS", "", "clean up")
+	b := o.opens("one", root, call("c1", "delete_file", `{}`, sre))
+	o.draw(b)
+	card := o.thread("U0BOB", root)[0]
+	o.breaks(errOutage)
+	out := o.press("U0BOB", card, "approve", 0)
+	require.Equal(t, 500, out.Status)
+	require.NotEmpty(t, out.VisibleError)
+	o.breaks(nil)
+	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
+	require.Equal(t, approvals.Approved, o.batches[b.ID].Approvals[0].Status)
+}

@@ -1,0 +1,149 @@
+package slackui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	maxBody = 1 << 20
+	// patience is how long a request may take, below Slack's 3 s.
+	patience = 2500 * time.Millisecond
+	// maxAfterwork bounds what is still being said after the answer.
+	maxAfterwork  = 64
+	afterworkTime = 20 * time.Second
+)
+
+// Server receives what Slack sends. It is an [http.Handler]; the caller owes
+// it a [Server.Shutdown] after the HTTP server has shut down.
+type Server struct {
+	cfg    Config
+	api    *api
+	cards  *Cards
+	people *directory
+	mux    *http.ServeMux
+
+	afterwork sync.WaitGroup
+	places    chan struct{}
+}
+
+func newServer(c Config, a *api, cards *Cards) *Server {
+	s := &Server{
+		cfg: c, api: a, cards: cards, mux: http.NewServeMux(),
+		people: &directory{api: a, memos: c.Memos, team: c.Team, age: c.Membership, now: c.Now},
+		places: make(chan struct{}, maxAfterwork),
+	}
+	s.mux.Handle("/slack/events", s.signed(s.events))
+	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
+	s.mux.Handle("/slack/commands", s.signed(s.commands))
+	return s
+}
+
+// ServeHTTP serves /slack/events, /slack/interactivity and /slack/commands.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Shutdown waits for what is still being said after requests were answered, or
+// until ctx is over. Nothing of that is ever needed for a decision to count.
+func (s *Server) Shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.afterwork.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the last words to Slack: %w", context.Cause(ctx))
+	}
+}
+
+// after runs work that may be lost, once the request is answered. When too
+// much of it is going on already, it is lost at once.
+func (s *Server) after(ctx context.Context, what string, work func(ctx context.Context) error) {
+	select {
+	case s.places <- struct{}{}:
+	default:
+		s.cfg.Log.WarnContext(ctx, "too busy to follow up", slog.String("what", what))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterworkTime)
+	s.afterwork.Go(func() {
+		defer cancel()
+		defer func() { <-s.places }()
+		if err := work(ctx); err != nil {
+			s.cfg.Log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
+		}
+	})
+}
+
+// A reply is the answer to Slack's request: empty, or JSON.
+type reply struct{ body any }
+
+// errBody is a request that is signed and makes no sense.
+var errBody = errors.New("the body makes no sense")
+
+// signed reads the body, checks the signature over it, and lets handle answer
+// within our patience. An error that handle returns is answered 500, so that
+// Slack delivers again or warns the person.
+func (s *Server) signed(handle func(ctx context.Context, body []byte) (reply, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "POST only", http.StatusMethodNotAllowed)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		log := s.cfg.Log.With(slog.String("path", r.URL.Path))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			log.WarnContext(ctx, "request too large")
+			http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "body not readable", http.StatusBadRequest)
+			return
+		}
+		if sslCheck(body) {
+			return
+		}
+		if err := verify(s.cfg.SigningSecret, r.Header, body, s.cfg.Now()); err != nil {
+			log.WarnContext(ctx, "request refused", slog.String("reason", err.Error()))
+			http.Error(w, "unauthorized", http.StatusUnauthorized)
+			return
+		}
+		answer, err := handle(ctx, body)
+		switch {
+		case errors.Is(err, errBody):
+			log.WarnContext(ctx, "request not understood", slog.Any("error", err))
+			http.Error(w, "bad request", http.StatusBadRequest)
+		case err != nil:
+			log.ErrorContext(ctx, "request not done", slog.Any("error", err))
+			http.Error(w, "try again", http.StatusInternalServerError)
+		case answer.body != nil:
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_ = json.NewEncoder(w).Encode(answer.body)
+		}
+	})
+}
+
+// sslCheck recognises the unsigned probe that Slack makes of command URLs.
+// It is answered with an empty 200 and does nothing else.
+func sslCheck(body []byte) bool {
+	if len(body) > 1024 || !bytes.Contains(body, []byte("ssl_check=1")) {
+		return false
+	}
+	form, err := url.ParseQuery(string(body))
+	return err == nil && form.Get("ssl_check") == "1" && !form.Has("command") && !form.Has("payload")
+}

@@ -1,0 +1,196 @@
+package slackui
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+)
+
+var (
+	escaper   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	unescaper = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
+)
+
+// escape makes s harmless in mrkdwn as far as mentions and links go. It does
+// not stop *bold*: foreign text does not belong into mrkdwn at all.
+func escape(s string) string { return escaper.Replace(s) }
+
+// unescape undoes Slack's escaping, once.
+func unescape(s string) string { return unescaper.Replace(s) }
+
+// visible returns s with every character that cannot be seen, or that changes
+// how others are seen, replaced by its number: ⟦U+202E⟧. Line feeds and tabs
+// stay, and what is not UTF-8 is shown as bytes.
+func visible(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(&b, "⟦byte %02X⟧", s[i])
+		case hidden(r):
+			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf || (c < ' ' && c != '\n' && c != '\t') || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// hidden reports whether r leaves no mark of its own where it stands: control
+// and format characters, blanks other than the space, fillers that are drawn
+// as nothing, and selectors.
+func hidden(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t' || r == ' ':
+		return false
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
+		return true
+	case unicode.Is(unicode.Variation_Selector, r) && r != 0xFE0F, unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return true
+	}
+	return r == 0x2800 // a braille cell without dots
+}
+
+// squeeze shows long runs of spaces as their number: they would push what
+// follows to another line of a narrow screen.
+func squeeze(s string) string {
+	const most = 16
+	if !strings.Contains(s, strings.Repeat(" ", most+1)) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		rest := strings.TrimLeft(s, " ")
+		if n := len(s) - len(rest); n > most {
+			fmt.Fprintf(&b, "⟦%d spaces⟧", n)
+		} else {
+			b.WriteString(s[:n])
+		}
+		word := strings.IndexByte(rest, ' ')
+		if word < 0 {
+			word = len(rest)
+		}
+		b.WriteString(rest[:word])
+		s = rest[word:]
+	}
+	return b.String()
+}
+
+// cut returns at most n runes of s and how many it left out. It does not
+// separate a letter from its marks.
+func cut(s string, n int) (string, int) {
+	if len(s) <= n {
+		return s, 0
+	}
+	total := utf8.RuneCountInString(s)
+	if total <= n {
+		return s, 0
+	}
+	end, kept := 0, 0
+	for i := range s {
+		if kept == n {
+			end = i
+			break
+		}
+		kept++
+	}
+	// Step back over marks that belong to the letter before them, but not far.
+	for range 8 {
+		next, _ := utf8.DecodeRuneInString(s[end:])
+		if end == 0 || !unicode.Is(unicode.M, next) {
+			break
+		}
+		_, size := utf8.DecodeLastRuneInString(s[:end])
+		end, kept = end-size, kept-1
+	}
+	return s[:end], total - kept
+}
+
+// brief is foreign text on one line, cut.
+func brief(s string, n int) string {
+	s = squeeze(visible(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")))
+	head, left := cut(s, n)
+	if left > 0 {
+		head += "…"
+	}
+	return head
+}
+
+// number writes n with its thousands apart.
+func number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// count writes "1 call" or "3 calls".
+func count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + one + "s"
+}
+
+// person mentions a person in mrkdwn, if the id is one.
+func person[ID ~string](id ID) string {
+	if idForm.MatchString(string(id)) {
+		return "<@" + string(id) + ">"
+	}
+	return "somebody"
+}
+
+// group mentions a user group in mrkdwn, if the id is one.
+func group[ID ~string](id ID) string {
+	if idForm.MatchString(string(id)) {
+		return "<!subteam^" + string(id) + ">"
+	}
+	return "an unknown group"
+}
+
+// when shows an instant in the reader's own time zone.
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} at {time}|%s>", t.Unix(), t.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// ours is mrkdwn that holds only our own words and ids.
+func ours(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.MarkdownType, s, false, true)
+}
+
+// literal is shown letter for letter.
+func literal(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
+}
+
+// list joins with commas and a last "and".
+func list(items []string) string {
+	switch len(items) {
+	case 0:
+		return ""
+	case 1:
+		return items[0]
+	}
+	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
+}

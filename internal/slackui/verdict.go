@@ -1,0 +1,159 @@
+package slackui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	quorumsShown = 5
+	namesShown   = 5
+)
+
+// verdict says why people are asked and how far they are, or how it ended.
+func (c Card) verdict(a approvals.Approval, status approvals.Status, d detail) []para {
+	if status == approvals.Pending {
+		return append(why(a, d), c.progress(a, d)...)
+	}
+	out := []para{line(outcome(a, status)...)}
+	for _, r := range reasons(a, d) {
+		out = append(out, r...)
+	}
+	return out
+}
+
+func why(a approvals.Approval, d detail) []para {
+	if strings.TrimSpace(a.Why) == "" {
+		return nil
+	}
+	return []para{line(styled("Why you are asked: ", bold), say(brief(a.Why, d.words)))}
+}
+
+// progress is a line for each quorum, and what was already said against it.
+func (c Card) progress(a approvals.Approval, d detail) []para {
+	var out []para
+	quorums := a.Progress()
+	for i, q := range quorums {
+		if i == quorumsShown {
+			out = append(out, line(say(count(len(quorums)-i, "more quorum")+" must be met.")))
+			break
+		}
+		out = append(out, line(quorum(q)...))
+	}
+	if len(quorums) == 0 {
+		out = append(out, line(styled("Nobody can sign this: the policy names no approvers.", bold)))
+	}
+	for _, r := range reasons(a, d) {
+		out = append(out, r...)
+	}
+	return out
+}
+
+func quorum(q approvals.Progress) []span {
+	spans := []span{
+		styled(brief(q.Quorum.Name, 60), bold),
+		say(fmt.Sprintf(" %d of %d from ", len(q.By), q.Quorum.Need)),
+	}
+	var from []span
+	for _, g := range q.Quorum.From.Groups {
+		from = append(from, grouped(g))
+	}
+	for _, u := range q.Quorum.From.Users {
+		from = append(from, named(u))
+	}
+	if len(from) == 0 {
+		from = []span{say("nobody")}
+	}
+	spans = append(spans, several(from, namesShown)...)
+	if len(q.By) == 0 {
+		return append(spans, say(": nobody has signed yet"))
+	}
+	return append(append(spans, say(": signed by ")), several(people(q.By), namesShown)...)
+}
+
+func people(ids []approvals.UserID) []span {
+	spans := make([]span, 0, len(ids))
+	for _, id := range ids {
+		spans = append(spans, named(id))
+	}
+	return spans
+}
+
+// outcome is how the call ended, by whom and when.
+func outcome(a approvals.Approval, status approvals.Status) []span {
+	var spans []span
+	switch status {
+	case approvals.Approved:
+		spans = append([]span{styled("✅ Approved", bold), say(" by ")}, several(people(who(a, approvals.Approve)), namesShown)...)
+	case approvals.Denied:
+		spans = append([]span{styled("⛔ Denied", bold), say(" by ")}, several(people(who(a, approvals.Deny)), namesShown)...)
+	case approvals.Expired:
+		spans = []span{styled("⌛ Expired", bold), say(": the deadline passed without enough signatures. It does not run.")}
+	case approvals.Withdrawn:
+		spans = []span{styled("↩ Withdrawn", bold)}
+		if a.Ending.By != "" {
+			spans = append(spans, say(" by "), named(a.Ending.By))
+		}
+		spans = append(spans, say(". It does not run."))
+	case approvals.Pending:
+		return []span{say("Waiting.")}
+	default:
+		return []span{say("Its status is not known to this version.")}
+	}
+	if at := endedAt(a, status); !at.IsZero() {
+		spans = append(spans, say(" ("), dated(at), say(")"))
+	}
+	return spans
+}
+
+func endedAt(a approvals.Approval, status approvals.Status) time.Time {
+	if a.Ending.At.IsZero() && status == approvals.Expired {
+		return a.Requirement.Deadline
+	}
+	return a.Ending.At
+}
+
+// who returns the people with this verdict, in their order.
+func who(a approvals.Approval, v approvals.Verdict) []approvals.UserID {
+	var ids []approvals.UserID
+	for _, d := range a.Decisions {
+		if d.Verdict == v {
+			ids = append(ids, d.By.User)
+		}
+	}
+	return ids
+}
+
+// reasons quotes what people said, the denials first.
+func reasons(a approvals.Approval, d detail) [][]para {
+	var out [][]para
+	add := func(spans []span, reason string) {
+		if strings.TrimSpace(reason) == "" || len(out) == namesShown {
+			return
+		}
+		text, left := cut(visible(strings.TrimSpace(reason)), d.words)
+		if left > 0 {
+			text += fmt.Sprintf(" ⟦%s left out⟧", count(left, "character"))
+		}
+		out = append(out, []para{line(spans...), quoted(text)})
+	}
+	for _, v := range []approvals.Verdict{approvals.Deny, approvals.Approve} {
+		for _, dec := range a.Decisions {
+			if dec.Verdict != v {
+				continue
+			}
+			spans := []span{named(dec.By.User), say(" wrote:")}
+			if v == approvals.Deny && a.Status == approvals.Pending {
+				spans = []span{named(dec.By.User), say(" is against it:")}
+			}
+			add(spans, dec.Reason)
+		}
+	}
+	if a.Status == approvals.Withdrawn {
+		add([]span{say("The reason:")}, a.Ending.Reason)
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// messages is what the thread says of a run, at least one message.
+func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]message, error) {
+	switch run.Status {
+	case agentrun.RunWaiting:
+		return r.waiting(ctx, run)
+	case agentrun.RunQueued, agentrun.RunRunning:
+		return []message{working(run)}, nil
+	case agentrun.RunDeferred:
+		return r.deferred(ctx, run)
+	case agentrun.RunCompleted:
+		return answer(run), nil
+	case agentrun.RunFailed:
+		return []message{failed(run)}, nil
+	case agentrun.RunParked:
+		return []message{parked(run)}, nil
+	}
+	return nil, fmt.Errorf("run %s has the unknown status %q", run.ID, run.Status)
+}
+
+// plainly is a message of one paragraph.
+func plainly(text string, spans ...span) message {
+	return message{text: escape(text), blocks: []slack.Block{richText(line(spans...))}}
+}
+
+func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]message, error) {
+	t, err := r.runs.Thread(ctx, run.Thread)
+	if err != nil {
+		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	text := "Queued: this starts when the agent is done with what it is doing in this thread."
+	if before := slices.Index(t.Queue, run.ID); before > 0 {
+		text = fmt.Sprintf("Queued behind %s of this thread.", count(before+1, "request"))
+	}
+	return []message{plainly(text, say(text))}, nil
+}
+
+func working(run agentrun.Run) message {
+	agent := brief(run.Agent, 60)
+	text, verb := agent+" is thinking.", " is thinking"
+	switch {
+	case run.Status == agentrun.RunQueued:
+		text, verb = agent+" is about to start.", " is about to start"
+	case len(run.Activity) > 0:
+		text, verb = agent+" is working.", " is working"
+	}
+	spans := []span{styled(agent, bold), say(verb)}
+	if tools := activity(run.Activity); tools != nil && run.Status == agentrun.RunRunning {
+		spans = append(append(spans, say(": ")), tools...)
+	}
+	if run.Steps > 0 {
+		spans = append(spans, say(fmt.Sprintf(" (step %d)", run.Steps)))
+	}
+	return plainly(text, append(spans, say("."))...)
+}
+
+// activity names the tools, each once with how often.
+func activity(tools []string) []span {
+	var order []string
+	times := map[string]int{}
+	for _, t := range tools {
+		if times[t]++; times[t] == 1 {
+			order = append(order, t)
+		}
+	}
+	spans := make([]span, 0, len(order))
+	for _, t := range order {
+		name := brief(t, 60)
+		if times[t] > 1 {
+			name += fmt.Sprintf(" ×%d", times[t])
+		}
+		spans = append(spans, styled(name, code))
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	return several(spans, 6)
+}
+
+func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]message, error) {
+	b, err := r.desk.Batch(ctx, run.Deferred)
+	if errors.Is(err, approvals.ErrNotFound) {
+		text := "Stopped for signatures, and the request for them is gone. Ask again."
+		return []message{plainly(text, say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+	}
+	var parts []string
+	if n := len(b.Approvals); n > 0 {
+		parts = append(parts, "signatures on "+count(n, "call"))
+	}
+	if n := len(b.Calls); n > 0 {
+		parts = append(parts, "the results of "+count(n, "call")+" that run elsewhere")
+	}
+	text := "Waiting for " + list(parts) + "."
+	if len(b.Approvals) > 0 {
+		text += " The card is in this thread; the agent goes on when everything on it is decided."
+	}
+	if b.Settled() {
+		text = "Stopped for " + list(parts) + ". Everything is decided; it went on below."
+	}
+	return []message{plainly(text, say(text))}, nil
+}
+
+func failed(run agentrun.Run) message {
+	words := brief(run.Failure, 1000)
+	if words == "" {
+		words = "The agent could not finish."
+	}
+	return message{
+		text: escape("The agent could not finish: " + brief(words, 300)),
+		blocks: []slack.Block{richText(
+			line(styled("⚠ The agent could not finish. ", bold), say(words)),
+			line(say("Nothing more will happen by itself. To try again, mention the agent in this thread.")),
+		)},
+	}
+}
+
+func parked(run agentrun.Run) message {
+	words := brief(run.Failure, 1000)
+	if words == "" {
+		words = "It is not known whether a call happened."
+	}
+	return message{
+		text: escape("The agent has stopped and somebody must look: " + brief(words, 300)),
+		blocks: []slack.Block{richText(
+			line(styled("⚠ The agent has stopped, and somebody must look. ", bold), say(words)),
+			line(say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
+				styled(brief(string(run.ID), 80), code), say(".")),
+		)},
+	}
+}
+
+// answer is the final answer, in as many messages as it needs.
+func answer(run agentrun.Run) []message {
+	agent := brief(run.Agent, 60)
+	if strings.TrimSpace(run.Output) == "" {
+		text := agent + " is done and has nothing to add."
+		return []message{plainly(text, say(text))}
+	}
+	chunks := split(visible(strings.TrimSpace(run.Output)), answerRunes)
+	messages := make([]message, 0, len(chunks))
+	for i, chunk := range chunks {
+		blocks := []slack.Block{richText(markdown(chunk)...)}
+		note := "Written by the agent's model"
+		if len(chunks) > 1 {
+			note = fmt.Sprintf("%s, part %d of %d", note, i+1, len(chunks))
+		}
+		blocks = append(blocks, small(note))
+		messages = append(messages, message{text: escape(agent + ": " + brief(chunk, 600)), blocks: blocks})
+	}
+	return messages
+}
