@@ -1,0 +1,147 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+var _ approvals.Store = (*Store)(nil)
+
+// Batch implements [approvals.Store].
+func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	d, version, err := s.document(ctx, p.batch(string(id)))
+	if err != nil {
+		return approvals.Batch{}, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	b, err := decodeBatch(d)
+	b.Version = version
+	return b, wrap(err, "load batch %s", id)
+}
+
+// Args implements [approvals.Store].
+func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := s.raw(ctx, p.args(string(id), d))
+	return raw, wrap(err, "load arguments %s of %s", d.Short(), id)
+}
+
+// CommitBatch implements [approvals.Store]. It derives that the card is to be
+// drawn ([Cards]), when to look for what has expired ([Deadlines]) and, for a
+// batch that is settled, that its run is to be resumed ([Resumes]).
+func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
+	p, err := s.partitionOf(string(c.Batch.ID))
+	if err != nil {
+		return err
+	}
+	ch := newChange(p.request(string(c.Batch.ID), newRequest(c.Request)), 0)
+	w := newWakes(s, p, ch)
+	if err := putBatch(ch, p, w, c.From, c.Batch, c.Events, c.Args); err != nil {
+		return err
+	}
+	w.finish()
+	if err := s.apply(ctx, ch); err != nil {
+		return fmt.Errorf("commit batch %s: %w", c.Batch.ID, err)
+	}
+	return nil
+}
+
+// Answered implements [approvals.Store]. A request is known for ten minutes.
+func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return false, err
+	}
+	n, err := s.client.Exists(ctx, string(p.request(string(id), r))).Result()
+	if err != nil {
+		return false, fmt.Errorf("look up a request to %s: %w", id, err)
+	}
+	return n == 1, nil
+}
+
+// OpenBatches returns at most limit batches that are not settled, the oldest
+// first.
+func (s *Store) OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	pipe := s.client.Pipeline()
+	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
+	for n := range lists {
+		lists[n] = pipe.ZRangeWithScores(ctx, string(s.partition(n).open()), 0, int64(limit)-1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("list open batches: %w", err)
+	}
+	var found []redis.Z
+	for _, l := range lists {
+		found = append(found, l.Val()...)
+	}
+	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
+	var out []approvals.Batch
+	for _, z := range found[:min(limit, len(found))] {
+		id, _ := z.Member.(string)
+		b, err := s.Batch(ctx, approvals.BatchID(id))
+		if errors.Is(err, approvals.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !b.Settled() { // settled since we looked
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// putBatch adds to the change everything that a new state of a batch brings.
+func putBatch(ch *change, p partition, w *wakes, from int64, b approvals.Batch,
+	events []approvals.Event, args map[approvals.Digest]json.RawMessage,
+) error {
+	id := string(b.ID)
+	d, err := encodeBatch(b)
+	if err != nil {
+		return fmt.Errorf("encode batch %s: %w", id, err)
+	}
+	if err := ch.put(p.batch(id), from, b.Version, d); err != nil {
+		return err
+	}
+	for digest, raw := range args {
+		ch.setOnce(p.args(id, digest), string(raw))
+	}
+	for _, e := range events {
+		raw, err := approvals.EncodeEvent(e)
+		if err != nil {
+			return fmt.Errorf("encode a fact of %s: %w", id, err)
+		}
+		ch.xadd(p.facts(), fieldEvent, raw)
+	}
+	w.now(Cards, id)
+	if at := b.Deadline(); at.IsZero() {
+		w.done(Deadlines, id)
+	} else {
+		w.at(Deadlines, id, at)
+	}
+	if !b.Settled() {
+		ch.zadd(p.open(), id, scoreOf(b.OpenedAt))
+		return nil
+	}
+	ch.zrem(p.open(), id)
+	w.now(Resumes, id) // a settled batch is written once: it never moves again
+	return nil
+}

@@ -1,0 +1,254 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+type storedBatch struct {
+	Schema    int               `json:"v"`
+	ID        approvals.BatchID `json:"id"`
+	Run       approvals.RunID   `json:"run"`
+	Thread    string            `json:"thread,omitempty"`
+	Agent     string            `json:"agent,omitempty"`
+	Requester approvals.UserID  `json:"requester,omitempty"`
+	OpenedAt  time.Time         `json:"opened_at,omitzero"`
+	Approvals []storedApproval  `json:"approvals,omitempty"`
+	Calls     []storedExternal  `json:"calls,omitempty"`
+}
+
+type storedApproval struct {
+	Call        storedRef         `json:"call"`
+	Proposed    string            `json:"proposed"`
+	Why         string            `json:"why,omitempty"`
+	Metadata    json.RawMessage   `json:"metadata,omitempty"`
+	WriteOnly   []string          `json:"write_only,omitempty"`
+	Requirement storedRequirement `json:"requirement"`
+	Status      approvals.Status  `json:"status"`
+	Decisions   []storedDecision  `json:"decisions,omitempty"`
+	Amendments  []storedAmendment `json:"amendments,omitempty"`
+	Ending      storedEnding      `json:"ending,omitzero"`
+}
+
+type storedExternal struct {
+	Call     storedRef       `json:"call"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Result   *storedResult   `json:"result,omitempty"`
+	Ending   storedEnding    `json:"ending,omitzero"`
+}
+
+type storedRef struct {
+	ID     approvals.ToolCallID `json:"id"`
+	Name   string               `json:"name"`
+	Digest string               `json:"digest"`
+	Size   int                  `json:"size"`
+}
+
+type storedRequirement struct {
+	Quorums    []storedQuorum `json:"quorums,omitempty"`
+	Deny       int            `json:"deny,omitempty"`
+	Separation bool           `json:"separation,omitempty"`
+	Deadline   time.Time      `json:"deadline,omitzero"`
+}
+
+type storedQuorum struct {
+	Name   string              `json:"name,omitempty"`
+	Need   int                 `json:"need"`
+	Users  []approvals.UserID  `json:"users,omitempty"`
+	Groups []approvals.GroupID `json:"groups,omitempty"`
+}
+
+type storedPrincipal struct {
+	User     approvals.UserID    `json:"user"`
+	Groups   []approvals.GroupID `json:"groups,omitempty"`
+	GroupsAt time.Time           `json:"groups_at,omitzero"`
+}
+
+type storedDecision struct {
+	Call    approvals.ToolCallID `json:"call"`
+	By      storedPrincipal      `json:"by"`
+	Verdict approvals.Verdict    `json:"verdict"`
+	Digest  string               `json:"digest"`
+	Reason  string               `json:"reason,omitempty"`
+	At      time.Time            `json:"at,omitzero"`
+}
+
+type storedAmendment struct {
+	By   storedPrincipal `json:"by"`
+	From string          `json:"from"`
+	To   string          `json:"to"`
+	At   time.Time       `json:"at,omitzero"`
+}
+
+type storedEnding struct {
+	At     time.Time        `json:"at,omitzero"`
+	By     approvals.UserID `json:"by,omitempty"`
+	Reason string           `json:"reason,omitempty"`
+}
+
+// storedResult is a sealed [approvals.CallResult]; the kinds are upstream's.
+type storedResult struct {
+	Kind     string          `json:"kind"`
+	Message  string          `json:"message,omitempty"`
+	Value    json.RawMessage `json:"return_value,omitempty"`
+	Content  json.RawMessage `json:"content,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+const (
+	kindDenied = "tool-denied"
+	kindReturn = "tool-return"
+	kindFailed = "tool-failed"
+	kindRetry  = "model-retry"
+)
+
+func encodeBatch(b approvals.Batch) ([]byte, error) {
+	out := storedBatch{
+		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Requester: b.Requester,
+		OpenedAt: b.OpenedAt.UTC(),
+	}
+	for _, a := range b.Approvals {
+		s := storedApproval{
+			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
+			WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
+			Ending: storeEnding(a.Ending),
+		}
+		for _, d := range a.Decisions {
+			s.Decisions = append(s.Decisions, storedDecision{
+				d.Call, storePrincipal(d.By), d.Verdict, d.Digest.String(), d.Reason, d.At.UTC(),
+			})
+		}
+		for _, m := range a.Amendments {
+			s.Amendments = append(s.Amendments, storedAmendment{
+				storePrincipal(m.By), m.From.String(), m.To.String(), m.At.UTC(),
+			})
+		}
+		out.Approvals = append(out.Approvals, s)
+	}
+	for _, c := range b.Calls {
+		out.Calls = append(out.Calls, storedExternal{
+			storeRef(c.Call), c.Metadata, storeResult(c.Result), storeEnding(c.Ending),
+		})
+	}
+	return encode(out)
+}
+
+func decodeBatch(doc []byte) (approvals.Batch, error) {
+	in, err := decode[storedBatch](doc)
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	var r reader
+	b := approvals.Batch{
+		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Requester: in.Requester, OpenedAt: in.OpenedAt,
+	}
+	for _, s := range in.Approvals {
+		a := approvals.Approval{
+			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
+			WriteOnly: s.WriteOnly, Requirement: r.requirement(s.Requirement), Status: s.Status,
+			Ending: approvals.Ending(s.Ending),
+		}
+		for _, d := range s.Decisions {
+			a.Decisions = append(a.Decisions, approvals.Decision{
+				Call: d.Call, By: approvals.Principal(d.By), Verdict: d.Verdict, Digest: r.digest(d.Digest),
+				Reason: d.Reason, At: d.At,
+			})
+		}
+		for _, m := range s.Amendments {
+			a.Amendments = append(a.Amendments, approvals.Amendment{
+				By: approvals.Principal(m.By), From: r.digest(m.From), To: r.digest(m.To), At: m.At,
+			})
+		}
+		b.Approvals = append(b.Approvals, a)
+	}
+	for _, c := range in.Calls {
+		b.Calls = append(b.Calls, approvals.External{
+			Call: r.ref(c.Call), Metadata: c.Metadata, Result: r.result(c.Result), Ending: approvals.Ending(c.Ending),
+		})
+	}
+	return b, r.err
+}
+
+func storeRef(c approvals.CallRef) storedRef {
+	return storedRef{c.ID, c.Name, c.Digest.String(), c.Size}
+}
+
+func storePrincipal(p approvals.Principal) storedPrincipal {
+	return storedPrincipal{p.User, p.Groups, p.GroupsAt.UTC()}
+}
+
+func storeEnding(e approvals.Ending) storedEnding {
+	return storedEnding{e.At.UTC(), e.By, e.Reason}
+}
+
+func storeRequirement(r approvals.Requirement) storedRequirement {
+	out := storedRequirement{Deny: r.Deny, Separation: r.Separation, Deadline: r.Deadline.UTC()}
+	for _, q := range r.Quorums {
+		out.Quorums = append(out.Quorums, storedQuorum{q.Name, q.Need, q.From.Users, q.From.Groups})
+	}
+	return out
+}
+
+func storeResult(r approvals.CallResult) *storedResult {
+	switch r := r.(type) {
+	case nil:
+		return nil
+	case approvals.ToolDenied:
+		return &storedResult{Kind: kindDenied, Message: r.Message}
+	case approvals.ToolReturn:
+		return &storedResult{Kind: kindReturn, Value: r.ReturnValue, Content: r.Content, Metadata: r.Metadata}
+	case approvals.ToolFailed:
+		return &storedResult{Kind: kindFailed, Message: r.Message}
+	case approvals.ModelRetry:
+		return &storedResult{Kind: kindRetry, Message: r.Message}
+	}
+	panic(fmt.Sprintf("state: unknown call result %T", r)) // unreachable
+}
+
+// A reader keeps the first thing that a stored batch got wrong.
+type reader struct{ err error }
+
+func (r *reader) digest(s string) approvals.Digest {
+	d, err := approvals.ParseDigest(s)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("decode document: %w", err)
+	}
+	return d
+}
+
+func (r *reader) ref(s storedRef) approvals.CallRef {
+	return approvals.CallRef{ID: s.ID, Name: s.Name, Digest: r.digest(s.Digest), Size: s.Size}
+}
+
+func (r *reader) requirement(s storedRequirement) approvals.Requirement {
+	out := approvals.Requirement{Deny: s.Deny, Separation: s.Separation, Deadline: s.Deadline}
+	for _, q := range s.Quorums {
+		out.Quorums = append(out.Quorums, approvals.Quorum{
+			Name: q.Name, Need: q.Need, From: approvals.From{Users: q.Users, Groups: q.Groups},
+		})
+	}
+	return out
+}
+
+func (r *reader) result(s *storedResult) approvals.CallResult {
+	if s == nil {
+		return nil
+	}
+	switch s.Kind {
+	case kindDenied:
+		return approvals.ToolDenied{Message: s.Message}
+	case kindReturn:
+		return approvals.ToolReturn{ReturnValue: s.Value, Content: s.Content, Metadata: s.Metadata}
+	case kindFailed:
+		return approvals.ToolFailed{Message: s.Message}
+	case kindRetry:
+		return approvals.ModelRetry{Message: s.Message}
+	}
+	if r.err == nil {
+		r.err = fmt.Errorf("decode document: a call result of kind %q", s.Kind)
+	}
+	return nil
+}

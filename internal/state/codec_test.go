@@ -1,0 +1,175 @@
+package state
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+var update = flag.Bool("update", false, "write the documents of this schema that are not in testdata yet")
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+// samples are documents with every field set, by the name of their file.
+func samples() map[string]any {
+	origin := agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: "1700000000.000100"}
+	ref := func(id, args string) approvals.CallRef {
+		return approvals.ToolCall{
+			ID: approvals.ToolCallID(id), Name: "delete_file", Args: json.RawMessage(args),
+		}.Ref("batch-17-b")
+	}
+	ann := approvals.Principal{User: "U1", Groups: []approvals.GroupID{"S1"}, GroupsAt: noon}
+	ending := approvals.Ending{At: noon, By: "U2", Reason: "no <longer> needed"}
+	requirement := approvals.Requirement{
+		Quorums: []approvals.Quorum{
+			{Name: "sre", Need: 2, From: approvals.From{Users: []approvals.UserID{"U1"}, Groups: []approvals.GroupID{"S1"}}},
+		},
+		Deny: 2, Separation: true, Deadline: noon.Add(time.Hour),
+	}
+	old, now := ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)
+	return map[string]any{
+		"thread": agentrun.Thread{
+			ID: "thread-17-t", Origin: origin, Active: "run-17-a", Queue: []approvals.RunID{"run-17-b"}, Messages: 3,
+		},
+		"run": agentrun.Run{
+			ID: "run-17-a", Thread: "thread-17-t", Origin: origin, Parent: "run-17-p", Batch: "batch-17-p",
+			Deferred: "batch-17-b", Agent: "ops", Requester: "U1", Prompt: "clean up", Status: agentrun.RunDeferred,
+			Activity: []string{"list_files"}, Steps: 2, From: 1, To: 3,
+			Usage:  agentrun.Usage{Requests: 2, ToolCalls: 1, InputTokens: 3, OutputTokens: 4},
+			Output: "done", Failure: "it broke", Owner: "fence", LeaseEnds: noon, CreatedAt: noon, EndedAt: noon,
+		},
+		"batch": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ops", Requester: "U1", OpenedAt: noon,
+			Approvals: []approvals.Approval{{
+				Call: now, Proposed: old.Digest, Why: "it deletes", Metadata: json.RawMessage(`{"n":9007199254740993}`),
+				WriteOnly: []string{"/token"}, Requirement: requirement, Status: approvals.Withdrawn,
+				Decisions: []approvals.Decision{{
+					Call: "c1", By: ann, Verdict: approvals.Approve, Digest: now.Digest, Reason: "fine", At: noon,
+				}},
+				Amendments: []approvals.Amendment{{By: ann, From: old.Digest, To: now.Digest, At: noon}},
+				Ending:     ending,
+			}},
+			Calls: []approvals.External{
+				{Call: ref("c2", ""), Metadata: json.RawMessage(`{"a":1}`)},
+				{Call: ref("c3", `{}`), Ending: ending, Result: approvals.ToolReturn{
+					ReturnValue: json.RawMessage(`[1]`), Content: json.RawMessage(`"more"`), Metadata: json.RawMessage(`{}`),
+				}},
+				{Call: ref("c4", `{}`), Ending: ending, Result: approvals.ToolDenied{Message: ""}},
+				{Call: ref("c5", `{}`), Ending: ending, Result: approvals.ToolFailed{Message: "no"}},
+				{Call: ref("c6", `{}`), Ending: ending, Result: approvals.ModelRetry{Message: "again"}},
+			},
+		},
+		"entry": agentrun.Entry{
+			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,
+			Finish: agentrun.Finish{
+				Part: agentrun.ToolReturn{
+					ToolName: "delete_file", CallID: "c1", Content: json.RawMessage(`"gone"`),
+					Outcome: agentrun.OutcomeSuccess, Metadata: json.RawMessage(`{"b":2}`), At: noon,
+				},
+				Prompt: "what next", Aside: agentrun.AsideExternal, Metadata: json.RawMessage(`{"c":3}`),
+			},
+		},
+		"parked": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
+	}
+}
+
+func encodeAny(doc any) ([]byte, error) {
+	switch doc := doc.(type) {
+	case agentrun.Thread:
+		return encodeThread(doc)
+	case agentrun.Run:
+		return encodeRun(doc)
+	case agentrun.Entry:
+		return encodeEntry(doc)
+	case approvals.Batch:
+		return encodeBatch(doc)
+	default:
+		return encode(doc)
+	}
+}
+
+func decodeAny(kind string, d []byte) (any, error) {
+	switch kind {
+	case "thread":
+		return decodeThread(d)
+	case "run":
+		return decodeRun(d)
+	case "entry":
+		return decodeEntry(d)
+	case "batch":
+		return decodeBatch(d)
+	default:
+		return decode[storedParked](d)
+	}
+}
+
+// Every document in testdata was written once by a program that may still be
+// running, and is never rewritten.
+func TestOldDocumentsDecodeForEver(t *testing.T) {
+	t.Parallel()
+	current := map[string]string{}
+	for kind, doc := range samples() {
+		name := filepath.Join("testdata", kind+".v1.json")
+		current[name] = kind
+		if _, err := os.Stat(name); *update && os.IsNotExist(err) {
+			d, err := encodeAny(doc)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(name, append(d, '\n'), 0o600))
+		}
+	}
+	files, err := filepath.Glob("testdata/*.json")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), len(current))
+	for _, name := range files {
+		d, err := os.ReadFile(name)
+		require.NoError(t, err)
+		kind, _, _ := strings.Cut(filepath.Base(name), ".")
+		got, err := decodeAny(kind, d)
+		require.NoError(t, err, name)
+		require.Equal(t, samples()[kind], got, name)
+		if current[name] == "" {
+			continue
+		}
+		again, err := encodeAny(got)
+		require.NoError(t, err)
+		require.Equal(t, string(d), string(again)+"\n", "%s: what is written changed; raise schema and keep this file", name)
+	}
+}
+
+func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {
+	t.Parallel()
+	for name, doc := range map[string]string{
+		"newer":       `{"v":2}`,
+		"none":        `{}`,
+		"not JSON":    `{"v":1`,
+		"not a batch": `{"v":1,"approvals":3}`,
+		"bad digest":  `{"v":1,"approvals":[{"call":{"digest":"xyz"},"proposed":""}]}`,
+		"bad result":  `{"v":1,"calls":[{"call":{"digest":"` + approvals.Digest{}.String() + `"},"result":{"kind":"x"}}]}`,
+		"empty":       ``,
+	} {
+		_, err := decodeBatch([]byte(doc))
+		require.Error(t, err, name)
+	}
+	_, err := decodeEntry([]byte(`{"v":1,"part":{"kind":"response","parts":[]}}`))
+	require.Error(t, err)
+}
+
+func TestScoresAreTheSameTextOnEveryServer(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{{}, time.Unix(0, 0), time.Unix(1_700_000_000, 0), time.Unix(2_000_000_000, 0), noon, time.Unix(1<<60, 0)} {
+		s := scoreOf(at)
+		require.Equal(t, score(1), s&1, at)
+		require.Equal(t, s, score(float64(s)), at)
+		require.LessOrEqual(t, s, score(maxScore))
+	}
+	require.WithinDuration(t, noon, scoreOf(noon).time(), 2*time.Microsecond)
+}

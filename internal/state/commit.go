@@ -1,0 +1,172 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+//go:embed commit.lua
+var commitSource string
+
+var commitScript = redis.NewScript(commitSource)
+
+// remembered is how long a request is known when the caller does not say.
+const remembered = 10 * time.Minute
+
+// chunk bounds how many values one command of a change carries: miniredis
+// unpacks fewer than Redis does.
+const chunk = 100
+
+// A change is what one run of the script is told: what must hold, and what is
+// written if all of it does. All keys are in one slot. Its methods take the
+// typed keys of keys.go, so that no command can meet a key of another type:
+// that is the one way in which a script could fail half way, and Redis does
+// not roll back.
+type change struct {
+	request requestKey
+	keep    time.Duration
+	keys    []string
+	index   map[string]int
+	seen    map[string]bool // documents
+	checks  []any
+	count   int
+	writes  []any
+}
+
+func newChange(r requestKey, keep time.Duration) *change {
+	if keep <= 0 {
+		keep = remembered
+	}
+	c := &change{request: r, keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
+	c.key(string(r))
+	return c
+}
+
+func (c *change) key(k string) int {
+	i, ok := c.index[k]
+	if !ok {
+		c.keys = append(c.keys, k)
+		i = len(c.keys)
+		c.index[k] = i
+	}
+	return i
+}
+
+func (c *change) check(want, command, key string, args ...any) {
+	c.count++
+	c.checks = append(c.checks, len(args)+3, command, c.key(key))
+	c.checks = append(c.checks, args...)
+	c.checks = append(c.checks, want)
+}
+
+func (c *change) write(command, key string, args ...any) {
+	c.writes = append(c.writes, len(args)+2, command, c.key(key))
+	c.writes = append(c.writes, args...)
+}
+
+// wantField: the field holds want; "" for a field or key that is not there.
+func (c *change) wantField(k hashKey, field, want string) { c.check(want, "HGET", string(k), field) }
+
+// wantVersion: the field holds this version; 0 for none.
+func (c *change) wantVersion(k hashKey, field string, v int64) {
+	c.wantField(k, field, formatVersion(v))
+}
+
+func (c *change) wantLen(k listKey, n int) { c.check(strconv.Itoa(n), "LLEN", string(k)) }
+
+func (c *change) wantScore(k zsetKey, member string, s score) {
+	c.check(s.String(), "ZSCORE", string(k), member)
+}
+
+func (c *change) hset(k hashKey, pairs ...any)       { c.write("HSET", string(k), pairs...) }
+func (c *change) hdel(k hashKey, fields ...any)      { c.write("HDEL", string(k), fields...) }
+func (c *change) setOnce(k stringKey, value string)  { c.write("SET", string(k), value, "NX") }
+func (c *change) zrem(k zsetKey, member string)      { c.write("ZREM", string(k), member) }
+func (c *change) xadd(k streamKey, field, value any) { c.write("XADD", string(k), "*", field, value) }
+
+func (c *change) zadd(k zsetKey, member string, s score) {
+	c.write("ZADD", string(k), s.String(), member)
+}
+
+func (c *change) rpush(k listKey, values []any) {
+	for len(values) > 0 {
+		n := min(chunk, len(values))
+		c.write("RPUSH", string(k), values[:n]...)
+		values = values[n:]
+	}
+}
+
+// publish has no key: a channel is in no slot.
+func (c *change) publish(channel, message string) {
+	c.writes = append(c.writes, 4, "PUBLISH", 0, channel, message)
+}
+
+// once reports whether nobody has asked for this document before.
+func (c *change) once(doc string) bool {
+	first := !c.seen[doc]
+	c.seen[doc] = true
+	return first
+}
+
+// commit runs the change. It returns the number of the check that failed, from
+// 1, or 0: applied, now or by an earlier attempt with the same request. After
+// an error it is unknown whether the change was applied; the same request may
+// be sent again.
+func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
+	args := make([]any, 0, 3+len(c.checks)+len(c.writes))
+	args = append(args, "applied", c.keep.Milliseconds(), c.count)
+	args = append(args, c.checks...)
+	args = append(args, c.writes...)
+	reply, err := commitScript.Run(ctx, s.client, c.keys, args...).Int64Slice()
+	switch {
+	case err != nil:
+		return 0, err
+	case len(reply) == 1 && (reply[0] == 1 || reply[0] == 2):
+		return 0, nil
+	case len(reply) == 2 && reply[0] == 0:
+		return int(reply[1]), nil
+	default:
+		return 0, fmt.Errorf("the commit script answered %v", reply)
+	}
+}
+
+// apply is commit for callers to whom every failed check is the same.
+func (s *Store) apply(ctx context.Context, c *change) error {
+	failed, err := s.commit(ctx, c)
+	if err == nil && failed != 0 {
+		return approvals.ErrConflict
+	}
+	return err
+}
+
+// newRequest is for changes whose caller does not repeat them; the client does
+// when a reply is lost.
+func newRequest(r approvals.RequestID) approvals.RequestID {
+	if r == "" {
+		return approvals.RequestID(rand.Text())
+	}
+	return r
+}
+
+func parseVersion(v string) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n <= 0 {
+		return 0, fmt.Errorf("a stored version is %q", v)
+	}
+	return n, nil
+}
+
+func formatVersion(v int64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatInt(v, 10)
+}

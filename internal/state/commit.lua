@@ -1,0 +1,28 @@
+-- Compare and set. This script knows no word of the domain.
+--
+-- KEYS[1] remembers the request. ARGV holds the answer to remember, for how
+-- many ms, and how many checks there are; then the checks; then, to its end,
+-- the writes. Each begins with how many words follow: a command, the number of
+-- its key in KEYS (0 if it has none), its arguments. The last word of a check
+-- is what the command must find, '' for nothing.
+--
+-- It returns {1} applied, {2} applied before, {0, n} check n failed.
+if redis.call('GET', KEYS[1]) then return {2} end
+local at = 4
+local function words(last)
+  local key = KEYS[tonumber(ARGV[at + 2])]
+  if key then return redis.call(ARGV[at + 1], key, unpack(ARGV, at + 3, last)) end
+  return redis.call(ARGV[at + 1], unpack(ARGV, at + 3, last))
+end
+for n = 1, tonumber(ARGV[3]) do
+  local last = at + tonumber(ARGV[at])
+  if tostring(words(last - 1) or '') ~= ARGV[last] then return {0, n} end
+  at = last + 1
+end
+while ARGV[at] do
+  local last = at + tonumber(ARGV[at])
+  words(last)
+  at = last + 1
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1}

@@ -1,0 +1,47 @@
+// Package state keeps everything in Redis: runs and their messages, batches,
+// the journal, facts, what surfaces remember, and the index of what is due.
+//
+// Every change is one run of one script, commit.lua, which compares what it is
+// told to compare and then writes what it is told to write. It knows no word of
+// the domain. A change is applied wholly or not at all, and once: each carries
+// a request that the script remembers, so that a change whose reply was lost
+// can be sent again, and the client does so on its own.
+//
+// Work is derived from the documents, in the same step that stores them: a run
+// that is queued is due in [Runs], a batch that changed in [Cards], and so on.
+// Nobody enqueues anything. [Due] hands out what is due, at once after a commit
+// and at the latest with its next sweep.
+//
+// # Keys
+//
+// All begin with the prefix and the partition, countersign:{p17}:, which is
+// their hash tag: a partition is in one slot, so that one script may touch all
+// of it. Redis does not roll back a script that fails half way, so every key
+// has one type for ever, which keys.go holds by the type of the key in Go.
+//
+//	key                      type    content                                  written by
+//	thread:<id>              hash    v version, d document                    Commit
+//	messages:<thread>        list    messages in PydanticAI's form            Commit, append only
+//	run:<id>                 hash    v, d, o owner's fence                    Commit
+//	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
+//	batch:<id>               hash    v, d                                     Commit, CommitBatch
+//	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
+//	open                     zset    batches that are not settled, by opening Commit, CommitBatch
+//	facts                    stream  e event                                  Commit, CommitBatch, append only
+//	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
+//	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
+//	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
+//	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
+//	request:<scope>:<id>     string  that a request was applied               the script; the only keys with
+//	                                                                          a TTL: 10 minutes, or Commit.Keep
+//
+// The channels <prefix>:wake:<kind> carry the partition in which there is work.
+//
+// Documents are JSON with a schema of their own, see codec.go. Documents of
+// every schema that was ever written decode for ever; testdata keeps them.
+//
+// # What it counts on
+//
+// Redis 7 with maxmemory-policy noeviction. The scripts behave the same on
+// miniredis, which the demo and the tests use.
+package state

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// DueOptions tune a [Due]; the zero value is right for production.
+type DueOptions struct {
+	Workers  int                             // handlers of one kind at the same time; 0 means 16
+	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
+	Attempts int                             // failures before an item is parked; 0 means 12
+	Grace    time.Duration                   // how long handlers may go on once Work is to end; 0 means 10 s
+	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
+}
+
+// Due hands out what is due. It is level-triggered: an item is handed out for
+// as long as the state says that there is work, whoever wrote that state and
+// whatever became of the wake-up. Two processes may be handed the same item;
+// the versions in their commits sort that out.
+type Due struct {
+	store *Store
+	o     DueOptions
+
+	mu     sync.Mutex
+	looked map[Kind]time.Time // of the loops that run; zero: not yet
+	counts map[Kind]Counts
+}
+
+// Counts is what became of the items that a process was handed.
+type Counts struct {
+	Done    int64
+	Delayed int64 // by an error with RetryAfter
+	Failed  int64
+	Parked  int64
+}
+
+// NewDue returns a Due of the store.
+func NewDue(s *Store, o DueOptions) *Due {
+	if o.Workers <= 0 {
+		o.Workers = 16
+	}
+	if o.Sweep <= 0 {
+		o.Sweep = time.Second
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = 12
+	}
+	if o.Grace <= 0 {
+		o.Grace = 10 * time.Second
+	}
+	if o.Backoff == nil {
+		o.Backoff = backoff
+	}
+	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts)}
+}
+
+// Work calls f with the id of every item of this kind that is due, until ctx
+// ends and every call of f has returned. It never calls f for one id twice at
+// the same time. A loop of this kind that already runs is an error.
+//
+// f does the work and commits; its commits move the item. What f returns
+// decides about an item that they did not move:
+//
+//   - nil: the item is looked at again in a second, unless its document says
+//     that there is nothing to do.
+//   - an error that has a method RetryAfter() time.Duration: again after that.
+//     This is no failure.
+//   - any other error, or a panic: the failure is counted and the item waits,
+//     longer each time. After so many failures it is parked: no longer due, and
+//     to be seen in [Due.Parked]. A new state of its document, or [Due.Unpark],
+//     makes it due again.
+//
+// The context of f ends only when the grace period after the end of ctx is
+// over. What f returns from then on is not counted.
+func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
+	if _, err := (partition{}).document(k, ""); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	_, running := d.looked[k]
+	if !running {
+		d.looked[k] = time.Time{}
+	}
+	d.mu.Unlock()
+	if running {
+		return fmt.Errorf("work on %s is already going on", k)
+	}
+	defer func() {
+		d.mu.Lock()
+		delete(d.looked, k)
+		d.mu.Unlock()
+	}()
+	newLoop(d, k, f).run(ctx)
+	return nil
+}
+
+// Healthy reports whether there are loops and each of them has looked within
+// the last few seconds.
+func (d *Due) Healthy(now time.Time) bool {
+	late := now.Add(-max(5*time.Second, 3*d.o.Sweep))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, at := range d.looked {
+		if at.Before(late) {
+			return false
+		}
+	}
+	return len(d.looked) > 0
+}
+
+// Counts returns what this process has done so far, by kind.
+func (d *Due) Counts() map[Kind]Counts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.counts)
+}
+
+func (d *Due) count(k Kind, add func(c *Counts)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.counts[k]
+	add(&c)
+	d.counts[k] = c
+}
+
+func (d *Due) alive(k Kind) {
+	now := d.store.now()
+	d.mu.Lock()
+	d.looked[k] = now
+	d.mu.Unlock()
+}
+
+func backoff(attempt int) time.Duration {
+	const first, longest = time.Second, 5 * time.Minute
+	wait := longest
+	if attempt < 10 {
+		wait = min(first<<max(attempt-1, 0), longest)
+	}
+	return min(wait+rand.N(wait/4), longest) //nolint:gosec // jitter is no secret
+}

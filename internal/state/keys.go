@@ -1,0 +1,109 @@
+package state
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Every key of the store is made in this file. Its Go type is its Redis type,
+// and a key never changes it.
+type (
+	hashKey    string
+	listKey    string
+	zsetKey    string
+	stringKey  string
+	streamKey  string
+	requestKey stringKey // remembers a request, always with a TTL
+)
+
+// The fields of a document's hash, and of a journal's with the call after it.
+const (
+	fieldVersion = "v"
+	fieldDoc     = "d"
+	fieldOwner   = "o" // of a run
+	fieldEvent   = "e" // of a fact
+)
+
+// A partition makes the keys of one partition; all of them are in one slot.
+type partition struct {
+	n    int
+	base string // "countersign:{p17}:"
+}
+
+func (s *Store) partition(n int) partition {
+	return partition{n: n, base: fmt.Sprintf("%s:{p%02d}:", s.prefix, n)}
+}
+
+// partitionOf returns the partition that all the ids are in.
+func (s *Store) partitionOf(ids ...string) (partition, error) {
+	at := -1
+	for _, id := range ids {
+		n, err := approvals.Partition(id)
+		if err != nil {
+			return partition{}, err
+		}
+		if at >= 0 && n != at {
+			return partition{}, fmt.Errorf("%w: %s is not in partition %d", approvals.ErrInvalid, id, at)
+		}
+		at = n
+	}
+	if at < 0 {
+		return partition{}, fmt.Errorf("%w: a commit without documents", approvals.ErrInvalid)
+	}
+	return s.partition(at), nil
+}
+
+func (p partition) thread(id string) hashKey   { return hashKey(p.base + "thread:" + id) }
+func (p partition) messages(id string) listKey { return listKey(p.base + "messages:" + id) }
+func (p partition) run(id string) hashKey      { return hashKey(p.base + "run:" + id) }
+func (p partition) journal(run string) hashKey { return hashKey(p.base + "journal:" + run) }
+func (p partition) batch(id string) hashKey    { return hashKey(p.base + "batch:" + id) }
+func (p partition) open() zsetKey              { return zsetKey(p.base + "open") }
+func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
+func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
+func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
+func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }
+func (p partition) memo(surface, id string) hashKey {
+	return hashKey(p.base + "memo:" + surface + ":" + id)
+}
+
+func (p partition) args(batch string, d approvals.Digest) stringKey {
+	return stringKey(p.base + "args:" + batch + ":" + d.String())
+}
+
+// request is scoped: a request that is known for one batch is unknown for
+// another, so that a caller's repetition never swallows a change. Commits of
+// runs have the empty scope.
+func (p partition) request(scope string, r approvals.RequestID) requestKey {
+	return requestKey(p.base + "request:" + scope + ":" + string(r))
+}
+
+// wake is the channel on which commits say that there is work of this kind;
+// the message is the partition. It is no key.
+func (s *Store) wake(k Kind) string { return s.prefix + ":wake:" + string(k) }
+
+// item is the field of a due entry in attempts and parked.
+func item(k Kind, id string) string { return string(k) + "|" + id }
+
+func splitItem(field string) (Kind, string) {
+	k, id, _ := strings.Cut(field, "|")
+	return Kind(k), id
+}
+
+// A score is a point in time in a sorted set: microseconds since 1970, always
+// odd. Conditions compare scores as text, and an odd integer below 2^53 is
+// written digit by digit by every server, where 1.7e15 may become just that.
+type score int64
+
+const maxScore = 1<<53 - 1
+
+func scoreOf(t time.Time) score {
+	return score(min(max(t.UnixMicro(), 0), maxScore) | 1)
+}
+
+func (s score) String() string  { return strconv.FormatInt(int64(s), 10) }
+func (s score) time() time.Time { return time.UnixMicro(int64(s)) }

@@ -1,0 +1,256 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A loop is one call of [Due.Work]. Only the goroutine of run touches it;
+// handlers send what became of them.
+type loop struct {
+	d    *Due
+	kind Kind
+	f    func(ctx context.Context, id string) error
+
+	dirty    [approvals.Partitions]bool  // to be looked at
+	soon     [approvals.Partitions]score // the next entry that is not due yet
+	queue    []entry                     // found and not begun
+	inflight map[string]bool
+	done     chan result
+	overdue  map[string]string // to be parked when met again: id to reason
+
+	failing time.Duration // how long to wait after a look that failed
+	resume  <-chan time.Time
+}
+
+// An entry is a member of a due set as it was seen.
+type entry struct {
+	partition int
+	id        string
+	at        score
+}
+
+type result struct {
+	entry
+	verdict
+}
+
+func newLoop(d *Due, k Kind, f func(context.Context, string) error) *loop {
+	return &loop{
+		d: d, kind: k, f: f,
+		inflight: make(map[string]bool), done: make(chan result, d.o.Workers), overdue: make(map[string]string),
+	}
+}
+
+func (l *loop) run(ctx context.Context) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	sub := l.d.store.client.Subscribe(ctx, l.d.store.wake(l.kind))
+	defer sub.Close() //nolint:errcheck // nothing is written on it
+	messages := sub.ChannelWithSubscriptions()
+	sweep := time.NewTimer(0)
+	defer sweep.Stop()
+
+	for ctx.Err() == nil {
+		l.launch(ctx, work)
+		timer, stop := l.timer()
+		select {
+		case <-ctx.Done():
+		case m, ok := <-messages:
+			if !ok {
+				messages = nil
+			}
+			l.heard(m)
+		case r := <-l.done:
+			l.finished(r)
+		case <-timer:
+		case <-l.resume:
+			l.resume = nil
+		case <-sweep.C:
+			l.all()
+			l.queue = nil // another process may have done it by now
+			if len(l.inflight) == l.d.o.Workers {
+				l.d.alive(l.kind)
+			}
+			s := l.d.o.Sweep
+			sweep.Reset(s*3/4 + rand.N(s/2)) //nolint:gosec // jitter is no secret
+		}
+		stop()
+	}
+
+	grace := time.AfterFunc(l.d.o.Grace, cancel)
+	defer grace.Stop()
+	for len(l.inflight) > 0 {
+		l.finished(<-l.done)
+	}
+}
+
+func (l *loop) all() {
+	for n := range l.dirty {
+		l.dirty[n] = true
+	}
+}
+
+// heard takes a message: the partition in which there is work, or that the
+// subscription is new, so that earlier messages may have been missed.
+func (l *loop) heard(m any) {
+	switch m := m.(type) {
+	case *redis.Message:
+		if n, err := strconv.Atoi(m.Payload); err == nil && n >= 0 && n < len(l.dirty) {
+			l.dirty[n] = true
+		}
+	case *redis.Subscription:
+		l.all()
+	}
+}
+
+func (l *loop) finished(r result) {
+	delete(l.inflight, r.id)
+	if r.again {
+		l.dirty[r.partition] = true
+	}
+	if r.overdue == "" {
+		delete(l.overdue, r.id)
+	} else {
+		l.overdue[r.id] = r.overdue
+	}
+}
+
+// timer fires when the next entry that is known becomes due.
+func (l *loop) timer() (<-chan time.Time, func() bool) {
+	var first score
+	for n, at := range l.soon {
+		if at == 0 || l.dirty[n] {
+			continue
+		}
+		if at <= scoreOf(l.d.store.now()) {
+			l.dirty[n], l.soon[n] = true, 0
+			at = 1
+		}
+		if first == 0 || at < first {
+			first = at
+		}
+	}
+	if first == 0 {
+		return nil, func() bool { return true }
+	}
+	t := time.NewTimer(max(first.time().Sub(l.d.store.now()), 0))
+	return t.C, t.Stop
+}
+
+// launch begins handlers while there are workers and work.
+func (l *loop) launch(ctx, work context.Context) {
+	for len(l.inflight) < l.d.o.Workers && ctx.Err() == nil {
+		if len(l.queue) == 0 {
+			if l.resume != nil || !l.look(ctx) {
+				return
+			}
+			continue
+		}
+		e := l.queue[0]
+		l.queue = l.queue[1:]
+		if l.inflight[e.id] {
+			continue
+		}
+		l.inflight[e.id] = true
+		reason := l.overdue[e.id]
+		go func() {
+			if reason != "" {
+				l.done <- result{e, l.d.park(work, l.kind, e, reason)}
+				return
+			}
+			err := l.handle(work, e.id)
+			l.done <- result{e, l.d.settle(ctx, l.kind, e, err)}
+		}()
+	}
+}
+
+// handle calls f and turns a panic into an error.
+func (l *loop) handle(ctx context.Context, id string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicked{value: v, stack: debug.Stack()}
+		}
+	}()
+	return l.f(ctx, id)
+}
+
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+
+// look reads the partitions that are to be looked at and reports whether there
+// is something in the queue now.
+func (l *loop) look(ctx context.Context) bool {
+	s := l.d.store
+	now := s.now()
+	limit := int64(2*l.d.o.Workers + 1) // more than can be in flight
+	pipe := s.client.Pipeline()
+	var found [approvals.Partitions]*redis.ZSliceCmd
+	for n, dirty := range l.dirty {
+		if dirty {
+			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.kind)), &redis.ZRangeBy{
+				Min: "-inf", Max: scoreOf(now.Add(near)).String(), Count: limit,
+			})
+		}
+	}
+	if pipe.Len() == 0 {
+		return false
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		l.failed(ctx, err)
+		return false
+	}
+	if l.failing > 0 {
+		s.log.InfoContext(ctx, "looking for work again", slog.String("kind", string(l.kind)))
+		l.failing = 0
+	}
+	l.d.alive(l.kind)
+	for n, cmd := range found {
+		if cmd == nil {
+			continue
+		}
+		l.dirty[n], l.soon[n] = false, 0
+		for _, z := range cmd.Val() {
+			id, _ := z.Member.(string)
+			at := score(z.Score)
+			if at > scoreOf(now) {
+				l.soon[n] = at
+				break
+			}
+			if !l.inflight[id] {
+				l.queue = append(l.queue, entry{n, id, at})
+			}
+		}
+		// There may be more behind the limit, so look again once these are begun.
+		l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit
+	}
+	slices.SortFunc(l.queue, func(a, b entry) int { return int(min(max(a.at-b.at, -1), 1)) })
+	return len(l.queue) > 0
+}
+
+// failed notes that Redis could not be read: said once, then tried again.
+func (l *loop) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if l.failing == 0 {
+		l.d.store.log.WarnContext(ctx, "cannot look for work; trying again until Redis answers",
+			slog.String("kind", string(l.kind)), slog.Any("err", err))
+	}
+	l.failing = min(max(2*l.failing, 50*time.Millisecond), 2*time.Second)
+	l.resume = time.After(l.failing)
+}

@@ -1,0 +1,75 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Memo returns the bytes that a surface keeps about a document, and their
+// version: nil and 0 if it keeps none. The id may also be one that the surface
+// made with [approvals.NewID] for something that is no document.
+func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error) {
+	k, _, err := s.memo(id, surface)
+	if err != nil {
+		return nil, 0, err
+	}
+	data, version, err = s.document(ctx, k)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return nil, 0, nil
+	}
+	return data, version, wrap(err, "load memo %s of %s", surface, id)
+}
+
+// CommitMemo stores the bytes if the memo still has this version, 0 for none;
+// otherwise [approvals.ErrConflict].
+//
+// With drawn > 0 it also says that the surface, which is then a [Kind], has
+// done its work for that version of the document: the due entry goes in the
+// same step, unless the document has moved on. Then the memo is stored all the
+// same and the entry stays, because there is more to do.
+func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
+	k, p, err := s.memo(id, surface)
+	if err != nil {
+		return err
+	}
+	request := p.request(surface, newRequest(""))
+	ch := newChange(request, 0)
+	if err := ch.put(k, version, version+1, data); err != nil {
+		return err
+	}
+	if drawn > 0 {
+		doc, err := p.document(Kind(surface), id)
+		if err != nil {
+			return err
+		}
+		done := newChange(request, 0)
+		done.wantVersion(doc, fieldVersion, drawn)
+		if err := done.put(k, version, version+1, data); err != nil {
+			return err
+		}
+		w := newWakes(s, p, done)
+		w.done(Kind(surface), id)
+		w.finish()
+		failed, err := s.commit(ctx, done)
+		if err != nil || failed == 0 {
+			return wrap(err, "commit memo %s of %s", surface, id)
+		}
+		// Which check failed does not matter: the second change has only one.
+	}
+	return wrap(s.apply(ctx, ch), "commit memo %s of %s", surface, id)
+}
+
+func (s *Store) memo(id, surface string) (hashKey, partition, error) {
+	p, err := s.partitionOf(id)
+	if err != nil {
+		return "", partition{}, err
+	}
+	if surface == "" || strings.Contains(surface, ":") {
+		return "", partition{}, fmt.Errorf("%w: a surface is not called %q", approvals.ErrInvalid, surface)
+	}
+	return p.memo(surface, id), p, nil
+}

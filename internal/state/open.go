@@ -1,0 +1,166 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Options say where the store is. Either URL or Client is required.
+type Options struct {
+	// URL is redis://, rediss:// or unix://. With addr= parameters it names the
+	// seeds of a cluster, with master_name= a Sentinel. It is never logged with
+	// its password.
+	URL string
+	// Client is used as it is and stays the caller's to close.
+	Client redis.UniversalClient
+	// Prefix begins every key; empty means "countersign". Stores with different
+	// prefixes do not see each other.
+	Prefix string
+	// Now is the clock; nil means the system's.
+	Now func() time.Time
+	// Log is where the store says what it waits for; nil means nowhere.
+	Log *slog.Logger
+}
+
+// Store keeps everything in Redis. It holds no state of its own: any number of
+// stores may work on one Redis. It is the [approvals.Store] and the
+// [agentrun.Store].
+type Store struct {
+	client redis.UniversalClient
+	owned  bool
+	prefix string
+	now    func() time.Time
+	log    *slog.Logger
+}
+
+// Open returns a store once its Redis answers. Until then it says what it waits
+// for and tries again, until ctx ends. A Redis that answers and refuses us is
+// an error at once.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{client: o.Client, prefix: o.Prefix, now: o.Now, log: o.Log}
+	if s.prefix == "" {
+		s.prefix = "countersign"
+	}
+	if strings.ContainsAny(s.prefix, "{} \r\n") {
+		return nil, fmt.Errorf("the key prefix %q holds a brace or a space", s.prefix)
+	}
+	if s.now == nil {
+		s.now = time.Now //nolint:forbidigo // the one place where the clock comes from
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.client == nil {
+		c, err := dial(o.URL)
+		if err != nil {
+			return nil, err
+		}
+		s.client, s.owned = c, true
+	}
+	if err := s.await(ctx, redacted(o.URL)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Ping reports whether Redis answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("ping redis: %w", err)
+	}
+	return nil
+}
+
+// Prefix is what every key begins with.
+func (s *Store) Prefix() string { return s.prefix }
+
+// Close gives back the connections that Open made.
+func (s *Store) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.client.Close()
+}
+
+// await returns when Redis answers.
+func (s *Store) await(ctx context.Context, where string) error {
+	const longest = 5 * time.Second
+	wait := 100 * time.Millisecond
+	for waited := false; ; waited = true {
+		err := s.Ping(ctx)
+		if err == nil {
+			if waited {
+				s.log.InfoContext(ctx, "Redis answers", slog.String("redis", where))
+			}
+			return nil
+		}
+		for _, refusal := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password"} {
+			if redis.HasErrorPrefix(err, refusal) {
+				return fmt.Errorf("redis at %s refuses us: %w", where, err)
+			}
+		}
+		s.log.WarnContext(ctx, "Redis does not answer; trying again until it does",
+			slog.String("redis", where), slog.Duration("wait", wait), slog.Any("err", err))
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("redis at %s does not answer: %w", where, errors.Join(ctx.Err(), err))
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, longest)
+	}
+}
+
+var errURL = errors.New("the Redis URL is not one: want redis://host:port, rediss://host:port or unix:///path, " +
+	"with addr= for a cluster or master_name= for a Sentinel")
+
+// dial returns a client with the settings that the store counts on. No error of
+// it quotes the URL: there is a password in it.
+func dial(raw string) (redis.UniversalClient, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, errURL
+	}
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch q := u.Query(); {
+	case q.Has("master_name"):
+		o, err := redis.ParseFailoverURL(raw)
+		if err != nil {
+			return nil, errURL
+		}
+		o.ContextTimeoutEnabled, o.DisableIdentity = true, true
+		return redis.NewFailoverClient(o), nil
+	case q.Has("addr"):
+		o, err := redis.ParseClusterURL(raw)
+		if err != nil {
+			return nil, errURL
+		}
+		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet
+		// A dead node sends no MOVED, so that only the interval finds its heir.
+		o.ClusterStateReloadInterval = time.Second
+		return redis.NewClusterClient(o), nil
+	default:
+		o, err := redis.ParseURL(raw)
+		if err != nil {
+			return nil, errURL
+		}
+		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet
+		return redis.NewClient(o), nil
+	}
+}
+
+// redacted is the URL without who we are and without its parameters.
+func redacted(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || raw == "" {
+		return "the given client"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

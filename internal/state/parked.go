@@ -1,0 +1,103 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A ParkedItem is work that failed too often and waits for people.
+type ParkedItem struct {
+	Kind     Kind
+	ID       string
+	Reason   string // a class of errors, never their text
+	Attempts int
+	Since    time.Time
+}
+
+type storedParked struct {
+	Schema   int       `json:"v"`
+	Reason   string    `json:"reason"`
+	Attempts int       `json:"attempts"`
+	Since    time.Time `json:"since"`
+}
+
+// parkAfter takes the item out of the due index and writes down why, if neither
+// it nor the count of its attempts has changed since.
+func (d *Due) parkAfter(ctx context.Context, k Kind, e entry, reason string, n int, counted string, log []any,
+) (verdict, error) {
+	record, err := encode(storedParked{schema, reason, n, d.store.now().UTC()})
+	if err != nil {
+		return verdict{}, err
+	}
+	p := d.store.partition(e.partition)
+	ch := d.change(p)
+	ch.wantScore(p.due(k), e.id, e.at)
+	ch.wantField(p.attempts(), item(k, e.id), counted)
+	ch.zrem(p.due(k), e.id)
+	ch.hdel(p.attempts(), item(k, e.id))
+	ch.hset(p.parked(), item(k, e.id), record)
+	if err := d.store.apply(ctx, ch); err != nil {
+		return verdict{}, err
+	}
+	d.count(k, func(c *Counts) { c.Parked++ })
+	d.store.log.ErrorContext(ctx, "work is parked: it failed too often, and people must look", log...)
+	return verdict{}, nil
+}
+
+// Parked returns everything that is parked, the oldest first.
+func (d *Due) Parked(ctx context.Context) ([]ParkedItem, error) {
+	pipe := d.store.client.Pipeline()
+	cmds := make([]*redis.MapStringStringCmd, approvals.Partitions)
+	for n := range cmds {
+		cmds[n] = pipe.HGetAll(ctx, string(d.store.partition(n).parked()))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("list parked work: %w", err)
+	}
+	var out []ParkedItem
+	for _, cmd := range cmds {
+		for field, raw := range cmd.Val() {
+			k, id := splitItem(field)
+			r, err := decode[storedParked]([]byte(raw))
+			if err != nil {
+				return nil, fmt.Errorf("parked work %s: %w", field, err)
+			}
+			out = append(out, ParkedItem{k, id, r.Reason, r.Attempts, r.Since})
+		}
+	}
+	slices.SortFunc(out, func(a, b ParkedItem) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+// Unpark makes a parked item due at once, with all its attempts before it. An
+// item that is not parked is [approvals.ErrNotFound].
+func (d *Due) Unpark(ctx context.Context, k Kind, id string) error {
+	s := d.store
+	p, err := s.partitionOf(id)
+	if err != nil {
+		return err
+	}
+	record, err := s.client.HGet(ctx, string(p.parked()), item(k, id)).Result()
+	if errors.Is(err, redis.Nil) {
+		return fmt.Errorf("unpark %s of %s: %w", k, id, approvals.ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("unpark %s of %s: %w", k, id, err)
+	}
+	ch := d.change(p)
+	ch.wantField(p.parked(), item(k, id), record)
+	w := newWakes(s, p, ch)
+	w.now(k, id)
+	w.finish()
+	return wrap(s.apply(ctx, ch), "unpark %s of %s", k, id)
+}

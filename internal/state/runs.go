@@ -1,0 +1,289 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+var _ agentrun.Store = (*Store)(nil)
+
+// Thread implements [agentrun.Store].
+func (s *Store) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return agentrun.Thread{}, err
+	}
+	d, version, err := s.document(ctx, p.thread(string(id)))
+	if err != nil {
+		return agentrun.Thread{}, fmt.Errorf("load thread %s: %w", id, err)
+	}
+	t, err := decodeThread(d)
+	t.Version = version
+	return t, wrap(err, "load thread %s", id)
+}
+
+// Run implements [agentrun.Store].
+func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return agentrun.Run{}, err
+	}
+	d, version, err := s.document(ctx, p.run(string(id)))
+	if err != nil {
+		return agentrun.Run{}, fmt.Errorf("load run %s: %w", id, err)
+	}
+	r, err := decodeRun(d)
+	r.Version = version
+	return r, wrap(err, "load run %s", id)
+}
+
+// Messages implements [agentrun.Store]. A list that is shorter than to is
+// [approvals.ErrNotFound]: a run that cites what is not there must not go on.
+func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int) ([]agentrun.Message, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return nil, err
+	}
+	if from < 0 || to < from {
+		return nil, fmt.Errorf("%w: messages [%d, %d) of %s", approvals.ErrInvalid, from, to, id)
+	}
+	if from == to {
+		return nil, nil
+	}
+	raw, err := s.client.LRange(ctx, string(p.messages(string(id))), int64(from), int64(to)-1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("load messages of %s: %w", id, err)
+	}
+	if len(raw) != to-from {
+		return nil, fmt.Errorf("load messages [%d, %d) of %s: %w", from, to, id, approvals.ErrNotFound)
+	}
+	out := make([]agentrun.Message, len(raw))
+	for i, m := range raw {
+		if out[i], err = agentrun.DecodeMessage([]byte(m)); err != nil {
+			return nil, fmt.Errorf("decode message %d of %s: %w", from+i, id, err)
+		}
+	}
+	return out, nil
+}
+
+// Journal implements [agentrun.Store]. A run without entries has an empty one.
+func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Entry, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return nil, err
+	}
+	fields, err := s.client.HGetAll(ctx, string(p.journal(string(id)))).Result()
+	if err != nil {
+		return nil, fmt.Errorf("load journal of %s: %w", id, err)
+	}
+	var out []agentrun.Entry
+	for f, doc := range fields {
+		call, ok := strings.CutPrefix(f, fieldDoc+":")
+		if !ok {
+			continue
+		}
+		e, err := decodeEntry([]byte(doc))
+		if err != nil {
+			return nil, fmt.Errorf("decode journal of %s: %w", id, err)
+		}
+		if e.Version, err = parseVersion(fields[fieldVersion+":"+call]); err != nil {
+			return nil, fmt.Errorf("decode journal of %s: %w", id, err)
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// Commit implements [agentrun.Store]. From each run it derives when a worker
+// has to look ([Runs]) and that its reply is to be drawn ([Replies]); from the
+// batch that it opens what [Store.CommitBatch] derives. What it resumes is no
+// longer due in [Resumes].
+func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
+	p, err := s.partitionOf(idsOf(c)...)
+	if err != nil {
+		return err
+	}
+	ch := newChange(p.request("", newRequest(c.Request)), c.Keep)
+	w := newWakes(s, p, ch)
+	if o := c.Owner; o != nil {
+		if o.Fence == "" {
+			return fmt.Errorf("%w: a condition on no owner", approvals.ErrInvalid)
+		}
+		ch.wantField(p.run(string(o.Run)), fieldOwner, string(o.Fence))
+	}
+	if c.Thread != nil {
+		if err := putThread(ch, p, *c.Thread); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Runs {
+		if err := putRun(ch, p, w, r); err != nil {
+			return err
+		}
+	}
+	if c.Append != nil {
+		if err := putMessages(ch, p, *c.Append); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.Entries {
+		if err := putEntry(ch, p, e); err != nil {
+			return err
+		}
+	}
+	if o := c.Opens; o != nil {
+		if err := putBatch(ch, p, w, 0, o.Batch, o.Events, o.Args); err != nil {
+			return err
+		}
+	}
+	if b := c.Resumes; b != nil {
+		ch.wantVersion(p.batch(string(b.ID)), fieldVersion, b.Version)
+		w.done(Resumes, string(b.ID))
+	}
+	w.finish()
+	if err := s.apply(ctx, ch); err != nil {
+		return fmt.Errorf("commit in partition %d: %w", p.n, err)
+	}
+	return nil
+}
+
+// idsOf returns the ids of all documents of the commit.
+func idsOf(c agentrun.Commit) []string {
+	var ids []string
+	if c.Owner != nil {
+		ids = append(ids, string(c.Owner.Run))
+	}
+	if c.Thread != nil {
+		ids = append(ids, string(c.Thread.ID))
+	}
+	for _, r := range c.Runs {
+		ids = append(ids, string(r.ID))
+	}
+	if c.Append != nil {
+		ids = append(ids, string(c.Append.Thread))
+	}
+	for _, e := range c.Entries {
+		ids = append(ids, string(e.Run))
+	}
+	if c.Opens != nil {
+		ids = append(ids, string(c.Opens.Batch.ID))
+	}
+	if c.Resumes != nil {
+		ids = append(ids, string(c.Resumes.ID))
+	}
+	return ids
+}
+
+func putThread(ch *change, p partition, t agentrun.Thread) error {
+	d, err := encodeThread(t)
+	if err != nil {
+		return fmt.Errorf("encode thread %s: %w", t.ID, err)
+	}
+	return ch.put(p.thread(string(t.ID)), t.Version, t.Version+1, d)
+}
+
+func putRun(ch *change, p partition, w *wakes, r agentrun.Run) error {
+	d, err := encodeRun(r)
+	if err != nil {
+		return fmt.Errorf("encode run %s: %w", r.ID, err)
+	}
+	if err := ch.put(p.run(string(r.ID)), r.Version, r.Version+1, d, fieldOwner, string(r.Owner)); err != nil {
+		return err
+	}
+	w.now(Replies, string(r.ID))
+	at, ok := r.Due()
+	switch {
+	case !ok:
+		w.done(Runs, string(r.ID))
+	case r.Status == agentrun.RunRunning:
+		// A claim is an attempt, not its success: the count goes on.
+		w.later(Runs, string(r.ID), at)
+	default:
+		w.at(Runs, string(r.ID), at)
+	}
+	return nil
+}
+
+func putMessages(ch *change, p partition, a agentrun.Append) error {
+	values := make([]any, len(a.Messages))
+	for i, m := range a.Messages {
+		d, err := agentrun.EncodeMessage(m)
+		if err != nil {
+			return fmt.Errorf("encode message %d of %s: %w", a.At+i, a.Thread, err)
+		}
+		values[i] = d
+	}
+	k := p.messages(string(a.Thread))
+	ch.wantLen(k, a.At)
+	ch.rpush(k, values)
+	return nil
+}
+
+func putEntry(ch *change, p partition, e agentrun.Entry) error {
+	d, err := encodeEntry(e)
+	if err != nil {
+		return fmt.Errorf("encode journal entry of %s: %w", e.Run, err)
+	}
+	v, doc := fieldVersion+":"+string(e.Call), fieldDoc+":"+string(e.Call)
+	return ch.putFields(p.journal(string(e.Run)), v, doc, e.Version, e.Version+1, d)
+}
+
+// put stores a document if it still has the version from.
+func (c *change) put(k hashKey, from, to int64, doc []byte, more ...any) error {
+	return c.putFields(k, fieldVersion, fieldDoc, from, to, doc, more...)
+}
+
+func (c *change) putFields(k hashKey, v, d string, from, to int64, doc []byte, more ...any) error {
+	if from < 0 || to <= from {
+		return fmt.Errorf("%w: version %d after %d", approvals.ErrInvalid, to, from)
+	}
+	// Both would be judged against the same stored version, and one be lost.
+	if at := string(k) + " " + v; !c.once(at) {
+		return fmt.Errorf("%w: a document twice in one commit", approvals.ErrInvalid)
+	}
+	c.wantVersion(k, v, from)
+	c.hset(k, append([]any{v, to, d, doc}, more...)...)
+	return nil
+}
+
+// document reads the fields v and d.
+func (s *Store) document(ctx context.Context, k hashKey) ([]byte, int64, error) {
+	fields, err := s.client.HMGet(ctx, string(k), fieldVersion, fieldDoc).Result()
+	if err != nil {
+		return nil, 0, err
+	}
+	v, ok := fields[0].(string)
+	d, ok2 := fields[1].(string)
+	if !ok || !ok2 {
+		return nil, 0, approvals.ErrNotFound
+	}
+	version, err := parseVersion(v)
+	return []byte(d), version, err
+}
+
+// raw reads a string key.
+func (s *Store) raw(ctx context.Context, k stringKey) (json.RawMessage, error) {
+	b, err := s.client.Get(ctx, string(k)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, approvals.ErrNotFound
+	}
+	if len(b) == 0 {
+		return nil, err
+	}
+	return b, err
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}

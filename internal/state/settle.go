@@ -1,0 +1,226 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	idle        = time.Second             // between two looks at an item that its handler left as it was
+	shortest    = 10 * time.Millisecond   // the least that an error can ask to wait
+	settling    = 5 * time.Second         // for writing down what became of an item
+	housekeeper = approvals.RequestID("") // these changes are repeated by the client only
+)
+
+// A verdict is what the loop is to do about an item that was handled.
+type verdict struct {
+	again   bool   // look at its partition at once
+	overdue string // it has failed too often: park it when it is met again, for this reason
+}
+
+// settle writes down what became of an item. Every write is conditional on the
+// score that the loop saw: what a newer commit says about the item stands.
+func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
+	stopping := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
+	defer cancel()
+	var v verdict
+	var failed error
+	var later interface{ RetryAfter() time.Duration }
+	switch {
+	case err == nil:
+		d.count(k, func(c *Counts) { c.Done++ })
+		v, failed = d.unmoved(ctx, k, e)
+	case errors.As(err, &later):
+		d.count(k, func(c *Counts) { c.Delayed++ })
+		failed = d.move(ctx, k, e, d.store.now().Add(max(later.RetryAfter(), shortest)))
+	case stopping:
+		// It may well have failed because it was stopped.
+	default:
+		d.count(k, func(c *Counts) { c.Failed++ })
+		v, failed = d.fail(ctx, k, e, err)
+	}
+	if failed != nil && !errors.Is(failed, approvals.ErrConflict) {
+		d.store.log.WarnContext(ctx, "cannot note what became of work; it will be done again",
+			slog.String("kind", string(k)), slog.String("id", e.id), slog.Any("err", failed))
+	}
+	return v
+}
+
+// unmoved deals with an item whose handler was content. Usually its commits
+// have moved the item and this is one read.
+func (d *Due) unmoved(ctx context.Context, k Kind, e entry) (verdict, error) {
+	at, ok, err := d.store.scoreAt(ctx, k, e)
+	if err != nil || !ok {
+		return verdict{}, err
+	}
+	if at != e.at {
+		return verdict{again: true}, nil
+	}
+	now := d.store.now()
+	next, version, err := d.store.derive(ctx, k, e.id)
+	if err != nil || version == 0 || (!next.IsZero() && !next.After(now)) {
+		return verdict{}, errors.Join(err, d.move(ctx, k, e, now.Add(idle)))
+	}
+	p := d.store.partition(e.partition)
+	doc, err := p.document(k, e.id)
+	if err != nil {
+		return verdict{}, err
+	}
+	ch := d.change(p)
+	ch.wantScore(p.due(k), e.id, e.at)
+	ch.wantVersion(doc, fieldVersion, version)
+	w := newWakes(d.store, p, ch)
+	if next.IsZero() {
+		w.done(k, e.id)
+	} else {
+		w.at(k, e.id, next)
+	}
+	w.finish()
+	return verdict{}, d.store.apply(ctx, ch)
+}
+
+// derive says again when somebody has to look at an item, zero for never, and
+// of which version of its document that is true; version 0 if only its handler
+// can know.
+func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, version int64, err error) {
+	switch k {
+	case Runs:
+		r, err := s.Run(ctx, approvals.RunID(id))
+		if err != nil {
+			return time.Time{}, 0, err
+		}
+		if at, ok := r.Due(); ok {
+			return at, r.Version, nil
+		}
+		return time.Time{}, r.Version, nil
+	case Deadlines:
+		b, err := s.Batch(ctx, approvals.BatchID(id))
+		if err != nil {
+			return time.Time{}, 0, err
+		}
+		return b.Deadline(), b.Version, nil
+	default:
+		return time.Time{}, 0, nil
+	}
+}
+
+// move makes the item due at t, if it has not been moved since it was seen.
+func (d *Due) move(ctx context.Context, k Kind, e entry, t time.Time) error {
+	p := d.store.partition(e.partition)
+	ch := d.change(p)
+	ch.wantScore(p.due(k), e.id, e.at)
+	ch.zadd(p.due(k), e.id, scoreOf(t))
+	return d.store.apply(ctx, ch)
+}
+
+// fail counts a failure and puts the item off, or parks it.
+func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, error) {
+	p := d.store.partition(e.partition)
+	pipe := d.store.client.Pipeline()
+	score0 := pipe.ZScore(ctx, string(p.due(k)), e.id)
+	counted := pipe.HGet(ctx, string(p.attempts()), item(k, e.id))
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return verdict{}, err
+	}
+	now := d.store.now()
+	at := score(score0.Val())
+	if errors.Is(score0.Err(), redis.Nil) || (at != e.at && at <= scoreOf(now)) {
+		// Done or made due anew meanwhile; the next sweep is soon enough for a
+		// handler that fails after its own commit.
+		return verdict{}, nil
+	}
+	before, _ := counted.Int()
+	n := before + 1
+	log := []any{
+		slog.String("kind", string(k)), slog.String("id", e.id), slog.Int("attempt", n), slog.Any("err", cause),
+	}
+	reason := reasonOf(cause)
+	if n >= d.o.Attempts && at == e.at {
+		return d.parkAfter(ctx, k, e, reason, n, counted.Val(), log)
+	}
+	d.store.log.WarnContext(ctx, "work failed; it will be tried again", log...)
+	ch := d.change(p)
+	ch.wantScore(p.due(k), e.id, at)
+	ch.wantField(p.attempts(), item(k, e.id), counted.Val())
+	ch.hset(p.attempts(), item(k, e.id), n)
+	if at == e.at {
+		ch.zadd(p.due(k), e.id, scoreOf(now.Add(d.o.Backoff(n))))
+	}
+	v := verdict{}
+	if n >= d.o.Attempts {
+		v.overdue = reason // its own claim has moved it: park it when that is over
+	}
+	return v, d.store.apply(ctx, ch)
+}
+
+// park parks an item that failed too often earlier, instead of handling it.
+func (d *Due) park(ctx context.Context, k Kind, e entry, reason string) verdict {
+	ctx, cancel := context.WithTimeout(ctx, settling)
+	defer cancel()
+	counted, err := d.store.client.HGet(ctx, string(d.store.partition(e.partition).attempts()), item(k, e.id)).Result()
+	if errors.Is(err, redis.Nil) {
+		return verdict{again: true} // the count was reset: it is new work
+	}
+	var n int
+	if err == nil {
+		_, err = fmt.Sscan(counted, &n)
+	}
+	var v verdict
+	if err == nil {
+		v, err = d.parkAfter(ctx, k, e, reason, n, counted, []any{
+			slog.String("kind", string(k)), slog.String("id", e.id), slog.Int("attempt", n), slog.String("reason", reason),
+		})
+	}
+	if err != nil && !errors.Is(err, approvals.ErrConflict) {
+		d.store.log.WarnContext(ctx, "cannot park work", slog.String("kind", string(k)), slog.String("id", e.id),
+			slog.Any("err", err))
+		v.overdue = reason
+	}
+	return v
+}
+
+func (d *Due) change(p partition) *change {
+	return newChange(p.request("due", newRequest(housekeeper)), time.Minute)
+}
+
+// scoreAt reads where an item stands now.
+func (s *Store) scoreAt(ctx context.Context, k Kind, e entry) (score, bool, error) {
+	f, err := s.client.ZScore(ctx, string(s.partition(e.partition).due(k)), e.id).Result()
+	if errors.Is(err, redis.Nil) {
+		return 0, false, nil
+	}
+	return score(f), err == nil, err
+}
+
+// reasonOf is a word for an error, for records that must hold no text of it.
+func reasonOf(err error) string {
+	var classed interface{ Class() string }
+	var network net.Error
+	switch {
+	case errors.As(err, &classed):
+		return classed.Class()
+	case errors.As(err, new(*panicked)):
+		return "panic"
+	case errors.Is(err, approvals.ErrNotFound):
+		return "not found"
+	case errors.Is(err, approvals.ErrConflict):
+		return "conflict"
+	case errors.Is(err, approvals.ErrInvalid):
+		return "invalid"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.As(err, &network):
+		return "network"
+	default:
+		return "error"
+	}
+}

@@ -1,0 +1,149 @@
+package statetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// commits: all of it or nothing, whichever condition fails.
+func commits(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	ctx, id := t.Context(), ids{63}
+	thread := agentrun.Thread{ID: id.thread("t")}
+	run := agentrun.Run{ID: id.run("r"), Thread: thread.ID, Status: agentrun.RunRunning, Owner: "mine", LeaseEnds: start0}
+	opens := openBatch(t, id.batch("b"), run.ID, 1, time.Time{})
+	message := agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hi"}}}
+	entry := agentrun.Entry{Run: run.ID, Call: "c", State: agentrun.EntryClaimed}
+	all := func() agentrun.Commit {
+		thread, opens := thread, opens
+		return agentrun.Commit{
+			Thread: &thread, Runs: []agentrun.Run{run}, Opens: &opens, Entries: []agentrun.Entry{entry},
+			Append: &agentrun.Append{Thread: thread.ID, Messages: []agentrun.Message{message}},
+		}
+	}
+	require.NoError(t, s.Commit(ctx, all()))
+	before := dump(t, c, s)
+
+	// The commit that would follow, with one condition wrong at a time.
+	next := func() agentrun.Commit {
+		c := all()
+		c.Thread.Version, c.Runs[0].Version, c.Append.At, c.Entries[0].Version = 1, 1, 1, 1
+		c.Owner = &agentrun.Ownership{Run: run.ID, Fence: "mine"}
+		c.Opens = nil
+		c.Resumes = &opens.Batch
+		return c
+	}
+	for name, spoil := range map[string]func(c *agentrun.Commit){
+		"an old thread":               func(c *agentrun.Commit) { c.Thread.Version = 0 },
+		"a thread that is not there":  func(c *agentrun.Commit) { c.Thread.ID = id.thread("none") },
+		"a later run":                 func(c *agentrun.Commit) { c.Runs[0].Version = 2 },
+		"a new run that exists":       func(c *agentrun.Commit) { c.Runs[0].Version = 0 },
+		"another owner":               func(c *agentrun.Commit) { c.Owner.Fence = "theirs" },
+		"an owner of no run":          func(c *agentrun.Commit) { c.Owner.Run = id.run("none") },
+		"messages in between":         func(c *agentrun.Commit) { c.Append.At = 0 },
+		"messages that are not there": func(c *agentrun.Commit) { c.Append.At = 2 },
+		"an old entry":                func(c *agentrun.Commit) { c.Entries[0].Version = 0 },
+		"a batch that exists":         func(c *agentrun.Commit) { c.Opens = &opens },
+		"a batch that moved on":       func(c *agentrun.Commit) { b := opens.Batch; b.Version = 2; c.Resumes = &b },
+	} {
+		c2 := next()
+		spoil(&c2)
+		require.ErrorIs(t, s.Commit(ctx, c2), approvals.ErrConflict, name)
+		require.Equal(t, before, dump(t, c, s), name)
+	}
+	for name, spoil := range map[string]func(c *agentrun.Commit){
+		"two partitions":   func(c *agentrun.Commit) { c.Runs[0].ID = ids{62}.run("r") },
+		"the same twice":   func(c *agentrun.Commit) { c.Runs = append(c.Runs, c.Runs[0]) },
+		"no owner":         func(c *agentrun.Commit) { c.Owner.Fence = "" },
+		"nothing":          func(c *agentrun.Commit) { *c = agentrun.Commit{} },
+		"negative version": func(c *agentrun.Commit) { c.Runs[0].Version = -1 },
+	} {
+		c2 := next()
+		spoil(&c2)
+		require.ErrorIs(t, s.Commit(ctx, c2), approvals.ErrInvalid, name)
+		require.Equal(t, before, dump(t, c, s), name)
+	}
+	require.NoError(t, s.Commit(ctx, next()))
+	require.NotEqual(t, before, dump(t, c, s))
+}
+
+// requests: the same request again changes nothing and is answered alike.
+func requests(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	ctx, id := t.Context(), ids{8}
+	run := agentrun.Run{ID: id.run("r"), Status: agentrun.RunQueued, CreatedAt: start0}
+	commit := agentrun.Commit{Request: "event", Keep: 25 * time.Hour, Runs: []agentrun.Run{run}}
+	require.NoError(t, s.Commit(ctx, commit))
+	after := dump(t, c, s)
+	require.NoError(t, s.Commit(ctx, commit))
+	require.Equal(t, after, dump(t, c, s))
+	commit.Request = "another"
+	require.ErrorIs(t, s.Commit(ctx, commit), approvals.ErrConflict)
+
+	one, two := openBatch(t, id.batch("1"), run.ID, 1, time.Time{}), openBatch(t, id.batch("2"), run.ID, 1, time.Time{})
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &one}))
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &two}))
+	click := decide(t, one.Batch, approvals.Approve, "click")
+	for range 2 {
+		require.NoError(t, s.CommitBatch(ctx, click))
+		answered, err := s.Answered(ctx, one.Batch.ID, "click")
+		require.NoError(t, err)
+		require.True(t, answered)
+	}
+	answered, err := s.Answered(ctx, two.Batch.ID, "click")
+	require.NoError(t, err)
+	require.False(t, answered, "a request is known for its batch only")
+	require.NoError(t, s.CommitBatch(ctx, decide(t, two.Batch, approvals.Deny, "click")))
+	b, err := s.Batch(ctx, two.Batch.ID)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Denied, b.Approvals[0].Status)
+
+	late := decide(t, one.Batch, approvals.Deny, "late")
+	require.ErrorIs(t, s.CommitBatch(ctx, late), approvals.ErrConflict)
+	answered, err = s.Answered(ctx, one.Batch.ID, "late")
+	require.NoError(t, err)
+	require.False(t, answered, "what was refused is not remembered as done")
+}
+
+// memos: stored by version, and what is drawn is no longer due.
+func memos(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	ctx, id := t.Context(), ids{30}
+	group := approvals.NewID("group", 30, "S-1-{x}")
+	data, version, err := s.Memo(ctx, group, "people")
+	require.NoError(t, err)
+	require.Nil(t, data)
+	require.Zero(t, version)
+	require.NoError(t, s.CommitMemo(ctx, group, "people", []byte("\x00\xff"), 0, 0))
+	require.ErrorIs(t, s.CommitMemo(ctx, group, "people", []byte("late"), 0, 0), approvals.ErrConflict)
+	require.NoError(t, s.CommitMemo(ctx, group, "people", []byte("two"), 1, 0))
+	data, version, err = s.Memo(ctx, group, "people")
+	require.NoError(t, err)
+	require.Equal(t, "two", string(data))
+	require.EqualValues(t, 2, version)
+
+	opens := openBatch(t, id.batch("b"), id.run("r"), 1, time.Time{})
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))
+	batch := string(opens.Batch.ID)
+	require.Contains(t, due(t, c, s, state.Cards), batch)
+	require.NoError(t, s.CommitBatch(ctx, decide(t, opens.Batch, approvals.Approve, "")))
+	require.NoError(t, s.CommitMemo(ctx, batch, "cards", []byte("v1"), 0, 1))
+	require.Contains(t, due(t, c, s, state.Cards), batch, "the batch moved on while its card was drawn")
+	require.ErrorIs(t, s.CommitMemo(ctx, batch, "cards", []byte("v1"), 0, 2), approvals.ErrConflict)
+	require.Contains(t, due(t, c, s, state.Cards), batch)
+	require.NoError(t, s.CommitMemo(ctx, batch, "cards", []byte("v2"), 1, 2))
+	require.Empty(t, due(t, c, s, state.Cards))
+	require.Contains(t, due(t, c, s, state.Resumes), batch)
+	require.ErrorIs(t, s.CommitMemo(ctx, batch, "a:b", nil, 0, 0), approvals.ErrInvalid)
+	require.Error(t, s.CommitMemo(ctx, batch, "poster", nil, 0, 1), "no kind of work")
+}

@@ -1,0 +1,120 @@
+// Package statetest holds what every Redis must do for the store: one suite,
+// run on miniredis, on a real redis-server and on a cluster. Where they differ,
+// the store has to hide it.
+package statetest
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// Run runs the suite on the server that open returns a client of. It opens one
+// and gives every part of the suite a prefix of its own.
+func Run(t *testing.T, open func(t *testing.T) redis.UniversalClient) {
+	t.Helper()
+	c := open(t)
+	for name, test := range map[string]func(t *testing.T, c redis.UniversalClient){
+		"documents": documents,
+		"commits":   commits,
+		"requests":  requests,
+		"batches":   batches,
+		"memos":     memos,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// A clock is moved by the test.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+// openStore returns a store with a prefix that nothing else uses.
+func openStore(t *testing.T, c redis.UniversalClient, now func() time.Time) *state.Store {
+	t.Helper()
+	return openStoreAt(t, c, now, prefix())
+}
+
+func prefix() string { return "t" + rand.Text()[:10] }
+
+func openStoreAt(t *testing.T, c redis.UniversalClient, now func() time.Time, prefix string) *state.Store {
+	t.Helper()
+	s, err := state.Open(t.Context(), state.Options{
+		Client: c, Prefix: prefix, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// ids of one partition.
+type ids struct{ n int }
+
+func (i ids) thread(u string) agentrun.ThreadID {
+	return agentrun.ThreadID(approvals.NewID("thread", i.n, u))
+}
+
+func (i ids) run(u string) approvals.RunID { return approvals.RunID(approvals.NewID("run", i.n, u)) }
+
+func (i ids) batch(u string) approvals.BatchID {
+	return approvals.BatchID(approvals.NewID("batch", i.n, u))
+}
+
+var start0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+// a batch of n calls that ann must sign, with its facts and arguments.
+func openBatch(t *testing.T, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
+	t.Helper()
+	args := make(map[approvals.Digest]json.RawMessage)
+	var deferrals []approvals.Deferral
+	for i := range n {
+		call := approvals.ToolCall{
+			ID: approvals.ToolCallID("call-" + string(rune('a'+i%26)) + rand.Text()[:6]), Name: "delete_file",
+			Args: json.RawMessage(`{"path": "/srv/` + rand.Text() + `" }`),
+		}
+		args[approvals.DigestOf(id, call)] = call.Args
+		deferrals = append(deferrals, approvals.Deferral{Call: call, Ask: approvals.Ask{
+			Why: "it deletes",
+			Requirement: approvals.Requirement{
+				Quorums:  []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{"ann"}}}},
+				Deadline: deadline,
+			},
+		}})
+	}
+	b, events, err := approvals.Open(approvals.Batch{
+		ID: id, Run: run, Thread: "thread", Agent: "ops", Requester: "bo", OpenedAt: start0,
+	}, deferrals, nil)
+	require.NoError(t, err)
+	return agentrun.OpenBatch{Batch: b, Events: events, Args: args}
+}
+
+// decide is ann's word on the first call, as a commit.
+func decide(t *testing.T, b approvals.Batch, v approvals.Verdict, r approvals.RequestID) approvals.BatchCommit {
+	t.Helper()
+	call := b.Approvals[0].Call
+	next, events, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
+		Call: call.ID, By: approvals.Principal{User: "ann"}, Verdict: v, Digest: call.Digest, At: start0,
+	}})
+	require.NoError(t, err)
+	return approvals.BatchCommit{Request: r, From: b.Version, Batch: next, Events: events}
+}

@@ -1,0 +1,98 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// near is how far ahead of its time an entry is announced, so that the loops
+// set a timer for it. It is longer than the longest sweep.
+const near = 2 * time.Second
+
+// wakes gathers what a change means for the due index. A new state of a
+// document is new work: it takes its item out of parked and forgets the
+// attempts at the old one.
+type wakes struct {
+	s        *Store
+	p        partition
+	ch       *change
+	when     time.Time
+	kinds    []Kind
+	attempts []any
+	parked   []any
+}
+
+func newWakes(s *Store, p partition, ch *change) *wakes {
+	return &wakes{s: s, p: p, ch: ch, when: s.now()}
+}
+
+// now: somebody has to look at once.
+func (w *wakes) now(k Kind, id string) { w.at(k, id, w.when) }
+
+// at: somebody has to look then.
+func (w *wakes) at(k Kind, id string, t time.Time) {
+	w.later(k, id, t)
+	w.attempts = append(w.attempts, item(k, id))
+}
+
+// later is at for a change that is itself an attempt and does not end the
+// count of them.
+func (w *wakes) later(k Kind, id string, t time.Time) {
+	w.ch.zadd(w.p.due(k), id, scoreOf(t))
+	w.parked = append(w.parked, item(k, id))
+	if t.Sub(w.when) < near && !slices.Contains(w.kinds, k) {
+		w.kinds = append(w.kinds, k)
+	}
+}
+
+// done: nobody has to look.
+func (w *wakes) done(k Kind, id string) {
+	w.ch.zrem(w.p.due(k), id)
+	w.parked = append(w.parked, item(k, id))
+	w.attempts = append(w.attempts, item(k, id))
+}
+
+// finish adds the writes that are made once for the whole change. The wake-ups
+// come last: who hears one finds the work.
+func (w *wakes) finish() {
+	for fields := range slices.Chunk(w.parked, chunk) {
+		w.ch.hdel(w.p.parked(), fields...)
+	}
+	for fields := range slices.Chunk(w.attempts, chunk) {
+		w.ch.hdel(w.p.attempts(), fields...)
+	}
+	for _, k := range w.kinds {
+		w.ch.publish(w.s.wake(k), strconv.Itoa(w.p.n))
+	}
+}
+
+// A Kind is a kind of work that follows from the state of a document. It is
+// also the name of the surface whose memo says how far the work is.
+type Kind string
+
+// The kinds. The members of Runs and Replies are runs, those of the others
+// batches.
+const (
+	Runs      Kind = "runs"      // a run is queued, or its worker's lease is over
+	Replies   Kind = "replies"   // a run changed since its reply was drawn
+	Resumes   Kind = "resumes"   // a batch is settled and its run not resumed
+	Cards     Kind = "cards"     // a batch changed since its card was drawn
+	Deadlines Kind = "deadlines" // the earliest deadline of a batch
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind { return []Kind{Runs, Replies, Resumes, Cards, Deadlines} }
+
+// document returns the key of the document that an item of this kind is about.
+func (p partition) document(k Kind, id string) (hashKey, error) {
+	switch k {
+	case Runs, Replies:
+		return p.run(id), nil
+	case Resumes, Cards, Deadlines:
+		return p.batch(id), nil
+	default:
+		return "", fmt.Errorf("there is no kind of work %q", k)
+	}
+}
