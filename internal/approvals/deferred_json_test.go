@@ -243,10 +243,12 @@ func TestResultsWritten(t *testing.T) {
 		Calls: map[ToolCallID]CallResult{"x": ToolReturn{}, "y": ToolFailed{Message: "down"}, "z": ModelRetry{Message: "again"}},
 	})
 	require.NoError(t, err)
-	require.Equal(t, `{"calls":{"x":{"kind":"tool-return","return_value":null,"content":null,"metadata":null},`+
-		`"y":{"kind":"tool-failed","message":"down"},"z":{"kind":"model-retry","message":"again"}},`+
-		`"approvals":{"a":{"kind":"tool-approved"},"b":{"kind":"tool-denied","message":""},`+
-		`"c":{"kind":"tool-approved","override_args":{"n":1.0}}},"metadata":{}}`, string(got))
+	// The bytes, not only the values: 1.0 stays 1.0.
+	want := `{"calls":{"x":{"kind":"tool-return","return_value":null,"content":null,"metadata":null},` +
+		`"y":{"kind":"tool-failed","message":"down"},"z":{"kind":"model-retry","message":"again"}},` +
+		`"approvals":{"a":{"kind":"tool-approved"},"b":{"kind":"tool-denied","message":""},` +
+		`"c":{"kind":"tool-approved","override_args":{"n":1.0}}},"metadata":{}}`
+	require.Equal(t, want, string(got))
 
 	for name, r := range map[string]DeferredToolResults{
 		"both maps":      {Calls: map[ToolCallID]CallResult{"a": ToolReturn{}}, Approvals: map[ToolCallID]ApprovalResult{"a": ToolApproved{}}},
@@ -294,9 +296,10 @@ func TestRequestsWritten(t *testing.T) {
 		Metadata:  map[ToolCallID]json.RawMessage{"A": json.RawMessage(`{"job":"j-9"}`)},
 	})
 	require.NoError(t, err)
-	require.Equal(t, `{"calls":[{"tool_name":"export","args":null,"tool_call_id":"A","part_kind":"tool-call"}],`+
-		`"approvals":[{"tool_name":"refund","args":"{\"cents\": 4200}","tool_call_id":"B","part_kind":"tool-call"}],`+
-		`"metadata":{"A":{"job":"j-9"}}}`, string(got))
+	want := `{"calls":[{"tool_name":"export","args":null,"tool_call_id":"A","part_kind":"tool-call"}],` +
+		`"approvals":[{"tool_name":"refund","args":"{\"cents\": 4200}","tool_call_id":"B","part_kind":"tool-call"}],` +
+		`"metadata":{"A":{"job":"j-9"}}}`
+	require.Equal(t, want, string(got))
 
 	_, err = json.Marshal(DeferredToolRequests{Approvals: []ToolCall{{ID: "B", Name: "x", Args: json.RawMessage("{\"a\":\"\xff\"}")}}})
 	require.ErrorIs(t, err, ErrInvalid, "bytes that the string would not hold")

@@ -57,7 +57,8 @@ func Partition(id string) (int, error) {
 	_, rest, ok := strings.Cut(id, "-")
 	digits, unique, ok2 := strings.Cut(rest, "-")
 	n, err := strconv.Atoi(digits)
-	if !ok || !ok2 || unique == "" || len(digits) != 2 || err != nil || n < 0 || n >= Partitions {
+	// Written in one way only: "+1" is not another name for partition 01.
+	if !ok || !ok2 || unique == "" || err != nil || n < 0 || n >= Partitions || fmt.Sprintf("%02d", n) != digits {
 		return 0, fmt.Errorf("%w: %q is not an id of ours", ErrNotFound, id)
 	}
 	return n, nil

@@ -1,0 +1,281 @@
+package approvals_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	. "github.com/countersign/countersign/internal/approvals"
+)
+
+// A dice decides what the machine does next. The fuzzer's bytes are one, rapid
+// is another.
+type dice interface {
+	roll(n int) int // 0 to n-1
+	more() bool
+}
+
+type byteDice struct{ data []byte }
+
+func (d *byteDice) more() bool { return len(d.data) > 0 }
+
+func (d *byteDice) roll(n int) int {
+	if len(d.data) == 0 {
+		return 0
+	}
+	b := d.data[0]
+	d.data = d.data[1:]
+	return int(b) % n
+}
+
+type rapidDice struct {
+	t     *rapid.T
+	steps int
+}
+
+func (d *rapidDice) more() bool     { d.steps--; return d.steps >= 0 }
+func (d *rapidDice) roll(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "roll") }
+
+// The world of the machine is small, so that collisions are common.
+var (
+	machineUsers  = []UserID{"req", "ann", "bo", "cy", "both", "out", ""}
+	machineGroups = []GroupID{"sre", "security", ""}
+	machineArgs   = []string{`{"n":1}`, `{"n":1.0}`, `{}`, `{"n":9007199254740993}`, ``, `{"n":1,"n":1}`}
+)
+
+// A step is one command and what came of it.
+type step struct {
+	before, after Batch
+	was           string // snapshot of before, taken before
+	cmd           Command
+	events        []Event
+	err           error
+}
+
+// A machine drives one batch with commands, most of them sensible, and keeps
+// what is needed to check them.
+type machine struct {
+	dice    dice
+	now     time.Time
+	opening func() Batch
+	batch   Batch
+	log     []Command
+	events  []Event
+	args    map[Digest]json.RawMessage
+	old     map[ToolCallID][]Digest // digests that a call once had
+	kept    []kept
+}
+
+type kept struct {
+	batch Batch
+	snap  string
+}
+
+func newMachine(t require.TestingT, d dice) *machine {
+	m := &machine{dice: d, now: opened, args: map[Digest]json.RawMessage{}, old: map[ToolCallID][]Digest{}}
+	head := Batch{ID: "batch-17-b", Run: "run-17-r", Requester: "req", OpenedAt: opened}
+	var approvals, calls []Deferral
+	for _, id := range []ToolCallID{"a", "b", "c"}[:1+d.roll(3)] {
+		args := json.RawMessage(machineArgs[d.roll(4)])
+		approvals = append(approvals, Deferral{
+			Call: ToolCall{ID: id, Name: "tool", Args: args}, Ask: Ask{Requirement: m.requirement()},
+		})
+		m.args[DigestOf(head.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
+	}
+	for _, id := range []ToolCallID{"x", "y"}[:d.roll(3)] {
+		calls = append(calls, Deferral{Call: ToolCall{ID: id, Name: "external"}})
+	}
+	m.opening = func() Batch {
+		b, events, err := Open(head, approvals, calls)
+		require.NoError(t, err)
+		require.Len(t, events, 1)
+		return b
+	}
+	m.batch = m.opening()
+	return m
+}
+
+func (m *machine) requirement() Requirement {
+	r := Requirement{Deny: m.dice.roll(4), Separation: m.dice.roll(2) == 0, EditorMaySign: m.dice.roll(4) == 0}
+	for range []int{1, 1, 2, 1, 2, 3, 0}[m.dice.roll(7)] {
+		q := Quorum{Need: []int{1, 1, 2, 1, 2, 1, 3, 0}[m.dice.roll(8)]}
+		people, groups := m.dice.roll(1<<len(machineUsers)), m.dice.roll(1<<len(machineGroups))
+		for i, u := range machineUsers {
+			if people>>i&1 == 1 {
+				q.From.Users = append(q.From.Users, u)
+			}
+		}
+		for i, g := range machineGroups {
+			if groups>>i&1 == 1 {
+				q.From.Groups = append(q.From.Groups, g)
+			}
+		}
+		r.Quorums = append(r.Quorums, q)
+	}
+	if m.dice.roll(3) == 0 {
+		r.Deadline = opened.Add(time.Duration(1+m.dice.roll(30)) * time.Minute)
+	}
+	return r
+}
+
+func (m *machine) principal() Principal {
+	p := Principal{User: []UserID{"req", "ann", "ann", "bo", "bo", "cy", "cy", "both", "both", "out", ""}[m.dice.roll(11)]}
+	for i, set := 0, m.dice.roll(1<<len(machineGroups)); i < len(machineGroups); i++ {
+		if set>>i&1 == 1 {
+			p.Groups = append(p.Groups, machineGroups[i])
+		}
+	}
+	return p
+}
+
+func (m *machine) call() ToolCallID {
+	return []ToolCallID{"a", "a", "a", "b", "b", "c", "x", "y", "?"}[m.dice.roll(9)]
+}
+
+// digest is mostly the current one of the call.
+func (m *machine) digest(id ToolCallID) Digest {
+	switch old := m.old[id]; m.dice.roll(8) {
+	case 0:
+		return Digest{}
+	case 1:
+		if len(old) > 0 {
+			return old[m.dice.roll(len(old))]
+		}
+	}
+	for _, a := range m.batch.Approvals {
+		if a.Call.ID == id {
+			return a.Call.Digest
+		}
+	}
+	return Digest{1}
+}
+
+func (m *machine) command() Command {
+	m.now = m.now.Add(time.Duration(m.dice.roll(4)-1) * time.Minute)
+	id := m.call()
+	switch m.dice.roll(12) {
+	case 0:
+		return Expire{At: m.now}
+	case 1:
+		if m.dice.roll(16) > 0 {
+			return Expire{At: m.now}
+		}
+		return Withdraw{By: m.principal().User, Reason: "enough", At: m.now}
+	case 2, 3:
+		results := []CallResult{nil, ToolReturn{ReturnValue: json.RawMessage(`1`)}, ToolFailed{Message: "f"}, ToolDenied{}}
+		return Fulfil{Call: id, Result: results[m.dice.roll(4)], By: m.principal().User, At: m.now}
+	case 4, 5:
+		args := json.RawMessage(machineArgs[m.dice.roll(len(machineArgs))])
+		m.args[DigestOf(m.batch.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
+		rulings := []Ruling{Permit{}, Permit{}, nil, Refuse{Reason: "no"}, Ask{Requirement: m.requirement()}}
+		return Amend{
+			Call: id, From: m.digest(id), Args: args, Ruling: rulings[m.dice.roll(5)], By: m.principal(), At: m.now,
+		}
+	case 6:
+		return Retract{Call: id, By: m.principal(), At: m.now}
+	}
+	v := []Verdict{Approve, Approve, Approve, Deny, ""}[m.dice.roll(5)]
+	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "r", At: m.now}}
+}
+
+// step applies the next command.
+func (m *machine) step() step {
+	s := step{before: m.batch, was: snapshot(m.batch)}
+	for _, a := range m.batch.Approvals {
+		m.old[a.Call.ID] = append(m.old[a.Call.ID], a.Call.Digest)
+	}
+	s.cmd = m.command()
+	s.after, s.events, s.err = s.before.Apply(s.cmd)
+	m.kept = append(m.kept, kept{s.before, s.was})
+	m.log = append(m.log, s.cmd)
+	m.events = append(m.events, s.events...)
+	m.batch = s.after
+	return s
+}
+
+// run plays the machine to its end and checks every invariant after every
+// command.
+func run(t require.TestingT, d dice) *machine {
+	m := newMachine(t, d)
+	for range 60 {
+		if !d.more() {
+			break
+		}
+		s := m.step()
+		for _, invariant := range invariants {
+			invariant(t, m, s)
+		}
+	}
+	invariant1HistoryUnchanged(t, m)
+	invariant9SameCommandsSameBatch(t, m)
+	return m
+}
+
+func TestInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		run(t, &rapidDice{t, rapid.IntRange(1, 40).Draw(t, "steps")})
+	})
+}
+
+// seeds are byte strings long enough to get somewhere.
+func seeds(n int) [][]byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	var all [][]byte
+	for range n {
+		data := make([]byte, 40+r.IntN(400))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		all = append(all, data)
+	}
+	return all
+}
+
+func FuzzApply(f *testing.F) {
+	for _, data := range seeds(200) {
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { run(t, &byteDice{data}) })
+}
+
+// The machine is worth nothing if it never gets anywhere.
+func TestTheMachineReachesEverything(t *testing.T) {
+	seen := map[string]int{}
+	for _, data := range seeds(600) {
+		m := run(t, &byteDice{data})
+		for _, e := range m.events {
+			switch e := e.(type) {
+			case Settled:
+				seen[string(e.Status)]++
+			case Resolved:
+				seen["resolved"]++
+			case Amended:
+				seen["amended"]++
+				if len(e.Cleared) > 0 {
+					seen["cleared"]++
+				}
+			case Retracted:
+				seen["retracted"]++
+			case Fulfilled:
+				seen["fulfilled"]++
+			case Opened, Decided:
+			}
+		}
+		for _, a := range m.batch.Approvals {
+			if a.Status == Approved && a.Call.Digest != a.Proposed {
+				seen["approved as amended"]++
+			}
+		}
+	}
+	t.Log(seen)
+	for _, what := range []string{
+		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
+		"approved as amended",
+	} {
+		require.GreaterOrEqual(t, seen[what], 5, what)
+	}
+}
