@@ -89,9 +89,6 @@ func (c *call) metadata() (object, bool, *failure) {
 func checkBlocks(list, attachments []any) *failure {
 	c := newChecker(onMessage)
 	blocksOn(onMessage, 0, maxMessageBlocks)(c, list, "/blocks")
-	if list == nil {
-		c.problems = nil
-	}
 	for i, a := range attachments {
 		o, ok := a.(object)
 		if !ok {

@@ -109,7 +109,7 @@ func (s *Server) entity(token string) string {
 	if name, ok := strings.CutPrefix(token, "@"); ok {
 		trimmed := strings.TrimRight(name, ".-")
 		rest := name[len(trimmed):]
-		if p := s.person(trimmed); p != nil {
+		if p := s.person(trimmed); p != nil && p.Name == trimmed {
 			return "<@" + p.ID + ">" + rest
 		}
 		for _, g := range s.groups {

@@ -59,9 +59,33 @@ func assignIDs(list []any) {
 				e["action_id"] = shortID()
 			}
 		}
-		children, _ := o["child_blocks"].([]any)
-		assignIDs(children)
+		assignIDs(blocksWithin(o))
 	}
+}
+
+// blocksWithin returns the blocks that a block is made of.
+func blocksWithin(b object) []any {
+	switch b["type"] {
+	case "carousel":
+		cards, _ := b["elements"].([]any)
+		return cards
+	case "container":
+		children, _ := b["child_blocks"].([]any)
+		return children
+	case "layout":
+		var inner []any
+		rows, _ := b["rows"].([]any)
+		for _, row := range rows {
+			r, _ := row.(object)
+			items, _ := r["items"].([]any)
+			for _, item := range items {
+				it, _ := item.(object)
+				inner = append(inner, it["block"])
+			}
+		}
+		return inner
+	}
+	return nil
 }
 
 func shortID() string {
@@ -108,11 +132,6 @@ func walkElements(list []any, visit func(block, element object)) {
 		for _, e := range elementsOf(o) {
 			visit(o, e)
 		}
-		if o["type"] == "carousel" {
-			cards, _ := o["elements"].([]any)
-			walkElements(cards, visit)
-		}
-		children, _ := o["child_blocks"].([]any)
-		walkElements(children, visit)
+		walkElements(blocksWithin(o), visit)
 	}
 }
