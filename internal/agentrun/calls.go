@@ -149,7 +149,7 @@ func (w *worker) journaled(c approvals.ToolCall) *plan {
 	if e.State != EntryFinished {
 		return nil
 	}
-	p := &plan{call: c, tool: w.tools[c.Name]}
+	p := &plan{call: c, tool: w.tools[c.Name], proposed: c.Args}
 	p.finished(e.Finish)
 	return p
 }

@@ -37,6 +37,9 @@ func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
 	}
 	if thread.Active != run.ID {
+		if now, err := r.c.Store.Run(ctx, run.ID); err != nil || now.Version != run.Version {
+			return nil, err // somebody has had it meanwhile
+		}
 		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
 	}
 	c := &claim{

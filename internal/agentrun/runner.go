@@ -116,8 +116,10 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 		return nil
 	case lost || errors.Is(err, errClaimLost):
 		return nil // whoever has the run goes on with it
-	case w.begun.Load() > 0:
-		return err // the end of the lease shows the doubt
+	case !errors.Is(err, errDraining) && ctx.Err() == nil || w.begun.Load() > 0:
+		// The end of the lease is soon enough for a store that does not answer,
+		// and shows what is in doubt.
+		return err
 	}
 	if rel := c.release(context.WithoutCancel(ctx)); rel != nil && !errors.Is(rel, errClaimLost) {
 		err = errors.Join(err, rel)

@@ -41,9 +41,11 @@ func newWorld(t *testing.T, tools ...agentrun.Tool) *world {
 	return w
 }
 
-func (w *world) runner() *agentrun.Runner {
+func (w *world) runner() *agentrun.Runner { return w.runnerOn(w.store) }
+
+func (w *world) runnerOn(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
-		Store: w.store, Policy: w.policy, Now: w.now, Log: slog.New(slog.DiscardHandler),
+		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: slog.New(slog.DiscardHandler),
 		Agents: func(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name },
 		NewFence: func() agentrun.Fence {
 			w.mu.Lock()
@@ -118,14 +120,14 @@ func (w *world) decide(id approvals.BatchID, call approvals.ToolCallID, v approv
 	w.t.Fatalf("no call %s in batch %s", call, id)
 }
 
-// amend lets bob change the arguments of a call.
+// amend lets alice, who asked, change the arguments of a call.
 func (w *world) amend(id approvals.BatchID, call approvals.ToolCallID, args string) {
 	w.t.Helper()
 	for _, a := range w.batch(id).Approvals {
 		if a.Call.ID == call {
 			require.NoError(w.t, w.store.move(id, json.RawMessage(args), approvals.Amend{
 				Call: call, From: a.Call.Digest, Args: json.RawMessage(args), Ruling: approvals.Permit{},
-				By: approvals.Principal{User: "bob"}, At: epoch,
+				By: approvals.Principal{User: "alice"}, At: epoch,
 			}))
 		}
 	}
@@ -157,6 +159,7 @@ type script struct {
 	mu       sync.Mutex
 	answers  []any // Response, error, or func() (Response, error)
 	requests []agentrun.ModelRequest
+	reply    func(agentrun.ModelRequest) agentrun.Response // instead of answers
 }
 
 func (s *script) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.Response, error) {
@@ -167,6 +170,9 @@ func (s *script) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun
 		next, s.answers = s.answers[0], s.answers[1:]
 	}
 	s.mu.Unlock()
+	if s.reply != nil {
+		return s.reply(r), ctx.Err()
+	}
 	switch next := next.(type) {
 	case agentrun.Response:
 		return next, ctx.Err()
