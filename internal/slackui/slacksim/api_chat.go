@@ -198,6 +198,7 @@ func (s *Server) chatUpdate(c *call) (object, *failure) {
 		next.text = k.text
 	}
 	if k.gave.blocks {
+		next.earlier = append(slices.Clone(next.earlier), next.blocks)
 		next.blocks = k.blocks
 	}
 	if k.gave.attachments {

@@ -86,7 +86,7 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 		return nil, ClickOutcome{}, noSuch("message", in.TS)
 	}
 	list := append(append([]any{}, m.blocks...), attachedBlocks(m.attachments)...)
-	b, e, err := find(list, in)
+	b, e, err := findOnScreen(list, m.earlier, in)
 	if err != nil {
 		return nil, ClickOutcome{}, err
 	}
@@ -119,6 +119,18 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 	payload["response_url"] = s.newResponseURL("actions", c, p, m)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
+}
+
+// findOnScreen also looks at what the message was before it was edited, the
+// latest first: a person may click before the edit has reached their screen.
+func findOnScreen(now []any, earlier [][]any, in Click) (block, element object, err error) {
+	block, element, err = find(now, in)
+	for i := len(earlier) - 1; i >= 0 && err != nil; i-- {
+		if b, e, stale := find(earlier[i], in); stale == nil {
+			return b, e, nil
+		}
+	}
+	return block, element, err
 }
 
 func (s *Server) clickView(in Click) (object, ClickOutcome, error) {

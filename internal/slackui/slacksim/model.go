@@ -58,6 +58,7 @@ type message struct {
 	text         string
 	username     string
 	blocks       []any
+	earlier      [][]any // what blocks were before edits, for screens that have not caught up
 	attachments  []any
 	metadata     object
 	edited       object
