@@ -59,7 +59,6 @@ func (m *mortal) Commit(ctx context.Context, c agentrun.Commit) error {
 func (w *world) story(d death) (commits int) {
 	t := w.t
 	t.Helper()
-	w.agent.Tools = w.vectorTools()
 	mortal := &mortal{memory: w.store, death: d}
 	first := w.runnerOn(mortal)
 	clock := epoch
@@ -216,7 +215,6 @@ func aCallInDoubtStopsItsSiblings(t *testing.T) {
 func TestTwoRunnersRace(t *testing.T) {
 	for range 30 {
 		w := newWorld(t)
-		w.agent.Tools = w.vectorTools()
 		w.model.answers = []any{
 			calls([3]string{"p1", "plain", `{"x":1}`}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"p2", "plain", `{"x":2}`}),
 		}

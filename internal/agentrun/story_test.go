@@ -12,7 +12,6 @@ import (
 // An agent reads, asks for two deletions, gets one, and answers.
 func TestARunDefersAndItsResumeAnswers(t *testing.T) {
 	w := newWorld(t)
-	w.agent.Tools = w.vectorTools()
 	w.model.answers = []any{
 		calls([3]string{"p3", "plain", `{"x":3}`}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}),
 	}

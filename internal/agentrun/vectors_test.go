@@ -140,7 +140,6 @@ func TestVectorsResume(t *testing.T) {
 		seen[v.Name] = true
 		t.Run(v.Name, func(t *testing.T) {
 			w := newWorld(t)
-			w.agent.Tools = w.vectorTools()
 			got := w.play(v)
 			if s, ok := stricter[v.Name]; ok {
 				t.Logf("stricter: row %s", s.rows)

@@ -34,10 +34,10 @@ var origin = agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: 
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func newWorld(t *testing.T, tools ...agentrun.Tool) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, store: newMemory(), model: &script{}, policy: &rules{}, now: func() time.Time { return epoch }}
-	w.agent = agentrun.Agent{Name: "ops", Model: w.model, Tools: tools}
+	w.agent = agentrun.Agent{Name: "ops", Model: w.model, Tools: w.vectorTools()}
 	return w
 }
 
@@ -204,16 +204,20 @@ func calls(specs ...[3]string) agentrun.Response {
 
 // rules is a policy: bob signs, unless a ruling is set for the tool.
 type rules struct {
-	by   map[string]approvals.Ruling
-	err  error
-	seen []approvals.Proposal
-	mu   sync.Mutex
+	by     map[string]approvals.Ruling
+	err    error
+	panics bool
+	seen   []approvals.Proposal
+	mu     sync.Mutex
 }
 
 func (r *rules) Rule(p approvals.Proposal) (approvals.Ruling, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, p)
+	if r.panics {
+		panic("no rules")
+	}
 	if r.err != nil {
 		return approvals.Permit{}, r.err
 	}
@@ -340,4 +344,32 @@ func brief(messages []agentrun.Message) []string {
 		}
 	}
 	return out
+}
+
+// say mentions, lets the model give these answers, and works until the run
+// has ended or deferred.
+func (w *world) say(text string, answers ...any) agentrun.Run {
+	w.t.Helper()
+	w.model.answers = answers
+	return w.work(w.mention(text).ID)
+}
+
+// added is what the thread says after the prompt.
+func (w *world) added() []string {
+	w.t.Helper()
+	return brief(w.history())[1:]
+}
+
+// pending names what a deferred run waits for, people first.
+func (w *world) pending(run agentrun.Run) (people, elsewhere []string) {
+	w.t.Helper()
+	require.Equal(w.t, agentrun.RunDeferred, run.Status, run.Failure)
+	b := w.batch(run.Deferred)
+	for _, a := range b.Approvals {
+		people = append(people, string(a.Call.ID))
+	}
+	for _, c := range b.Calls {
+		elsewhere = append(elsewhere, string(c.Call.ID))
+	}
+	return people, elsewhere
 }

@@ -1,0 +1,169 @@
+package agentrun_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The ways in which a tool needs a signature, and what the policy hears of it.
+func TestWaysToNeedASignature(t *testing.T) {
+	yes := func(context.Context, agentrun.Call) (bool, error) { return true, nil }
+	broken := func(context.Context, agentrun.Call) (bool, error) { return false, errors.New("no") }
+	panics := func(context.Context, agentrun.Call) (bool, error) { panic("no") }
+	raise := func(context.Context, agentrun.Call) error {
+		return &agentrun.ApprovalRequired{Metadata: json.RawMessage(`{"m":1}`)}
+	}
+	for name, c := range map[string]struct {
+		spec     agentrun.Spec
+		validate func(context.Context, agentrun.Call) error
+		gate     approvals.Gate
+		metadata string
+	}{
+		"declared":              {agentrun.Spec{Kind: agentrun.KindUnapproved}, nil, approvals.GateDeclared, ""},
+		"a kind nobody knows":   {agentrun.Spec{Kind: "other"}, nil, approvals.GateDeclared, ""},
+		"predicate":             {agentrun.Spec{NeedsApproval: yes}, nil, approvals.GatePredicate, ""},
+		"predicate that breaks": {agentrun.Spec{NeedsApproval: broken}, nil, approvals.GatePredicate, ""},
+		"predicate that panics": {agentrun.Spec{NeedsApproval: panics}, nil, approvals.GatePredicate, ""},
+		"raised by validator":   {agentrun.Spec{}, raise, approvals.GateRaised, `{"m":1}`},                         // row 7
+		"declared and raised":   {agentrun.Spec{Kind: agentrun.KindUnapproved}, raise, approvals.GateDeclared, ""}, // row 9
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tool := w.does("t", "")
+			c.spec.Name = "t"
+			tool.spec, tool.validate = c.spec, c.validate
+			w.agent.Tools = []agentrun.Tool{tool}
+			run := w.say("go", calls([3]string{"a", "t", `{"x":1}`}))
+			people, _ := w.pending(run)
+			require.Equal(t, []string{"a"}, people)
+			require.Empty(t, w.executed())
+			require.Len(t, w.policy.seen, 1)
+			require.Equal(t, approvals.Proposal{
+				Call: approvals.ToolCall{ID: "a", Name: "t", Args: json.RawMessage(`{"x":1}`)},
+				Gate: c.gate, Agent: "ops", Requester: "alice", Channel: "C1", At: epoch,
+			}, w.policy.seen[0])
+			require.Equal(t, c.metadata, string(w.batch(run.Deferred).Approvals[0].Metadata))
+			require.Equal(t, "rules say so", w.batch(run.Deferred).Approvals[0].Why)
+		})
+	}
+}
+
+// A gate fails closed: whatever the policy does, a call that its tool gates is
+// asked about, and a policy that cannot say asks for the strictest signature.
+func TestThePolicyCannotLiftAGate(t *testing.T) {
+	strict := signedBy("bob", "carol")
+	for name, c := range map[string]struct {
+		tool   string
+		policy *rules
+		want   approvals.Requirement
+		why    string
+	}{
+		"permit":             {"gated", &rules{by: map[string]approvals.Ruling{"gated": approvals.Permit{}}}, strict, "names nobody"},
+		"permit, raised":     {"cond", &rules{by: map[string]approvals.Ruling{"cond": approvals.Permit{}}}, strict, "names nobody"},
+		"error":              {"gated", &rules{err: errors.New("no file")}, strict, "could not judge"},
+		"error, not gated":   {"plain", &rules{err: errors.New("no file")}, strict, "could not judge"},
+		"nothing":            {"gated", &rules{by: map[string]approvals.Ruling{"gated": nil}}, strict, "could not judge"},
+		"nothing, not gated": {"plain", &rules{by: map[string]approvals.Ruling{"plain": nil}}, strict, "could not judge"},
+		"panic":              {"plain", &rules{panics: true}, strict, "could not judge"},
+		"asks, not gated":    {"plain", &rules{by: map[string]approvals.Ruling{"plain": approvals.Ask{Requirement: signedBy("bob"), Why: "w"}}}, signedBy("bob"), "w"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.policy = c.policy
+			run := w.say("go", calls([3]string{"a", c.tool, `{"x":1}`}))
+			people, _ := w.pending(run)
+			require.Equal(t, []string{"a"}, people)
+			require.Empty(t, w.executed())
+			a := w.batch(run.Deferred).Approvals[0]
+			require.Equal(t, c.want, a.Requirement)
+			require.Contains(t, a.Why, c.why)
+		})
+	}
+}
+
+// A refusal is a result at once: nobody is asked, and no signature would help.
+func TestThePolicyRefuses(t *testing.T) {
+	for _, tool := range []string{"plain", "gated", "cond", "ext"} {
+		w := newWorld(t)
+		w.agent.Tools = append(w.agent.Tools, w.does("ext", agentrun.KindExternal))
+		w.policy.by = map[string]approvals.Ruling{tool: approvals.Refuse{Reason: "never on Fridays"}}
+		run := w.say("go", calls([3]string{"a", tool, `{"x":1}`}))
+		require.Equal(t, agentrun.RunCompleted, run.Status)
+		require.Equal(t, `a denied: "never on Fridays"`, w.added()[1])
+		require.Empty(t, w.executed())
+	}
+}
+
+// Rows 3 to 5: calls that run elsewhere. Their arguments must be JSON, and
+// nothing else is known of them.
+func TestCallsThatRunElsewhere(t *testing.T) {
+	w := newWorld(t)
+	ext := w.does("ext", agentrun.KindExternal)
+	early := w.does("early", agentrun.KindFunction)
+	early.validate = func(context.Context, agentrun.Call) error {
+		return &agentrun.CallDeferred{Metadata: json.RawMessage(`[1]`)}
+	}
+	w.agent.Tools = append(w.agent.Tools, ext, early)
+	run := w.say("go", calls([3]string{"e", "ext", `{"x":"not a number"}`}, [3]string{"bad", "ext", `{`},
+		[3]string{"v", "early", `{}`}, [3]string{"s", "slow", `{"x":1}`}))
+	people, elsewhere := w.pending(run)
+	require.Empty(t, people)
+	require.Equal(t, []string{"v", "s", "e"}, elsewhere)
+	require.Nil(t, w.batch(run.Deferred).Calls[0].Metadata, "what is no object is not kept")
+	w.fulfil(run.Deferred, "e", approvals.ModelRetry{Message: "use the other one"})
+	w.fulfil(run.Deferred, "v", approvals.ToolDenied{Message: ""}) // rows 43, 48
+	w.fulfil(run.Deferred, "s", approvals.ToolReturn{ReturnValue: json.RawMessage(`{"rows":3}`)})
+	require.Equal(t, agentrun.RunCompleted, w.resume(run.Deferred).Status)
+	got := brief(w.model.requests[1].Messages[2:])
+	require.Equal(t, "e retry: use the other one", got[0])
+	require.Contains(t, got[1], "bad retry: ")
+	require.Equal(t, []string{`v denied: ""`, `s success: {"rows":3}`}, got[2:])
+}
+
+// A call that runs elsewhere, and for which a rule asks for a signature, needs
+// both, one after the other. Upstream knows no such rule.
+func TestElsewhereAfterASignature(t *testing.T) {
+	w := newWorld(t)
+	w.agent.Tools = []agentrun.Tool{w.does("ext", agentrun.KindExternal)}
+	w.policy.by = map[string]approvals.Ruling{"ext": approvals.Ask{Requirement: signedBy("bob")}}
+	run := w.say("go", calls([3]string{"e", "ext", `{"x":1}`}))
+	people, elsewhere := w.pending(run)
+	require.Equal(t, []string{"e"}, people)
+	require.Empty(t, elsewhere)
+	w.amend(run.Deferred, "e", `{"x":2}`)
+	w.decide(run.Deferred, "e", approvals.Approve, "")
+	second := w.resume(run.Deferred)
+	people, elsewhere = w.pending(second)
+	require.Empty(t, people)
+	require.Equal(t, []string{"e"}, elsewhere)
+	w.fulfil(second.Deferred, "e", approvals.ToolReturn{ReturnValue: json.RawMessage(`"sent"`)})
+	require.Equal(t, agentrun.RunCompleted, w.resume(second.Deferred).Status)
+	require.Equal(t, []string{
+		`call e ext{"x":1}`, `e success: "sent"`,
+		`user: The arguments of call e (ext) were changed by a person before it was run. It was run with: {"x":2}`,
+		"text: done",
+	}, w.added())
+	require.Empty(t, w.executed())
+}
+
+// Without anybody who asked there can be no separation: nothing is opened.
+func TestABatchThatCannotBeOpened(t *testing.T) {
+	w := newWorld(t)
+	w.policy.by = map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: approvals.Requirement{Separation: true}}}
+	id := w.mention("go").ID
+	run := w.run(id)
+	run.Requester = ""
+	require.NoError(t, w.store.Commit(t.Context(), agentrun.Commit{Request: "x", Runs: []agentrun.Run{run}}))
+	w.model.answers = []any{calls([3]string{"a", "gated", `{"x":1}`})}
+	got := w.work(id)
+	require.Equal(t, agentrun.RunFailed, got.Status)
+	require.Contains(t, got.Failure, "could not be put before anybody")
+	requireAnswered(t, w.history())
+}
