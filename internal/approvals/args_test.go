@@ -72,6 +72,7 @@ func TestCheckArgs(t *testing.T) {
 		`{"x\ty":1,"x\u0009y":1}`:  "occurs twice",
 		`{"b":[{"a":1,"a":2}]}`:    "byte 13: the key",
 		`{"0":0,"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"8":0}`: `the key "8" occurs twice`,
+		`{"0":0,"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"0":0}`: `the key "0" occurs twice`,
 		deep(65):                               "nested too deep",
 		`{"a":` + strings.Repeat("[", 100_000): "nested too deep",
 		`{"a":"` + strings.Repeat("x", MaxArgs-7) + `"}`: "have 262145 bytes, at most 262144 are allowed",

@@ -243,6 +243,32 @@ func TestProgress(t *testing.T) {
 	require.Equal(t, GroupID("sre"), b.Approvals[0].Requirement.Quorums[0].From.Groups[0])
 }
 
+func TestProgressIsOfApprovals(t *testing.T) {
+	b := open(t, Requirement{Quorums: []Quorum{in(2, "sre")}, Deny: 2})
+	b = must(t, b, say(b, "sam", Deny, "sre"), say(b, "sid", Approve, "sre"))
+	require.Equal(t, []UserID{"sid"}, b.Approvals[0].Progress()[0].By)
+	require.Equal(t, []GroupID{"sre"}, b.Groups())
+	b = must(t, b, say(b, "both", Deny, "sre"))
+	require.Empty(t, b.Groups(), "nobody needs looking up any more")
+}
+
+func TestNothingIsTakenBackAfterTheDeadline(t *testing.T) {
+	b := open(t, Requirement{Quorums: []Quorum{of(2, "ann", "bo")}, Deadline: deadline})
+	b = must(t, b, say(b, "ann", Approve))
+	late := Retract{Call: theCall, By: Principal{User: "ann"}, At: deadline}
+	_, _, err := b.Apply(late)
+	require.ErrorIs(t, err, ErrExpired, "swept or not")
+	late.At = deadline.Add(-1)
+	next, events, err := b.Apply(late)
+	require.NoError(t, err)
+	require.Equal(t, []Event{Retracted{Batch: b.ID, Call: theCall, By: Principal{User: "ann"}, At: late.At}}, events)
+	require.Empty(t, next.Approvals[0].Decisions)
+	for _, bad := range []Retract{{Call: "?", By: late.By, At: opened}, {Call: theCall, At: opened}, {Call: theCall, By: late.By}} {
+		_, _, err := b.Apply(bad)
+		require.Error(t, err)
+	}
+}
+
 func TestALargeQuorumIsQuick(t *testing.T) {
 	var users []UserID
 	for i := range 600 {

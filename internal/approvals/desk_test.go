@@ -30,6 +30,7 @@ type shelf struct {
 	loseReplies int                 // so many commits go through and say they did not
 	conflicts   int                 // so many commits lose a race against nobody
 	meanwhile   func(b Batch) Batch // runs before the next commit, as somebody else
+	loading     func(b Batch) Batch // likewise before the next load
 	down        error               // what everything answers
 	answeredErr error               // what Answered answers
 }
@@ -45,6 +46,10 @@ func newShelf(b Batch) *shelf {
 func (s *shelf) Batch(_ context.Context, id BatchID) (Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if f := s.loading; f != nil {
+		s.loading = nil
+		s.batches[id] = f(s.batches[id])
+	}
 	b, ok := s.batches[id]
 	if s.down == nil && !ok {
 		return Batch{}, ErrNotFound
@@ -170,6 +175,15 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 	require.Equal(t, b.ID, got.ID)
 
 	s = newShelf(b)
+	s.loading = func(b Batch) Batch { // and a moment earlier
+		s.done["r1"] = true
+		return must(t, b, say(b, "ann", Approve), say(b, "bo", Approve))
+	}
+	got, err = desk(s, nil).Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
+	require.NoError(t, err)
+	require.Equal(t, Approved, got.Approvals[0].Status)
+
+	s = newShelf(b)
 	s.conflicts = 1 << 30
 	_, err = desk(s, nil).Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
 	require.ErrorIs(t, err, ErrConflict, "it does not try for ever")
@@ -252,6 +266,27 @@ func TestDeskExpires(t *testing.T) {
 	require.Equal(t, 1, s.commits)
 	s.conflicts = 1 << 30
 	require.NoError(t, d.Expire(t.Context(), b.ID), "nothing is due any more")
+}
+
+func TestDeskExpiresWhatFallsDueLater(t *testing.T) {
+	var calls []Deferral
+	for i := range 3 {
+		calls = append(calls, Deferral{
+			Call: ToolCall{ID: ToolCallID(fmt.Sprint("c", i)), Name: "x"},
+			Ask:  Ask{Requirement: Requirement{Deadline: opened.Add(time.Duration(i) * time.Hour)}},
+		})
+	}
+	b, _, err := Open(Batch{ID: "b", Run: "r", OpenedAt: opened}, calls, nil)
+	require.NoError(t, err)
+	s := newShelf(b)
+	now := opened
+	d := NewDesk(s, nil, func() time.Time { return now })
+	for i := range 3 {
+		require.NoError(t, d.Expire(t.Context(), b.ID))
+		require.Equal(t, i+1, s.commits)
+		require.Equal(t, i == 2, s.batches[b.ID].Settled())
+		now = now.Add(time.Hour)
+	}
 }
 
 func TestDeskOfMany(t *testing.T) {

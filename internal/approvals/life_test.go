@@ -2,6 +2,7 @@ package approvals_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ func TestOpenKeepsItsOwnCopy(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, b.Version)
 	require.Len(t, b.Approvals, 1)
+	require.Equal(t, []string{"/a"}, b.Approvals[0].WriteOnly)
 	before := snapshot(b)
 	d[0].Metadata[2], d[0].WriteOnly[0], d[0].Call.Args[2] = 'x', "/b", 'x'
 	r.Quorums[0].Need, r.Quorums[0].From.Users[0], r.Quorums[0].From.Groups[0] = 0, "x", "x"
@@ -98,6 +100,8 @@ func TestExpire(t *testing.T) {
 
 	_, _, err = b.Apply(Expire{At: deadline.Add(time.Hour)})
 	require.ErrorIs(t, err, ErrNotYet, "again, nothing is due")
+	_, _, err = b.Apply(Retract{Call: theCall, By: Principal{User: "ann"}, At: opened})
+	require.ErrorIs(t, err, ErrExpired)
 }
 
 func TestWithdraw(t *testing.T) {
@@ -262,6 +266,44 @@ func TestAmend(t *testing.T) {
 	require.ErrorIs(t, err, ErrSettled)
 }
 
+// Two commands on one batch lead to two batches, and neither writes into the
+// memory of the other.
+func TestSiblingsShareNothing(t *testing.T) {
+	var users []UserID
+	for i := range 9 {
+		users = append(users, UserID(fmt.Sprint("u", i)))
+	}
+	b := open(t, Requirement{Quorums: []Quorum{of(10, append(users, "x", "y", "z")...)}, Deny: 9})
+	siblings := func(b Batch, cmds ...Command) {
+		t.Helper()
+		var next []Batch
+		var snaps []string
+		for _, cmd := range cmds {
+			next = append(next, must(t, b, cmd))
+			snaps = append(snaps, snapshot(next[len(next)-1]))
+		}
+		for i := range next {
+			require.Equal(t, snaps[i], snapshot(next[i]), "%T", cmds[i])
+		}
+	}
+	edit := func(b Batch, u UserID, n int) Amend {
+		return Amend{
+			Call: theCall, From: b.Approvals[0].Call.Digest, Args: fmt.Appendf(nil, `{"n":%d}`, n),
+			Ruling: Permit{}, By: Principal{User: u}, At: opened,
+		}
+	}
+	edited := b
+	for i, u := range users {
+		siblings(edited, edit(edited, "x", 100), edit(edited, "y", 101))
+		edited = must(t, edited, edit(edited, u, i))
+
+		siblings(b, say(b, "x", Approve), say(b, "y", Deny), Withdraw{By: "z", At: opened})
+		b = must(t, b, say(b, u, Approve))
+		siblings(b, Retract{Call: theCall, By: Principal{User: users[0]}, At: opened}, say(b, "y", Approve),
+			Retract{Call: theCall, By: Principal{User: u}, At: opened})
+	}
+}
+
 func TestAmendedUnderANewRule(t *testing.T) {
 	b := open(t, all(of(1, "ann")))
 	ask := Ask{Requirement: Requirement{Quorums: []Quorum{of(1, "ann", "bo")}, EditorMaySign: true}, Why: "it is large"}
@@ -303,13 +345,16 @@ func TestResultsDoNotTrustAStoredStatus(t *testing.T) {
 		"approved by nobody":           func(_ *Batch, a *Approval) { a.Decisions = nil },
 		"approved by one person twice": func(_ *Batch, a *Approval) { a.Decisions[1].By = a.Decisions[0].By },
 		"approved by an outsider":      func(_ *Batch, a *Approval) { a.Decisions[1].By.User = "out" },
-		"approved other arguments":     func(_ *Batch, a *Approval) { a.Decisions[1].Digest = Digest{1} },
-		"approved what was denied":     func(_ *Batch, a *Approval) { a.Decisions[1].Verdict = Deny },
-		"approved without a quorum":    func(_ *Batch, a *Approval) { a.Requirement.Quorums = nil },
-		"approved by the requester":    func(b *Batch, a *Approval) { b.Requester, a.Requirement.Separation = "bo", true },
-		"approved, requester lost":     func(b *Batch, a *Approval) { b.Requester, a.Requirement.Separation = "", true },
-		"approved by the editor":       func(_ *Batch, a *Approval) { a.Amendments = []Amendment{{By: Principal{User: "ann"}}} },
-		"denied what was approved":     func(_ *Batch, a *Approval) { a.Status = Denied },
+		"approved by a person without a name": func(_ *Batch, a *Approval) {
+			a.Requirement.Quorums[0].From.Users[1], a.Decisions[1].By.User = "", ""
+		},
+		"approved other arguments":  func(_ *Batch, a *Approval) { a.Decisions[1].Digest = Digest{1} },
+		"approved what was denied":  func(_ *Batch, a *Approval) { a.Decisions[1].Verdict = Deny },
+		"approved without a quorum": func(_ *Batch, a *Approval) { a.Requirement.Quorums = nil },
+		"approved by the requester": func(b *Batch, a *Approval) { b.Requester, a.Requirement.Separation = "bo", true },
+		"approved, requester lost":  func(b *Batch, a *Approval) { b.Requester, a.Requirement.Separation = "", true },
+		"approved by the editor":    func(_ *Batch, a *Approval) { a.Amendments = []Amendment{{By: Principal{User: "ann"}}} },
+		"denied what was approved":  func(_ *Batch, a *Approval) { a.Status = Denied },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t, all(of(2, "ann", "bo")))
