@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -21,12 +20,7 @@ func (s *Store) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batc
 	if err != nil {
 		return approvals.Batch{}, err
 	}
-	d, version, err := s.document(ctx, p.batch(string(id)))
-	if err != nil {
-		return approvals.Batch{}, fmt.Errorf("load batch %s: %w", id, err)
-	}
-	b, err := decodeBatch(d)
-	b.Version = version
+	b, err := batchOf(s.document(ctx, p.batch(string(id))))
 	return b, wrap(err, "load batch %s", id)
 }
 
@@ -92,21 +86,42 @@ func (s *Store) OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, 
 		found = append(found, l.Val()...)
 	}
 	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(a.Score, b.Score) })
-	var out []approvals.Batch
-	for _, z := range found[:min(limit, len(found))] {
+	found = found[:min(limit, len(found))]
+	if len(found) == 0 {
+		return nil, nil
+	}
+	docs := make([]*redis.SliceCmd, len(found))
+	for i, z := range found {
 		id, _ := z.Member.(string)
-		b, err := s.Batch(ctx, approvals.BatchID(id))
-		if errors.Is(err, approvals.ErrNotFound) {
-			continue
-		}
+		p, err := s.partitionOf(id)
 		if err != nil {
 			return nil, err
+		}
+		docs[i] = readDocument(ctx, pipe, p.batch(id))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("load open batches: %w", err)
+	}
+	var out []approvals.Batch
+	for _, doc := range docs {
+		b, err := batchOf(documentOf(doc))
+		if err != nil {
+			return nil, fmt.Errorf("load open batches: %w", err)
 		}
 		if !b.Settled() { // settled since we looked
 			out = append(out, b)
 		}
 	}
 	return out, nil
+}
+
+func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	b, err := decodeBatch(doc)
+	b.Version = version
+	return b, err
 }
 
 // putBatch adds to the change everything that a new state of a batch brings.

@@ -8,15 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 //go:embed commit.lua
 var commitSource string
-
-var commitScript = redis.NewScript(commitSource)
 
 // remembered is how long a request is known when the caller does not say.
 const remembered = 10 * time.Minute
@@ -125,7 +121,7 @@ func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
 	args = append(args, "applied", c.keep.Milliseconds(), c.count)
 	args = append(args, c.checks...)
 	args = append(args, c.writes...)
-	reply, err := commitScript.Run(ctx, s.client, c.keys, args...).Int64Slice()
+	reply, err := s.script.Run(ctx, s.client, c.keys, args...).Int64Slice()
 	switch {
 	case err != nil:
 		return 0, err

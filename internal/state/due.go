@@ -76,7 +76,7 @@ func NewDue(s *Store, o DueOptions) *Due {
 //     makes it due again.
 //
 // The context of f ends only when the grace period after the end of ctx is
-// over. What f returns from then on is not counted.
+// over. A failure after the end of ctx is not counted.
 func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
 	if _, err := (partition{}).document(k, ""); err != nil {
 		return err

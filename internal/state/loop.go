@@ -165,12 +165,13 @@ func (l *loop) launch(ctx, work context.Context) {
 		l.inflight[e.id] = true
 		reason := l.overdue[e.id]
 		go func() {
+			var v verdict
+			defer func() { l.done <- result{e, v} }() // also when f ends its goroutine
 			if reason != "" {
-				l.done <- result{e, l.d.park(work, l.kind, e, reason)}
+				v = l.d.park(work, l.kind, e, reason)
 				return
 			}
-			err := l.handle(work, e.id)
-			l.done <- result{e, l.d.settle(ctx, l.kind, e, err)}
+			v = l.d.settle(ctx, l.kind, e, l.handle(work, e.id))
 		}()
 	}
 }

@@ -36,6 +36,7 @@ type Options struct {
 type Store struct {
 	client redis.UniversalClient
 	owned  bool
+	script *redis.Script
 	prefix string
 	now    func() time.Time
 	log    *slog.Logger
@@ -45,7 +46,7 @@ type Store struct {
 // for and tries again, until ctx ends. A Redis that answers and refuses us is
 // an error at once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{client: o.Client, prefix: o.Prefix, now: o.Now, log: o.Log}
+	s := &Store{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}
 	if s.prefix == "" {
 		s.prefix = "countersign"
 	}

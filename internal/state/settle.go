@@ -41,9 +41,10 @@ func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
 		v, failed = d.unmoved(ctx, k, e)
 	case errors.As(err, &later):
 		d.count(k, func(c *Counts) { c.Delayed++ })
-		failed = d.move(ctx, k, e, d.store.now().Add(max(later.RetryAfter(), shortest)))
-	case stopping:
-		// It may well have failed because it was stopped.
+		wait := max(later.RetryAfter(), shortest)
+		v.again = wait < near // a look sets the timer
+		failed = d.move(ctx, k, e, d.store.now().Add(wait))
+	case stopping: // it may well have failed because of that
 	default:
 		d.count(k, func(c *Counts) { c.Failed++ })
 		v, failed = d.fail(ctx, k, e, err)
@@ -152,10 +153,12 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 	ch.wantScore(p.due(k), e.id, at)
 	ch.wantField(p.attempts(), item(k, e.id), counted.Val())
 	ch.hset(p.attempts(), item(k, e.id), n)
-	if at == e.at {
-		ch.zadd(p.due(k), e.id, scoreOf(now.Add(d.o.Backoff(n))))
-	}
 	v := verdict{}
+	if at == e.at {
+		wait := d.o.Backoff(n)
+		v.again = wait < near
+		ch.zadd(p.due(k), e.id, scoreOf(now.Add(wait)))
+	}
 	if n >= d.o.Attempts {
 		v.overdue = reason // its own claim has moved it: park it when that is over
 	}

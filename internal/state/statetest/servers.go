@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,119 +22,126 @@ import (
 const startup = 20 * time.Second
 
 // Miniredis returns a client of an in-process server that ends with the test.
-func Miniredis(t *testing.T) redis.UniversalClient {
-	t.Helper()
-	m := miniredis.RunT(t)
-	return client(t, &redis.Options{Addr: m.Addr()})
+func Miniredis(tb testing.TB) redis.UniversalClient {
+	tb.Helper()
+	m := miniredis.RunT(tb)
+	return client(tb, &redis.Options{Addr: m.Addr()})
 }
 
 // Redis returns a client of a redis-server that this test starts on a socket
 // and ends.
-func Redis(t *testing.T) redis.UniversalClient {
-	t.Helper()
-	dir := scratch(t)
+func Redis(tb testing.TB) redis.UniversalClient {
+	tb.Helper()
+	dir := scratch(tb)
 	socket := filepath.Join(dir, "s")
-	start(t, dir, "--port", "0", "--unixsocket", socket)
-	c := client(t, &redis.Options{Network: "unix", Addr: socket})
-	await(t, "redis-server to answer", func(ctx context.Context) bool { return c.Ping(ctx).Err() == nil })
+	start(tb, dir, "--port", "0", "--unixsocket", socket)
+	c := client(tb, &redis.Options{Network: "unix", Addr: socket})
+	await(tb, "redis-server to answer", func() bool { return c.Ping(tb.Context()).Err() == nil })
 	return c
 }
 
 // Cluster returns a client of a cluster of one node, a redis-server that this
 // test starts and ends. It refuses what miniredis lets pass: keys of two slots
 // in one script.
-func Cluster(t *testing.T) redis.UniversalClient {
-	t.Helper()
-	dir := scratch(t)
-	port, bus := freePort(t), freePort(t)
-	start(t, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus)
+func Cluster(tb testing.TB) redis.UniversalClient {
+	tb.Helper()
+	dir := scratch(tb)
+	port, bus := freePort(tb), freePort(tb)
+	start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus)
 	addr := net.JoinHostPort("127.0.0.1", port)
-	node := client(t, &redis.Options{Addr: addr})
-	await(t, "redis-server to answer", func(ctx context.Context) bool { return node.Ping(ctx).Err() == nil })
-	require.NoError(t, node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
-	await(t, "the cluster to be ready", func(ctx context.Context) bool {
-		return strings.Contains(node.ClusterInfo(ctx).Val(), "cluster_state:ok")
+	node := client(tb, &redis.Options{Addr: addr})
+	await(tb, "redis-server to answer", func() bool { return node.Ping(tb.Context()).Err() == nil })
+	require.NoError(tb, node.ClusterAddSlotsRange(tb.Context(), 0, 16383).Err())
+	await(tb, "the cluster to be ready", func() bool {
+		return strings.Contains(node.ClusterInfo(tb.Context()).Val(), "cluster_state:ok")
 	})
 	c := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs: []string{addr}, ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Second,
+		MaintNotificationsConfig: quiet(),
 	})
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
 	return c
 }
 
 // Addr returns a client of the server at $REDIS_ADDR, and false if that is not
 // set. The tests write to it, under prefixes of their own.
-func Addr(t *testing.T) (redis.UniversalClient, bool) {
-	t.Helper()
+func Addr(tb testing.TB) (redis.UniversalClient, bool) {
+	tb.Helper()
 	addr := os.Getenv("REDIS_ADDR")
 	if addr == "" {
 		return nil, false
 	}
-	return client(t, &redis.Options{Addr: addr}), true
+	return client(tb, &redis.Options{Addr: addr}), true
 }
 
-func client(t *testing.T, o *redis.Options) redis.UniversalClient {
-	t.Helper()
-	o.ContextTimeoutEnabled = true
+func client(tb testing.TB, o *redis.Options) redis.UniversalClient {
+	tb.Helper()
+	o.ContextTimeoutEnabled, o.MaintNotificationsConfig = true, quiet()
 	c := redis.NewClient(o)
-	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	tb.Cleanup(func() { require.NoError(tb, c.Close()) })
 	return c
 }
 
+// quiet turns off what only some hosted servers have; the client would say that
+// these do not.
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
 // start runs a redis-server without persistence until the test ends.
-func start(t *testing.T, dir string, args ...string) {
-	t.Helper()
+func start(tb testing.TB, dir string, args ...string) {
+	tb.Helper()
 	binary, err := exec.LookPath("redis-server")
-	require.NoError(t, err, "These tests run against a real Redis. Install it (apt-get install redis-server, "+
+	require.NoError(tb, err, "These tests run against a real Redis. Install it (apt-get install redis-server, "+
 		"brew install redis) so that redis-server is in the PATH.")
 	args = append([]string{"--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	var said strings.Builder
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the arguments are ours
 	cmd.Stdout, cmd.Stderr = &said, &said
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
+	require.NoError(tb, cmd.Start())
+	tb.Cleanup(func() {
 		cancel()
 		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("redis-server said:\n%s", said.String())
+		if tb.Failed() {
+			tb.Logf("redis-server said:\n%s", said.String())
 		}
 	})
 }
 
 // scratch is a directory with a short name: the path of a socket has at most
 // 107 bytes, and [testing.T.TempDir] can be longer.
-func scratch(t *testing.T) string {
-	t.Helper()
+func scratch(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // see above
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
+func freePort(tb testing.TB) string {
+	tb.Helper()
 	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
+	l, err := lc.Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, l.Close()) }()
 	addr, ok := l.Addr().(*net.TCPAddr)
-	require.True(t, ok)
+	require.True(tb, ok)
 	return strconv.Itoa(addr.Port)
 }
 
 // await asks again and again until the answer is yes, and fails the test if it
 // takes too long.
-func await(t *testing.T, what string, ok func(ctx context.Context) bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startup)
+func await(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startup)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for !ok(ctx) {
+	for !ok() {
 		select {
 		case <-ctx.Done():
-			require.FailNow(t, fmt.Sprintf("waited %s for %s", startup, what))
+			require.FailNow(tb, fmt.Sprintf("waited %s for %s", startup, what))
 		case <-tick.C:
 		}
 	}

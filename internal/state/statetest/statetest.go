@@ -6,6 +6,7 @@ package statetest
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -21,15 +22,28 @@ import (
 
 // Run runs the suite on the server that open returns a client of. It opens one
 // and gives every part of the suite a prefix of its own.
-func Run(t *testing.T, open func(t *testing.T) redis.UniversalClient) {
+func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 	t.Helper()
 	c := open(t)
 	for name, test := range map[string]func(t *testing.T, c redis.UniversalClient){
-		"documents": documents,
-		"commits":   commits,
-		"requests":  requests,
-		"batches":   batches,
-		"memos":     memos,
+		"documents":    documents,
+		"commits":      commits,
+		"requests":     requests,
+		"batches":      batches,
+		"memos":        memos,
+		"slots":        slots,
+		"lost replies": lostReplies,
+		"cuts":         cuts,
+		"crashes":      crashes,
+		"derived":      derived,
+		"wakes":        wakes,
+		"outcomes":     outcomes,
+		"claims":       claims,
+		"stale":        stale,
+		"ends":         ends,
+		"outage":       outage,
+		"storm":        storm,
+		"backlog":      backlog,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
@@ -47,6 +61,12 @@ func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
 }
 
 // openStore returns a store with a prefix that nothing else uses.
@@ -89,7 +109,7 @@ func openBatch(t *testing.T, id approvals.BatchID, run approvals.RunID, n int, d
 	var deferrals []approvals.Deferral
 	for i := range n {
 		call := approvals.ToolCall{
-			ID: approvals.ToolCallID("call-" + string(rune('a'+i%26)) + rand.Text()[:6]), Name: "delete_file",
+			ID: approvals.ToolCallID(fmt.Sprintf("call-%d", i)), Name: "delete_file",
 			Args: json.RawMessage(`{"path": "/srv/` + rand.Text() + `" }`),
 		}
 		args[approvals.DigestOf(id, call)] = call.Args

@@ -1,0 +1,97 @@
+package state_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/state"
+)
+
+const password = "s3cr3t"
+
+// said is a log that a test reads while others write it.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestOpenWaitsForRedisAndSaysSo(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+
+	var log said
+	opened := make(chan error, 1)
+	go func() {
+		s, err := state.Open(t.Context(), state.Options{
+			URL: "redis://bot:" + password + "@" + addr + "/0?max_retries=-1", Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	require.Eventually(t, func() bool { return log.String() != "" }, 10*time.Second, time.Millisecond)
+	require.Contains(t, log.String(), "Redis does not answer")
+	require.Contains(t, log.String(), "redis://"+addr)
+	m := miniredis.NewMiniRedis()
+	m.RequireUserAuth("bot", password)
+	require.NoError(t, m.StartAddr(addr))
+	t.Cleanup(m.Close)
+	require.NoError(t, <-opened)
+	require.Contains(t, log.String(), "Redis answers")
+	require.NotContains(t, log.String(), password)
+}
+
+func TestOpenGivesUpWhenItIsToldTo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := state.Open(ctx, state.Options{URL: "redis://x:" + password + "@127.0.0.1:1?max_retries=-1"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotContains(t, err.Error(), password)
+}
+
+func TestOpenRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	m.RequireAuth("another")
+	for name, o := range map[string]state.Options{
+		"no URL":           {},
+		"another scheme":   {URL: "http://x:" + password + "@h"},
+		"a bad port":       {URL: "redis://x:" + password + "@h:port"},
+		"a bad escape":     {URL: "redis://x:" + password + "%zz@h"},
+		"a bad option":     {URL: "redis://x:" + password + "@h?colour=red"},
+		"a bad cluster":    {URL: "redis://x:" + password + "@h?addr=h:1&colour=red"},
+		"a bad Sentinel":   {URL: "redis://x:" + password + "@h?master_name=m&colour=red"},
+		"a brace":          {URL: "redis://h", Prefix: "a{b"},
+		"a wrong password": {URL: "redis://:" + password + "@" + m.Addr()},
+		"no password":      {URL: "redis://" + m.Addr()},
+	} {
+		_, err := state.Open(t.Context(), o)
+		require.Error(t, err, name)
+		require.NotContains(t, err.Error(), password, name)
+	}
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+func putThread(ch *change, p partition, t agentrun.Thread) error {
+	d, err := encodeThread(t)
+	if err != nil {
+		return fmt.Errorf("encode thread %s: %w", t.ID, err)
+	}
+	return ch.put(p.thread(string(t.ID)), t.Version, t.Version+1, d)
+}
+
+func putRun(ch *change, p partition, w *wakes, r agentrun.Run) error {
+	d, err := encodeRun(r)
+	if err != nil {
+		return fmt.Errorf("encode run %s: %w", r.ID, err)
+	}
+	if err := ch.put(p.run(string(r.ID)), r.Version, r.Version+1, d, fieldOwner, string(r.Owner)); err != nil {
+		return err
+	}
+	w.now(Replies, string(r.ID))
+	at, ok := r.Due()
+	switch {
+	case !ok:
+		w.done(Runs, string(r.ID))
+	case r.Status == agentrun.RunRunning:
+		// A claim is an attempt, not its success: the count goes on.
+		w.later(Runs, string(r.ID), at)
+	default:
+		w.at(Runs, string(r.ID), at)
+	}
+	return nil
+}
+
+func putMessages(ch *change, p partition, a agentrun.Append) error {
+	values := make([]any, len(a.Messages))
+	for i, m := range a.Messages {
+		d, err := agentrun.EncodeMessage(m)
+		if err != nil {
+			return fmt.Errorf("encode message %d of %s: %w", a.At+i, a.Thread, err)
+		}
+		values[i] = d
+	}
+	k := p.messages(string(a.Thread))
+	ch.wantLen(k, a.At)
+	ch.rpush(k, values)
+	return nil
+}
+
+func putEntry(ch *change, p partition, e agentrun.Entry) error {
+	d, err := encodeEntry(e)
+	if err != nil {
+		return fmt.Errorf("encode journal entry of %s: %w", e.Run, err)
+	}
+	v, doc := fieldVersion+":"+string(e.Call), fieldDoc+":"+string(e.Call)
+	return ch.putFields(p.journal(string(e.Run)), v, doc, e.Version, e.Version+1, d)
+}
+
+// put stores a document if it still has the version from.
+func (c *change) put(k hashKey, from, to int64, doc []byte, more ...any) error {
+	return c.putFields(k, fieldVersion, fieldDoc, from, to, doc, more...)
+}
+
+func (c *change) putFields(k hashKey, v, d string, from, to int64, doc []byte, more ...any) error {
+	if from < 0 || to <= from {
+		return fmt.Errorf("%w: version %d after %d", approvals.ErrInvalid, to, from)
+	}
+	// Both would be judged against the same stored version, and one be lost.
+	if at := string(k) + " " + v; !c.once(at) {
+		return fmt.Errorf("%w: a document twice in one commit", approvals.ErrInvalid)
+	}
+	c.wantVersion(k, v, from)
+	c.hset(k, append([]any{v, to, d, doc}, more...)...)
+	return nil
+}

@@ -1,0 +1,300 @@
+package statetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// never is a sweep that does not come in a test: what is found is found by a
+// wake-up or a timer.
+const never = time.Hour
+
+// patience is how long a test waits for what must happen.
+const patience = 10 * time.Second
+
+// work starts a loop that ends with the test and is waited for.
+func work(t *testing.T, d *state.Due, k state.Kind, f func(ctx context.Context, id string) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- d.Work(ctx, k, f) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+// wait receives from a channel.
+func wait[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		require.FailNow(t, "waited for "+what)
+		panic("unreachable")
+	}
+}
+
+// score returns when an item is due, as stored, and 0 if it is not in the index.
+func score(t *testing.T, c redis.UniversalClient, s *state.Store, k state.Kind, id string) time.Time {
+	t.Helper()
+	n, err := approvals.Partition(id)
+	require.NoError(t, err)
+	f, err := c.ZScore(t.Context(), fmt.Sprintf("%s:{p%02d}:due:%s", s.Prefix(), n, k), id).Result()
+	if errors.Is(err, redis.Nil) {
+		return time.Time{}
+	}
+	require.NoError(t, err)
+	return time.UnixMicro(int64(f)).UTC()
+}
+
+func requireScore(t *testing.T, c redis.UniversalClient, s *state.Store, k state.Kind, id string, want time.Time) {
+	t.Helper()
+	if want.IsZero() {
+		require.Zero(t, score(t, c, s, k, id), "%s of %s is due", k, id)
+		return
+	}
+	require.WithinDuration(t, want, score(t, c, s, k, id), 2*time.Microsecond, "%s of %s", k, id)
+}
+
+func commitRun(t *testing.T, s *state.Store, r agentrun.Run) agentrun.Run {
+	t.Helper()
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{r}}))
+	r.Version++
+	return r
+}
+
+// derived: what is due follows from the documents, in the same step.
+func derived(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	id := ids{40}
+	created, lease := start0.Add(-time.Minute), start0.Add(30*time.Second)
+	run := agentrun.Run{ID: id.run("r"), CreatedAt: created, LeaseEnds: lease}
+	for _, step := range []struct {
+		status agentrun.Status
+		due    time.Time
+	}{
+		{agentrun.RunWaiting, time.Time{}},
+		{agentrun.RunQueued, created},
+		{agentrun.RunRunning, lease},
+		{agentrun.RunQueued, created},
+		{agentrun.RunParked, time.Time{}},
+		{agentrun.RunRunning, lease},
+		{agentrun.RunDeferred, time.Time{}},
+	} {
+		k.advance(time.Second)
+		run.Status = step.status
+		run = commitRun(t, s, run)
+		requireScore(t, c, s, state.Runs, string(run.ID), step.due)
+		requireScore(t, c, s, state.Replies, string(run.ID), k.now())
+	}
+
+	deadline := start0.Add(time.Hour)
+	opens := openBatch(t, id.batch("b"), run.ID, 2, deadline)
+	batch := string(opens.Batch.ID)
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	requireScore(t, c, s, state.Cards, batch, k.now())
+	requireScore(t, c, s, state.Deadlines, batch, deadline)
+	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	k.advance(time.Second)
+	one := decide(t, opens.Batch, approvals.Approve, "")
+	require.NoError(t, s.CommitBatch(t.Context(), one))
+	requireScore(t, c, s, state.Cards, batch, k.now())
+	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	two, events, err := one.Batch.Apply(approvals.Withdraw{By: "bo", At: k.now()})
+	require.NoError(t, err)
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 2, Batch: two, Events: events}))
+	requireScore(t, c, s, state.Deadlines, batch, time.Time{})
+	requireScore(t, c, s, state.Resumes, batch, k.now())
+
+	resume := agentrun.Run{ID: id.run("resume"), Status: agentrun.RunQueued, CreatedAt: k.now(), Batch: two.ID}
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{resume}, Resumes: &two}))
+	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	requireScore(t, c, s, state.Runs, string(resume.ID), k.now())
+}
+
+// wakes: a commit is heard at once, and what was not heard is found.
+func wakes(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	t.Run("a commit wakes the loops that it concerns", func(t *testing.T) {
+		s := openStore(t, c, time.Now) //nolint:forbidigo // real time
+		d := state.NewDue(s, state.DueOptions{Sweep: never})
+		runs, replies := make(chan string, 10), make(chan string, 10)
+		work(t, d, state.Runs, func(_ context.Context, id string) error { runs <- id; return nil })
+		work(t, d, state.Replies, func(_ context.Context, id string) error { replies <- id; return nil })
+		for n := range 3 {
+			r := agentrun.Run{ID: ids{n}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0}
+			commitRun(t, s, r)
+			require.Equal(t, string(r.ID), wait(t, "the run", runs))
+			require.Equal(t, string(r.ID), wait(t, "its reply", replies))
+		}
+	})
+	t.Run("a wake-up that was lost is healed by the sweep", func(t *testing.T) {
+		s := openStore(t, c, newClock().now)
+		d := state.NewDue(s, state.DueOptions{Sweep: 20 * time.Millisecond})
+		got := make(chan string, 10)
+		work(t, d, state.Cards, func(_ context.Context, id string) error { got <- id; return nil })
+		// What a commit writes, without what it publishes.
+		batch := string(ids{7}.batch("b"))
+		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
+		require.Equal(t, batch, wait(t, "the sweep", got))
+	})
+	t.Run("an entry of the near future is met on time", func(t *testing.T) {
+		s := openStore(t, c, time.Now) //nolint:forbidigo // real time
+		d := state.NewDue(s, state.DueOptions{Sweep: never})
+		got := make(chan time.Time, 10)
+		work(t, d, state.Runs, func(context.Context, string) error { got <- time.Now(); return nil }) //nolint:forbidigo // real time
+		at := time.Now().Add(150 * time.Millisecond)                                                  //nolint:forbidigo // real time
+		commitRun(t, s, agentrun.Run{ID: ids{7}.run("r"), Status: agentrun.RunQueued, CreatedAt: at})
+		require.False(t, wait(t, "the timer", got).Before(at.Add(-time.Millisecond)))
+	})
+}
+
+// later is an error that says when to come again.
+type later time.Duration
+
+func (l later) Error() string             { return "later" }
+func (l later) RetryAfter() time.Duration { return time.Duration(l) }
+
+// outcomes: what a handler returns decides about an item that it did not move.
+func outcomes(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	d := state.NewDue(s, state.DueOptions{
+		Sweep: 5 * time.Millisecond, Attempts: 3, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+	})
+	opens := openBatch(t, ids{1}.batch("b"), ids{1}.run("r"), 1, time.Time{})
+	id, key := string(opens.Batch.ID), state.Cards
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+
+	begin, end := make(chan string), make(chan error)
+	work(t, d, key, func(_ context.Context, id string) error {
+		begin <- id
+		err := <-end
+		if err != nil && err.Error() == "panic" {
+			panic("with a reason")
+		}
+		return err
+	})
+	// handle lets the handler return err, and waits until the index says that
+	// the item is to be met after that time.
+	handle := func(err error, after time.Duration) {
+		t.Helper()
+		require.Equal(t, id, wait(t, "the handler", begin))
+		want := k.now().Add(after)
+		end <- err
+		await(t, "what became of it", func() bool { return !score(t, c, s, key, id).Before(want) })
+		requireScore(t, c, s, key, id, want)
+		k.advance(after)
+	}
+	handle(nil, time.Second)
+	handle(later(7*time.Second), 7*time.Second)
+	handle(fmt.Errorf("draw: %w", later(0)), 10*time.Millisecond)
+	handle(errors.New("no"), time.Minute)
+	handle(errors.New("panic"), 2*time.Minute)
+	requireParked(t, d)
+
+	wait(t, "the third attempt", begin)
+	end <- context.DeadlineExceeded
+	await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "timeout", Attempts: 3, Since: k.now()})
+
+	require.NoError(t, d.Unpark(t.Context(), key, id))
+	requireParked(t, d)
+	handle(errors.New("no"), time.Minute) // its attempts begin again
+	handle(errors.New("no"), 2*time.Minute)
+	wait(t, "the third attempt", begin)
+	end <- errors.New("no")
+	await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "error", Attempts: 3, Since: k.now()})
+
+	// A new state of the batch takes it out of parked, and its score stands
+	// against the failure of a handler that saw the old one.
+	require.NoError(t, s.CommitBatch(t.Context(), decide(t, opens.Batch, approvals.Approve, "")))
+	requireParked(t, d)
+	wait(t, "the new state", begin)
+	k.advance(time.Second)
+	withdrawn := decide(t, opens.Batch, approvals.Approve, "").Batch
+	withdrawn.Version = 3
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 2, Batch: withdrawn}))
+	newer := k.now()
+	end <- errors.New("no")
+	wait(t, "the newer state", begin)
+	requireScore(t, c, s, key, id, newer)
+	require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 3))
+	end <- nil
+	await(t, "the count", func() bool { return d.Counts()[key].Done == 2 })
+	requireScore(t, c, s, key, id, time.Time{})
+
+	require.Equal(t, state.Counts{Done: 2, Delayed: 2, Failed: 7, Parked: 2}, d.Counts()[key])
+	require.ErrorIs(t, d.Unpark(t.Context(), key, id), approvals.ErrNotFound)
+	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val())
+}
+
+func requireParked(t *testing.T, d *state.Due, want ...state.ParkedItem) {
+	t.Helper()
+	got, err := d.Parked(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// claims: a handler that claims a run and then fails, every time, is parked
+// too, though each claim moves the item to the end of its lease.
+func claims(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3})
+	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
+	claimed := make(chan struct{})
+	work(t, d, state.Runs, func(ctx context.Context, id string) error {
+		r, err := s.Run(ctx, approvals.RunID(id))
+		if err != nil {
+			return err
+		}
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
+		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
+			return err
+		}
+		claimed <- struct{}{}
+		return errors.New("poison")
+	})
+	attempts := s.Prefix() + ":{p02}:attempts"
+	for n := 1; n <= 3; n++ {
+		wait(t, "a claim", claimed)
+		await(t, "the count of attempts", func() bool {
+			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == strconv.Itoa(n)
+		})
+		k.advance(31 * time.Second)
+	}
+	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	requireParked(t, d, state.ParkedItem{
+		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.now(),
+	})
+}
+
+// stale: an entry that the state does not bear out goes, without its handler.
+func stale(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond})
+	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunCompleted})
+	require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p02}:due:runs", redis.Z{Score: 1, Member: string(run.ID)}).Err())
+	work(t, d, state.Runs, func(context.Context, string) error { return nil })
+	await(t, "the entry to go", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+}
