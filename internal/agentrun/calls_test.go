@@ -30,7 +30,7 @@ func TestCallsThatGoBackToTheModel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			run := w.say("go", calls([3]string{"a", c.tool, c.args}))
+			run := w.say(calls([3]string{"a", c.tool, c.args}))
 			require.Equal(t, agentrun.RunCompleted, run.Status)
 			require.Contains(t, w.added()[1], c.want)
 			require.Empty(t, w.executed())
@@ -56,7 +56,7 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			first := calls([3]string{"p0", "plain", `{"x":0}`})
-			run := w.say("go", first, bad, says("better"))
+			run := w.say(first, bad, says("better"))
 			require.Equal(t, agentrun.RunCompleted, run.Status)
 			require.Equal(t, []string{"plain:0"}, w.executed())
 			require.Contains(t, w.added()[2], " retry: ")
@@ -64,7 +64,7 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 			require.Equal(t, 3, run.Usage.Requests, "it was paid for")
 
 			w = newWorld(t)
-			run = w.say("go", first, bad, bad)
+			run = w.say(first, bad, bad)
 			require.Equal(t, agentrun.RunFailed, run.Status)
 			require.Contains(t, run.Failure, "could not be used")
 			require.Equal(t, []string{"plain:0"}, w.executed())
@@ -80,7 +80,7 @@ func TestAMixedResponse(t *testing.T) {
 	barrier := w.does("barrier", agentrun.KindUnapproved)
 	barrier.spec.Sequential = true
 	w.agent.Tools = append(w.agent.Tools, barrier)
-	run := w.say("go", calls(
+	run := w.say(calls(
 		[3]string{"b", "barrier", `{"x":1}`}, [3]string{"bad", "gated", `{"x":"?"}`},
 		[3]string{"p", "plain", `{"x":2}`}, [3]string{"u", "gone", `{}`}))
 	people, elsewhere := w.pending(run)
@@ -107,7 +107,7 @@ func TestAMixedResponse(t *testing.T) {
 func TestTheOrderOfRequests(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Tools = append(w.agent.Tools, w.does("ext", agentrun.KindExternal))
-	run := w.say("go", calls(
+	run := w.say(calls(
 		[3]string{"g1", "gated", `{"x":1}`}, [3]string{"e1", "ext", `{"x":1}`}, [3]string{"c1", "cond", `{"x":1}`},
 		[3]string{"s1", "slow", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}, [3]string{"c2", "cond", `{"x":2}`}))
 	people, elsewhere := w.pending(run)
@@ -141,7 +141,7 @@ func TestParallelBetweenSequential(t *testing.T) {
 	w.agent.Tools = []agentrun.Tool{
 		&fake{spec: agentrun.Spec{Name: "left"}, execute: meet}, &fake{spec: agentrun.Spec{Name: "right"}, execute: meet}, alone,
 	}
-	run := w.say("go", calls([3]string{"l1", "left", ""}, [3]string{"r1", "right", ""},
+	run := w.say(calls([3]string{"l1", "left", ""}, [3]string{"r1", "right", ""},
 		[3]string{"a1", "alone", `{"x":1}`}, [3]string{"l2", "left", ""}, [3]string{"r2", "right", ""}))
 	require.Equal(t, agentrun.RunCompleted, run.Status)
 	ran := w.executed()
@@ -161,7 +161,7 @@ func TestContentComesAfterTheResults(t *testing.T) {
 			return agentrun.Result{Value: json.RawMessage(`1`), Content: "seen by " + string(c.ID), Metadata: json.RawMessage(`{"k":1}`)}, nil
 		},
 	}}
-	run := w.say("go", calls([3]string{"l1", "look", ""}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"l2", "look", ""}))
+	run := w.say(calls([3]string{"l1", "look", ""}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"l2", "look", ""}))
 	w.decide(run.Deferred, "g1", approvals.Approve, "")
 	w.resume(run.Deferred)
 	require.Equal(t, []string{
@@ -193,13 +193,13 @@ func TestRetryLimits(t *testing.T) {
 			plain := w.does("plain", agentrun.KindFunction)
 			plain.spec.MaxRetries = c.max
 			w.agent.Tools = []agentrun.Tool{plain}
-			run := w.say("go", c.answers...)
+			run := w.say(c.answers...)
 			require.Equal(t, c.status, run.Status, run.Failure)
 			requireAnswered(t, w.history())
 		})
 	}
 	w := newWorld(t)
-	run := w.say("go", bad("1"), calls([3]string{"2", "plain", `{"x":"?"}`}, [3]string{"3", "plain", `{"x":3}`}, [3]string{"4", "gated", `{"x":4}`}))
+	run := w.say(bad("1"), calls([3]string{"2", "plain", `{"x":"?"}`}, [3]string{"3", "plain", `{"x":3}`}, [3]string{"4", "gated", `{"x":4}`}))
 	require.Equal(t, agentrun.RunFailed, run.Status)
 	require.Contains(t, run.Failure, "plain")
 	require.Empty(t, w.executed(), "row 11")
@@ -221,7 +221,7 @@ func TestRetryWhileRunning(t *testing.T) {
 			return agentrun.Result{}, fmt.Errorf("wrapped: %w", &agentrun.RetryError{Message: "another one"})
 		},
 	}}
-	run := w.say("go", calls([3]string{"1", "picky", ""}), calls([3]string{"2", "picky", ""}), calls([3]string{"3", "picky", ""}))
+	run := w.say(calls([3]string{"1", "picky", ""}), calls([3]string{"2", "picky", ""}), calls([3]string{"3", "picky", ""}))
 	require.Equal(t, agentrun.RunFailed, run.Status)
 	require.Equal(t, []int{0, 1, 2}, retries)
 	require.Equal(t, 3, run.Usage.ToolCalls)
@@ -257,7 +257,7 @@ func TestToolsThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.agent.Tools = []agentrun.Tool{&fake{spec: agentrun.Spec{Name: "t"}, execute: c.execute}}
-			run := w.say("go", calls([3]string{"a", "t", `{}`}))
+			run := w.say(calls([3]string{"a", "t", `{}`}))
 			require.Equal(t, agentrun.RunCompleted, run.Status)
 			require.Contains(t, w.added()[1], c.want)
 			require.NotContains(t, w.added()[1], "hunter2")

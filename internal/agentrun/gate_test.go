@@ -40,7 +40,7 @@ func TestWaysToNeedASignature(t *testing.T) {
 			c.spec.Name = "t"
 			tool.spec, tool.validate = c.spec, c.validate
 			w.agent.Tools = []agentrun.Tool{tool}
-			run := w.say("go", calls([3]string{"a", "t", `{"x":1}`}))
+			run := w.say(calls([3]string{"a", "t", `{"x":1}`}))
 			people, _ := w.pending(run)
 			require.Equal(t, []string{"a"}, people)
 			require.Empty(t, w.executed())
@@ -77,7 +77,7 @@ func TestThePolicyCannotLiftAGate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.policy = c.policy
-			run := w.say("go", calls([3]string{"a", c.tool, `{"x":1}`}))
+			run := w.say(calls([3]string{"a", c.tool, `{"x":1}`}))
 			people, _ := w.pending(run)
 			require.Equal(t, []string{"a"}, people)
 			require.Empty(t, w.executed())
@@ -94,7 +94,7 @@ func TestThePolicyRefuses(t *testing.T) {
 		w := newWorld(t)
 		w.agent.Tools = append(w.agent.Tools, w.does("ext", agentrun.KindExternal))
 		w.policy.by = map[string]approvals.Ruling{tool: approvals.Refuse{Reason: "never on Fridays"}}
-		run := w.say("go", calls([3]string{"a", tool, `{"x":1}`}))
+		run := w.say(calls([3]string{"a", tool, `{"x":1}`}))
 		require.Equal(t, agentrun.RunCompleted, run.Status)
 		require.Equal(t, `a denied: "never on Fridays"`, w.added()[1])
 		require.Empty(t, w.executed())
@@ -111,7 +111,7 @@ func TestCallsThatRunElsewhere(t *testing.T) {
 		return &agentrun.CallDeferred{Metadata: json.RawMessage(`[1]`)}
 	}
 	w.agent.Tools = append(w.agent.Tools, ext, early)
-	run := w.say("go", calls([3]string{"e", "ext", `{"x":"not a number"}`}, [3]string{"bad", "ext", `{`},
+	run := w.say(calls([3]string{"e", "ext", `{"x":"not a number"}`}, [3]string{"bad", "ext", `{`},
 		[3]string{"v", "early", `{}`}, [3]string{"s", "slow", `{"x":1}`}))
 	people, elsewhere := w.pending(run)
 	require.Empty(t, people)
@@ -133,7 +133,7 @@ func TestElsewhereAfterASignature(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Tools = []agentrun.Tool{w.does("ext", agentrun.KindExternal)}
 	w.policy.by = map[string]approvals.Ruling{"ext": approvals.Ask{Requirement: signedBy("bob")}}
-	run := w.say("go", calls([3]string{"e", "ext", `{"x":1}`}))
+	run := w.say(calls([3]string{"e", "ext", `{"x":1}`}))
 	people, elsewhere := w.pending(run)
 	require.Equal(t, []string{"e"}, people)
 	require.Empty(t, elsewhere)

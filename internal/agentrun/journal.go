@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -76,6 +77,7 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 	if err := w.record(ctx, &entry, EntryStarted); err != nil {
 		return err
 	}
+	w.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
 	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
 		return p.tool.Execute(ctx, w.toolCall(run, p, retry))
 	})

@@ -30,7 +30,7 @@ func TestLimitsComeBeforeEffects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.agent.Limits = c.limits
-			run := w.say("go", three)
+			run := w.say(three)
 			require.Equal(t, c.status, run.Status)
 			requireNothing := run.Status == agentrun.RunFailed
 			if requireNothing {
@@ -59,7 +59,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.agent.Limits = c.limits
-			run := w.say("go", calls([3]string{"p", "plain", `{"x":1}`}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}))
+			run := w.say(calls([3]string{"p", "plain", `{"x":1}`}, [3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}))
 			verdict := approvals.Approve
 			w.decide(run.Deferred, "g1", verdict, "")
 			if c.deny {
@@ -76,7 +76,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 	// The agent's limits were lowered while people decided.
 	for _, limits := range []agentrun.Limits{{Requests: 1}, {TotalTokens: 15}} {
 		w := newWorld(t)
-		run := w.say("go", calls([3]string{"g1", "gated", `{"x":1}`}))
+		run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}))
 		w.decide(run.Deferred, "g1", approvals.Approve, "")
 		w.agent.Limits = limits
 		require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)

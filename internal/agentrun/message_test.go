@@ -31,7 +31,8 @@ func everything() []agentrun.Message {
 		},
 		agentrun.Response{
 			Parts: []agentrun.ResponsePart{
-				agentrun.Thinking{Content: "hm"}, agentrun.Text{Content: "I will delete three."},
+				agentrun.Thinking{Content: "hm"},
+				agentrun.Text{Content: "I will delete three."},
 				call("a", `{"path": "x",  "n": 9007199254740993}`), call("b", `{"path":`),
 				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}},
 				call("d", "{\"path\":\"\xff\xfe\"}"), call("e", ""),

@@ -346,12 +346,12 @@ func brief(messages []agentrun.Message) []string {
 	return out
 }
 
-// say mentions, lets the model give these answers, and works until the run
+// say mentions "go", lets the model give these answers, and works until the run
 // has ended or deferred.
-func (w *world) say(text string, answers ...any) agentrun.Run {
+func (w *world) say(answers ...any) agentrun.Run {
 	w.t.Helper()
 	w.model.answers = answers
-	return w.work(w.mention(text).ID)
+	return w.work(w.mention("go").ID)
 }
 
 // added is what the thread says after the prompt.

@@ -1,0 +1,308 @@
+package agentrun_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// timed runs f in a bubble in which time passes only while all wait.
+func timed(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = time.Now
+		f(w)
+	})
+}
+
+// waits is a tool that does what it is told, with a timeout.
+func (w *world) waits(limit time.Duration, f func(ctx context.Context) error) *fake {
+	return &fake{
+		spec: agentrun.Spec{Name: "wait", Timeout: limit, Sequential: true},
+		execute: func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+			w.note("wait " + string(c.ID))
+			return agentrun.Result{}, f(ctx)
+		},
+	}
+}
+
+// While a tool works for long, its worker keeps the claim.
+func TestTheLeaseIsRenewed(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
+			<-time.After(10 * time.Minute)
+			return nil
+		})}
+		id := w.mention("go").ID
+		w.model.answers = []any{calls([3]string{"a", "wait", ""})}
+		others := make(chan error, 50)
+		go func() {
+			for range cap(others) {
+				<-time.After(10 * time.Second)
+				others <- w.runner().Work(t.Context(), id)
+			}
+		}()
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		for range cap(others) {
+			require.NoError(t, <-others)
+		}
+		require.Equal(t, []string{"wait a"}, w.executed())
+		require.Equal(t, 1, w.fences)
+	})
+}
+
+// A tool that hangs is told to stop. What it says then counts; what nobody
+// knows is said to be unknown.
+func TestToolsThatHang(t *testing.T) {
+	for name, c := range map[string]struct {
+		f    func(ctx context.Context) error
+		want string
+		took time.Duration
+	}{
+		"it stops": {func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, "did not finish within 1m0s and was told to stop. It is not known", time.Minute},
+		"it stops, and knows": {func(ctx context.Context) error {
+			<-ctx.Done()
+			return &agentrun.FailedError{Message: "nothing was sent"}
+		}, `a failed: "nothing was sent"`, time.Minute},
+		"it is done a little late": {func(context.Context) error {
+			<-time.After(61 * time.Second)
+			return nil
+		}, "a success: null", 61 * time.Second},
+		"it does not stop": {func(context.Context) error {
+			<-time.After(time.Hour)
+			return nil
+		}, "did not finish within 1m0s and was told to stop. It is not known", 63 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			timed(t, func(w *world) {
+				t := w.t
+				began := time.Now()
+				w.agent.Tools = []agentrun.Tool{w.waits(time.Minute, c.f)}
+				run := w.say(calls([3]string{"a", "wait", ""}))
+				require.Equal(t, agentrun.RunCompleted, run.Status)
+				require.Equal(t, c.took, time.Since(began))
+				require.Contains(t, w.added()[1], c.want)
+				<-time.After(2 * time.Hour) // the goroutine that was left to itself ends
+				require.Equal(t, []string{"wait a"}, w.executed())
+			})
+		})
+	}
+}
+
+// A validator or a predicate that hangs leads to no execution.
+func TestValidatorsThatHang(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		plain, gated := w.does("plain", ""), w.does("pred", "")
+		plain.spec.Timeout, gated.spec.Timeout = time.Second, time.Second
+		plain.validate = func(context.Context, agentrun.Call) error {
+			<-time.After(time.Hour)
+			return nil
+		}
+		gated.spec.NeedsApproval = func(context.Context, agentrun.Call) (bool, error) {
+			<-time.After(time.Hour)
+			return false, nil
+		}
+		w.agent.Tools = []agentrun.Tool{plain, gated}
+		run := w.say(calls([3]string{"a", "plain", `{"x":1}`}, [3]string{"b", "pred", `{"x":1}`}))
+		people, _ := w.pending(run)
+		require.Equal(t, []string{"b"}, people)
+		require.Equal(t, `a failed: "The arguments could not be checked, so the call was not run."`, w.added()[2])
+		require.Empty(t, w.executed())
+		<-time.After(2 * time.Hour)
+	})
+}
+
+// A worker that slept through its lease finds its run taken: what it does then
+// has no effect, and what it was about to do does not happen.
+func TestAZombie(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		clock := time.Now()
+		w.now = func() time.Time { return clock }
+		id := w.mention("go").ID
+		w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+		slept := false
+		w.model.reply = func(r agentrun.ModelRequest) agentrun.Response {
+			if !slept {
+				slept = true
+				clock = clock.Add(time.Minute)
+				require.NoError(t, w.runner().Work(t.Context(), id)) // another one
+				require.Equal(t, agentrun.RunCompleted, w.run(id).Status)
+			}
+			if len(r.Messages) == 1 {
+				return calls([3]string{"a", "plain", `{"x":1}`})
+			}
+			return says("done")
+		}
+		before := w.run(id)
+		require.Equal(t, agentrun.RunQueued, before.Status)
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		require.Equal(t, []string{"plain:1"}, w.executed())
+		require.Len(t, w.added(), 3)
+		require.Equal(t, 2, w.fences)
+	})
+}
+
+// The same, within a tool: the call is in doubt for the one who took over, its
+// late end is not accepted, and the tool after it does not begin.
+func TestAZombieWithinATool(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		clock := time.Now()
+		w.now = func() time.Time { return clock }
+		id := w.mention("go").ID
+		another := func() error { return w.runner().Work(t.Context(), id) }
+		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
+			clock = clock.Add(time.Minute)
+			return another()
+		})}
+		w.model.answers = []any{calls([3]string{"a", "wait", ""}, [3]string{"b", "wait", ""})}
+		require.Equal(t, agentrun.RunParked, w.work(id).Status)
+		require.Equal(t, []string{"wait a"}, w.executed())
+		entries, err := w.store.Journal(t.Context(), id)
+		require.NoError(t, err)
+		require.Len(t, entries, 1)
+		require.Equal(t, agentrun.EntryStarted, entries[0].State)
+	})
+}
+
+// Nothing begins when most of the lease is gone, unless it can be renewed.
+func TestNoBeginningLateInTheLease(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		clock := time.Now()
+		w.now = func() time.Time { return clock }
+		id := w.mention("go").ID
+		w.agent.Tools = []agentrun.Tool{w.does("plain", agentrun.KindFunction)}
+		w.model.answers = []any{calls([3]string{"a", "plain", `{"x":1}`})}
+		down := errors.New("down")
+		w.store.before = func(_ int, c agentrun.Commit) error {
+			if len(c.Entries) == 1 && c.Entries[0].State == agentrun.EntryClaimed {
+				clock = clock.Add(16 * time.Second)
+			}
+			if len(c.Entries) == 0 && clock.Sub(w.run(id).LeaseEnds.Add(-30*time.Second)) > 15*time.Second {
+				return down
+			}
+			return nil
+		}
+		require.ErrorIs(t, w.runner().Work(t.Context(), id), down)
+		require.Empty(t, w.executed())
+		w.store.before = nil
+		clock = clock.Add(time.Minute)
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		require.Equal(t, []string{"plain:1"}, w.executed())
+	})
+}
+
+// A worker that cannot renew its lease stops what it does when the lease ends.
+func TestARenewalThatFails(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		id := w.mention("go").ID
+		stopped := time.Duration(0)
+		began := time.Now()
+		w.model.answers = []any{func(ctx context.Context) (agentrun.Response, error) {
+			w.store.before = func(int, agentrun.Commit) error { return errors.New("down") }
+			<-ctx.Done()
+			stopped = time.Since(began)
+			return agentrun.Response{}, ctx.Err()
+		}}
+		require.NoError(t, w.runner().Work(t.Context(), id))
+		require.Equal(t, 30*time.Second, stopped.Round(time.Second))
+		w.store.before = nil
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+	})
+}
+
+// Draining stops at the next commit: the response that was paid for is kept, no
+// call begins, and another worker goes on at once.
+func TestDrain(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		id := w.mention("go").ID
+		runner := w.runner()
+		w.model.answers = []any{func(context.Context) (agentrun.Response, error) {
+			runner.Drain()
+			runner.Drain()
+			return calls([3]string{"p", "plain", `{"x":1}`}), nil
+		}}
+		require.NoError(t, runner.Work(t.Context(), id))
+		run := w.run(id)
+		require.Equal(t, agentrun.RunQueued, run.Status)
+		require.Empty(t, run.Owner)
+		require.Empty(t, w.executed())
+		require.NoError(t, runner.Work(t.Context(), id))
+		require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		require.Equal(t, []string{"plain:1"}, w.executed())
+		require.Len(t, w.model.requests, 2)
+	})
+}
+
+// What has begun when a runner drains is waited for and kept.
+func TestDrainWithinAStep(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		id := w.mention("go").ID
+		runner := w.runner()
+		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
+			runner.Drain()
+			<-time.After(time.Minute)
+			return nil
+		})}
+		w.model.answers = []any{calls([3]string{"a", "wait", ""}, [3]string{"b", "wait", ""})}
+		require.NoError(t, runner.Work(t.Context(), id))
+		require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+		require.Equal(t, []string{"wait a"}, w.executed())
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		require.Equal(t, []string{"wait a", "wait b"}, w.executed())
+		require.Equal(t, 2, w.run(id).Usage.ToolCalls)
+	})
+}
+
+// A context that ends is no failure of the run. A call that it interrupted is
+// in doubt, unless the tool says what it did.
+func TestAContextThatEnds(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		id := w.mention("go").ID
+		ctx, cancel := context.WithCancel(t.Context())
+		w.model.answers = []any{func(ctx context.Context) (agentrun.Response, error) {
+			cancel()
+			return agentrun.Response{}, ctx.Err()
+		}}
+		require.ErrorIs(t, w.runner().Work(ctx, id), context.Canceled)
+		require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+
+		for name, c := range map[string]struct {
+			says error
+			want agentrun.Status
+		}{"done": {nil, agentrun.RunCompleted}, "cut off": {errors.New("cut off"), agentrun.RunParked}} {
+			w := newWorld(t)
+			w.now = time.Now
+			ctx, cancel := context.WithCancel(t.Context())
+			w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
+				cancel()
+				return c.says
+			})}
+			w.model.answers = []any{calls([3]string{"a", "wait", ""})}
+			id := w.mention(name).ID
+			require.ErrorIs(t, w.runner().Work(ctx, id), context.Canceled)
+			<-time.After(time.Minute)
+			require.Equal(t, c.want, w.work(id).Status)
+			require.Equal(t, []string{"wait a"}, w.executed(), "once")
+		}
+	})
+}

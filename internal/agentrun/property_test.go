@@ -1,0 +1,202 @@
+package agentrun_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A random conversation: any mixture of tools, any answers, processes that die
+// at any commit. These always hold:
+//
+//   - every call has exactly one result, in emission order, before anything else
+//     is said;
+//   - a call was executed only if the policy permits it and its tool asks for
+//     nobody, or after a person approved it;
+//   - no execution happens twice.
+func TestAnyConversation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		clock := epoch
+		w.now = func() time.Time { return clock }
+		executed := map[string]int{}
+		approved := map[approvals.ToolCallID]bool{}
+		refused := map[string]bool{}
+		w.agent.Tools = w.randomTools(rt, func(c agentrun.Call) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			executed[fmt.Sprintf("%s %s", c.Run, c.ID)]++
+			require.False(rt, refused[c.Name], "the policy refuses %s", c.Name)
+			if c.Name == "gated" || c.Name == "gatedalone" || c.Name == "predicate" || c.Name == "asked" {
+				require.True(rt, c.Approved && approved[c.ID], "%s without a signature", c.ID)
+			}
+		})
+		w.policy.by = map[string]approvals.Ruling{"asked": approvals.Ask{Requirement: signedBy("bob")}}
+		if rapid.Bool().Draw(rt, "refuses") {
+			refused["plain"], w.policy.by["plain"] = true, approvals.Refuse{}
+		}
+		next := 0
+		w.model.reply = func(agentrun.ModelRequest) agentrun.Response {
+			return randomResponse(rt, &next)
+		}
+		store := &mortal{memory: w.store}
+		runner := w.runnerOn(store)
+		if rapid.IntRange(0, 2).Draw(rt, "dies") == 0 {
+			store.death = death{rapid.IntRange(1, 60).Draw(rt, "commit"), rapid.Bool().Draw(rt, "after")}
+		}
+		do := func(f func(r *agentrun.Runner) error) {
+			if err := f(runner); err != nil || store.dead {
+				require.True(rt, store.dead, "%v", err)
+				clock = clock.Add(time.Hour)
+				runner, store.dead = w.runner(), false
+				require.NoError(rt, f(runner))
+			}
+		}
+		ctx := context.Background()
+		var run agentrun.Run
+		do(func(r *agentrun.Runner) (err error) {
+			run, err = r.Mention(ctx, agentrun.Mention{Event: "e", Origin: origin, Agent: "ops", Requester: "alice", Text: "go"})
+			return err
+		})
+		for stage := 0; ; stage++ {
+			require.Less(rt, stage, 200)
+			do(func(r *agentrun.Runner) error { return r.Work(ctx, run.ID) })
+			run = w.run(run.ID)
+			if run.Status != agentrun.RunDeferred {
+				break
+			}
+			for _, a := range w.batch(run.Deferred).Approvals {
+				verdict := rapid.SampledFrom([]approvals.Verdict{approvals.Approve, approvals.Deny}).Draw(rt, "verdict")
+				approved[a.Call.ID] = verdict == approvals.Approve
+				if rapid.IntRange(0, 4).Draw(rt, "amended") == 0 {
+					w.amend(run.Deferred, a.Call.ID, `{"x": 77}`)
+				}
+				w.decide(run.Deferred, a.Call.ID, verdict, "")
+			}
+			for _, c := range w.batch(run.Deferred).Calls {
+				w.fulfil(run.Deferred, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
+					approvals.ToolReturn{ReturnValue: json.RawMessage(`1`), Content: json.RawMessage(`"note"`)},
+					approvals.ToolFailed{Message: "down"},
+					approvals.ModelRetry{Message: "again"},
+					approvals.ToolDenied{},
+				}).Draw(rt, "result"))
+			}
+			do(func(r *agentrun.Runner) error { return r.Resume(ctx, run.Deferred) })
+			id, err := agentrun.ResumeRunID(run.Deferred)
+			require.NoError(rt, err)
+			run = w.run(id)
+		}
+		if run.Status == agentrun.RunParked {
+			require.NoError(rt, runner.Abandon(ctx, run.ID, "Ended by hand."))
+		}
+		require.Empty(rt, w.thread().Active)
+		requireAnswered(rt, w.history())
+		for _, r := range w.model.requests {
+			requireInOrder(rt, r.Messages)
+		}
+		for call, n := range executed {
+			require.Equal(rt, 1, n, call)
+		}
+	})
+}
+
+// randomTools has a tool of every kind; some fail in some way, some of the time.
+func (w *world) randomTools(rt *rapid.T, ran func(agentrun.Call)) []agentrun.Tool {
+	modes := rapid.SliceOfN(rapid.IntRange(0, 9), 64, 64).Draw(rt, "modes")
+	make1 := func(s agentrun.Spec) *fake {
+		s.MaxRetries = 3
+		return &fake{spec: s, validate: needsX, execute: func(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
+			ran(c)
+			switch n, _ := x(c.Args); modes[n%len(modes)] {
+			case 0:
+				return agentrun.Result{}, &agentrun.RetryError{Message: "again"}
+			case 1:
+				return agentrun.Result{}, &agentrun.FailedError{Message: "no"}
+			case 2:
+				panic("no")
+			case 3:
+				return agentrun.Result{Value: json.RawMessage(`1`), Content: "and look"}, nil
+			case 4:
+				if !c.Approved {
+					return agentrun.Result{}, &agentrun.ApprovalRequired{}
+				}
+			case 5:
+				return agentrun.Result{}, &agentrun.CallDeferred{}
+			}
+			return agentrun.Result{Value: json.RawMessage(`"ok"`)}, nil
+		}}
+	}
+	return []agentrun.Tool{
+		make1(agentrun.Spec{Name: "plain"}),
+		make1(agentrun.Spec{Name: "asked"}),
+		make1(agentrun.Spec{Name: "alone", Sequential: true}),
+		make1(agentrun.Spec{Name: "gated", Kind: agentrun.KindUnapproved}),
+		make1(agentrun.Spec{Name: "gatedalone", Kind: agentrun.KindUnapproved, Sequential: true}),
+		make1(agentrun.Spec{Name: "external", Kind: agentrun.KindExternal}),
+		make1(agentrun.Spec{Name: "predicate", NeedsApproval: func(context.Context, agentrun.Call) (bool, error) { return true, nil }}),
+	}
+}
+
+func randomResponse(rt *rapid.T, next *int) agentrun.Response {
+	names := []string{"plain", "asked", "alone", "gated", "gatedalone", "external", "predicate", "gone"}
+	var specs [][3]string
+	for range rapid.IntRange(0, 6).Draw(rt, "calls") {
+		*next++
+		id := fmt.Sprintf("c%d", *next)
+		if rapid.IntRange(0, 40).Draw(rt, "id") == 0 {
+			id = "c1" // used before
+		}
+		args := fmt.Sprintf(`{"x": %d}`, *next)
+		if rapid.IntRange(0, 9).Draw(rt, "args") == 0 {
+			args = rapid.SampledFrom([]string{"", "{", `{"x":"?"}`, `{"x":1,"x":2}`, "\xff"}).Draw(rt, "bad")
+		}
+		specs = append(specs, [3]string{id, rapid.SampledFrom(names).Draw(rt, "tool"), args})
+	}
+	if len(specs) == 0 {
+		return says("done")
+	}
+	return calls(specs...)
+}
+
+// requireInOrder checks what a model was given: requests and responses in turn,
+// and after every response with calls all of their results, in emission order,
+// before anything else.
+func requireInOrder(t require.TestingT, messages []agentrun.Message) {
+	var want []approvals.ToolCallID
+	for i, m := range messages {
+		switch m := m.(type) {
+		case agentrun.Response:
+			require.Equal(t, 1, i%2)
+			want = nil
+			for _, p := range m.Parts {
+				if c, ok := p.(agentrun.CallPart); ok {
+					want = append(want, c.ID)
+				}
+			}
+		case agentrun.Request:
+			require.Equal(t, 0, i%2)
+			var got []approvals.ToolCallID
+			for j, p := range m.Parts {
+				switch p := p.(type) {
+				case agentrun.ToolReturn:
+					got = append(got, p.CallID)
+				case agentrun.RetryPrompt:
+					if p.ToolName != "" {
+						got = append(got, p.CallID)
+					}
+				case agentrun.UserPrompt:
+					require.GreaterOrEqual(t, j, len(want))
+				}
+			}
+			require.Equal(t, want, got)
+		}
+	}
+}
