@@ -180,6 +180,11 @@ func (m *machine) command() Command {
 	case 6:
 		return Retract{Call: id, By: m.principal(), At: m.now}
 	}
+	if m.dice.roll(2) == 0 { // one who may, on one call: so that quorums fill
+		a := m.batch.Approvals[0]
+		by := Principal{User: machineUsers[m.dice.roll(5)], Groups: machineGroups[:m.dice.roll(3)]}
+		return Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}}
+	}
 	v := []Verdict{Approve, Approve, Approve, Deny, ""}[m.dice.roll(5)]
 	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "r", At: m.now}}
 }
