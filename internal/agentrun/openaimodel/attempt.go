@@ -17,7 +17,7 @@ import (
 // Why an attempt was ended from our side.
 var (
 	errTimeout  = errors.New("the answer took too long")
-	errSilent   = errors.New("the server fell silent in the middle of its answer")
+	errSilent   = errors.New("the server was silent for too long")
 	errRedirect = errors.New("the server redirects elsewhere, which is not followed")
 	errBadKey   = errors.New("the key has characters that a header cannot carry")
 )
@@ -49,7 +49,7 @@ func (m *Model) ask(ctx context.Context, request openai.ChatCompletionRequest) (
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return agentrun.Response{}, a.judge(err).redact(slices.Concat(m.userinfo, []string{a.key})...)
+	return agentrun.Response{}, a.judge(err).redact(slices.Concat(m.userinfo(), []string{a.key})...)
 }
 
 // An attempt is the HTTP client of one attempt: go-openai sends its one request
@@ -75,7 +75,7 @@ func (a *attempt) read(ctx context.Context, m *Model, request openai.ChatComplet
 		return nil, errBadKey
 	}
 	config := openai.DefaultConfig(a.key)
-	config.BaseURL = m.baseURL
+	config.BaseURL = m.baseURL()
 	config.HTTPClient = a
 	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, request)
 	if err != nil {
@@ -95,6 +95,7 @@ func (a *attempt) read(ctx context.Context, m *Model, request openai.ChatComplet
 		}
 		if got.begun() {
 			a.patience = m.idle
+			a.heard() // what was read with the first word counted as before it
 		}
 	}
 }

@@ -108,17 +108,13 @@ func (c *calls) parts() ([]agentrun.ResponsePart, error) {
 		slices.SortStableFunc(c.all, func(a, b *call) int { return a.index - b.index })
 	}
 	var parts []agentrun.ResponsePart
-	seen := map[string]bool{}
 	for i, k := range c.all {
 		switch {
 		case k.id == "":
 			return nil, malformed("tool call %d of %d, of %.80q, has no id", i+1, len(c.all), k.name)
 		case k.name == "":
 			return nil, malformed("tool call %d of %d has no name", i+1, len(c.all))
-		case seen[k.id]:
-			return nil, malformed("two tool calls have the id %.60q", k.id)
 		}
-		seen[k.id] = true
 		parts = append(parts, agentrun.CallPart{ToolCall: approvals.ToolCall{
 			ID: approvals.ToolCallID(k.id), Name: k.name, Args: json.RawMessage(k.args.String()),
 		}})

@@ -18,9 +18,9 @@
 // made up is spelled with permitted characters.
 //
 // What comes back is not bent: arguments are the bytes that the model wrote,
-// whether or not they are JSON. But a call without an id or a name, and two
-// calls with one id, cannot be answered in this protocol, so such an answer is
-// asked for again.
+// whether or not they are JSON, and two calls may have one id; what becomes of
+// that, the loop decides. But a call without an id or a name cannot be answered
+// in this protocol, so such an answer is asked for again.
 //
 // The protocol, and what its servers are known to do with it:
 //

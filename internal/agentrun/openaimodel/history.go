@@ -48,10 +48,10 @@ func chatPart(p agentrun.RequestPart) openai.ChatCompletionMessage {
 		return toolMessage(string(p.CallID), outcome(p))
 	case agentrun.RetryPrompt:
 		if p.ToolName == "" || p.CallID == "" {
-			return userMessage(orElse(p.Content, "That answer cannot be used.") + "\n\nPlease mend this and answer again.")
+			return userMessage(orElse(p.Content, "That answer cannot be used.") + "\n\nPlease answer again without this mistake.")
 		}
 		return toolMessage(string(p.CallID), orElse(p.Content, "This call cannot be carried out.")+
-			"\n\nThe call did not count. Mend what is wrong and try again.")
+			"\n\nFix what is wrong and call again.")
 	}
 	panic("openaimodel: unknown request part") // unreachable
 }

@@ -1,6 +1,7 @@
 package openaimodel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,12 @@ type Config struct {
 
 // A Model asks one model of one provider. It is safe for concurrent use.
 type Model struct {
-	apiKey               func() string
-	baseURL, model       string
-	userinfo             []string // of the base URL, never to be printed
+	apiKey func() string
+	model  string
+	// A base URL may hold a password: it is closed over so as not to be
+	// printed with the Model.
+	baseURL              func() string
+	userinfo             func() []string
 	client               *http.Client
 	timeout, first, idle time.Duration
 	attempts             int
@@ -64,7 +68,7 @@ var _ agentrun.Model = (*Model)(nil)
 // New returns a model, or everything that is wrong with c.
 func New(c Config) (*Model, error) {
 	m := &Model{
-		apiKey: c.APIKey, baseURL: c.BaseURL, model: c.Model, client: withoutRedirects(c.HTTPClient),
+		apiKey: c.APIKey, model: c.Model, client: withoutRedirects(c.HTTPClient),
 		timeout: c.Timeout, first: c.First, idle: c.Idle, attempts: c.Attempts, now: c.Now, wait: c.Wait, log: c.Log,
 	}
 	m.fillIn()
@@ -79,7 +83,8 @@ func New(c Config) (*Model, error) {
 	problem(c.Now == nil, "Config.Now is missing")
 	problem(m.timeout < 0 || m.first < 0 || m.idle < 0, "Config.Timeout, First and Idle must not be negative")
 	problem(m.attempts < 0, "Config.Attempts must not be negative")
-	base, err := url.Parse(m.baseURL)
+	baseURL := cmp.Or(c.BaseURL, DefaultBaseURL)
+	base, err := url.Parse(baseURL)
 	if err != nil { // its text holds the URL, and so perhaps a password
 		problem(true, "Config.BaseURL is not a URL")
 		return nil, errors.Join(problems...)
@@ -90,26 +95,16 @@ func New(c Config) (*Model, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	m.userinfo = userinfo(base)
+	m.baseURL = func() string { return baseURL }
+	m.userinfo = func() []string { return userinfo(base) }
 	return m, nil
 }
 
 func (m *Model) fillIn() {
-	if m.baseURL == "" {
-		m.baseURL = DefaultBaseURL
-	}
-	if m.timeout == 0 {
-		m.timeout = DefaultTimeout
-	}
-	if m.first == 0 {
-		m.first = DefaultFirst
-	}
-	if m.idle == 0 {
-		m.idle = DefaultIdle
-	}
-	if m.attempts == 0 {
-		m.attempts = DefaultAttempts
-	}
+	m.timeout = cmp.Or(m.timeout, DefaultTimeout)
+	m.first = cmp.Or(m.first, DefaultFirst)
+	m.idle = cmp.Or(m.idle, DefaultIdle)
+	m.attempts = cmp.Or(m.attempts, DefaultAttempts)
 	if m.wait == nil {
 		m.wait = wait
 	}

@@ -1,0 +1,153 @@
+package openaimodel_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func request(parts ...agentrun.RequestPart) agentrun.Request { return agentrun.Request{Parts: parts} }
+
+func response(parts ...agentrun.ResponsePart) agentrun.Response {
+	return agentrun.Response{Parts: parts}
+}
+
+func user(text string) agentrun.UserPrompt { return agentrun.UserPrompt{Content: text} }
+
+func result(id, content string, o agentrun.Outcome) agentrun.ToolReturn {
+	return agentrun.ToolReturn{
+		ToolName: "t", CallID: approvals.ToolCallID(id), Content: json.RawMessage(content), Outcome: o,
+		Metadata: json.RawMessage(`{"secret":"metadata"}`),
+	}
+}
+
+func retry(name, id, text string) agentrun.RetryPrompt {
+	return agentrun.RetryPrompt{ToolName: name, CallID: approvals.ToolCallID(id), Content: text}
+}
+
+// everything is a history with all that can happen in one.
+var everything = agentrun.ModelRequest{
+	Instructions: "You tidy up <reports> & nothing else.",
+	Messages: []agentrun.Message{
+		request(user("clean up"), user("")),
+		response(
+			agentrun.Thinking{Content: "secret thoughts"}, agentrun.Text{Content: "First."}, agentrun.Text{}, agentrun.Text{Content: "Second."},
+			call("c1", "list_files", ""), call("c2", "read_file", `{"path": "a",  "n": 9007199254740993}`),
+			call("c3", "read_file", `{"path": "rep`), call("c4", "delete file.now!", `["a"]`), call("c5", "delete_file", "{}"),
+			call("c6", "delete_file", "{}"), call("c7", "delete_file", "{}"), call("c8", "wait", "{}"), call("c9", "wait", "{}"),
+		),
+		// A deferred run: what ran at once, and what a tool added for the model.
+		request(
+			user("from the tool, about c1"),
+			result("c1", `[ "a", "b" ]`, agentrun.OutcomeSuccess),
+			result("c2", `"line one\nline \"two\" <b>"`, agentrun.OutcomeSuccess),
+			retry("read_file", "c3", "The arguments are not JSON."),
+			retry("delete file.now!", "c4", ""),
+		),
+		// Its resume run: the answers, and what a person wrote meanwhile.
+		request(
+			result("c5", `"Bob: audit needs it"`, agentrun.OutcomeDenied),
+			result("c6", `"The tool call was denied."`, agentrun.OutcomeDenied),
+			result("c7", `"disk full"`, agentrun.OutcomeFailed),
+			user("and hurry"),
+			result("c8", ``, agentrun.OutcomeInterrupted),
+			result("c9", `""`, agentrun.OutcomeSuccess),
+		),
+		response(agentrun.Thinking{Content: "nothing to say"}),
+		request(retry("", "", "The answer was empty.")),
+		response(call("d1", "list_files", " {} "), call("d2", "list_files", "null"), call("d3", "list_files", "{}"), call("d4", "list_files", "{}")),
+		request(
+			result("d1", `null`, agentrun.OutcomeSuccess), result("d2", `{ "n": 9007199254740993, "t": "<>" }`, agentrun.OutcomeSuccess),
+			result("d3", `not JSON`, agentrun.OutcomeSuccess), result("d4", `""`, ""),
+		),
+		response(agentrun.Text{Content: "Done."}),
+		request(user("thanks")),
+	},
+	Tools: []agentrun.ToolDefinition{
+		{Name: "list_files", Description: "Lists <files>."},
+		{Name: "read_file", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
+		{Name: "delete_file", Parameters: json.RawMessage(`{"type":"object","additionalProperties":false}`)},
+		{Name: "wait", Parameters: json.RawMessage(`null`)},
+	},
+}
+
+func TestAHistoryBecomesThisRequest(t *testing.T) {
+	sim := openaisim.New(always(openaisim.Reply{Text: "You are welcome."}))
+	_, err := newBench(t, sim).Request(t.Context(), everything)
+	require.NoError(t, err)
+	require.Len(t, sim.Requests(), 1)
+	require.Equal(t, "Bearer "+theKey, sim.Requests()[0].Header.Get("Authorization"))
+
+	var got bytes.Buffer
+	require.NoError(t, json.Indent(&got, sim.Requests()[0].Body, "", "  "))
+	got.WriteByte('\n')
+	golden := filepath.Join("testdata", "request.golden.json")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+	for _, never := range []string{"secret", "thoughts", "metadata"} {
+		require.NotContains(t, got.String(), never)
+	}
+}
+
+func TestARunGoesOnOverManyTurns(t *testing.T) {
+	sim := openaisim.New(openaisim.DemoStories()...)
+	m := newBench(t, sim)
+	answers := map[string]func(path string) (string, agentrun.Outcome){
+		"list_files": func(string) (string, agentrun.Outcome) {
+			return `["reports/2021.txt","reports/2022.txt","reports/2025.txt"]`, agentrun.OutcomeSuccess
+		},
+		"read_file": func(path string) (string, agentrun.Outcome) {
+			return `"the text of ` + path + `"`, agentrun.OutcomeSuccess
+		},
+		"delete_file": func(path string) (string, agentrun.Outcome) {
+			if strings.Contains(path, "2021") {
+				return `"audit needs it"`, agentrun.OutcomeDenied
+			}
+			return `"deleted"`, agentrun.OutcomeSuccess
+		},
+	}
+	r := ask("clean up the old reports", "list_files", "read_file", "delete_file")
+	for range 10 {
+		got, err := m.Request(t.Context(), r)
+		require.NoError(t, err)
+		r.Messages = append(r.Messages, got)
+		var next agentrun.Request
+		for _, p := range got.Parts {
+			c, ok := p.(agentrun.CallPart)
+			if !ok {
+				continue
+			}
+			var args struct{ Path string }
+			require.NoError(t, json.Unmarshal(c.Args, &args))
+			content, o := answers[c.Name](args.Path)
+			next.Parts = append(next.Parts, user("noted for "+string(c.ID)), result(string(c.ID), content, o))
+		}
+		if len(next.Parts) == 0 {
+			require.Equal(t, agentrun.FinishStop, got.FinishReason)
+			text := got.Parts[0].(agentrun.Text).Content
+			require.Contains(t, text, "reports/2021.txt: not deleted")
+			require.Contains(t, text, "audit needs it")
+			require.Contains(t, text, "reports/2022.txt: deleted.")
+			require.Empty(t, m.waited(), "every request was valid")
+			return
+		}
+		r.Messages = append(r.Messages, next)
+	}
+	require.Fail(t, "the story does not end")
+}
