@@ -49,6 +49,7 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 		"two pending with one id":  calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
 		"one pending, one plain":   calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
 		"no id":                    calls([3]string{"", "plain", `{"x":1}`}),
+		"an id that is too long":   calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}),
 		"no name":                  calls([3]string{"a", "", `{"x":1}`}),
 		"an id that is not text":   calls([3]string{"\xff", "plain", `{"x":1}`}),
 		"an id of an earlier call": calls([3]string{"p0", "plain", `{"x":1}`}),

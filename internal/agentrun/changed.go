@@ -18,8 +18,10 @@ func (p *plan) changed() string {
 	if bytes.Equal(p.call.Args, p.proposed) {
 		return ""
 	}
+	result, _ := p.part.(ToolReturn)
 	_, again := p.part.(RetryPrompt)
 	switch {
+	case result.Outcome == OutcomeDenied:
 	case p.ran || p.elsewhere:
 		return fmt.Sprintf("The arguments of call %s (%s) were changed by a person before it was run. It was run with: %s",
 			p.call.ID, p.call.Name, masked(p.call.Args, p.writeOnly))

@@ -226,6 +226,26 @@ func TestARenewalThatFails(t *testing.T) {
 	})
 }
 
+// A renewal whose reply is lost was made all the same.
+func TestARenewalWhoseReplyIsLost(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		id := w.mention("go").ID
+		w.store.after = func(n int, _ agentrun.Commit) error {
+			if n == 4 { // after the mention, the claim and the prompt
+				return errors.New("reply lost")
+			}
+			return nil
+		}
+		w.model.answers = []any{func(context.Context) (agentrun.Response, error) {
+			<-time.After(20 * time.Second)
+			return says("done"), nil
+		}}
+		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+		require.Equal(t, 1, w.fences)
+	})
+}
+
 // Draining stops at the next commit: the response that was paid for is kept, no
 // call begins, and another worker goes on at once.
 func TestDrain(t *testing.T) {

@@ -155,6 +155,10 @@ func (w *worker) definitions() []ToolDefinition {
 	return defs
 }
 
+// MaxCallID is how many bytes the id of a call may have: it must fit into a
+// button.
+const MaxCallID = 512
+
 // unusable says, for the model, why nothing of the response is used: it has
 // nothing in it, or its calls cannot be told from each other. Such a response
 // is not kept, so none of its calls can ever run.
@@ -166,7 +170,7 @@ func (w *worker) unusable(r Response) (again string) {
 	used := usedIDs(w.history)
 	for _, c := range calls {
 		switch {
-		case c.ID == "" || !utf8.ValidString(string(c.ID)):
+		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
 			return "A tool call in your last response had no usable id, so none of its calls was run. Answer again."
 		case c.Name == "" || !utf8.ValidString(c.Name):
 			return "A tool call in your last response named no tool, so none of its calls was run. Answer again."

@@ -74,6 +74,31 @@ func TestAFullQueue(t *testing.T) {
 	require.NoError(t, err, "what is in the queue is found")
 }
 
+// A mention while a run works changes the thread under its hands, at any point.
+func TestMentionsWhileARunWorks(t *testing.T) {
+	w := newWorld(t)
+	id, n := w.mention("go").ID, 0
+	busy := false
+	w.store.before = func(int, agentrun.Commit) error {
+		if !busy && n < agentrun.MaxQueue {
+			busy = true
+			n++
+			_, err := w.runner().Mention(context.Background(), agentrun.Mention{
+				Event: fmt.Sprint(n), Origin: origin, Agent: "ops", Requester: "bob", Text: fmt.Sprint(n),
+			})
+			busy = false
+			return err
+		}
+		return nil
+	}
+	w.model.answers = []any{calls([3]string{"p", "plain", `{"x":1}`})}
+	require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+	require.Equal(t, []string{"plain:1"}, w.executed())
+	require.Greater(t, n, 5)
+	require.Len(t, w.thread().Queue, n-1)
+	require.NotEmpty(t, w.thread().Active)
+}
+
 // What ends a run badly is said in words, and holds no secret.
 func TestModelsThatFail(t *testing.T) {
 	filtered, cut, broken := says("x"), calls([3]string{"a", "plain", `{"x":1}`}), says("x")
