@@ -3,6 +3,7 @@ package agentrun_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,16 +213,23 @@ func TestARenewalThatFails(t *testing.T) {
 		t := w.t
 		id := w.mention("go").ID
 		stopped := time.Duration(0)
+		var down atomic.Bool
+		w.store.before = func(int, agentrun.Commit) error {
+			if down.Load() {
+				return errors.New("down")
+			}
+			return nil
+		}
 		began := time.Now()
 		w.model.answers = []any{func(ctx context.Context) (agentrun.Response, error) {
-			w.store.before = func(int, agentrun.Commit) error { return errors.New("down") }
+			down.Store(true)
 			<-ctx.Done()
 			stopped = time.Since(began)
 			return agentrun.Response{}, ctx.Err()
 		}}
 		require.NoError(t, w.runner().Work(t.Context(), id))
 		require.Equal(t, 30*time.Second, stopped.Round(time.Second))
-		w.store.before = nil
+		down.Store(false)
 		require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
 	})
 }
