@@ -1,0 +1,16 @@
+# A static binary and the CA roots, nothing else. Build from the top of the
+# checkout: docker build -t countersign .
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o /bot ./cmd/bot
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /bot /bot
+USER 65532:65532
+EXPOSE 8080
+ENTRYPOINT ["/bot"]
+CMD ["serve", "--config", "/etc/countersign/config.yaml"]

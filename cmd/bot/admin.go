@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/user"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// runAdmin is for the operator: what is stuck, and what to do about it. It
+// needs REDIS_URL only.
+func runAdmin(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+	flags := flag.NewFlagSet("admin", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	path := flags.String("config", "", "the configuration `FILE`, if it sets redis.prefix")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	e, _ := readEnvironment(environ) // only the Redis is needed
+	if e.RedisURL.open() == "" {
+		return errors.New("REDIS_URL: is not set: which Redis the bot works on")
+	}
+	var c config
+	if *path != "" {
+		if c, err = readConfig(*path); err != nil {
+			return err
+		}
+	}
+	log := newLogger(stderr, e.LogLevel)
+	store, err := openStore(ctx, c, e, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	a := admin{store: store, stdout: stdout, log: log}
+	args = flags.Args()
+	switch {
+	case slices.Equal(args, []string{"parked"}):
+		return a.parked(ctx)
+	case len(args) == 3 && args[0] == "retry":
+		return a.retry(ctx, state.Kind(args[1]), args[2])
+	case len(args) == 2 && args[0] == "abandon":
+		return a.abandon(ctx, approvals.RunID(args[1]))
+	case len(args) == 4 && args[0] == "fulfil":
+		return a.fulfil(ctx, approvals.BatchID(args[1]), approvals.ToolCallID(args[2]), args[3])
+	}
+	return errors.New("admin takes: parked | retry KIND ID | abandon RUN | fulfil BATCH CALL JSON")
+}
+
+type admin struct {
+	store  *state.Store
+	stdout io.Writer
+	log    *slog.Logger
+}
+
+// parked lists the work that was given up after many failures, and the runs
+// that wait for somebody because a call is in doubt.
+func (a admin) parked(ctx context.Context) error {
+	items, err := state.NewDue(a.store, state.DueOptions{}).Parked(ctx)
+	if err != nil {
+		return fmt.Errorf("list what is parked: %w", err)
+	}
+	for _, i := range items {
+		if _, err := fmt.Fprintf(a.stdout, "%s\t%s\t%d attempts\tsince %s\t%s\n",
+			i.Kind, i.ID, i.Attempts, i.Since.UTC().Format(time.RFC3339), i.Reason); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "%d parked\n", len(items))
+	return err
+}
+
+func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
+	if err := state.NewDue(a.store, state.DueOptions{}).Unpark(ctx, kind, id); err != nil {
+		return fmt.Errorf("retry %s %s: %w", kind, id, err)
+	}
+	_, err := fmt.Fprintln(a.stdout, "due again")
+	return err
+}
+
+// abandon ends a run whose call is in doubt; what happened is said in its
+// thread, and the thread goes on.
+func (a admin) abandon(ctx context.Context, id approvals.RunID) error {
+	runner := agentrun.NewRunner(agentrun.Config{
+		Store: a.store, Policy: refuseAll{}, Now: time.Now, Log: a.log,
+		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
+	})
+	words := "An operator ended this run. Of the calls without a result it is not known whether they happened."
+	if err := runner.Abandon(ctx, id, words); err != nil {
+		return fmt.Errorf("abandon %s: %w", id, err)
+	}
+	_, err := fmt.Fprintln(a.stdout, "abandoned")
+	return err
+}
+
+// fulfil delivers the result of a call that ran elsewhere.
+func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
+	if !json.Valid([]byte(value)) {
+		return errors.New("the result must be JSON: a text goes in quotes")
+	}
+	by := "operator"
+	if u, err := user.Current(); err == nil {
+		by = u.Username
+	}
+	desk := approvals.NewDesk(a.store, refuseAll{}, time.Now)
+	_, err := desk.Fulfil(ctx, id, approvals.RequestID(uuid.NewString()), approvals.Fulfil{
+		Call: call, By: approvals.UserID("cli:" + by), At: time.Now(),
+		Result: approvals.ToolReturn{ReturnValue: json.RawMessage(value)},
+	})
+	if err != nil {
+		return fmt.Errorf("fulfil %s: %w", call, err)
+	}
+	_, err = fmt.Fprintln(a.stdout, "delivered")
+	return err
+}
+
+// refuseAll is the policy of a process that runs no agent.
+type refuseAll struct{}
+
+func (refuseAll) Rule(approvals.Proposal) (approvals.Ruling, error) {
+	return approvals.Refuse{Reason: "No agent runs here."}, nil
+}
+
+func (refuseAll) Strictest(time.Time) approvals.Requirement { return approvals.Requirement{} }

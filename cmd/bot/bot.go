@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/filetool"
+)
+
+// toolsFor returns tools of an agent that its configuration does not name.
+type toolsFor func(agent string) ([]agentrun.Tool, error)
+
+// bot is everything wired together.
+type bot struct {
+	store    *state.Store
+	due      *state.Due
+	desk     *approvals.Desk
+	runner   *agentrun.Runner
+	ui       *slackui.UI
+	log      *slog.Logger
+	stopping atomic.Bool
+}
+
+func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *slog.Logger) (*bot, error) {
+	rules, err := policy.New(c.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	agents, err := newAgents(c, e, extra, log)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openStore(ctx, c, e, log)
+	if err != nil {
+		return nil, err
+	}
+	b := &bot{store: store, log: log}
+	b.due = state.NewDue(store, state.DueOptions{Grace: shutdownWork})
+	b.desk = approvals.NewDesk(store, rules, time.Now)
+	b.runner = agentrun.NewRunner(agentrun.Config{
+		Store: store, Policy: rules, Now: time.Now, Log: log, Lease: c.Runs.Lease,
+		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
+	})
+	if b.ui, err = newUI(ctx, b, c, e); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return b, nil
+}
+
+func openStore(ctx context.Context, c config, e environment, log *slog.Logger) (*state.Store, error) {
+	return state.Open(ctx, state.Options{URL: e.RedisURL.open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
+}
+
+func newAgents(c config, e environment, extra toolsFor, log *slog.Logger) (map[string]agentrun.Agent, error) {
+	agents := map[string]agentrun.Agent{}
+	var problems []error
+	for _, a := range c.Agents {
+		name := a.Model
+		if name == "" {
+			name = e.OpenAIModel
+		}
+		model, err := openaimodel.New(openaimodel.Config{
+			APIKey: e.OpenAIKey.open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
+		})
+		if err != nil {
+			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
+			continue
+		}
+		agent := agentrun.Agent{
+			Name: a.Name, Instructions: a.Instructions, Model: model,
+			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
+		}
+		if a.Files != "" {
+			set, err := filetool.New(a.Files)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
+			}
+			agent.Tools = append(agent.Tools, set...)
+		}
+		if extra != nil {
+			set, err := extra(a.Name)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
+			}
+			agent.Tools = append(agent.Tools, set...)
+		}
+		agents[a.Name] = agent
+	}
+	return agents, errors.Join(problems...)
+}
+
+// newUI asks Slack who we are, so that a wrong token fails the start.
+func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, error) {
+	asking, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	who, err := slack.New(e.SlackToken.open(), slack.OptionAPIURL(e.SlackAPIURL)).AuthTestContext(asking)
+	if err != nil {
+		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
+	}
+	byChannel, anywhere := map[string]string{}, ""
+	for _, a := range c.Agents {
+		for _, ch := range a.Channels {
+			byChannel[ch] = a.Name
+		}
+		if len(a.Channels) == 0 {
+			anywhere = a.Name
+		}
+	}
+	return slackui.New(slackui.Config{
+		BotToken: slackui.NewSecret(e.SlackToken.open()), SigningSecret: slackui.NewSecret(e.SigningSecret.open()),
+		APIURL: e.SlackAPIURL, Team: who.TeamID, Agent: anywhere, Agents: byChannel,
+		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store,
+		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
+	})
+}
+
+// reconcile makes the world agree with the state until ctx ends.
+func (b *bot) reconcile(ctx context.Context) {
+	var all sync.WaitGroup
+	for kind, f := range map[state.Kind]func(ctx context.Context, id string) error{
+		state.Runs:      func(ctx context.Context, id string) error { return b.runner.Work(ctx, approvals.RunID(id)) },
+		state.Resumes:   func(ctx context.Context, id string) error { return b.runner.Resume(ctx, approvals.BatchID(id)) },
+		state.Deadlines: func(ctx context.Context, id string) error { return b.desk.Expire(ctx, approvals.BatchID(id)) },
+		state.Cards:     b.ui.Cards.Reconcile,
+		state.Replies:   b.ui.Replies.Reconcile,
+	} {
+		all.Go(func() {
+			if err := b.due.Work(ctx, kind, f); err != nil && !errors.Is(err, context.Canceled) {
+				b.log.ErrorContext(ctx, "reconciler ended", slog.String("kind", string(kind)), slog.Any("err", err))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// handler serves Slack and whoever looks after the process.
+func (b *bot) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/slack/", b.ui.Server)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := b.ready(r.Context()); err != nil {
+			answer(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		answer(w, http.StatusOK, "ready")
+	})
+	return mux
+}
+
+// ready says why this process should not be given work, if it should not.
+func (b *bot) ready(ctx context.Context) error {
+	if b.stopping.Load() {
+		return errors.New("stopping")
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := b.store.Ping(ctx); err != nil {
+		return errors.New("redis does not answer")
+	}
+	if !b.due.Healthy(time.Now()) {
+		return errors.New("the reconcilers are not looking")
+	}
+	return nil
+}
+
+// close waits for what was begun after an answer, and lets the store go.
+func (b *bot) close(ctx context.Context) error {
+	return errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close())
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text+"\n") // nobody is left to tell
+}

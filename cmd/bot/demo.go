@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// demoAddr is where the page of the demo is, unless it is taken.
+const demoAddr = "127.0.0.1:8484"
+
+// runDemo is `bot serve` with everything it talks to on this machine: a Slack,
+// a model that follows a script, and a Redis in this process. Only addresses
+// differ.
+func runDemo(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	redisURL := flags.String("redis", "", "use the Redis at `URL` instead of one in memory")
+	addr := flags.String("addr", "", "serve the page at `HOST:PORT` (default "+demoAddr+")")
+	folder := flags.String("folder", "", "use this `FOLDER` of files instead of a new one")
+	verbose := flags.Bool("v", false, "log what the bot does")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("demo takes no argument %q", flags.Arg(0))
+	}
+	d := &demo{level: "warn", stderr: stderr}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if *verbose {
+		d.level = "info"
+	}
+	if err := d.prepare(ctx, environ, *redisURL, *addr, *folder); err != nil {
+		return err
+	}
+	return d.run(ctx, stdout)
+}
+
+// demo owns everything that the demo starts. Its servers listen on loopback
+// only.
+type demo struct {
+	level   string
+	stderr  io.Writer
+	env     environment
+	folder  string
+	slack   *slacksim.Server
+	page    net.Listener
+	bot     net.Listener
+	servers []*http.Server
+	serving sync.WaitGroup
+	undo    []func() error
+}
+
+func (d *demo) prepare(ctx context.Context, environ []string, redisURL, addr, folder string) error {
+	if err := d.prepareFolder(folder); err != nil {
+		return err
+	}
+	d.env = environment{LogLevel: d.level}
+	if err := d.prepareModel(ctx, environ); err != nil {
+		return err
+	}
+	if err := d.prepareRedis(redisURL); err != nil {
+		return err
+	}
+	return d.prepareSlack(ctx, addr)
+}
+
+// prepareModel uses the model of the environment if there is a key for one,
+// and the scripted one otherwise.
+func (d *demo) prepareModel(ctx context.Context, environ []string) error {
+	real, _ := readEnvironment(environ) // what is missing for serve is not needed here
+	if real.OpenAIKey.open() != "" {
+		d.env.OpenAIKey, d.env.OpenAIBaseURL, d.env.OpenAIModel = real.OpenAIKey, real.OpenAIBaseURL, real.OpenAIModel
+		return nil
+	}
+	l, err := d.listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	d.serve(l, openaisim.New(demoStories()...))
+	d.env.OpenAIKey, d.env.OpenAIModel = newSecret("scripted"), openaisim.ModelName
+	d.env.OpenAIBaseURL = "http://" + l.Addr().String() + "/v1"
+	return nil
+}
+
+func (d *demo) prepareRedis(url string) error {
+	if url != "" {
+		d.env.RedisURL = newSecret(url)
+		return nil
+	}
+	m := miniredis.NewMiniRedis()
+	if err := m.StartAddr("127.0.0.1:0"); err != nil {
+		return fmt.Errorf("start the Redis in memory: %w", err)
+	}
+	// Its clock stands still by itself: keys would never expire.
+	ticker, done := time.NewTicker(time.Second), make(chan struct{})
+	d.serving.Go(func() {
+		for {
+			select {
+			case <-ticker.C:
+				m.FastForward(time.Second)
+			case <-done:
+				return
+			}
+		}
+	})
+	d.undo = append(d.undo, func() error { ticker.Stop(); close(done); m.Close(); return nil })
+	d.env.RedisURL = newSecret("redis://" + m.Addr())
+	return nil
+}
+
+func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
+	if d.page, err = d.listenPage(ctx, addr); err != nil {
+		return err
+	}
+	if d.bot, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return fmt.Errorf("listen for the bot: %w", err)
+	}
+	url, bot := "http://"+d.page.Addr().String(), "http://"+d.bot.Addr().String()
+	suggestions := []string{}
+	for _, s := range demoStories() {
+		suggestions = append(suggestions, "@countersign "+s.Prompt)
+	}
+	d.slack = slacksim.New(slacksim.Config{ //nolint:contextcheck // it ends with Close
+		PublicURL: url, Suggestions: suggestions, Logger: newLogger(d.stderr, d.level),
+		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
+	})
+	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
+	d.env.SlackToken, d.env.SigningSecret = newSecret(d.slack.BotToken()), newSecret(d.slack.SigningSecret())
+	d.env.SlackAPIURL = url + "/api/"
+	d.serve(d.page, d.slack)
+	return nil
+}
+
+// listenPage listens at the address, or near the usual one.
+func (d *demo) listenPage(ctx context.Context, addr string) (net.Listener, error) {
+	if addr != "" {
+		return d.listen(ctx, addr)
+	}
+	if l, err := d.listen(ctx, demoAddr); err == nil {
+		return l, nil
+	}
+	return d.listen(ctx, "127.0.0.1:0")
+}
+
+func (d *demo) listen(ctx context.Context, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the demo: %w", err)
+	}
+	return l, nil
+}
+
+func (d *demo) serve(l net.Listener, h http.Handler) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	d.servers = append(d.servers, s)
+	d.serving.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			newLogger(d.stderr, d.level).Error("a server of the demo ended", slog.Any("err", err))
+		}
+	})
+}
+
+// run is the bot itself, as `bot serve` runs it.
+func (d *demo) run(ctx context.Context, stdout io.Writer) error {
+	if _, err := fmt.Fprintf(stdout, demoWords, "http://"+d.page.Addr().String(), d.folder); err != nil {
+		return fmt.Errorf("say where the demo is: %w", err)
+	}
+	return serve(ctx, d.bot, demoConfig(d.folder), d.env, demoTools(d.folder), newLogger(d.stderr, d.level))
+}
+
+const demoWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.
+
+  Open   %s
+
+  Files  %s
+`
+
+// close ends what was started, the last first.
+func (d *demo) close() error {
+	var problems []error
+	for _, s := range d.servers {
+		problems = append(problems, s.Close())
+	}
+	for _, undo := range slices.Backward(d.undo) {
+		problems = append(problems, undo())
+	}
+	d.serving.Wait()
+	return errors.Join(problems...)
+}
+
+// prepareFolder makes the folder that the agent may work on.
+func (d *demo) prepareFolder(folder string) error {
+	if folder == "" {
+		dir, err := os.MkdirTemp("", "countersign-demo-")
+		if err != nil {
+			return fmt.Errorf("make the demo's folder: %w", err)
+		}
+		d.undo = append(d.undo, func() error { return os.RemoveAll(dir) })
+		folder = dir
+	}
+	d.folder = folder
+	for name, text := range demoFiles {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return fmt.Errorf("make the demo's folder: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write the demo's files: %w", err)
+		}
+	}
+	return nil
+}
+
+var demoFiles = map[string]string{
+	"reports/2023-q1-sales.txt": "Sales, first quarter of 2023\n\nNorth   41,200\nSouth   38,900\nTotal   80,100\n",
+	"reports/2023-q2-sales.txt": "Sales, second quarter of 2023\n\nNorth   44,700\nSouth   40,300\nTotal   85,000\n\nLegal hold: keep until the audit of 2023 is closed.\n",
+	"reports/2026-q1-sales.txt": "Sales, first quarter of 2026\n\nNorth   61,800\nSouth   57,400\nTotal  119,200\n",
+}
+
+// demoStories are those that the demo has the tools for.
+func demoStories() []openaisim.Story {
+	var stories []openaisim.Story
+	for _, s := range openaisim.DemoStories() {
+		if s.Name != "export" {
+			stories = append(stories, s)
+		}
+	}
+	return stories
+}
+
+func demoConfig(folder string) config {
+	from := policy.From{Groups: []approvals.GroupID{"S0SRE"}}
+	return config{
+		Agents: []agentConfig{{
+			Name: "ops", Files: folder,
+			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
+		}},
+		Policy: policy.File{
+			Default: policy.Rule{
+				Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
+				Why:     "It changes something.",
+			},
+			Tools: map[string]policy.Rule{
+				"delete_file": {
+					Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
+					Why:     "A deleted file cannot be brought back.",
+				},
+			},
+		},
+	}
+}
+
+func demoTools(folder string) toolsFor {
+	return func(string) ([]agentrun.Tool, error) { return newOutbox(folder) }
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// binary is the bot as it is shipped, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "countersign-bot-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "bot")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// world is everything around `bot serve`, so that the bot can be killed alone.
+type world struct {
+	t      *testing.T
+	sim    *sim
+	model  *openaisim.Server
+	folder string
+	addr   string // of the bot, the same for every process
+	env    []string
+	config string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, folder: t.TempDir(), model: openaisim.New(demoStories()...)}
+	require.NoError(t, (&demo{}).prepareFolder(w.folder))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w.addr = l.Addr().String()
+	require.NoError(t, l.Close())
+
+	bot := "http://" + w.addr
+	slack := slacksim.New(slacksim.Config{
+		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
+	})
+	slackServer := httptest.NewServer(slack)
+	t.Cleanup(func() { slack.Close(); slackServer.Close() })
+	modelServer := httptest.NewServer(w.model)
+	t.Cleanup(modelServer.Close)
+	client, ok := statetest.Redis(t).(*redis.Client)
+	require.True(t, ok)
+	w.env = []string{
+		"SLACK_BOT_TOKEN=" + slack.BotToken(), "SLACK_SIGNING_SECRET=" + slack.SigningSecret(),
+		"SLACK_API_URL=" + slackServer.URL + "/api/", "REDIS_URL=unix://" + client.Options().Addr,
+		"OPENAI_API_KEY=scripted", "OPENAI_BASE_URL=" + modelServer.URL + "/v1", "COUNTERSIGN_ADDR=" + w.addr,
+	}
+	w.config = write(t, fmt.Sprintf(`
+agents: [{name: ops, files: %q}]
+runs: {lease: 1s}
+policy:
+  default:
+    quorums: [{name: sre, need: 1, from: {groups: [S0SRE]}}]
+`, w.folder))
+	w.sim = newSim(t, slackServer.URL)
+	return w
+}
+
+// process is one `bot serve`.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	out *output
+}
+
+// start starts a bot and waits until it listens.
+func (w *world) start() *process {
+	w.t.Helper()
+	path, err := binary()
+	require.NoError(w.t, err)
+	p := &process{t: w.t, out: newOutput()}
+	p.cmd = exec.CommandContext(context.Background(), path, "serve", "--config", w.config)
+	p.cmd.Env, p.cmd.Stderr = w.env, p.out
+	require.NoError(w.t, p.cmd.Start())
+	w.t.Cleanup(p.kill)
+	p.out.await(w.t, `msg=listening`)
+	return p
+}
+
+// kill is kill -9. It waits until the process is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// term is SIGTERM, as an orchestrator sends it.
+func (p *process) term() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return p.cmd.Wait()
+}
+
+// tries is how often each killing is repeated: a few times in every test run,
+// as often as KILLS says when somebody wants to know.
+func tries(t *testing.T) int {
+	t.Helper()
+	if s := os.Getenv("KILLS"); s != "" {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		return n
+	}
+	return 3
+}
+
+var startedCall = regexp.MustCompile(`msg="call started".* run=(\S+) call=(\S+) tool=(\S+)`)
+
+// requireOnce fails if any call was started twice, by whichever process.
+func requireOnce(t *testing.T, processes ...*process) (calls int) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, p := range processes {
+		for _, m := range startedCall.FindAllStringSubmatch(p.out.String(), -1) {
+			key := m[1] + " " + m[2]
+			require.False(t, seen[key], "%s (%s) was started twice", key, m[3])
+			seen[key] = true
+		}
+	}
+	return len(seen)
+}
+
+// TestKillBetweenTheAcknowledgedClickAndTheResume: what Slack was told is
+// stored is never lost, and the calls run once.
+func TestKillBetweenTheAcknowledgedClickAndTheResume(t *testing.T) {
+	for i := range tries(t) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			w := newWorld(t)
+			first := w.start()
+			root := w.sim.ask(cleanUp, "")
+			card := w.sim.await(bob, root, "the card", says("2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file"))
+			require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
+			card = w.sim.await(bob, root, "one approved", func(m message) bool {
+				return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 && len(m.buttons("2023-q2")) > 0
+			})
+			require.Empty(t, w.sim.click(bob, card, "2023-q2", "Approve").VisibleError, "the click was acknowledged")
+			time.Sleep(rand.N(4 * time.Millisecond)) // where exactly the kill hits
+			first.kill()
+
+			second := w.start()
+			answer := w.sim.await(alice, root, "an end", ended)
+			requireOnce(t, first, second)
+			if strings.Contains(answer.words(), "may or may not") {
+				t.Logf("in doubt: %s", answer.words())
+				return
+			}
+			require.NoFileExists(t, filepath.Join(w.folder, "reports", "2023-q1-sales.txt"))
+			require.NoFileExists(t, filepath.Join(w.folder, "reports", "2023-q2-sales.txt"))
+			require.NoError(t, second.term())
+		})
+	}
+}
+
+// ended accepts the message in which a cleaning ends: with an answer, or with
+// a call in doubt.
+func ended(m message) bool {
+	return says("reports/2023-q1-sales.txt: deleted", "reports/2023-q2-sales.txt: deleted")(m) || says("may or may not")(m)
+}
+
+// TestKillBetweenTwoCallsOfARun: a run that lost its process goes on, and no
+// call is repeated. A call that was under way is in doubt, and people are told.
+func TestKillBetweenTwoCallsOfARun(t *testing.T) {
+	for i := range tries(t) {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			w := newWorld(t)
+			first := w.start()
+			root := w.sim.ask(cleanUp, "")
+			calls := 1 + rand.IntN(3)
+			for len(startedCall.FindAllString(first.out.String(), -1)) < calls {
+				<-first.out.more
+			}
+			time.Sleep(rand.N(3 * time.Millisecond)) // where exactly the kill hits
+			first.kill()
+
+			second := w.start()
+			end := w.sim.await(bob, root, "the card, or a call in doubt", func(m message) bool {
+				return len(m.buttons("2023-q1")) > 0 || says("may or may not")(m)
+			})
+			require.Positive(t, requireOnce(t, first, second))
+			t.Logf("killed after %d calls had started; then: %.60q", calls, end.words())
+		})
+	}
+}
+
+func TestTermLeavesTheRestToTheNextProcess(t *testing.T) {
+	w := newWorld(t)
+	first := w.start()
+	root := w.sim.ask(cleanUp, "")
+	card := w.sim.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
+	require.NoError(t, first.term(), "it ends cleanly:\n%s", first.out)
+
+	outcome := w.sim.click(bob, card, "2023-q1", "Approve")
+	require.NotEmpty(t, outcome.VisibleError, "nobody is there: Slack shows its warning")
+
+	second := w.start()
+	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError, "the click can be repeated")
+	w.sim.await(bob, root, "one approved", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 })
+	require.NoError(t, second.term())
+	requireOnce(t, first, second)
+}

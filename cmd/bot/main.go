@@ -1,0 +1,71 @@
+// Command bot is Countersign: people sign, in Slack, what AI agents are about
+// to do.
+//
+//	bot demo    the whole thing on this machine, with nothing set up
+//	bot serve   the bot beside a real Slack, a Redis and a model
+//	bot admin   what is stuck, and what to do about it
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bot: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+const usage = `Countersign: a person's signature on what an AI agent is about to do.
+
+  bot demo  [--redis URL] [--addr HOST:PORT]
+            Everything on this machine: a small Slack in the browser, an agent
+            with a folder of files, and the bot between them. Needs no keys.
+  bot serve --config FILE
+            The bot for a real workspace. Addresses and secrets come from the
+            environment, see the README.
+  bot admin [--config FILE] parked | retry KIND ID | abandon RUN |
+                            fulfil BATCH CALL JSON
+            What is stuck, and what to do about it. Needs REDIS_URL.
+  bot help  This text.
+`
+
+// run is the program. It returns when ctx ends and everything is stored.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	command := "help"
+	if len(args) > 0 {
+		command, args = args[0], args[1:]
+	}
+	switch command {
+	case "demo":
+		return runDemo(ctx, args, environ, stdout, stderr)
+	case "serve":
+		return runServe(ctx, args, environ, stderr)
+	case "admin":
+		return runAdmin(ctx, args, environ, stdout, stderr)
+	case "help", "-h", "--help":
+		_, err := io.WriteString(stdout, usage)
+		return err
+	}
+	return errors.Join(fmt.Errorf("there is no command %q", command), errors.New("bot help lists the commands"))
+}
+
+// newLogger logs at the level, one line a record.
+func newLogger(w io.Writer, level string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: l}))
+}
