@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-//go:embed index.html app.js style.css
+//go:embed *.html *.js *.css
 var files embed.FS
 
 // Handler serves the page and its files, and nothing else.
