@@ -140,7 +140,7 @@ func tries(t *testing.T) int {
 	return 3
 }
 
-var startedCall = regexp.MustCompile(`msg="call started".* run=(\S+) call=(\S+) tool=(\S+)`)
+var startedCall = regexp.MustCompile(`msg="call started" call=(\S+) tool=(\S+) run=(\S+)`)
 
 // requireOnce fails if any call was started twice, by whichever process.
 func requireOnce(t *testing.T, processes ...*process) (calls int) {
@@ -148,8 +148,8 @@ func requireOnce(t *testing.T, processes ...*process) (calls int) {
 	seen := map[string]bool{}
 	for _, p := range processes {
 		for _, m := range startedCall.FindAllStringSubmatch(p.out.String(), -1) {
-			key := m[1] + " " + m[2]
-			require.False(t, seen[key], "%s (%s) was started twice", key, m[3])
+			key := m[3] + " " + m[1]
+			require.False(t, seen[key], "%s (%s) was started twice", key, m[2])
 			seen[key] = true
 		}
 	}
@@ -161,6 +161,7 @@ func requireOnce(t *testing.T, processes ...*process) (calls int) {
 func TestKillBetweenTheAcknowledgedClickAndTheResume(t *testing.T) {
 	for i := range tries(t) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			first := w.start()
 			root := w.sim.ask(cleanUp, "")
@@ -198,13 +199,12 @@ func ended(m message) bool {
 func TestKillBetweenTwoCallsOfARun(t *testing.T) {
 	for i := range tries(t) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			first := w.start()
 			root := w.sim.ask(cleanUp, "")
 			calls := 1 + rand.IntN(3)
-			for len(startedCall.FindAllString(first.out.String(), -1)) < calls {
-				<-first.out.more
-			}
+			first.out.await(t, fmt.Sprintf(`(?s)(call started.*){%d}`, calls))
 			time.Sleep(rand.N(3 * time.Millisecond)) // where exactly the kill hits
 			first.kill()
 
