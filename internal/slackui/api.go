@@ -14,7 +14,7 @@ import (
 )
 
 // callTimeout bounds one call to Slack. It is shorter than a claim.
-const callTimeout = 10 * time.Second
+const callTimeout = 5 * time.Second
 
 // api is the few Slack calls that we make. It never retries: who calls knows
 // whether a repetition is harmless.

@@ -11,9 +11,10 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// lease is how long a claim lasts without a sign of life. Every call to Slack
+// lease is how long a claim lasts without a sign of life, which is how long a
+// card stands still when the process that draws it is killed. Every call to Slack
 // under it is shorter, and every saved step renews it.
-const lease = 3 * callTimeout
+const lease = callTimeout + 3*time.Second
 
 // attempts bounds how often a lost race for a memo is tried again.
 const attempts = 8
