@@ -173,6 +173,7 @@ func (c Card) fine(a approvals.Approval) string {
 	if a.Requirement.Separation {
 		said = append(said, person(c.Batch.Requester)+" may not sign")
 	}
+	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
 	return strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · ")
 }
 

@@ -26,7 +26,6 @@ type envelope struct {
 }
 
 type mention struct {
-	Type     string `json:"type"`
 	Subtype  string `json:"subtype"`
 	User     string `json:"user"`
 	Bot      string `json:"bot_id"`
@@ -52,13 +51,19 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 		s.cfg.Log.WarnContext(ctx, "delivery of an unknown type", slog.String("type", brief(e.Type, 64)))
 		return reply{}, nil
 	}
-	var m mention
-	if err := json.Unmarshal(e.Event, &m); err != nil {
+	var inner struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(e.Event, &inner); err != nil {
 		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
 	}
-	if m.Type != "app_mention" {
-		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", brief(m.Type, 64)))
+	if inner.Type != "app_mention" {
+		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", brief(inner.Type, 64)))
 		return reply{}, nil
+	}
+	var m mention
+	if err := json.Unmarshal(e.Event, &m); err != nil {
+		return reply{}, fmt.Errorf("%w: mention: %w", errBody, err)
 	}
 	if e.Team != s.cfg.Team {
 		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", brief(e.Team, 64)))

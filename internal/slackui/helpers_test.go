@@ -196,7 +196,7 @@ type office struct {
 	t    *testing.T
 	ui   *slackui.UI
 	desk *approvals.Desk
-	url  string // of the surfaces
+	api  string // of Slack
 	now  *clock
 }
 
@@ -238,7 +238,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	require.NoError(t, err)
 	o.ui = ui
 	front := httptest.NewServer(ui.Server)
-	o.url = front.URL
+	o.api = api.URL + "/api/"
 	o.SetURLs(front.URL+"/slack/events", front.URL+"/slack/interactivity", front.URL+"/slack/commands")
 	t.Cleanup(func() {
 		front.Close()
@@ -249,10 +249,10 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	return o
 }
 
-// say posts as a person and returns the message.
-func (o *office) say(user, channel, thread, text string) string {
+// say posts in #ops as a person and returns the message.
+func (o *office) say(user, text string) string {
 	o.t.Helper()
-	ts, err := o.PostAs(slacksim.Post{User: user, Channel: channel, ThreadTS: thread, Text: text})
+	ts, err := o.PostAs(slacksim.Post{User: user, Channel: "C0OPS", Text: text})
 	require.NoError(o.t, err)
 	return ts
 }
@@ -268,12 +268,12 @@ func call(id, tool, args string, q ...approvals.Quorum) approvals.Deferral {
 var sre = approvals.Quorum{Name: "sre", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SRE"}}}
 
 // opens stores a batch of a run in the thread root, as if it had just deferred.
-func (o *office) opens(id, root string, calls ...approvals.Deferral) approvals.Batch {
+func (o *office) opens(root string, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	run := agentrun.Run{
-		ID: approvals.RunID("run-07-" + id), Thread: "thread", Status: agentrun.RunDeferred,
+		ID: "run-07-one", Thread: "thread", Status: agentrun.RunDeferred,
 		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
-		Deferred: approvals.BatchID("batch-07-" + id), Agent: "ops", Requester: "U0ALICE", Version: 3,
+		Deferred: "batch-07-one", Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
 		ID: run.Deferred, Run: run.ID, Thread: "thread", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),

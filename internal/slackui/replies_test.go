@@ -28,7 +28,7 @@ func startedIn(root string) agentrun.Run {
 
 func TestOneMessageFollowsTheRun(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
-	root := o.say("U0ALICE", "C0OPS", "", "clean up")
+	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	require.NoError(t, o.reply(run))
 	only := func() string {
@@ -59,8 +59,8 @@ func TestOneMessageFollowsTheRun(t *testing.T) {
 
 func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
-	root := o.say("U0ALICE", "C0OPS", "", "clean up")
-	b := o.opens("one", root, call("c1", "delete_file", `{}`, sre))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	claimed := `{"owner":"another","until":"` + o.now.read().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
 	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "cards", []byte(claimed), 0, 0))
 	var later *slackui.LaterError
@@ -74,8 +74,8 @@ func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 
 func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
-	root := o.say("U0ALICE", "C0OPS", "", "clean up")
-	b := o.opens("one", root, call("c1", "delete_file", `{}`, sre))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
 	card := o.thread("U0BOB", root)[0]
 	o.breaks(errOutage)

@@ -11,7 +11,7 @@ import (
 
 func TestAMentionBecomesARun(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
-	root := o.say("U0ALICE", "C0OPS", "", "<@U0BOT> clean up a & b <see C++>")
+	root := o.say("U0ALICE", "<@U0BOT> clean up a & b <see C++>")
 	require.NoError(t, o.Idle(t.Context()))
 	got := o.mentioned()
 	require.Len(t, got, 1)
@@ -24,8 +24,8 @@ func TestAMentionBecomesARun(t *testing.T) {
 
 func TestACardIsApprovedByAClick(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
-	root := o.say("U0ALICE", "C0OPS", "", "clean up")
-	b := o.opens("one", root, call("c1", "delete_file", `{"path":"reports/2023-q1.csv"}`, sre))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{"path":"reports/2023-q1.csv"}`, sre))
 	o.draw(b)
 	require.Equal(t, int64(1), o.drawnVersion(string(b.ID), "cards"))
 	cards := o.thread("U0BOB", root)

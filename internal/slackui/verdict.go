@@ -18,11 +18,7 @@ func (c Card) verdict(a approvals.Approval, status approvals.Status, d detail) [
 	if status == approvals.Pending {
 		return append(why(a, d), c.progress(a, d)...)
 	}
-	out := []para{line(outcome(a, status)...)}
-	for _, r := range reasons(a, d) {
-		out = append(out, r...)
-	}
-	return out
+	return append([]para{line(outcome(a, status)...)}, reasons(a, d)...)
 }
 
 func why(a approvals.Approval, d detail) []para {
@@ -46,16 +42,19 @@ func (c Card) progress(a approvals.Approval, d detail) []para {
 	if len(quorums) == 0 {
 		out = append(out, line(styled("Nobody can sign this: the policy names no approvers.", bold)))
 	}
-	for _, r := range reasons(a, d) {
-		out = append(out, r...)
-	}
-	return out
+	return append(out, reasons(a, d)...)
 }
 
 func quorum(q approvals.Progress) []span {
 	spans := []span{
 		styled(brief(q.Quorum.Name, 60), bold),
-		say(fmt.Sprintf(" %d of %d from ", len(q.By), q.Quorum.Need)),
+		say(fmt.Sprintf(": %d of %s", len(q.By), count(q.Quorum.Need, "signature"))),
+	}
+	if len(q.By) > 0 {
+		spans = append(append(spans, say(" by ")), several(people(q.By), namesShown)...)
+	}
+	if len(q.By) >= q.Quorum.Need {
+		return append(spans, say(", complete"))
 	}
 	var from []span
 	for _, g := range q.Quorum.From.Groups {
@@ -65,13 +64,9 @@ func quorum(q approvals.Progress) []span {
 		from = append(from, named(u))
 	}
 	if len(from) == 0 {
-		from = []span{say("nobody")}
+		from = []span{say("nobody, so it cannot be approved")}
 	}
-	spans = append(spans, several(from, namesShown)...)
-	if len(q.By) == 0 {
-		return append(spans, say(": nobody has signed yet"))
-	}
-	return append(append(spans, say(": signed by ")), several(people(q.By), namesShown)...)
+	return append(append(spans, say(", from ")), several(from, namesShown)...)
 }
 
 func people(ids []approvals.UserID) []span {
@@ -127,33 +122,39 @@ func who(a approvals.Approval, v approvals.Verdict) []approvals.UserID {
 	return ids
 }
 
-// reasons quotes what people said, the denials first.
-func reasons(a approvals.Approval, d detail) [][]para {
-	var out [][]para
-	add := func(spans []span, reason string) {
-		if strings.TrimSpace(reason) == "" || len(out) == namesShown {
+// reasons quotes what people said, the denials first. While the call is open
+// a denial without words is told too: it counts.
+func reasons(a approvals.Approval, d detail) []para {
+	var out []para
+	shown := 0
+	add := func(reason string, spans ...span) {
+		if shown++; shown > namesShown {
 			return
 		}
-		text, left := cut(visible(strings.TrimSpace(reason)), d.words)
-		if left > 0 {
-			text += fmt.Sprintf(" ⟦%s left out⟧", count(left, "character"))
+		out = append(out, line(spans...))
+		if text, left := cut(visible(strings.TrimSpace(reason)), d.words); text != "" {
+			if left > 0 {
+				text += fmt.Sprintf(" ⟦%s left out⟧", count(left, "character"))
+			}
+			out = append(out, quoted(text))
 		}
-		out = append(out, []para{line(spans...), quoted(text)})
 	}
 	for _, v := range []approvals.Verdict{approvals.Deny, approvals.Approve} {
-		for _, dec := range a.Decisions {
-			if dec.Verdict != v {
-				continue
+		for _, said := range a.Decisions {
+			open, silent := a.Status == approvals.Pending, strings.TrimSpace(said.Reason) == ""
+			switch {
+			case said.Verdict != v:
+			case v == approvals.Deny && open && silent:
+				add("", named(said.By.User), say(" denied it."))
+			case v == approvals.Deny && open:
+				add(said.Reason, named(said.By.User), say(" denied it:"))
+			case !silent:
+				add(said.Reason, named(said.By.User), say(" wrote:"))
 			}
-			spans := []span{named(dec.By.User), say(" wrote:")}
-			if v == approvals.Deny && a.Status == approvals.Pending {
-				spans = []span{named(dec.By.User), say(" is against it:")}
-			}
-			add(spans, dec.Reason)
 		}
 	}
-	if a.Status == approvals.Withdrawn {
-		add([]span{say("The reason:")}, a.Ending.Reason)
+	if a.Status == approvals.Withdrawn && strings.TrimSpace(a.Ending.Reason) != "" {
+		add(a.Ending.Reason, say("The reason:"))
 	}
 	return out
 }

@@ -1,0 +1,258 @@
+package slackui_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// one is an office with one card in a thread.
+func one(t *testing.T, calls ...approvals.Deferral) (o *office, root string, b approvals.Batch) {
+	t.Helper()
+	o = newOffice(t, slacksim.Config{})
+	root = o.say("U0ALICE", "clean up")
+	if len(calls) == 0 {
+		calls = []approvals.Deferral{call("c1", "delete_file", `{"path":"a.txt"}`, sre)}
+	}
+	b = o.opens(root, calls...)
+	o.draw(b)
+	return o, root, b
+}
+
+func (o *office) card(user, root string) slacksim.Message {
+	o.t.Helper()
+	for _, m := range o.thread(user, root) {
+		if !m.Ephemeral {
+			return m
+		}
+	}
+	o.t.Fatal("no card in the thread")
+	return slacksim.Message{}
+}
+
+func (o *office) status(b approvals.Batch, i int) approvals.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.batches[b.ID].Approvals[i].Status
+}
+
+func TestADenialAsksForItsReason(t *testing.T) {
+	o, root, b := one(t)
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "deny", 0))
+	views := o.Views("U0BOB")
+	require.Len(t, views, 1)
+	require.Equal(t, approvals.Pending, o.status(b, 0), "opening the form decides nothing")
+	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: views[0].ID, Values: map[string]map[string]any{
+		"reason": {"text": " Use the archive.\n<!channel> "},
+	}})
+	require.NoError(t, err)
+	require.True(t, out.Closed)
+	require.Equal(t, approvals.Denied, o.status(b, 0))
+	require.Equal(t, "Use the archive.\n<!channel>", o.batches[b.ID].Approvals[0].Decisions[0].Reason)
+	o.draw(b)
+	require.Contains(t, o.card("U0ALICE", root).Shown(), "Use the archive.\n<!channel>")
+	require.Empty(t, o.card("U0ALICE", root).Actions())
+}
+
+func TestARefusedDenialIsExplainedInItsForm(t *testing.T) {
+	o, root, b := one(t)
+	o.press("U0BOB", o.card("U0BOB", root), "deny", 0)
+	view := o.Views("U0BOB")[0]
+	require.Equal(t, 200, o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0).Status)
+	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: view.ID})
+	require.NoError(t, err)
+	require.False(t, out.Closed)
+	require.Contains(t, words(out.View.Blocks), "approved by <@U0CAROL>")
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+}
+
+func TestADenialDuringAnOutageKeepsItsForm(t *testing.T) {
+	o, root, b := one(t)
+	o.press("U0BOB", o.card("U0BOB", root), "deny", 0)
+	view := o.Views("U0BOB")[0]
+	o.breaks(errOutage)
+	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: view.ID})
+	require.NoError(t, err)
+	require.Equal(t, 500, out.Status)
+	require.NotEmpty(t, out.VisibleError)
+	o.breaks(nil)
+	out, err = o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: view.ID})
+	require.NoError(t, err)
+	require.True(t, out.Closed)
+	require.Equal(t, approvals.Denied, o.status(b, 0))
+}
+
+// Each refusal is told in its own words, to the person alone, and counts for
+// nothing.
+func TestRefusalsAreExplained(t *testing.T) {
+	both := sre
+	both.Need = 2
+	separate := func(d approvals.Deferral) approvals.Deferral { return until(d, time.Time{}, true) }
+	alice := approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE", "U0BOB"}}}
+	for name, c := range map[string]struct {
+		call   approvals.Deferral
+		before func(o *office, root string, b approvals.Batch)
+		user   string
+		words  string
+	}{
+		"an outsider": {call("c1", "x", `{}`, sre), nil, "U0DAVE", "You are not an approver"},
+		"one's own":   {separate(call("c1", "x", `{}`, alice)), nil, "U0ALICE", "You asked for this"},
+		"settled": {call("c1", "x", `{}`, sre), func(o *office, root string, _ approvals.Batch) {
+			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
+		}, "U0BOB", "Already settled: approved by <@U0CAROL>"},
+		"decided otherwise": {call("c1", "x", `{}`, both), func(o *office, root string, _ approvals.Batch) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			for id, b := range o.batches {
+				b.Approvals[0].Requirement.Deny = 2
+				b.Approvals[0].Decisions = []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny}}
+				o.batches[id] = b
+			}
+		}, "U0BOB", "You already denied this call"},
+		"expired": {until(call("c1", "x", `{}`, sre), time.Now().Add(2*time.Minute), false), func(o *office, _ string, _ approvals.Batch) {
+			o.now.move(3 * time.Minute)
+		}, "U0BOB", "Too late"},
+		"gone": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			delete(o.batches, b.ID)
+		}, "U0BOB", "no longer exists"},
+		"withdrawn": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+			_, err := o.desk.Withdraw(o.t.Context(), b.ID, "w", approvals.Withdraw{By: "U0ALICE"})
+			require.NoError(o.t, err)
+		}, "U0BOB", "withdrawn by <@U0ALICE>"},
+		"group not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
+		}, "U0BOB", "did not say who is in <!subteam^S0SRE>"},
+		"account not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 503}}})
+		}, "U0BOB", "did not say whose account"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, root, b := one(t, c.call)
+			card := o.card("U0BOB", root)
+			if c.before != nil {
+				c.before(o, root, b)
+			}
+			before := o.batches[b.ID].Version
+			require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press(c.user, card, "approve", 0))
+			told := o.whispers(c.user, root)
+			require.Len(t, told, 1)
+			require.Contains(t, told[0], c.words)
+			require.Equal(t, before, o.batches[b.ID].Version)
+		})
+	}
+}
+
+func TestGuestsCannotTakePart(t *testing.T) {
+	people := slacksim.DefaultPeople()
+	for i := range people {
+		switch people[i].ID {
+		case "U0BOB":
+			people[i].Guest = true
+		case "U0CAROL":
+			people[i].Stranger = true
+		}
+	}
+	o := newOffice(t, slacksim.Config{People: people})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	o.draw(b)
+	for user, says := range map[string]string{"U0BOB": "Guests", "U0CAROL": "other organisations"} {
+		o.press(user, o.card(user, root), "approve", 0)
+		told := o.whispers(user, root)
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], says)
+	}
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+
+	o.say("U0BOB", "<@U0BOT> do it")
+	require.NoError(t, o.Idle(t.Context()))
+	require.Empty(t, o.mentioned())
+}
+
+func TestAnotherWorkspaceIsRefused(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.Team = "T0ANOTHER" })
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	o.draw(b)
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "another Slack workspace")
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+}
+
+func TestSomebodyOutsideTheChannelIsToldDirectly(t *testing.T) {
+	o, root, _ := one(t)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postEphemeral", Error: "user_not_in_channel"}}})
+	o.press("U0DAVE", o.card("U0DAVE", root), "approve", 0)
+	require.Empty(t, o.whispers("U0DAVE", root))
+	require.Len(t, o.Calls("conversations.open"), 1)
+	require.Contains(t, o.Calls("chat.postMessage")[1].Request, "not+an+approver")
+}
+
+func TestForgedButtonsAreExplained(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	digest := b.Approvals[0].Call.Digest.String()
+	other := approvals.DigestOf("batch-07-two", approvals.ToolCall{ID: "c1"}).String()
+	for value, says := range map[string]string{
+		"garbage":                                  "damaged",
+		"1|batch-07-one|" + digest + "|c2":         "no longer exists",
+		"1|batch-07-two|" + digest + "|c1":         "no longer exists",
+		"1|batch-07-one|" + other + "|c1":          "arguments changed",
+		`{"batch":"batch-07-one","approve":"yes"}`: "damaged",
+	} {
+		button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
+		api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
+		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("x", false), slack.MsgOptionTS(root), slack.MsgOptionBlocks(slack.NewActionBlock("", button)))
+		require.NoError(t, err)
+		out := o.press("U0BOB", slacksim.Message{Channel: "C0OPS", TS: ts}, "approve", 0)
+		require.Equal(t, slacksim.ClickOutcome{Status: 200}, out)
+		told := o.whispers("U0BOB", root)
+		require.Contains(t, told[len(told)-1], says, value)
+		require.Equal(t, approvals.Pending, o.status(b, 0))
+	}
+}
+
+func TestMembershipsAreRememberedForAMinute(t *testing.T) {
+	o, root, _ := one(t, call("c1", "x", `{}`, sre), call("c2", "x", `{}`, sre), call("c3", "x", `{}`, sre))
+	card := o.card("U0BOB", root)
+	o.press("U0BOB", card, "approve", 0)
+	o.press("U0BOB", card, "approve", 1)
+	require.Len(t, o.Calls("usergroups.users.list"), 1)
+	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
+	o.now.move(61 * time.Second)
+	o.press("U0BOB", card, "approve", 2)
+	require.Len(t, o.Calls("usergroups.users.list"), 2)
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "not an approver")
+}
+
+// words joins every text in blocks.
+func words(blocks any) string {
+	switch b := blocks.(type) {
+	case []any:
+		var all []string
+		for _, x := range b {
+			all = append(all, words(x))
+		}
+		return strings.Join(all, " ")
+	case map[string]any:
+		var all []string
+		for k, x := range b {
+			if s, ok := x.(string); ok && k == "text" {
+				all = append(all, s)
+			}
+			all = append(all, words(x))
+		}
+		return strings.Join(all, " ")
+	}
+	return ""
+}

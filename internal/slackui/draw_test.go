@@ -1,0 +1,215 @@
+package slackui_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// approves commits Bob's signature without Slack.
+func (o *office) approves(b approvals.Batch, i int) {
+	o.t.Helper()
+	ref := b.Approvals[i].Call
+	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID("bob-"+ref.ID), approvals.Decide{Decision: approvals.Decision{
+		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve,
+		By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+	}})
+	require.NoError(o.t, err)
+}
+
+func TestALargeBatchHasOneMessageForEightCalls(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, many(20, `{"path":"a.txt"}`)...)
+	o.draw(b)
+	cards := o.thread("U0BOB", root)
+	require.Len(t, cards, 3)
+	require.Contains(t, cards[2].Shown(), "Calls 17 to 20 of 20")
+	require.Equal(t, "countersign_batch", cards[1].Metadata["event_type"])
+	for _, m := range cards {
+		require.NotEmpty(t, m.Text)
+	}
+	o.approves(b, 19)
+	o.draw(b)
+	require.Len(t, o.Calls("chat.postMessage"), 3)
+	require.Contains(t, o.thread("U0BOB", root)[2].Shown(), "1 approved")
+	require.Equal(t, 200, o.press("U0BOB", cards[2], "approve", 0).Status)
+	require.Equal(t, approvals.Approved, o.status(b, 16))
+}
+
+func TestNothingIsDrawnTwice(t *testing.T) {
+	o, _, b := one(t)
+	o.draw(b)
+	o.draw(b)
+	require.Len(t, o.Calls("chat.postMessage"), 1)
+	require.Empty(t, o.Calls("chat.update"))
+}
+
+func TestManyReplicasPostOneCard(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			var later *slackui.LaterError
+			if err := o.ui.Cards.Reconcile(t.Context(), string(b.ID)); err != nil {
+				require.ErrorAs(t, err, &later)
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, o.thread("U0BOB", root), 1)
+}
+
+// The message is there, but its answer was lost: it is posted again, a click
+// on either counts, and then both are kept up to date.
+func TestAClickOnALostCopyCountsAndRetiresIt(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", LostReply: true}}})
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+	o.draw(b)
+	copies := o.thread("U0BOB", root)
+	require.Len(t, copies, 2)
+	require.Equal(t, 200, o.press("U0BOB", copies[0], "approve", 0).Status)
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	o.draw(b)
+	for _, m := range o.thread("U0BOB", root) {
+		require.Contains(t, m.Shown(), "was approved")
+		require.Empty(t, m.Actions())
+	}
+}
+
+func TestLimitsAndLossesOfSlack(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault slacksim.Fault
+		after time.Duration
+		says  string
+	}{
+		"limited":        {slacksim.Fault{Method: "chat.postMessage", Status: 429, RetryAfter: 7}, 7 * time.Second, ""},
+		"not in channel": {slacksim.Fault{Method: "chat.postMessage", Error: "not_in_channel"}, 0, "invite the app"},
+		"archived":       {slacksim.Fault{Method: "chat.postMessage", Error: "is_archived"}, 0, "archived"},
+		"uninstalled":    {slacksim.Fault{Method: "chat.postMessage", Error: "account_inactive"}, 0, "install it again"},
+		"ok is false":    {slacksim.Fault{Method: "chat.postMessage", Status: 500}, 0, "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, slacksim.Config{})
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, call("c1", "delete_file", `{"secret":"xyzzy"}`, sre))
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{c.fault}})
+			err := o.ui.Cards.Reconcile(t.Context(), string(b.ID))
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "xoxb")
+			require.NotContains(t, err.Error(), "xyzzy")
+			var later *slackui.LaterError
+			if c.after > 0 {
+				require.ErrorAs(t, err, &later)
+				require.Equal(t, c.after, later.RetryAfter())
+			} else {
+				require.NotErrorAs(t, err, &later)
+			}
+			require.Zero(t, o.drawnVersion(string(b.ID), "cards"))
+			o.draw(b) // the claim was given up: the next attempt need not wait
+			require.Len(t, o.thread("U0BOB", root), 1)
+		})
+	}
+}
+
+func TestARemovedCardIsPostedAgainWhileItIsOpen(t *testing.T) {
+	o, root, b := one(t, call("c1", "x", `{}`, sre), call("c2", "x", `{}`, sre))
+	gone := slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Error: "message_not_found"}}}
+	o.approves(b, 0)
+	o.SetFaults(gone)
+	o.draw(b)
+	require.Len(t, o.thread("U0BOB", root), 2)
+	o.approves(b, 1)
+	o.SetFaults(gone)
+	o.draw(b)
+	require.Len(t, o.thread("U0BOB", root), 2, "a settled one is not")
+}
+
+func TestABatchOfAnotherSurfaceIsNotDrawnHere(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "x", `{}`, sre))
+	run := o.runs[b.Run]
+	run.Origin.Surface = "http"
+	o.setRun(run)
+	o.draw(b)
+	require.NoError(t, o.ui.Replies.Reconcile(t.Context(), string(b.Run)))
+	require.Empty(t, o.thread("U0BOB", root))
+	require.Equal(t, b.Version, o.drawnVersion(string(b.ID), "cards"))
+}
+
+func TestADeferredRunSaysWhatItWaitsForAndThenThatItWentOn(t *testing.T) {
+	o, root, b := one(t)
+	waiting := o.runs[b.Run]
+	require.NoError(t, o.reply(waiting))
+	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "Waiting for signatures on 1 call.")
+	o.approves(b, 0)
+	resumed := startedIn(root)
+	resumed.Parent, resumed.Batch, resumed.Status = b.Run, b.ID, agentrun.RunRunning
+	require.NoError(t, o.reply(resumed))
+	all := o.thread("U0BOB", root)
+	require.Len(t, all, 3)
+	require.Contains(t, all[1].Shown(), "went on below")
+}
+
+func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
+	for status, says := range map[agentrun.Status]string{
+		agentrun.RunFailed: "To try again, mention the agent", agentrun.RunParked: "Nothing is repeated by itself",
+	} {
+		o := newOffice(t, slacksim.Config{})
+		root := o.say("U0ALICE", "clean up")
+		run := startedIn(root)
+		run.Status, run.Failure = status, "The model <!channel> refused."
+		require.NoError(t, o.reply(run))
+		m := o.thread("U0BOB", root)[0]
+		require.Contains(t, m.Shown(), says)
+		require.Contains(t, m.Shown(), "The model <!channel> refused.")
+		require.NotContains(t, m.Text, "<!channel>")
+	}
+}
+
+func TestAWaitingRunSaysBehindWhat(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	run := startedIn(root)
+	run.Status = agentrun.RunWaiting
+	o.threads["thread"] = agentrun.Thread{Active: "run-07-x", Queue: []approvals.RunID{"run-07-y", run.ID}}
+	require.NoError(t, o.reply(run))
+	require.Contains(t, o.thread("U0BOB", root)[0].Shown(), "Queued behind 2 requests")
+}
+
+// A long answer goes on in further messages, each once, also when one of them
+// fails in between.
+func TestALongAnswerIsSplit(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	run := startedIn(root)
+	require.NoError(t, o.reply(run))
+	run.Status, run.Output = agentrun.RunCompleted, strings.Repeat("All is **well** with `a <!channel> b`.\n", 250)+"```\n"+strings.Repeat("code\n", 900)+"```\nThe end."
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Status: 500}}})
+	require.Error(t, o.reply(run))
+	require.NoError(t, o.reply(run))
+	require.NoError(t, o.reply(run))
+	all := o.thread("U0ALICE", root)
+	require.Len(t, all, 6)
+	var text strings.Builder
+	for _, m := range all {
+		require.NotContains(t, m.Text, "<!channel>")
+		text.WriteString(m.Shown())
+	}
+	require.Equal(t, 900, strings.Count(text.String(), "code\n")+strings.Count(text.String(), "code \n"))
+	require.Contains(t, text.String(), "The end.")
+}

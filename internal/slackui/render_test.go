@@ -1,0 +1,140 @@
+package slackui_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var (
+	noon     = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	security = approvals.Quorum{Name: "security", Need: 2, From: approvals.From{Groups: []approvals.GroupID{"S0SEC"}, Users: []approvals.UserID{"U0DAVE"}}}
+)
+
+// drawn is a card of a batch that was opened at noon and moved by cmds.
+func drawn(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command) slackui.Card {
+	tb.Helper()
+	b, _, err := approvals.Open(approvals.Batch{
+		ID: "batch-07-gold", Run: "run-07-gold", Thread: "t", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: noon,
+	}, calls, nil)
+	require.NoError(tb, err)
+	for _, cmd := range cmds {
+		b, _, err = b.Apply(cmd)
+		require.NoError(tb, err)
+	}
+	c := slackui.Card{Batch: b, Calls: map[approvals.ToolCallID]approvals.ToolCall{}}
+	for _, d := range calls {
+		c.Calls[d.Call.ID] = d.Call
+	}
+	return c
+}
+
+// says is one person's verdict on a call, a minute after noon.
+func says(user string, v approvals.Verdict, d approvals.Deferral, reason string) approvals.Decide {
+	return approvals.Decide{Decision: approvals.Decision{
+		Call: d.Call.ID, By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE", "S0SEC"}, GroupsAt: noon},
+		Verdict: v, Digest: approvals.DigestOf("batch-07-gold", d.Call), Reason: reason, At: noon.Add(time.Minute),
+	}}
+}
+
+func until(d approvals.Deferral, at time.Time, separation bool) approvals.Deferral {
+	d.Ask.Requirement.Deadline, d.Ask.Requirement.Separation = at, separation
+	return d
+}
+
+func keys(n int) string {
+	fields := make([]string, n)
+	for i := range fields {
+		fields[i] = fmt.Sprintf(`"key_%02d":%d`, i, i)
+	}
+	return "{" + strings.Join(fields, ",") + "}"
+}
+
+func many(n int, args string) []approvals.Deferral {
+	calls := make([]approvals.Deferral, n)
+	for i := range calls {
+		calls[i] = call(fmt.Sprintf("call_%d", i), "delete_file", args, sre)
+	}
+	return calls
+}
+
+// golden are the cards whose every byte is kept in testdata.
+func golden(tb testing.TB) map[string]slackui.Card {
+	tb.Helper()
+	one := until(call("c1", "delete_file", `{"path":"reports/2023-q1.csv","force":true,"size":9007199254740993}`, sre), noon.Add(4*time.Hour), true)
+	two := call("c2", "delete_file", `{"path":"reports/2023-q2.csv"}`, sre, security)
+	two.Ask.Requirement.Deny = 2
+	sql := call("c3", "run_sql", `{"statement":"DELETE FROM users\nWHERE last_login < '2020-01-01';","database":"prod","limits":{"rows":10000,"timeout":"30s","retry":{"times":3,"wait":"1s"},"tables":["users","sessions","tokens","audit"]}}`, sre)
+	secret := call("c4", "create_user", `{"name":"ann","password":"hunter2 hunter2","auth":{"token":"abc","scopes":["a","b"]}}`, sre)
+	secret.WriteOnly = []string{"/password", "/auth/token"}
+	hostile := call("c5", "send_message", `{"to":"<!channel> <@U0BOB> <https://evil.example|https://bank.example>","text":"`+"```"+` *Approved* by <@U0BOB>\u202etxt.exe\u200b","\u202ekey":"x","pad":"a`+strings.Repeat(" ", 60)+`force: false"}`, sre)
+	hostile.Ask.Why = "<!here> *bold* \u202e see <https://evil.example|the rule>"
+	nobody := call("c6", "drop_database", `{}`)
+	return map[string]slackui.Card{
+		"one":      drawn(tb, []approvals.Deferral{one}),
+		"two":      drawn(tb, []approvals.Deferral{one, two}, says("U0CAROL", approvals.Approve, two, ""), says("U0BOB", approvals.Deny, two, "")),
+		"decided":  drawn(tb, []approvals.Deferral{one, two}, says("U0BOB", approvals.Approve, one, ""), says("U0CAROL", approvals.Deny, two, "Legal wants this one kept.\nSee <!channel> *now*"), says("U0BOB", approvals.Deny, two, "")),
+		"approved": drawn(tb, []approvals.Deferral{one}, says("U0BOB", approvals.Approve, one, "")),
+		"denied":   drawn(tb, []approvals.Deferral{one}, says("U0BOB", approvals.Deny, one, "Use the archive instead.")),
+		"expired":  drawn(tb, []approvals.Deferral{one}, approvals.Expire{At: noon.Add(5 * time.Hour)}),
+		"withdrawn": drawn(tb, []approvals.Deferral{one}, approvals.Withdraw{
+			By: "U0ALICE", Reason: "Not needed any more.", At: noon.Add(time.Hour),
+		}),
+		"sql":     drawn(tb, []approvals.Deferral{sql}),
+		"secret":  drawn(tb, []approvals.Deferral{secret}),
+		"hostile": drawn(tb, []approvals.Deferral{hostile}),
+		"nobody":  drawn(tb, []approvals.Deferral{nobody}),
+		"long":    drawn(tb, []approvals.Deferral{call("c7", "write_file", `{"path":"a.txt","content":"`+strings.Repeat("0123456789", 20_480)+`","mode":"overwrite"}`, sre)}),
+		"keys":    drawn(tb, []approvals.Deferral{call("c8", "configure", keys(100), sre)}),
+		"eight":   drawn(tb, many(8, `{"path":"`+strings.Repeat("very/long/", 200)+`","force":true}`)),
+		"overdue": drawn(tb, []approvals.Deferral{until(one, noon.Add(time.Second), false)}),
+		"deep":    drawn(tb, []approvals.Deferral{call("c9", "configure", `{"tree":`+strings.Repeat(`{"a":[`, 12)+"1"+strings.Repeat("]}", 12)+`}`, sre)}),
+		"odd_id":  drawn(tb, []approvals.Deferral{call(strings.Repeat("ü|", 400), "delete_file", `{"path":"x"}`, sre)}),
+	}
+}
+
+func TestCardsAreAsKept(t *testing.T) {
+	for name, card := range golden(t) {
+		t.Run(name, func(t *testing.T) {
+			got, err := json.MarshalIndent(slackui.Render(card, noon.Add(2*time.Minute)), "", "  ")
+			require.NoError(t, err)
+			got = append(got, '\n')
+			path := filepath.Join("testdata", "card_"+name+".json")
+			if *update {
+				require.NoError(t, os.WriteFile(path, got, 0o600))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
+		})
+	}
+}
+
+func TestSlackTakesEveryCard(t *testing.T) {
+	sim := slacksim.New(slacksim.Config{})
+	srv := httptest.NewServer(sim)
+	defer srv.Close()
+	defer sim.Close()
+	api := slack.New(sim.BotToken(), slack.OptionAPIURL(srv.URL+"/api/"))
+	for name, card := range golden(t) {
+		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(slackui.Render(card, noon)...))
+		require.NoError(t, err, name)
+		_, _, _, err = api.UpdateMessage("C0OPS", ts, slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(slackui.Render(card, noon)...))
+		require.NoError(t, err, name)
+	}
+}
