@@ -58,7 +58,7 @@ func TestClickInAThreadNamesIt(t *testing.T) {
 }
 
 func TestUnansweredClickIsSeenAndNotRetried(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{AckTimeout: 40 * time.Millisecond})
+	w := newWorkspace(t, slacksim.Config{AckTimeout: 250 * time.Millisecond})
 	ts := w.post(t, approveButtons)
 	w.answers(w.app.silent)
 	out, err := w.Click(click(ts, "approve"))

@@ -100,8 +100,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Close ends deliveries and retries and waits for every goroutine of the
-// server. Requests that are still being served are the HTTP server's.
+// Close ends deliveries, retries and event streams and waits for every
+// goroutine of the server. Close it before the HTTP server that serves it,
+// which waits for the streams.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
