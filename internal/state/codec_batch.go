@@ -14,6 +14,7 @@ type storedBatch struct {
 	Run       approvals.RunID   `json:"run"`
 	Thread    string            `json:"thread,omitempty"`
 	Agent     string            `json:"agent,omitempty"`
+	Channel   string            `json:"channel,omitempty"`
 	Requester approvals.UserID  `json:"requester,omitempty"`
 	OpenedAt  time.Time         `json:"opened_at,omitzero"`
 	Approvals []storedApproval  `json:"approvals,omitempty"`
@@ -48,10 +49,11 @@ type storedRef struct {
 }
 
 type storedRequirement struct {
-	Quorums    []storedQuorum `json:"quorums,omitempty"`
-	Deny       int            `json:"deny,omitempty"`
-	Separation bool           `json:"separation,omitempty"`
-	Deadline   time.Time      `json:"deadline,omitzero"`
+	Quorums       []storedQuorum `json:"quorums,omitempty"`
+	Deny          int            `json:"deny,omitempty"`
+	Separation    bool           `json:"separation,omitempty"`
+	EditorMaySign bool           `json:"editor_may_sign,omitempty"`
+	Deadline      time.Time      `json:"deadline,omitzero"`
 }
 
 type storedQuorum struct {
@@ -107,8 +109,8 @@ const (
 
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
-		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Requester: b.Requester,
-		OpenedAt: b.OpenedAt.UTC(),
+		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
+		Requester: b.Requester, OpenedAt: b.OpenedAt.UTC(),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
@@ -143,7 +145,8 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	}
 	var r reader
 	b := approvals.Batch{
-		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Requester: in.Requester, OpenedAt: in.OpenedAt,
+		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
+		Requester: in.Requester, OpenedAt: in.OpenedAt,
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
@@ -185,7 +188,9 @@ func storeEnding(e approvals.Ending) storedEnding {
 }
 
 func storeRequirement(r approvals.Requirement) storedRequirement {
-	out := storedRequirement{Deny: r.Deny, Separation: r.Separation, Deadline: r.Deadline.UTC()}
+	out := storedRequirement{
+		Deny: r.Deny, Separation: r.Separation, EditorMaySign: r.EditorMaySign, Deadline: r.Deadline.UTC(),
+	}
 	for _, q := range r.Quorums {
 		out.Quorums = append(out.Quorums, storedQuorum{q.Name, q.Need, q.From.Users, q.From.Groups})
 	}
@@ -224,7 +229,9 @@ func (r *reader) ref(s storedRef) approvals.CallRef {
 }
 
 func (r *reader) requirement(s storedRequirement) approvals.Requirement {
-	out := approvals.Requirement{Deny: s.Deny, Separation: s.Separation, Deadline: s.Deadline}
+	out := approvals.Requirement{
+		Deny: s.Deny, Separation: s.Separation, EditorMaySign: s.EditorMaySign, Deadline: s.Deadline,
+	}
 	for _, q := range s.Quorums {
 		out.Quorums = append(out.Quorums, approvals.Quorum{
 			Name: q.Name, Need: q.Need, From: approvals.From{Users: q.Users, Groups: q.Groups},
