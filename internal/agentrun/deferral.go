@@ -239,7 +239,8 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 		}
 	}
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
-		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Requester: run.Requester, OpenedAt: w.now(),
+		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
+		Requester: run.Requester, OpenedAt: w.now(),
 	}, ask, elsewhere)
 	if err != nil {
 		w.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
