@@ -161,7 +161,9 @@ func dataTableHeader(c *checker, o object, at string) {
 
 // child is a block of the surface inside another one.
 func child(except ...string) rule {
-	return func(c *checker, v any, at string) { blockOn(c.surface, except...)(c, v, at) }
+	return func(c *checker, v any, at string) { // blocks is not complete before
+		blockOn(c.surface, except...)(c, v, at)
+	}
 }
 
 func blockOn(on surface, except ...string) rule {
