@@ -28,6 +28,8 @@ func arguments(raw json.RawMessage, writeOnly []string) []argument {
 	switch {
 	case len(raw) == 0:
 		return nil
+	case hides(hide):
+		return []argument{{text: hiddenValue(raw)}}
 	case !json.Valid(raw) && len(hide) > 0:
 		return []argument{{text: fmt.Sprintf("(hidden, %s bytes)", number(len(raw))), note: "not JSON"}}
 	case !json.Valid(raw):

@@ -147,12 +147,14 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 		text = append(text, line(styled("No arguments.", italic)))
 	}
 	text = append(text, boxes(list)...)
-	if incomplete {
-		text = append(text, line(styled("Not everything is shown. Open View full before you sign.", bold)))
-	}
+	// Slack folds a long block away behind "Show more": what must be seen
+	// before a button is pressed is not in the block of the arguments.
 	status := shown(a, now)
-	text = append(text, c.verdict(a, status, d)...)
-	blocks := []slack.Block{richText(text...)}
+	below := c.verdict(a, status, d)
+	if incomplete && status == approvals.Pending {
+		below = append([]para{line(styled("Not everything is shown. Open View full before you sign.", bold))}, below...)
+	}
+	blocks := []slack.Block{richText(text...), richText(below...)}
 	if status == approvals.Pending && known {
 		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}))
 	}

@@ -1,0 +1,138 @@
+package slackui
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+)
+
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\n\ttext":      "plain\n\ttext",
+		"a\u202eb":           "a⟦U+202E⟧b",
+		"zero\u200bwidth":    "zero⟦U+200B⟧width",
+		"\u2066x\u2069":      "⟦U+2066⟧x⟦U+2069⟧",
+		"bell\a\r":           "bell⟦U+0007⟧⟦U+000D⟧",
+		"nb\u00a0sp":         "nb⟦U+00A0⟧sp",
+		"tag\U000e0041":      "tag⟦U+E0041⟧",
+		"hangul\u3164filler": "hangul⟦U+3164⟧filler",
+		"byte\xff":           "byte⟦byte FF⟧",
+		"\ufffd":             "\ufffd",
+		"größe 猫 ❤️":         "größe 猫 ❤️",
+		"\u2028":             "⟦U+2028⟧",
+	} {
+		require.Equal(t, want, visible(in), "%q", in)
+	}
+}
+
+func TestEscapeOnceAndBack(t *testing.T) {
+	require.Equal(t, "&lt;!channel&gt; &amp;amp;", escape("<!channel> &amp;"))
+	require.Equal(t, "<b> &lt;", unescape("&lt;b&gt; &amp;lt;"))
+}
+
+func TestSpokenIsWhatThePersonWrote(t *testing.T) {
+	for in, want := range map[string]string{
+		"<@U0BOT> clean up":              "clean up",
+		"hey <@U0BOT|countersign>, do x": "hey , do x",
+		"<@U0BOTHER> not me":             "<@U0BOTHER> not me",
+		"<@U0BOT>":                       "",
+		"<@U0BOT> a &lt; b &amp;amp; c":  "a < b &amp; c",
+		"<@U0BOT broken":                 "<@U0BOT broken",
+	} {
+		require.Equal(t, want, spoken(in, "U0BOT"), in)
+	}
+}
+
+func TestCutKeepsLettersWhole(t *testing.T) {
+	head, left := cut("abcdef", 4)
+	require.Equal(t, "abcd", head)
+	require.Equal(t, 2, left)
+	head, left = cut("ae\u0301x", 2)
+	require.Equal(t, "a", head)
+	require.Equal(t, 3, left)
+	head, left = cut("猫猫", 2)
+	require.Equal(t, "猫猫", head)
+	require.Zero(t, left)
+}
+
+func TestArgumentsAreShownAsStored(t *testing.T) {
+	for in, want := range map[string]string{
+		``:   ``,
+		`{}`: ``,
+		`{"b":1,"a":1.50,"c":-0,"d":1E5,"e":123456789012345678901234567890}`: "b: 1|a: 1.50|c: -0|d: 1E5|e: 123456789012345678901234567890",
+		`{"a":1,"a":2}`:                 `a: 1|a: 2`,
+		`{"a b":"C:\\x \"y\"\t\u0000"}`: `"a b": "C:\\x \"y\"\t⟦U+0000⟧"`,
+		`{"x":{"k":[true,null,"\n"]}}`:  `x: {"k": [true, null, "\n"]}`,
+		`{"s":"two\nlines"}`:            "s: two\nlines",
+		`[1]`:                           `: [1]`,
+		`{`:                             `: {`,
+	} {
+		var got []string
+		for _, a := range arguments(json.RawMessage(in), nil) {
+			got = append(got, a.key+": "+a.text)
+		}
+		require.Equal(t, want, strings.Join(got, "|"), in)
+	}
+}
+
+func TestHiddenValues(t *testing.T) {
+	in := `{"a":{"b/c":"secret","d":[{"k":"secret"},{"k":"open?"}]},"n":12345}`
+	p := arguments(json.RawMessage(in), []string{"/a/b~1c", "/a/d/*/k", "/n"})
+	require.Equal(t, `{"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`, p[0].text)
+	require.Equal(t, "(hidden, 5 bytes)", p[1].text)
+	require.Equal(t, "(hidden, 8 bytes)", arguments(json.RawMessage(`{"a":sec`), []string{"/a"})[0].text)
+	require.Equal(t, "(hidden, 7 bytes)", arguments(json.RawMessage(`{"a":1}`), []string{""})[0].text)
+}
+
+func TestMarkdownKeepsItsWords(t *testing.T) {
+	in := "# Title\nSome **bold** and `code`, a *star*, a [link](https://evil.example) and <!channel>.\n- one\n```go\nx := `y`\n**z**\n```\nend ** not bold ** `open"
+	paras := markdown(in)
+	raw, err := json.Marshal(paras)
+	require.NoError(t, err)
+	require.Len(t, paras, 4)
+	for _, want := range []string{
+		`{"type":"text","text":"Title","style":{"bold":true}}`,
+		`{"type":"text","text":"bold","style":{"bold":true}}`,
+		`{"type":"text","text":"code","style":{"code":true}}`,
+		`a *star*, a [link](https://evil.example) and \u003c!channel\u003e.\n- one`,
+		`"x := ` + "`y`" + `\n**z**"`,
+		"end ** not bold ** `open",
+	} {
+		require.Contains(t, string(raw), want)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add("a **b** `c`\n```\nd\n```\n")
+	f.Add(strings.Repeat("```\n", 3000))
+	f.Add(strings.Repeat("**", 5000) + "\n")
+	f.Add("```" + strings.Repeat("x", 9000))
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, part := range split(visible(s), answerRunes) {
+			require.LessOrEqual(t, utf8.RuneCountInString(part), 3000)
+			require.NotEmpty(t, markdown(part))
+		}
+	})
+}
+
+func TestAModalPagesThroughWhatDoesNotFit(t *testing.T) {
+	args := arguments(json.RawMessage(`{"path":"a","content":"`+strings.Repeat("<é>", 70_000)+`","mode":"w"}`), nil)
+	pages := paginate(args)
+	require.Len(t, pages, 8)
+	total := 0
+	for _, page := range pages {
+		raw, err := json.Marshal(page)
+		require.NoError(t, err)
+		require.Less(t, len(raw), 240_000)
+		require.LessOrEqual(t, len(page), pageBlocks)
+		total += textLength(page)
+	}
+	require.Greater(t, total, 210_000)
+	_, ok := pages[0][0].(*slack.RichTextBlock)
+	require.True(t, ok)
+	require.Len(t, paginate(nil), 1)
+}
