@@ -58,7 +58,7 @@ func TestClickInAThreadNamesIt(t *testing.T) {
 }
 
 func TestUnansweredClickIsSeenAndNotRetried(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{AckTimeout: 250 * time.Millisecond})
+	w := newWorkspace(t, slacksim.Config{AckTimeout: 500 * time.Millisecond})
 	ts := w.post(t, approveButtons)
 	w.answers(w.app.silent)
 	out, err := w.Click(click(ts, "approve"))
@@ -79,7 +79,6 @@ func TestAppsHaveThreeSecondsByDefault(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes three seconds")
 	}
-	t.Parallel()
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)
 	w.answers(w.app.silent)

@@ -76,7 +76,7 @@ func TestInChannelAnswerShowsWhatWasTyped(t *testing.T) {
 }
 
 func TestSlashCommandIsSentOnceAndFailuresAreSeen(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{AckTimeout: 250 * time.Millisecond})
+	w := newWorkspace(t, slacksim.Config{AckTimeout: 500 * time.Millisecond})
 	for want, answer := range map[string]func(http.ResponseWriter, delivered){
 		`/approvals failed with the error "operation_timeout"`:  w.app.silent,
 		`/approvals failed with the error "http_service_error"`: func(w http.ResponseWriter, _ delivered) { w.WriteHeader(http.StatusServiceUnavailable) },

@@ -98,7 +98,7 @@ func TestNoRetryHeaderStopsRetries(t *testing.T) {
 }
 
 func TestSlowAndUnreachableAppsAreNamedInTheRetryReason(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{AckTimeout: 250 * time.Millisecond})
+	w := newWorkspace(t, slacksim.Config{AckTimeout: 500 * time.Millisecond})
 	var n atomic.Int64
 	w.answers(func(rw http.ResponseWriter, d delivered) {
 		if n.Add(1) == 1 {

@@ -74,8 +74,10 @@ type workspace struct {
 	app *app
 }
 
+// Tests with one run in parallel, because some wait for an app that is late.
 func newWorkspace(t *testing.T, cfg slacksim.Config) *workspace {
 	t.Helper()
+	t.Parallel()
 	sim := slacksim.New(cfg)
 	srv := httptest.NewServer(sim)
 	a := &app{hang: make(chan struct{})}

@@ -194,7 +194,7 @@ func troubled(t *testing.T, out slacksim.SubmitOutcome) {
 }
 
 func TestLateSubmissionIsTroubleAndStaysOpen(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{AckTimeout: 250 * time.Millisecond})
+	w := newWorkspace(t, slacksim.Config{AckTimeout: 500 * time.Millisecond})
 	id := w.open(t, reasonModal)
 	w.answers(w.app.silent)
 	troubled(t, w.submit(t, id, "because"))
