@@ -10,9 +10,6 @@ import (
 // doCalls deals with the calls of the last response: what may run runs, what
 // may not is answered, and the rest is set aside.
 func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
-	if words := w.agent.Limits.stop(run.Usage, 0); words != "" {
-		return true, w.fail(ctx, nil, words)
-	}
 	calls, err := Pending(w.history)
 	if err != nil {
 		return true, w.refuse(ctx, err)

@@ -193,7 +193,7 @@ func TestNoBeginningLateInTheLease(t *testing.T) {
 			if len(c.Entries) == 1 && c.Entries[0].State == agentrun.EntryClaimed {
 				clock = clock.Add(16 * time.Second)
 			}
-			if len(c.Entries) == 0 && clock.Sub(w.run(id).LeaseEnds.Add(-30*time.Second)) > 15*time.Second {
+			if held := w.run(id).Owner != ""; held && len(c.Entries) == 0 && clock.Sub(w.run(id).LeaseEnds.Add(-30*time.Second)) > 15*time.Second {
 				return down
 			}
 			return nil

@@ -57,9 +57,6 @@ func Match(pending []approvals.ToolCall, b approvals.Batch, r approvals.Deferred
 // takeUpAnswers is the first step of a resume run: what people and other
 // systems said becomes results.
 func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err error) {
-	if words := w.agent.Limits.stop(run.Usage, 0); words != "" {
-		return true, w.fail(ctx, nil, words)
-	}
 	b, err := w.claim.store.Batch(ctx, run.Batch)
 	if err != nil {
 		return false, fmt.Errorf("load batch %s: %w", run.Batch, err)
