@@ -49,7 +49,10 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if words == "" {
 		words = w.exhausted(plans, retry, charged)
 	}
-	used := func(r *Run) { r.Usage.ToolCalls += countRan(plans) }
+	used := func(r *Run) {
+		r.Usage.ToolCalls += countRan(plans)
+		r.Activity = nil
+	}
 	if words != "" {
 		return true, w.fail(ctx, used, words, w.parts(plans)...)
 	}
@@ -74,6 +77,20 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		results = append(results, UserPrompt{Content: prompt, At: w.now()})
 	}
 	return false, w.append(ctx, used, w.request(results...))
+}
+
+// show lets others see which tools are about to run.
+func (w *worker) show(ctx context.Context, plans []*plan) error {
+	var calls []approvals.ToolCall
+	for _, p := range plans {
+		if p.execute {
+			calls = append(calls, p.call)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	return w.append(ctx, func(r *Run) { r.Activity = w.toolNames(calls) })
 }
 
 // parts returns the results in emission order, and after them what is to be

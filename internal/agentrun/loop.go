@@ -137,13 +137,19 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	}
 	return false, w.append(ctx, func(r *Run) {
 		used(r)
-		r.Activity = nil
-		for _, c := range calls {
-			if _, known := w.tools[c.Name]; known && !slices.Contains(r.Activity, c.Name) {
-				r.Activity = append(r.Activity, c.Name)
-			}
-		}
+		r.Activity = w.toolNames(calls)
 	}, response)
+}
+
+// toolNames returns the tools of the calls, each once.
+func (w *worker) toolNames(calls []approvals.ToolCall) []string {
+	var names []string
+	for _, c := range calls {
+		if _, known := w.tools[c.Name]; known && !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 func (w *worker) definitions() []ToolDefinition {

@@ -93,6 +93,9 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 		}
 		plans[i] = p
 	}
+	if err := w.show(ctx, plans); err != nil {
+		return false, err
+	}
 	return w.carryOut(ctx, run, plans, nil, false, run.Prompt)
 }
 

@@ -23,9 +23,11 @@ func TestAnApprovedCall(t *testing.T) {
 		require.Equal(t, validated == 2, c.Approved)
 		return nil
 	}
-	gated.execute = func(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
+	var during agentrun.Run
+	gated.execute = func(ctx context.Context, c agentrun.Call) (_ agentrun.Result, err error) {
 		got = c
-		return agentrun.Result{}, nil
+		during, err = w.store.Run(ctx, c.Run)
+		return agentrun.Result{}, err
 	}
 	w.agent.Tools = []agentrun.Tool{gated}
 	run := w.say(calls([3]string{"g", "gated", `{"x": 9007199254740993}`}))
@@ -36,6 +38,7 @@ func TestAnApprovedCall(t *testing.T) {
 	require.True(t, got.Approved)
 	require.Equal(t, `{"x": 9007199254740993}`, string(got.Args), "to the byte")
 	require.Equal(t, resumed.ID, got.Run)
+	require.Equal(t, []string{"gated"}, during.Activity)
 	require.Equal(t, approvals.UserID("alice"), got.Requester)
 	require.JSONEq(t, `{"approved_by":["bob"],"at":"2026-01-02T03:04:05Z"}`, string(got.Metadata))
 }
