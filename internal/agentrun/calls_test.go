@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -244,6 +245,10 @@ func TestToolsThatFail(t *testing.T) {
 		}, `a failed: "disk full"`},
 		"a panic": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			panic("hunter2")
+		}, `a failed: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."`},
+		"leaving its goroutine": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
+			runtime.Goexit()
+			return agentrun.Result{}, nil
 		}, `a failed: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."`},
 		"not JSON": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{Value: json.RawMessage("plain text")}, nil

@@ -55,7 +55,7 @@ func guard[T any](ctx context.Context, limit time.Duration, f func(context.Conte
 	defer cancel()
 	done := make(chan result, 1)
 	go func() {
-		var r result
+		r := result{err: fmt.Errorf("%w: it left its goroutine", errPanicked)} // unless it returns
 		defer func() {
 			if v := recover(); v != nil {
 				r.err = panicked(v)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,10 @@ func TestWaysToNeedASignature(t *testing.T) {
 	yes := func(context.Context, agentrun.Call) (bool, error) { return true, nil }
 	broken := func(context.Context, agentrun.Call) (bool, error) { return false, errors.New("no") }
 	panics := func(context.Context, agentrun.Call) (bool, error) { panic("no") }
+	leaves := func(context.Context, agentrun.Call) (bool, error) {
+		runtime.Goexit()
+		return false, nil
+	}
 	raise := func(context.Context, agentrun.Call) error {
 		return &agentrun.ApprovalRequired{Metadata: json.RawMessage(`{"m":1}`)}
 	}
@@ -31,6 +36,7 @@ func TestWaysToNeedASignature(t *testing.T) {
 		"predicate":             {agentrun.Spec{NeedsApproval: yes}, nil, approvals.GatePredicate, ""},
 		"predicate that breaks": {agentrun.Spec{NeedsApproval: broken}, nil, approvals.GatePredicate, ""},
 		"predicate that panics": {agentrun.Spec{NeedsApproval: panics}, nil, approvals.GatePredicate, ""},
+		"predicate that leaves": {agentrun.Spec{NeedsApproval: leaves}, nil, approvals.GatePredicate, ""},
 		"raised by validator":   {agentrun.Spec{}, raise, approvals.GateRaised, `{"m":1}`},                         // row 7
 		"declared and raised":   {agentrun.Spec{Kind: agentrun.KindUnapproved}, raise, approvals.GateDeclared, ""}, // row 9
 	} {
