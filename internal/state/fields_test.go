@@ -74,8 +74,8 @@ func fill(t *testing.T, v reflect.Value) {
 			fill(t, v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(t, v.Field(i))
+		for _, f := range v.Fields() {
+			fill(t, f)
 		}
 	default:
 		require.Fail(t, "teach fill about "+v.Type().String())

@@ -95,3 +95,12 @@ func TestOpenRefusesWhatCannotWork(t *testing.T) {
 		require.NotContains(t, err.Error(), password, name)
 	}
 }
+
+func TestOpenSpeaksToAClusterByItsSeeds(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	s, err := state.Open(t.Context(), state.Options{URL: "redis://" + m.Addr() + "?addr=" + m.Addr()})
+	require.NoError(t, err)
+	require.NoError(t, s.CommitMemo(t.Context(), "group-01-x", "people", []byte("x"), 0, 0))
+	require.NoError(t, s.Close())
+}

@@ -123,6 +123,15 @@ func batches(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 	}
 
+	first := got.Approvals[0].Call.Digest
+	got.Version = 2
+	require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{
+		From: 1, Batch: got, Args: map[approvals.Digest]json.RawMessage{first: json.RawMessage(`"forged"`)},
+	}))
+	raw, err := s.Args(ctx, got.ID, first)
+	require.NoError(t, err)
+	require.Equal(t, big.Args[first], raw, "arguments are written once")
+
 	for n := range 70 {
 		id := ids{n % approvals.Partitions}
 		o := openBatch(t, id.batch(fmt.Sprintf("b%02d", n)), id.run("r"), 1, time.Time{})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,24 @@ func work(t *testing.T, d *state.Due, k state.Kind, f func(ctx context.Context, 
 		cancel()
 		require.NoError(t, <-done)
 	})
+}
+
+// grace is short where handlers wait for a test that may have failed.
+const grace = 100 * time.Millisecond
+
+// asked is a handler that says that it has begun and returns what it is told.
+func asked(ctx context.Context, id string, begin chan<- string, end <-chan error) error {
+	select {
+	case begin <- id:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-end:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // wait receives from a channel.
@@ -153,6 +172,29 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p07}:due:cards", redis.Z{Score: 1, Member: batch}).Err())
 		require.Equal(t, batch, wait(t, "the sweep", got))
 	})
+	t.Run("a wake-up that came while the connection was down is healed by the next one", func(t *testing.T) {
+		var down atomic.Bool
+		h, cut := harmed(t, c, func([]byte) Fault {
+			if down.Load() {
+				return LostRequest
+			}
+			return None
+		})
+		s := openStore(t, h, newClock().now)
+		calm := openStoreAt(t, c, newClock().now, s.Prefix())
+		d := state.NewDue(s, state.DueOptions{Sweep: never})
+		got := make(chan string, 10)
+		work(t, d, state.Runs, func(_ context.Context, id string) error { got <- id; return nil })
+		first := commitRun(t, calm, agentrun.Run{ID: ids{1}.run("r"), Status: agentrun.RunQueued})
+		require.Equal(t, string(first.ID), wait(t, "the run", got))
+		down.Store(true)
+		cut()
+		second := commitRun(t, calm, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued})
+		down.Store(false)
+		for id := ""; id != string(second.ID); {
+			id = wait(t, "the run that nobody heard of", got)
+		}
+	})
 	t.Run("an entry of the near future is met on time", func(t *testing.T) {
 		s := openStore(t, c, time.Now) //nolint:forbidigo // real time
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
@@ -176,16 +218,15 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	k := newClock()
 	s := openStore(t, c, k.now)
 	d := state.NewDue(s, state.DueOptions{
-		Sweep: 5 * time.Millisecond, Attempts: 3, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+		Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
 	})
 	opens := openBatch(t, ids{1}.batch("b"), ids{1}.run("r"), 1, time.Time{})
 	id, key := string(opens.Batch.ID), state.Cards
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 
 	begin, end := make(chan string), make(chan error)
-	work(t, d, key, func(_ context.Context, id string) error {
-		begin <- id
-		err := <-end
+	work(t, d, key, func(ctx context.Context, id string) error {
+		err := asked(ctx, id, begin, end)
 		if err != nil && err.Error() == "panic" {
 			panic("with a reason")
 		}
@@ -236,12 +277,20 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	end <- errors.New("no")
 	wait(t, "the newer state", begin)
 	requireScore(t, c, s, key, id, newer)
-	require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 3))
+	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val(), "that failure was not about this state")
+	k.advance(time.Second)
+	withdrawn.Version = 4
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 3, Batch: withdrawn}))
+	newer = k.now()
+	end <- later(time.Hour)
+	wait(t, "the newest state", begin)
+	requireScore(t, c, s, key, id, newer)
+	require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 4))
 	end <- nil
 	await(t, "the count", func() bool { return d.Counts()[key].Done == 2 })
 	requireScore(t, c, s, key, id, time.Time{})
 
-	require.Equal(t, state.Counts{Done: 2, Delayed: 2, Failed: 7, Parked: 2}, d.Counts()[key])
+	require.Equal(t, state.Counts{Done: 2, Delayed: 3, Failed: 7, Parked: 2}, d.Counts()[key])
 	require.ErrorIs(t, d.Unpark(t.Context(), key, id), approvals.ErrNotFound)
 	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val())
 }
@@ -259,7 +308,7 @@ func claims(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
 	s := openStore(t, c, k.now)
-	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3})
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
 	claimed := make(chan struct{})
 	work(t, d, state.Runs, func(ctx context.Context, id string) error {
@@ -271,7 +320,10 @@ func claims(t *testing.T, c redis.UniversalClient) {
 		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
 			return err
 		}
-		claimed <- struct{}{}
+		select {
+		case claimed <- struct{}{}:
+		case <-ctx.Done():
+		}
 		return errors.New("poison")
 	})
 	attempts := s.Prefix() + ":{p02}:attempts"

@@ -3,7 +3,6 @@ package statetest
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,47 +37,69 @@ const (
 // Retries are on, as in production.
 func Harmed(t *testing.T, c redis.UniversalClient, h Harm) redis.UniversalClient {
 	t.Helper()
-	var out redis.UniversalClient
+	out, _ := harmed(t, c, h)
+	return out
+}
+
+// harmed is Harmed with a way to cut all connections that are open.
+func harmed(t *testing.T, c redis.UniversalClient, h Harm) (out redis.UniversalClient, cut func()) {
+	t.Helper()
+	w := &wires{harm: h}
 	switch c := c.(type) {
 	case *redis.Client:
 		o := *c.Options()
-		o.Dialer = harmedDialer(o.Dialer, h)
+		o.Dialer = w.through(o.Dialer)
 		out = redis.NewClient(&o)
 	case *redis.ClusterClient:
 		o := *c.Options()
-		o.Dialer = harmedDialer(o.Dialer, h)
+		o.Dialer = w.through(redis.NewDialer(&redis.Options{DialTimeout: time.Second}))
 		out = redis.NewClusterClient(&o)
 	default:
 		require.Fail(t, "no client of a kind that can be harmed", "%T", c)
 	}
-	t.Cleanup(func() { require.NoError(t, out.Close()) })
-	return out
+	t.Cleanup(func() { _ = out.Close() }) // it may complain about what was cut
+	return out, w.cut
 }
 
-type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+type wires struct {
+	harm Harm
 
-func harmedDialer(dial dialer, h Harm) dialer {
-	if dial == nil {
-		dial = redis.NewDialer(&redis.Options{TLSConfig: (*tls.Config)(nil), DialTimeout: time.Second})
-	}
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (w *wires) through(dial func(ctx context.Context, network, addr string) (net.Conn, error),
+) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &harmed{Conn: conn, harm: h}, nil
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.conns = append(w.conns, conn)
+		return &wire{Conn: conn, harm: w.harm}, nil
 	}
 }
 
-type harmed struct {
+func (w *wires) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.conns {
+		_ = c.Close()
+	}
+	w.conns = nil
+}
+
+var errCut = errors.New("connection cut by the test")
+
+type wire struct {
 	net.Conn
 	harm Harm
 	mute atomic.Bool
 }
 
-var errCut = errors.New("connection cut by the test")
-
-func (c *harmed) Write(b []byte) (int, error) {
+func (c *wire) Write(b []byte) (int, error) {
 	switch c.harm(b) {
 	case LostRequest:
 		return 0, errors.Join(io.EOF, errCut, c.Close())
@@ -89,7 +110,7 @@ func (c *harmed) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (c *harmed) Read(b []byte) (int, error) {
+func (c *wire) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.mute.Load() { // the reply is there, so that the server has done it
 		return 0, errors.Join(io.EOF, errCut, c.Close())

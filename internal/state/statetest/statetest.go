@@ -38,6 +38,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"derived":      derived,
 		"wakes":        wakes,
 		"outcomes":     outcomes,
+		"races":        races,
 		"claims":       claims,
 		"stale":        stale,
 		"ends":         ends,
