@@ -47,7 +47,9 @@ type detail struct {
 	words int // runes of a reason, for asking or for denying
 }
 
-var details = []detail{{3000, 60, 1000}, {1500, 60, 600}, {700, 40, 400}, {300, 20, 250}, {120, 10, 150}, {60, 5, 80}}
+// A value of more runes than the first detail shows would be folded away by
+// Slack, and its end with it.
+var details = []detail{{600, 60, 1000}, {600, 60, 400}, {300, 20, 250}, {120, 10, 150}, {60, 5, 80}}
 
 func (c Card) calls() []approvals.Approval {
 	from := min(c.Part*callsPerCard, len(c.Batch.Approvals))
@@ -124,7 +126,7 @@ func (c Card) asker() []para {
 		spans = append(spans, say("It has stopped until this is decided."))
 	}
 	if c.Batch.Settled() {
-		spans[len(spans)-1] = say("Everything is decided; it goes on in this thread.")
+		spans[len(spans)-1] = say("Everything is settled, and the agent goes on in this thread.")
 	}
 	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
 		spans = append(spans, say(fmt.Sprintf(" It also waits for %s that run elsewhere.", count(ext, "call"))))
@@ -146,19 +148,38 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 	if known && len(list) == 0 {
 		text = append(text, line(styled("No arguments.", italic)))
 	}
-	text = append(text, boxes(list)...)
 	// Slack folds a long block away behind "Show more": what must be seen
-	// before a button is pressed is not in the block of the arguments.
+	// before a button is pressed stands in blocks of its own.
+	var blocks []slack.Block
+	for room := c.room(); len(list) > 0; room-- {
+		first := list
+		if room > 1 {
+			first = list[:1]
+		}
+		blocks, text = append(blocks, richText(append(text, boxes(first)...)...)), nil
+		list = list[len(first):]
+	}
+	if len(text) > 0 {
+		blocks = append(blocks, richText(text...))
+	}
 	status := shown(a, now)
 	below := c.verdict(a, status, d)
 	if incomplete && status == approvals.Pending {
 		below = append([]para{line(styled("Not everything is shown. Open View full before you sign.", bold))}, below...)
 	}
-	blocks := []slack.Block{richText(text...), richText(below...)}
+	blocks = append(blocks, richText(below...))
 	if status == approvals.Pending && known {
-		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}))
+		signable := len(a.Requirement.Quorums) > 0
+		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}, signable))
 	}
 	return blocks
+}
+
+// room is how many blocks the arguments of one call may take.
+func (c Card) room() int {
+	const header, others = 2, 4 // verdict, fine print, buttons, divider
+	n := len(c.calls())
+	return min(10, (50-header-n*others)/n)
 }
 
 // fine is the fine print under an open call.
@@ -259,7 +280,7 @@ func (a argument) label(left int) para {
 	return line(spans...)
 }
 
-func buttons(i int, p pointer) slack.Block {
+func buttons(i int, p pointer, signable bool) slack.Block {
 	value, err := p.encode()
 	if err != nil {
 		return small("This call cannot be signed here: its ids are not usable.")
@@ -269,10 +290,12 @@ func buttons(i int, p pointer) slack.Block {
 		b.Style = style
 		return b
 	}
+	view := button(actionView, "View full", slack.StyleDefault)
+	if !signable {
+		return slack.NewActionBlock("", view)
+	}
 	return slack.NewActionBlock("",
-		button(actionApprove, "Approve", slack.StylePrimary),
-		button(actionDeny, "Deny…", slack.StyleDanger),
-		button(actionView, "View full", slack.StyleDefault))
+		button(actionApprove, "Approve", slack.StylePrimary), button(actionDeny, "Deny…", slack.StyleDanger), view)
 }
 
 // textLength counts the characters of every text in the blocks.

@@ -41,7 +41,7 @@
 // # Limits
 //
 //	                        Slack            we stay below
-//	blocks of a message     50               42
+//	blocks of a message     50               50
 //	text of a message       about 13,200     12,000 characters
 //	calls of a message      -                8
 //	text of an update       4,000            3,000

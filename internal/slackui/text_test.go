@@ -82,7 +82,7 @@ func TestArgumentsAreShownAsStored(t *testing.T) {
 func TestHiddenValues(t *testing.T) {
 	in := `{"a":{"b/c":"secret","d":[{"k":"secret"},{"k":"open?"}]},"n":12345}`
 	p := arguments(json.RawMessage(in), []string{"/a/b~1c", "/a/d/*/k", "/n"})
-	require.Equal(t, `{"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`, p[0].text)
+	require.Equal(t, "{"+`"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`, p[0].text)
 	require.Equal(t, "(hidden, 5 bytes)", p[1].text)
 	require.Equal(t, "(hidden, 8 bytes)", arguments(json.RawMessage(`{"a":sec`), []string{"/a"})[0].text)
 	require.Equal(t, "(hidden, 7 bytes)", arguments(json.RawMessage(`{"a":1}`), []string{""})[0].text)

@@ -1,0 +1,114 @@
+package slackui_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+func TestViewFullShowsEverythingPageByPage(t *testing.T) {
+	o, root, b := one(t, call("c1", "write_file", `{"path":"a.txt","content":"`+strings.Repeat("x", 65_000)+`FINISH","mode":"w"}`, sre))
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0DAVE", o.card("U0DAVE", root), "view", 0))
+	top := func() slacksim.View {
+		t.Helper()
+		views := o.Views("U0DAVE")
+		require.Len(t, views, 1)
+		return views[0]
+	}
+	text := words(top().Blocks)
+	require.Contains(t, text, "Page 1 of 3.")
+	require.Contains(t, text, b.Approvals[0].Call.Digest.String())
+	require.NotContains(t, text, "FINISH")
+	for _, page := range []string{"1", "2"} {
+		out, err := o.Click(slacksim.Click{User: "U0DAVE", ViewID: top().ID, ActionID: "countersign.page." + page})
+		require.NoError(t, err)
+		require.Equal(t, 200, out.Status)
+	}
+	text = words(top().Blocks)
+	require.Contains(t, text, "Page 3 of 3.")
+	require.Contains(t, text, "FINISH")
+	require.Contains(t, text, `mode: "w"`)
+	require.Empty(t, o.whispers("U0DAVE", root))
+}
+
+func TestViewFullHidesWhatPeopleMustNotRead(t *testing.T) {
+	secret := call("c1", "create_user", `{"name":"ann","password":"hunter2"}`, sre)
+	secret.WriteOnly = []string{"/password"}
+	o, root, _ := one(t, secret)
+	o.press("U0BOB", o.card("U0BOB", root), "view", 0)
+	require.Contains(t, words(o.Views("U0BOB")[0].Blocks), "password: (hidden, 7 characters)")
+	for _, entry := range o.Log() {
+		require.NotContains(t, entry.Request, "hunter2")
+		require.NotContains(t, entry.Response, "hunter2")
+	}
+}
+
+func TestViewFullIsForMembersOnly(t *testing.T) {
+	people := slacksim.DefaultPeople()
+	for i := range people {
+		people[i].Guest = people[i].Guest || people[i].ID == "U0DAVE"
+	}
+	o := newOffice(t, slacksim.Config{People: people})
+	root := o.say("U0ALICE", "clean up")
+	o.draw(o.opens(root, call("c1", "x", `{"a":1}`, sre)))
+	o.press("U0DAVE", o.card("U0DAVE", root), "view", 0)
+	require.Empty(t, o.Views("U0DAVE"))
+	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "Guests")
+}
+
+func TestAFormThatComesTooLateIsExplained(t *testing.T) {
+	o, root, b := one(t)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "views.open", Error: "expired_trigger_id"}}})
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "deny", 0).Status)
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "Press the button again")
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+}
+
+func TestNobodyIsAskedForAReasonThatWouldNotCount(t *testing.T) {
+	o, root, _ := one(t)
+	o.press("U0DAVE", o.card("U0DAVE", root), "deny", 0)
+	require.Empty(t, o.Views("U0DAVE"))
+	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "not an approver")
+}
+
+func (o *office) command(user, text string) string {
+	o.t.Helper()
+	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
+	require.NoError(o.t, err)
+	require.Equal(o.t, 200, out.Status)
+	require.NotNil(o.t, out.Message, out.VisibleError)
+	require.True(o.t, out.Message.Ephemeral)
+	return out.Message.Shown()
+}
+
+func TestTheListNamesWhatWaits(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	require.Contains(t, o.command("U0BOB", "list"), "Nothing waits")
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, many(12, `{}`)...)
+	require.Contains(t, o.command("U0BOB", "list"), "not drawn yet")
+	o.draw(b)
+	said := o.command("U0BOB", "list")
+	require.Contains(t, said, "12 calls waiting")
+	require.Contains(t, said, "waits for you")
+	require.Contains(t, said, "and 2 more")
+	require.Contains(t, said, "open the card")
+	require.NotContains(t, o.command("U0DAVE", "list"), "waits for you")
+
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 500}}})
+	require.Contains(t, o.command("U0CAROL", "list"), "did not say which groups")
+}
+
+func TestHelpSaysWhatWasWrong(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	require.Contains(t, o.command("U0BOB", ""), "/countersign list")
+	require.Contains(t, o.command("U0BOB", "help"), "/countersign list")
+	said := o.command("U0BOB", "<!channel> *all*")
+	require.Contains(t, said, "There is no command")
+	require.Contains(t, said, "/countersign list")
+	require.Contains(t, o.command("U0BOB", "list everything"), "takes nothing after it")
+}
