@@ -148,32 +148,35 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 	if known && len(list) == 0 {
 		text = append(text, line(styled("No arguments.", italic)))
 	}
+	status := shown(a, now)
+	below := c.verdict(a, status, d)
+	if incomplete && status == approvals.Pending {
+		below = append([]para{line(styled("Not everything is shown. Open View full before you sign.", bold))}, below...)
+	}
 	// Slack folds a long block away behind "Show more": what must be seen
-	// before a button is pressed stands in blocks of its own.
+	// before a button is pressed stands with nothing long in one block.
 	var blocks []slack.Block
 	for room := c.room(); len(list) > 0; room-- {
 		first := list
 		if room > 1 {
 			first = list[:1]
 		}
-		blocks, text = append(blocks, richText(append(text, boxes(first)...)...)), nil
 		list = list[len(first):]
+		text = append(text, boxes(first)...)
+		if len(list) > 0 || len(first) > 1 || !short(first[0].text) {
+			blocks, text = append(blocks, richText(text...)), nil
+		}
 	}
-	if len(text) > 0 {
-		blocks = append(blocks, richText(text...))
-	}
-	status := shown(a, now)
-	below := c.verdict(a, status, d)
-	if incomplete && status == approvals.Pending {
-		below = append([]para{line(styled("Not everything is shown. Open View full before you sign.", bold))}, below...)
-	}
-	blocks = append(blocks, richText(below...))
+	blocks = append(blocks, richText(append(text, below...)...))
 	if status == approvals.Pending && known {
 		signable := len(a.Requirement.Quorums) > 0
 		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}, signable))
 	}
 	return blocks
 }
+
+// short reports whether a text is never folded away.
+func short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
 
 // room is how many blocks the arguments of one call may take.
 func (c Card) room() int {

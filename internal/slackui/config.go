@@ -75,6 +75,10 @@ type Config struct {
 	Agent  string            // who answers a mention; may be empty if Agents is not
 	Agents map[string]string // who answers it instead, by channel id
 
+	// MayAsk is whose mention starts an agent, by the agent's name: an agent
+	// that is not in it answers every full member.
+	MayAsk map[string]approvals.From
+
 	Desk   desk
 	Runs   runs
 	Runner runner

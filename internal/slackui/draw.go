@@ -89,12 +89,17 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 	if run.Origin.Surface != surface {
 		return b.Version, nil
 	}
-	for part := range parts(b) {
-		if err := c.part(ctx, h, b, part, run.Origin); err != nil {
-			return 0, err
+	for {
+		for part := range parts(b) {
+			if err := c.part(ctx, h, b, part, run.Origin); err != nil {
+				return 0, err
+			}
+		}
+		// A copy may have been found while this one drew.
+		if !slices.ContainsFunc(h.body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < parts(b) }) {
+			return b.Version, nil
 		}
 	}
-	return b.Version, nil
 }
 
 func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, part int, o agentrun.Origin) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -84,12 +85,7 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 		root = m.TS
 	}
 	if err := s.people.admit(ctx, m.User, m.UserTeam); err != nil {
-		words, known := explain(err, about{})
-		if !known || isTryAgain(err) {
-			return fmt.Errorf("look up who asks: %w", err)
-		}
-		s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
-		return nil
+		return s.turnAway(ctx, m, err)
 	}
 	bot := ""
 	for _, a := range e.Authorizations {
@@ -120,6 +116,9 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 		s.tell(ctx, place{m.Channel, m.Thread, m.User}, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
 		return nil
 	}
+	if err := s.mayAsk(ctx, agent, m); err != nil {
+		return s.turnAway(ctx, m, err)
+	}
 	run, err := s.cfg.Runner.Mention(ctx, agentrun.Mention{
 		Event:     e.ID,
 		Origin:    agentrun.Origin{Surface: surface, Team: e.Team, Channel: m.Channel, Root: root},
@@ -131,6 +130,34 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 		return fmt.Errorf("commit mention: %w", err)
 	}
 	s.cfg.Log.InfoContext(ctx, "mention taken", slog.String("run", string(run.ID)), slog.String("user", m.User))
+	return nil
+}
+
+// mayAsk refuses those who may not start the agent. A group that cannot be
+// looked up lets nobody in; Slack delivers the mention again.
+func (s *Server) mayAsk(ctx context.Context, agent string, m mention) error {
+	from, some := s.cfg.MayAsk[agent]
+	if !some || slices.Contains(from.Users, approvals.UserID(m.User)) {
+		return nil
+	}
+	p, err := s.people.principal(ctx, m.User, m.UserTeam, from.Groups)
+	if err != nil {
+		return err
+	}
+	if len(p.Groups) == 0 {
+		return &notAllowedError{agent: agent, from: from}
+	}
+	return nil
+}
+
+// turnAway tells the person why they are not heard. What may be otherwise in a
+// moment is returned, so that Slack delivers the mention again.
+func (s *Server) turnAway(ctx context.Context, m mention, err error) error {
+	words, known := explain(err, about{})
+	if !known || isTryAgain(err) {
+		return fmt.Errorf("look up who asks: %w", err)
+	}
+	s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
 	return nil
 }
 

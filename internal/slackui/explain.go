@@ -24,7 +24,10 @@ type about struct {
 // warning and the person tries again.
 func explain(err error, a about) (words string, known bool) {
 	lookup, unanswered := errors.AsType[*lookupError](err)
+	barred, notAllowed := errors.AsType[*notAllowedError](err)
 	switch {
+	case notAllowed:
+		return explainNotAllowed(barred), true
 	case errors.Is(err, errPointer):
 		return "This button is damaged, or it was not made by Countersign. Nothing was decided. Open the request again with `/countersign list`.", true
 	case errors.Is(err, errOtherTeam):
@@ -52,6 +55,14 @@ func explainLookup(e *lookupError) string {
 		return fmt.Sprintf("Slack did not say who is in %s, so it is not known whether you may sign. Nothing was decided. Try again in a moment.", group(e.id))
 	}
 	return "Slack did not say whose account this is. Nothing was done. Try again in a moment."
+}
+
+func explainNotAllowed(e *notAllowedError) string {
+	all := fromWords(e.from)
+	if more := len(all) - namesShown; more > 0 {
+		all = append(all[:namesShown], number(more)+" more")
+	}
+	return "You are not among those who may ask this agent, so nothing was started. It answers " + list(all) + "."
 }
 
 func explainDecision(err error, a about) (string, bool) {
@@ -140,14 +151,7 @@ func signers(a approvals.Approval) string {
 	var all []string
 	seen := map[string]bool{}
 	for _, q := range a.Requirement.Quorums {
-		var from []string
-		for _, g := range q.From.Groups {
-			from = append(from, group(g))
-		}
-		for _, u := range q.From.Users {
-			from = append(from, person(u))
-		}
-		for _, f := range from {
+		for _, f := range fromWords(q.From) {
 			if !seen[f] {
 				seen[f] = true
 				all = append(all, f)
@@ -161,4 +165,15 @@ func signers(a approvals.Approval) string {
 		all = append(all[:namesShown], number(more)+" more")
 	}
 	return list(all)
+}
+
+func fromWords(from approvals.From) []string {
+	var words []string
+	for _, g := range from.Groups {
+		words = append(words, group(g))
+	}
+	for _, u := range from.Users {
+		words = append(words, person(u))
+	}
+	return words
 }

@@ -35,6 +35,14 @@ type lookupError struct {
 func (e *lookupError) Error() string   { return fmt.Sprintf("look up %s %s: %v", e.what, e.id, e.err) }
 func (e *lookupError) Unwrap() []error { return []error{errLookup, e.err} }
 
+// A notAllowedError is a person who may not start the agent.
+type notAllowedError struct {
+	agent string
+	from  approvals.From
+}
+
+func (e *notAllowedError) Error() string { return "may not start the agent " + e.agent }
+
 // directory knows who people are and which groups they are in, as Slack said
 // it a moment ago. What it cannot find out it does not guess.
 type directory struct {

@@ -119,6 +119,7 @@ func TestTheDoor(t *testing.T) {
 		"null":                       {"POST", "/slack/interactivity", form(`null`), 200, "", "unknown type"},
 		"unknown interaction":        {"POST", "/slack/interactivity", form(`{"type":"shortcut"}`), 200, "", "unknown type"},
 		"unknown action":             {"POST", "/slack/interactivity", form(`{"type":"block_actions","actions":[{"action_id":"x"}]}`), 200, "", "unknown action"},
+		"a click without workspace":  {"POST", "/slack/interactivity", form(`{"type":"block_actions","team":null,"user":{"id":"U1"},"actions":[{"action_id":"countersign.approve.0","value":"x"}]}`), 200, "", "no workspace"},
 		"no action":                  {"POST", "/slack/interactivity", form(`{"type":"block_actions"}`), 400, "", ""},
 		"unknown form":               {"POST", "/slack/interactivity", form(`{"type":"view_submission","view":{"callback_id":"x"}}`), 200, "another version", "unknown form"},
 		"closed form":                {"POST", "/slack/interactivity", form(`{"type":"view_closed"}`), 200, "", ""},

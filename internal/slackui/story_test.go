@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
@@ -42,4 +43,49 @@ func TestACardIsApprovedByAClick(t *testing.T) {
 	require.Len(t, cards, 1)
 	require.Empty(t, cards[0].Actions())
 	t.Log(cards[0].Shown())
+}
+
+// Slack delivers again when an answer was lost. Both deliveries are committed:
+// the event's id tells the store that they are one.
+func TestARepeatedDeliveryIsNotDroppedHere(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	o.SetFaults(slacksim.Faults{DuplicateDeliveries: 1})
+	o.say("U0ALICE", "<@U0BOT> clean up")
+	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 2 }))
+	got := o.mentioned()
+	require.Equal(t, got[0].Event, got[1].Event)
+}
+
+func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
+	o := newOffice(t, slacksim.Config{RetryScale: 0.001})
+	o.breaks(errOutage)
+	o.say("U0ALICE", "<@U0BOT> clean up")
+	require.NoError(t, o.Idle(t.Context()))
+	require.Empty(t, o.mentioned())
+	o.breaks(nil)
+	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
+}
+
+func TestAMentionWithoutWordsOrAgentIsAnswered(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.Agent, c.Agents = "", map[string]string{"C0GENERAL": "general"}
+	})
+	root := o.say("U0ALICE", "<@U0BOT>")
+	require.NoError(t, o.Idle(t.Context()))
+	o.say("U0ALICE", "<@U0BOT> clean up")
+	require.NoError(t, o.Idle(t.Context()))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	all, err := o.Messages("U0ALICE", "C0OPS", "")
+	require.NoError(t, err)
+	var told []string
+	for _, m := range all {
+		if m.Ephemeral {
+			told = append(told, m.Shown())
+		}
+	}
+	require.Len(t, told, 2)
+	require.Contains(t, told[0], "Write what you need")
+	require.Contains(t, told[1], "No agent works in this channel")
+	require.NotEmpty(t, root)
+	require.Empty(t, o.mentioned())
 }

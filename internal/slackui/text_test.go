@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -82,7 +83,7 @@ func TestArgumentsAreShownAsStored(t *testing.T) {
 func TestHiddenValues(t *testing.T) {
 	in := `{"a":{"b/c":"secret","d":[{"k":"secret"},{"k":"open?"}]},"n":12345}`
 	p := arguments(json.RawMessage(in), []string{"/a/b~1c", "/a/d/*/k", "/n"})
-	require.Equal(t, "{"+`"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`, p[0].text)
+	require.Equal(t, []string{`{"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`}, []string{p[0].text})
 	require.Equal(t, "(hidden, 5 bytes)", p[1].text)
 	require.Equal(t, "(hidden, 8 bytes)", arguments(json.RawMessage(`{"a":sec`), []string{"/a"})[0].text)
 	require.Equal(t, "(hidden, 7 bytes)", arguments(json.RawMessage(`{"a":1}`), []string{""})[0].text)
@@ -135,4 +136,20 @@ func TestAModalPagesThroughWhatDoesNotFit(t *testing.T) {
 	_, ok := pages[0][0].(*slack.RichTextBlock)
 	require.True(t, ok)
 	require.Len(t, paginate(nil), 1)
+}
+
+func TestSecretsCannotBePrinted(t *testing.T) {
+	c := Config{BotToken: NewSecret("xoxb-hush"), SigningSecret: NewSecret("hush")}
+	raw, err := json.Marshal(map[string]any{"token": c.BotToken})
+	require.NoError(t, err)
+	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), c.BotToken.String(), string(raw)} {
+		require.NotContains(t, s, "hush")
+	}
+}
+
+func TestEveryProblemOfTheConfigurationIsToldAtOnce(t *testing.T) {
+	_, err := New(Config{Team: "acme", APIURL: "slack", Agents: map[string]string{"#ops": "ops"}, Membership: -1})
+	for _, problem := range []string{"bot token", "signing secret", "desk", "runner", "clock", "log", `not "acme"`, "API URL", `"#ops"`, "negative"} {
+		require.ErrorContains(t, err, problem)
+	}
 }

@@ -53,6 +53,9 @@ func quorum(q approvals.Progress) []span {
 	if len(q.By) > 0 {
 		spans = append(append(spans, say(" by ")), several(people(q.By), namesShown)...)
 	}
+	if q.Quorum.Need < 1 {
+		return append(spans, say(", which can never be complete"))
+	}
 	if len(q.By) >= q.Quorum.Need {
 		return append(spans, say(", complete"))
 	}
