@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
 )
 
 func write(t *testing.T, text string) string {
@@ -31,6 +34,7 @@ agents:
     timeout: 2m
     files: /srv/reports
     channels: [C0OPS]
+    who: {users: [U0ALICE], groups: [S0SRE1]}
     limits: {requests: 5, tool_calls: 7, total_tokens: 9}
 policy:
   default:
@@ -52,7 +56,8 @@ func TestTheWholeFileIsRead(t *testing.T) {
 	require.Equal(t, 5*time.Second, c.Runs.Lease)
 	require.Equal(t, []agentConfig{{
 		Name: "ops", Instructions: "You help.", Model: "some-model", Timeout: 2 * time.Minute, Files: "/srv/reports",
-		Channels: []string{"C0OPS"}, Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
+		Channels: []string{"C0OPS"}, Who: &policy.From{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
+		Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
 	}}, c.Agents)
 	require.Equal(t, 90*time.Minute, c.Policy.Default.Within)
 	require.True(t, c.Policy.Default.RequesterMaySign)
@@ -76,14 +81,94 @@ func TestAKeyThatIsNotKnownFailsTheStartWithItsLine(t *testing.T) {
 	require.ErrorContains(t, err, "read the configuration")
 }
 
-func TestAllProblemsOfTheAgentsAreReportedAtOnce(t *testing.T) {
-	c := config{Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Agents: []agentConfig{
-		{Name: "a"}, {Name: "a", Timeout: -1}, {Channels: []string{"C1"}}, {Name: "d", Channels: []string{"C1"}},
-	}}
+func TestEveryProblemOfTheFormIsReportedAtOnceWithItsLine(t *testing.T) {
+	c, err := readConfig(write(t, `agents:
+  - name: 5
+    toolz: x
+    timeout: 24
+    limits: {requests: 1.9, tool_calls: many}
+    channels: []
+    who:
+  - files: reports
+policy:
+  default: {within: 1 day, requester_may_sign: "yes"}
+  tools: {}
+runs: [1]
+`))
+	for _, want := range []string{
+		"[2:11] agents[0].name: must be a text; put it in quotes",
+		"[3:5] agents[0].toolz: there is no such key; here may be name, instructions",
+		"[4:14] agents[0].timeout: must be a duration with its unit",
+		"[5:24] agents[0].limits.requests: must be a whole number",
+		"[5:41] agents[0].limits.tool_calls: must be a whole number",
+		"[6:15] agents[0].channels: is an empty list",
+		"agents[0].who: has no value",
+		"[10:21] policy.default.within: must be a duration",
+		"policy.default.requester_may_sign: must be true or false",
+		"policy.tools: is empty",
+		"[12:7] runs: must be a mapping",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	require.Empty(t, c.Policy.Tools)
+	for text, want := range map[string]string{
+		"a: 1\n---\nb: 2\n":           "several documents",
+		"agents: [{name: a}\n":        "[1:9]",
+		"agents: 1\nagents: 2\n":      "already defined",
+		"- agents\n":                  "the file: must be a mapping",
+		"# nothing\n":                 "empty",
+		"agents: [{name: *nobody}]\n": "nobody",
+		"redis: &a\n  prefix: *a\n":   "redis.prefix",
+	} {
+		_, err := readConfig(write(t, text))
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestAnAnchorIsReadWhereItIsNamed(t *testing.T) {
+	c, err := readConfig(write(t, `
+policy:
+  default: &two
+    quorums: [{name: sre, need: 2, from: &sre {groups: [S0SRE1]}}]
+  tools:
+    delete_file: {<<: *two, why: Gone is gone.}
+agents: [{name: ops, who: *sre}]
+`))
+	require.NoError(t, err)
+	require.NoError(t, c.check())
+	require.Equal(t, 2, c.Policy.Tools["delete_file"].Quorums[0].Need)
+	require.Equal(t, []approvals.GroupID{"S0SRE1"}, c.Agents[0].Who.Groups)
+	_, err = readConfig(write(t, "x: &a {prefi: x}\nredis: *a\n"))
+	require.ErrorContains(t, err, "redis.prefi: there is no such key", "what an anchor holds is checked too")
+}
+
+func TestAFolderIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
+	path := write(t, "agents: [{name: a, files: reports}, {name: b, files: /srv}, {name: c}]")
+	c, err := readConfig(path)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(filepath.Dir(path), "reports"), c.Agents[0].Files)
+	require.Equal(t, "/srv", c.Agents[1].Files)
+	require.Empty(t, c.Agents[2].Files)
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	c := config{
+		Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"},
+		Agents: []agentConfig{
+			{Name: "a"},
+			{Name: "a", Timeout: -1, Who: &policy.From{}},
+			{Channels: []string{"C1"}, Limits: limitsConfig{Requests: -1, ToolCalls: -2, TotalTokens: -3}},
+			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &policy.From{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
+		},
+	}
 	err := c.check()
 	for _, want := range []string{
-		"slack.groups_max_age", "runs.lease", `agents[1].name: "a" is there twice`, "agents[1].timeout", "agents[1].channels: agents[0] already",
-		"agents[2].name: is missing", "agents[3].channels: C1 already belongs to agents[2]",
+		"slack.groups_max_age: is -1ns", "runs.lease: is 1ns", `redis.prefix: is "a{b"`,
+		`agents[1].name: "a" is there twice`, "agents[1].timeout", "agents[1].channels: agents[0] already", "agents[1].who: names nobody",
+		"agents[2].name: is missing", "agents[2].limits.requests: is -1", "agents[2].limits.tool_calls: is -2", "agents[2].limits.total_tokens: is -3",
+		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,
+		`agents[3].who.users: "@ann" is not a user id`, `agents[3].who.groups: "sre" is not a user group id`,
+		"policy.default.quorums: name at least one",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -46,21 +46,30 @@ func check(at string, r Rule) error {
 		if q.Need < 1 {
 			wrong("%s.need: is %d, must be 1 or more", place, q.Need)
 		}
-		if len(q.From.Users) == 0 && len(q.From.Groups) == 0 {
-			wrong("%s.from: names nobody", place)
+		if err := q.From.Check(at + "." + place + ".from"); err != nil {
+			problems = append(problems, err)
 		}
 		if len(q.From.Groups) == 0 && len(q.From.Users) < q.Need {
 			wrong("%s.need: %d signatures are needed and only %d people are named", place, q.Need, len(q.From.Users))
 		}
-		for _, u := range q.From.Users {
-			if !userID.MatchString(string(u)) {
-				wrong("%s.from.users: %q is not a user id such as U0123456789; names are not accepted, they can be changed by anybody", place, u)
-			}
+	}
+	return errors.Join(problems...)
+}
+
+// Check returns everything that is wrong with who is named at this place.
+func (f From) Check(at string) error {
+	var problems []error
+	if len(f.Users) == 0 && len(f.Groups) == 0 {
+		problems = append(problems, fmt.Errorf("%s: names nobody", at))
+	}
+	for _, u := range f.Users {
+		if !userID.MatchString(string(u)) {
+			problems = append(problems, fmt.Errorf("%s.users: %q is not a user id such as U0123456789; names are not accepted, they can be changed by anybody", at, u))
 		}
-		for _, g := range q.From.Groups {
-			if !groupID.MatchString(string(g)) {
-				wrong("%s.from.groups: %q is not a user group id such as S0123456789", place, g)
-			}
+	}
+	for _, g := range f.Groups {
+		if !groupID.MatchString(string(g)) {
+			problems = append(problems, fmt.Errorf("%s.groups: %q is not a user group id such as S0123456789", at, g))
 		}
 	}
 	return errors.Join(problems...)

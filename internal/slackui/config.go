@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +126,14 @@ func (c Config) validate() error {
 	for channel, agent := range c.Agents {
 		if !idForm.MatchString(channel) || agent == "" {
 			problems = append(problems, fmt.Errorf("slackui: agents must map a channel id to an agent, not %q to %q", channel, agent))
+		}
+	}
+	for agent, from := range c.MayAsk {
+		if agent == "" || (agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent)) {
+			problems = append(problems, fmt.Errorf("slackui: it is said who may ask %q, and no such agent answers mentions", agent))
+		}
+		if len(from.Users) == 0 && len(from.Groups) == 0 {
+			problems = append(problems, fmt.Errorf("slackui: nobody may ask %q", agent))
 		}
 	}
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {

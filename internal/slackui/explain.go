@@ -58,11 +58,7 @@ func explainLookup(e *lookupError) string {
 }
 
 func explainNotAllowed(e *notAllowedError) string {
-	all := fromWords(e.from)
-	if more := len(all) - namesShown; more > 0 {
-		all = append(all[:namesShown], number(more)+" more")
-	}
-	return "You are not among those who may ask this agent, so nothing was started. It answers " + list(all) + "."
+	return "You are not among those who may ask this agent, so nothing was started. It answers " + firstOf(fromWords(e.from)) + "."
 }
 
 func explainDecision(err error, a about) (string, bool) {
@@ -161,6 +157,11 @@ func signers(a approvals.Approval) string {
 	if len(all) == 0 {
 		return "nobody: the policy names no approvers"
 	}
+	return firstOf(all)
+}
+
+// firstOf lists the first few, and how many more there are.
+func firstOf(all []string) string {
 	if more := len(all) - namesShown; more > 0 {
 		all = append(all[:namesShown], number(more)+" more")
 	}

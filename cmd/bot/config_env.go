@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// environment is what comes from the process environment: addresses and
+// secrets.
+type environment struct {
+	Addr          string
+	SlackToken    secret
+	SigningSecret secret
+	SlackAPIURL   string
+	RedisURL      secret // it may hold a password
+	OpenAIKey     secret
+	OpenAIBaseURL string
+	OpenAIModel   string
+	LogLevel      string
+}
+
+// variables documents the environment; the README's table is checked against
+// it.
+var variables = []struct {
+	name, preset, what string
+	required           bool
+	set                func(*environment, string)
+}{
+	{"SLACK_BOT_TOKEN", "", "the bot's token, xoxb-…", true, func(e *environment, v string) { e.SlackToken = newSecret(v) }},
+	{"SLACK_SIGNING_SECRET", "", "what Slack signs its requests with", true, func(e *environment, v string) { e.SigningSecret = newSecret(v) }},
+	{"REDIS_URL", "", "redis://…, rediss://… or unix://…", true, func(e *environment, v string) { e.RedisURL = newSecret(v) }},
+	{"OPENAI_API_KEY", "", "of the model provider", true, func(e *environment, v string) { e.OpenAIKey = newSecret(v) }},
+	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "of any compatible provider", false, func(e *environment, v string) { e.OpenAIBaseURL = v }},
+	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, func(e *environment, v string) { e.OpenAIModel = v }},
+	{"SLACK_API_URL", "https://slack.com/api/", "of another Slack, such as a simulator", false, func(e *environment, v string) { e.SlackAPIURL = v }},
+	{"COUNTERSIGN_ADDR", ":8080", "where the bot listens", false, func(e *environment, v string) { e.Addr = v }},
+	{"COUNTERSIGN_LOG_LEVEL", "info", "debug, info, warn or error", false, func(e *environment, v string) { e.LogLevel = v }},
+}
+
+// readEnvironment returns the environment and everything that is missing in
+// it. A variable that starts like ours and is not is a misspelling.
+func readEnvironment(environ []string) (environment, error) {
+	values := map[string]string{}
+	var problems []error
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		values[name] = value
+		if strings.HasPrefix(name, "COUNTERSIGN_") && !knownVariable(name) {
+			problems = append(problems, fmt.Errorf("%s: there is no such setting", name))
+		}
+	}
+	var e environment
+	for _, v := range variables {
+		value := values[v.name]
+		if value == "" {
+			value = v.preset
+		}
+		if value == "" && v.required {
+			problems = append(problems, fmt.Errorf("%s: is not set: %s", v.name, v.what))
+		}
+		v.set(&e, value)
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, e.LogLevel) {
+		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_LEVEL: is %q, must be debug, info, warn or error", e.LogLevel))
+	}
+	return e, errors.Join(problems...)
+}
+
+func knownVariable(name string) bool {
+	for _, v := range variables {
+		if v.name == name {
+			return true
+		}
+	}
+	return false
+}

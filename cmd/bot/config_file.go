@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// readConfig reads the file, or returns everything that is wrong with its form,
+// each with its line. A folder that is not absolute is beside the file. With an
+// error the configuration is what could be understood all the same.
+func readConfig(path string) (config, error) {
+	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	if err != nil {
+		return config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	c, problems := decodeConfig(b)
+	for i, p := range problems {
+		problems[i] = fmt.Errorf("%s: %w", path, p)
+	}
+	for i, a := range c.Agents {
+		if a.Files != "" && !filepath.IsAbs(a.Files) {
+			c.Agents[i].Files = filepath.Join(filepath.Dir(path), a.Files)
+		}
+	}
+	return c, errors.Join(problems...)
+}
+
+func decodeConfig(b []byte) (config, []error) {
+	file, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return config{}, []error{plainly(err)}
+	}
+	documents := slices.DeleteFunc(slices.Clone(file.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
+	switch len(documents) {
+	case 0:
+		return config{}, []error{errors.New("the file is empty")}
+	case 1:
+	default:
+		return config{}, []error{errors.New("the file holds several documents; only one is read, so remove the others")}
+	}
+	f := form{anchors: map[string]ast.Node{}}
+	ast.Walk(&f, documents[0].Body)
+	f.walk("", documents[0].Body, reflect.TypeFor[config]())
+	var c config
+	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
+		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
+	}
+	return c, f.problems
+}
+
+func plainly(err error) error {
+	return errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+}
+
+// A form compares a document with the type it is decoded into. A decoder stops
+// at the first thing that is wrong, rounds numbers and takes a key without a
+// value for one that is not there; a form does not.
+type form struct {
+	anchors  map[string]ast.Node
+	problems []error
+}
+
+// Visit collects the anchors of the document.
+func (f *form) Visit(n ast.Node) ast.Visitor {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		f.anchors[a.Name.String()] = a.Value
+	}
+	return f
+}
+
+func (f *form) wrong(n ast.Node, at, format string, args ...any) {
+	place := n.GetToken().Position
+	f.problems = append(f.problems, fmt.Errorf("[%d:%d] %s: %s", place.Line, place.Column, at, fmt.Sprintf(format, args...)))
+}
+
+func (f *form) walk(at string, n ast.Node, t reflect.Type) {
+	switch v := n.(type) {
+	case *ast.AnchorNode:
+		f.walk(at, v.Value, t)
+		return
+	case *ast.AliasNode:
+		if known, ok := f.anchors[v.Value.String()]; ok {
+			delete(f.anchors, v.Value.String()) // one that names itself ends here
+			f.walk(at, known, t)
+			f.anchors[v.Value.String()] = known
+			return
+		}
+		f.wrong(n, at, "*%s names nothing", v.Value)
+		return
+	case *ast.NullNode:
+		f.wrong(n, orTop(at), "has no value: write one or leave the key out")
+		return
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		f.walk(at, n, t.Elem())
+	case reflect.Struct, reflect.Map:
+		f.mapping(at, n, t)
+	case reflect.Slice:
+		f.sequence(at, n, t)
+	default:
+		if want := unlike(n, t); want != "" {
+			f.wrong(n, at, "must be %s", want)
+		}
+	}
+}
+
+func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		f.wrong(n, orTop(at), "must be a mapping, with keys")
+		return
+	}
+	empty := true
+	for entries := m.MapRange(); entries.Next(); empty = false {
+		key, value := entries.Key(), entries.Value()
+		if key.IsMergeKey() {
+			f.walk(at, value, t)
+			continue
+		}
+		name := key.String()
+		if s, ok := key.(*ast.StringNode); ok {
+			name = s.Value
+		}
+		place := strings.TrimPrefix(at+"."+name, ".")
+		if t.Kind() == reflect.Map {
+			f.walk(place, value, t.Elem())
+			continue
+		}
+		field, ok := fieldOf(t, name)
+		if !ok {
+			f.wrong(key, place, "there is no such key; here may be %s", strings.Join(keysOf(t), ", "))
+			continue
+		}
+		f.walk(place, value, field.Type)
+	}
+	if empty {
+		f.wrong(n, orTop(at), "is empty: write something or leave the key out")
+	}
+}
+
+func (f *form) sequence(at string, n ast.Node, t reflect.Type) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		f.wrong(n, at, "must be a list")
+		return
+	}
+	if len(s.Values) == 0 {
+		f.wrong(n, at, "is an empty list: write something or leave the key out")
+	}
+	for i, v := range s.Values {
+		f.walk(fmt.Sprintf("%s[%d]", at, i), v, t.Elem())
+	}
+}
+
+// unlike returns what the node must be and is not.
+func unlike(n ast.Node, t reflect.Type) string {
+	text, isText := "", false
+	switch v := n.(type) {
+	case *ast.StringNode:
+		text, isText = v.Value, true
+	case *ast.LiteralNode:
+		text, isText = v.Value.Value, true
+	}
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		if _, err := time.ParseDuration(text); err != nil {
+			return "a duration with its unit, such as 30s, 5m or 24h"
+		}
+	case t.Kind() == reflect.Int && n.Type() != ast.IntegerType:
+		return "a whole number"
+	case t.Kind() == reflect.Bool && n.Type() != ast.BoolType:
+		return "true or false"
+	case t.Kind() == reflect.String && !isText:
+		return "a text; put it in quotes if it looks like a number"
+	}
+	return ""
+}
+
+func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
+	for f := range t.Fields() {
+		if f.Tag.Get("yaml") == key {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for f := range t.Fields() {
+		keys = append(keys, f.Tag.Get("yaml"))
+	}
+	return keys
+}
+
+func orTop(at string) string {
+	if at == "" {
+		return "the file"
+	}
+	return at
+}
