@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"internal/slackui/slacksim/page":          {},
 	"internal/policy":                         {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
+	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"cmd/bot":                                 nil, // everything
 }
