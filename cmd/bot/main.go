@@ -1,9 +1,10 @@
 // Command bot is Countersign: people sign, in Slack, what AI agents are about
 // to do.
 //
-//	bot demo    the whole thing on this machine, with nothing set up
-//	bot serve   the bot beside a real Slack, a Redis and a model
-//	bot admin   what is stuck, and what to do about it
+//	bot demo      the whole thing on this machine, with nothing set up
+//	bot serve     the bot beside a real Slack, a Redis and a model
+//	bot slacksim  a Slack workspace on this machine, for any app
+//	bot admin     what is stuck, and what to do about it
 package main
 
 import (
@@ -35,6 +36,9 @@ const usage = `Countersign: a person's signature on what an AI agent is about to
   bot serve --config FILE
             The bot for a real workspace. Addresses and secrets come from the
             environment, see the README.
+  bot slacksim [--addr HOST:PORT] [--bot-token TOKEN] [--signing-secret SECRET]
+            [--events-url URL] [--interactivity-url URL] [--commands-url URL]
+            Only the small Slack, for any Slack app; see docs/slacksim.md.
   bot admin [--config FILE] parked | retry KIND ID | abandon RUN |
                             fulfil BATCH CALL JSON
             What is stuck, and what to do about it. Needs REDIS_URL.
@@ -52,6 +56,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return runDemo(ctx, args, environ, stdout, stderr)
 	case "serve":
 		return runServe(ctx, args, environ, stderr)
+	case "slacksim":
+		return runSlacksim(ctx, args, stdout, stderr)
 	case "admin":
 		return runAdmin(ctx, args, environ, stdout, stderr)
 	case "help", "-h", "--help":

@@ -21,6 +21,11 @@ type Config struct {
 	// latest request is used.
 	PublicURL string
 
+	// AnyHost lets pages under any host name use the control API. Without it
+	// only loopback names and the host of PublicURL may, so that a page whose
+	// name was pointed at this machine cannot.
+	AnyHost bool
+
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
 	Client *http.Client     // nil: a client without cookies that follows two redirects

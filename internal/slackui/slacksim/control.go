@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 )
@@ -55,7 +56,7 @@ func (s *Server) controlRoutes() http.Handler {
 	mux.HandleFunc("GET /sim/state", asking(func(url.Values) (any, error) { return s.State(), nil }))
 	mux.HandleFunc("GET /sim/log", asking(func(url.Values) (any, error) { return object{"log": s.Log()}, nil }))
 	mux.HandleFunc("GET /sim/events", s.serveChanges)
-	return ownPagesOnly(mux)
+	return s.ownPagesOnly(mux)
 }
 
 type closing struct {
@@ -115,9 +116,14 @@ func writeOutcome(w http.ResponseWriter, out any, err error) {
 }
 
 // ownPagesOnly keeps other web pages in the person's browser from acting
-// here: browsers name the origin of such requests.
-func ownPagesOnly(next http.Handler) http.Handler {
+// here. Browsers name the origin of requests that act; for a page whose name
+// was pointed at this machine afterwards, the host is foreign as well.
+func (s *Server) ownPagesOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.ownHost(r.Host) {
+			writeJSON(w, http.StatusForbidden, object{"error": "the control API is not served under the name " + r.Host})
+			return
+		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
 				writeJSON(w, http.StatusForbidden, object{"error": "another site's page may not act here"})
@@ -126,6 +132,17 @@ func ownPagesOnly(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (s *Server) ownHost(host string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if public, err := url.Parse(s.cfg.PublicURL); s.cfg.AnyHost || (err == nil && public.Host == host) {
+		return true
+	}
+	name := (&url.URL{Host: host}).Hostname()
+	ip, err := netip.ParseAddr(name)
+	return name == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 // serveChanges is an event stream with one event per change, or per several.

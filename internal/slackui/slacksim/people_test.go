@@ -97,6 +97,31 @@ func TestOtherSitesPagesMayNotAct(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, resp.StatusCode)
 }
 
+func TestForeignNamesOfThisMachineAreRefused(t *testing.T) {
+	ask := func(w *workspace, host string) int {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/sim/state", nil)
+		require.NoError(t, err)
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	t.Run("only loopback", func(t *testing.T) {
+		w := newWorkspace(t, slacksim.Config{})
+		for host, want := range map[string]int{
+			"evil.example": 403, "192.0.2.1:80": 403, "localhost:8485": 200, "[::1]:1": 200, "127.0.0.1": 200,
+		} {
+			require.Equal(t, want, ask(w, host), host)
+		}
+		w.SetPublicURL("https://sim.example")
+		require.Equal(t, http.StatusOK, ask(w, "sim.example"), "the name it was given")
+	})
+	t.Run("exposed", func(t *testing.T) {
+		require.Equal(t, http.StatusOK, ask(newWorkspace(t, slacksim.Config{AnyHost: true}), "anything.example"))
+	})
+}
+
 func TestPageAndChangesAreServed(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css"} {
