@@ -25,8 +25,8 @@ type api struct {
 	self *slack.AuthTestResponse // nil until it was asked for
 }
 
-func newAPI(token Secret, url string) *api {
-	return &api{client: slack.New(token.reveal(),
+func newAPI(token func() string, url string) *api {
+	return &api{client: slack.New(token(),
 		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
 		slack.OptionHTTPClient(&http.Client{Timeout: callTimeout}))}
 }

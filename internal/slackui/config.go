@@ -48,29 +48,11 @@ type openList interface {
 	OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error)
 }
 
-// A Secret cannot be printed, logged or marshalled.
-type Secret struct{ open func() string }
-
-// NewSecret hides s.
-func NewSecret(s string) Secret { return Secret{open: func() string { return s }} }
-
-// String never tells.
-func (Secret) String() string { return "[redacted]" }
-
-// MarshalText never tells.
-func (Secret) MarshalText() ([]byte, error) { return []byte("[redacted]"), nil }
-
-func (s Secret) reveal() string {
-	if s.open == nil {
-		return ""
-	}
-	return s.open()
-}
-
 // Config is what [New] works with. The fields without a default are required.
 type Config struct {
-	BotToken      Secret
-	SigningSecret Secret
+	// The secrets are functions, so that a printed Config does not tell them.
+	BotToken      func() string
+	SigningSecret func() string
 	APIURL        string // of the Web API; default Slack's own
 	Team          string // the one workspace that is served
 
@@ -110,8 +92,8 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("slackui: %s is missing", name))
 		}
 	}
-	missing(c.BotToken.reveal() == "", "the bot token")
-	missing(c.SigningSecret.reveal() == "", "the signing secret")
+	missing(c.BotToken == nil || c.BotToken() == "", "the bot token")
+	missing(c.SigningSecret == nil || c.SigningSecret() == "", "the signing secret")
 	missing(c.Agent == "" && len(c.Agents) == 0, "the agent that answers mentions")
 	missing(c.Desk == nil, "the desk")
 	missing(c.Runs == nil, "the store of runs")

@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -126,6 +127,10 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 		Requester: approvals.UserID(m.User),
 		Text:      text,
 	})
+	if errors.Is(err, agentrun.ErrQueueFull) {
+		s.tell(ctx, place{m.Channel, m.Thread, m.User}, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("commit mention: %w", err)
 	}

@@ -67,6 +67,8 @@ func explainDecision(err error, a about) (string, bool) {
 		return settledWords(a), true
 	case errors.Is(err, approvals.ErrExpired):
 		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". The call does not run. If it is still wanted, ask the agent again.", true
+	case errors.Is(err, approvals.ErrOwnEdit):
+		return "You changed what this call would do, so somebody else must sign it. Your click was not counted.", true
 	case errors.Is(err, approvals.ErrOwnRequest):
 		return "You asked for this, so somebody else must sign it. Your click was not counted.", true
 	case errors.Is(err, approvals.ErrNotEligible):

@@ -226,7 +226,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	o.SetPublicURL(api.URL)
 	o.desk = approvals.NewDesk(o.shelf, noPolicy{}, o.now.read)
 	cfg := slackui.Config{
-		BotToken: slackui.NewSecret(o.BotToken()), SigningSecret: slackui.NewSecret(o.SigningSecret()),
+		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
 		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf, Open: o.shelf,
 		Now: o.now.read, Log: slog.New(slog.DiscardHandler),

@@ -118,7 +118,7 @@ func (s *Server) signed(handle func(ctx context.Context, body []byte) (reply, er
 		if sslCheck(body) {
 			return
 		}
-		if err := verify(s.cfg.SigningSecret, r.Header, body, s.cfg.Now()); err != nil {
+		if err := verify(s.cfg.SigningSecret(), r.Header, body, s.cfg.Now()); err != nil {
 			log.WarnContext(ctx, "request refused", slog.String("reason", err.Error()))
 			http.Error(w, "unauthorized", http.StatusUnauthorized)
 			return

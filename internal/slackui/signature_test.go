@@ -63,7 +63,7 @@ func TestSignatures(t *testing.T) {
 			h := http.Header{}
 			h.Set("x-slack-request-timestamp", c.stamp)
 			h.Set("X-SLACK-SIGNATURE", c.signature)
-			require.ErrorIs(t, verify(NewSecret(docSecret), h, []byte(c.body), c.now), c.want)
+			require.ErrorIs(t, verify(docSecret, h, []byte(c.body), c.now), c.want)
 		})
 	}
 }
@@ -73,7 +73,7 @@ func door(t *testing.T) (*Server, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	c := Config{
-		SigningSecret: NewSecret(docSecret), BotToken: NewSecret("xoxb-secret"), Team: "T0COUNTER",
+		SigningSecret: func() string { return docSecret }, BotToken: func() string { return "xoxb-secret" }, Team: "T0COUNTER",
 		Now: func() time.Time { return time.Unix(docTimestamp, 0) },
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

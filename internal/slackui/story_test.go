@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
@@ -64,6 +65,18 @@ func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
 	require.Empty(t, o.mentioned())
 	o.breaks(nil)
 	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
+}
+
+func TestAMentionThatFindsTheQueueFullIsTurnedAwayInWords(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	o.breaks(agentrun.ErrQueueFull)
+	o.say("U0ALICE", "<@U0BOT> clean up")
+	require.NoError(t, o.Idle(t.Context()))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	all, err := o.Messages("U0ALICE", "C0OPS", "")
+	require.NoError(t, err)
+	require.Contains(t, all[len(all)-1].Shown(), "this one was not taken")
+	require.True(t, all[len(all)-1].Ephemeral)
 }
 
 func TestAMentionWithoutWordsOrAgentIsAnswered(t *testing.T) {

@@ -139,10 +139,8 @@ func TestAModalPagesThroughWhatDoesNotFit(t *testing.T) {
 }
 
 func TestSecretsCannotBePrinted(t *testing.T) {
-	c := Config{BotToken: NewSecret("xoxb-hush"), SigningSecret: NewSecret("hush")}
-	raw, err := json.Marshal(map[string]any{"token": c.BotToken})
-	require.NoError(t, err)
-	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), c.BotToken.String(), string(raw)} {
+	c := Config{BotToken: func() string { return "xoxb-hush" }, SigningSecret: func() string { return "hush" }}
+	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c)} {
 		require.NotContains(t, s, "hush")
 	}
 }
