@@ -52,6 +52,7 @@ type world struct {
 	t      *testing.T
 	sim    *sim
 	model  *openaisim.Server
+	redis  *redis.Client
 	folder string
 	addr   string // of the bot, the same for every process
 	env    []string
@@ -77,6 +78,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(modelServer.Close)
 	client, ok := statetest.Redis(t).(*redis.Client)
 	require.True(t, ok)
+	w.redis = client
 	w.env = []string{
 		"SLACK_BOT_TOKEN=" + slack.BotToken(), "SLACK_SIGNING_SECRET=" + slack.SigningSecret(),
 		"SLACK_API_URL=" + slackServer.URL + "/api/", "REDIS_URL=unix://" + client.Options().Addr,
@@ -100,8 +102,16 @@ type process struct {
 	out *output
 }
 
-// start starts a bot and waits until it listens.
+// start starts a bot and waits until it is at work.
 func (w *world) start() *process {
+	w.t.Helper()
+	p := w.launch()
+	p.out.await(w.t, `msg=listening`)
+	return p
+}
+
+// launch starts a bot.
+func (w *world) launch() *process {
 	w.t.Helper()
 	path, err := binary()
 	require.NoError(w.t, err)
@@ -110,7 +120,6 @@ func (w *world) start() *process {
 	p.cmd.Env, p.cmd.Stderr = w.env, p.out
 	require.NoError(w.t, p.cmd.Start())
 	w.t.Cleanup(p.kill)
-	p.out.await(w.t, `msg=listening`)
 	return p
 }
 

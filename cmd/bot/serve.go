@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,40 +43,46 @@ func runServe(ctx context.Context, args, environ []string, stderr io.Writer) err
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, nil, newLogger(stderr, e.LogLevel))
+	return serve(ctx, l, c, e, nil, func() {}, newLogger(stderr, e.LogLevel))
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests
 // in flight are answered, runs are left at their next commit for another
-// process. It closes the listener. extra are tools that agents have besides
-// those of their configuration.
-func serve(ctx context.Context, l net.Listener, c config, e environment, extra toolsFor, log *slog.Logger) error {
-	b, err := newBot(ctx, c, e, extra, log)
-	if ctx.Err() != nil {
-		err = nil // stopped before it began
-	}
-	if b == nil {
-		return errors.Join(err, l.Close())
-	}
+// process. It closes the listener.
+//
+// It answers /healthz from the start, and everything else once Redis and Slack
+// have been reached; then it calls ready. extra are tools that agents have
+// besides those of their configuration.
+func serve(ctx context.Context, l net.Listener, c config, e environment, extra toolsFor, ready func(), log *slog.Logger) error {
+	var front door
 	server := &http.Server{
-		Handler:           b.handler(),
+		Handler:           &front,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      10 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+
+	b, err := newBot(ctx, c, e, extra, log)
+	if b == nil {
+		if ctx.Err() != nil {
+			err = nil // stopped before it began
+		}
+		return errors.Join(err, server.Close())
+	}
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	var reconcilers sync.WaitGroup
 	reconcilers.Go(func() { b.reconcile(work) })
-
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
+	front.open(b.handler())
 	log.InfoContext(ctx, "listening", slog.String("addr", l.Addr().String()))
+	ready()
 
 	select {
-	case err = <-failed:
+	case err = <-served:
 		err = fmt.Errorf("serve HTTP: %w", err)
 	case <-ctx.Done():
 		log.InfoContext(ctx, "stopping")
@@ -90,4 +97,22 @@ func serve(ctx context.Context, l net.Listener, c config, e environment, extra t
 	err = errors.Join(err, b.close(closing))
 	log.InfoContext(ctx, "stopped")
 	return err
+}
+
+// A door lets nobody in before it is opened: who knocks is asked to come back.
+// The zero door is closed.
+type door struct{ inside atomic.Pointer[http.Handler] }
+
+func (d *door) open(h http.Handler) { d.inside.Store(&h) }
+
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch h := d.inside.Load(); {
+	case h != nil:
+		(*h).ServeHTTP(w, r)
+	case r.URL.Path == "/healthz":
+		answer(w, http.StatusOK, "alive")
+	default:
+		w.Header().Set("Retry-After", "1")
+		answer(w, http.StatusServiceUnavailable, "starting")
+	}
 }
