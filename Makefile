@@ -15,11 +15,17 @@ demo: ## Run the whole thing on this machine: no keys, no Redis, no Slack
 
 test: deps lint unit ## Everything that CI checks: lint, tests with race detector and shuffle, the story
 
-deps: ## Install what the tests need (a redis-server; with apt, as root)
+deps: ## Install what the tests need (redis-server and Node.js; with apt, as root)
 	@command -v redis-server >/dev/null || { \
 	  echo "installing redis-server"; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; } || { \
 	  echo "The tests need a redis-server on the PATH: install the package redis-server (or redis)."; exit 1; }
+	@command -v npm >/dev/null || { \
+	  echo "installing nodejs and npm"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null; } || { \
+	  echo "The tests need Node.js 20 or later and npm on the PATH."; exit 1; }
+	@npm ci --silent --prefix internal/slackui/slacksim/bolt || { \
+	  echo "npm could not install the packages of internal/slackui/slacksim/bolt."; exit 1; }
 
 lint: ## Judge the code (golangci-lint, pinned)
 	$(GO) run $(GOLANGCI) run $(PKG)

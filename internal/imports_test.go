@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"internal/state/statetest":                {"internal/approvals", "internal/agentrun", "internal/state"},
 	"internal/slackui":                        {"internal/approvals", "internal/agentrun"},
 	"internal/slackui/slacksim":               {"internal/slackui/slacksim/page"},
+	"internal/slackui/slacksim/bolt":          {}, // tests only
 	"internal/slackui/slacksim/page":          {},
 	"internal/policy":                         {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
