@@ -69,6 +69,8 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	if m != nil && len(m.scopes) > 0 {
 		w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(m.scopes, ","))
+	}
+	if m != nil && a.token == s.cfg.BotToken {
 		w.Header().Set("X-OAuth-Scopes", strings.Join(s.cfg.Scopes, ","))
 	}
 	writeJSON(w, http.StatusOK, answer)
