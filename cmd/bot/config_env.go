@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -75,4 +76,18 @@ func knownVariable(name string) bool {
 		}
 	}
 	return false
+}
+
+// secrets are the values that may never be printed, the longest first.
+func (e environment) secrets() []string {
+	all := []string{e.SlackToken.open(), e.SigningSecret.open(), e.RedisURL.open(), e.OpenAIKey.open()}
+	for _, address := range []string{e.RedisURL.open(), e.OpenAIBaseURL} {
+		if u, err := url.Parse(address); err == nil && u.User != nil {
+			password, _ := u.User.Password()
+			all = append(all, u.User.String(), password)
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return len(s) < 4 }) // too short to be told from other words
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	return all
 }

@@ -35,6 +35,12 @@ const usage = `Countersign: a person's signature on what an AI agent is about to
   bot demo  [--redis URL] [--addr HOST:PORT]
             Everything on this machine: a small Slack in the browser, an agent
             with a folder of files, and the bot between them. Needs no keys.
+  bot init  [--url URL] [--dir DIR]
+            Writes a starting configuration, and the manifest of the Slack app
+            for the URL under which Slack will reach the bot.
+  bot check --config FILE [--url URL] [--online]
+            Everything that is wrong, at once: with the file and the
+            environment; with --online with Slack, Redis and the model too.
   bot serve --config FILE
             The bot for a real workspace. Addresses and secrets come from the
             environment, see the README.
@@ -56,6 +62,10 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	switch command {
 	case "demo":
 		return runDemo(ctx, args, environ, stdout, stderr)
+	case "init":
+		return runInit(args, stdout, stderr)
+	case "check":
+		return runCheck(ctx, args, environ, stdout, stderr)
 	case "serve":
 		return runServe(ctx, args, environ, stderr)
 	case "slacksim":

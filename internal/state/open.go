@@ -60,7 +60,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.client == nil {
-		c, err := dial(o.URL)
+		c, err := Dial(o.URL)
 		if err != nil {
 			return nil, err
 		}
@@ -122,9 +122,9 @@ func (s *Store) await(ctx context.Context, where string) error {
 var errURL = errors.New("the Redis URL is not one: want redis://host:port, rediss://host:port or unix:///path, " +
 	"with addr= for a cluster or master_name= for a Sentinel")
 
-// dial returns a client with the settings that the store counts on. No error of
-// it quotes the URL: there is a password in it.
-func dial(raw string) (redis.UniversalClient, error) {
+// Dial returns a client with the settings that the store counts on, and makes
+// no connection yet. No error of it quotes the URL: there is a password in it.
+func Dial(raw string) (redis.UniversalClient, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, errURL

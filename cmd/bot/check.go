@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// runCheck says everything that is wrong with an installation, at once.
+func runCheck(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	o := checkOptions{Environ: environ, HTTP: http.DefaultTransport, Now: time.Now}
+	flags.StringVar(&o.Path, "config", "", "the configuration `FILE`")
+	flags.StringVar(&o.Address, "url", "", "the `URL` under which Slack reaches the bot; with --online the running bot is asked there")
+	flags.BoolVar(&o.Online, "online", false, "ask Slack, Redis and the model too; nothing is written anywhere")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	if o.Path == "" || flags.NArg() > 0 {
+		return errors.New("check takes --config FILE, --url URL and --online, and nothing else")
+	}
+	return report(stdout, check(ctx, o))
+}
+
+type checkOptions struct {
+	Path    string
+	Environ []string
+	Address string // under which Slack reaches the bot; empty if it is not said
+	Online  bool
+	HTTP    http.RoundTripper
+	Now     func() time.Time
+}
+
+// A mark is what a look at one thing gave.
+type mark string
+
+const (
+	isFine     mark = "ok"
+	isProblem  mark = "problem"
+	notChecked mark = "could not check"
+)
+
+// A finding is one thing that was looked at.
+type finding struct {
+	mark   mark
+	text   string
+	advice string // what to do about it
+}
+
+// checker collects findings. It holds what later looks need of earlier ones.
+type checker struct {
+	checkOptions
+	config   config
+	env      environment
+	findings []finding
+}
+
+// check looks at everything, in the order in which it is set up.
+func check(ctx context.Context, o checkOptions) []finding {
+	c := &checker{checkOptions: o}
+	c.checkFile()
+	c.checkTools()
+	c.checkEnvironment()
+	c.checkAddress()
+	if o.Online {
+		c.checkSlack(ctx)
+		c.checkRunning(ctx)
+		c.checkRedis(ctx)
+		c.checkModel(ctx)
+	}
+	return c.scrubbed()
+}
+
+func (c *checker) fine(format string, args ...any) {
+	c.findings = append(c.findings, finding{isFine, fmt.Sprintf(format, args...), ""})
+}
+
+func (c *checker) problem(advice, format string, args ...any) {
+	c.findings = append(c.findings, finding{isProblem, fmt.Sprintf(format, args...), advice})
+}
+
+func (c *checker) unknown(advice, format string, args ...any) {
+	c.findings = append(c.findings, finding{notChecked, fmt.Sprintf(format, args...), advice})
+}
+
+// scrubbed returns the findings without any secret, should an error have
+// quoted one.
+func (c *checker) scrubbed() []finding {
+	var pairs []string
+	for _, s := range c.env.secrets() {
+		pairs = append(pairs, s, "[redacted]")
+	}
+	clean := strings.NewReplacer(pairs...)
+	for i, f := range c.findings {
+		c.findings[i].text, c.findings[i].advice = clean.Replace(f.text), clean.Replace(f.advice)
+	}
+	return c.findings
+}
+
+// report writes the findings for people. With problems it is an error.
+func report(w io.Writer, findings []finding) error {
+	count := map[mark]int{}
+	var out strings.Builder
+	for _, f := range findings {
+		count[f.mark]++
+		fmt.Fprintf(&out, "%-15s  %s\n", f.mark, strings.ReplaceAll(f.text, "\n", "\n"+indent))
+		if f.advice != "" {
+			fmt.Fprintf(&out, "%s-> %s\n", indent, f.advice)
+		}
+	}
+	fmt.Fprintf(&out, "\n%d ok, %d could not be checked, %d wrong\n", count[isFine], count[notChecked], count[isProblem])
+	if _, err := io.WriteString(w, out.String()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	switch n := count[isProblem]; n {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("there is a problem")
+	default:
+		return fmt.Errorf("there are %d problems", n)
+	}
+}
+
+const indent = "                 "
+
+// patience bounds one question to somebody else.
+const patience = 10 * time.Second

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/filetool"
+	"github.com/countersign/countersign/manifests"
+)
+
+func (c *checker) checkFile() {
+	read, err := readConfig(c.Path)
+	c.config = read
+	problems := flatten(err)
+	if len(read.Agents) > 0 || err == nil {
+		problems = append(problems, flatten(read.check())...)
+	}
+	for _, p := range problems {
+		c.problem("", "%s", p)
+	}
+	if len(problems) == 0 {
+		c.fine("%s: %d agents, %d rules for tools", c.Path, len(read.Agents), len(read.Policy.Tools))
+	}
+}
+
+// checkTools looks at the folders, and at whether the policy names tools that
+// are there: a rule for a tool that does not exist guards nothing.
+func (c *checker) checkTools() {
+	all, complete := map[string]bool{}, true
+	for i, a := range c.config.Agents {
+		if a.Files == "" {
+			c.fine("agents[%d]: %s has no tools, it can only talk", i, a.Name)
+			continue
+		}
+		at := fmt.Sprintf("agents[%d].files", i)
+		info, err := os.Stat(a.Files)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			c.problem("make the folder, or name another", "%s: there is no folder %s", at, a.Files)
+		case err == nil && !info.IsDir():
+			c.problem("name the folder that it is in", "%s: %s is a file", at, a.Files)
+		}
+		set, err := filetool.New(a.Files)
+		if err != nil {
+			if info != nil && info.IsDir() {
+				c.problem("let whoever runs the bot open it", "%s: %s", at, err)
+			}
+			complete = false
+			continue
+		}
+		var names []string
+		for _, t := range set {
+			names = append(names, t.Spec().Name)
+			all[t.Spec().Name] = true
+		}
+		c.fine("agents[%d]: %s has %s on %s", i, a.Name, strings.Join(names, ", "), a.Files)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.config.Policy.Tools)) {
+		if complete && !all[name] {
+			c.problem("correct the name, or remove the rule: it guards nothing", "policy.tools.%s: no agent has such a tool", name)
+		}
+	}
+}
+
+func (c *checker) checkEnvironment() {
+	before := len(c.findings)
+	e, err := readEnvironment(c.Environ)
+	c.env = e
+	for _, p := range flatten(err) {
+		c.problem("", "%s", p)
+	}
+	token, signing := e.SlackToken.open(), e.SigningSecret.open()
+	if token != "" && !strings.HasPrefix(token, "xoxb-") && !strings.HasPrefix(token, "xoxe.xoxb-") {
+		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "SLACK_BOT_TOKEN: is not a bot's token, which begins with xoxb-")
+	}
+	if strings.HasPrefix(signing, "xox") || strings.HasPrefix(signing, "xapp") {
+		c.problem(`copy the "Signing Secret" of the app, from "Basic Information"`, "SLACK_SIGNING_SECRET: is a token")
+	}
+	if strings.TrimSpace(token) != token || strings.TrimSpace(signing) != signing {
+		c.problem("remove it", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
+	}
+	if u, err := url.Parse(e.SlackAPIURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		c.problem("", "SLACK_API_URL: must begin with https:// or http:// and name a host")
+	}
+	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
+		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: is %q, must be a host and a port", e.Addr)
+	}
+	if e.RedisURL.open() != "" {
+		if client, err := state.Dial(e.RedisURL.open()); err != nil {
+			c.problem("", "REDIS_URL: %s", err)
+		} else {
+			_ = client.Close() // it was never used
+		}
+	}
+	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: time.Now}); err != nil {
+		for _, p := range flatten(err) {
+			c.problem("", "OPENAI_BASE_URL: %s", p)
+		}
+	}
+	if len(c.findings) == before {
+		c.fine("environment: everything is set")
+	}
+}
+
+// checkAddress looks at --url, and at the Slack manifest beside the
+// configuration, which bot init wrote there.
+func (c *checker) checkAddress() {
+	if c.Address != "" {
+		for _, p := range flatten(manifests.CheckAddress(c.Address)) {
+			c.problem("", "--url: %s", p)
+		}
+	}
+	path := filepath.Join(filepath.Dir(c.Path), manifestName)
+	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
+	if errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		c.unknown("", "%s: %s", path, err)
+		return
+	}
+	app, err := manifests.ReadSlack(text)
+	if err != nil {
+		c.problem("", "%s: %s", path, err)
+		return
+	}
+	if problems := c.manifestProblems(app); len(problems) > 0 {
+		for _, p := range problems {
+			c.problem("correct it there and in the app's own manifest, or write it anew with bot init", "%s: %s", path, p)
+		}
+		return
+	}
+	c.fine("%s: its addresses and scopes are those that the bot has", path)
+}
+
+func (c *checker) manifestProblems(app manifests.App) []string {
+	var problems []string
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	command := ""
+	for _, s := range app.Features.SlashCommands {
+		if s.Command == "/countersign" {
+			command = s.URL
+		}
+	}
+	address := strings.TrimSuffix(c.Address, "/")
+	for _, place := range []struct{ key, url, path string }{
+		{"settings.event_subscriptions.request_url", app.Settings.Events.RequestURL, manifests.EventsPath},
+		{"settings.interactivity.request_url", app.Settings.Interactivity.RequestURL, manifests.InteractivityPath},
+		{"features.slash_commands: /countersign: url", command, manifests.CommandsPath},
+	} {
+		base, ok := strings.CutSuffix(place.url, place.path)
+		if !ok {
+			wrong("%s: is %q, must be the address of the bot and %s", place.key, place.url, place.path)
+			continue
+		}
+		for _, p := range flatten(manifests.CheckAddress(base)) {
+			wrong("%s: %s", place.key, p)
+		}
+		if address != "" && base != address {
+			wrong("%s: is at %s, and --url is %s", place.key, base, address)
+		}
+	}
+	if !app.Settings.Interactivity.Enabled {
+		wrong("settings.interactivity.is_enabled: must be true, or no click arrives")
+	}
+	for _, s := range missing(manifests.Scopes(), app.OAuth.Scopes.Bot) {
+		wrong("oauth_config.scopes.bot: %s is missing", s)
+	}
+	if !slices.Contains(app.Settings.Events.Bot, "app_mention") {
+		wrong("settings.event_subscriptions.bot_events: app_mention is missing, without it no mention arrives")
+	}
+	return problems
+}
+
+// missing is what needed has and given has not.
+func missing(needed, given []string) []string {
+	return slices.DeleteFunc(slices.Clone(needed), func(s string) bool { return slices.Contains(given, s) })
+}

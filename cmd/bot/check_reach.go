@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/manifests"
+)
+
+// checkRunning sends the running bot what Slack sends to verify its address,
+// signed with our signing secret. Whether Slack signs with the same secret only
+// Slack can say: it does when the Request URL is verified there.
+func (c *checker) checkRunning(ctx context.Context) {
+	if c.Address == "" || c.env.SigningSecret.open() == "" || manifests.CheckAddress(c.Address) != nil {
+		return // not asked for, or said before
+	}
+	at := strings.TrimSuffix(c.Address, "/") + manifests.EventsPath
+	challenge := rand.Text()
+	body, err := json.Marshal(map[string]string{"type": "url_verification", "challenge": challenge})
+	if err != nil {
+		c.unknown("", "the running bot: %s", err)
+		return
+	}
+	status, answer, err := c.ask(ctx, http.MethodPost, at, body, c.signature(body))
+	switch {
+	case err != nil:
+		c.problem("start the bot; look at its address, certificate and ingress", "the running bot: %s does not answer: %s", at, err)
+	case status == http.StatusUnauthorized:
+		c.problem("give both the secret of the app, from \"Basic Information\", and compare their clocks",
+			"the running bot: %s has another SLACK_SIGNING_SECRET than this environment, or a clock that is wrong", at)
+	case status >= 300 && status < 400:
+		c.problem("write the address that it sends to", "the running bot: %s sends elsewhere (%d)", at, status)
+	case status != http.StatusOK || !bytes.Contains(answer, []byte(challenge)):
+		c.problem("look at what listens there", "the running bot: %s answers %d, and not as the bot does", at, status)
+	default:
+		c.fine("the running bot: %s accepts what is signed with SLACK_SIGNING_SECRET", at)
+		c.unknown(`see "Event Subscriptions" of the app: its Request URL must be verified`, "whether Slack signs with the same secret")
+	}
+}
+
+func (c *checker) signature(body []byte) http.Header {
+	stamp := strconv.FormatInt(c.Now().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(c.env.SigningSecret.open()))
+	mac.Write([]byte("v0:" + stamp + ":"))
+	mac.Write(body)
+	return http.Header{
+		"Content-Type":              {"application/json"},
+		"X-Slack-Request-Timestamp": {stamp},
+		"X-Slack-Signature":         {"v0=" + hex.EncodeToString(mac.Sum(nil))},
+	}
+}
+
+// checkModel asks the provider which models it has; that costs nothing.
+func (c *checker) checkModel(ctx context.Context) {
+	base, err := url.Parse(c.env.OpenAIBaseURL)
+	if err != nil || base.Host == "" || c.env.OpenAIKey.open() == "" {
+		return // said before
+	}
+	at := "model: " + base.Host
+	header := http.Header{"Authorization": {"Bearer " + c.env.OpenAIKey.open()}}
+	status, answer, err := c.ask(ctx, http.MethodGet, strings.TrimSuffix(c.env.OpenAIBaseURL, "/")+"/models", nil, header)
+	var list struct{ Data []listedModel }
+	switch {
+	case err != nil:
+		c.problem("look at OPENAI_BASE_URL, and whether this machine may reach it", "%s does not answer: %s", at, err)
+		return
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		c.problem("correct OPENAI_API_KEY", "%s refuses the key (%d)", at, status)
+		return
+	case status != http.StatusOK || json.Unmarshal(answer, &list) != nil || len(list.Data) == 0:
+		c.unknown("mention the bot and see", "%s does not list its models (%d), so the key was not tried", at, status)
+		return
+	}
+	for _, name := range c.models() {
+		has := slices.Contains(list.Data, listedModel{name})
+		if has {
+			c.fine("%s accepts the key and has %s", at, name)
+		} else {
+			c.unknown("correct OPENAI_MODEL or agents[].model, unless the provider has more than it lists", "%s accepts the key, and does not list the model %s", at, name)
+		}
+	}
+}
+
+type listedModel struct{ ID string }
+
+// models are the models of the agents.
+func (c *checker) models() []string {
+	var names []string
+	for _, a := range c.config.Agents {
+		name := a.Model
+		if name == "" {
+			name = c.env.OpenAIModel
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ask makes one request. It follows no redirect: that would carry what is
+// signed, or the key, elsewhere.
+func (c *checker) ask(ctx context.Context, method, at string, body []byte, h http.Header) (status int, answer []byte, err error) {
+	client := http.Client{
+		Transport: c.HTTP, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header = h
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, answer, err
+}

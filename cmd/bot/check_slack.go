@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/manifests"
+)
+
+// signatureWindow is how far our clock may be from Slack's: a request that is
+// older, by our clock, is refused.
+const signatureWindow = 5 * time.Minute
+
+// checkSlack asks Slack who the token is and what it may, then whether the
+// channels, groups and people of the configuration are there.
+func (c *checker) checkSlack(ctx context.Context) {
+	if c.env.SlackToken.open() == "" {
+		return // said before
+	}
+	api := slack.New(c.env.SlackToken.open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
+	who, err := api.AuthTestContext(ctx)
+	if err != nil {
+		c.problem(slackAdvice(err), "Slack: does not know the bot (auth.test): %s", err)
+		return
+	}
+	if who.BotID == "" {
+		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "Slack: SLACK_BOT_TOKEN is the token of the person %s", who.User)
+		return
+	}
+	c.fine("Slack: the bot is @%s in %s (%s)", who.User, who.Team, who.TeamID)
+	c.checkClock(who.Header)
+	c.checkScopes(who.Header)
+	c.checkChannels(ctx, api)
+	people := c.checkGroups(ctx, api, who.TeamID)
+	c.checkPeople(ctx, api, who.TeamID, people)
+}
+
+func (c *checker) checkClock(h http.Header) {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return
+	}
+	if off := c.Now().Sub(at).Round(time.Second); off.Abs() > signatureWindow {
+		c.problem("set the clock, for example with NTP", "the clock of this machine is %s from Slack's: everything that Slack sends would be refused", off)
+	}
+}
+
+func (c *checker) checkScopes(h http.Header) {
+	list := strings.Join(h.Values("X-OAuth-Scopes"), ",")
+	if list == "" {
+		c.unknown("compare them with manifests/slack/manifest.yaml", "Slack: it did not say which scopes the bot has")
+		return
+	}
+	granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+	if lacks := missing(manifests.Scopes(), granted); len(lacks) > 0 {
+		c.problem(`add them in "OAuth & Permissions" and install the app again`, "Slack: the bot lacks the scopes %s", strings.Join(lacks, ", "))
+		return
+	}
+	c.fine("Slack: the bot has all scopes that it needs")
+}
+
+func (c *checker) checkChannels(ctx context.Context, api *slack.Client) {
+	const invite = "write /invite @countersign there"
+	for i, a := range c.config.Agents {
+		for _, id := range a.Channels {
+			at := fmt.Sprintf("agents[%d].channels: %s", i, id)
+			ch, err := api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
+			switch {
+			case isCode(err, "missing_scope"):
+				c.unknown("look yourself, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
+			case isCode(err, "channel_not_found"):
+				c.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
+			case err != nil:
+				c.unknown(slackAdvice(err), "%s: %s", at, err)
+			case ch.IsArchived:
+				c.problem("name another, or unarchive it", "%s: #%s is archived", at, ch.Name)
+			case !ch.IsMember:
+				c.problem(invite, "%s: the bot is not in #%s", at, ch.Name)
+			default:
+				c.fine("%s: the bot is in #%s", at, ch.Name)
+			}
+		}
+	}
+}
+
+// slackAdvice says what to do about an error of Slack.
+func slackAdvice(err error) string {
+	var refused slack.SlackErrorResponse
+	if !errors.As(err, &refused) {
+		return "look at whether this machine may reach SLACK_API_URL"
+	}
+	switch refused.Err {
+	case "invalid_auth", "not_authed", "token_expired", "not_allowed_token_type":
+		return `copy the "Bot User OAuth Token" of the app into SLACK_BOT_TOKEN, from "OAuth & Permissions"`
+	case "token_revoked", "account_inactive":
+		return "the app was uninstalled: install it again, and copy its token"
+	case "missing_scope":
+		return "grant the scope " + refused.Needed + " and install the app again"
+	case "plan_upgrade_required", "paid_teams_only":
+		return "the plan of this workspace has no user groups: name people under users"
+	}
+	return ""
+}
+
+func isCode(err error, codes ...string) bool {
+	var refused slack.SlackErrorResponse
+	return errors.As(err, &refused) && slices.Contains(codes, refused.Err)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/countersign/countersign/manifests"
+)
+
+// The files that `bot init` writes.
+const (
+	configName   = "config.yaml"
+	manifestName = "slack-manifest.yaml"
+)
+
+//go:embed init.yaml
+var startingConfig string
+
+// runInit writes what a new installation begins with. It never overwrites.
+func runInit(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("init", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	address := flags.String("url", "", "the `URL` under which Slack will reach the bot: https://, a host and no path")
+	dir := flags.String("dir", ".", "write the files into this `DIR`")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("init takes no argument %q", flags.Arg(0))
+	}
+	if *address == "" {
+		*address = manifests.Example
+	} else if err := manifests.CheckAddress(*address); err != nil {
+		return fmt.Errorf("--url: %w", err)
+	}
+	if err := writeNew(*dir, map[string]string{configName: startingConfig, manifestName: manifests.Slack(*address)}); err != nil {
+		return err
+	}
+	replace := ""
+	if *address == manifests.Example {
+		replace = fmt.Sprintf(replaceWords, manifests.Example)
+	}
+	config, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, manifestName)
+	_, err := fmt.Fprintf(stdout, initWords, config, manifest, replace, manifest, config, config, config)
+	return err
+}
+
+const initWords = `Written: %s and %s.
+
+Next:
+%s  1. Create the Slack app: https://api.slack.com/apps, "Create New App", "From a
+     manifest", and paste %s. Install it to the workspace.
+  2. In %s write the ids of those who sign, and make the folder
+     that the agent may work on.
+  3. Set SLACK_BOT_TOKEN ("OAuth & Permissions"), SLACK_SIGNING_SECRET ("Basic
+     Information"), REDIS_URL and OPENAI_API_KEY.
+  4. bot check --config %s --online
+  5. bot serve --config %s
+     Then verify the Request URL of the app ("Event Subscriptions") and write
+     /invite @countersign in a channel.
+
+Every step: docs/deploy.md
+`
+
+const replaceWords = `  0. Replace %s in the manifest by the
+     address under which Slack will reach the bot.
+`
+
+// writeNew writes all of the files, or none if one of them is there.
+func writeNew(dir string, files map[string]string) error {
+	var problems []error
+	names := slices.Sorted(maps.Keys(files))
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			problems = append(problems, fmt.Errorf("%s is there already, and is not overwritten", path))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // nothing in it is secret
+		return fmt.Errorf("make the directory: %w", err)
+	}
+	for _, name := range names {
+		// The bot may run as somebody else, who must read them.
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // see above
+		if err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+		_, err = io.WriteString(f, files[name])
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
