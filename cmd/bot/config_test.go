@@ -198,14 +198,3 @@ func TestSecretsCannotBePrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", slog.Any("e", e), slog.Any("token", e.SlackToken))
 	require.NotContains(t, out.String(), "tell-no-one")
 }
-
-func TestTheReadmeNamesEveryVariable(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	require.NoError(t, err)
-	for _, v := range variables {
-		require.Contains(t, string(readme), "`"+v.name+"`")
-		if v.preset != "" {
-			require.Contains(t, string(readme), "`"+v.preset+"`", v.name)
-		}
-	}
-}
