@@ -35,6 +35,9 @@ type BatchCommit struct {
 
 // Desk is the service at which batches are moved. It holds no state of its
 // own; any number of desks may work on one store.
+//
+// Every command comes with a [RequestID]. The same id with the same words is
+// the same request, answered as the first time; with other words it is another.
 type Desk struct {
 	store  Store
 	policy Policy
@@ -77,7 +80,7 @@ func (d *Desk) Call(ctx context.Context, b Batch, call ToolCallID) (ToolCall, er
 // retried; a request that was already applied is answered as the first time.
 func (d *Desk) Decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, r, cmd)
+	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Skipped is a decision of several that could not be made, and why.
@@ -91,7 +94,7 @@ type Skipped struct {
 func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (Batch, []Skipped, error) {
 	now := d.now()
 	var refused map[int]error
-	b, err := d.move(ctx, id, r, func(b Batch) (change, error) {
+	b, err := d.move(ctx, id, requestOfAll(r, cmds), func(b Batch) (change, error) {
 		next := change{batch: b}
 		refused = map[int]error{}
 		for i, cmd := range cmds {
@@ -129,13 +132,13 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 // Retract commits the taking back of a decision.
 func (d *Desk) Retract(ctx context.Context, id BatchID, r RequestID, cmd Retract) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, r, cmd)
+	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Fulfil commits the result of an external call.
 func (d *Desk) Fulfil(ctx context.Context, id BatchID, r RequestID, cmd Fulfil) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, r, cmd)
+	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Amend rules on the new arguments under the current policy and commits them;
@@ -146,7 +149,7 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 	if err := CheckArgs(cmd.Args); err != nil {
 		return Batch{}, err
 	}
-	return d.move(ctx, id, r, func(b Batch) (change, error) {
+	return d.move(ctx, id, cmd.request(r), func(b Batch) (change, error) {
 		i, err := b.approval(cmd.Call)
 		if err != nil {
 			return change{}, err
@@ -177,7 +180,7 @@ func (d *Desk) rule(b Batch, call ToolCall, at time.Time) Ruling {
 // Withdraw commits the end of everything still open in the batch.
 func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdraw) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, r, cmd)
+	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Expire settles what is overdue at this desk's clock. It is what the due

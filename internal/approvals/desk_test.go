@@ -165,7 +165,7 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 
 	s = newShelf(b)
 	s.meanwhile = func(b Batch) Batch { // the same request, through another replica
-		s.done["r1"] = true
+		s.done[say(b, "ann", Approve).request("r1")] = true
 		return must(t, b, say(b, "ann", Approve), say(b, "bo", Approve))
 	}
 	s.conflicts = 1
@@ -176,7 +176,7 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 
 	s = newShelf(b)
 	s.loading = func(b Batch) Batch { // and a moment earlier
-		s.done["r1"] = true
+		s.done[say(b, "ann", Approve).request("r1")] = true
 		return must(t, b, say(b, "ann", Approve), say(b, "bo", Approve))
 	}
 	got, err = desk(s, nil).Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
@@ -467,4 +467,23 @@ func TestDeskDecidesFiveHundredQuickly(t *testing.T) {
 	require.True(t, got.Settled())
 	require.Less(t, time.Since(start), 2*time.Second)
 	require.Equal(t, 1, s.commits)
+}
+
+// TestARequestIDUsedForTwoThingsSwallowsNeither: an adapter that mints ids
+// badly must not turn an acknowledged click into nothing.
+func TestARequestIDUsedForTwoThingsSwallowsNeither(t *testing.T) {
+	b := open(t, all(of(2, "ann", "bo")))
+	s := newShelf(b)
+	d := desk(s, nil)
+	_, err := d.Decide(t.Context(), b.ID, "same", say(b, "ann", Approve))
+	require.NoError(t, err)
+	got, err := d.Decide(t.Context(), b.ID, "same", say(b, "bo", Approve))
+	require.NoError(t, err)
+	require.Equal(t, Approved, got.Approvals[0].Status)
+
+	_, err = d.Decide(t.Context(), b.ID, "same", say(b, "bo", Deny))
+	require.ErrorIs(t, err, ErrSettled, "the opposite is not what was said before")
+	_, err = d.Withdraw(t.Context(), b.ID, "same", Withdraw{By: "ann"})
+	require.ErrorIs(t, err, ErrSettled)
+	require.Equal(t, 2, s.commits)
 }

@@ -1,0 +1,60 @@
+package approvals
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// bind returns the request id under which a command is remembered: the
+// caller's, bound to what the command says. A caller that uses an id twice for
+// two things has made two requests, so that neither is swallowed. When it was
+// said is not part of it: a repetition says it later.
+func (r RequestID) bind(parts ...string) RequestID {
+	if r == "" {
+		return ""
+	}
+	h := sha256.New()
+	for _, p := range append([]string{string(r)}, parts...) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
+	}
+	return RequestID(hex.EncodeToString(h.Sum(nil)))
+}
+
+func (d Decision) said() []string {
+	return []string{string(d.Call), string(d.By.User), string(d.Verdict), d.Digest.String(), d.Reason}
+}
+
+func (c Decide) request(r RequestID) RequestID {
+	return r.bind(append([]string{"decide"}, c.said()...)...)
+}
+
+func (c Retract) request(r RequestID) RequestID {
+	return r.bind("retract", string(c.Call), string(c.By.User))
+}
+
+// request leaves a result that cannot be encoded to [Batch.Apply] to refuse.
+func (c Fulfil) request(r RequestID) RequestID {
+	result, _ := json.Marshal(DeferredToolResults{Calls: map[ToolCallID]CallResult{c.Call: c.Result}})
+	return r.bind("fulfil", string(c.Call), string(result))
+}
+
+func (c Amend) request(r RequestID) RequestID {
+	return r.bind("amend", string(c.Call), string(c.By.User), c.From.String(), string(c.Args))
+}
+
+func (c Withdraw) request(r RequestID) RequestID {
+	return r.bind("withdraw", string(c.By), c.Reason)
+}
+
+func requestOfAll(r RequestID, cmds []Decide) RequestID {
+	parts := []string{"decide all"}
+	for _, c := range cmds {
+		parts = append(parts, c.said()...)
+	}
+	return r.bind(parts...)
+}
