@@ -165,7 +165,7 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 
 	s = newShelf(b)
 	s.meanwhile = func(b Batch) Batch { // the same request, through another replica
-		s.done[say(b, "ann", Approve).request("r1")] = true
+		s.done[RequestOf("r1", say(b, "ann", Approve))] = true
 		return must(t, b, say(b, "ann", Approve), say(b, "bo", Approve))
 	}
 	s.conflicts = 1
@@ -176,7 +176,7 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 
 	s = newShelf(b)
 	s.loading = func(b Batch) Batch { // and a moment earlier
-		s.done[say(b, "ann", Approve).request("r1")] = true
+		s.done[RequestOf("r1", say(b, "ann", Approve))] = true
 		return must(t, b, say(b, "ann", Approve), say(b, "bo", Approve))
 	}
 	got, err = desk(s, nil).Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
