@@ -27,11 +27,13 @@ import (
 
 // installation is everything around a bot that is to be checked.
 type installation struct {
-	t    *testing.T
-	dir  string
-	text string // of the configuration
-	env  map[string]string
-	o    checkOptions
+	t     *testing.T
+	slack *slacksim.Server
+	redis *miniredis.Miniredis
+	dir   string
+	text  string // of the configuration
+	env   map[string]string
+	o     checkOptions
 }
 
 const wholeConfig = `
@@ -62,9 +64,10 @@ func newInstallation(t *testing.T, c slacksim.Config) *installation {
 	t.Cleanup(func() { slack.Close(); slackServer.Close() })
 	model := httptest.NewServer(openaisim.New())
 	t.Cleanup(model.Close)
-	i := &installation{t: t, dir: t.TempDir(), text: wholeConfig, env: map[string]string{
+	memory := miniredis.RunT(t)
+	i := &installation{t: t, slack: slack, redis: memory, dir: t.TempDir(), text: wholeConfig, env: map[string]string{
 		"SLACK_BOT_TOKEN": slack.BotToken(), "SLACK_SIGNING_SECRET": slack.SigningSecret(), "SLACK_API_URL": slackServer.URL + "/api/",
-		"REDIS_URL": "redis://" + miniredis.RunT(t).Addr(), "OPENAI_API_KEY": "sk-scripted",
+		"REDIS_URL": "redis://" + memory.Addr(), "OPENAI_API_KEY": "sk-scripted",
 		"OPENAI_BASE_URL": model.URL + "/v1", "OPENAI_MODEL": openaisim.ModelName,
 	}}
 	i.o = checkOptions{Online: true, HTTP: http.DefaultTransport, Now: time.Now}
@@ -281,16 +284,28 @@ func TestCheckOfTheRunningBot(t *testing.T) {
 
 // realBot is the bot itself, with this signing secret.
 func realBot(i *installation, secret string) http.Handler {
+	i.env["SLACK_SIGNING_SECRET"], secret = secret, i.env["SLACK_SIGNING_SECRET"]
+	b := i.bot()
+	i.env["SLACK_SIGNING_SECRET"] = secret
+	return b.handler()
+}
+
+// bot is the bot of this installation. It is closed when the test ends.
+func (i *installation) bot() *bot {
+	i.t.Helper()
+	online := i.o.Online
+	i.o.Online = false
 	i.check() // writes the file
+	i.o.Online = online
 	c, err := readConfig(i.o.Path)
 	require.NoError(i.t, err)
+	require.NoError(i.t, c.check())
 	e, err := readEnvironment(i.o.Environ)
 	require.NoError(i.t, err)
-	e.SigningSecret = newSecret(secret)
 	b, err := newBot(i.t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
 	require.NoError(i.t, err)
 	i.t.Cleanup(func() { require.NoError(i.t, b.close(context.WithoutCancel(i.t.Context()))) })
-	return b.handler()
+	return b
 }
 
 func TestCheckOfRedis(t *testing.T) {

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+const twoAgents = `
+redis: {prefix: ours}
+slack: {groups_max_age: 1ns}
+agents:
+  - name: ops
+    instructions: You are the one in ops.
+    model: alpha
+    files: reports
+    channels: [C0OPS]
+    who: {groups: [S0SRE], users: [U0ALICE]}
+  - name: general
+    instructions: You are the one elsewhere.
+policy:
+  default:
+    quorums: [{name: sre, need: 1, from: {groups: [S0SRE]}}]
+`
+
+// mentions lets the people write in the channels, one after the other, and
+// returns after the bot has taken what they wrote.
+func (i *installation) mentions(b *bot, posts ...slacksim.Post) {
+	i.t.Helper()
+	front := httptest.NewServer(b.handler())
+	i.t.Cleanup(front.Close)
+	i.slack.SetURLs(front.URL+"/slack/events", front.URL+"/slack/interactivity", front.URL+"/slack/commands")
+	for _, p := range posts {
+		p.Text = "@countersign clean up"
+		_, err := i.slack.PostAs(p)
+		require.NoError(i.t, err)
+		require.NoError(i.t, i.slack.Idle(i.t.Context()))
+	}
+}
+
+func TestOnlyThoseWhomTheFileNamesStartTheAgent(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text = twoAgents
+	b := i.bot()
+	i.mentions(b,
+		slacksim.Post{User: dave, Channel: ops}, slacksim.Post{User: alice, Channel: ops},
+		slacksim.Post{User: bob, Channel: ops}, slacksim.Post{User: dave, Channel: "C0GENERAL"})
+	require.NoError(t, b.ui.Server.Shutdown(t.Context()))
+	refused := map[string]int{}
+	for _, user := range []string{dave, alice, bob} {
+		for _, channel := range []string{ops, "C0GENERAL"} {
+			messages, err := i.slack.Messages(user, channel, "")
+			require.NoError(t, err)
+			for _, m := range messages {
+				if m.Ephemeral {
+					require.Contains(t, m.Shown(), "You are not among those who may ask this agent")
+					refused[user+" in "+channel]++
+				}
+			}
+		}
+	}
+	require.Equal(t, map[string]int{dave + " in " + ops: 1}, refused)
+	require.Len(t, i.slack.Calls("usergroups.users.list"), 2, "for Dave and Bob: groups_max_age is over at once, and Alice is named")
+	for _, key := range i.redis.Keys() {
+		require.True(t, strings.HasPrefix(key, "ours"), "redis.prefix: %s", key)
+	}
+	require.NotEmpty(t, i.redis.Keys())
+}
+
+// What an agent is told, by which model, and which tools it has, is what the
+// file says of the agent whose channel it is.
+func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text = twoAgents
+	asked := make(chan string, 16)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- string(body)
+		w.WriteHeader(http.StatusBadRequest) // enough was seen
+	}))
+	t.Cleanup(model.Close)
+	i.env["OPENAI_BASE_URL"], i.env["OPENAI_MODEL"] = model.URL+"/v1", "beta"
+	b := i.bot()
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+
+	i.mentions(b, slacksim.Post{User: alice, Channel: ops})
+	first := <-asked
+	i.mentions(b, slacksim.Post{User: alice, Channel: "C0GENERAL"})
+	second := <-asked
+	require.Contains(t, first, `"model":"alpha"`)
+	require.Contains(t, first, "You are the one in ops.")
+	require.Contains(t, first, `"delete_file"`)
+	require.Contains(t, second, `"model":"beta"`)
+	require.Contains(t, second, "You are the one elsewhere.")
+	require.NotContains(t, second, `"delete_file"`, "it has no folder")
+}
+
+func TestLimitsAndTimeoutsReachTheAgent(t *testing.T) {
+	model := httptest.NewServer(openaisim.New(openaisim.DemoStories()...))
+	t.Cleanup(model.Close)
+	e := environment{OpenAIKey: newSecret("k"), OpenAIBaseURL: model.URL + "/v1", OpenAIModel: openaisim.ModelName}
+	agents, err := newAgents(config{Agents: []agentConfig{
+		{Name: "patient", Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9}},
+		{Name: "hasty", Timeout: 1},
+	}}, e, nil, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
+	ask := agentrun.ModelRequest{Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hello"}}}}}
+	_, err = agents["patient"].Model.Request(t.Context(), ask)
+	require.NoError(t, err)
+	_, err = agents["hasty"].Model.Request(t.Context(), ask)
+	require.Error(t, err)
+}
