@@ -115,17 +115,39 @@ func checkBlocks(list, attachments []any) *failure {
 }
 
 // target finds the channel that the bot wants to write to.
-func (s *Server) target(ref string) (*channel, *failure) {
-	c := s.channel(ref)
+func (s *Server) target(c *call, ref string) (*channel, *failure) {
+	ch := s.named(c.in, ref)
 	switch {
-	case c == nil || (c.Private && !c.has(BotUser)):
+	case ch == nil && c.in.org() && s.channel(ref) != nil && s.channel(ref).ID != ref:
+		return nil, fail("team_not_found") // a name says nothing without its workspace
+	case ch == nil || (ch.Private && !ch.has(c.in.botUser)):
 		return nil, fail("channel_not_found")
-	case c.Archived:
+	case ch.Archived:
 		return nil, fail("is_archived")
-	case !c.has(BotUser):
+	case !ch.has(c.in.botUser):
 		return nil, fail("not_in_channel")
 	}
-	return c, nil
+	return ch, nil
+}
+
+// named finds a channel that an installation can look at, by id, or by name
+// in its own workspace.
+func (s *Server) named(in *installation, ref string) *channel {
+	name := strings.TrimPrefix(ref, "#")
+	for _, ch := range s.channels {
+		if (ch.ID == ref || (!ch.IM && !ch.MPIM && ch.Name == name && ch.Team == in.team)) && s.sees(in, ch) {
+			return ch
+		}
+	}
+	return nil
+}
+
+// joined finds a channel that the bot is in, by id.
+func (s *Server) joined(c *call, id string) *channel {
+	if ch := s.named(c.in, id); ch != nil && ch.has(c.in.botUser) {
+		return ch
+	}
+	return nil
 }
 
 // replyTo checks a thread_ts and returns the root of that thread.
@@ -145,11 +167,11 @@ func (s *Server) chatPostMessage(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	if p := s.userByID(c.str("channel")); p != nil && !p.Bot {
-		dm, _ := s.direct(p)
+	if p := s.known(c, c.str("channel")); p != nil && !p.Bot {
+		dm, _ := s.direct(c.in, p)
 		c.values["channel"] = dm.ID
 	}
-	ch, f := s.target(c.str("channel"))
+	ch, f := s.target(c, c.str("channel"))
 	if f != nil {
 		return nil, f
 	}
@@ -165,7 +187,7 @@ func (s *Server) chatPostMessage(c *call) (object, *failure) {
 		c.warnings = append(c.warnings, "message_truncated")
 	}
 	m := s.store(ch, &message{
-		threadTS: root, user: BotUser, bot: true, text: k.text, username: c.str("username"),
+		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
 		blocks: k.blocks, attachments: k.attachments, metadata: k.metadata,
 		broadcast: root != "" && c.bool("reply_broadcast"),
 	})
@@ -180,15 +202,17 @@ func (s *Server) chatUpdate(c *call) (object, *failure) {
 	if utf8.RuneCountInString(k.text) > maxUpdateText {
 		return nil, fail("msg_too_long")
 	}
-	ch := s.channel(c.str("channel"))
-	if ch == nil || !ch.has(BotUser) {
+	ch := s.joined(c, c.str("channel"))
+	if ch == nil {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("ts"))
 	switch {
 	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
 		return nil, fail("message_not_found")
-	case !m.bot:
+	case m.stream != nil && m.stream.state == streaming:
+		return nil, fail("streaming_state_conflict")
+	case m.app != c.in:
 		return nil, fail("cant_update_message")
 	case !k.gave.text && !k.gave.blocks && !k.gave.attachments && !k.gave.metadata:
 		return nil, fail("no_text")
@@ -210,22 +234,22 @@ func (s *Server) chatUpdate(c *call) (object, *failure) {
 	if next.text == "" && len(next.blocks) == 0 && len(next.attachments) == 0 {
 		return nil, fail("no_text")
 	}
-	next.edited = object{"user": BotUser, "ts": s.nextTS()}
+	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
 	*m = next
 	s.changed()
 	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.messageJSON(ch, m, true)}, nil
 }
 
 func (s *Server) chatDelete(c *call) (object, *failure) {
-	ch := s.channel(c.str("channel"))
-	if ch == nil || !ch.has(BotUser) {
+	ch := s.joined(c, c.str("channel"))
+	if ch == nil {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("ts"))
 	switch {
 	case m == nil || m.visibleTo != "" || m.subtype == "tombstone":
 		return nil, fail("message_not_found")
-	case !m.bot:
+	case m.app != c.in:
 		return nil, fail("cant_delete_message")
 	}
 	ch.drop(m)
@@ -247,11 +271,11 @@ func (s *Server) chatPostEphemeral(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	ch, f := s.target(c.str("channel"))
+	ch, f := s.target(c, c.str("channel"))
 	if f != nil {
 		return nil, f
 	}
-	p := s.userByID(c.str("user"))
+	p := s.known(c, c.str("user"))
 	if p == nil || !ch.has(p.ID) || p.Deleted {
 		return nil, fail("user_not_in_channel")
 	}
@@ -263,22 +287,22 @@ func (s *Server) chatPostEphemeral(c *call) (object, *failure) {
 		return nil, f
 	}
 	m := s.store(ch, &message{
-		threadTS: root, user: BotUser, bot: true, text: k.text, username: c.str("username"),
+		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
 		blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID,
 	})
 	return object{"message_ts": m.ts}, nil
 }
 
 func (s *Server) chatGetPermalink(c *call) (object, *failure) {
-	ch := s.channel(c.str("channel"))
-	if ch == nil || (ch.Private && !ch.has(BotUser)) {
+	ch := s.named(c.in, c.str("channel"))
+	if ch == nil || (ch.Private && !ch.has(c.in.botUser)) {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("message_ts"))
 	if m == nil || m.visibleTo != "" {
 		return nil, fail("message_not_found")
 	}
-	link := "https://" + TeamDomain + ".slack.com/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.ts, ".", "")
+	link := "https://" + s.workspace(ch.Team).Domain + ".slack.com/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.ts, ".", "")
 	if m.threadTS != "" && m.threadTS != m.ts {
 		link += "?thread_ts=" + m.threadTS + "&cid=" + ch.ID
 	}
@@ -286,8 +310,8 @@ func (s *Server) chatGetPermalink(c *call) (object, *failure) {
 }
 
 func (s *Server) reactionsAdd(c *call) (object, *failure) {
-	ch := s.channel(c.str("channel"))
-	if ch == nil || !ch.has(BotUser) {
+	ch := s.joined(c, c.str("channel"))
+	if ch == nil {
 		return nil, fail("channel_not_found")
 	}
 	m := ch.find(c.str("timestamp"))
@@ -299,17 +323,17 @@ func (s *Server) reactionsAdd(c *call) (object, *failure) {
 	for i, r := range reactions {
 		if r["name"] == name {
 			users, _ := r["users"].([]string)
-			if slices.Contains(users, BotUser) {
+			if slices.Contains(users, c.in.botUser) {
 				return nil, fail("already_reacted")
 			}
-			users = append(slices.Clone(users), BotUser)
+			users = append(slices.Clone(users), c.in.botUser)
 			reactions[i] = object{"name": name, "users": users, "count": len(users)}
 			m.reactions = reactions
 			s.changed()
 			return object{}, nil
 		}
 	}
-	m.reactions = append(reactions, object{"name": name, "users": []string{BotUser}, "count": 1})
+	m.reactions = append(reactions, object{"name": name, "users": []string{c.in.botUser}, "count": 1})
 	s.changed()
 	return object{}, nil
 }

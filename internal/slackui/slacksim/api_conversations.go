@@ -8,11 +8,11 @@ import (
 
 func (s *Server) conversationsOpen(c *call) (object, *failure) {
 	if id := c.str("channel"); id != "" {
-		ch := s.channel(id)
+		ch := s.named(c.in, id)
 		switch {
 		case ch == nil:
 			return nil, fail("channel_not_found")
-		case !ch.IM:
+		case !ch.IM && !ch.MPIM:
 			return nil, fail("method_not_supported_for_channel_type")
 		}
 		return object{"channel": s.opened(ch, c), "already_open": true, "no_op": true}, nil
@@ -24,8 +24,9 @@ func (s *Server) conversationsOpen(c *call) (object, *failure) {
 	case len(users) > 8:
 		return nil, fail("too_many_users")
 	}
+	var people []*Person
 	for _, u := range users {
-		p := s.userByID(u)
+		p := s.known(c, u)
 		switch {
 		case p == nil:
 			return nil, fail("user_not_found")
@@ -34,16 +35,18 @@ func (s *Server) conversationsOpen(c *call) (object, *failure) {
 		case p.Bot:
 			return nil, fail("invalid_user_combination")
 		}
+		people = append(people, p)
 	}
-	if len(users) > 1 {
-		return nil, fail("method_not_supported_for_channel_type") // group messages are not simulated
+	if len(people) == 1 && c.bool("prevent_creation") && s.directWith(c.in, people[0]) == nil {
+		return nil, fail("channel_not_found")
 	}
-	if c.bool("prevent_creation") {
-		if ch := s.channel("D" + strings.TrimPrefix(users[0], "U")); ch == nil {
-			return nil, fail("channel_not_found")
-		}
+	var ch *channel
+	var existed bool
+	if len(people) == 1 {
+		ch, existed = s.direct(c.in, people[0])
+	} else {
+		ch, existed = s.several(c.in, people)
 	}
-	ch, existed := s.direct(s.userByID(users[0]))
 	answer := object{"channel": s.opened(ch, c)}
 	if existed {
 		answer["already_open"], answer["no_op"] = true, true
@@ -54,15 +57,15 @@ func (s *Server) conversationsOpen(c *call) (object, *failure) {
 
 func (s *Server) opened(ch *channel, c *call) object {
 	if c.bool("return_im") {
-		return s.channelJSON(ch)
+		return s.channelJSON(c.in, ch)
 	}
 	return object{"id": ch.ID}
 }
 
 // readable finds a channel that the bot may look at.
-func (s *Server) readable(id string) (*channel, *failure) {
+func (s *Server) readable(c *call) (*channel, *failure) {
 	for _, ch := range s.channels {
-		if ch.ID == id && (!ch.Private || ch.has(BotUser)) {
+		if ch.ID == c.str("channel") && s.sees(c.in, ch) && (!ch.Private || ch.has(c.in.botUser)) {
 			return ch, nil
 		}
 	}
@@ -70,11 +73,11 @@ func (s *Server) readable(id string) (*channel, *failure) {
 }
 
 func (s *Server) conversationsInfo(c *call) (object, *failure) {
-	ch, f := s.readable(c.str("channel"))
+	ch, f := s.readable(c)
 	if f != nil {
 		return nil, f
 	}
-	o := s.channelJSON(ch)
+	o := s.channelJSON(c.in, ch)
 	if !c.bool("include_num_members") {
 		delete(o, "num_members")
 	}
@@ -82,7 +85,7 @@ func (s *Server) conversationsInfo(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsMembers(c *call) (object, *failure) {
-	ch, f := s.readable(c.str("channel"))
+	ch, f := s.readable(c)
 	if f != nil {
 		return nil, f
 	}
@@ -98,11 +101,11 @@ func (s *Server) conversationsMembers(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsHistory(c *call) (object, *failure) {
-	ch, f := s.readable(c.str("channel"))
+	ch, f := s.readable(c)
 	if f != nil {
 		return nil, f
 	}
-	if !ch.has(BotUser) {
+	if !ch.has(c.in.botUser) {
 		return nil, fail("not_in_channel")
 	}
 	var found []*message
@@ -115,7 +118,7 @@ func (s *Server) conversationsHistory(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsReplies(c *call) (object, *failure) {
-	ch, f := s.readable(c.str("channel"))
+	ch, f := s.readable(c)
 	if f != nil {
 		return nil, f
 	}

@@ -7,43 +7,87 @@ import (
 	"strings"
 )
 
-func (s *Server) authTest(*call) (object, *failure) {
-	return object{
-		"url": "https://" + TeamDomain + ".slack.com/", "team": TeamName, "user": BotName, "team_id": TeamID,
-		"user_id": BotUser, "bot_id": BotID, "app_id": AppID, "app_name": "Countersign",
-		"enterprise_id": nil, "is_enterprise_install": false,
-	}, nil
+func (s *Server) authTest(c *call) (object, *failure) {
+	w := s.home(c.in)
+	answer := object{
+		"url": "https://" + w.Domain + ".slack.com/", "team": w.Name, "user": BotName, "team_id": w.ID,
+		"user_id": c.in.botUser, "bot_id": c.in.botID, "app_id": AppID, "app_name": "Countersign",
+		"enterprise_id": s.enterpriseID(w.ID), "is_enterprise_install": c.in.org(),
+	}
+	if e := s.cfg.Enterprise; c.in.org() {
+		answer["url"], answer["team"], answer["team_id"] = "https://"+w.Domain+".enterprise.slack.com/", e.Name, e.ID
+	}
+	return answer, nil
 }
 
-func (s *Server) teamInfo(*call) (object, *failure) {
-	return object{"team": object{
-		"id": TeamID, "name": TeamName, "domain": TeamDomain, "email_domain": "",
-		"url": "https://" + TeamDomain + ".slack.com/", "icon": object{"image_default": true},
-	}}, nil
+// authRevoke ends the token, and with it the installation's calls.
+func (s *Server) authRevoke(c *call) (object, *failure) {
+	if c.bool("test") {
+		return object{"revoked": false}, nil
+	}
+	c.in.ended = "token_revoked"
+	event := object{"type": "tokens_revoked", "tokens": object{"oauth": []string{}, "bot": []string{c.in.botUser}}}
+	s.sendEvent(s.envelope(c.in, nil, c.in.team, event))
+	s.changed()
+	return object{"revoked": true}, nil
+}
+
+func (s *Server) teamInfo(c *call) (object, *failure) {
+	w := s.home(c.in)
+	if id := c.str("team"); id != "" {
+		if !s.owns(c.in, id) {
+			return nil, fail("team_not_found")
+		}
+		w = s.workspace(id)
+	}
+	team := object{
+		"id": w.ID, "name": w.Name, "domain": w.Domain, "email_domain": "",
+		"url": "https://" + w.Domain + ".slack.com/", "icon": object{"image_default": true},
+	}
+	if e, ok := s.enterpriseOf(w.ID).(object); ok {
+		team["enterprise_id"], team["enterprise_name"] = e["id"], e["name"]
+	}
+	return object{"team": team}, nil
 }
 
 func (s *Server) botsInfo(c *call) (object, *failure) {
-	if id := c.str("bot"); id != "" && id != BotID {
+	if id := c.str("bot"); id != "" && id != c.in.botID {
 		return nil, fail("bot_not_found")
 	}
 	return object{"bot": object{
-		"id": BotID, "app_id": AppID, "user_id": BotUser, "name": BotName, "deleted": false,
+		"id": c.in.botID, "app_id": AppID, "user_id": c.in.botUser, "name": BotName, "deleted": false,
 		"updated": 1700000000, "icons": object{},
 	}}, nil
 }
 
 func (s *Server) usersInfo(c *call) (object, *failure) {
-	p := s.userByID(c.str("user"))
+	p := s.known(c, c.str("user"))
 	if p == nil {
 		return nil, fail("user_not_found")
 	}
-	return object{"user": s.userJSON(p)}, nil
+	return object{"user": s.userJSON(c.in, p)}, nil
+}
+
+// usersLookupByEmail finds active people of the app's own workspaces.
+func (s *Server) usersLookupByEmail(c *call) (object, *failure) {
+	for _, p := range s.people {
+		if strings.EqualFold(p.Email, c.str("email")) && s.owns(c.in, p.Team) && !p.Deleted {
+			return object{"user": s.userJSON(c.in, p)}, nil
+		}
+	}
+	return nil, fail("users_not_found")
 }
 
 func (s *Server) usersList(c *call) (object, *failure) {
+	team, f := s.listed(c)
+	if f != nil {
+		return nil, f
+	}
 	var members []any
 	for _, p := range s.people {
-		members = append(members, s.userJSON(p))
+		if p.Team == team {
+			members = append(members, s.userJSON(c.in, p))
+		}
 	}
 	page, next, f := c.page(members, 1000)
 	if f != nil {
@@ -84,7 +128,7 @@ func (c *call) page(all []any, most int) (page []any, next string, f *failure) {
 
 func (s *Server) groupJSON(g *Group, users bool) object {
 	o := object{
-		"id": g.ID, "team_id": TeamID, "is_usergroup": true, "name": g.Name, "description": "", "handle": g.Handle,
+		"id": g.ID, "team_id": g.Team, "is_usergroup": true, "name": g.Name, "description": "", "handle": g.Handle,
 		"is_external": false, "date_create": 1700000000, "date_update": 1700000000, "date_delete": 0,
 		"auto_type": nil, "created_by": "U0ALICE", "updated_by": "U0ALICE", "deleted_by": nil,
 		"prefs": object{"channels": []string{}, "groups": []string{}}, "user_count": len(g.Users),
@@ -99,8 +143,15 @@ func (s *Server) groupJSON(g *Group, users bool) object {
 }
 
 func (s *Server) usergroupsList(c *call) (object, *failure) {
+	team, f := s.listed(c)
+	if f != nil {
+		return nil, f
+	}
 	list := []object{}
 	for _, g := range s.groups {
+		if g.Team != team {
+			continue
+		}
 		if !g.Disabled || c.bool("include_disabled") {
 			list = append(list, s.groupJSON(g, c.bool("include_users")))
 		}
@@ -109,8 +160,12 @@ func (s *Server) usergroupsList(c *call) (object, *failure) {
 }
 
 func (s *Server) usergroupsUsersList(c *call) (object, *failure) {
+	team, f := s.listed(c)
+	if f != nil {
+		return nil, f
+	}
 	g := s.group(c.str("usergroup"))
-	if g == nil || (g.Disabled && !c.bool("include_disabled")) {
+	if g == nil || g.Team != team || (g.Disabled && !c.bool("include_disabled")) {
 		return nil, fail("no_such_subteam")
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
@@ -144,13 +199,14 @@ func (s *Server) SetGroup(id string, users []string) error {
 	g.Users = append([]string{}, users...)
 	s.changed()
 	now := unix(s.clock.now())
-	s.emit(object{
-		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": TeamID,
+	in := s.installed(g.Team)
+	s.emit(in, nil, g.Team, object{
+		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": g.Team,
 		"date_previous_update": now, "date_update": now,
 		"added_users": orEmpty(added), "added_users_count": len(added),
 		"removed_users": orEmpty(removed), "removed_users_count": len(removed),
 	})
-	s.emit(object{"type": "subteam_updated", "subteam": s.groupJSON(g, true)})
+	s.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.groupJSON(g, true)})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 // view is a modal on somebody's screen, or their Home tab.
 type view struct {
 	id, user, hash string
+	in             *installation
 	kind           surface
 	payload        object // as the app sent it, with ids assigned
 	values         map[string]map[string]object
@@ -41,18 +42,33 @@ func (s *Server) viewJSON(v *view) object {
 		values[blockID] = inner
 	}
 	o := object{
-		"id": v.id, "team_id": TeamID, "type": v.payload["type"], "blocks": v.blocks(),
+		"id": v.id, "team_id": s.teamOfUser(v.user), "type": v.payload["type"], "blocks": v.blocks(),
 		"private_metadata": v.str("private_metadata"), "callback_id": v.str("callback_id"),
 		"state": object{"values": values}, "hash": v.hash, "title": v.payload["title"],
 		"clear_on_close": v.flag("clear_on_close"), "notify_on_close": v.flag("notify_on_close"),
 		"close": v.payload["close"], "submit": v.payload["submit"],
 		"previous_view_id": orNil(v.previous), "root_view_id": v.root, "app_id": AppID,
-		"external_id": v.str("external_id"), "app_installed_team_id": TeamID, "bot_id": BotID,
+		"external_id": v.str("external_id"), "app_installed_team_id": s.installedTeam(v.in), "bot_id": v.in.botID,
 	}
 	if v.kind == onHome {
 		o["title"] = object{"type": "plain_text", "text": "View Title", "emoji": true}
 	}
 	return o
+}
+
+func (s *Server) teamOfUser(id string) string {
+	if p := s.userByID(id); p != nil {
+		return p.Team
+	}
+	return TeamID
+}
+
+// installedTeam is the workspace of an installation, or its organization.
+func (s *Server) installedTeam(in *installation) string {
+	if in.org() {
+		return s.cfg.Enterprise.ID
+	}
+	return in.team
 }
 
 func orNil(s string) any {
@@ -70,10 +86,10 @@ func (s *Server) newView(c *call, on surface, user string, replacing *view) (*vi
 	if !ok || !isObject {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"must provide an object [json-pointer:/view]"}}
 	}
-	return s.buildView(o, on, user, replacing)
+	return s.buildView(c.in, o, on, user, replacing)
 }
 
-func (s *Server) buildView(o object, on surface, user string, replacing *view) (*view, *failure) {
+func (s *Server) buildView(in *installation, o object, on surface, user string, replacing *view) (*view, *failure) {
 	if replacing != nil && (o["type"] == "modal" || o["type"] == "home") && o["type"] != string(replacing.kind) {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"must match the `type` of the root view [json-pointer:/view/type]"}}
 	}
@@ -85,7 +101,7 @@ func (s *Server) buildView(o object, on surface, user string, replacing *view) (
 	}
 	if id, _ := o["external_id"].(string); id != "" {
 		for _, other := range s.allViews() {
-			if other != replacing && other.str("external_id") == id {
+			if other != replacing && other.in == in && other.str("external_id") == id {
 				return nil, fail("duplicate_external_id")
 			}
 		}
@@ -94,7 +110,7 @@ func (s *Server) buildView(o object, on surface, user string, replacing *view) (
 	list, _ := o["blocks"].([]any)
 	assignIDs(list)
 	fresh := &view{
-		id: s.nextID("V"), user: user, kind: on, payload: o,
+		id: s.nextID("V"), user: user, in: in, kind: on, payload: o,
 		hash: newHash(s.clock.now()), values: initialValues(list),
 	}
 	fresh.root = fresh.id
@@ -133,7 +149,7 @@ func (s *Server) opening(c *call) (*view, *trigger, *failure) {
 	if f != nil {
 		return nil, nil, f
 	}
-	t, problem := s.exchange(c.str("trigger_id"))
+	t, problem := s.exchange(c.in, c.str("trigger_id"))
 	if problem != "" {
 		return nil, nil, fail(problem)
 	}
@@ -222,7 +238,7 @@ func (s *Server) viewsUpdate(c *call) (object, *failure) {
 	}
 	var old *view
 	for _, v := range s.allViews() {
-		if (id != "" && v.id == id) || (id == "" && v.str("external_id") == external) {
+		if v.in == c.in && ((id != "" && v.id == id) || (id == "" && v.str("external_id") == external)) {
 			old = v
 		}
 	}
@@ -241,7 +257,7 @@ func (s *Server) viewsUpdate(c *call) (object, *failure) {
 }
 
 func (s *Server) viewsPublish(c *call) (object, *failure) {
-	p := s.userByID(c.str("user_id"))
+	p := s.known(c, c.str("user_id"))
 	if p == nil {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"invalid `user_id` [json-pointer:/user_id]"}}
 	}

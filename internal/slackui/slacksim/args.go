@@ -36,17 +36,22 @@ func readArgs(r *http.Request, acceptsJSON bool) (args, []byte, string) {
 	}
 	problem := ""
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := strings.ToLower(params["charset"])
 	switch {
 	case r.Method == http.MethodGet || len(body) == 0:
+	case err == nil && charset != "" && charset != "utf-8" && charset != "iso-8859-1":
+		problem = "invalid_charset"
 	case err != nil:
 		problem = "missing_post_type"
 	case kind == "application/json":
 		if acceptsJSON {
-			problem = a.fromJSON(body, params["charset"])
+			problem = a.fromJSON(body, charset)
 		}
 	case kind == "application/x-www-form-urlencoded":
+		a.superfluous(charset)
 		problem = a.fromForm(body)
 	case kind == "multipart/form-data":
+		a.superfluous(charset)
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		if err := r.ParseMultipartForm(maxBody); err != nil { //nolint:gosec // body is limited above
 			problem = "invalid_form_data"
@@ -78,6 +83,13 @@ func (a *args) fromJSON(body []byte, charset string) string {
 	maps.Copy(a.values, o)
 	delete(a.values, "token") // JSON requests carry it in the header
 	return ""
+}
+
+// superfluous warns of a charset where the type has none.
+func (a *args) superfluous(charset string) {
+	if charset != "" {
+		a.warnings = append(a.warnings, "superfluous_charset")
+	}
 }
 
 func (a *args) fromForm(body []byte) string {

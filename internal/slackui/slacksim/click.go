@@ -45,19 +45,7 @@ func (s *Server) Click(in Click) (ClickOutcome, error) {
 	if err != nil || payload == nil {
 		return out, err
 	}
-	if target == "" {
-		out.VisibleError = notConfigured
-		return out, nil
-	}
-	r := s.interact(target, payload)
-	out.Status = r.status
-	switch {
-	case r.timedOut():
-		out.VisibleError = clickTimeout
-	case r.status != 200:
-		out.VisibleError = clickFailed
-	}
-	return out, nil
+	return s.interactOnce(target, payload, out), nil
 }
 
 // interact sends an interaction payload to the app, once.
@@ -77,16 +65,12 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 	if in.ViewID != "" {
 		return s.clickView(in)
 	}
-	p, c, err := s.actor(in.User, in.Channel)
+	at, err := s.place(in)
 	if err != nil {
 		return nil, ClickOutcome{}, err
 	}
-	m := c.find(in.TS)
-	if m == nil || (m.visibleTo != "" && m.visibleTo != p.ID) {
-		return nil, ClickOutcome{}, noSuch("message", in.TS)
-	}
-	list := append(append([]any{}, m.blocks...), attachedBlocks(m.attachments)...)
-	b, e, err := findOnScreen(list, m.earlier, in)
+	m := at.message
+	b, e, err := findOnScreen(at.blocks, m.earlier, in)
 	if err != nil {
 		return nil, ClickOutcome{}, err
 	}
@@ -97,54 +81,28 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 	if e["confirm"] != nil && !in.Confirmed {
 		return nil, ClickOutcome{Confirm: e["confirm"]}, nil
 	}
-	values := initialValues(list)
+	values := initialValues(at.blocks)
 	if state != nil && values[str(b["block_id"])] != nil {
 		values[str(b["block_id"])][str(e["action_id"])] = state
 	}
-	container := object{
-		"type": "message", "message_ts": m.ts, "channel_id": c.ID, "is_ephemeral": m.visibleTo != "",
-	}
-	if m.threadTS != "" {
-		container["thread_ts"] = m.threadTS
-	} else if len(c.thread(m.ts)) > 0 {
-		container["thread_ts"] = m.ts
-	}
-	payload := s.interaction("block_actions", p, "")
-	payload["container"] = container
-	payload["channel"] = object{"id": c.ID, "name": c.payloadName()}
+	payload := s.interaction(m.app, "block_actions", at.person, "")
+	payload["container"] = at.container()
+	payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 	if m.visibleTo == "" { // Slack does not send ephemeral messages back
-		payload["message"] = s.messageJSON(c, m, true)
+		payload["message"] = s.messageJSON(at.channel, m, true)
 	}
 	payload["state"] = object{"values": values}
-	payload["response_url"] = s.newResponseURL("actions", c, p, m)
+	payload["response_url"] = s.newResponseURL(m.app, "actions", at.channel, at.person, m)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
 }
 
-// findOnScreen also looks at what the message was before it was edited, the
-// latest first: a person may click before the edit has reached their screen.
-func findOnScreen(now []any, earlier [][]any, in Click) (block, element object, err error) {
-	block, element, err = find(now, in)
-	for i := len(earlier) - 1; i >= 0 && err != nil; i-- {
-		if b, e, stale := find(earlier[i], in); stale == nil {
-			return b, e, nil
-		}
-	}
-	return block, element, err
-}
-
 func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
-	p := s.person(in.User)
-	if p == nil {
-		return nil, ClickOutcome{}, noSuch("person", in.User)
+	at, err := s.place(in)
+	if err != nil {
+		return nil, ClickOutcome{}, err
 	}
-	v := s.views[in.ViewID]
-	if home := s.homes[p.ID]; home != nil && home.id == in.ViewID {
-		v = home
-	}
-	if v == nil || v.user != p.ID {
-		return nil, ClickOutcome{}, noSuch("view", in.ViewID)
-	}
+	v := at.view
 	b, e, err := find(v.blocks(), in)
 	if err != nil {
 		return nil, ClickOutcome{}, err
@@ -163,8 +121,8 @@ func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
 	if dispatch, _ := b["dispatch_action"].(bool); b["type"] == "input" && !dispatch {
 		return nil, ClickOutcome{}, nil // the value travels with the submission
 	}
-	payload := s.interaction("block_actions", p, v.id)
-	payload["container"] = object{"type": "view", "view_id": v.id}
+	payload := s.interaction(v.in, "block_actions", at.person, v.id)
+	payload["container"] = at.container()
 	payload["view"] = s.viewJSON(v)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
@@ -172,14 +130,28 @@ func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
 
 // interaction is what every interaction payload starts with. viewID is the
 // view that its trigger belongs to.
-func (s *Server) interaction(kind string, p *Person, viewID string) object {
+func (s *Server) interaction(in *installation, kind string, p *Person, viewID string) object {
 	o := object{
-		"type": kind, "team": object{"id": TeamID, "domain": TeamDomain},
-		"user":       object{"id": p.ID, "username": p.Name, "name": p.Name, "team_id": TeamID},
-		"api_app_id": AppID, "token": verificationToken, "enterprise": nil, "is_enterprise_install": false,
+		"type": kind, "team": s.teamJSON(in),
+		"user":       object{"id": p.ID, "username": p.Name, "name": p.Name, "team_id": p.Team},
+		"api_app_id": AppID, "token": verificationToken, "enterprise": s.enterpriseOf(in.team), "is_enterprise_install": in.org(),
 	}
-	if kind != "view_closed" {
-		o["trigger_id"] = s.newTrigger(p.ID, viewID)
+	if kind != "view_closed" && kind != "block_suggestion" {
+		o["trigger_id"] = s.newTrigger(in, p.ID, viewID)
+	}
+	return o
+}
+
+// teamJSON is the workspace of an installation as interactions name it:
+// nothing, when the app is installed in an organization.
+func (s *Server) teamJSON(in *installation) any {
+	if in.org() {
+		return nil
+	}
+	w := s.workspace(in.team)
+	o := object{"id": w.ID, "domain": w.Domain}
+	if e, ok := s.enterpriseOf(w.ID).(object); ok {
+		o["enterprise_id"], o["enterprise_name"] = e["id"], e["name"]
 	}
 	return o
 }
@@ -208,38 +180,10 @@ func (s *Server) act(b, e object, in Click) (action, state object, err error) {
 	case stateField[kind] == "":
 		return action, nil, nil
 	}
-	state, err = s.entered(e, in.Value)
+	state, err = s.entered(b, e, in.Value)
 	if err != nil {
 		return nil, nil, err
 	}
 	maps.Copy(action, state)
 	return action, state, nil
-}
-
-// find looks up the element that a click names.
-func find(list []any, in Click) (block, element object, err error) {
-	n := 0
-	walkElements(list, func(b, e object) {
-		if e["action_id"] == in.ActionID && (in.BlockID == "" || b["block_id"] == in.BlockID) {
-			n++
-			block, element = b, e
-		}
-	})
-	switch n {
-	case 0:
-		return nil, nil, noSuch("action_id", in.ActionID)
-	case 1:
-		return block, element, nil
-	}
-	return nil, nil, fmt.Errorf("%w: action_id %q is there %d times, say the block_id", ErrBadInput, in.ActionID, n)
-}
-
-func attachedBlocks(attachments []any) []any {
-	var all []any
-	for _, a := range attachments {
-		o, _ := a.(object)
-		inner, _ := o["blocks"].([]any)
-		all = append(all, inner...)
-	}
-	return all
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,9 +35,9 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 		s.mu.Unlock()
 		return CommandOutcome{}, err
 	}
-	target := s.urls.commands
+	target, app := s.urls.commands, s.installed(p.Team)
 	switch {
-	case target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
+	case app == nil || target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
 		s.mu.Unlock()
 		return CommandOutcome{VisibleError: in.Command + " is not a valid command."}, nil
 	case in.ThreadTS != "":
@@ -47,12 +48,17 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 	if s.cfg.EscapeCommands {
 		text = s.escapeCommand(text)
 	}
-	response := s.newResponseURL("commands", c, p, nil)
+	response := s.newResponseURL(app, "commands", c, p, nil)
+	w := s.workspace(p.Team)
 	form := url.Values{
-		"token": {verificationToken}, "team_id": {TeamID}, "team_domain": {TeamDomain},
+		"token": {verificationToken}, "team_id": {w.ID}, "team_domain": {w.Domain},
 		"channel_id": {c.ID}, "channel_name": {c.payloadName()}, "user_id": {p.ID}, "user_name": {p.Name},
 		"command": {in.Command}, "text": {text}, "response_url": {response},
-		"trigger_id": {s.newTrigger(p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {"false"},
+		"trigger_id": {s.newTrigger(app, p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {strconv.FormatBool(app.org())},
+	}
+	if e, ok := s.enterpriseOf(w.ID).(object); ok {
+		form.Set("enterprise_id", str(e["id"]))
+		form.Set("enterprise_name", str(e["name"]))
 	}
 	s.mu.Unlock()
 
@@ -64,7 +70,7 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, problem := s.commandAnswer(in, r, c, p)
+	m, problem := s.commandAnswer(app, in, r, c, p)
 	if problem != "" {
 		out.VisibleError = fmt.Sprintf("%s failed with the error %q", in.Command, problem)
 	}
@@ -91,7 +97,7 @@ func commandError(r reply) string {
 
 // commandAnswer shows what the app put into its answer: nothing, plain
 // text, or a JSON message. The caller holds mu.
-func (s *Server) commandAnswer(in Command, r reply, c *channel, p *Person) (*message, string) {
+func (s *Server) commandAnswer(app *installation, in Command, r reply, c *channel, p *Person) (*message, string) {
 	body := strings.TrimSpace(string(r.body))
 	if body == "" {
 		return nil, ""
@@ -119,7 +125,7 @@ func (s *Server) commandAnswer(in Command, r reply, c *channel, p *Person) (*mes
 		}
 		return nil, "invalid_command_response"
 	}
-	m := &message{user: BotUser, bot: true, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID}
+	m := &message{user: app.botUser, app: app, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID}
 	if post["response_type"] == "in_channel" {
 		m.visibleTo = ""
 		s.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed

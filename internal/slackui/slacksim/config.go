@@ -10,11 +10,14 @@ import (
 // a complete workspace with fixed credentials and no app listening.
 type Config struct {
 	BotToken      string // what the app sends; default "xoxb-slacksim"
+	ClientID      string // of OAuth; default "slacksim-client"
+	ClientSecret  string // default "slacksim-client-secret"
 	SigningSecret string // what requests to the app are signed with; default "slacksim-signing-secret"
 
 	// Where the app listens. A URL that is empty is a feature the app did
 	// not configure. [Server.SetURLs] sets them later.
 	EventsURL, InteractivityURL, CommandsURL string
+	OptionsURL                               string // for external select menus; default InteractivityURL
 
 	// PublicURL is how the app reaches this server, without a trailing
 	// slash; response_urls start with it. When it is empty the host of the
@@ -35,6 +38,11 @@ type Config struct {
 	People   []Person
 	Channels []Channel
 	Groups   []Group
+
+	// More workspaces, and the organization that the first one and those
+	// with Org are in. Nil: one workspace of its own.
+	Workspaces []Workspace
+	Enterprise *Enterprise
 
 	Scopes   []string // granted bot scopes; nil: every scope the method table names
 	Events   []string // subscribed bot events; nil: the ones [DefaultEvents] lists
@@ -61,9 +69,12 @@ type Person struct {
 	Deleted  bool   `json:"deleted,omitempty"`
 	Bot      bool   `json:"is_bot,omitempty"`
 	Stranger bool   `json:"is_stranger,omitempty"`
+	Email    string `json:"email,omitempty"`
+	Team     string `json:"team_id,omitempty"` // default: the first workspace
 }
 
-// Channel is a public or private channel, or a direct message with the bot.
+// Channel is a public or private channel, or a direct message with the bot,
+// of one person (IM) or several (MPIM).
 type Channel struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
@@ -71,6 +82,9 @@ type Channel struct {
 	Private  bool     `json:"is_private,omitempty"`
 	Archived bool     `json:"is_archived,omitempty"`
 	IM       bool     `json:"is_im,omitempty"`
+	MPIM     bool     `json:"is_mpim,omitempty"`
+	Team     string   `json:"team_id,omitempty"`         // default: the first workspace
+	Shared   []string `json:"shared_team_ids,omitempty"` // other workspaces that have the channel as well
 }
 
 // Group is a user group, which messages mention as @handle.
@@ -80,6 +94,7 @@ type Group struct {
 	Name     string   `json:"name"`
 	Users    []string `json:"users"`
 	Disabled bool     `json:"disabled,omitempty"`
+	Team     string   `json:"team_id,omitempty"` // default: the first workspace
 }
 
 // The fixed identities of the default workspace and of the installed app.
@@ -97,10 +112,10 @@ const (
 // in no group, a guest and somebody who left.
 func DefaultPeople() []Person {
 	return []Person{
-		{ID: "U0ALICE", Name: "alice", RealName: "Alice Amari", TZ: "Europe/Berlin", TZOffset: 3600},
-		{ID: "U0BOB", Name: "bob", RealName: "Bob Brandt", TZ: "Europe/Berlin", TZOffset: 3600},
-		{ID: "U0CAROL", Name: "carol", RealName: "Carol Chen", TZ: "America/New_York", TZOffset: -18000},
-		{ID: "U0DAVE", Name: "dave", RealName: "Dave Duarte", TZ: "Europe/Lisbon"},
+		{ID: "U0ALICE", Name: "alice", RealName: "Alice Amari", Email: "alice@acme.example", TZ: "Europe/Berlin", TZOffset: 3600},
+		{ID: "U0BOB", Name: "bob", RealName: "Bob Brandt", Email: "bob@acme.example", TZ: "Europe/Berlin", TZOffset: 3600},
+		{ID: "U0CAROL", Name: "carol", RealName: "Carol Chen", Email: "carol@acme.example", TZ: "America/New_York", TZOffset: -18000},
+		{ID: "U0DAVE", Name: "dave", RealName: "Dave Duarte", Email: "dave@acme.example", TZ: "Europe/Lisbon"},
 		{ID: "U0GUEST", Name: "gita", RealName: "Gita Guest", Guest: true},
 		{ID: "U0GONE", Name: "gone", RealName: "Gus Gone", Deleted: true},
 		{ID: BotUser, Name: BotName, RealName: "Countersign", Bot: true},
@@ -139,6 +154,8 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	set(&c.BotToken, "xoxb-slacksim")
+	set(&c.ClientID, "slacksim-client")
+	set(&c.ClientSecret, "slacksim-client-secret")
 	set(&c.SigningSecret, "slacksim-signing-secret")
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // the one place where the real clock is injected

@@ -8,98 +8,105 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"time"
 )
 
-// controlRoutes is /sim/: a thin layer over the methods that act for people.
+// ControlRoute is one route of the control API, with the types of what it
+// takes and answers; docs/slacksim.md is checked against them.
+type ControlRoute struct {
+	Pattern string // method and path
+	In, Out reflect.Type
+	handler http.HandlerFunc
+}
+
+// ControlRoutes is /sim/: a thin layer over the methods that act for people.
+func (s *Server) ControlRoutes() []ControlRoute {
+	return []ControlRoute{
+		acting("/sim/post", func(in Post) (Posted, error) {
+			ts, err := s.PostAs(in)
+			return Posted{TS: ts}, err
+		}),
+		acting("/sim/command", s.Command),
+		acting("/sim/click", s.Click),
+		acting("/sim/suggest", s.Suggest),
+		acting("/sim/submit", s.SubmitView),
+		acting("/sim/close", func(in Closing) (Closed, error) {
+			return Closed{true}, s.CloseView(in.User, in.ViewID, in.Clear)
+		}),
+		acting("/sim/shortcut", s.Shortcut),
+		acting("/sim/home", func(in Who) (Done, error) { return Done{}, s.OpenHome(in.User) }),
+		acting("/sim/reload", func(in Who) (Done, error) { return Done{}, s.Reload(in.User) }),
+		acting("/sim/stop", func(in Stopping) (Done, error) { return Done{}, s.StopStream(in.User, in.Channel, in.TS) }),
+		acting("/sim/join", func(in Membership) (Done, error) { return Done{}, s.Join(in.User, in.Channel) }),
+		acting("/sim/leave", func(in Membership) (Done, error) { return Done{}, s.Leave(in.User, in.Channel) }),
+		acting("/sim/account", func(in Account) (Done, error) { return Done{}, s.SetActive(in.User, !in.Deleted) }),
+		acting("/sim/group", func(in Members) (Done, error) { return Done{}, s.SetGroup(in.ID, in.Users) }),
+		acting("/sim/install", func(in Installed) (Done, error) { return Done{}, s.SetInstalled(in.Team, in.Installed) }),
+		acting("/sim/urls", func(in URLs) (Done, error) {
+			s.SetURLs(in.Events, in.Interactivity, in.Commands)
+			s.SetOptionsURL(in.Options)
+			return Done{}, nil
+		}),
+		acting("/sim/verify", func(struct{}) (Done, error) { return Done{}, s.VerifyEventsURL() }),
+		acting("/sim/sslcheck", func(struct{}) (SSLChecked, error) { return s.CheckSSL() }),
+		acting("/sim/faults", func(in Faults) (Done, error) {
+			s.SetFaults(in)
+			return Done{}, nil
+		}),
+		acting("/sim/clock", func(in Ticking) (Clock, error) {
+			s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
+			return Clock{Now: unix(s.clock.now())}, nil
+		}),
+
+		asking[Reading]("/sim/messages", func(q url.Values) (Channelful, error) {
+			list, err := s.Messages(q.Get("user"), q.Get("channel"), q.Get("thread_ts"))
+			return Channelful{Messages: list, Assistant: s.assistant(q.Get("channel"), q.Get("thread_ts"))}, err
+		}),
+		asking[Who]("/sim/views", func(q url.Values) (Screen, error) {
+			answer := Screen{Views: s.Views(q.Get("user"))}
+			if home, ok := s.Home(q.Get("user")); ok {
+				answer.Home = &home
+			}
+			return answer, nil
+		}),
+		asking[struct{}]("/sim/state", func(url.Values) (State, error) { return s.State(), nil }),
+		asking[struct{}]("/sim/log", func(url.Values) (Requests, error) { return Requests{Log: s.Log()}, nil }),
+		{Pattern: "GET /sim/events", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Change](), handler: s.serveChanges},
+	}
+}
+
 func (s *Server) controlRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /sim/post", answering(func(in Post) (any, error) {
-		ts, err := s.PostAs(in)
-		return object{"ts": ts}, err
-	}))
-	mux.HandleFunc("POST /sim/command", answering(func(in Command) (any, error) { return s.Command(in) }))
-	mux.HandleFunc("POST /sim/click", answering(func(in Click) (any, error) { return s.Click(in) }))
-	mux.HandleFunc("POST /sim/submit", answering(func(in Submit) (any, error) { return s.SubmitView(in) }))
-	mux.HandleFunc("POST /sim/close", answering(func(in closing) (any, error) {
-		return object{"closed": true}, s.CloseView(in.User, in.ViewID, in.Clear)
-	}))
-	mux.HandleFunc("POST /sim/home", answering(func(in who) (any, error) { return object{}, s.OpenHome(in.User) }))
-	mux.HandleFunc("POST /sim/reload", answering(func(in who) (any, error) { return object{}, s.Reload(in.User) }))
-	mux.HandleFunc("POST /sim/leave", answering(func(in Post) (any, error) { return object{}, s.Leave(in.User, in.Channel) }))
-	mux.HandleFunc("POST /sim/group", answering(func(in Group) (any, error) { return object{}, s.SetGroup(in.ID, in.Users) }))
-	mux.HandleFunc("POST /sim/verify", answering(func(struct{}) (any, error) { return object{}, s.VerifyEventsURL() }))
-	mux.HandleFunc("POST /sim/urls", answering(func(in targets) (any, error) {
-		s.SetURLs(in.Events, in.Interactivity, in.Commands)
-		return object{}, nil
-	}))
-	mux.HandleFunc("POST /sim/faults", answering(func(in Faults) (any, error) {
-		s.SetFaults(in)
-		return object{}, nil
-	}))
-	mux.HandleFunc("POST /sim/clock", answering(func(in ticking) (any, error) {
-		s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
-		return object{"now": unix(s.clock.now())}, nil
-	}))
-
-	mux.HandleFunc("GET /sim/messages", asking(func(q url.Values) (any, error) {
-		list, err := s.Messages(q.Get("user"), q.Get("channel"), q.Get("thread_ts"))
-		return object{"messages": list}, err
-	}))
-	mux.HandleFunc("GET /sim/views", asking(func(q url.Values) (any, error) {
-		answer := object{"views": s.Views(q.Get("user"))}
-		if home, ok := s.Home(q.Get("user")); ok {
-			answer["home"] = home
-		}
-		return answer, nil
-	}))
-	mux.HandleFunc("GET /sim/state", asking(func(url.Values) (any, error) { return s.State(), nil }))
-	mux.HandleFunc("GET /sim/log", asking(func(url.Values) (any, error) { return object{"log": s.Log()}, nil }))
-	mux.HandleFunc("GET /sim/events", s.serveChanges)
+	for _, r := range s.ControlRoutes() {
+		mux.HandleFunc(r.Pattern, r.handler)
+	}
 	return s.ownPagesOnly(mux)
 }
 
-type closing struct {
-	User   string `json:"user"`
-	ViewID string `json:"view_id"`
-	Clear  bool   `json:"clear"`
-}
-
-type who struct {
-	User string `json:"user"`
-}
-
-type targets struct {
-	Events        string `json:"events"`
-	Interactivity string `json:"interactivity"`
-	Commands      string `json:"commands"`
-}
-
-type ticking struct {
-	AdvanceMS int64 `json:"advance_ms"`
-}
-
-// answering decodes the input, which must be JSON with known fields only.
-func answering[In any](do func(In) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// acting is a route that does something. Its input must be JSON with known
+// fields only.
+func acting[In, Out any](path string, do func(In) (Out, error)) ControlRoute {
+	return ControlRoute{"POST " + path, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
 		var in In
 		d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 		d.DisallowUnknownFields()
 		d.UseNumber()
 		if err := d.Decode(&in); err != nil && !errors.Is(err, io.EOF) {
-			writeJSON(w, http.StatusBadRequest, object{"error": "read the request: " + err.Error()})
+			writeJSON(w, http.StatusBadRequest, Problem{"read the request: " + err.Error()})
 			return
 		}
 		out, err := do(in)
 		writeOutcome(w, out, err)
-	}
+	}}
 }
 
-func asking(do func(url.Values) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// asking is a route that changes nothing; In has its query parameters.
+func asking[In, Out any](path string, do func(url.Values) (Out, error)) ControlRoute {
+	return ControlRoute{"GET " + path, reflect.TypeFor[In](), reflect.TypeFor[Out](), func(w http.ResponseWriter, r *http.Request) {
 		out, err := do(r.URL.Query())
 		writeOutcome(w, out, err)
-	}
+	}}
 }
 
 func writeOutcome(w http.ResponseWriter, out any, err error) {
@@ -107,11 +114,11 @@ func writeOutcome(w http.ResponseWriter, out any, err error) {
 	case err == nil:
 		writeJSON(w, http.StatusOK, out)
 	case errors.Is(err, ErrNoSuch):
-		writeJSON(w, http.StatusNotFound, object{"error": err.Error()})
+		writeJSON(w, http.StatusNotFound, Problem{err.Error()})
 	case errors.Is(err, ErrForbidden):
-		writeJSON(w, http.StatusForbidden, object{"error": err.Error()})
+		writeJSON(w, http.StatusForbidden, Problem{err.Error()})
 	default:
-		writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
+		writeJSON(w, http.StatusBadRequest, Problem{err.Error()})
 	}
 }
 
@@ -121,12 +128,12 @@ func writeOutcome(w http.ResponseWriter, out any, err error) {
 func (s *Server) ownPagesOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.ownHost(r.Host) {
-			writeJSON(w, http.StatusForbidden, object{"error": "the control API is not served under the name " + r.Host})
+			writeJSON(w, http.StatusForbidden, Problem{"the control API is not served under the name " + r.Host})
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
-				writeJSON(w, http.StatusForbidden, object{"error": "another site's page may not act here"})
+				writeJSON(w, http.StatusForbidden, Problem{"another site's page may not act here"})
 				return
 			}
 		}
@@ -156,7 +163,7 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		version := s.version
 		s.mu.Unlock()
-		if _, err := fmt.Fprintf(w, "data: {\"version\":%d}\n\n", version); err != nil {
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", encodeJSON(Change{version})); err != nil {
 			return
 		}
 		if err := control.Flush(); err != nil {

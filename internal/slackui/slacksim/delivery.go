@@ -32,6 +32,7 @@ type delivery struct {
 	contentType string
 	body        []byte
 	headers     map[string]string
+	unsigned    bool
 }
 
 // reply is what the app made of it. problem is empty for a status of 2xx,
@@ -80,6 +81,10 @@ func (s *Server) deliver(d delivery) reply {
 		"User-Agent":                "Slackbot 1.0 (+https://api.slack.com/robots)",
 		"X-Slack-Request-Timestamp": timestamp,
 		"X-Slack-Signature":         Sign(secret, timestamp, d.body),
+	}
+	if d.unsigned {
+		delete(headers, "X-Slack-Request-Timestamp")
+		delete(headers, "X-Slack-Signature")
 	}
 	maps.Copy(headers, d.headers)
 	r := s.send(ctx, d, headers)

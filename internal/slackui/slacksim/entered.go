@@ -54,9 +54,9 @@ func initialValues(list []any) map[string]map[string]object {
 	return values
 }
 
-// entered is the state of element e after a person entered input: a string,
+// entered is the state of element e of block b after a person entered input: a string,
 // a list of strings, a number, an option object, or nil for nothing.
-func (s *Server) entered(e object, input any) (object, error) {
+func (s *Server) entered(b, e object, input any) (object, error) {
 	kind := str(e["type"])
 	name, holds := stateField[kind]
 	if !holds {
@@ -67,7 +67,7 @@ func (s *Server) entered(e object, input any) (object, error) {
 	case name == "selected_options":
 		chosen := []any{}
 		for _, v := range texts(input) {
-			o, ok := optionOf(e, v)
+			o, ok := s.optionOf(b, e, v)
 			if !ok {
 				return nil, fmt.Errorf("%w: %s has no option %q", ErrBadInput, kind, v)
 			}
@@ -82,7 +82,7 @@ func (s *Server) entered(e object, input any) (object, error) {
 		state[name] = list
 	case len(texts(input)) == 0:
 	case name == "selected_option":
-		o, ok := optionOf(e, texts(input)[0])
+		o, ok := s.optionOf(b, e, texts(input)[0])
 		if !ok {
 			return nil, fmt.Errorf("%w: %s has no option %q", ErrBadInput, kind, texts(input)[0])
 		}
@@ -147,12 +147,17 @@ func texts(input any) []string {
 	return nil
 }
 
-func optionOf(e object, value string) (object, bool) {
-	lists := []any{e["options"]}
-	groups, _ := e["option_groups"].([]any)
-	for _, g := range groups {
-		if o, ok := g.(object); ok {
-			lists = append(lists, o["options"])
+// optionOf finds an option of a menu, among those that the app sent with the
+// menu or was asked for by [Server.Suggest].
+func (s *Server) optionOf(b, e object, value string) (object, bool) {
+	lists := []any{[]any{e["initial_option"]}, e["initial_options"]}
+	for _, from := range append(s.loaded[loadedKey(b, e)], e) {
+		lists = append(lists, from["options"])
+		groups, _ := from["option_groups"].([]any)
+		for _, g := range groups {
+			if o, ok := g.(object); ok {
+				lists = append(lists, o["options"])
+			}
 		}
 	}
 	for _, l := range lists {
@@ -162,9 +167,6 @@ func optionOf(e object, value string) (object, bool) {
 				return o, true
 			}
 		}
-	}
-	if strings.HasSuffix(str(e["type"]), "external_select") {
-		return object{"text": object{"type": "plain_text", "text": value, "emoji": true}, "value": value}, true
 	}
 	return nil, false
 }

@@ -13,31 +13,55 @@ import (
 // retryDelays is how long after a failed attempt the next one follows.
 var retryDelays = []time.Duration{0, time.Minute, 5 * time.Minute}
 
-// emit sends an event to the app if it subscribed to it. It returns at once.
-// The caller holds mu.
-func (s *Server) emit(event object) {
-	kind, _ := event["type"].(string)
-	subscription := kind
-	if kind == "message" {
-		subscription = "message.im"
+// emit sends an event of a workspace to one installation of the app, if it
+// subscribed to it. c is the channel it happened in, if any. It returns at
+// once. The caller holds mu.
+func (s *Server) emit(in *installation, c *channel, team string, event object) {
+	if in != nil && in.ended == "" {
+		s.sendEvent(s.envelope(in, c, team, event))
 	}
-	if s.urls.events == "" || !slices.Contains(s.cfg.Events, subscription) {
-		return
-	}
+}
+
+// subscriptions are the names by which apps subscribe to messages.
+var subscriptions = map[any]string{
+	"im": "message.im", "mpim": "message.mpim", "group": "message.groups", "channel": "message.channels",
+}
+
+// envelope is what Slack puts around an event.
+func (s *Server) envelope(in *installation, c *channel, team string, event object) object {
 	now := s.clock.now()
 	if event["event_ts"] == nil {
 		event["event_ts"] = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
 	}
-	body := encodeJSON(object{
-		"type": "event_callback", "token": verificationToken, "team_id": TeamID, "api_app_id": AppID,
-		"context_team_id": TeamID, "context_enterprise_id": nil, "event": event,
-		"event_id": s.nextID("Ev"), "event_time": now.Unix(),
-		"authorizations": []object{{
-			"enterprise_id": nil, "team_id": TeamID, "user_id": BotUser, "is_bot": true, "is_enterprise_install": false,
-		}},
-		"is_ext_shared_channel": false, "event_context": "4-" + randomHex(12),
-	})
-	target := s.urls.events
+	team = cmpOr(team, s.home(in).ID)
+	authorization := object{
+		"enterprise_id": s.enterpriseID(in.team), "team_id": orNil(in.team), "user_id": in.botUser, "is_bot": true,
+		"is_enterprise_install": in.org(),
+	}
+	o := object{
+		"type": "event_callback", "token": verificationToken, "team_id": team, "api_app_id": AppID,
+		"context_team_id": team, "context_enterprise_id": s.enterpriseID(team), "event": event,
+		"event_id": s.nextID("Ev"), "event_time": now.Unix(), "authorizations": []object{authorization},
+		"is_ext_shared_channel": c != nil && s.external(c), "event_context": "4-" + randomHex(12),
+	}
+	if e := s.enterpriseID(team); e != nil {
+		o["enterprise_id"] = e
+	}
+	return o
+}
+
+// sendEvent delivers an envelope if the app subscribed to what is in it.
+func (s *Server) sendEvent(envelope object) {
+	event, _ := envelope["event"].(object)
+	kind := str(event["type"])
+	subscription := kind
+	if kind == "message" {
+		subscription = subscriptions[event["channel_type"]]
+	}
+	if s.urls.events == "" || !slices.Contains(s.cfg.Events, subscription) {
+		return
+	}
+	target, body := s.urls.events, encodeJSON(envelope)
 	s.spawn(func() { s.attempt(kind, target, body, 0, "") })
 }
 
@@ -77,6 +101,21 @@ func (s *Server) attempt(kind, target string, body []byte, n int, why string) {
 		defer s.mu.Unlock()
 		again()
 	})
+}
+
+// CheckSSL does what Slack does from time to time with the URL of slash
+// commands: an ssl_check that carries no signature and is to be answered
+// with 200.
+func (s *Server) CheckSSL() (SSLChecked, error) {
+	s.mu.Lock()
+	target := s.urls.commands
+	s.mu.Unlock()
+	if target == "" {
+		return SSLChecked{}, fmt.Errorf("%w: no commands URL is set", ErrBadInput)
+	}
+	form := url.Values{"ssl_check": {"1"}, "token": {verificationToken}}
+	r := s.deliver(delivery{kind: "ssl_check", url: target, contentType: formType, body: []byte(form.Encode()), unsigned: true})
+	return SSLChecked{Status: r.status}, nil
 }
 
 // VerifyEventsURL does the url_verification handshake with the events URL.

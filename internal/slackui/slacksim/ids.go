@@ -48,6 +48,7 @@ const triggerLife = 3 * time.Second
 
 // trigger is a person's action that an app may answer with a modal, once.
 type trigger struct {
+	in     *installation
 	user   string
 	issued time.Time
 	used   bool
@@ -55,18 +56,18 @@ type trigger struct {
 }
 
 // newTrigger issues a trigger_id. The caller holds mu.
-func (s *Server) newTrigger(user, viewID string) string {
+func (s *Server) newTrigger(in *installation, user, viewID string) string {
 	s.lastID++
 	id := fmt.Sprintf("%d.%d.%s", s.clock.now().UnixMicro(), 1_000_000_000+s.lastID, randomHex(16))
-	s.triggers[id] = &trigger{user: user, issued: s.clock.now(), view: viewID}
+	s.triggers[id] = &trigger{in: in, user: user, issued: s.clock.now(), view: viewID}
 	return id
 }
 
 // exchange looks at a trigger_id without using it up. The caller holds mu.
-func (s *Server) exchange(id string) (*trigger, string) {
+func (s *Server) exchange(in *installation, id string) (*trigger, string) {
 	t := s.triggers[id]
 	switch {
-	case t == nil:
+	case t == nil || t.in != in:
 		return nil, "invalid_trigger_id"
 	case t.used:
 		return nil, "exchanged_trigger_id"

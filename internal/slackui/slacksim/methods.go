@@ -7,8 +7,10 @@ import "slices"
 type method struct {
 	name     string
 	json     bool     // accepts application/json
+	bare     bool     // takes credentials of its own instead of a token
 	scopes   []string // any of them is enough; none: no scope is needed
 	required []string
+	empty    []string           // required arguments that may be empty
 	types    map[string]argType // arguments that are not strings
 	run      func(*Server, *call) (object, *failure)
 }
@@ -29,13 +31,17 @@ var (
 		"blocks": isJSON, "attachments": isJSON, "metadata": isJSON, "link_names": isBool, "mrkdwn": isBool,
 		"unfurl_links": isBool, "unfurl_media": isBool, "reply_broadcast": isBool, "as_user": isBool,
 	}
-	viewTypes = map[string]argType{"view": isJSON}
+	streamTypes = map[string]argType{"chunks": isJSON, "blocks": isJSON, "metadata": isJSON}
+	viewTypes   = map[string]argType{"view": isJSON}
 )
 
 var methods map[string]*method
 
 func init() { // breaks the cycle between the table and the handlers
 	table := []*method{
+		{name: "auth.revoke", types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
+		{name: "oauth.v2.access", bare: true, run: (*Server).oauthAccess},
+		{name: "oauth.v2.exchange", bare: true, required: []string{"client_id", "client_secret"}, run: (*Server).oauthExchange},
 		{name: "auth.test", json: true, run: (*Server).authTest},
 		{
 			name: "chat.postMessage", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
@@ -52,6 +58,32 @@ func init() { // breaks the cycle between the table and the handlers
 		{
 			name: "chat.postEphemeral", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "user"},
 			types: messageTypes, run: (*Server).chatPostEphemeral,
+		},
+		{
+			name: "chat.startStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
+			types: streamTypes, run: (*Server).chatStartStream,
+		},
+		{
+			name: "chat.appendStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			types: streamTypes, run: (*Server).chatAppendStream,
+		},
+		{
+			name: "chat.stopStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			types: streamTypes, run: (*Server).chatStopStream,
+		},
+		{
+			name: "assistant.threads.setStatus", json: true, scopes: []string{"chat:write"},
+			required: []string{"channel_id", "thread_ts", "status"}, empty: []string{"status"},
+			types: map[string]argType{"loading_messages": isJSON}, run: (*Server).assistantSetStatus,
+		},
+		{
+			name: "assistant.threads.setTitle", json: true, scopes: []string{"assistant:write"},
+			required: []string{"channel_id", "thread_ts", "title"}, run: (*Server).assistantSetTitle,
+		},
+		{
+			name: "assistant.threads.setSuggestedPrompts", json: true, scopes: []string{"assistant:write"},
+			required: []string{"channel_id", "prompts"}, types: map[string]argType{"prompts": isJSON},
+			run: (*Server).assistantSetPrompts,
 		},
 		{name: "chat.getPermalink", required: []string{"channel", "message_ts"}, run: (*Server).chatGetPermalink},
 		{name: "views.open", json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsOpen},
@@ -74,6 +106,10 @@ func init() { // breaks the cycle between the table and the handlers
 			run:   (*Server).conversationsHistory,
 		},
 		{name: "users.info", scopes: []string{"users:read"}, required: []string{"user"}, run: (*Server).usersInfo},
+		{
+			name: "users.lookupByEmail", scopes: []string{"users:read.email"}, required: []string{"email"},
+			run: (*Server).usersLookupByEmail,
+		},
 		{name: "users.list", scopes: []string{"users:read"}, run: (*Server).usersList},
 		{name: "usergroups.list", scopes: []string{"usergroups:read"}, run: (*Server).usergroupsList},
 		{

@@ -18,10 +18,23 @@ func (c *channel) payloadName() string {
 	switch {
 	case c.IM:
 		return "directmessage"
-	case c.Private:
+	case c.Private, c.MPIM:
 		return "privategroup"
 	}
 	return c.Name
+}
+
+// kind is the channel_type of events.
+func (c *channel) kind() string {
+	switch {
+	case c.IM:
+		return "im"
+	case c.MPIM:
+		return "mpim"
+	case c.Private:
+		return "group"
+	}
+	return "channel"
 }
 
 func (c *channel) find(ts string) *message {
@@ -53,7 +66,7 @@ func (c *channel) remove(m *message) {
 type message struct {
 	ts, threadTS string
 	user         string
-	bot          bool
+	app          *installation // whose bot wrote it; nil: a person
 	subtype      string
 	text         string
 	username     string
@@ -66,16 +79,17 @@ type message struct {
 	clientID     string
 	visibleTo    string // an ephemeral message: the one person who sees it
 	broadcast    bool
+	stream       *streamed // a message that is, or was, streamed
 }
 
 // messageJSON is a message as the Web API and payloads show it.
 func (s *Server) messageJSON(c *channel, m *message, metadata bool) object {
-	o := object{"type": "message", "user": m.user, "text": m.text, "ts": m.ts, "team": TeamID}
-	if m.bot {
-		o["bot_id"], o["app_id"] = BotID, AppID
+	o := object{"type": "message", "user": m.user, "text": m.text, "ts": m.ts, "team": s.teamOf(c, m.user)}
+	if m.app != nil {
+		o["bot_id"], o["app_id"], o["team"] = m.app.botID, AppID, s.home(m.app).ID
 		o["bot_profile"] = object{
-			"id": BotID, "app_id": AppID, "user_id": BotUser, "name": BotName, "deleted": false,
-			"updated": 1700000000, "team_id": TeamID, "icons": object{},
+			"id": m.app.botID, "app_id": AppID, "user_id": m.app.botUser, "name": BotName, "deleted": false,
+			"updated": 1700000000, "team_id": s.home(m.app).ID, "icons": object{},
 		}
 	}
 	set := func(name, value string) {
@@ -125,30 +139,50 @@ func (s *Server) messageJSON(c *channel, m *message, metadata bool) object {
 	return o
 }
 
-func (s *Server) userJSON(p *Person) object {
+// teamOf is the workspace that a message's author belongs to.
+func (s *Server) teamOf(c *channel, user string) string {
+	if p := s.userByID(user); p != nil {
+		return p.Team
+	}
+	return cmpOr(c.Team, TeamID)
+}
+
+// userJSON is a person as an installation sees them.
+func (s *Server) userJSON(in *installation, p *Person) object {
 	u := object{
-		"id": p.ID, "team_id": TeamID, "name": p.Name, "real_name": p.RealName, "deleted": p.Deleted,
+		"id": p.ID, "team_id": p.Team, "name": p.Name, "real_name": p.RealName, "deleted": p.Deleted,
 		"color": "9f69e7", "is_bot": p.Bot, "is_app_user": false, "updated": 1700000000,
-		"is_restricted": p.Guest, "is_ultra_restricted": false, "is_stranger": p.Stranger,
+		"is_restricted": p.Guest, "is_ultra_restricted": false, "is_stranger": s.stranger(in, p),
 		"tz": p.TZ, "tz_label": p.TZ, "tz_offset": p.TZOffset,
 		"profile": object{
 			"real_name": p.RealName, "real_name_normalized": p.RealName,
-			"display_name": p.Name, "display_name_normalized": p.Name, "team": TeamID,
+			"display_name": p.Name, "display_name_normalized": p.Name, "team": p.Team,
 		},
 	}
 	if !p.Deleted && !p.Bot {
 		u["is_admin"], u["is_owner"], u["is_primary_owner"] = false, false, false
 	}
-	if p.Bot {
-		u["profile"].(object)["bot_id"], u["profile"].(object)["api_app_id"] = BotID, AppID
+	profile, _ := u["profile"].(object)
+	if p.Email != "" && s.owns(in, p.Team) && slices.Contains(s.cfg.Scopes, "users:read.email") {
+		profile["email"] = p.Email
+	}
+	if bot := s.ofBot(p.ID); bot != nil {
+		profile["bot_id"], profile["api_app_id"] = bot.botID, AppID
+	}
+	if e, ok := s.enterpriseOf(p.Team).(object); ok {
+		u["enterprise_user"] = object{
+			"id": p.ID, "enterprise_id": e["id"], "enterprise_name": e["name"], "teams": []string{p.Team},
+			"is_admin": false, "is_owner": false,
+		}
 	}
 	return u
 }
 
-func (s *Server) channelJSON(c *channel) object {
+// channelJSON is a channel as an installation sees it.
+func (s *Server) channelJSON(in *installation, c *channel) object {
 	o := object{
-		"id": c.ID, "created": 1700000000, "is_archived": c.Archived, "is_im": c.IM, "is_mpim": false,
-		"context_team_id": TeamID, "updated": 1700000000000, "is_org_shared": false,
+		"id": c.ID, "created": 1700000000, "is_archived": c.Archived, "is_im": c.IM, "is_mpim": c.MPIM,
+		"context_team_id": s.home(in).ID, "updated": 1700000000000, "is_org_shared": false,
 	}
 	if c.IM {
 		o["user"], o["is_open"] = c.Members[0], true
@@ -156,8 +190,12 @@ func (s *Server) channelJSON(c *channel) object {
 	}
 	o["name"], o["name_normalized"] = c.Name, c.Name
 	o["is_channel"], o["is_group"], o["is_private"] = !c.Private, c.Private, c.Private
-	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", false, false
-	o["is_member"], o["creator"] = c.has(BotUser), "U0ALICE"
+	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", len(c.Shared) > 0, s.external(c)
+	o["is_org_shared"] = len(c.Shared) > 0 && !s.external(c)
+	if len(c.Shared) > 0 {
+		o["shared_team_ids"], o["conversation_host_id"] = append([]string{c.Team}, c.Shared...), c.Team
+	}
+	o["is_member"], o["creator"] = c.has(in.botUser), "U0ALICE"
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
 	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
 	o["num_members"] = len(c.Members)
@@ -165,14 +203,21 @@ func (s *Server) channelJSON(c *channel) object {
 }
 
 // person finds somebody by id or name. The caller holds mu.
-func (s *Server) person(ref string) *Person {
-	ref = strings.TrimPrefix(ref, "@")
+func (s *Server) person(ref string) *Person { return s.personNear(TeamID, ref) }
+
+// personNear finds somebody by id or name; names are looked for in the
+// workspace first.
+func (s *Server) personNear(team, ref string) *Person {
+	var found *Person
 	for _, p := range s.people {
-		if p.ID == ref || p.Name == ref {
+		switch name := strings.TrimPrefix(ref, "@"); {
+		case p.ID == name, p.Name == name && p.Team == team:
 			return p
+		case p.Name == name && found == nil:
+			found = p
 		}
 	}
-	return nil
+	return found
 }
 
 // userByID finds somebody as the Web API does. The caller holds mu.
@@ -205,15 +250,50 @@ func (s *Server) group(id string) *Group {
 	return nil
 }
 
-// direct returns the direct message between the bot and a person, and
+// direct returns the direct message between a bot and a person, and
 // whether it was there already. The caller holds mu.
-func (s *Server) direct(p *Person) (c *channel, existed bool) {
+func (s *Server) direct(in *installation, p *Person) (c *channel, existed bool) {
+	if c := s.directWith(in, p); c != nil {
+		return c, true
+	}
+	id := "D" + strings.TrimPrefix(p.ID, "U")
+	if in != s.installs[0] {
+		id = s.nextID("D")
+	}
+	c = &channel{Channel: Channel{ID: id, Members: []string{p.ID, in.botUser}, IM: true, Team: p.Team}}
+	s.channels = append(s.channels, c)
+	return c, false
+}
+
+func (s *Server) directWith(in *installation, p *Person) *channel {
 	for _, c := range s.channels {
-		if c.IM && c.Members[0] == p.ID {
+		if c.IM && c.Members[0] == p.ID && c.has(in.botUser) {
+			return c
+		}
+	}
+	return nil
+}
+
+// several returns the group message between a bot and these people.
+func (s *Server) several(in *installation, people []*Person) (c *channel, existed bool) {
+	members := []string{in.botUser}
+	names := []string{BotName}
+	for _, p := range people {
+		if !slices.Contains(members, p.ID) {
+			members, names = append(members, p.ID), append(names, p.Name)
+		}
+	}
+	slices.Sort(members)
+	for _, c := range s.channels {
+		if c.MPIM && slices.Equal(c.Members, members) {
 			return c, true
 		}
 	}
-	c = &channel{Channel: Channel{ID: "D" + strings.TrimPrefix(p.ID, "U"), Members: []string{p.ID, BotUser}, IM: true}}
+	slices.Sort(names)
+	c = &channel{Channel: Channel{
+		ID: s.nextID("G"), Name: "mpdm-" + strings.Join(names, "--") + "-1", Members: members, MPIM: true, Private: true,
+		Team: s.home(in).ID,
+	}}
 	s.channels = append(s.channels, c)
 	return c, false
 }
@@ -222,6 +302,7 @@ func (s *Server) direct(p *Person) (c *channel, existed bool) {
 func (s *Server) store(c *channel, m *message) *message {
 	m.ts = s.nextTS()
 	c.messages = append(c.messages, m)
+	s.settle(c, m)
 	s.changed()
 	return m
 }

@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,29 +38,51 @@ func (s *Server) PostAs(in Post) (ts string, err error) {
 		}
 		root = cmpOr(m.threadTS, m.ts)
 	}
-	text := s.fromComposer(in.Text)
+	text := s.fromComposer(p.Team, in.Text)
 	m := s.store(c, &message{
 		user: p.ID, text: text, threadTS: root, clientID: randomHex(16), blocks: s.typedBlocks(text),
 	})
-	event := object{
-		"user": p.ID, "ts": m.ts, "client_msg_id": m.clientID, "text": text, "team": TeamID,
-		"blocks": m.blocks, "channel": c.ID, "event_ts": m.ts,
-	}
-	if root != "" {
-		event["thread_ts"] = root
-		if first := c.find(root); first != nil {
-			event["parent_user_id"] = first.user
-		}
-	}
-	switch {
-	case c.IM:
-		event["type"], event["channel_type"] = "message", "im"
-		s.emit(event)
-	case strings.Contains(text, "<@"+BotUser+">") && c.has(BotUser):
-		event["type"] = "app_mention"
-		s.emit(event)
-	}
+	s.tell(c, p, m)
 	return m.ts, nil
+}
+
+// tell sends a person's message to the installations whose bot is there:
+// as message to those that read along, as app_mention when it names the bot.
+func (s *Server) tell(c *channel, p *Person, m *message) {
+	for _, in := range s.installs {
+		if !c.has(in.botUser) {
+			continue
+		}
+		event := object{
+			"user": p.ID, "ts": m.ts, "client_msg_id": m.clientID, "text": m.text, "team": p.Team,
+			"blocks": m.blocks, "channel": c.ID, "event_ts": m.ts,
+		}
+		if m.threadTS != "" {
+			event["thread_ts"] = m.threadTS
+			if first := c.find(m.threadTS); first != nil {
+				event["parent_user_id"] = first.user
+			}
+		}
+		if s.stranger(in, p) {
+			event["user_team"], event["source_team"] = p.Team, p.Team
+		}
+		if !c.IM && strings.Contains(m.text, "<@"+in.botUser+">") {
+			mentioned := maps.Clone(event)
+			mentioned["type"] = "app_mention"
+			s.emit(in, c, s.eventTeam(in, c), mentioned)
+		}
+		event["type"], event["channel_type"] = "message", c.kind()
+		s.emit(in, c, s.eventTeam(in, c), event)
+	}
+}
+
+// eventTeam is the workspace that an event in a channel is of, to an
+// installation: its own, where it has one.
+func (s *Server) eventTeam(in *installation, c *channel) string {
+	if in.org() {
+		return c.Team
+	}
+	return in.team
 }
 
 // actor finds a person who can act and the channel they act in. The caller
@@ -75,8 +98,8 @@ func (s *Server) actor(user, channel string) (*Person, *channel, error) {
 		return nil, nil, fmt.Errorf("%w: %s is a bot", ErrForbidden, p.Name)
 	}
 	c := s.channel(channel)
-	if c == nil && (channel == BotUser || channel == "@"+BotName) {
-		c, _ = s.direct(p)
+	if bot := s.personNear(p.Team, channel); c == nil && bot != nil && s.ofBot(bot.ID) != nil {
+		c, _ = s.direct(s.ofBot(bot.ID), p)
 	}
 	switch {
 	case c == nil:
@@ -91,7 +114,7 @@ var mention = regexp.MustCompile(`<@[UW][A-Z0-9]+>|<!subteam\^S[A-Z0-9]+>|<#C[A-
 
 // fromComposer turns what was typed into message text: mentions of what
 // exists become entities, the rest is escaped. The caller holds mu.
-func (s *Server) fromComposer(typed string) string {
+func (s *Server) fromComposer(team, typed string) string {
 	var out strings.Builder
 	for typed != "" {
 		at := mention.FindStringIndex(typed)
@@ -99,17 +122,17 @@ func (s *Server) fromComposer(typed string) string {
 			break
 		}
 		out.WriteString(escapeText(typed[:at[0]]))
-		out.WriteString(s.entity(typed[at[0]:at[1]]))
+		out.WriteString(s.entity(team, typed[at[0]:at[1]]))
 		typed = typed[at[1]:]
 	}
 	return out.String() + escapeText(typed)
 }
 
-func (s *Server) entity(token string) string {
+func (s *Server) entity(team, token string) string {
 	if name, ok := strings.CutPrefix(token, "@"); ok {
 		trimmed := strings.TrimRight(name, ".-")
 		rest := name[len(trimmed):]
-		if p := s.person(trimmed); p != nil && p.Name == trimmed {
+		if p := s.personNear(team, trimmed); p != nil && p.Name == trimmed {
 			return "<@" + p.ID + ">" + rest
 		}
 		for _, g := range s.groups {
@@ -181,12 +204,16 @@ func (s *Server) OpenHome(user string) error {
 	if p == nil {
 		return noSuch("person", user)
 	}
-	dm, _ := s.direct(p)
+	in := s.installed(p.Team)
+	if in == nil {
+		return fmt.Errorf("%w: the app is not installed in the workspace of %s", ErrForbidden, p.Name)
+	}
+	dm, _ := s.direct(in, p)
 	event := object{"type": "app_home_opened", "user": p.ID, "channel": dm.ID, "tab": "home"}
 	if v := s.homes[p.ID]; v != nil {
 		event["view"] = s.viewJSON(v)
 	}
-	s.emit(event)
+	s.emit(in, nil, p.Team, event)
 	return nil
 }
 
@@ -200,7 +227,61 @@ func (s *Server) Leave(user, channel string) error {
 	}
 	c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == p.ID })
 	s.changed()
-	s.emit(object{"type": "member_left_channel", "user": p.ID, "channel": c.ID, "channel_type": "C", "team": TeamID})
+	s.membership("member_left_channel", p.ID, c)
+	return nil
+}
+
+// Join puts a person, or a bot of the app, into a channel and tells the app.
+func (s *Server) Join(user, channel string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, c := s.person(user), s.channel(channel)
+	switch {
+	case p == nil:
+		return noSuch("person", user)
+	case c == nil || c.IM || c.MPIM:
+		return noSuch("channel", channel)
+	case p.Deleted:
+		return fmt.Errorf("%w: %s is deactivated", ErrForbidden, p.Name)
+	case p.Team != c.Team && !slices.Contains(c.Shared, p.Team):
+		return fmt.Errorf("%w: %s is of another workspace", ErrForbidden, p.Name)
+	case c.has(p.ID):
+		return nil
+	}
+	c.Members = append(slices.Clone(c.Members), p.ID)
+	s.changed()
+	s.membership("member_joined_channel", p.ID, c)
+	return nil
+}
+
+// membership tells the installations whose bot is in the channel.
+func (s *Server) membership(kind, user string, c *channel) {
+	letter := "C"
+	if c.Private {
+		letter = "G"
+	}
+	for _, in := range s.installs {
+		if c.has(in.botUser) {
+			s.emit(in, c, s.eventTeam(in, c), object{
+				"type": kind, "user": user, "channel": c.ID, "channel_type": letter, "team": c.Team,
+			})
+		}
+	}
+}
+
+// SetActive deactivates a person's account or activates it again.
+func (s *Server) SetActive(user string, active bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.person(user)
+	if p == nil || p.Bot {
+		return noSuch("person", user)
+	}
+	p.Deleted = !active
+	s.changed()
+	if in := s.installed(p.Team); in != nil {
+		s.emit(in, nil, p.Team, object{"type": "user_change", "user": s.userJSON(in, p), "cache_ts": unix(s.clock.now())})
+	}
 	return nil
 }
 

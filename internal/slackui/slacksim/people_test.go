@@ -124,14 +124,12 @@ func TestForeignNamesOfThisMachineAreRefused(t *testing.T) {
 
 func TestPageAndChangesAreServed(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
-	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css"} {
-		resp, err := http.Get(w.url + path)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, http.StatusOK, resp.StatusCode, path)
-		require.Contains(t, resp.Header.Get("Content-Type"), kind)
-		require.Contains(t, resp.Header.Get("Content-Security-Policy"), "default-src 'self'")
-	}
+	page, err := http.Get(w.url + "/")
+	require.NoError(t, err)
+	require.NoError(t, page.Body.Close())
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	require.Contains(t, page.Header.Get("Content-Type"), "text/html")
+	require.NotEmpty(t, page.Header.Get("Content-Security-Policy"))
 	req, err := http.NewRequestWithContext(soon(t), http.MethodGet, w.url+"/sim/events", nil)
 	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)

@@ -14,6 +14,7 @@ const (
 
 // responseURL lets the app answer one interaction for a while.
 type responseURL struct {
+	in       *installation
 	channel  *channel
 	user     string
 	original *message // what replace_original and delete_original mean; nil after a command
@@ -22,10 +23,10 @@ type responseURL struct {
 }
 
 // newResponseURL issues a response_url. The caller holds mu.
-func (s *Server) newResponseURL(kind string, c *channel, p *Person, original *message) string {
+func (s *Server) newResponseURL(in *installation, kind string, c *channel, p *Person, original *message) string {
 	id := kind + "-" + randomHex(12)
-	s.responses[id] = &responseURL{channel: c, user: p.ID, original: original, issued: s.clock.now()}
-	return s.public + "/response/" + TeamID + "/" + id
+	s.responses[id] = &responseURL{in: in, channel: c, user: p.ID, original: original, issued: s.clock.now()}
+	return s.public + "/response/" + s.home(in).ID + "/" + id
 }
 
 // serveResponseURL takes a post to a response_url.
@@ -98,11 +99,11 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 		u.uses++
 		m := u.original
 		m.text, m.blocks, m.attachments = k.text, k.blocks, k.attachments // its visibility never changes
-		m.edited = object{"user": BotUser, "ts": s.nextTS()}
+		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
 		return http.StatusOK, "ok"
 	}
-	m := &message{user: BotUser, bot: true, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
+	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
 	if c.str("response_type") == "in_channel" {
 		m.visibleTo = ""
 		if m.threadTS, f = u.channel.replyTo(c.str("thread_ts")); f != nil {

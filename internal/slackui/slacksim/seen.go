@@ -119,8 +119,8 @@ func (s *Server) seen(c *channel, m *message) Message {
 		Text: m.text, Blocks: m.blocks, Attachments: m.attachments, Metadata: m.metadata, Edited: m.edited != nil,
 		Ephemeral: m.visibleTo != "", ReplyCount: len(c.thread(m.ts)), Reactions: slices.Clone(m.reactions),
 	}
-	if m.bot {
-		out.BotID = BotID
+	if m.app != nil {
+		out.BotID = m.app.botID
 	}
 	if out.ReplyCount > 0 {
 		out.ThreadTS = m.ts

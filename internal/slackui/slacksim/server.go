@@ -24,16 +24,21 @@ type Server struct {
 
 	mu         sync.Mutex // guards everything below
 	closed     bool
-	urls       struct{ events, interactivity, commands string }
+	urls       struct{ events, interactivity, commands, options string }
 	public     string
+	teams      []Workspace // the first one first
+	installs   []*installation
 	people     []*Person
 	channels   []*channel
 	groups     []*Group
 	triggers   map[string]*trigger
 	responses  map[string]*responseURL
-	views      map[string]*view   // every view that is open, by id
-	stacks     map[string][]*view // open modals by user, the root first
+	loaded     map[string][]object // what the app answered to queries, by element
+	views      map[string]*view    // every view that is open, by id
+	stacks     map[string][]*view  // open modals by user, the root first
 	homes      map[string]*view
+	assisting  map[string]*assistance // by channel and thread
+	codes      map[string]*grant      // of OAuth
 	faults     Faults
 	journal    []LogEntry
 	posted     map[string][]time.Time // recent posts by channel, for PostLimit
@@ -56,24 +61,30 @@ func New(cfg Config) *Server {
 		public:    strings.TrimSuffix(cfg.PublicURL, "/"),
 		triggers:  map[string]*trigger{},
 		responses: map[string]*responseURL{},
+		loaded:    map[string][]object{},
 		views:     map[string]*view{},
 		stacks:    map[string][]*view{},
 		homes:     map[string]*view{},
+		assisting: map[string]*assistance{},
+		codes:     map[string]*grant{},
 		posted:    map[string][]time.Time{},
 		watchers:  map[chan struct{}]bool{},
 	}
 	for _, p := range cfg.People {
+		p.Team = cmpOr(p.Team, TeamID)
 		s.people = append(s.people, &p)
 	}
 	for _, c := range cfg.Channels {
-		c.Members = append([]string(nil), c.Members...)
+		c.Members, c.Team = append([]string(nil), c.Members...), cmpOr(c.Team, TeamID)
 		s.channels = append(s.channels, &channel{Channel: c})
 	}
 	for _, g := range cfg.Groups {
-		g.Users = append([]string(nil), g.Users...)
+		g.Users, g.Team = append([]string(nil), g.Users...), cmpOr(g.Team, TeamID)
 		s.groups = append(s.groups, &g)
 	}
+	s.install()
 	s.SetURLs(cfg.EventsURL, cfg.InteractivityURL, cfg.CommandsURL)
+	s.SetOptionsURL(cfg.OptionsURL)
 	s.mux = s.routes()
 	s.wg.Go(func() { s.clock.loop(ctx.Done()) })
 	return s
@@ -82,6 +93,8 @@ func New(cfg Config) *Server {
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
+	mux.HandleFunc("/api/{method}/{$}", s.serveAPI)
+	mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
 	mux.HandleFunc("POST /response/{team}/{id}", s.serveResponseURL)
 	mux.Handle("/sim/", s.controlRoutes())
 	mux.Handle("/", page.Handler())
@@ -117,6 +130,14 @@ func (s *Server) SetURLs(events, interactivity, commands string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.urls.events, s.urls.interactivity, s.urls.commands = events, interactivity, commands
+}
+
+// SetOptionsURL says where the options of external select menus are asked
+// for; without one it is the interactivity URL.
+func (s *Server) SetOptionsURL(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.urls.options = url
 }
 
 // SetPublicURL says how the app reaches this server; see Config.PublicURL.

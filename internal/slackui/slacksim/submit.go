@@ -33,7 +33,7 @@ func (s *Server) SubmitView(in Submit) (SubmitOutcome, error) {
 		s.mu.Unlock()
 		return SubmitOutcome{Errors: errs}, err
 	}
-	payload := s.interaction("view_submission", p, v.id)
+	payload := s.interaction(v.in, "view_submission", p, v.id)
 	payload["view"] = s.viewJSON(v)
 	payload["response_urls"] = s.responseURLs(v, p)
 	target := s.urls.interactivity
@@ -67,11 +67,11 @@ func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
 	}
 	for blockID, actions := range in.Values {
 		for actionID, input := range actions {
-			_, e, err := find(v.blocks(), Click{ActionID: actionID, BlockID: blockID})
+			b, e, err := find(v.blocks(), Click{ActionID: actionID, BlockID: blockID})
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			state, err := s.entered(e, input)
+			state, err := s.entered(b, e, input)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -108,7 +108,7 @@ func (s *Server) responseURLs(v *view, p *Person) []object {
 		if c != nil {
 			urls = append(urls, object{
 				"block_id": blockID, "action_id": actionID, "channel_id": c.ID,
-				"response_url": s.newResponseURL("view", c, p, nil),
+				"response_url": s.newResponseURL(v.in, "view", c, p, nil),
 			})
 		}
 	})
@@ -149,14 +149,14 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 		if current == nil || payload == nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
-		next, f := s.buildView(payload, onModal, v.user, current)
+		next, f := s.buildView(v.in, payload, onModal, v.user, current)
 		if f != nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
 		s.replace(next)
 		return SubmitOutcome{}
 	case "push":
-		next, f := s.buildView(payload, onModal, v.user, nil)
+		next, f := s.buildView(v.in, payload, onModal, v.user, nil)
 		if payload == nil || f != nil || len(s.stacks[v.user]) >= maxStack {
 			return SubmitOutcome{VisibleError: trouble}
 		}
@@ -214,7 +214,7 @@ func (s *Server) CloseView(user, viewID string, clear bool) error {
 	target := s.urls.interactivity
 	var payload object
 	if v.flag("notify_on_close") && target != "" {
-		payload = s.interaction("view_closed", p, "")
+		payload = s.interaction(v.in, "view_closed", p, "")
 		payload["view"], payload["is_cleared"] = s.viewJSON(v), clear
 	}
 	s.mu.Unlock()

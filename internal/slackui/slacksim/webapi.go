@@ -13,6 +13,7 @@ import (
 // call is one Web API call that passed the checks of its method.
 type call struct {
 	args
+	in       *installation // whose token it came with
 	warnings []string
 }
 
@@ -28,6 +29,17 @@ func fail(code string) *failure { return &failure{code: code} }
 // serveAPI answers one Web API call. Checks come in Slack's order: method,
 // token, scope, arguments; then the method itself, with mu held.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+	switch r.Method {
+	case http.MethodGet, http.MethodPost:
+	case http.MethodHead, http.MethodOptions: // of browsers and monitors; nothing is called
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+		return
+	default:
+		http.Error(w, "the Web API takes GET and POST", http.StatusMethodNotAllowed)
+		return
+	}
 	name := r.PathValue("method")
 	m := methods[name]
 	a, body, problem := readArgs(r, m == nil || m.json)
@@ -67,13 +79,20 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if fault != nil && fault.LostReply {
 		panic(http.ErrAbortHandler) // done, but the app never hears of it
 	}
-	if m != nil && len(m.scopes) > 0 {
-		w.Header().Set("X-Accepted-OAuth-Scopes", strings.Join(m.scopes, ","))
-	}
-	if m != nil && a.token == s.cfg.BotToken {
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.cfg.Scopes, ","))
-	}
+	s.scopeHeaders(w.Header(), m, a.token)
 	writeJSON(w, http.StatusOK, answer)
+}
+
+// scopeHeaders says what the method needs, and what the token was granted.
+func (s *Server) scopeHeaders(h http.Header, m *method, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m != nil && len(m.scopes) > 0 {
+		h.Set("X-Accepted-OAuth-Scopes", strings.Join(m.scopes, ","))
+	}
+	if m != nil && s.withToken(token) != nil {
+		h.Set("X-OAuth-Scopes", strings.Join(s.cfg.Scopes, ","))
+	}
 }
 
 // answer runs one call and returns its JSON. The caller holds mu.
@@ -113,15 +132,21 @@ func (s *Server) answer(m *method, a args, problem string) object {
 }
 
 func (s *Server) checked(m *method, c *call, problem string) (object, *failure) {
-	switch {
-	case problem != "":
+	if problem != "" {
 		return nil, fail(problem)
+	}
+	if m.bare {
+		return m.run(s, c)
+	}
+	switch c.in = s.withToken(c.token); {
 	case c.token == "":
 		return nil, fail("not_authed")
 	case strings.HasPrefix(c.token, "xapp-"):
 		return nil, fail("not_allowed_token_type")
-	case c.token != s.cfg.BotToken:
+	case c.in == nil:
 		return nil, fail("invalid_auth")
+	case c.in.ended != "":
+		return nil, fail(c.in.ended)
 	}
 	if !s.granted(m) {
 		f := fail("missing_scope")
@@ -145,7 +170,7 @@ func (s *Server) granted(m *method) bool {
 func (m *method) wrong(a *args) []string {
 	var problems []string
 	for _, name := range m.required {
-		if !a.has(name) || a.values[name] == "" {
+		if !a.has(name) || (a.values[name] == "" && !slices.Contains(m.empty, name)) {
 			problems = append(problems, "missing required field: "+name)
 		}
 	}

@@ -1,0 +1,139 @@
+package slacksim
+
+import (
+	"strings"
+	"time"
+)
+
+// Assistant is what the app shows about itself in a thread.
+type Assistant struct {
+	Status  string           `json:"status,omitempty"`            // what the app is doing
+	Loading []string         `json:"loading_messages,omitempty"`  // shown in turns with it
+	Title   string           `json:"title,omitempty"`             // of the thread
+	Prompts []map[string]any `json:"suggested_prompts,omitempty"` // {title, message} to start with
+}
+
+// statusLife is how long a status stands without a message.
+const statusLife = 2 * time.Minute
+
+const (
+	maxLoading = 10
+	maxPrompts = 4
+)
+
+// assistance is stored by channel and thread.
+type assistance struct {
+	Assistant
+	until time.Time // of the status
+}
+
+// assistant returns what a person sees in a thread beside the messages.
+func (s *Server) assistant(channel, thread string) *Assistant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channel(channel)
+	if c == nil {
+		return nil
+	}
+	a := s.assisting[c.ID+"/"+thread]
+	if a == nil {
+		return nil
+	}
+	shown := a.Assistant
+	if !s.clock.now().Before(a.until) {
+		shown.Status, shown.Loading = "", nil
+	}
+	return &shown
+}
+
+// thread finds the thread that an assistant method is about.
+func (s *Server) threadOf(c *call, needed bool) (*assistance, *failure) {
+	ch := s.joined(c, c.str("channel_id"))
+	if ch == nil {
+		return nil, fail("channel_not_found")
+	}
+	ts := c.str("thread_ts")
+	if root := ch.find(ts); (needed || ts != "") && (root == nil || root.visibleTo != "") {
+		return nil, fail("invalid_thread_ts")
+	}
+	key := ch.ID + "/" + ts
+	if s.assisting[key] == nil {
+		s.assisting[key] = &assistance{}
+	}
+	s.changed()
+	return s.assisting[key], nil
+}
+
+func (s *Server) assistantSetStatus(c *call) (object, *failure) {
+	loading, f := c.loading()
+	if f != nil {
+		return nil, f
+	}
+	a, f := s.threadOf(c, true)
+	if f != nil {
+		return nil, f
+	}
+	a.Status, a.Loading, a.until = c.str("status"), loading, s.clock.now().Add(statusLife)
+	return object{}, nil
+}
+
+// loading reads loading_messages, which forms carry as JSON or with commas.
+func (c *call) loading() ([]string, *failure) {
+	var all []string
+	switch v, ok := c.value("loading_messages"); {
+	case ok:
+		all = texts(v)
+	default:
+		all = strings.FieldsFunc(c.str("loading_messages"), func(r rune) bool { return r == ',' })
+	}
+	if len(all) > maxLoading {
+		return nil, invalid("no more than 10 items allowed [json-pointer:/loading_messages]")
+	}
+	return all, nil
+}
+
+func invalid(problem string) *failure {
+	return &failure{code: "invalid_arguments", problems: []string{problem}}
+}
+
+func (s *Server) assistantSetTitle(c *call) (object, *failure) {
+	a, f := s.threadOf(c, true)
+	if f != nil {
+		return nil, f
+	}
+	a.Title = c.str("title")
+	return object{}, nil
+}
+
+func (s *Server) assistantSetPrompts(c *call) (object, *failure) {
+	v, ok := c.value("prompts")
+	if !ok {
+		return nil, invalid("must provide an array [json-pointer:/prompts]")
+	}
+	check := newChecker(onMessage)
+	list(1, maxPrompts, shape(need("title", anyText), need("message", anyText)))(check, v, "/prompts")
+	if len(check.problems) > 0 {
+		return nil, &failure{code: "invalid_arguments", problems: check.problems}
+	}
+	a, f := s.threadOf(c, false)
+	if f != nil {
+		return nil, f
+	}
+	a.Prompts = nil
+	prompts, _ := v.([]any)
+	for _, p := range prompts {
+		o, _ := p.(object)
+		a.Prompts = append(a.Prompts, o)
+	}
+	return object{}, nil
+}
+
+// settle clears the status of a thread in which the app wrote something.
+func (s *Server) settle(c *channel, m *message) {
+	if m.app == nil {
+		return
+	}
+	if a := s.assisting[c.ID+"/"+m.threadTS]; a != nil {
+		a.Status, a.Loading, a.until = "", nil, time.Time{}
+	}
+}

@@ -1,0 +1,77 @@
+package slacksim
+
+import "fmt"
+
+// Shortcut is a person using one of the app's shortcuts: from the menu of a
+// message, which Channel and TS name, or from the search bar.
+type Shortcut struct {
+	User       string `json:"user"`
+	CallbackID string `json:"callback_id"`
+	Channel    string `json:"channel,omitempty"`
+	TS         string `json:"ts,omitempty"`
+}
+
+// Shortcut sends a shortcut to the app, once, and waits for its answer.
+func (s *Server) Shortcut(in Shortcut) (ClickOutcome, error) {
+	s.mu.Lock()
+	payload, err := s.shortcut(in)
+	target := s.urls.interactivity
+	s.mu.Unlock()
+	if err != nil {
+		return ClickOutcome{}, err
+	}
+	return s.interactOnce(target, payload, ClickOutcome{}), nil
+}
+
+// interactOnce sends an interaction and says what the person saw of it.
+func (s *Server) interactOnce(target string, payload object, out ClickOutcome) ClickOutcome {
+	if target == "" {
+		out.VisibleError = notConfigured
+		return out
+	}
+	r := s.interact(target, payload)
+	out.Status = r.status
+	switch {
+	case r.timedOut():
+		out.VisibleError = clickTimeout
+	case r.status != 200:
+		out.VisibleError = clickFailed
+	}
+	return out
+}
+
+func (s *Server) shortcut(in Shortcut) (object, error) {
+	if in.CallbackID == "" {
+		return nil, fmt.Errorf("%w: a shortcut has a callback_id", ErrBadInput)
+	}
+	p := s.person(in.User)
+	switch {
+	case p == nil:
+		return nil, noSuch("person", in.User)
+	case p.Bot || p.Deleted:
+		return nil, fmt.Errorf("%w: %s is a bot or deactivated", ErrForbidden, p.Name)
+	}
+	app := s.installed(p.Team)
+	if app == nil {
+		return nil, fmt.Errorf("%w: the app is not installed in the workspace of %s", ErrForbidden, p.Name)
+	}
+	if in.TS == "" {
+		payload := s.interaction(app, "shortcut", p, "")
+		payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
+		return payload, nil
+	}
+	p, c, err := s.actor(in.User, in.Channel)
+	if err != nil {
+		return nil, err
+	}
+	m := c.find(in.TS)
+	if m == nil || m.visibleTo != "" {
+		return nil, noSuch("message", in.TS)
+	}
+	payload := s.interaction(app, "message_action", p, "")
+	payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
+	payload["message_ts"], payload["message"] = m.ts, s.messageJSON(c, m, true)
+	payload["channel"] = object{"id": c.ID, "name": c.payloadName()}
+	payload["response_url"] = s.newResponseURL(app, "app", c, p, nil)
+	return payload, nil
+}
