@@ -11,12 +11,14 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
-// Approval says whether a tool wants a signature for every call.
+// Approval says whether a tool wants a signature. There is no default: a field
+// that was forgotten must not let a call run.
 type Approval string
 
 // The approvals that a tool can declare.
 const (
-	Never    Approval = ""         // none, unless ApproveWhen or the policy asks
+	Never    Approval = "never"    // none, unless the policy asks
+	When     Approval = "when"     // the calls for which ApproveWhen says so
 	Always   Approval = "always"   // every call
 	External Approval = "external" // the call runs elsewhere; its result is delivered
 )
@@ -26,7 +28,8 @@ type Spec[In any] struct {
 	Name        string // as the model calls it: letters, digits, _ and -, 64 at most
 	Description string
 	Approval    Approval
-	// ApproveWhen asks for a signature where it says true. An error asks too.
+	// ApproveWhen goes with [When]: it asks for a signature where it says true.
+	// An error asks too.
 	ApproveWhen func(ctx context.Context, c agentrun.Call, in In) (bool, error)
 	// Check judges arguments that the schema accepts, before anybody is asked
 	// and again before the call runs. Its error is read by the model.
@@ -40,11 +43,18 @@ type Spec[In any] struct {
 // https://platform.openai.com/docs/api-reference/chat/create (tools).
 var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// New returns the tool that f executes. It fails on a name that models refuse
-// and on an In that has no schema.
+// New returns the tool that f executes. It fails on a name that models refuse,
+// on an In that has no schema, and if the spec does not say who must approve.
 func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, in In) (Out, error)) (agentrun.Tool, error) {
 	if !name.MatchString(s.Name) {
 		return nil, fmt.Errorf("tool %q: a name is 1 to 64 letters, digits, _ or -", s.Name)
+	}
+	kind, known := kinds[s.Approval]
+	switch {
+	case !known:
+		return nil, fmt.Errorf("tool %s: Approval is %q, must be never, when, always or external", s.Name, s.Approval)
+	case (s.Approval == When) != (s.ApproveWhen != nil):
+		return nil, fmt.Errorf("tool %s: Approval when and ApproveWhen go together", s.Name)
 	}
 	schema, hidden, err := schemaOf[In]()
 	if err != nil {
@@ -60,7 +70,7 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	}
 	t := &typed[In, Out]{validator: validator, check: s.Check, f: f}
 	t.spec = agentrun.Spec{
-		Name: s.Name, Description: s.Description, Schema: raw, Kind: s.Approval.kind(),
+		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
 	}
 	if s.ApproveWhen != nil {
@@ -75,16 +85,9 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	return t, nil
 }
 
-func (a Approval) kind() agentrun.Kind {
-	switch a {
-	case Never:
-		return agentrun.KindFunction
-	case External:
-		return agentrun.KindExternal
-	case Always:
-		return agentrun.KindUnapproved
-	}
-	return agentrun.KindUnapproved // whatever was meant, somebody signs
+var kinds = map[Approval]agentrun.Kind{
+	Never: agentrun.KindFunction, When: agentrun.KindFunction,
+	Always: agentrun.KindUnapproved, External: agentrun.KindExternal,
 }
 
 // typed is a tool whose arguments are an In.

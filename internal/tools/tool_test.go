@@ -31,7 +31,7 @@ func echo(_ context.Context, _ agentrun.Call, in transfer) (transfer, error) { r
 func newTransfer(t *testing.T) agentrun.Tool {
 	t.Helper()
 	tool, err := tools.New(tools.Spec[transfer]{
-		Name: "transfer", Description: "Moves money.",
+		Name: "transfer", Description: "Moves money.", Approval: tools.When,
 		ApproveWhen: func(_ context.Context, _ agentrun.Call, in transfer) (bool, error) { return in.Cents > 100, nil },
 		Check: func(_ context.Context, _ agentrun.Call, in transfer) error {
 			if in.To == "" {
@@ -115,13 +115,13 @@ func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {
 	type unlisted struct {
 		Key string `json:"-" countersign:"writeOnly"`
 	}
-	_, err := tools.New(tools.Spec[inList]{Name: "x"}, discard[inList])
+	_, err := tools.New(tools.Spec[inList]{Name: "x", Approval: tools.Never}, discard[inList])
 	require.ErrorContains(t, err, "cannot be hidden")
-	_, err = tools.New(tools.Spec[misspelt]{Name: "x"}, discard[misspelt])
+	_, err = tools.New(tools.Spec[misspelt]{Name: "x", Approval: tools.Never}, discard[misspelt])
 	require.ErrorContains(t, err, `only "writeOnly" is`)
-	_, err = tools.New(tools.Spec[unlisted]{Name: "x"}, discard[unlisted])
+	_, err = tools.New(tools.Spec[unlisted]{Name: "x", Approval: tools.Never}, discard[unlisted])
 	require.ErrorContains(t, err, "must be an argument")
-	_, err = tools.New(tools.Spec[string]{Name: "x"}, discard[string])
+	_, err = tools.New(tools.Spec[string]{Name: "x", Approval: tools.Never}, discard[string])
 	require.ErrorContains(t, err, "a struct")
 	for _, name := range []string{"", "two words", "ünder", string(make([]byte, 65))} {
 		_, err = tools.New(tools.Spec[struct{}]{Name: name}, discard[struct{}])
@@ -131,8 +131,21 @@ func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {
 
 func discard[In any](context.Context, agentrun.Call, In) (string, error) { return "", nil }
 
-func TestAnApprovalThatIsNotKnownAsksAlways(t *testing.T) {
-	tool, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: "sometimes"}, discard[struct{}])
-	require.NoError(t, err)
-	require.Equal(t, agentrun.KindUnapproved, tool.Spec().Kind)
+func TestAToolSaysWhoMustApprove(t *testing.T) {
+	ask := func(context.Context, agentrun.Call, struct{}) (bool, error) { return true, nil }
+	for approval, kind := range map[tools.Approval]agentrun.Kind{
+		tools.Never: agentrun.KindFunction, tools.Always: agentrun.KindUnapproved, tools.External: agentrun.KindExternal,
+	} {
+		tool, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: approval}, discard[struct{}])
+		require.NoError(t, err)
+		require.Equal(t, kind, tool.Spec().Kind)
+		_, err = tools.New(tools.Spec[struct{}]{Name: "x", Approval: approval, ApproveWhen: ask}, discard[struct{}])
+		require.ErrorContains(t, err, "go together", "a condition that would not be asked")
+	}
+	_, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: tools.When}, discard[struct{}])
+	require.ErrorContains(t, err, "go together")
+	for _, unknown := range []tools.Approval{"", "sometimes"} {
+		_, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: unknown}, discard[struct{}])
+		require.ErrorContains(t, err, "must be never, when, always or external")
+	}
 }

@@ -35,10 +35,12 @@ func New(folder string) ([]agentrun.Tool, error) {
 	list, err1 := tools.New(tools.Spec[nothing]{
 		Name:        "list_files",
 		Description: "Lists the files of the folder with their sizes.",
+		Approval:    tools.Never,
 	}, s.list)
 	read, err2 := tools.New(tools.Spec[file]{
 		Name:        "read_file",
 		Description: "Reads a text file.",
+		Approval:    tools.Never,
 		Check:       checkPath,
 	}, s.read)
 	write, err3 := tools.New(tools.Spec[contents]{
