@@ -42,6 +42,9 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	agents, err := newAgents(c, e, extra, log)
+	if err == nil {
+		err = checkToolNames(c.Policy, agents)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (c *checker) checkFile() {
 		c.problem("", "%s", p)
 	}
 	if len(problems) == 0 {
-		c.fine("%s: %d agents, %d rules for tools", c.Path, len(read.Agents), len(read.Policy.Tools))
+		c.fine("%s: agents %d, rules for tools %d", c.Path, len(read.Agents), len(read.Policy.Tools))
 	}
 }
 
@@ -67,7 +67,7 @@ func (c *checker) checkTools() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.config.Policy.Tools)) {
 		if complete && !all[name] {
-			c.problem("correct the name, or remove the rule: it guards nothing", "policy.tools.%s: no agent has such a tool", name)
+			c.problem("correct the name, or remove the rule", "%s", errUnknownTool(name))
 		}
 	}
 }
