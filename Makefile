@@ -19,7 +19,7 @@ deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
 
 lint: ## Judge the code (golangci-lint, pinned)
-	$(GO) run $(GOLANGCI) run $(PKG)
+	$(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
 unit: ## Run the tests, raced and shuffled
 	$(GO) test -race -shuffle=on -timeout=10m $(PKG)
