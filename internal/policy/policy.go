@@ -64,7 +64,7 @@ type From struct {
 // DefaultWithin is the deadline of a rule that names none.
 const DefaultWithin = 24 * time.Hour
 
-// MaxWithin is the longest deadline: the store forgets nothing before it.
+// MaxWithin is the longest deadline that is accepted: a longer one is a slip.
 const MaxWithin = 90 * 24 * time.Hour
 
 // Policy rules by a [File]. It is immutable and safe for concurrent use.
