@@ -100,7 +100,7 @@ func TestCheckOfAnInstallationInOrderFindsNothing(t *testing.T) {
 	found := i.check()
 	require.NotContains(t, found, "problem  ")
 	for _, want := range []string{
-		"config.yaml: 1 agents, 1 rules for tools",
+		"config.yaml: agents 1, rules for tools 1",
 		"agents[0]: ops has list_files, read_file, write_file, delete_file on " + filepath.Join(i.dir, "reports"),
 		"environment: everything is set",
 		"Slack: the bot is @countersign in Acme (T0COUNTER)",

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// What is accepted is what the strict decoder accepts too, and no file is a
+// panic.
+func FuzzConfig(f *testing.F) {
+	for _, text := range []string{
+		good, wholeConfig, twoAgents, startingConfig, "a: &a [*a]\n", "? x\n: y\n", "<<: {}\n", "redis: {<<: [*x]}\n",
+		"agents: [{name: a, who: &w {users: [U0BOB1]}}, {name: b, who: *w}]\n", "runs:\n  lease: |\n    5s\n", "!!map {}\n", "- \n", "redis:\n  prefix: !!str 5\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, problems := decodeConfig([]byte(text))
+		if len(problems) > 0 {
+			return
+		}
+		var strict config
+		if err := yaml.NewDecoder(bytes.NewReader([]byte(text)), yaml.DisallowUnknownField()).Decode(&strict); err != nil {
+			t.Fatalf("accepted, and the strict decoder says: %v\n%s", err, text)
+		}
+	})
+}
