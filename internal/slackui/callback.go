@@ -2,6 +2,8 @@ package slackui
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -70,6 +72,8 @@ func (s *Server) interactivity(ctx context.Context, body []byte) (reply, error) 
 		return reply{}, fmt.Errorf("%w: payload: %w", errBody, err)
 	}
 	switch p.Type {
+	case "":
+		return reply{}, fmt.Errorf("%w: a payload without a type", errBody)
 	case "block_actions":
 		return s.pressed(ctx, p)
 	case "view_submission":
@@ -121,34 +125,45 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 // decide commits one person's verdict. Whatever it returns besides an error is
 // for the explanation of that.
 func (s *Server) decide(ctx context.Context, p payload, value string, v approvals.Verdict, reason string) (about, error) {
-	at := about{verdict: v, user: p.User.ID, now: s.cfg.Now()}
-	if err := s.sameTeam(p); err != nil {
+	at, ptr, decision, err := s.judge(ctx, p, value, v)
+	if err != nil {
 		return at, err
+	}
+	decision.Reason = reason
+	b, call := at.batch.ID, decision.Call
+	after, err := s.cfg.Desk.Decide(ctx, b, s.request(p, ptr, v, reason), approvals.Decide{Decision: decision})
+	if err != nil {
+		if fresh, freshErr := s.cfg.Desk.Batch(ctx, b); freshErr == nil {
+			at.batch = fresh
+			at.approval, _ = ptr.in(fresh)
+		}
+		return at, fmt.Errorf("decide call %s of batch %s: %w", call, b, err)
+	}
+	at.batch = after
+	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(b)),
+		slog.String("call", brief(string(call), 64)), slog.String("user", p.User.ID), slog.String("verdict", string(v)))
+	return at, nil
+}
+
+// judge finds out which call the button means and who pressed it: the decision
+// that this would be, without its reason.
+func (s *Server) judge(ctx context.Context, p payload, value string, v approvals.Verdict) (about, pointer, approvals.Decision, error) {
+	at := about{verdict: v, user: p.User.ID, now: s.cfg.Now()}
+	none := approvals.Decision{}
+	if err := s.sameTeam(p); err != nil {
+		return at, pointer{}, none, err
 	}
 	ptr, b, a, err := s.resolve(ctx, value)
 	at.batch, at.approval = b, a
 	if err != nil {
-		return at, err
+		return at, ptr, none, err
 	}
 	s.retire(ctx, p, ptr, b)
 	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, b.Groups())
 	if err != nil {
-		return at, err
+		return at, ptr, none, err
 	}
-	now := s.cfg.Now()
-	decision := approvals.Decision{Call: a.Call.ID, By: who, Verdict: v, Digest: ptr.Digest, Reason: reason, At: now}
-	after, err := s.cfg.Desk.Decide(ctx, b.ID, s.request(p), approvals.Decide{Decision: decision})
-	if err != nil {
-		if fresh, freshErr := s.cfg.Desk.Batch(ctx, b.ID); freshErr == nil {
-			at.batch = fresh
-			at.approval, _ = ptr.in(fresh)
-		}
-		return at, fmt.Errorf("decide call %s of batch %s: %w", a.Call.ID, b.ID, err)
-	}
-	at.batch = after
-	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(b.ID)),
-		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", p.User.ID), slog.String("verdict", string(v)))
-	return at, nil
+	return at, ptr, approvals.Decision{Call: a.Call.ID, By: who, Verdict: v, Digest: ptr.Digest, At: s.cfg.Now()}, nil
 }
 
 // resolve reads what a button points at.
@@ -177,19 +192,25 @@ func (s *Server) sameTeam(p payload) error {
 	return nil
 }
 
-// request names this press of a button, so that it counts once.
-func (s *Server) request(p payload) approvals.RequestID {
-	id := p.Trigger
-	if id == "" {
-		id = p.User.ID + "/" + p.Container.Message
-		if len(p.Actions) > 0 {
-			id += "/" + p.Actions[0].ID + "/" + p.Actions[0].TS
-		}
+// request names this press of a button or of a form's Deny, so that it counts
+// once: the same press delivered again has the same name, and nothing else
+// has. Everything that the press means is in it, whatever Slack left out of
+// its own ids.
+func (s *Server) request(p payload, ptr pointer, v approvals.Verdict, reason string) approvals.RequestID {
+	action, ts := "", ""
+	if len(p.Actions) > 0 {
+		action, ts = p.Actions[0].ID, p.Actions[0].TS
 	}
-	if len(id) > 200 {
-		id = id[:200]
+	at := p.place()
+	sum := sha256.New()
+	for _, part := range []string{
+		s.cfg.Team, p.Trigger, p.User.ID, at.channel, p.Container.Message, p.View.ID, p.View.Hash, action, ts,
+		string(ptr.Batch), string(ptr.Call), ptr.Digest.String(), string(v), reason,
+	} {
+		// With its length before it, no part can pass for the end of another.
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
-	return approvals.RequestID("slack/" + s.cfg.Team + "/" + id)
+	return approvals.RequestID("slack-" + hex.EncodeToString(sum.Sum(nil)))
 }
 
 // retire takes care of a card that we do not know of: a copy that was posted

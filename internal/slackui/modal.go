@@ -31,22 +31,12 @@ type origin struct {
 // askReason opens the form for a denial, or explains at once why it would not
 // be taken.
 func (s *Server) askReason(ctx context.Context, p payload, value string) (about, error) {
-	at := about{verdict: approvals.Deny, user: p.User.ID, now: s.cfg.Now()}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
-	ptr, b, a, err := s.resolve(ctx, value)
-	at.batch, at.approval = b, a
+	at, _, decision, err := s.judge(ctx, p, value, approvals.Deny)
 	if err != nil {
 		return at, err
 	}
-	s.retire(ctx, p, ptr, b)
-	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, b.Groups())
-	if err != nil {
-		return at, err
-	}
-	try := approvals.Decide{Decision: approvals.Decision{Call: a.Call.ID, By: who, Verdict: approvals.Deny, Digest: ptr.Digest, At: at.now}}
-	if _, _, err := b.Apply(try); err != nil {
+	b, a := at.batch, at.approval
+	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
 		return at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)

@@ -1,0 +1,103 @@
+package slackui_test
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// deliver sends a payload as Slack does and returns the status of the answer.
+func (o *office) deliver(payload map[string]any) int {
+	o.t.Helper()
+	raw, err := json.Marshal(payload)
+	require.NoError(o.t, err)
+	body := url.Values{"payload": {string(raw)}}.Encode()
+	stamp := strconv.FormatInt(o.now.read().Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(o.SigningSecret()))
+	mac.Write([]byte("v0:" + stamp + ":" + body))
+	r := httptest.NewRequest(http.MethodPost, "/slack/interactivity", bytes.NewBufferString(body))
+	r.Header.Set("X-Slack-Request-Timestamp", stamp)
+	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
+	w := httptest.NewRecorder()
+	o.ui.Server.ServeHTTP(w, r)
+	return w.Code
+}
+
+// button is the value of a button of the i-th call.
+func button(b approvals.Batch, i int) string {
+	ref := b.Approvals[i].Call
+	return "1|" + string(b.ID) + "|" + ref.Digest.String() + "|" + string(ref.ID)
+}
+
+// pressed is a click as Slack tells it.
+func pressed(user, trigger, action, value string) map[string]any {
+	return map[string]any{
+		"type": "block_actions", "team": map[string]any{"id": slacksim.TeamID}, "user": map[string]any{"id": user},
+		"trigger_id": trigger, "actions": []any{map[string]any{"action_id": "countersign." + action, "value": value}},
+	}
+}
+
+// denied is a form that was sent.
+func denied(user, view, reason, value string) map[string]any {
+	return map[string]any{
+		"type": "view_submission", "team": map[string]any{"id": slacksim.TeamID}, "user": map[string]any{"id": user},
+		"view": map[string]any{
+			"id": view, "callback_id": "countersign.deny", "private_metadata": `{"p":"` + value + `"}`,
+			"state": map[string]any{"values": map[string]any{"reason": map[string]any{"text": map[string]any{"value": reason}}}},
+		},
+	}
+}
+
+// What is acknowledged counts, whatever ids Slack repeats, leaves out or makes
+// longer than they ever were.
+func TestEveryAcknowledgedPressCounts(t *testing.T) {
+	long := strings.Repeat("1", 300)
+	for name, trigger := range map[string]string{"one trigger": "1.2.a", "no trigger": "", "a long trigger": long} {
+		t.Run(name, func(t *testing.T) {
+			o, _, b := one(t, many(4, `{}`)...)
+			for i, action := range []string{"approve.0", "approve.0"} {
+				require.Equal(t, 200, o.deliver(pressed("U0BOB", trigger, action, button(b, i))))
+			}
+			for i := 2; i < 4; i++ {
+				form := denied("U0BOB", "", "No.", button(b, i))
+				form["trigger_id"] = trigger
+				require.Equal(t, 200, o.deliver(form))
+			}
+			for i, want := range []approvals.Status{approvals.Approved, approvals.Approved, approvals.Denied, approvals.Denied} {
+				require.Equal(t, want, o.status(b, i), "call %d", i)
+			}
+		})
+	}
+	t.Run("triggers with a long beginning in common", func(t *testing.T) {
+		o, _, b := one(t, many(2, `{}`)...)
+		for i := range 2 {
+			require.Equal(t, 200, o.deliver(pressed("U0BOB", long+strconv.Itoa(i), "approve.0", button(b, i))))
+			require.Equal(t, approvals.Approved, o.status(b, i))
+		}
+	})
+}
+
+// A press that is delivered again is the same request: it gets its first
+// answer, even when the call has been settled by it.
+func TestAPressThatIsDeliveredAgainIsAnsweredAsTheFirstTime(t *testing.T) {
+	o, root, b := one(t)
+	for range 2 {
+		require.Equal(t, 200, o.deliver(pressed("U0BOB", "1.2.a", "approve.0", button(b, 0))))
+	}
+	require.Empty(t, o.whispers("U0BOB", root))
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	require.Equal(t, b.Version+1, o.batches[b.ID].Version)
+}
