@@ -1,0 +1,71 @@
+package slackui
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A request id is the same for the same press alone: each part of a press makes
+// another one of it, and no part can pass for a piece of its neighbour.
+func TestARequestNamesOnePress(t *testing.T) {
+	s, _ := door(t)
+	type press struct {
+		payload string
+		ptr     pointer
+		verdict approvals.Verdict
+		reason  string
+	}
+	ptr := pointer{Batch: "batch-07-x", Call: "c1", Digest: approvals.DigestOf("batch-07-x", approvals.ToolCall{ID: "c1"})}
+	other := ptr
+	other.Call = "c2"
+	amended := ptr
+	amended.Digest = approvals.DigestOf("batch-07-x", approvals.ToolCall{ID: "c1", Args: []byte(`{"a":1}`)})
+	moved := ptr
+	moved.Batch = "batch-07-y"
+	click := `{"trigger_id":"1.2.a","user":{"id":"U1"},"container":{"channel_id":"C1","message_ts":"1.1"},"actions":[{"action_id":"a.0","action_ts":"5.5"}]}`
+	form := `{"user":{"id":"U1"},"view":{"id":"V1","hash":"h1"}}`
+	long := strings.Repeat("1", 300)
+	names := map[approvals.RequestID]press{}
+	for _, p := range []press{
+		{click, ptr, approvals.Approve, ""},
+		{click, ptr, approvals.Deny, ""},
+		{click, ptr, approvals.Deny, "No."},
+		{click, other, approvals.Approve, ""},
+		{click, amended, approvals.Approve, ""},
+		{click, moved, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", "1.2.b", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", "", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", long, 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", long+"1", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "U1", "U2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "C1", "C2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.1", "1.2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "a.0", "a.1", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "5.5", "5.6", 1), ptr, approvals.Approve, ""},
+		{strings.NewReplacer("a.0", "a.05", "5.5", ".5").Replace(click), ptr, approvals.Approve, ""},
+		{form, ptr, approvals.Deny, ""},
+		{form, other, approvals.Deny, ""},
+		{strings.Replace(form, "V1", "V2", 1), ptr, approvals.Deny, ""},
+		{strings.Replace(form, "h1", "h2", 1), ptr, approvals.Deny, ""},
+		{strings.NewReplacer("V1", "V1h", "h1", "1").Replace(form), ptr, approvals.Deny, ""},
+	} {
+		var in payload
+		require.NoError(t, json.Unmarshal([]byte(p.payload), &in))
+		id := s.request(in, p.ptr, p.verdict, p.reason)
+		require.NotContains(t, names, id, "%+v", p)
+		require.Equal(t, id, s.request(in, p.ptr, p.verdict, p.reason))
+		require.Len(t, string(id), len("slack-")+64)
+		names[id] = p
+	}
+	s.cfg.Team = "T0ANOTHER"
+	for _, p := range names {
+		var in payload
+		require.NoError(t, json.Unmarshal([]byte(p.payload), &in))
+		require.NotContains(t, names, s.request(in, p.ptr, p.verdict, p.reason))
+	}
+}
