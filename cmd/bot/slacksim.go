@@ -24,6 +24,7 @@ const simAddr = "127.0.0.1:8485"
 type simOptions struct {
 	addr, events, scopes, commands string
 	expose, verbose                bool
+	second, org                    bool
 	slack                          slacksim.Config
 }
 
@@ -49,6 +50,7 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f.StringVar(&o.slack.EventsURL, "events-url", "", "send events to this `URL`; without one the app gets none")
 	f.StringVar(&o.slack.InteractivityURL, "interactivity-url", "", "send clicks and modals to this `URL`")
 	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "send slash commands to this `URL`")
+	f.StringVar(&o.slack.OptionsURL, "options-url", "", "ask this `URL` for the options of external menus (default: the interactivity URL)")
 	f.StringVar(&o.slack.PublicURL, "public-url", "", "the `URL` by which the app reaches the simulator, if that is not its address")
 	f.StringVar(&o.scopes, "scopes", "", "the bot scopes that were granted, a comma-separated `LIST` (default: all)")
 	f.StringVar(&o.events, "events", "", "the bot events that the app subscribed to, a comma-separated `LIST`")
@@ -56,6 +58,8 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f.BoolVar(&o.slack.PostLimit, "post-limit", false, "allow about one message per second and channel, as Slack does")
 	f.BoolVar(&o.slack.EscapeCommands, "should-escape", false, "escape people and channels in the text of slash commands")
 	f.Float64Var(&o.slack.RetryScale, "retry-scale", 1, "multiply the time between two attempts at an event by this `FACTOR`")
+	f.BoolVar(&o.second, "second-workspace", false, "add the workspace of another company, where the app is installed with "+slacksim.GlobexToken)
+	f.BoolVar(&o.org, "org", false, "add that workspace as one of an organization, where the app is installed as a whole")
 	f.BoolVar(&o.expose, "expose", false, "allow an address that other machines can reach")
 	f.BoolVar(&o.verbose, "v", false, "log what happens")
 	f.Usage = func() {
@@ -87,6 +91,12 @@ func runSlacksim(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if o.verbose {
 		level = "info"
 	}
+	switch {
+	case o.org:
+		o.slack = o.slack.WithOrg()
+	case o.second:
+		o.slack = o.slack.WithGlobex()
+	}
 	o.slack.Logger, o.slack.AnyHost = newLogger(stderr, level), o.expose
 	if o.slack.PublicURL == "" && !o.expose {
 		o.slack.PublicURL = "http://" + l.Addr().String()
@@ -101,6 +111,7 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 		{"events-url", o.slack.EventsURL},
 		{"interactivity-url", o.slack.InteractivityURL},
 		{"commands-url", o.slack.CommandsURL},
+		{"options-url", o.slack.OptionsURL},
 		{"public-url", o.slack.PublicURL},
 	} {
 		if u.value == "" {
@@ -120,6 +131,9 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 		problems = append(problems, errors.New("--retry-scale: must be more than 0"))
 	}
 	o.slack.Scopes, o.slack.Events, o.slack.Commands = commaList(o.scopes), commaList(o.events), commaList(o.commands)
+	if o.second && o.org {
+		problems = append(problems, errors.New("--second-workspace and --org: only one of them makes sense"))
+	}
 	switch local, err := loopback(ctx, o.addr); {
 	case err != nil:
 		problems = append(problems, fmt.Errorf("--addr: %w", err))

@@ -5,7 +5,8 @@
 //
 // # The story
 //
-// One app is installed in one workspace. A person writes "@countersign drop
+// One app is installed in a workspace, or in several, or in an organization
+// ([Config.Workspaces], [Config.Enterprise]). A person writes "@countersign drop
 // the index" with [Server.PostAs]; the app gets a signed app_mention and
 // answers through the Web API. Somebody presses a button with
 // [Server.Click]; the app gets block_actions, has three seconds, and may
@@ -29,31 +30,10 @@
 // # Routes
 //
 //	/api/{method}               the Web API; the table in methods.go has every method
+//	/oauth/v2/authorize         installs the app and sends the browser back
 //	POST /response/{team}/{id}  response_urls
+//	/sim/                       the control API; docs/slacksim.md is its reference
 //	/                           the page
-//
-//	POST /sim/post     {user, channel, text, thread_ts?}           -> {ts}
-//	POST /sim/command  {user, channel, command, text, thread_ts?}  -> [CommandOutcome]
-//	POST /sim/click    [Click]                                     -> [ClickOutcome]
-//	POST /sim/submit   [Submit]                                    -> [SubmitOutcome]
-//	POST /sim/close    {user, view_id, clear?}                     -> {closed}
-//	POST /sim/home     {user}             the person opens the app's Home tab
-//	POST /sim/reload   {user}             their client starts again
-//	POST /sim/leave    {user, channel}
-//	POST /sim/group    {id, users}        replaces a user group's members
-//	POST /sim/urls     {events, interactivity, commands}
-//	POST /sim/verify   {}                 url_verification with the events URL
-//	POST /sim/faults   [Faults]
-//	POST /sim/clock    {advance_ms}                                -> {now}
-//	GET  /sim/messages ?user=&channel=&thread_ts=                  -> {messages: [Message]}
-//	GET  /sim/views    ?user=                                      -> {views: [View], home?}
-//	GET  /sim/state                                                -> [State]
-//	GET  /sim/log                                                  -> {log: [LogEntry]}
-//	GET  /sim/events   an event stream; each event means that something changed
-//
-// What a person cannot do is answered with 403, what is not there with 404
-// and other mistakes with 400, each with {error}. People and channels are
-// named by id or by name.
 //
 // # Limits
 //

@@ -44,6 +44,15 @@ type app struct {
 	hang   chan struct{} // closed when the test ends
 }
 
+// keep remembers a request and returns what to do with it.
+func (a *app) keep(r *http.Request, body []byte) (delivered, func(http.ResponseWriter, delivered)) {
+	d := delivered{path: r.URL.Path, header: r.Header.Clone(), body: body}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.got = append(a.got, d)
+	return d, a.answer
+}
+
 // silent never answers.
 func (a *app) silent(http.ResponseWriter, delivered) { <-a.hang }
 
@@ -83,6 +92,10 @@ func newWorkspace(t *testing.T, cfg slacksim.Config) *workspace {
 	a := &app{hang: make(chan struct{})}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		if formValue(body, "ssl_check") == "1" {
+			a.keep(r, body)
+			return
+		}
 		verifier, err := slack.NewSecretsVerifier(r.Header, sim.SigningSecret())
 		if err == nil {
 			_, _ = verifier.Write(body)
@@ -92,12 +105,7 @@ func newWorkspace(t *testing.T, cfg slacksim.Config) *workspace {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		d := delivered{path: r.URL.Path, header: r.Header.Clone(), body: body}
-		a.mu.Lock()
-		a.got = append(a.got, d)
-		answer := a.answer
-		a.mu.Unlock()
-		if answer != nil {
+		if d, answer := a.keep(r, body); answer != nil {
 			answer(w, d)
 		}
 	}))

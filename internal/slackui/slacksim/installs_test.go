@@ -11,25 +11,17 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
-// twoCompanies is the first workspace and one of another company, where the
-// app is installed as well; they share #deal.
 func twoCompanies() slacksim.Config {
-	return slacksim.Config{
-		Workspaces: []slacksim.Workspace{{ID: "T0GLOBEX", Name: "Globex", Domain: "globex", Token: "xoxb-globex"}},
-		People: append(slacksim.DefaultPeople(),
-			slacksim.Person{ID: "U0ERIN", Name: "erin", RealName: "Erin Eng", Team: "T0GLOBEX", Email: "erin@globex.example"},
-			slacksim.Person{ID: "U0FRED", Name: "fred", RealName: "Fred Far", Team: "T0GLOBEX"}),
-		Channels: append(slacksim.DefaultChannels(),
-			slacksim.Channel{ID: "C0DEAL", Name: "deal", Members: []string{"U0ALICE", "U0ERIN", slacksim.BotUser}, Shared: []string{"T0GLOBEX"}},
-			slacksim.Channel{ID: "C0LAB", Name: "lab", Members: []string{"U0ERIN", "U0FRED"}, Team: "T0GLOBEX"}),
-		Groups: append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0LAB", Handle: "lab", Users: []string{"U0ERIN"}, Team: "T0GLOBEX"}),
-		Events: []string{"app_mention", "app_home_opened", "app_uninstalled", "tokens_revoked", "message.channels", "member_joined_channel"},
+	cfg := slacksim.Config{}.WithGlobex()
+	cfg.Events = []string{
+		"app_mention", "app_home_opened", "app_uninstalled", "tokens_revoked", "message.channels", "member_joined_channel",
 	}
+	return cfg
 }
 
 func TestTokensAreOfOneWorkspace(t *testing.T) {
 	w := newWorkspace(t, twoCompanies())
-	globex := slack.New("xoxb-globex", slack.OptionAPIURL(w.url+"/api/"))
+	globex := slack.New(slacksim.GlobexToken, slack.OptionAPIURL(w.url+"/api/"))
 	ours, err := w.api.AuthTest()
 	require.NoError(t, err)
 	theirs, err := globex.AuthTest()
@@ -103,7 +95,7 @@ func TestSlackConnectStrangers(t *testing.T) {
 	// The trigger is for the installation that got it.
 	view := map[string]any{"trigger_id": click["trigger_id"], "view": message(`[]`)}
 	view["view"] = decode(t, []byte(reasonModal))
-	stolen := w.raw(t, "views.open", "application/json; charset=utf-8", "Bearer xoxb-globex", string(mustJSON(t, view)))
+	stolen := w.raw(t, "views.open", "application/json; charset=utf-8", "Bearer "+slacksim.GlobexToken, string(mustJSON(t, view)))
 	require.Equal(t, "invalid_trigger_id", stolen["error"])
 	opened := w.call(t, "views.open", view)
 	require.Equal(t, "T0GLOBEX", dig(t, opened, "view", "team_id"), "%v", opened)
@@ -135,11 +127,7 @@ func TestCommandsAndHomeAreOfThePersonsWorkspace(t *testing.T) {
 // One installation for a whole organization: no team in interactions, the
 // enterprise everywhere, and a team_id for methods that list.
 func TestOrgInstallation(t *testing.T) {
-	cfg := twoCompanies()
-	cfg.Workspaces[0].Org, cfg.Workspaces[0].Token = true, ""
-	cfg.Enterprise = &slacksim.Enterprise{ID: "E0ACME", Name: "Acme Group", Installed: true}
-	cfg.Channels[3].Members = append(cfg.Channels[3].Members, slacksim.BotUser)
-	w := newWorkspace(t, cfg)
+	w := newWorkspace(t, slacksim.Config{}.WithOrg())
 
 	test := w.form(t, "auth.test", nil)
 	require.Equal(t, "E0ACME", test["enterprise_id"])
@@ -214,7 +202,7 @@ func TestUninstallingEndsTheTokenAndTellsTheApp(t *testing.T) {
 	require.NoError(t, w.SetInstalled("", true))
 	_, err = w.api.AuthTest()
 	require.NoError(t, err)
-	_, err = slack.New("xoxb-globex", slack.OptionAPIURL(w.url+"/api/")).AuthTest()
+	_, err = slack.New(slacksim.GlobexToken, slack.OptionAPIURL(w.url+"/api/")).AuthTest()
 	require.NoError(t, err, "the other installation is another matter")
 }
 

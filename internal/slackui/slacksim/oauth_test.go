@@ -55,7 +55,7 @@ func TestACodeIsExchangedOnceForTheToken(t *testing.T) {
 	code, _ = w.authorize(t, url.Values{"team": {"T0GLOBEX"}})
 	got, err = w.exchange(code)
 	require.NoError(t, err)
-	require.Equal(t, "xoxb-globex", got.AccessToken)
+	require.Equal(t, slacksim.GlobexToken, got.AccessToken)
 }
 
 func TestOAuthRefusesWhatSlackRefuses(t *testing.T) {

@@ -194,14 +194,15 @@ func (v *view) seen() View {
 
 // State is the workspace as the page shows it around the messages.
 type State struct {
-	Team        string    `json:"team"`
-	Bot         Person    `json:"bot"`
-	People      []Person  `json:"people"`
-	Channels    []Channel `json:"channels"`
-	Groups      []Group   `json:"groups"`
-	Suggestions []string  `json:"suggestions"`
-	Commands    []string  `json:"commands,omitempty"`
-	Now         int64     `json:"now"`
+	Team        string      `json:"team"`
+	Bot         Person      `json:"bot"`
+	People      []Person    `json:"people"`
+	Channels    []Channel   `json:"channels"`
+	Groups      []Group     `json:"groups"`
+	Workspaces  []Workspace `json:"workspaces,omitempty"` // when there is more than one
+	Suggestions []string    `json:"suggestions"`
+	Commands    []string    `json:"commands,omitempty"`
+	Now         int64       `json:"now"`
 }
 
 // State returns the people, channels and groups.
@@ -209,8 +210,11 @@ func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := State{Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands), Now: unix(s.clock.now())}
+	if len(s.teams) > 1 {
+		out.Workspaces = slices.Clone(s.teams)
+	}
 	for _, p := range s.people {
-		if p.Bot {
+		if p.ID == s.installs[0].botUser {
 			out.Bot = *p
 		}
 		out.People = append(out.People, *p)
