@@ -47,8 +47,8 @@ func (w *worker) consider(ctx context.Context, run Run, call approvals.ToolCall,
 		p.answer(w.again(call, w.unknownTool(call.Name)))
 		return p
 	}
-	if err := approvals.CheckArgs(call.Args); err != nil {
-		p.answer(w.again(call, "The call was not run: "+err.Error()))
+	if words := malformed(call.Args); words != "" {
+		p.answer(w.again(call, words))
 		return p
 	}
 	spec := p.tool.Spec()
@@ -75,6 +75,14 @@ func (w *worker) consider(ctx context.Context, run Run, call approvals.ToolCall,
 	}
 	w.ruleOn(ctx, run, p, gate)
 	return p
+}
+
+// malformed says, for the model, why nobody can be asked about such arguments.
+func malformed(args json.RawMessage) (words string) {
+	if err := approvals.CheckArgs(args); err != nil {
+		return "The call was not run: " + err.Error()
+	}
+	return ""
 }
 
 // validate asks the tool about the arguments. It returns what the tool raised
@@ -178,7 +186,7 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 		}
 	}
 	if err != nil {
-		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(c.ID)), slog.Any("err", err))
+		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(c.ID)), slog.String("err", class(err)))
 	}
 	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why}
 }

@@ -1,6 +1,10 @@
 package agentrun
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // Why answers cannot be applied to a history. Nothing has been executed then.
 // The texts are the reasons that the shared vectors name.
@@ -37,4 +41,39 @@ var (
 var (
 	errClaimLost = errors.New("claim lost")
 	errDraining  = errors.New("draining")
+	errNoRuling  = errors.New("the policy cannot judge")
 )
+
+// class says what an error is without its text: who wrote a tool or a policy
+// may have put arguments there. Of a panic it keeps what [panicked] keeps.
+func class(err error) string {
+	switch {
+	case errors.Is(err, errPanicked):
+		return err.Error()
+	case errors.Is(err, errHung):
+		return errHung.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout: " + typesOf(err)
+	case errors.Is(err, context.Canceled):
+		return "canceled: " + typesOf(err)
+	}
+	return typesOf(err)
+}
+
+// typesOf names the types of an error and of those that it wraps.
+func typesOf(err error) string {
+	name := fmt.Sprintf("%T", err)
+	switch err := err.(type) { //nolint:errorlint // it walks the chain itself
+	case interface{ Unwrap() error }:
+		if inner := err.Unwrap(); inner != nil {
+			return name + " > " + typesOf(inner)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range err.Unwrap() {
+			if inner != nil {
+				name += " > " + typesOf(inner)
+			}
+		}
+	}
+	return name
+}

@@ -87,7 +87,9 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 		p := &plan{call: c, tool: w.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID)}
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
-			w.applyApproval(ctx, run, p, answer)
+			if err := w.applyApproval(ctx, run, p, answer); err != nil {
+				return false, err
+			}
 		} else {
 			w.applyResult(p, results.Calls[c.ID])
 		}
@@ -165,8 +167,9 @@ func (w *worker) refuse(ctx context.Context, err error) error {
 	return w.fail(ctx, nil, "The answers do not fit the calls that were waiting for them, so nothing was run.")
 }
 
-// applyApproval plans a call that people decided about.
-func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) {
+// applyApproval plans a call that people decided about. An error means that it
+// cannot be said now what becomes of the call.
+func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
 	approved, ok := answer.(approvals.ToolApproved)
 	if !ok {
 		message := approvals.DeniedMessage
@@ -174,29 +177,30 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 			message = denied.Message
 		}
 		p.answer(returned(p.call, OutcomeDenied, message, w.now()))
-		return
+		return nil
 	}
 	if approved.OverrideArgs != nil {
 		p.call.Args = approved.OverrideArgs
 	}
 	if e := w.journal[p.call.ID]; e.State == EntryFinished {
 		p.finished(e.Finish)
-		return
+		return nil
 	}
-	w.considerSigned(ctx, run, p)
+	return w.considerSigned(ctx, run, p)
 }
 
 // considerSigned decides what becomes of a call that people approved. The
-// arguments are validated again, and the policy may still refuse; otherwise the
-// signature stands.
-func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) {
+// arguments are validated again, and the policy may still refuse. Any other
+// ruling lets the signature stand; without one the call is not executed, and
+// the step is taken again later.
+func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
 		p.answer(w.again(p.call, w.unknownTool(p.call.Name)))
-		return
+		return nil
 	}
-	if err := approvals.CheckArgs(p.call.Args); err != nil {
-		p.answer(w.again(p.call, "The call was not run: "+err.Error()))
-		return
+	if words := malformed(p.call.Args); words != "" {
+		p.answer(w.again(p.call, words))
+		return nil
 	}
 	at := w.now()
 	ruling, err := w.askPolicy(approvals.Proposal{
@@ -204,19 +208,23 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) {
 		Channel: run.Origin.Channel, At: at,
 	})
 	if err != nil {
-		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.Any("err", err))
+		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
-	if refuse, ok := ruling.(approvals.Refuse); ok && err == nil {
-		p.answer(w.refused(p.call, refuse))
-		return
+	switch ruling := ruling.(type) {
+	case approvals.Permit, approvals.Ask:
+	case approvals.Refuse:
+		p.answer(w.refused(p.call, ruling))
+		return nil
+	default:
+		return fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
 	}
 	if p.tool.Spec().Kind == KindExternal {
 		p.aside = AsideExternal // it was signed; now it is to run elsewhere
-		return
+		return nil
 	}
 	raise, done := w.validate(ctx, p, w.toolCall(run, p, 0))
 	if done {
-		return
+		return nil
 	}
 	var asked *ApprovalRequired
 	var deferred *CallDeferred
@@ -229,6 +237,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) {
 	default:
 		p.execute = true
 	}
+	return nil
 }
 
 // applyResult plans a call that ran elsewhere.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,9 +57,6 @@ func TestAnApprovedCallIsLookedAtAgain(t *testing.T) {
 		"the policy asks for more now: the signature stands": {func(w *world) {
 			w.policy.by = map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: signedBy("x", "y")}}
 		}, `g success: "gated:1"`, true},
-		"the policy cannot say: the signature stands": {func(w *world) {
-			w.policy.err = errors.New("no file")
-		}, `g success: "gated:1"`, true},
 		"the arguments are not valid any more": {func(w *world) {
 			w.agent.Tools[0].(*fake).validate = func(context.Context, agentrun.Call) error { return errors.New("y: Field required") }
 		}, "g retry: y: Field required", false},
@@ -80,6 +78,47 @@ func TestAnApprovedCallIsLookedAtAgain(t *testing.T) {
 			require.Equal(t, agentrun.RunCompleted, w.resume(run.Deferred).Status)
 			require.Equal(t, c.want, w.added()[1])
 			require.Equal(t, c.ran, len(w.executed()) == 1)
+		})
+	}
+}
+
+// A policy that cannot judge a signed call stops it for now: nothing runs, and
+// nothing is lost. When it can again, the call runs once.
+func TestThePolicyCannotJudgeASignedCall(t *testing.T) {
+	for name, broken := range map[string]*rules{
+		"error":                {err: errors.New("hunter2")},
+		"error and a ruling":   {err: errors.New("hunter2"), by: map[string]approvals.Ruling{"gated": approvals.Permit{}}},
+		"panic":                {panics: true},
+		"nothing":              {by: map[string]approvals.Ruling{"gated": nil}},
+		"what nobody knows":    {by: map[string]approvals.Ruling{"gated": (*approvals.Permit)(nil)}},
+		"a refusal by pointer": {by: map[string]approvals.Ruling{"gated": &approvals.Refuse{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			run := w.say(calls([3]string{"g", "gated", `{"x":1}`}, [3]string{"h", "gated", `{"x":2}`}))
+			w.decide(run.Deferred, "g", approvals.Approve, "")
+			w.decide(run.Deferred, "h", approvals.Approve, "")
+			require.NoError(t, w.runner().Resume(t.Context(), run.Deferred))
+			id := w.thread().Active
+			good := w.policy
+			w.policy = broken
+			for range 3 {
+				err := w.runner().Work(t.Context(), id)
+				require.ErrorContains(t, err, "the policy cannot judge")
+				require.NotContains(t, err.Error(), "hunter2")
+				require.Empty(t, w.executed())
+				require.Len(t, w.model.requests, 1)
+				released := w.run(id)
+				require.Equal(t, agentrun.RunQueued, released.Status)
+				require.Empty(t, released.Owner)
+				at, due := released.Due()
+				require.True(t, due)
+				require.Equal(t, epoch.Add(time.Second), at, "it is not tried again at once")
+			}
+			w.policy = good
+			require.Equal(t, agentrun.RunCompleted, w.work(id).Status)
+			require.ElementsMatch(t, []string{"gated:1", "gated:2"}, w.executed())
+			requireAnswered(t, w.history())
 		})
 	}
 }

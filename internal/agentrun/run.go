@@ -43,25 +43,28 @@ type Run struct {
 	Requester approvals.UserID
 	Prompt    string // empty on a resume run
 	Status    Status
-	Activity  []string // the tools of the step that is going on
-	Steps     int      // how many responses the model has given in this run
-	From, To  int      // its messages: [From, To) of the thread's list
-	Usage     Usage    // of this run and those it resumes
-	Output    string   // the final answer, when completed
-	Failure   string   // a sentence for people, when failed or parked
-	Owner     Fence    // of the worker that has it; empty: nobody
-	LeaseEnds time.Time
+	Activity  []string  // the tools of the step that is going on
+	Steps     int       // how many responses the model has given in this run
+	From, To  int       // its messages: [From, To) of the thread's list
+	Usage     Usage     // of this run and those it resumes
+	Output    string    // the final answer, when completed
+	Failure   string    // a sentence for people, when failed or parked
+	Owner     Fence     // of the worker that has it; empty: nobody
+	LeaseEnds time.Time // without an owner: no worker has to look before
 	CreatedAt time.Time
 	EndedAt   time.Time
 	Version   int64 // of this document; 0 before it is stored
 }
 
 // Due says when a worker should look at the run next, and whether one should
-// at all: at once when it is queued, at the end of the lease when somebody has
-// it.
+// at all: at once when it is queued, unless it was put off, and at the end of
+// the lease when somebody has it.
 func (r Run) Due() (at time.Time, ok bool) {
 	switch r.Status {
 	case RunQueued:
+		if r.LeaseEnds.After(r.CreatedAt) {
+			return r.LeaseEnds, true
+		}
 		return r.CreatedAt, true
 	case RunRunning:
 		return r.LeaseEnds, true

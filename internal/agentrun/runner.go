@@ -78,8 +78,8 @@ func (r *Runner) isDraining() bool {
 // drains. A run that somebody else has, or that is not to be run now, is left
 // alone without an error. It is what the due index calls.
 //
-// An error means that the store, or ctx, failed: the run is as it was, and is
-// to be looked at again.
+// An error means that the store, the policy or ctx failed: the run is as it
+// was, and is to be looked at again.
 func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if r.isDraining() {
 		return nil
@@ -116,12 +116,14 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 		return nil
 	case lost || errors.Is(err, errClaimLost):
 		return nil // whoever has the run goes on with it
-	case !errors.Is(err, errDraining) && ctx.Err() == nil || w.begun.Load() > 0:
-		// The end of the lease is soon enough for a store that does not answer,
-		// and shows what is in doubt.
-		return err
+	case w.begun.Load() > 0:
+		return err // the end of the lease shows what is in doubt
 	}
-	if rel := c.release(context.WithoutCancel(ctx)); rel != nil && !errors.Is(rel, errClaimLost) {
+	var from time.Time
+	if !errors.Is(err, errDraining) && ctx.Err() == nil {
+		from = r.c.Now().Add(putOff)
+	}
+	if rel := c.release(ctx, from); rel != nil && !errors.Is(rel, errClaimLost) {
 		err = errors.Join(err, rel)
 	}
 	if errors.Is(err, errDraining) {
@@ -129,3 +131,7 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 	}
 	return err
 }
+
+// putOff is how long a run waits at least after a step that failed. The due
+// index, which counts the failures, makes it longer each time.
+const putOff = time.Second

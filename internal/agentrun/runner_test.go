@@ -232,3 +232,19 @@ func TestAbandon(t *testing.T) {
 	require.NoError(t, w.runner().Work(ctx, resumed))
 	requireAnswered(t, w.history())
 }
+
+// A worker looks at what is its turn, and at nothing that people must look at.
+func TestWhenARunIsDue(t *testing.T) {
+	lease := epoch.Add(time.Minute)
+	for status, want := range map[agentrun.Status]time.Time{
+		agentrun.RunWaiting: {}, agentrun.RunQueued: lease, agentrun.RunRunning: lease, agentrun.RunDeferred: {},
+		agentrun.RunCompleted: {}, agentrun.RunFailed: {}, agentrun.RunParked: {}, "": {}, "other": {},
+	} {
+		at, due := agentrun.Run{Status: status, CreatedAt: epoch, LeaseEnds: lease}.Due()
+		require.Equal(t, want, at, status)
+		require.Equal(t, !want.IsZero(), due, status)
+	}
+	at, due := agentrun.Run{Status: agentrun.RunQueued, CreatedAt: epoch}.Due()
+	require.True(t, due)
+	require.Equal(t, epoch, at, "nothing puts it off")
+}

@@ -25,15 +25,13 @@ func putRun(ch *change, p partition, w *wakes, r agentrun.Run) error {
 	}
 	w.now(Replies, string(r.ID))
 	at, ok := r.Due()
-	switch {
-	case !ok:
+	if !ok {
 		w.done(Runs, string(r.ID))
-	case r.Status == agentrun.RunRunning:
-		// A claim is an attempt, not its success: the count goes on.
-		w.later(Runs, string(r.ID), at)
-	default:
-		w.at(Runs, string(r.ID), at)
+		return nil
 	}
+	// A claim, or its release, is an attempt and not its success: the count goes
+	// on until the run is no longer due.
+	w.later(Runs, string(r.ID), at)
 	return nil
 }
 

@@ -154,13 +154,16 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 	ch.wantField(p.attempts(), item(k, e.id), counted.Val())
 	ch.hset(p.attempts(), item(k, e.id), n)
 	v := verdict{}
-	if at == e.at {
-		wait := d.o.Backoff(n)
+	wait := d.o.Backoff(n)
+	next := scoreOf(now.Add(wait))
+	switch {
+	case at == e.at:
 		v.again = wait < near
-		ch.zadd(p.due(k), e.id, scoreOf(now.Add(wait)))
-	}
-	if n >= d.o.Attempts {
+		ch.zadd(p.due(k), e.id, next)
+	case n >= d.o.Attempts:
 		v.overdue = reason // its own claim has moved it: park it when that is over
+	case k == Runs && next > at:
+		ch.zadd(p.due(k), e.id, next) // a claim that is over no sooner
 	}
 	return v, d.store.apply(ctx, ch)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,21 +101,23 @@ func derived(t *testing.T, c redis.UniversalClient) {
 	s := openStore(t, c, k.now)
 	id := ids{40}
 	created, lease := start0.Add(-time.Minute), start0.Add(30*time.Second)
-	run := agentrun.Run{ID: id.run("r"), CreatedAt: created, LeaseEnds: lease}
+	run := agentrun.Run{ID: id.run("r"), CreatedAt: created}
 	for _, step := range []struct {
 		status agentrun.Status
+		lease  time.Time
 		due    time.Time
 	}{
-		{agentrun.RunWaiting, time.Time{}},
-		{agentrun.RunQueued, created},
-		{agentrun.RunRunning, lease},
-		{agentrun.RunQueued, created},
-		{agentrun.RunParked, time.Time{}},
-		{agentrun.RunRunning, lease},
-		{agentrun.RunDeferred, time.Time{}},
+		{agentrun.RunWaiting, time.Time{}, time.Time{}},
+		{agentrun.RunQueued, time.Time{}, created},
+		{agentrun.RunRunning, lease, lease},
+		{agentrun.RunQueued, time.Time{}, created},
+		{agentrun.RunQueued, lease, lease}, // put off
+		{agentrun.RunParked, lease, time.Time{}},
+		{agentrun.RunRunning, lease, lease},
+		{agentrun.RunDeferred, lease, time.Time{}},
 	} {
 		k.advance(time.Second)
-		run.Status = step.status
+		run.Status, run.LeaseEnds = step.status, step.lease
 		run = commitRun(t, s, run)
 		requireScore(t, c, s, state.Runs, string(run.ID), step.due)
 		requireScore(t, c, s, state.Replies, string(run.ID), k.now())
@@ -300,44 +301,6 @@ func requireParked(t *testing.T, d *state.Due, want ...state.ParkedItem) {
 	got, err := d.Parked(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-}
-
-// claims: a handler that claims a run and then fails, every time, is parked
-// too, though each claim moves the item to the end of its lease.
-func claims(t *testing.T, c redis.UniversalClient) {
-	t.Helper()
-	k := newClock()
-	s := openStore(t, c, k.now)
-	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace})
-	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
-	claimed := make(chan struct{})
-	work(t, d, state.Runs, func(ctx context.Context, id string) error {
-		r, err := s.Run(ctx, approvals.RunID(id))
-		if err != nil {
-			return err
-		}
-		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
-		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
-			return err
-		}
-		select {
-		case claimed <- struct{}{}:
-		case <-ctx.Done():
-		}
-		return errors.New("poison")
-	})
-	attempts := s.Prefix() + ":{p02}:attempts"
-	for n := 1; n <= 3; n++ {
-		wait(t, "a claim", claimed)
-		await(t, "the count of attempts", func() bool {
-			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == strconv.Itoa(n)
-		})
-		k.advance(31 * time.Second)
-	}
-	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
-	requireParked(t, d, state.ParkedItem{
-		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.now(),
-	})
 }
 
 // stale: an entry that the state does not bear out goes, without its handler.

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"outcomes":     outcomes,
 		"races":        races,
 		"claims":       claims,
+		"backs off":    backsOff,
 		"stale":        stale,
 		"ends":         ends,
 		"outage":       outage,

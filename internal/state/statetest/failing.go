@@ -1,0 +1,102 @@
+package statetest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// claims: a handler that claims a run and then fails, every time, is parked
+// too, though each claim moves the item to the end of its lease.
+func claims(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Attempts: 3, Grace: grace})
+	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
+	claimed := make(chan struct{})
+	work(t, d, state.Runs, func(ctx context.Context, id string) error {
+		r, err := s.Run(ctx, approvals.RunID(id))
+		if err != nil {
+			return err
+		}
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
+		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
+			return err
+		}
+		select {
+		case claimed <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return errors.New("poison")
+	})
+	attempts := s.Prefix() + ":{p02}:attempts"
+	for n := 1; n <= 3; n++ {
+		wait(t, "a claim", claimed)
+		await(t, "the count of attempts", func() bool {
+			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == strconv.Itoa(n)
+		})
+		k.advance(31 * time.Second)
+	}
+	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	requireParked(t, d, state.ParkedItem{
+		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.now(),
+	})
+}
+
+// backsOff: a run that fails after each claim waits longer each time, also
+// beyond its claim, and its claims do not end the count of its failures.
+func backsOff(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	d := state.NewDue(s, state.DueOptions{
+		Sweep: 5 * time.Millisecond, Attempts: 4, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+	})
+	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
+	released := make(chan struct{})
+	work(t, d, state.Runs, func(ctx context.Context, id string) error {
+		r, err := s.Run(ctx, approvals.RunID(id))
+		if err != nil {
+			return err
+		}
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunRunning, "me", k.now().Add(30*time.Second)
+		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
+			return err
+		}
+		r.Version++
+		r.Status, r.Owner, r.LeaseEnds = agentrun.RunQueued, "", k.now().Add(time.Second)
+		if err := s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}); err != nil {
+			return err
+		}
+		select {
+		case released <- struct{}{}:
+		case <-ctx.Done():
+		}
+		return errors.New("poison")
+	})
+	for n := 1; n <= 3; n++ {
+		wait(t, "an attempt", released)
+		want := k.now().Add(time.Duration(n) * time.Minute)
+		await(t, "what became of it", func() bool { return !score(t, c, s, state.Runs, string(run.ID)).Before(want) })
+		requireScore(t, c, s, state.Runs, string(run.ID), want)
+		k.advance(time.Duration(n) * time.Minute)
+	}
+	wait(t, "the last attempt", released)
+	await(t, "the count of attempts", func() bool {
+		return c.HGet(t.Context(), s.Prefix()+":{p02}:attempts", "runs|"+string(run.ID)).Val() == "4"
+	})
+	k.advance(time.Minute)
+	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	requireParked(t, d, state.ParkedItem{
+		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.now(),
+	})
+}
