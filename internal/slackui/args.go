@@ -7,13 +7,14 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // An argument is one top-level value of a call, as people read it. The text is
 // harmless already and complete.
 type argument struct {
-	key   string // empty if the arguments are not an object
+	key   string // whole; empty if the arguments are not an object
 	text  string
 	block bool   // it has lines of its own
 	note  string // what the text is, if that is not plain to see
@@ -21,19 +22,25 @@ type argument struct {
 
 // arguments reads the exact stored bytes: keys in their order, numbers digit
 // by digit. Values at the writeOnly pointers become their length. Bytes that
-// are no JSON are shown as they are.
+// are no JSON, or that readers of JSON read differently, are shown as they are.
+//
+// Apart from hidden values, arguments that mean different things never read
+// the same here. What means the same does: blanks between values are not
+// shown, a letter and its escape ("a" and "\u0061") are one letter, and nothing
+// at all is no arguments, as {} is. The digest tells these apart too.
 func arguments(raw json.RawMessage, writeOnly []string) []argument {
-	raw = bytes.TrimSpace(raw)
+	const blanks = " \t\r\n" // JSON's; a reader takes no others
+	raw = bytes.Trim(raw, blanks)
 	hide := pointers(writeOnly)
 	switch {
 	case len(raw) == 0:
 		return nil
 	case hides(hide):
 		return []argument{{text: hiddenValue(raw)}}
-	case !json.Valid(raw) && len(hide) > 0:
-		return []argument{{text: fmt.Sprintf("(hidden, %s bytes)", number(len(raw))), note: "not JSON"}}
-	case !json.Valid(raw):
-		return []argument{{text: visible(string(raw)), block: true, note: "not JSON"}}
+	case !definite(raw) && len(hide) > 0:
+		return []argument{{text: fmt.Sprintf("(hidden, %s)", count(len(raw), "byte")), note: "not well-formed JSON"}}
+	case !definite(raw):
+		return []argument{{text: visible(string(raw)), block: true, note: "not well-formed JSON, shown as it is stored"}}
 	case raw[0] != '{':
 		return []argument{read("", raw, hide)}
 	}
@@ -50,6 +57,43 @@ func arguments(raw json.RawMessage, writeOnly []string) []argument {
 		args = append(args, read(quoteKey(name), value, descend(hide, name)))
 	}
 	return args
+}
+
+// definite reports whether raw is JSON whose strings every reader takes for
+// the same: of bytes that are no UTF-8, and of half a surrogate pair, each
+// makes something else.
+func definite(raw []byte) bool {
+	if !json.Valid(raw) || !utf8.Valid(raw) {
+		return false
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		first := escaped(raw[i:])
+		switch {
+		case !utf16.IsSurrogate(first):
+			i++ // an escaped backslash begins no escape
+		case utf16.DecodeRune(first, escaped(raw[i+len(`\u0000`):])) == utf8.RuneError:
+			return false
+		default:
+			i += 2*len(`\u0000`) - 1
+		}
+	}
+	return true
+}
+
+// escaped returns the character of an escape like \u0061 at the start of raw,
+// and 0 if there is none.
+func escaped(raw []byte) rune {
+	if len(raw) < len(`\u0000`) || raw[0] != '\\' || raw[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(raw[2:len(`\u0000`)]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
 }
 
 // inlineRunes is how long a value may be to share a box with others.
@@ -159,22 +203,16 @@ func (p *printer) space(depth int, between bool) {
 // escaped, and what cannot be seen is made visible.
 func quote(s string) string {
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s)
-	return `"` + visible(squeeze(s)) + `"`
+	return `"` + squeeze(visible(s)) + `"`
 }
 
 // quoteKey leaves plain keys plain.
 func quoteKey(s string) string {
-	if s != "" && len(s) <= maxKey && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
 		return s
 	}
-	head, left := cut(quote(s), maxKey)
-	if left > 0 {
-		head += "…"
-	}
-	return head
+	return quote(s)
 }
-
-const maxKey = 64
 
 func hiddenValue(raw json.RawMessage) string {
 	var s string
@@ -244,7 +282,7 @@ func lastRunes(s string, n int) string {
 	return s[start:]
 }
 
-// digest pieces for the uncut view.
+// pieces cuts a text into parts of size runes, and loses none.
 func pieces(s string, size int) []string {
 	var parts []string
 	for r := strings.NewReader(s); ; {

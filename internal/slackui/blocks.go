@@ -42,14 +42,21 @@ func Render(c Card, now time.Time) []slack.Block {
 
 // A detail says how much of each thing is shown.
 type detail struct {
-	value int // runes of one argument
-	keys  int // arguments of one call
-	words int // runes of a reason, for asking or for denying
+	value int  // runes of one argument
+	keys  int  // arguments of one call
+	words int  // runes of a reason, for asking or for denying
+	uncut bool // keys are shown whole, however long
 }
 
 // A value of more runes than the first detail shows would be folded away by
 // Slack, and its end with it.
-var details = []detail{{600, 60, 1000}, {600, 60, 400}, {300, 20, 250}, {120, 10, 150}, {60, 5, 80}}
+var details = []detail{
+	{value: 600, keys: 60, words: 1000},
+	{value: 600, keys: 60, words: 400},
+	{value: 300, keys: 20, words: 250},
+	{value: 120, keys: 10, words: 150},
+	{value: 60, keys: 5, words: 80},
+}
 
 func (c Card) calls() []approvals.Approval {
 	from := min(c.Part*callsPerCard, len(c.Batch.Approvals))
@@ -224,7 +231,8 @@ func boxes(list []drawn) []para {
 }
 
 // draw puts short values together in one box, a line each, and long ones into
-// boxes of their own, so that no value can look like another one's key.
+// boxes of their own, so that no value can look like another one's key. It says
+// whether anything was left out, a piece of a key included.
 func draw(args []argument, d detail) (out []drawn, incomplete bool) {
 	var lines []string
 	flush := func() {
@@ -239,14 +247,21 @@ func draw(args []argument, d detail) (out []drawn, incomplete bool) {
 			return append(out, drawn{label: line(styled(count(len(args)-i, "more argument")+" not shown here.", bold))}), true
 		}
 		text, left := shorten(a.text, d.value)
-		incomplete = incomplete || left > 0
-		if a.block {
+		key, lost := shorten(a.key, maxKey)
+		incomplete = incomplete || left > 0 || (lost > 0 && !d.uncut)
+		if lost > 0 && d.uncut {
 			flush()
-			out = append(out, drawn{label: a.label(left), text: text})
+			said := line(styled("A key of "+count(utf8.RuneCountInString(a.key), "character"), italic))
+			out = append(out, drawn{label: said, text: a.key}, drawn{label: a.label(styled("Its value", italic), left), text: text})
 			continue
 		}
-		if a.key != "" {
-			text = a.key + ": " + text
+		if a.block {
+			flush()
+			out = append(out, drawn{label: a.label(styled(key, bold), left), text: text})
+			continue
+		}
+		if key != "" {
+			text = key + ": " + text
 		}
 		lines = append(lines, text)
 		if len(lines) == linesPerBox {
@@ -260,8 +275,11 @@ func draw(args []argument, d detail) (out []drawn, incomplete bool) {
 // linesPerBox keeps a box of short values below what one text may hold.
 const linesPerBox = 15
 
+// maxKey is how many runes of a key stand beside its value.
+const maxKey = 64
+
 // label stands above the box of a long value.
-func (a argument) label(left int) para {
+func (a argument) label(name span, left int) para {
 	var notes []string
 	if a.note != "" {
 		notes = append(notes, a.note)
@@ -269,14 +287,13 @@ func (a argument) label(left int) para {
 	if left > 0 {
 		notes = append(notes, fmt.Sprintf("%s, %s left out", count(utf8.RuneCountInString(a.text), "character"), number(left)))
 	}
-	if a.key == "" && len(notes) == 0 {
-		return nil
+	if a.key == "" {
+		if len(notes) == 0 {
+			return nil
+		}
+		name = say("All arguments") // not bold: no key looks like it
 	}
-	key := a.key
-	if key == "" {
-		key = "arguments"
-	}
-	spans := []span{styled(key, bold)}
+	spans := []span{name}
 	if len(notes) > 0 {
 		spans = append(spans, say(" ("+strings.Join(notes, "; ")+")"))
 	}

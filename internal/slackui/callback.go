@@ -208,7 +208,7 @@ func (s *Server) request(p payload, ptr pointer, v approvals.Verdict, reason str
 		string(ptr.Batch), string(ptr.Call), ptr.Digest.String(), string(v), reason,
 	} {
 		// With its length before it, no part can pass for the end of another.
-		fmt.Fprintf(sum, "%d:%s", len(part), part)
+		sum.Write(fmt.Appendf(nil, "%d:%s", len(part), part))
 	}
 	return approvals.RequestID("slack-" + hex.EncodeToString(sum.Sum(nil)))
 }

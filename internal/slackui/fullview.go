@@ -116,7 +116,7 @@ func paginate(args []argument) [][]slack.Block {
 	if len(args) == 0 {
 		return [][]slack.Block{{richText(line(styled("No arguments.", italic)))}}
 	}
-	drawn, _ := draw(args, detail{value: maxBody, keys: maxBody})
+	drawn, _ := draw(args, detail{value: maxBody, keys: maxBody, uncut: true})
 	var pages [][]slack.Block
 	var page []slack.Block
 	runes := 0
@@ -127,7 +127,10 @@ func paginate(args []argument) [][]slack.Block {
 				pages, page, runes = append(pages, page), nil, 0
 			}
 			text := []para{box(piece)}
-			if i == 0 && d.label != nil {
+			switch {
+			case i > 0: // without it, the end of a value could pass for other arguments
+				text = []para{line(styled("continued", italic)), box(piece)}
+			case d.label != nil:
 				text = []para{d.label, box(piece)}
 			}
 			page = append(page, richText(text...))

@@ -25,7 +25,9 @@ func unescape(s string) string { return unescaper.Replace(s) }
 
 // visible returns s with every character that cannot be seen, or that changes
 // how others are seen, replaced by its number: ⟦U+202E⟧. Line feeds and tabs
-// stay, and what is not UTF-8 is shown as bytes.
+// stay, and what is not UTF-8 is shown as bytes. The bracket ⟦ itself becomes
+// its number too, so that nobody can write what only we may say: whatever
+// follows a ⟦ on the screen is our remark. So it must be applied only once.
 func visible(s string) string {
 	if plain(s) {
 		return s
@@ -53,13 +55,18 @@ func plain(s string) bool {
 	return true
 }
 
+// remark begins every remark of ours in the middle of a foreign text.
+const remark = '⟦'
+
 // hidden reports whether r leaves no mark of its own where it stands: control
 // and format characters, blanks other than the space, fillers that are drawn
-// as nothing, and selectors.
+// as nothing, and selectors. The bracket of our remarks counts as such.
 func hidden(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == ' ':
 		return false
+	case r == remark:
+		return true
 	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
 		return true
 	case unicode.Is(unicode.Variation_Selector, r) && r != 0xFE0F, unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
@@ -124,13 +131,19 @@ func cut(s string, n int) (string, int) {
 }
 
 // brief is foreign text on one line, cut.
-func brief(s string, n int) string {
-	s = squeeze(visible(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")))
-	head, left := cut(s, n)
+func brief(s string, n int) string { return clip(visible(flat(s)), n) }
+
+// clip is what [visible] returned on one line, cut.
+func clip(s string, n int) string {
+	head, left := cut(squeeze(flat(s)), n)
 	if left > 0 {
 		head += "…"
 	}
 	return head
+}
+
+func flat(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")
 }
 
 // number writes n with its thousands apart.

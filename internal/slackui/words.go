@@ -123,7 +123,7 @@ func failed(run agentrun.Run) message {
 		words = "The agent could not finish."
 	}
 	return message{
-		text: escape("The agent could not finish: " + brief(words, 300)),
+		text: escape("The agent could not finish: " + clip(words, 300)),
 		blocks: []slack.Block{richText(
 			line(styled("⚠ The agent could not finish. ", bold), say(words)),
 			line(say("Nothing more will happen by itself. To try again, mention the agent in this thread.")),
@@ -137,7 +137,7 @@ func parked(run agentrun.Run) message {
 		words = "It is not known whether a call happened."
 	}
 	return message{
-		text: escape("The agent has stopped and somebody must look: " + brief(words, 300)),
+		text: escape("The agent has stopped and somebody must look: " + clip(words, 300)),
 		blocks: []slack.Block{richText(
 			line(styled("⚠ The agent has stopped, and somebody must look. ", bold), say(words)),
 			line(say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
@@ -162,7 +162,7 @@ func answer(run agentrun.Run) []message {
 			note = fmt.Sprintf("%s, part %d of %d", note, i+1, len(chunks))
 		}
 		blocks = append(blocks, small(note))
-		messages = append(messages, message{text: escape(agent + ": " + brief(chunk, 600)), blocks: blocks})
+		messages = append(messages, message{text: escape(agent + ": " + clip(chunk, 600)), blocks: blocks})
 	}
 	return messages
 }
