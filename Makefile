@@ -3,17 +3,18 @@
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GO       ?= go
 PKG      ?= ./...
+PAGE     := internal/slackui/slacksim/page/web
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deps lint unit story image fuzz bench build clean
+.PHONY: help demo test deps lint page page-check unit story image fuzz bench build clean
 
 help: ## Show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## Run the whole thing on this machine: no keys, no Redis, no Slack
 	$(GO) run ./cmd/bot demo
 
-test: deps lint unit image ## Everything that CI checks: lint, tests with race detector and shuffle, the image
+test: deps lint page-check unit image ## Everything that CI checks: lint, the page, tests with race detector and shuffle, the image
 
 deps: ## Install what the tests need and this machine lacks (with apt, as root)
 	@.ci/deps
@@ -21,11 +22,19 @@ deps: ## Install what the tests need and this machine lacks (with apt, as root)
 lint: ## Judge the code (golangci-lint, pinned)
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
+page: ## Build the page of the simulator from its source (npm)
+	cd $(PAGE) && npm ci --silent --no-audit --no-fund && npm run --silent build
+
+page-check: ## Test the page's source, and that the committed bundle is what it gives
+	@cd $(PAGE) && npm run --silent check
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && (cd $(PAGE) && PAGE_OUT="$$out" npm run --silent build) && \
+	  diff -rq "$$out" $(PAGE)/../dist || { echo "The committed page is not what its source gives: run make page and commit it."; exit 1; }
+
 unit: ## Run the tests, raced and shuffled
 	$(GO) test -race -shuffle=on -timeout=10m $(PKG)
 
-story: ## Run only the story of the demo, end to end over HTTP
-	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot
+story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
+	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slackui/slacksim/page/story
 
 image: ## Build the final stage of the Dockerfile without an engine, and run it
 	@.ci/image

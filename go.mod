@@ -22,3 +22,5 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )
+
+ignore node_modules

@@ -30,6 +30,7 @@ var may = map[string][]string{
 	"internal/slackui/slacksim":               {"internal/slackui/slacksim/page"},
 	"internal/slackui/slacksim/bolt":          {}, // tests only
 	"internal/slackui/slacksim/page":          {},
+	"internal/slackui/slacksim/page/story":    {},
 	"internal/policy":                         {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
 	"manifests":                               {},

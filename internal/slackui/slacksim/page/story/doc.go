@@ -1,0 +1,3 @@
+// Package story holds the demo's story in a real browser: story.mjs drives
+// the page in headless Chromium, as people would.
+package story

@@ -1,0 +1,234 @@
+// Interactive elements.
+import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { Confirm } from "./dialogs";
+import { Icon } from "./icons";
+import { ImageBox } from "./media";
+import type { ClickOutcome, Json } from "./sim";
+import { held, useSurface, type Entered } from "./surface";
+import { Link, TextObject } from "./text";
+import { able, nameOf, useWorkspace } from "./workspace";
+
+export interface ElementProps { block: Json; element: Json; id?: string; describedBy?: string; invalid?: boolean; labelled?: boolean }
+
+/** useAct uses an element: a confirm dialog first, then what came of it. */
+function useAct(block: Json, element: Json) {
+  const surface = useSurface();
+  const [busy, setBusy] = useState(false);
+  const [asking, setAsking] = useState<{ value?: Entered } | null>(null);
+  const [outcome, setOutcome] = useState<ClickOutcome>({});
+  const [at, setAt] = useState(0);
+  const alive = useRef(true);
+  useEffect(() => { alive.current = true; return () => { alive.current = false; }; }, []);
+
+  async function go(value?: Entered) {
+    setBusy(true);
+    const out = await surface.act(block, element, value);
+    if (!alive.current) return;
+    setBusy(false);
+    setOutcome(out);
+    setAt((n) => n + 1);
+  }
+  const act = (value?: Entered) => { if (!busy) { if (element.confirm) setAsking({ value }); else void go(value); } };
+  const after: ReactNode = (
+    <>
+      {outcome.visible_error && <span key={at} className="warning" role="alert"><Icon name="warning" />{outcome.visible_error}</span>}
+      {outcome.url && <span className="leads" role="status">This button leads to <Link url={outcome.url} label={outcome.url} /></span>}
+      {asking && <Confirm of={element.confirm} onAnswer={(yes) => { setAsking(null); if (yes) void go(asking.value); }} />}
+    </>
+  );
+  return { act, busy, after };
+}
+
+function Button({ block, element, className = "", children }: ElementProps & { className?: string; children?: ReactNode }) {
+  const { act, busy, after } = useAct(block, element);
+  return (
+    <>
+      <button type="button" className={`act ${element.style ?? ""} ${className}`} aria-label={element.accessibility_label} aria-busy={busy}
+        title={element.url} data-action={element.action_id} onClick={() => act()}>
+        {children ?? <TextObject of={element.text} />}
+        {element.url && <span className="out" aria-hidden="true">↗</span>}
+      </button>
+      {after}
+    </>
+  );
+}
+
+function Feedback({ block, element }: ElementProps) {
+  const { act, busy, after } = useAct(block, element);
+  return (
+    <>
+      {[element.positive_button, element.negative_button].map((b: Json, i) => (
+        <button key={i} type="button" className="act" aria-busy={busy} aria-label={b.accessibility_label} onClick={() => act(b.value)}><TextObject of={b.text} /></button>
+      ))}
+      {after}
+    </>
+  );
+}
+
+/** Overflow is the "…" menu: arrows move, Enter chooses, Escape closes. */
+function Overflow({ block, element }: ElementProps) {
+  const { act, busy, after } = useAct(block, element);
+  const [open, setOpen] = useState(false);
+  const root = useRef<HTMLSpanElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (!open) return;
+    root.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    const away = (e: Event) => { if (!root.current?.contains(e.target as HTMLElement)) setOpen(false); };
+    document.addEventListener("pointerdown", away);
+    document.addEventListener("focusin", away);
+    return () => { document.removeEventListener("pointerdown", away); document.removeEventListener("focusin", away); };
+  }, [open]);
+  const shut = () => { setOpen(false); root.current?.querySelector("button")?.focus(); };
+  function onKeyDown(e: React.KeyboardEvent) {
+    if (!open) {
+      if (e.key === "ArrowDown") { e.preventDefault(); setOpen(true); }
+      return;
+    }
+    const items = [...root.current!.querySelectorAll<HTMLElement>("[role=menuitem]")];
+    const at = items.indexOf(document.activeElement as HTMLElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[e.key];
+    if (to !== undefined) { e.preventDefault(); items.at(to % items.length)!.focus(); }
+    if (e.key === "Escape") { e.preventDefault(); e.stopPropagation(); shut(); }
+  }
+  return (
+    <span className="menu-root" ref={root} onKeyDown={onKeyDown}>
+      <button type="button" className="act square" aria-label="More actions" aria-haspopup="menu" aria-expanded={open} aria-controls={open ? id : undefined} aria-busy={busy} onClick={() => setOpen(!open)}><Icon name="more" /></button>
+      {open && (
+        <span className="menu" role="menu" id={id}>
+          {element.options.map((o: Json) => (
+            <button key={o.value} type="button" role="menuitem" tabIndex={-1} onClick={() => { shut(); act(o.value); }}>
+              <TextObject of={o.text} />{o.description && <small><TextObject of={o.description} /></small>}
+            </button>
+          ))}
+        </span>
+      )}
+      {after}
+    </span>
+  );
+}
+
+/** useField is an element that holds a value. */
+function useField({ block, element }: ElementProps) {
+  const surface = useSurface();
+  const { act, busy, after } = useAct(block, element);
+  const [local, setLocal] = useState<Entered>();
+  const kept = held(element, surface.values?.[block.block_id]?.[element.action_id]);
+  const input = block.type === "input" && surface.enter;
+  const value = (input ? surface.entered?.(block, element) : local) ?? kept;
+  const set = (v: Entered) => (input ? surface.enter!(block, element, v) : setLocal(v));
+  /** commit is set for something that is complete: an option, a date. */
+  const commit = (v: Entered) => {
+    set(v);
+    if (block.type !== "input" || block.dispatch_action) act(v);
+  };
+  return { value, set, commit, busy, after };
+}
+
+interface Choice { value: string; label: string; description?: Json; group?: string }
+
+function useChoices(element: Json): Choice[] {
+  const { seen } = useWorkspace();
+  if (element.type.endsWith("users_select")) return able(seen.state).map((p) => ({ value: p.id, label: nameOf(p, p.id) }));
+  if (/(conversations|channels)_select$/.test(element.type)) return seen.channels.filter((c) => !c.is_im).map((c) => ({ value: c.id, label: "#" + c.name }));
+  const one = (group?: string) => (o: Json): Choice => ({ value: o.value, label: o.text.text, description: o.description, group });
+  return [...(element.options ?? []).map(one()), ...(element.option_groups ?? []).flatMap((g: Json) => g.options.map(one(g.label.text)))];
+}
+
+function Select(props: ElementProps) {
+  const { element, id, describedBy, invalid } = props;
+  const { value, commit, busy, after } = useField(props);
+  const choices = useChoices(element);
+  const groups = [...new Set(choices.map((c) => c.group))];
+  return (
+    <>
+      <select id={id} className="field" value={String(value)} aria-label={props.labelled ? undefined : element.placeholder?.text ?? "Choose"} aria-describedby={describedBy} aria-invalid={invalid} aria-busy={busy}
+        onChange={(e) => commit(e.target.value)}>
+        <option value="">{element.placeholder?.text ?? "Choose an option"}</option>
+        {groups.map((g) => {
+          const options = choices.filter((c) => c.group === g).map((c) => <option key={c.value} value={c.value}>{c.label}</option>);
+          return g === undefined ? options : <optgroup key={g} label={g}>{options}</optgroup>;
+        })}
+      </select>
+      {after}
+    </>
+  );
+}
+
+/** Picks is a group of radio buttons or checkboxes; lists to choose several from are drawn so too. */
+function Picks(props: ElementProps & { several: boolean }) {
+  const { element, id, describedBy, invalid, several } = props;
+  const { value, commit, after } = useField(props);
+  const name = useId();
+  const choices = useChoices(element);
+  const chosen = [value].flat();
+  const pick = (v: string, on: boolean) => commit(several ? choices.map((c) => c.value).filter((c) => (c === v ? on : chosen.includes(c))) : v);
+  const texts = new Map<string, Json>((element.options ?? []).map((o: Json) => [o.value, o.text]));
+  return (
+    <div className={element.type.startsWith("multi_") ? "picks boxed" : "picks"} role={several ? "group" : "radiogroup"} aria-labelledby={id && id + "-label"} aria-label={id ? undefined : "Choose"} aria-describedby={describedBy} aria-invalid={several ? undefined : invalid}>
+      {choices.map((c, i) => (
+        <label key={c.value}>
+          <input id={i === 0 ? id : undefined} type={several ? "checkbox" : "radio"} name={name} checked={chosen.includes(c.value)} onChange={(e) => pick(c.value, e.target.checked)} />
+          <span>{texts.has(c.value) ? <TextObject of={texts.get(c.value)} /> : c.label}{c.description && <small><TextObject of={c.description} /></small>}</span>
+        </label>
+      ))}
+      {after}
+    </div>
+  );
+}
+
+const types: Record<string, string> = { email_text_input: "email", url_text_input: "url", datepicker: "date", timepicker: "time", datetimepicker: "datetime-local" };
+
+const pad = (n: number) => String(n).padStart(2, "0");
+const localTime = (seconds: string) => {
+  if (!seconds) return "";
+  const at = new Date(Number(seconds) * 1000);
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}`;
+};
+
+function Field(props: ElementProps) {
+  const { block, element, id, describedBy, invalid } = props;
+  const { value, set, commit, after } = useField(props);
+  const type = types[element.type] ?? "text";
+  const long = element.multiline || element.type === "rich_text_input";
+  const picked = ["date", "time", "datetime-local"].includes(type);
+  const text = type === "datetime-local" ? localTime(String(value)) : String(value);
+  const left = element.max_length === undefined ? Infinity : element.max_length - [...text].length;
+  const common = {
+    id, className: "field", placeholder: element.placeholder?.text, "aria-describedby": describedBy, "aria-invalid": invalid,
+    "aria-label": props.labelled ? undefined : element.placeholder?.text ?? "Text", "data-focus": element.focus_on_load ? "" : undefined,
+  };
+  const change = (v: string) => {
+    const out = type === "datetime-local" && v ? String(Math.floor(new Date(v).getTime() / 1000)) : v;
+    if (picked) commit(out);
+    else set(out);
+  };
+  return (
+    <>
+      {long
+        ? <textarea {...common} rows={4} value={text} onChange={(e) => change(e.target.value)} />
+        : <input {...common} type={type} inputMode={element.type === "number_input" ? "decimal" : undefined} value={text} onChange={(e) => change(e.target.value)}
+            onKeyDown={(e) => { if (e.key === "Enter" && !picked && (block.dispatch_action || block.type !== "input")) { e.preventDefault(); commit(text); } }} />}
+      {left < 40 && <span className={left < 0 ? "left over" : "left"}>{left < 0 ? `${-left} too many` : `${left} left`}</span>}
+      {after}
+    </>
+  );
+}
+
+/** Element draws one element of a block. */
+export function Element(props: ElementProps) {
+  const { element } = props;
+  switch (element.type) {
+    case "button": case "workflow_button": return <Button {...props} />;
+    case "icon_button": return <Button {...props} className="quiet" />;
+    case "feedback_buttons": return <Feedback {...props} />;
+    case "overflow": return <Overflow {...props} />;
+    case "image": return <ImageBox alt={element.alt_text} url={element.image_url} small />;
+    case "radio_buttons": return <Picks {...props} several={false} />;
+    case "checkboxes": return <Picks {...props} several />;
+    case "external_select": return <Field {...props} />;
+  }
+  if (element.type.startsWith("multi_")) return element.type === "multi_external_select" ? <Field {...props} /> : <Picks {...props} several />;
+  if (element.type.endsWith("_select")) return <Select {...props} />;
+  return <Field {...props} />;
+}
