@@ -46,14 +46,14 @@ func TestCallsThatGoBackToTheModel(t *testing.T) {
 // pending calls of one id and runs the others (rows 16, 17, 25, 37).
 func TestResponsesThatAreNotUsed(t *testing.T) {
 	for name, bad := range map[string]agentrun.Response{
-		"empty":                    says("  "),
-		"two pending with one id":  calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
-		"one pending, one plain":   calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
-		"no id":                    calls([3]string{"", "plain", `{"x":1}`}),
-		"an id that is too long":   calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}),
-		"no name":                  calls([3]string{"a", "", `{"x":1}`}),
-		"an id that is not text":   calls([3]string{"\xff", "plain", `{"x":1}`}),
-		"an id of an earlier call": calls([3]string{"p0", "plain", `{"x":1}`}),
+		"empty":                   says("  "),
+		"two pending with one id": calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
+		"one pending, one plain":  calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
+		"no id":                   calls([3]string{"", "plain", `{"x":1}`}),
+		"an id that is too long":  calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}),
+		"no name":                 calls([3]string{"a", "", `{"x":1}`}),
+		"an id that is not text":  calls([3]string{"\xff", "plain", `{"x":1}`}),
+		"two with an earlier id":  calls([3]string{"p0", "plain", `{"x":1}`}, [3]string{"p0", "plain", `{"x":2}`}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -124,13 +123,14 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	if words := finishWords(response.FinishReason); words != "" {
 		return true, w.fail(ctx, used, words)
 	}
-	if again := w.unusable(response); again != "" {
+	if again := unusable(response); again != "" {
 		w.log(ctx, slog.LevelWarn, "response refused", slog.String("why", again))
 		if w.askedAgain() {
 			return true, w.fail(ctx, used, "The model's answers could not be used, even after it was asked again. Nothing of them was run.")
 		}
 		return false, w.append(ctx, used, w.request(RetryPrompt{Content: again, At: w.now()}))
 	}
+	response = renamed(w.history, response)
 	calls := response.calls()
 	if len(calls) == 0 {
 		return true, w.complete(ctx, used, response)
@@ -159,45 +159,6 @@ func (w *worker) definitions() []ToolDefinition {
 		defs = append(defs, ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
 	}
 	return defs
-}
-
-// MaxCallID is how many bytes the id of a call may have: it must fit into a
-// button.
-const MaxCallID = 512
-
-// unusable says, for the model, why nothing of the response is used: it has
-// nothing in it, or its calls cannot be told from each other. Such a response
-// is not kept, so none of its calls can ever run.
-func (w *worker) unusable(r Response) (again string) {
-	calls := r.calls()
-	if len(calls) == 0 && strings.TrimSpace(r.text()) == "" {
-		return "Your last response was empty. Answer, or call a tool."
-	}
-	used := usedIDs(w.history)
-	for _, c := range calls {
-		switch {
-		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
-			return "A tool call in your last response had no usable id, so none of its calls was run. Answer again."
-		case c.Name == "" || !utf8.ValidString(c.Name):
-			return "A tool call in your last response named no tool, so none of its calls was run. Answer again."
-		case used[c.ID]:
-			return "A tool call in your last response had the id of another call, so none of its calls was run. Answer again, with an id of its own for every call."
-		}
-		used[c.ID] = true
-	}
-	return ""
-}
-
-// askedAgain reports whether the last request is already one for a response
-// that can be used.
-func (w *worker) askedAgain() bool {
-	last, ok := w.history[len(w.history)-1].(Request)
-	return ok && len(last.Parts) == 1 && isRefusal(last.Parts[0])
-}
-
-func isRefusal(p RequestPart) bool {
-	r, ok := p.(RetryPrompt)
-	return ok && r.ToolName == ""
 }
 
 // unknownTool says, for the model, which tools there are.

@@ -1,0 +1,87 @@
+package agentrun
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// MaxCallID is how many bytes the id of a call may have: it must fit into a
+// button.
+const MaxCallID = 512
+
+// unusable says, for the model, why nothing of the response is used: it has
+// nothing in it, or its calls cannot be told from each other. Such a response
+// is not kept, so none of its calls can ever run.
+func unusable(r Response) (again string) {
+	calls := r.calls()
+	if len(calls) == 0 && strings.TrimSpace(r.text()) == "" {
+		return "Your last response was empty. Answer, or call a tool."
+	}
+	used := map[approvals.ToolCallID]bool{}
+	for _, c := range calls {
+		switch {
+		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
+			return "A tool call in your last response had no usable id, so none of its calls was run. Answer again."
+		case c.Name == "" || !utf8.ValidString(c.Name):
+			return "A tool call in your last response named no tool, so none of its calls was run. Answer again."
+		case used[c.ID]:
+			return "A tool call in your last response had the id of another one, so none of its calls was run. Answer again, with an id of its own for every call."
+		}
+		used[c.ID] = true
+	}
+	return ""
+}
+
+// askedAgain reports whether the last request is already one for a response
+// that can be used.
+func (w *worker) askedAgain() bool {
+	last, ok := w.history[len(w.history)-1].(Request)
+	return ok && len(last.Parts) == 1 && isRefusal(last.Parts[0])
+}
+
+func isRefusal(p RequestPart) bool {
+	r, ok := p.(RetryPrompt)
+	return ok && r.ToolName == ""
+}
+
+// renamed returns the response with ids of its own for calls whose ids are in
+// the history already: many servers number the calls of each answer from zero.
+// A decision, a journal entry and a result belong to one call of the thread for
+// ever, so the new id is what is stored, asked about and told to the model. It
+// has no character that a provider could refuse in an id, and the same history
+// and response give the same ids.
+func renamed(history []Message, r Response) Response {
+	before := usedIDs(history)
+	taken := usedIDs(append(slices.Clip(history), r))
+	parts := slices.Clone(r.Parts)
+	for i, p := range parts {
+		c, ok := p.(CallPart)
+		if !ok || !before[c.ID] {
+			continue
+		}
+		c.ID = unused(c.ID, taken)
+		taken[c.ID] = true
+		parts[i] = c
+	}
+	r.Parts = parts
+	return r
+}
+
+// unused returns the id with the first number after it that makes it new, cut
+// so that it stays an id.
+func unused(id approvals.ToolCallID, taken map[approvals.ToolCallID]bool) approvals.ToolCallID {
+	for n := 2; ; n++ {
+		suffix := fmt.Sprintf("-%d", n)
+		end := min(len(id), MaxCallID-len(suffix))
+		for end < len(id) && !utf8.RuneStart(id[end]) {
+			end--
+		}
+		if other := id[:end] + approvals.ToolCallID(suffix); !taken[other] {
+			return other
+		}
+	}
+}
