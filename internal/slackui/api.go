@@ -202,18 +202,21 @@ func hint(code string) string {
 	return ""
 }
 
-// classify wraps an error of slack-go. A limit becomes a [*LaterError].
+// classify wraps an error of slack-go. Only what Slack refused by a word that
+// stays true, or the address refused as wrong, is a plain failure; a limit, an
+// outage of Slack and anything between us and it is a [*LaterError].
 func classify(method string, err error) error {
 	if err == nil {
 		return nil
 	}
+	e := &callError{method: method, err: err}
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		return &LaterError{After: max(limited.RetryAfter, time.Second), Err: &callError{method: method, err: err}}
+		return &LaterError{After: max(limited.RetryAfter, time.Second), Err: e}
 	}
 	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
-		e := &callError{method: method, code: refused.Err, err: err}
-		if refused.Err == "ratelimited" || refused.Err == "rate_limited" {
-			return &LaterError{After: time.Second, Err: e}
+		e.code = refused.Err
+		if slices.Contains(passing, refused.Err) {
+			return &LaterError{After: waitAfter(0), Err: e, outage: true}
 		}
 		if len(refused.ResponseMetadata.Messages) > 0 && strings.HasPrefix(refused.Err, "invalid_") {
 			e.err = fmt.Errorf("%w: %s", err, strings.Join(refused.ResponseMetadata.Messages, "; "))
@@ -223,7 +226,22 @@ func classify(method string, err error) error {
 		}
 		return e
 	}
-	return &callError{method: method, err: err}
+	if status, ok := errors.AsType[slack.StatusCodeError](err); ok && status.Code < http.StatusInternalServerError &&
+		status.Code != http.StatusTooManyRequests && status.Code != http.StatusRequestTimeout {
+		return e
+	}
+	return &LaterError{After: waitAfter(0), Err: e, outage: true}
+}
+
+// passing are Slack's words for its own troubles.
+var passing = []string{
+	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
+}
+
+// waitAfter is how long to leave Slack alone after so many attempts before.
+func waitAfter(attempts int) time.Duration {
+	const first, longest = 2 * time.Second, time.Minute
+	return min(first<<min(attempts, 10), longest)
 }
 
 // hasCode reports whether Slack refused with one of these words.
@@ -232,14 +250,22 @@ func hasCode(err error, codes ...string) bool {
 	return ok && e.code != "" && slices.Contains(codes, e.code)
 }
 
-// A LaterError says when to look again. It is not a failure.
+// A LaterError says when to look again. It is not a failure: whoever counts
+// failures does not count it, however often it comes.
 type LaterError struct {
 	After time.Duration
 	Err   error // why
+
+	outage bool // Slack did not say for how long, so After grows
 }
 
 // Error is for the log.
-func (e *LaterError) Error() string { return fmt.Sprintf("again in %s: %v", e.After, e.Err) }
+func (e *LaterError) Error() string {
+	if e.outage {
+		return e.Err.Error() // who counts the attempts says when
+	}
+	return fmt.Sprintf("again in %s: %v", e.After, e.Err)
+}
 
 // Unwrap returns the reason.
 func (e *LaterError) Unwrap() error { return e.Err }

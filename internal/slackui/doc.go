@@ -29,6 +29,10 @@
 // answer was lost is made again, so there may be a second copy of a card. A
 // click on any copy works, and from then on that copy is kept up to date too.
 //
+// While Slack is away, limits us or is in trouble, cards and replies wait,
+// longer each time up to a minute, and none of that counts as a failure. What
+// Slack refuses by a word that stays true is one.
+//
 // # Text
 //
 // Whatever a model or a person wrote is hostile. It goes into rich_text and

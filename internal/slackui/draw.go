@@ -69,8 +69,7 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 	}
 	version, err := c.draw(ctx, h, approvals.BatchID(id))
 	if err != nil {
-		h.abandon(ctx)
-		return err
+		return h.abandon(ctx, err)
 	}
 	return h.release(ctx, version)
 }

@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +101,13 @@ func TestLimitsAndLossesOfSlack(t *testing.T) {
 		"not in channel": {slacksim.Fault{Method: "chat.postMessage", Error: "not_in_channel"}, 0, "invite the app"},
 		"archived":       {slacksim.Fault{Method: "chat.postMessage", Error: "is_archived"}, 0, "archived"},
 		"uninstalled":    {slacksim.Fault{Method: "chat.postMessage", Error: "account_inactive"}, 0, "install it again"},
-		"ok is false":    {slacksim.Fault{Method: "chat.postMessage", Status: 500}, 0, "500"},
+		"wrong address":  {slacksim.Fault{Method: "chat.postMessage", Status: 404}, 0, "404"},
+		"broken":         {slacksim.Fault{Method: "chat.postMessage", Status: 500}, 2 * time.Second, "500"},
+		"restarting":     {slacksim.Fault{Method: "chat.postMessage", Status: 503}, 2 * time.Second, "503"},
+		"unnamed limit":  {slacksim.Fault{Method: "chat.postMessage", Error: "ratelimited"}, 2 * time.Second, "ratelimited"},
+		"in trouble":     {slacksim.Fault{Method: "chat.postMessage", Error: "internal_error"}, 2 * time.Second, "internal_error"},
+		"away":           {slacksim.Fault{Method: "chat.postMessage", Error: "service_unavailable"}, 2 * time.Second, "service_unavailable"},
+		"in no state":    {slacksim.Fault{Method: "chat.postMessage", Error: "fatal_error"}, 2 * time.Second, "fatal_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t, slacksim.Config{})
@@ -212,4 +219,39 @@ func TestALongAnswerIsSplit(t *testing.T) {
 	}
 	require.Equal(t, 900, strings.Count(text.String(), "code\n")+strings.Count(text.String(), "code \n"))
 	require.Contains(t, text.String(), "The end.")
+}
+
+// Twenty minutes without Slack park nothing: no attempt is a failure, each
+// waits longer than the one before, and what is drawn then is drawn once.
+func TestAnOutageOfSlackIsWaitedOut(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "x", `{}`, sre), call("c2", "x", `{}`, sre))
+	draw := func() error { return o.ui.Cards.Reconcile(t.Context(), string(b.ID)) }
+	for i, method := range []string{"chat.postMessage", "chat.update"} {
+		var waits []time.Duration
+		for total := time.Duration(0); total < 20*time.Minute; total += waits[len(waits)-1] {
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: method, Status: 502}}})
+			var later *slackui.LaterError
+			require.ErrorAs(t, draw(), &later)
+			waits = append(waits, later.RetryAfter())
+		}
+		require.Equal(t, []time.Duration{2e9, 4e9, 8e9, 16e9, 32e9, 60e9, 60e9}, waits[:7], "it begins anew after each success")
+		require.Less(t, len(waits), 30)
+		require.NoError(t, draw())
+		require.Len(t, o.thread("U0BOB", root), 1)
+		o.approves(b, i)
+	}
+}
+
+// A reply waits as a card does, also when Slack cannot be reached at all.
+func TestAReplyWaitsForAnUnreachableSlack(t *testing.T) {
+	nowhere := httptest.NewServer(nil)
+	nowhere.Close()
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.APIURL = nowhere.URL })
+	for _, wait := range []time.Duration{2 * time.Second, 4 * time.Second} {
+		var later *slackui.LaterError
+		require.ErrorAs(t, o.reply(startedIn("1.1")), &later)
+		require.Equal(t, wait, later.RetryAfter())
+	}
 }

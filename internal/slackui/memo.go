@@ -19,10 +19,12 @@ const lease = callTimeout + 3*time.Second
 // attempts bounds how often a lost race for a memo is tried again.
 const attempts = 8
 
-// A note is what a memo holds: who draws now, and what is drawn.
+// A note is what a memo holds: who draws now, how often Slack was away since
+// the last step that worked, and what is drawn.
 type note[T any] struct {
 	Owner string    `json:"owner,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	Away  int       `json:"away,omitempty"`
 	Body  T         `json:"body"`
 }
 
@@ -89,7 +91,7 @@ func (l ledger[T]) claim(ctx context.Context, id string) (*held[T], error) {
 		// Most draws are over in a moment: look again well before the lease is.
 		return nil, &LaterError{After: min(left, time.Second), Err: errBusy}
 	}
-	h := &held[T]{ledger: l, id: id, version: version, body: n.Body, owner: rand.Text()}
+	h := &held[T]{ledger: l, id: id, version: version, away: n.Away, body: n.Body, owner: rand.Text()}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
 		if errors.Is(err, approvals.ErrConflict) {
 			return nil, &LaterError{After: 100 * time.Millisecond, Err: errBusy}
@@ -107,18 +109,21 @@ type held[T any] struct {
 	id      string
 	owner   string
 	version int64
+	away    int
 	body    T
 }
 
 // save changes the note and renews the claim. change may run more than once.
 func (h *held[T]) save(ctx context.Context, change func(*T)) error {
 	change(&h.body)
+	h.away = 0
 	return h.settle(ctx, change, h.owner, 0)
 }
 
 // release gives the claim up. drawn is the version of the document that is
 // now shown completely, 0 if it is not.
 func (h *held[T]) release(ctx context.Context, drawn int64) error {
+	h.away = 0
 	return h.settle(ctx, func(*T) {}, "", drawn)
 }
 
@@ -145,7 +150,7 @@ func (h *held[T]) settle(ctx context.Context, change func(*T), owner string, dra
 }
 
 func (h *held[T]) commit(ctx context.Context, owner string, drawn int64) error {
-	n := note[T]{Owner: owner, Body: h.body}
+	n := note[T]{Owner: owner, Away: h.away, Body: h.body}
 	if owner != "" {
 		n.Until = h.ledger.now().Add(lease)
 	}
@@ -156,10 +161,17 @@ func (h *held[T]) commit(ctx context.Context, owner string, drawn int64) error {
 	return nil
 }
 
-// abandon gives the claim up after a failure, so that the next attempt need
-// not wait for the lease. It is best effort.
-func (h *held[T]) abandon(ctx context.Context) {
+// abandon gives the claim up after cause, so that the next attempt need not
+// wait for the lease, and returns what to tell the due index. It is best effort.
+func (h *held[T]) abandon(ctx context.Context, cause error) error {
+	if later, ok := errors.AsType[*LaterError](cause); ok && later.outage {
+		// Every card and reply meets the same outage: they wait longer each
+		// time, and each for itself, and none is ever given up.
+		cause = &LaterError{After: waitAfter(h.away), Err: cause}
+		h.away++
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
-	_ = h.release(ctx, 0)
+	_ = h.settle(ctx, func(*T) {}, "", 0)
+	return cause
 }

@@ -61,8 +61,7 @@ func (r *Replies) Reconcile(ctx context.Context, id string) error {
 	}
 	version, err := r.draw(ctx, h, approvals.RunID(id))
 	if err != nil {
-		h.abandon(ctx)
-		return err
+		return h.abandon(ctx, err)
 	}
 	return h.release(ctx, version)
 }
@@ -99,7 +98,7 @@ func (r *Replies) parent(ctx context.Context, id approvals.RunID) error {
 	if err != nil {
 		return err
 	}
-	defer h.abandon(ctx)
+	defer func() { _ = h.abandon(ctx, nil) }()
 	run, err := r.runs.Run(ctx, id)
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", id, err)
