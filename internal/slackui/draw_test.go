@@ -255,3 +255,20 @@ func TestAReplyWaitsForAnUnreachableSlack(t *testing.T) {
 		require.Equal(t, wait, later.RetryAfter())
 	}
 }
+
+func TestAnAnswerWithoutEndIsCutAndSaysSo(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	run := startedIn(root)
+	run.Status, run.Output = agentrun.RunCompleted, strings.Repeat("All is well. ", 20_000)+"The end."
+	require.NoError(t, o.reply(run))
+	all := o.thread("U0ALICE", root)
+	require.Len(t, all, 10)
+	for _, m := range all[:9] {
+		require.NotContains(t, m.Shown(), "cut here")
+	}
+	last := all[9].Shown()
+	require.Contains(t, last, "part 10 of 10")
+	require.Regexp(t, `cut here: about 23\d,\d{3} characters more are not shown, and they cannot be read anywhere else`, last)
+	require.Contains(t, last, "ask the agent for the rest")
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -146,7 +147,12 @@ func parked(run agentrun.Run) message {
 	}
 }
 
-// answer is the final answer, in as many messages as it needs.
+// maxMessages is how many messages an answer may fill: a model that went wild
+// must not flood the thread.
+const maxMessages = 10
+
+// answer is the final answer, in as many messages as it needs. What is beyond
+// the last of them is not shown anywhere, and the last one says so.
 func answer(run agentrun.Run) []message {
 	agent := brief(run.Agent, 60)
 	if strings.TrimSpace(run.Output) == "" {
@@ -154,12 +160,21 @@ func answer(run agentrun.Run) []message {
 		return []message{plainly(text, say(text))}
 	}
 	chunks := split(visible(strings.TrimSpace(run.Output)), answerRunes)
+	rest := 0
+	for _, chunk := range chunks[min(len(chunks), maxMessages):] {
+		rest += utf8.RuneCountInString(chunk)
+	}
+	chunks = chunks[:min(len(chunks), maxMessages)]
 	messages := make([]message, 0, len(chunks))
 	for i, chunk := range chunks {
 		blocks := []slack.Block{richText(markdown(chunk)...)}
 		note := "Written by the agent's model"
 		if len(chunks) > 1 {
 			note = fmt.Sprintf("%s, part %d of %d", note, i+1, len(chunks))
+		}
+		if rest > 0 && i == len(chunks)-1 {
+			cutOff := "The answer was cut here: about " + count(rest, "character") + " more are not shown, and they cannot be read anywhere else."
+			blocks = append(blocks, richText(line(styled(cutOff, bold), say(" To read on, ask the agent for the rest in smaller parts."))))
 		}
 		blocks = append(blocks, small(note))
 		messages = append(messages, message{text: escape(agent + ": " + clip(chunk, 600)), blocks: blocks})
