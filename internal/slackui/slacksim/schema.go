@@ -25,7 +25,7 @@ type checker struct {
 	surface  surface
 	problems []string
 	blockIDs map[string]bool
-	actions  map[string]bool // action_ids seen: in the message, or in the block of a view
+	actions  map[string]bool // action_ids seen in the block
 	markdown int             // characters of markdown blocks
 	text     int             // characters of every text
 	tables   int

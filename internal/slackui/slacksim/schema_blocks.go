@@ -15,7 +15,19 @@ const (
 
 // block is a block: its type, a block_id, and fields.
 func block(fields ...field) rule {
-	return shape(append([]field{need("type", anyText), may("block_id", blockID)}, fields...)...)
+	return ownActions(shape(append([]field{need("type", anyText), may("block_id", blockID)}, fields...)...))
+}
+
+// ownActions makes action_ids unique in one block only, as the reference of
+// every element says ("among all other action_ids in the containing block").
+// Refusals that apps have reported are all of one block.
+func ownActions(r rule) rule {
+	return func(c *checker, v any, at string) {
+		around := c.actions
+		c.actions = map[string]bool{}
+		r(c, v, at)
+		c.actions = around
+	}
 }
 
 var (
@@ -107,7 +119,7 @@ func init() { // breaks the cycle of blocks that contain blocks
 			need("video_url", text(1, 3000)), may("title_url", text(1, 3000)), may("author_name", text(1, 50)),
 			may("provider_name", text(1, 255)), may("provider_icon_url", text(1, 3000)), may("description", plain(200))),
 		"alert": block(need("text", mrkdwnOrPlain(200)), may("level", enum("default", "info", "warning", "error", "success"))),
-		"markdown": also(block(need("text", text(1, maxMarkdown))), func(c *checker, o object, at string) {
+		"markdown": also(shape(need("type", anyText), need("text", text(1, maxMarkdown)), may("block_id", anyText)), func(c *checker, o object, at string) {
 			s, _ := o["text"].(string)
 			before := c.markdown
 			c.markdown += utf8.RuneCountInString(s)
@@ -177,14 +189,5 @@ func blockOn(on surface, except ...string) rule {
 	return typed(allowed)
 }
 
-// blocksOn is the array of blocks of a surface. Outside messages an
-// action_id has to be unique in its block only.
-func blocksOn(on surface, least, most int) rule {
-	one := blockOn(on)
-	return list(least, most, func(c *checker, v any, at string) {
-		if on != onMessage {
-			c.actions = map[string]bool{}
-		}
-		one(c, v, at)
-	})
-}
+// blocksOn is the array of blocks of a surface.
+func blocksOn(on surface, least, most int) rule { return list(least, most, blockOn(on)) }

@@ -58,7 +58,7 @@ var slackFile = also(shape(may("id", text(1, 255)), may("url", text(1, 3000))), 
 // identifier is a block_id, callback_id or external_id.
 var identifier = text(0, 255)
 
-// actionID must be unique: in the whole message, or in its block of a view.
+// actionID must be unique in its block.
 func actionID(c *checker, v any, at string) {
 	identifier(c, v, at)
 	id, ok := v.(string)

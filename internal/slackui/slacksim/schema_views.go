@@ -51,7 +51,8 @@ func assignIDs(list []any) {
 		if !ok {
 			continue
 		}
-		if id, _ := o["block_id"].(string); id == "" {
+		// The block_id of a markdown block is ignored.
+		if id, _ := o["block_id"].(string); id == "" || o["type"] == "markdown" {
 			o["block_id"] = shortID()
 		}
 		for _, e := range elementsOf(o) {
