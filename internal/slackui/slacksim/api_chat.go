@@ -126,6 +126,8 @@ func (s *Server) target(c *call, ref string) (*channel, *failure) {
 		return nil, fail("is_archived")
 	case !ch.has(c.in.botUser):
 		return nil, fail("not_in_channel")
+	case ch.IM && s.cfg.NoMessages:
+		return nil, fail("messages_tab_disabled")
 	}
 	return ch, nil
 }

@@ -257,6 +257,9 @@ func (s *Server) viewsUpdate(c *call) (object, *failure) {
 }
 
 func (s *Server) viewsPublish(c *call) (object, *failure) {
+	if s.cfg.NoHome {
+		return nil, fail("not_enabled")
+	}
 	p := s.known(c, c.str("user_id"))
 	if p == nil {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"invalid `user_id` [json-pointer:/user_id]"}}

@@ -54,6 +54,9 @@ type Config struct {
 	AckTimeout     time.Duration // how long the app may take to answer; default 3 s
 	RetryScale     float64       // factor on the 0/60/300 s between event attempts; default 1
 	PostLimit      bool          // one message per second and channel, with a burst of three, else 429
+	TierLimits     bool          // each method's calls per minute, else 429
+	NoHome         bool          // the app has no Home tab
+	NoMessages     bool          // the app takes no direct messages
 	EscapeCommands bool          // should_escape of the app's slash commands
 }
 

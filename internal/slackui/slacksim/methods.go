@@ -6,6 +6,7 @@ import "slices"
 // methods exist, what they are granted by and what they must be given.
 type method struct {
 	name     string
+	tier     int      // of the rate limit, 1 to 4; 0: no documented number
 	json     bool     // accepts application/json
 	bare     bool     // takes credentials of its own instead of a token
 	scopes   []string // any of them is enough; none: no scope is needed
@@ -39,36 +40,36 @@ var methods map[string]*method
 
 func init() { // breaks the cycle between the table and the handlers
 	table := []*method{
-		{name: "auth.revoke", types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
+		{name: "auth.revoke", tier: 3, types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
 		{name: "oauth.v2.access", bare: true, run: (*Server).oauthAccess},
-		{name: "oauth.v2.exchange", bare: true, required: []string{"client_id", "client_secret"}, run: (*Server).oauthExchange},
+		{name: "oauth.v2.exchange", tier: 3, bare: true, required: []string{"client_id", "client_secret"}, run: (*Server).oauthExchange},
 		{name: "auth.test", json: true, run: (*Server).authTest},
 		{
 			name: "chat.postMessage", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
 			types: messageTypes, run: (*Server).chatPostMessage,
 		},
 		{
-			name: "chat.update", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			name: "chat.update", tier: 3, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
 			types: messageTypes, run: (*Server).chatUpdate,
 		},
 		{
-			name: "chat.delete", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			name: "chat.delete", tier: 3, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
 			types: map[string]argType{"as_user": isBool}, run: (*Server).chatDelete,
 		},
 		{
-			name: "chat.postEphemeral", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "user"},
+			name: "chat.postEphemeral", tier: 4, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "user"},
 			types: messageTypes, run: (*Server).chatPostEphemeral,
 		},
 		{
-			name: "chat.startStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
+			name: "chat.startStream", tier: 2, json: true, scopes: []string{"chat:write"}, required: []string{"channel"},
 			types: streamTypes, run: (*Server).chatStartStream,
 		},
 		{
-			name: "chat.appendStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			name: "chat.appendStream", tier: 4, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
 			types: streamTypes, run: (*Server).chatAppendStream,
 		},
 		{
-			name: "chat.stopStream", json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
+			name: "chat.stopStream", tier: 2, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "ts"},
 			types: streamTypes, run: (*Server).chatStopStream,
 		},
 		{
@@ -77,49 +78,49 @@ func init() { // breaks the cycle between the table and the handlers
 			types: map[string]argType{"loading_messages": isJSON}, run: (*Server).assistantSetStatus,
 		},
 		{
-			name: "assistant.threads.setTitle", json: true, scopes: []string{"assistant:write"},
+			name: "assistant.threads.setTitle", tier: 4, json: true, scopes: []string{"assistant:write"},
 			required: []string{"channel_id", "thread_ts", "title"}, run: (*Server).assistantSetTitle,
 		},
 		{
-			name: "assistant.threads.setSuggestedPrompts", json: true, scopes: []string{"assistant:write"},
+			name: "assistant.threads.setSuggestedPrompts", tier: 4, json: true, scopes: []string{"assistant:write"},
 			required: []string{"channel_id", "prompts"}, types: map[string]argType{"prompts": isJSON},
 			run: (*Server).assistantSetPrompts,
 		},
 		{name: "chat.getPermalink", required: []string{"channel", "message_ts"}, run: (*Server).chatGetPermalink},
-		{name: "views.open", json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsOpen},
-		{name: "views.push", json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsPush},
-		{name: "views.update", json: true, required: []string{"view"}, types: viewTypes, run: (*Server).viewsUpdate},
-		{name: "views.publish", json: true, required: []string{"user_id", "view"}, types: viewTypes, run: (*Server).viewsPublish},
+		{name: "views.open", tier: 4, json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsOpen},
+		{name: "views.push", tier: 4, json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsPush},
+		{name: "views.update", tier: 4, json: true, required: []string{"view"}, types: viewTypes, run: (*Server).viewsUpdate},
+		{name: "views.publish", tier: 4, json: true, required: []string{"user_id", "view"}, types: viewTypes, run: (*Server).viewsPublish},
 		{
-			name: "conversations.open", json: true, scopes: []string{"im:write", "mpim:write", "channels:manage", "groups:write"},
+			name: "conversations.open", tier: 3, json: true, scopes: []string{"im:write", "mpim:write", "channels:manage", "groups:write"},
 			types: map[string]argType{"return_im": isBool, "prevent_creation": isBool}, run: (*Server).conversationsOpen,
 		},
-		{name: "conversations.info", scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsInfo},
-		{name: "conversations.members", scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsMembers},
+		{name: "conversations.info", tier: 3, scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsInfo},
+		{name: "conversations.members", tier: 4, scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsMembers},
 		{
-			name: "conversations.replies", scopes: readHistory, required: []string{"channel", "ts"},
+			name: "conversations.replies", tier: 3, scopes: readHistory, required: []string{"channel", "ts"},
 			run: (*Server).conversationsReplies,
 		},
 		{
-			name: "conversations.history", json: true, scopes: readHistory, required: []string{"channel"},
+			name: "conversations.history", tier: 3, json: true, scopes: readHistory, required: []string{"channel"},
 			types: map[string]argType{"limit": isNumber, "inclusive": isBool, "include_all_metadata": isBool},
 			run:   (*Server).conversationsHistory,
 		},
-		{name: "users.info", scopes: []string{"users:read"}, required: []string{"user"}, run: (*Server).usersInfo},
+		{name: "users.info", tier: 4, scopes: []string{"users:read"}, required: []string{"user"}, run: (*Server).usersInfo},
 		{
-			name: "users.lookupByEmail", scopes: []string{"users:read.email"}, required: []string{"email"},
+			name: "users.lookupByEmail", tier: 3, scopes: []string{"users:read.email"}, required: []string{"email"},
 			run: (*Server).usersLookupByEmail,
 		},
-		{name: "users.list", scopes: []string{"users:read"}, run: (*Server).usersList},
-		{name: "usergroups.list", scopes: []string{"usergroups:read"}, run: (*Server).usergroupsList},
+		{name: "users.list", tier: 2, scopes: []string{"users:read"}, run: (*Server).usersList},
+		{name: "usergroups.list", tier: 2, scopes: []string{"usergroups:read"}, run: (*Server).usergroupsList},
 		{
-			name: "usergroups.users.list", scopes: []string{"usergroups:read"}, required: []string{"usergroup"},
+			name: "usergroups.users.list", tier: 2, scopes: []string{"usergroups:read"}, required: []string{"usergroup"},
 			run: (*Server).usergroupsUsersList,
 		},
-		{name: "team.info", json: true, scopes: []string{"team:read"}, run: (*Server).teamInfo},
-		{name: "bots.info", scopes: []string{"users:read"}, run: (*Server).botsInfo},
+		{name: "team.info", tier: 3, json: true, scopes: []string{"team:read"}, run: (*Server).teamInfo},
+		{name: "bots.info", tier: 3, scopes: []string{"users:read"}, run: (*Server).botsInfo},
 		{
-			name: "reactions.add", json: true, scopes: []string{"reactions:write"},
+			name: "reactions.add", tier: 3, json: true, scopes: []string{"reactions:write"},
 			required: []string{"channel", "name", "timestamp"}, run: (*Server).reactionsAdd,
 		},
 	}

@@ -30,6 +30,9 @@ func (s *Server) PostAs(in Post) (ts string, err error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return "", fmt.Errorf("%w: the message is empty", ErrBadInput)
 	}
+	if c.IM && s.cfg.NoMessages {
+		return "", fmt.Errorf("%w: the app takes no messages", ErrForbidden)
+	}
 	root := ""
 	if in.ThreadTS != "" {
 		m := c.find(in.ThreadTS)
@@ -205,6 +208,9 @@ func (s *Server) OpenHome(user string) error {
 		return noSuch("person", user)
 	}
 	in := s.installed(p.Team)
+	if s.cfg.NoHome {
+		return fmt.Errorf("%w: the app has no Home tab", ErrForbidden)
+	}
 	if in == nil {
 		return fmt.Errorf("%w: the app is not installed in the workspace of %s", ErrForbidden, p.Name)
 	}

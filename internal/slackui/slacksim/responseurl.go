@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -69,6 +70,13 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 		return http.StatusNotFound, "expired_url"
 	case u.uses >= responseUses:
 		return http.StatusNotFound, "used_url"
+	}
+	if form, isForm := strings.CutPrefix(string(body), "payload="); isForm {
+		text, err := unescapeForm(form)
+		if err != nil {
+			return http.StatusBadRequest, "invalid_payload"
+		}
+		body = []byte(text)
 	}
 	v, err := decodeJSON(body)
 	o, ok := v.(object)

@@ -41,7 +41,7 @@ type Server struct {
 	codes      map[string]*grant      // of OAuth
 	faults     Faults
 	journal    []LogEntry
-	posted     map[string][]time.Time // recent posts by channel, for PostLimit
+	used       map[string][]time.Time // recent calls, for the rate limits
 	lastMicros int64
 	lastID     uint64
 	inflight   int
@@ -67,7 +67,7 @@ func New(cfg Config) *Server {
 		homes:     map[string]*view{},
 		assisting: map[string]*assistance{},
 		codes:     map[string]*grant{},
-		posted:    map[string][]time.Time{},
+		used:      map[string][]time.Time{},
 		watchers:  map[chan struct{}]bool{},
 	}
 	for _, p := range cfg.People {

@@ -234,23 +234,6 @@ func kindOf(v any) string {
 	return "number"
 }
 
-// tooFast keeps to one message per second and channel with a burst of three,
-// when the config asks for it, and returns how long to wait.
-func (s *Server) tooFast(m *method, a *args) time.Duration {
-	if !s.cfg.PostLimit || m == nil || m.name != "chat.postMessage" {
-		return 0
-	}
-	const burst = 3
-	now, name := s.clock.now(), a.str("channel")
-	recent := slices.DeleteFunc(s.posted[name], func(t time.Time) bool { return now.Sub(t) >= burst*time.Second })
-	s.posted[name] = recent
-	if len(recent) >= burst {
-		return recent[0].Add(burst * time.Second).Sub(now)
-	}
-	s.posted[name] = append(recent, now)
-	return 0
-}
-
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
