@@ -53,7 +53,7 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 		return nil, err
 	}
 	b := &bot{store: store, log: log}
-	b.due = state.NewDue(store, state.DueOptions{Grace: shutdownWork})
+	b.due = state.NewDue(store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
 	b.desk = approvals.NewDesk(store, rules, time.Now)
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: rules, Now: time.Now, Log: log, Lease: c.Runs.Lease,
@@ -149,6 +149,25 @@ func (b *bot) reconcile(ctx context.Context) {
 		})
 	}
 	all.Wait()
+}
+
+// runStuck is what a thread says of a run that was given up.
+const runStuck = "This run failed again and again, so the bot has stopped trying. " +
+	"Calls that already ran are not repeated. The reason is in the bot's log."
+
+// onParked tells people of a run that was given up: its thread would say for
+// ever that the agent is at work.
+func (b *bot) onParked(ctx context.Context, k state.Kind, id string) {
+	if k != state.Runs {
+		return
+	}
+	err := b.runner.Park(ctx, approvals.RunID(id), runStuck)
+	if errors.Is(err, agentrun.ErrRunHeld) || errors.Is(err, agentrun.ErrRunEnded) {
+		return // somebody goes on with it, or has
+	}
+	if err != nil {
+		b.log.ErrorContext(ctx, "cannot tell a thread that its run is parked", slog.String("run", id), slog.Any("err", err))
+	}
 }
 
 // handler serves Slack and whoever looks after the process.

@@ -123,9 +123,8 @@ func returned(c approvals.ToolCall, o Outcome, words string, at time.Time) ToolR
 func (w *worker) park(ctx context.Context, tool string) error {
 	w.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
 	return w.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
-		r.Status, r.Owner, r.LeaseEnds, r.Activity = RunParked, "", time.Time{}, nil
-		r.Failure = fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
-			"so it is not repeated. Please check, then end this run.", tool)
+		parked(r, fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
+			"so it is not repeated. Please check, then end this run.", tool))
 		return nil
 	})
 }

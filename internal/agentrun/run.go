@@ -88,5 +88,5 @@ const (
 	RunDeferred  Status = "deferred" // ended with DeferredToolRequests; a resume run follows
 	RunCompleted Status = "completed"
 	RunFailed    Status = "failed"
-	RunParked    Status = "parked" // a call is in doubt, so people must look; the thread waits
+	RunParked    Status = "parked" // a call is in doubt, or no worker gets any further: people must look; the thread waits
 )

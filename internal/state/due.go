@@ -16,6 +16,11 @@ type DueOptions struct {
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long handlers may go on once Work is to end; 0 means 10 s
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
+
+	// OnParked, if set, is told of each item that this process has parked, once
+	// that is stored. It is for telling people; what it cannot do is not tried
+	// again. Its context ends within seconds.
+	OnParked func(ctx context.Context, k Kind, id string)
 }
 
 // Due hands out what is due. It is level-triggered: an item is handed out for

@@ -2,9 +2,11 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -180,18 +182,26 @@ func (l *loop) launch(ctx, work context.Context) {
 func (l *loop) handle(ctx context.Context, id string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &panicked{value: v, stack: debug.Stack()}
+			err = newPanicked(v)
 		}
 	}()
 	return l.f(ctx, id)
 }
 
-type panicked struct {
-	value any
-	stack []byte
+// panicked keeps of a panic what cannot hold arguments: the place, and the
+// words of the runtime.
+type panicked struct{ words string }
+
+func newPanicked(v any) *panicked {
+	words := fmt.Sprintf("%T", v)
+	var known runtime.Error
+	if err, ok := v.(error); ok && errors.As(err, &known) {
+		words = known.Error()
+	}
+	return &panicked{fmt.Sprintf("panic: %s\n%s", words, debug.Stack())}
 }
 
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
+func (p *panicked) Error() string { return p.words }
 
 // look reads the partitions that are to be looked at and reports whether there
 // is something in the queue now.

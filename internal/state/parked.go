@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -49,7 +50,22 @@ func (d *Due) parkAfter(ctx context.Context, k Kind, e entry, reason string, n i
 	}
 	d.count(k, func(c *Counts) { c.Parked++ })
 	d.store.log.ErrorContext(ctx, "work is parked: it failed too often, and people must look", log...)
+	d.tell(ctx, k, e.id)
 	return verdict{}, nil
+}
+
+// tell calls the hook. One that panics harms nobody else.
+func (d *Due) tell(ctx context.Context, k Kind, id string) {
+	if d.o.OnParked == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			d.store.log.ErrorContext(ctx, "telling that work is parked broke down",
+				slog.String("kind", string(k)), slog.String("id", id), slog.Any("err", newPanicked(v)))
+		}
+	}()
+	d.o.OnParked(ctx, k, id)
 }
 
 // Parked returns everything that is parked, the oldest first.

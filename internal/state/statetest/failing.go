@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -58,8 +59,13 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	k := newClock()
 	s := openStore(t, c, k.now)
+	told := make(chan string, 10)
 	d := state.NewDue(s, state.DueOptions{
 		Sweep: 5 * time.Millisecond, Attempts: 4, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
+		OnParked: func(_ context.Context, k state.Kind, id string) {
+			told <- string(k) + " " + id
+			panic("harms nobody")
+		},
 	})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
 	released := make(chan struct{})
@@ -99,4 +105,6 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.now(),
 	})
+	require.Equal(t, "runs "+string(run.ID), wait(t, "the word that it is parked", told))
+	require.Empty(t, told, "said once")
 }

@@ -1,0 +1,61 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Park stops a run that no worker gets any further, with words for people: it
+// is not gone on with by itself, and its thread waits until somebody ends it
+// with [Runner.Abandon]. It refuses a run that a worker has ([ErrRunHeld]), or
+// that is final ([ErrRunEnded]); one that is parked stays as it is.
+func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) error {
+	var err error
+	for range maxConflicts {
+		err = r.park(ctx, id, words)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) error {
+	run, err := r.c.Store.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	switch run.Status {
+	case RunParked:
+		return nil
+	case RunDeferred, RunCompleted, RunFailed:
+		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
+	case RunWaiting:
+		return fmt.Errorf("%w: run %s waits for its turn", approvals.ErrInvalid, id)
+	case RunRunning:
+		if r.c.Now().Before(run.LeaseEnds) {
+			return fmt.Errorf("%w: run %s", ErrRunHeld, id)
+		}
+	case RunQueued:
+	}
+	// A worker that claims the run meanwhile moves its version; one whose lease
+	// has ended, and who does not know it yet, finds the version moved.
+	request := approvals.RequestID(fmt.Sprintf("park:%s:%d", id, run.Version))
+	parked(&run, words)
+	if err := r.c.Store.Commit(ctx, Commit{Request: request, Runs: []Run{run}}); err != nil {
+		return fmt.Errorf("park run %s: %w", id, err)
+	}
+	r.c.Log.ErrorContext(ctx, "run parked", slog.String("run", string(id)))
+	return nil
+}
+
+// parked makes a run one that people must look at.
+func parked(r *Run, words string) {
+	r.Status, r.Failure = RunParked, words
+	r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
+}
