@@ -32,6 +32,7 @@ app.event('app_mention', async ({ event, say }) => {
         elements: [
           { type: 'button', action_id: 'approve', style: 'primary', text: plain('Approve'), value: wish },
           { type: 'button', action_id: 'deny', style: 'danger', text: plain('Deny…'), value: wish },
+          { type: 'external_select', action_id: 'window', min_query_length: 1, placeholder: plain('Later') },
         ],
       },
     ],
@@ -65,6 +66,28 @@ app.action('deny', async ({ ack, body, action, client }) => {
       ],
     },
   });
+});
+
+const windows = ['tonight', 'tomorrow', 'next week'];
+
+app.options('window', async ({ ack, options }) => {
+  const found = windows.filter((w) => w.includes(options.value));
+  await ack({ options: found.map((w) => ({ text: plain(w), value: w })) });
+});
+
+app.action('window', async ({ ack, body, action, client }) => {
+  await ack();
+  const text = `Put off until ${action.selected_option.value} by ${body.user.name}`;
+  await client.chat.update({ channel: body.channel.id, ts: body.message.ts, text, blocks: line(text) });
+});
+
+app.shortcut('why', async ({ ack, shortcut, respond }) => {
+  await ack();
+  await respond({ text: `Because <@${shortcut.message.user}> wrote: ${shortcut.message.text}` });
+});
+
+app.event('app_home_opened', async ({ event, client }) => {
+  await client.views.publish({ user_id: event.user, view: { type: 'home', blocks: line('Nothing waits for you.') } });
 });
 
 app.view('denial', async ({ ack, body, view, client }) => {

@@ -26,7 +26,7 @@ import (
 )
 
 // The app's story: a mention, a click, a modal that is refused and then
-// accepted, a slash command.
+// accepted, a slash command, loaded options, a shortcut, the Home tab.
 func TestBoltAppTellsItsStory(t *testing.T) {
 	w := start(t)
 
@@ -53,6 +53,15 @@ func TestBoltAppTellsItsStory(t *testing.T) {
 	w.sees("alice", "", "payments has no open request")
 	require.Contains(t, w.screen("bob", ""), "Looking at payments.")
 	require.NotContains(t, w.screen("bob", ""), "payments has no open request")
+
+	third := w.says("bob", "@countersign release mail")
+	w.sees("bob", third, "asks: *release mail*")
+	w.picks("alice", third, "window", "to", "tomorrow")
+	w.sees("bob", third, "Put off until tomorrow by alice")
+	w.uses("carol", third, "why")
+	w.sees("carol", "", "Because <@U0BOB> wrote:")
+	w.do("POST", "home", map[string]any{"user": "alice"})
+	w.home("alice", "Nothing waits for you.")
 
 	w.calledEverything()
 }
@@ -181,7 +190,7 @@ func (w *workspace) messages(user, thread string) []any {
 func readable(message any) []string {
 	m, _ := message.(map[string]any)
 	blocks, _ := m["blocks"].([]any)
-	if len(blocks) == 0 || m["bot_id"] == nil {
+	if len(blocks) == 0 || (m["bot_id"] == nil && m["type"] != "home") {
 		return []string{fmt.Sprint(m["text"])}
 	}
 	var lines []string
@@ -197,12 +206,48 @@ func readable(message any) []string {
 // clicks presses a button of the app's latest message in the thread.
 func (w *workspace) clicks(user, thread, action string) {
 	w.t.Helper()
+	w.t.Logf("%-6s clicks: %s", user, action)
+	w.acts("click", user, thread, map[string]any{"action_id": action})
+}
+
+// picks types into a menu whose options the app loads, and picks one.
+func (w *workspace) picks(user, thread, action, typed, option string) {
+	w.t.Helper()
+	out := w.acts("suggest", user, thread, map[string]any{"action_id": action, "value": typed})
+	w.t.Logf("%-6s types %q and is offered %d options", user, typed, len(out["options"].([]any)))
+	w.acts("click", user, thread, map[string]any{"action_id": action, "value": option})
+	w.t.Logf("%-6s picks:  %s", user, option)
+}
+
+// uses takes a shortcut from the menu of the thread's first message.
+func (w *workspace) uses(user, ts, callback string) {
+	w.t.Helper()
+	out := w.do("POST", "shortcut", map[string]any{"user": user, "channel": "ops", "ts": ts, "callback_id": callback})
+	require.EqualValues(w.t, 200, out["status"], "%v", out)
+	w.t.Logf("%-6s uses:   the shortcut %s", user, callback)
+}
+
+// acts does something with the app's latest message in the thread.
+func (w *workspace) acts(route, user, thread string, in map[string]any) map[string]any {
+	w.t.Helper()
 	all := w.messages(user, thread)
 	last, _ := all[len(all)-1].(map[string]any)
-	out := w.do("POST", "click", map[string]any{"user": user, "channel": "ops", "ts": last["ts"], "action_id": action})
+	in["user"], in["channel"], in["ts"] = user, "ops", last["ts"]
+	out := w.do("POST", route, in)
 	require.EqualValues(w.t, 200, out["status"], "%v", out)
 	require.NotContains(w.t, out, "visible_error")
-	w.t.Logf("%-6s clicks: %s", user, action)
+	return out
+}
+
+// home waits until a person's Home tab says something.
+func (w *workspace) home(user, want string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(w.t, w.sim.Await(ctx, func() bool {
+		return strings.Contains(strings.Join(readable(w.do("GET", "views?user="+user, nil)["home"]), "\n"), want)
+	}))
+	w.t.Logf("%-6s sees:   %s (Home)", user, want)
 }
 
 // dialog waits for a modal on a person's screen.
@@ -256,6 +301,7 @@ func (w *workspace) calledEverything() {
 	for _, kind := range []string{
 		"url_verification", "auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
 		"views.open", "view_submission", "chat.update", "chat.postEphemeral", "slash_command",
+		"block_suggestion", "message_action", "app_home_opened", "views.publish",
 	} {
 		require.True(w.t, kinds[kind], "nothing of %s went over the wire", kind)
 	}
