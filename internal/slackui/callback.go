@@ -82,8 +82,7 @@ func (s *Server) interactivity(ctx context.Context, body []byte) (reply, error) 
 		return reply{}, nil
 	}
 	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", brief(p.Type, 64)))
-	s.tell(ctx, p.place(), "This version of Countersign does not know what to do with that.")
-	return reply{}, nil
+	return reply{}, s.tell(ctx, p.place(), "This version of Countersign does not know what to do with that.")
 }
 
 // pressed handles a button. What the person may read about it is answered 200
@@ -106,8 +105,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		err = s.turnPage(ctx, p, press.Value)
 	default:
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", brief(press.ID, 64)))
-		s.tell(ctx, p.place(), "This button is from another version of Countersign and does nothing any more.")
-		return reply{}, nil
+		return reply{}, s.tell(ctx, p.place(), "This button is from another version of Countersign and does nothing any more.")
 	}
 	if err == nil {
 		return reply{}, nil
@@ -118,8 +116,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	}
 	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User.ID),
 		slog.String("action", brief(press.ID, 64)), slog.Any("reason", err))
-	s.tell(ctx, p.place(), words)
-	return reply{}, nil
+	return reply{}, s.tell(ctx, p.place(), words)
 }
 
 // decide commits one person's verdict. Whatever it returns besides an error is
@@ -215,9 +212,10 @@ func (s *Server) request(p payload, ptr pointer, v approvals.Verdict, reason str
 
 // retire takes care of a card that we do not know of: a copy that was posted
 // when the answer to a post was lost. It is drawn like the others from now on.
+// If that does not work, the next click on the copy tries again.
 func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals.Batch) {
 	channel, ts := p.Container.Channel, p.Container.Message
-	if !idForm.MatchString(channel) || !validTS(ts) {
+	if !idForm.MatchString(channel) || !validTS(ts) || s.cards.knows(ctx, b.ID, channel, ts) {
 		return
 	}
 	part := 0
@@ -226,24 +224,29 @@ func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals
 			part = i / callsPerCard
 		}
 	}
-	s.after(ctx, "adopt a copy of a card", func(ctx context.Context) error {
-		adopted, err := s.cards.adopt(ctx, b.ID, part, channel, ts)
-		if err != nil || !adopted {
+	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
+		if err := s.cards.adopt(ctx, b.ID, part, channel, ts); err != nil {
 			return err
 		}
 		return s.cards.Reconcile(ctx, string(b.ID))
 	})
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("error", err))
+	}
 }
 
-// tell whispers words to one person, after the answer.
-func (s *Server) tell(ctx context.Context, to place, words string) {
+// tell whispers words to one person, after the answer. What can be told to
+// nobody is dropped. The error is that they cannot be told now: then the
+// request must not be answered 200, so that Slack shows its warning or
+// delivers again, and nobody is left without a word.
+func (s *Server) tell(ctx context.Context, to place, words string) error {
 	if !idForm.MatchString(to.channel) || !idForm.MatchString(to.user) {
-		return
+		return nil
 	}
 	if !validTS(to.thread) {
 		to.thread = ""
 	}
-	s.after(ctx, "tell a person", func(ctx context.Context) error {
+	return s.after(ctx, s.words, "tell a person", func(ctx context.Context) error {
 		return s.api.whisper(ctx, to.channel, to.thread, to.user, message{text: words})
 	})
 }

@@ -174,18 +174,19 @@ func (c Card) message(now time.Time) message {
 	}
 }
 
-// adopt takes a message into care in which a click just happened: a copy that
-// was posted when the answer to the first attempt was lost. It returns whether
-// the message was unknown.
-func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, part int, channel, ts string) (bool, error) {
+// knows reports whether the message is one of the batch's cards. A memo that
+// cannot be read says nothing against it.
+func (c *Cards) knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
 	n, _, err := c.ledger().load(ctx, string(id))
-	if err != nil || n.Body.find(channel, ts) >= 0 {
-		return false, err
-	}
-	err = c.ledger().edit(ctx, string(id), func(a *anchors) {
+	return err != nil || n.Body.find(channel, ts) >= 0
+}
+
+// adopt takes a message into care in which a click just happened: a copy that
+// was posted when the answer to the first attempt was lost.
+func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, part int, channel, ts string) error {
+	return c.ledger().edit(ctx, string(id), func(a *anchors) {
 		a.put(Anchor{Part: part, Channel: channel, TS: ts, Copy: true})
 	})
-	return err == nil, err
 }
 
 // anchor returns where the part of the batch with the call is drawn.

@@ -106,16 +106,14 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 	}
 	text := spoken(m.Text, bot)
 	if text == "" {
-		s.tell(ctx, place{m.Channel, m.Thread, m.User}, "Write what you need in the same message that mentions me.")
-		return nil
+		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "Write what you need in the same message that mentions me.")
 	}
 	agent := s.cfg.Agent
 	if a, ok := s.cfg.Agents[m.Channel]; ok {
 		agent = a
 	}
 	if agent == "" {
-		s.tell(ctx, place{m.Channel, m.Thread, m.User}, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
-		return nil
+		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
 	}
 	if err := s.mayAsk(ctx, agent, m); err != nil {
 		return s.turnAway(ctx, m, err)
@@ -128,8 +126,7 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 		Text:      text,
 	})
 	if errors.Is(err, agentrun.ErrQueueFull) {
-		s.tell(ctx, place{m.Channel, m.Thread, m.User}, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
-		return nil
+		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
 	}
 	if err != nil {
 		return fmt.Errorf("commit mention: %w", err)
@@ -162,8 +159,7 @@ func (s *Server) turnAway(ctx context.Context, m mention, err error) error {
 	if !known || isTryAgain(err) {
 		return fmt.Errorf("look up who asks: %w", err)
 	}
-	s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
-	return nil
+	return s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
 }
 
 // spoken is what the person wrote: without the mention of the bot, and with

@@ -18,8 +18,9 @@ const (
 	maxBody = 1 << 20
 	// patience is how long a request may take, below Slack's 3 s.
 	patience = 2500 * time.Millisecond
-	// maxAfterwork bounds what is still being said after the answer.
-	maxAfterwork  = 64
+	// maxWords and maxCopies bound what is still being done after the answer.
+	maxWords      = 64
+	maxCopies     = 16
 	afterworkTime = 20 * time.Second
 )
 
@@ -33,14 +34,15 @@ type Server struct {
 	mux    *http.ServeMux
 
 	afterwork sync.WaitGroup
-	places    chan struct{}
+	words     places // of what is told to people
+	copies    places // of copies of cards that are taken into care
 }
 
 func newServer(c Config, a *api, cards *Cards) *Server {
 	s := &Server{
 		cfg: c, api: a, cards: cards, mux: http.NewServeMux(),
 		people: &directory{api: a, memos: c.Memos, team: c.Team, age: c.Membership, now: c.Now},
-		places: make(chan struct{}, maxAfterwork),
+		words:  make(places, maxWords), copies: make(places, maxCopies),
 	}
 	s.mux.Handle("/slack/events", s.signed(s.events))
 	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
@@ -67,23 +69,29 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// after runs work that may be lost, once the request is answered. When too
-// much of it is going on already, it is lost at once.
-func (s *Server) after(ctx context.Context, what string, work func(ctx context.Context) error) {
+// places bound how much of one kind of work goes on after answers.
+type places chan struct{}
+
+// errNoPlace is too much going on to say something to somebody.
+var errNoPlace = errors.New("too busy to follow up")
+
+// after runs work that may be lost, once the request is answered. It never
+// waits: when too much of its kind is going on already, it is errNoPlace.
+func (s *Server) after(ctx context.Context, p places, what string, work func(ctx context.Context) error) error {
 	select {
-	case s.places <- struct{}{}:
+	case p <- struct{}{}:
 	default:
-		s.cfg.Log.WarnContext(ctx, "too busy to follow up", slog.String("what", what))
-		return
+		return fmt.Errorf("%s: %w", what, errNoPlace)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterworkTime)
 	s.afterwork.Go(func() {
 		defer cancel()
-		defer func() { <-s.places }()
+		defer func() { <-p }()
 		if err := work(ctx); err != nil {
 			s.cfg.Log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
 		}
 	})
+	return nil
 }
 
 // A reply is the answer to Slack's request: empty, or JSON.

@@ -127,7 +127,8 @@ func TestTheDoor(t *testing.T) {
 		"not a command":              {"POST", "/slack/commands", "a=b", 400, "", ""},
 		"wrong method":               {"GET", "/slack/events", "", 405, "", ""},
 		"wrong path":                 {"POST", "/slack/other", "", 404, "", ""},
-		"too large":                  {"POST", "/slack/events", strings.Repeat("a", maxBody+1), 413, "", "too large"},
+		"too large":                  {"POST", "/slack/events", strings.Repeat("a", 1_048_577), 413, "", "too large"},
+		"as large as allowed":        {"POST", "/slack/events", strings.Repeat("a", 1_048_576), 400, "", "not understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, log := door(t)
