@@ -2,6 +2,8 @@ package slackui
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,5 +69,28 @@ func TestARequestNamesOnePress(t *testing.T) {
 		var in payload
 		require.NoError(t, json.Unmarshal([]byte(p.payload), &in))
 		require.NotContains(t, names, s.request(in, p.ptr, p.verdict, p.reason))
+	}
+}
+
+// Every refusal of the core has words of its own: the narrower one is not
+// swallowed by the wider one that it also is.
+func TestEveryRefusalHasItsOwnWords(t *testing.T) {
+	said := map[string]error{}
+	for err, says := range map[error]string{
+		approvals.ErrSettled: "already settled", approvals.ErrExpired: "Too late", approvals.ErrOwnEdit: "You changed what this call would do",
+		approvals.ErrOwnRequest: "You asked for this", approvals.ErrNotEligible: "not an approver", approvals.ErrStale: "arguments changed",
+		approvals.ErrDecided: "You already approved", approvals.ErrNotFound: "no longer exists", approvals.ErrRefused: "policy refuses",
+		approvals.ErrConflict: "Try again", errPointer: "damaged", errForm: "did not open the form",
+		errOtherTeam: "another Slack workspace", errNoTeam: "without a workspace", errGone: "deactivated", errBot: "Bots", errGuest: "Guests", errStranger: "other organisations",
+	} {
+		words, known := explain(fmt.Errorf("decide: %w", err), about{})
+		require.True(t, known, err)
+		require.Contains(t, words, says)
+		require.NotContains(t, said, words, err)
+		said[words] = err
+	}
+	for _, err := range []error{errors.New("no connection"), approvals.ErrInvalid} {
+		_, known := explain(err, about{})
+		require.False(t, known, "%v is not for people", err)
 	}
 }

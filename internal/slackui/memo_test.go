@@ -1,0 +1,103 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// board is one memo, as the store keeps it.
+type board struct {
+	raw            []byte
+	version, drawn int64
+}
+
+func (b *board) Memo(context.Context, string, string) ([]byte, int64, error) {
+	return b.raw, b.version, nil
+}
+
+func (b *board) CommitMemo(_ context.Context, _, _ string, raw []byte, version, drawn int64) error {
+	if version != b.version {
+		return approvals.ErrConflict
+	}
+	b.raw, b.version, b.drawn = raw, version+1, max(b.drawn, drawn)
+	return nil
+}
+
+// drawers are two processes with one board and one clock.
+func drawers(t *testing.T) (*board, func(time.Duration), ledger[anchors]) {
+	t.Helper()
+	b, now := &board{}, time.Unix(docTimestamp, 0)
+	return b, func(d time.Duration) { now = now.Add(d) }, ledger[anchors]{memos: b, surface: "cards", now: func() time.Time { return now }}
+}
+
+// Who lost its claim to another drawer saves nothing over what that one does,
+// and does not end that one's claim.
+func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
+	_, wait, l := drawers(t)
+	slow, err := l.claim(t.Context(), "x")
+	require.NoError(t, err)
+	wait(lease)
+	quick, err := l.claim(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoError(t, quick.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "2.2"}) }))
+
+	for name, end := range map[string]func() error{
+		"save":    func() error { return slow.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "1.1"}) }) },
+		"release": func() error { return slow.release(t.Context(), 7) },
+	} {
+		require.ErrorIs(t, end(), errBusy, name)
+	}
+	_ = slow.abandon(t.Context(), nil)
+	n, _, err := l.load(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, quick.owner, n.Owner)
+	require.Equal(t, []Anchor{{Channel: "C1", TS: "2.2"}}, n.Body.Anchors)
+}
+
+// What was added while somebody drew has not been drawn by them, so the due
+// entry stays.
+func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
+	b, _, l := drawers(t)
+	h, err := l.claim(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoError(t, l.edit(t.Context(), "x", func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "9.9", Copy: true}) }))
+	require.NoError(t, h.release(t.Context(), 7))
+	require.Zero(t, b.drawn)
+	n, _, err := l.load(t.Context(), "x")
+	require.NoError(t, err)
+	require.Empty(t, n.Owner, "the next one may draw at once")
+	require.Len(t, n.Body.Anchors, 1)
+
+	h, err = l.claim(t.Context(), "x")
+	require.NoError(t, err)
+	require.NoError(t, h.release(t.Context(), 7))
+	require.Equal(t, int64(7), b.drawn)
+}
+
+// A memo from the future is of no age: it is asked again.
+func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
+	now := time.Unix(docTimestamp, 0)
+	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
+		d := &directory{memos: &board{version: 1, raw: jsonOf(t, roster{At: now.Add(-age), Users: []string{"U1"}})}, team: "T1", age: time.Minute, now: func() time.Time { return now }}
+		again := false
+		_, err := remembered(t.Context(), d, "group", "group", "S1", func() (roster, error) {
+			again = true
+			return roster{At: now}, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, asked, again, "%s old", age)
+	}
+}
+
+func jsonOf(t *testing.T, v any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	require.NoError(t, err)
+	return raw
+}
