@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 // Abandon ends a run that nobody can go on with: calls without a result are
 // recorded as interrupted, the run has failed with these words, and its thread
-// goes on. It refuses a run that a worker has ([ErrRunHeld]), or that is final
-// ([ErrRunEnded]).
+// goes on. If the history cannot be read, no run could go on with it: the
+// thread is closed, and what waits in it fails. Abandon refuses a run that a
+// worker has ([ErrRunHeld]), or that is final ([ErrRunEnded]).
 func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) error {
 	var err error
 	for attempt := range maxConflicts {
@@ -54,7 +56,13 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	if thread.Active != id {
 		return fmt.Errorf("%w: run %s is not the active one of %s", approvals.ErrConflict, id, thread.ID)
 	}
-	if err := r.closeCalls(ctx, &run, &thread, &out); err != nil {
+	err = r.closeCalls(ctx, &run, &thread, &out)
+	if errors.Is(err, ErrUnreadable) || errors.Is(err, approvals.ErrNotFound) {
+		thread.Closed = closedWords
+		run.Failure += " " + closedWords
+		err = r.failQueue(ctx, &thread, &out, now)
+	}
+	if err != nil {
 		return err
 	}
 	run.Status = RunFailed
@@ -63,6 +71,22 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	}
 	out.Runs = append(out.Runs, run)
 	return r.c.Store.Commit(ctx, out)
+}
+
+const closedWords = "What was said in this thread cannot be read any more, so it is closed. Start a new thread."
+
+// failQueue ends all that waits for a thread that is closed.
+func (r *Runner) failQueue(ctx context.Context, thread *Thread, out *Commit, now time.Time) error {
+	for _, id := range thread.Queue {
+		waiting, err := r.c.Store.Run(ctx, id)
+		if err != nil {
+			return fmt.Errorf("load run %s: %w", id, err)
+		}
+		waiting.Status, waiting.Failure, waiting.EndedAt = RunFailed, thread.Closed, now
+		out.Runs = append(out.Runs, waiting)
+	}
+	thread.Queue = nil
+	return nil
 }
 
 // closeCalls answers what has no result in the run's history.

@@ -31,11 +31,18 @@ var (
 var (
 	// ErrQueueFull: too many runs wait for the thread already.
 	ErrQueueFull = errors.New("too many runs wait for this thread")
+	// ErrThreadClosed: nothing can be said in the thread any more; its Closed
+	// has words for people.
+	ErrThreadClosed = errors.New("the thread is closed")
 	// ErrRunHeld: a worker has the run.
 	ErrRunHeld = errors.New("a worker has the run")
 	// ErrRunEnded: the run has its outcome; it never moves again.
 	ErrRunEnded = errors.New("the run has ended")
 )
+
+// ErrUnreadable is what a [Store] says of something that is stored and cannot
+// be understood, today or tomorrow.
+var ErrUnreadable = errors.New("unreadable")
 
 // Why a worker lets go of a run without an outcome.
 var (

@@ -33,7 +33,8 @@ func ThreadIDOf(o Origin) ThreadID {
 
 // Mention commits a run for m: queued if its thread is free, otherwise waiting
 // behind what is going on there. The same event again returns the same run. A
-// thread for which [MaxQueue] runs wait takes no more: [ErrQueueFull].
+// thread for which [MaxQueue] runs wait takes no more: [ErrQueueFull]. Neither
+// does one that is closed: [ErrThreadClosed].
 func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 	if m.Event == "" || m.Requester == "" || m.Origin.Channel == "" {
 		return Run{}, fmt.Errorf("%w: a mention has an event, a person and a channel", approvals.ErrInvalid)
@@ -65,6 +66,9 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 	}
 	if err != nil {
 		return fmt.Errorf("load thread %s: %w", threadID, err)
+	}
+	if thread.Closed != "" {
+		return ErrThreadClosed
 	}
 	run := Run{
 		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text,

@@ -10,8 +10,16 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// DecodeMessage reads one message.
+// DecodeMessage reads one message. An error is [ErrUnreadable].
 func DecodeMessage(b []byte) (Message, error) {
+	m, err := decodeMessage(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return m, nil
+}
+
+func decodeMessage(b []byte) (Message, error) {
 	var in messageJSON
 	if err := json.Unmarshal(b, &in); err != nil {
 		return nil, err

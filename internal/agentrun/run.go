@@ -27,6 +27,7 @@ type Thread struct {
 	Active   approvals.RunID   // empty: nothing is going on
 	Queue    []approvals.RunID // in order
 	Messages int               // how many are in the list
+	Closed   string            // a sentence for people, if no run can begin here any more
 	Version  int64             // of this document; 0 before it is stored
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // Store is what the [Runner] needs; the `state` package has the one
-// implementation. What is not there is [approvals.ErrNotFound].
+// implementation. What is not there is [approvals.ErrNotFound], and what of
+// messages and journal cannot be understood is [ErrUnreadable].
 type Store interface {
 	Thread(ctx context.Context, id ThreadID) (Thread, error)
 	Run(ctx context.Context, id approvals.RunID) (Run, error)

@@ -23,6 +23,7 @@ type storedThread struct {
 	Active   approvals.RunID   `json:"active,omitempty"`
 	Queue    []approvals.RunID `json:"queue,omitempty"`
 	Messages int               `json:"messages,omitempty"`
+	Closed   string            `json:"closed,omitempty"`
 }
 
 type storedOrigin struct {
@@ -80,7 +81,7 @@ type storedEntry struct {
 
 func encodeThread(t agentrun.Thread) ([]byte, error) {
 	return encode(storedThread{
-		schema, t.ID, storedOrigin(t.Origin), t.Active, t.Queue, t.Messages,
+		schema, t.ID, storedOrigin(t.Origin), t.Active, t.Queue, t.Messages, t.Closed,
 	})
 }
 
@@ -88,6 +89,7 @@ func decodeThread(d []byte) (agentrun.Thread, error) {
 	t, err := decode[storedThread](d)
 	return agentrun.Thread{
 		ID: t.ID, Origin: agentrun.Origin(t.Origin), Active: t.Active, Queue: t.Queue, Messages: t.Messages,
+		Closed: t.Closed,
 	}, err
 }
 

@@ -47,6 +47,7 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 
 // Messages implements [agentrun.Store]. A list that is shorter than to is
 // [approvals.ErrNotFound]: a run that cites what is not there must not go on.
+// A message that nobody can read is [agentrun.ErrUnreadable].
 func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int) ([]agentrun.Message, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
@@ -74,7 +75,8 @@ func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int
 	return out, nil
 }
 
-// Journal implements [agentrun.Store]. A run without entries has an empty one.
+// Journal implements [agentrun.Store]. A run without entries has an empty one,
+// and an entry that nobody can read is [agentrun.ErrUnreadable].
 func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Entry, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
@@ -92,10 +94,10 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 		}
 		e, err := decodeEntry([]byte(doc))
 		if err != nil {
-			return nil, fmt.Errorf("decode journal of %s: %w", id, err)
+			return nil, fmt.Errorf("decode journal of %s: %w: %w", id, agentrun.ErrUnreadable, err)
 		}
 		if e.Version, err = parseVersion(fields[fieldVersion+":"+call]); err != nil {
-			return nil, fmt.Errorf("decode journal of %s: %w", id, err)
+			return nil, fmt.Errorf("decode journal of %s: %w: %w", id, agentrun.ErrUnreadable, err)
 		}
 		out = append(out, e)
 	}
