@@ -94,6 +94,31 @@ func TestThePolicyCannotLiftAGate(t *testing.T) {
 	}
 }
 
+// Of two tools with one name the model means neither, and nobody can say which
+// of them needs a signature.
+func TestTwoToolsOfOneName(t *testing.T) {
+	for _, kinds := range [][]agentrun.Kind{
+		{agentrun.KindUnapproved, agentrun.KindFunction}, {agentrun.KindFunction, agentrun.KindUnapproved},
+	} {
+		w := newWorld(t)
+		w.agent.Tools = []agentrun.Tool{w.does("rm", kinds[0]), w.does("plain", ""), w.does("rm", kinds[1])}
+		run := w.say(calls([3]string{"a", "rm", `{"x":1}`}))
+		require.Equal(t, agentrun.RunFailed, run.Status)
+		require.Contains(t, run.Failure, "Two tools of this agent are called rm")
+		require.Empty(t, w.model.requests)
+		require.Empty(t, w.executed())
+		require.Empty(t, w.thread().Active)
+	}
+	// The second tool came while people decided.
+	w := newWorld(t)
+	run := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+	w.decide(run.Deferred, "g", approvals.Approve, "")
+	w.agent.Tools = append(w.agent.Tools, w.does("gated", agentrun.KindFunction))
+	require.Contains(t, w.resume(run.Deferred).Failure, "called gated")
+	require.Empty(t, w.executed())
+	requireAnswered(t, w.history())
+}
+
 // A refusal is a result at once: nobody is asked, and no signature would help.
 func TestThePolicyRefuses(t *testing.T) {
 	for _, tool := range []string{"plain", "gated", "cond", "ext"} {

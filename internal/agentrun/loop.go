@@ -40,7 +40,13 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 	w.agent, w.tools = agent, make(map[string]Tool, len(agent.Tools))
 	for _, t := range agent.Tools {
-		w.tools[t.Spec().Name] = t
+		name := t.Spec().Name
+		if _, twice := w.tools[name]; twice {
+			// One of them may need a signature that the other does not.
+			return w.fail(ctx, nil, fmt.Sprintf("Two tools of this agent are called %s, so nothing was run. "+
+				"Its operator must give each tool a name of its own.", name))
+		}
+		w.tools[name] = t
 	}
 	for {
 		if err := context.Cause(ctx); err != nil {
