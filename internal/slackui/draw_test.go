@@ -188,6 +188,18 @@ func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestARunThatFailedInAClosedThreadSendsPeopleElsewhere(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	run := startedIn(root)
+	run.Status, run.Failure = agentrun.RunFailed, "It cannot be read."
+	o.threads["thread"] = agentrun.Thread{Closed: "It cannot be read."}
+	require.NoError(t, o.reply(run))
+	said := o.thread("U0BOB", root)[0].Shown()
+	require.Contains(t, said, "mention the agent in a new one")
+	require.NotContains(t, said, "in this thread.")
+}
+
 func TestAWaitingRunSaysBehindWhat(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")

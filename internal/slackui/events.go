@@ -128,6 +128,9 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 	if errors.Is(err, agentrun.ErrQueueFull) {
 		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
 	}
+	if errors.Is(err, agentrun.ErrThreadClosed) {
+		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own.")
+	}
 	if err != nil {
 		return fmt.Errorf("commit mention: %w", err)
 	}

@@ -48,7 +48,9 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	require.NoError(t, quick.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "2.2"}) }))
 
 	for name, end := range map[string]func() error{
-		"save":    func() error { return slow.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "1.1"}) }) },
+		"save": func() error {
+			return slow.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "1.1"}) })
+		},
 		"release": func() error { return slow.release(t.Context(), 7) },
 	} {
 		require.ErrorIs(t, end(), errBusy, name)

@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,16 +68,21 @@ func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
 	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
 }
 
-func TestAMentionThatFindsTheQueueFullIsTurnedAwayInWords(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
-	o.breaks(agentrun.ErrQueueFull)
-	o.say("U0ALICE", "<@U0BOT> clean up")
-	require.NoError(t, o.Idle(t.Context()))
-	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
-	all, err := o.Messages("U0ALICE", "C0OPS", "")
-	require.NoError(t, err)
-	require.Contains(t, all[len(all)-1].Shown(), "this one was not taken")
-	require.True(t, all[len(all)-1].Ephemeral)
+func TestAMentionThatIsNotTakenIsTurnedAwayInWords(t *testing.T) {
+	for err, says := range map[error]string{
+		agentrun.ErrQueueFull:    "this one was not taken",
+		agentrun.ErrThreadClosed: "This thread cannot go on, so nothing was started. To ask again, start a new thread",
+	} {
+		o := newOffice(t, slacksim.Config{})
+		o.breaks(fmt.Errorf("mention: %w", err))
+		o.say("U0ALICE", "<@U0BOT> clean up")
+		require.NoError(t, o.Idle(t.Context()))
+		require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+		all, listErr := o.Messages("U0ALICE", "C0OPS", "")
+		require.NoError(t, listErr)
+		require.Contains(t, all[len(all)-1].Shown(), says)
+		require.True(t, all[len(all)-1].Ephemeral)
+	}
 }
 
 func TestAMentionWithoutWordsOrAgentIsAnswered(t *testing.T) {

@@ -26,7 +26,11 @@ func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]message, er
 	case agentrun.RunCompleted:
 		return answer(run), nil
 	case agentrun.RunFailed:
-		return []message{failed(run)}, nil
+		t, err := r.runs.Thread(ctx, run.Thread)
+		if err != nil {
+			return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+		}
+		return []message{failed(run, t.Closed != "")}, nil
 	case agentrun.RunParked:
 		return []message{parked(run)}, nil
 	}
@@ -118,7 +122,13 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]message, er
 	return []message{plainly(text, say(text))}, nil
 }
 
-func failed(run agentrun.Run) message {
+// failed says that a run did not succeed and where to ask again: not in a
+// thread that is closed.
+func failed(run agentrun.Run, closed bool) message {
+	where := "To try again, mention the agent in this thread."
+	if closed {
+		where = "This thread cannot go on. To try again, mention the agent in a new one."
+	}
 	words := brief(run.Failure, 1000)
 	if words == "" {
 		words = "The agent could not finish."
@@ -127,7 +137,7 @@ func failed(run agentrun.Run) message {
 		text: escape("The agent could not finish: " + clip(words, 300)),
 		blocks: []slack.Block{richText(
 			line(styled("⚠ The agent could not finish. ", bold), say(words)),
-			line(say("Nothing more will happen by itself. To try again, mention the agent in this thread.")),
+			line(say("Nothing more will happen by itself. "+where)),
 		)},
 	}
 }
