@@ -70,16 +70,37 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 // OpenBatches returns at most limit batches that are not settled, the oldest
 // first.
 func (s *Store) OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error) {
+	docs, err := s.oldest(ctx, limit, partition.open, partition.batch)
+	if err != nil {
+		return nil, fmt.Errorf("list open batches: %w", err)
+	}
+	var out []approvals.Batch
+	for _, doc := range docs {
+		b, err := batchOf(documentOf(doc))
+		if err != nil {
+			return nil, fmt.Errorf("load open batches: %w", err)
+		}
+		if !b.Settled() { // settled since we looked
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
+
+// oldest reads the documents of at most limit members of an index that every
+// partition has, the lowest scores first.
+func (s *Store) oldest(ctx context.Context, limit int, index func(partition) zsetKey, document func(partition, string) hashKey,
+) ([]*redis.SliceCmd, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	pipe := s.client.Pipeline()
 	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
 	for n := range lists {
-		lists[n] = pipe.ZRangeWithScores(ctx, string(s.partition(n).open()), 0, int64(limit)-1)
+		lists[n] = pipe.ZRangeWithScores(ctx, string(index(s.partition(n))), 0, int64(limit)-1)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("list open batches: %w", err)
+		return nil, err
 	}
 	var found []redis.Z
 	for _, l := range lists {
@@ -97,22 +118,12 @@ func (s *Store) OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, 
 		if err != nil {
 			return nil, err
 		}
-		docs[i] = readDocument(ctx, pipe, p.batch(id))
+		docs[i] = readDocument(ctx, pipe, document(p, id))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("load open batches: %w", err)
+		return nil, err
 	}
-	var out []approvals.Batch
-	for _, doc := range docs {
-		b, err := batchOf(documentOf(doc))
-		if err != nil {
-			return nil, fmt.Errorf("load open batches: %w", err)
-		}
-		if !b.Settled() { // settled since we looked
-			out = append(out, b)
-		}
-	}
-	return out, nil
+	return docs, nil
 }
 
 func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {

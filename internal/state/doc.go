@@ -27,6 +27,7 @@
 //	batch:<id>               hash    v, d                                     Commit, CommitBatch
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
 //	open                     zset    batches that are not settled, by opening Commit, CommitBatch
+//	parkedruns               zset    runs that people must look at, by when   Commit
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
 //	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due

@@ -63,6 +63,7 @@ func (p partition) run(id string) hashKey      { return hashKey(p.base + "run:" 
 func (p partition) journal(run string) hashKey { return hashKey(p.base + "journal:" + run) }
 func (p partition) batch(id string) hashKey    { return hashKey(p.base + "batch:" + id) }
 func (p partition) open() zsetKey              { return zsetKey(p.base + "open") }
+func (p partition) parkedRuns() zsetKey        { return zsetKey(p.base + "parkedruns") }
 func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }

@@ -24,6 +24,11 @@ func putRun(ch *change, p partition, w *wakes, r agentrun.Run) error {
 		return err
 	}
 	w.now(Replies, string(r.ID))
+	if r.Status == agentrun.RunParked {
+		ch.zadd(p.parkedRuns(), string(r.ID), scoreOf(w.when))
+	} else {
+		ch.zrem(p.parkedRuns(), string(r.ID))
+	}
 	at, ok := r.Due()
 	if !ok {
 		w.done(Runs, string(r.ID))

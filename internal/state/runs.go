@@ -45,6 +45,30 @@ func (s *Store) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	return r, wrap(err, "load run %s", id)
 }
 
+// ParkedRuns returns at most limit runs that are parked, the longest first.
+func (s *Store) ParkedRuns(ctx context.Context, limit int) ([]agentrun.Run, error) {
+	docs, err := s.oldest(ctx, limit, partition.parkedRuns, partition.run)
+	if err != nil {
+		return nil, fmt.Errorf("list parked runs: %w", err)
+	}
+	var out []agentrun.Run
+	for _, doc := range docs {
+		d, version, err := documentOf(doc)
+		if err != nil {
+			return nil, fmt.Errorf("load parked runs: %w", err)
+		}
+		r, err := decodeRun(d)
+		if err != nil {
+			return nil, fmt.Errorf("load parked runs: %w", err)
+		}
+		r.Version = version
+		if r.Status == agentrun.RunParked { // ended since we looked
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
 // Messages implements [agentrun.Store]. A list that is shorter than to is
 // [approvals.ErrNotFound]: a run that cites what is not there must not go on.
 // A message that nobody can read is [agentrun.ErrUnreadable].

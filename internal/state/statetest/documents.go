@@ -153,4 +153,43 @@ func batches(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, ids{1}.batch("b01"), open[0].ID, "a settled batch is not open")
 }
 
+// parkedRuns: what people must look at is listed until it ends.
+func parkedRuns(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	s := openStore(t, c, k.now)
+	ctx := t.Context()
+	list := func(limit int) (found []approvals.RunID) {
+		t.Helper()
+		runs, err := s.ParkedRuns(ctx, limit)
+		require.NoError(t, err)
+		for _, r := range runs {
+			require.Equal(t, agentrun.RunParked, r.Status)
+			stored, err := s.Run(ctx, r.ID)
+			require.NoError(t, err)
+			require.Equal(t, stored, r)
+			found = append(found, r.ID)
+		}
+		return found
+	}
+	require.Empty(t, list(10))
+	var parked []agentrun.Run
+	var want []approvals.RunID
+	for n := range 5 {
+		k.advance(time.Second)
+		r := commitRun(t, s, agentrun.Run{ID: ids{40 - n}.run("r"), Status: agentrun.RunRunning, LeaseEnds: start0, Failure: "x"})
+		r.Status = agentrun.RunParked
+		parked, want = append(parked, commitRun(t, s, r)), append(want, r.ID)
+	}
+	commitRun(t, s, agentrun.Run{ID: ids{1}.run("other"), Status: agentrun.RunQueued})
+	require.Equal(t, want, list(10), "the longest first")
+	require.Equal(t, want[:2], list(2))
+	require.Empty(t, list(0))
+	for i, status := range []agentrun.Status{agentrun.RunFailed, agentrun.RunQueued, agentrun.RunRunning, agentrun.RunCompleted} {
+		parked[i].Status = status
+		commitRun(t, s, parked[i])
+		require.Equal(t, want[i+1:], list(10), status)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }

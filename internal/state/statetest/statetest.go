@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"commits":      commits,
 		"requests":     requests,
 		"batches":      batches,
+		"parked runs":  parkedRuns,
 		"memos":        memos,
 		"slots":        slots,
 		"lost replies": lostReplies,
