@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -152,10 +153,15 @@ func (s *Server) joined(c *call, id string) *channel {
 	return nil
 }
 
+var timestamp = regexp.MustCompile(`^\d{1,12}\.\d{1,6}$`)
+
 // replyTo checks a thread_ts and returns the root of that thread.
 func (c *channel) replyTo(ts string) (string, *failure) {
 	if ts == "" {
 		return "", nil
+	}
+	if !timestamp.MatchString(ts) {
+		return "", &failure{code: "invalid_thread_ts", problems: []string{ts + " is not a valid thread_ts"}, quiet: true}
 	}
 	root := c.find(ts)
 	if root == nil || root.visibleTo != "" {

@@ -72,7 +72,7 @@ var ownCases = map[string]func(t *testing.T, w *workspace){
 			return w.call(t, "views.publish", map[string]any{"user_id": "U0BOB", "view": json.RawMessage(expand(`{"type":"home","blocks":[⟦100|`+divider+`⟧]}`, n))})
 		}
 		require.Equal(t, true, home(0)["ok"])
-		require.Equal(t, []any{"no more than 100 items allowed [json-pointer:/view/blocks]"}, home(1)["errors"])
+		require.Equal(t, []any{"[ERROR] no more than 100 items allowed [json-pointer:/view/blocks]"}, dig(t, home(1), "response_metadata", "messages"))
 	},
 	"own: block_id of markdown": func(t *testing.T, w *workspace) {
 		t.Helper()

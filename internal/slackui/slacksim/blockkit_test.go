@@ -238,6 +238,7 @@ func TestBlockKitRulesOfViews(t *testing.T) {
 			refused := w.call(t, "views.open", map[string]any{"trigger_id": trigger, "view": json.RawMessage(expand(c.view, 0))})
 			require.Equal(t, "invalid_arguments", refused["error"], "%v", refused)
 			require.Equal(t, []any{"[ERROR] " + c.want}, dig(t, refused, "response_metadata", "messages"))
+			require.NotContains(t, refused, "errors", "views have their problems in the metadata only")
 			if c.limit {
 				accepted := w.call(t, "views.open", map[string]any{"trigger_id": trigger, "view": json.RawMessage(expand(c.view, -1))})
 				require.Equal(t, true, accepted["ok"], "a refused view leaves the trigger: %v", accepted)
@@ -280,6 +281,7 @@ var viewRules = map[string]struct {
 	"title as a string":     {`{"type":"modal","title":"T",` + body + `}`, "must provide an object [json-pointer:/view/title]", false},
 	"title in mrkdwn":       {`{"type":"modal","title":{"type":"mrkdwn","text":"T"},` + body + `}`, "unsupported type: mrkdwn [json-pointer:/view/title/type]", false},
 	"blocks that are none":  {modal(`"blocks":{}`), "must provide an array [json-pointer:/view/blocks]", false},
+	"submit_disabled":       {modal(`"submit_disabled":true,` + body), "invalid additional property: submit_disabled [json-pointer:/view]", false},
 	"clear_on_close":        {modal(`"clear_on_close":"yes",` + body), "must provide a boolean [json-pointer:/view/clear_on_close]", false},
 }
 

@@ -3,7 +3,6 @@ package slacksim_test
 import (
 	"encoding/json"
 	"maps"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -38,6 +37,7 @@ func TestPostMessageErrors(t *testing.T) {
 		"is_archived":             {"channel": {"C0OLD"}, "text": {"x"}},
 		"not_in_channel":          {"channel": {"C0OTHER"}, "text": {"x"}},
 		"no_text":                 {"channel": {"C0OPS"}},
+		"invalid_thread_ts":       {"channel": {"C0OPS"}, "text": {"x"}, "thread_ts": {"0"}},
 		"cannot_reply_to_message": {"channel": {"C0OPS"}, "text": {"x"}, "thread_ts": {"1.000001"}},
 		"markdown_text_conflict":  {"channel": {"C0OPS"}, "text": {"x"}, "markdown_text": {"x"}},
 		"invalid_metadata_format": {"channel": {"C0OPS"}, "text": {"x"}, "metadata": {"x"}},
@@ -187,6 +187,10 @@ func TestEphemeralsAreForOnePersonInTheChannel(t *testing.T) {
 	other.User = "alice"
 	_, err = w.Click(other)
 	require.ErrorIs(t, err, slacksim.ErrNoSuch)
+	for _, method := range []string{"chat.update", "chat.delete"} {
+		answer := w.call(t, method, map[string]any{"channel": "C0OPS", "ts": ts, "text": "y"})
+		require.Equal(t, "message_not_found", answer["error"], method)
+	}
 	history := w.form(t, "conversations.history", url.Values{"channel": {"C0OPS"}})
 	require.Empty(t, history["messages"])
 	require.NoError(t, w.Reload("bob"))
@@ -204,25 +208,4 @@ func TestPermalinkAndReactions(t *testing.T) {
 	ref := slack.NewRefToMessage("C0OPS", ts)
 	require.NoError(t, w.api.AddReactionContext(t.Context(), "eyes", ref))
 	require.EqualError(t, w.api.AddReactionContext(t.Context(), "eyes", ref), "already_reacted")
-}
-
-func TestPostLimitPerChannel(t *testing.T) {
-	now := time.Unix(1_700_000_000, 0)
-	w := newWorkspace(t, slacksim.Config{PostLimit: true, Now: func() time.Time { return now }})
-	post := func(channel string) int {
-		resp, err := http.PostForm(w.url+"/api/chat.postMessage", url.Values{"token": {w.BotToken()}, "channel": {channel}, "text": {"x"}})
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		if resp.StatusCode == http.StatusTooManyRequests {
-			require.Equal(t, "3", resp.Header.Get("Retry-After"))
-		}
-		return resp.StatusCode
-	}
-	for range 3 {
-		require.Equal(t, http.StatusOK, post("C0OPS"))
-	}
-	require.Equal(t, http.StatusTooManyRequests, post("C0OPS"))
-	require.Equal(t, http.StatusOK, post("C0GENERAL"))
-	w.Advance(3 * time.Second)
-	require.Equal(t, http.StatusOK, post("C0OPS"))
 }

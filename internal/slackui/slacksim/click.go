@@ -121,9 +121,8 @@ func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
 	if dispatch, _ := b["dispatch_action"].(bool); b["type"] == "input" && !dispatch {
 		return nil, ClickOutcome{}, nil // the value travels with the submission
 	}
-	payload := s.interaction(v.in, "block_actions", at.person, v.id)
+	payload := s.viewInteraction("block_actions", at.person, v)
 	payload["container"] = at.container()
-	payload["view"] = s.viewJSON(v)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
 }
@@ -132,7 +131,7 @@ func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
 // view that its trigger belongs to.
 func (s *Server) interaction(in *installation, kind string, p *Person, viewID string) object {
 	o := object{
-		"type": kind, "team": s.teamJSON(in),
+		"type": kind, "team": s.teamJSON(in, in.team),
 		"user":       object{"id": p.ID, "username": p.Name, "name": p.Name, "team_id": p.Team},
 		"api_app_id": AppID, "token": verificationToken, "enterprise": s.enterpriseOf(in.team), "is_enterprise_install": in.org(),
 	}
@@ -142,13 +141,22 @@ func (s *Server) interaction(in *installation, kind string, p *Person, viewID st
 	return o
 }
 
-// teamJSON is the workspace of an installation as interactions name it:
-// nothing, when the app is installed in an organization.
-func (s *Server) teamJSON(in *installation) any {
+// viewInteraction is the start of payloads about a view. Its team is that of
+// the person, who may be met in another company's channel; which workspace
+// the app is installed in is said by the view's app_installed_team_id.
+func (s *Server) viewInteraction(kind string, p *Person, v *view) object {
+	o := s.interaction(v.in, kind, p, v.id)
+	o["team"], o["view"] = s.teamJSON(v.in, p.Team), s.viewJSON(v)
+	return o
+}
+
+// teamJSON is a workspace as interactions name it: nothing, when the app is
+// installed in an organization.
+func (s *Server) teamJSON(in *installation, team string) any {
 	if in.org() {
 		return nil
 	}
-	w := s.workspace(in.team)
+	w := s.workspace(team)
 	o := object{"id": w.ID, "domain": w.Domain}
 	if e, ok := s.enterpriseOf(w.ID).(object); ok {
 		o["enterprise_id"], o["enterprise_name"] = e["id"], e["name"]

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -122,6 +123,31 @@ func TestReferenceNamesEveryMethod(t *testing.T) {
 		names = append(names, m[1])
 	}
 	require.Equal(t, slacksim.Methods(), names)
+}
+
+var testName = regexp.MustCompile("`(Test[A-Za-z0-9]+)`")
+
+func TestReferenceNamesTestsThatAreThere(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/slacksim.md")
+	require.NoError(t, err)
+	var sources strings.Builder
+	for _, pattern := range []string{"*_test.go", "bolt/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, f := range files {
+			source, err := os.ReadFile(f)
+			require.NoError(t, err)
+			sources.Write(source)
+		}
+	}
+	named := testName.FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(named), 50)
+	for _, m := range named {
+		require.Contains(t, sources.String(), "func "+m[1]+"(t *testing.T)")
+	}
+	for row := 1; row <= 25; row++ {
+		require.Contains(t, string(text), fmt.Sprintf("\n| %d | ", row))
+	}
 }
 
 var exchangeBlock = regexp.MustCompile("(?s)```http\n(GET|POST) (\\S+)\n(?:\n(.*?)\n)?```\n\n```json\n(.*?)\n```")

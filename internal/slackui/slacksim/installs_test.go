@@ -100,6 +100,13 @@ func TestSlackConnectStrangers(t *testing.T) {
 	opened := w.call(t, "views.open", view)
 	require.Equal(t, "T0GLOBEX", dig(t, opened, "view", "team_id"), "%v", opened)
 	require.Equal(t, "T0COUNTER", dig(t, opened, "view", "app_installed_team_id"))
+	_, err = w.SubmitView(slacksim.Submit{
+		User: "erin", ViewID: dig(t, opened, "view", "id").(string), Values: map[string]map[string]any{"reason": {"text": "enough"}},
+	})
+	require.NoError(t, err)
+	submission := w.app.last(t, "/interactivity").payload(t)
+	require.Equal(t, "T0GLOBEX", dig(t, submission, "team", "id"), "of the person; the app looks at app_installed_team_id")
+	require.Equal(t, "T0COUNTER", dig(t, submission, "view", "app_installed_team_id"))
 }
 
 func TestCommandsAndHomeAreOfThePersonsWorkspace(t *testing.T) {

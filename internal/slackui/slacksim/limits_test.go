@@ -2,7 +2,6 @@ package slacksim_test
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +12,14 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
+// still is a clock that only Advance moves.
+func still() time.Time { return time.Unix(1_700_000_000, 0) }
+
 // A tier is per method and installation: the 21st call in a minute waits,
 // other methods and other workspaces do not.
 func TestTiersLimitEachMethodOfAnInstallation(t *testing.T) {
 	cfg := twoCompanies()
-	cfg.TierLimits = true
+	cfg.TierLimits, cfg.Now = true, still
 	w := newWorkspace(t, cfg)
 	for range 20 {
 		_, err := w.api.GetUserGroupMembers("S0SRE")
@@ -26,8 +28,7 @@ func TestTiersLimitEachMethodOfAnInstallation(t *testing.T) {
 	_, err := w.api.GetUserGroupMembers("S0SRE")
 	var limited *slack.RateLimitedError
 	require.ErrorAs(t, err, &limited)
-	require.Positive(t, limited.RetryAfter)
-	require.LessOrEqual(t, limited.RetryAfter, time.Minute)
+	require.Equal(t, time.Minute, limited.RetryAfter)
 
 	_, err = w.api.GetUserGroups()
 	require.NoError(t, err, "another method")
@@ -43,7 +44,7 @@ func TestTiersLimitEachMethodOfAnInstallation(t *testing.T) {
 }
 
 func TestPostsAreLimitedPerChannel(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{PostLimit: true})
+	w := newWorkspace(t, slacksim.Config{PostLimit: true, Now: still})
 	post := func(channel string) answered {
 		body := `{"channel":"` + channel + `","text":"x"}`
 		return w.send(t, request{"POST", "/api/chat.postMessage", "application/json; charset=utf-8", "Bearer " + w.BotToken(), body})
@@ -53,11 +54,10 @@ func TestPostsAreLimitedPerChannel(t *testing.T) {
 	}
 	refused := post("C0OPS")
 	require.Equal(t, http.StatusTooManyRequests, refused.status)
-	wait, err := strconv.Atoi(refused.header.Get("Retry-After"))
-	require.NoError(t, err)
+	require.Equal(t, "3", refused.header.Get("Retry-After"))
 	require.Contains(t, string(refused.body), `"ratelimited"`)
 	require.Equal(t, http.StatusOK, post("C0GENERAL").status)
-	w.Advance(time.Duration(wait) * time.Second)
+	w.Advance(3 * time.Second)
 	require.Equal(t, http.StatusOK, post("C0OPS").status)
 }
 

@@ -12,7 +12,7 @@ func init() { // after blocks
 	viewRules[onModal] = map[string]rule{"modal": also(shape(append([]field{
 		need("title", plain(24)), may("submit", plain(24)), may("close", plain(24)),
 		need("blocks", viewBlocks(onModal)),
-		may("clear_on_close", boolean), may("notify_on_close", boolean), may("submit_disabled", boolean),
+		may("clear_on_close", boolean), may("notify_on_close", boolean),
 	}, common...)...), submitForInputs)}
 	viewRules[onHome] = map[string]rule{"home": shape(append([]field{
 		need("blocks", viewBlocks(onHome)),

@@ -121,7 +121,7 @@ func TestAssistantThreads(t *testing.T) {
 		loading[i] = "x"
 	}
 	answer := w.call(t, "assistant.threads.setStatus", map[string]any{"channel_id": "C0OPS", "thread_ts": root, "status": "x", "loading_messages": loading})
-	require.Equal(t, []any{"no more than 10 items allowed [json-pointer:/loading_messages]"}, answer["errors"])
+	require.Equal(t, []any{"[ERROR] no more than 10 items allowed [json-pointer:/loading_messages]"}, dig(t, answer, "response_metadata", "messages"))
 	require.Equal(t, "invalid_thread_ts", w.call(t, "assistant.threads.setTitle", map[string]any{"channel_id": "C0OPS", "thread_ts": "1.2", "title": "x"})["error"])
 	require.Equal(t, "channel_not_found", w.call(t, "assistant.threads.setTitle", map[string]any{"channel_id": "C0NONE", "thread_ts": root, "title": "x"})["error"])
 }

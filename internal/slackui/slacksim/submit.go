@@ -33,8 +33,7 @@ func (s *Server) SubmitView(in Submit) (SubmitOutcome, error) {
 		s.mu.Unlock()
 		return SubmitOutcome{Errors: errs}, err
 	}
-	payload := s.interaction(v.in, "view_submission", p, v.id)
-	payload["view"] = s.viewJSON(v)
+	payload := s.viewInteraction("view_submission", p, v)
 	payload["response_urls"] = s.responseURLs(v, p)
 	target := s.urls.interactivity
 	s.mu.Unlock()
@@ -214,8 +213,8 @@ func (s *Server) CloseView(user, viewID string, clear bool) error {
 	target := s.urls.interactivity
 	var payload object
 	if v.flag("notify_on_close") && target != "" {
-		payload = s.interaction(v.in, "view_closed", p, "")
-		payload["view"], payload["is_cleared"] = s.viewJSON(v), clear
+		payload = s.viewInteraction("view_closed", p, v)
+		payload["is_cleared"] = clear
 	}
 	s.mu.Unlock()
 	if payload != nil {

@@ -84,15 +84,16 @@ func (s *Server) query(in Query) (object, string, error) {
 	if int64(len([]rune(in.Value))) < least {
 		return nil, "", fmt.Errorf("%w: the menu asks from %d characters on", ErrBadInput, least)
 	}
-	payload := s.interaction(at.app, "block_suggestion", at.person, "")
-	payload["block_id"], payload["action_id"], payload["value"] = b["block_id"], e["action_id"], in.Value
-	payload["container"] = at.container()
+	var payload object
 	if at.view != nil {
-		payload["view"] = s.viewJSON(at.view)
+		payload = s.viewInteraction("block_suggestion", at.person, at.view)
 	} else {
+		payload = s.interaction(at.app, "block_suggestion", at.person, "")
 		payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 		payload["message"] = s.messageJSON(at.channel, at.message, true)
 	}
+	payload["block_id"], payload["action_id"], payload["value"] = b["block_id"], e["action_id"], in.Value
+	payload["container"] = at.container()
 	return payload, loadedKey(b, e), nil
 }
 

@@ -20,7 +20,8 @@ type call struct {
 // failure is an answer with ok:false.
 type failure struct {
 	code     string
-	problems []string // for errors and response_metadata.messages
+	problems []string // for response_metadata.messages, and errors
+	quiet    bool     // not for errors
 	extra    object
 }
 
@@ -118,7 +119,9 @@ func (s *Server) answer(m *method, a args, problem string) object {
 		for i, p := range f.problems {
 			messages[i] = "[ERROR] " + p
 		}
-		answer["errors"] = f.problems
+		if f.code != "invalid_arguments" && !f.quiet { // whose problems are only in the metadata
+			answer["errors"] = f.problems
+		}
 		meta["messages"] = messages
 	}
 	if len(a.warnings) > 0 {
