@@ -42,6 +42,10 @@
 // turned into their rich_text counterparts, everything else stays as typed.
 // Links stay text, so that their target is what is read.
 //
+// Two calls whose arguments differ never read the same in View full, nor on
+// cards that do not say that something is left out. Remarks of ours inside a
+// foreign text begin with ⟦, which nobody else can write.
+//
 // # Limits
 //
 //	                        Slack            we stay below
@@ -50,6 +54,7 @@
 //	calls of a message      -                8
 //	text of an update       4,000            3,000
 //	part of an answer       -                2,800
+//	messages of an answer   -                10
 //	blocks of a modal       100              82
 //	text of a modal         250 KB           30,000 characters a page
 //	button value            2,000            1,000 bytes
