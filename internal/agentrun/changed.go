@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -53,9 +52,7 @@ func masked(args json.RawMessage, pointers []string) string {
 	if err := dec.Decode(&v); err != nil {
 		return "(not shown)"
 	}
-	for _, p := range pointers {
-		v = mask(v, strings.Split(p, "/")[1:])
-	}
+	v = mask(v, approvals.HiddenAt(pointers))
 	out, err := json.Marshal(v)
 	if err != nil {
 		return "(not shown)"
@@ -63,8 +60,8 @@ func masked(args json.RawMessage, pointers []string) string {
 	return string(out)
 }
 
-func mask(v any, path []string) any {
-	if len(path) == 0 {
+func mask(v any, hidden approvals.Hidden) any {
+	if hidden.Here() {
 		s, ok := v.(string)
 		if !ok {
 			b, _ := json.Marshal(v) // what was decoded encodes
@@ -72,15 +69,17 @@ func mask(v any, path []string) any {
 		}
 		return fmt.Sprintf("(%d characters)", utf8.RuneCountInString(s))
 	}
-	key := strings.NewReplacer("~1", "/", "~0", "~").Replace(path[0])
+	if !hidden.Any() {
+		return v
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		if inner, ok := v[key]; ok {
-			v[key] = mask(inner, path[1:])
+		for key, inner := range v {
+			v[key] = mask(inner, hidden.Below(key))
 		}
 	case []any:
-		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(v) {
-			v[i] = mask(v[i], path[1:])
+		for i, inner := range v {
+			v[i] = mask(inner, hidden.Below(strconv.Itoa(i)))
 		}
 	}
 	return v

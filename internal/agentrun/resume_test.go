@@ -129,7 +129,7 @@ func TestAnApprovedToolAsksAgain(t *testing.T) {
 	w := newWorld(t)
 	stages := 0
 	w.agent.Tools = []agentrun.Tool{w.does("gated", agentrun.KindUnapproved), &fake{
-		spec: agentrun.Spec{Name: "staged", Kind: agentrun.KindUnapproved, WriteOnly: []string{"/key", "/in/0"}},
+		spec: agentrun.Spec{Name: "staged", Kind: agentrun.KindUnapproved, WriteOnly: []string{"/key", "/in/*"}},
 		execute: func(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
 			if stages++; stages == 1 {
 				return agentrun.Result{}, &agentrun.ApprovalRequired{Metadata: json.RawMessage(`{"stage":2}`)}

@@ -43,7 +43,7 @@ type Spec struct {
 	Sequential    bool          // runs alone: what was emitted before it is done, what comes after waits
 	MaxRetries    int           // how often the model may correct the arguments; 0 means 1, negative none
 	Timeout       time.Duration // of one execution; 0 means [DefaultToolTimeout]
-	WriteOnly     []string      // JSON pointers of arguments that people see as a length only
+	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
 }
 
 // DefaultToolTimeout ends an execution that hangs.
