@@ -4,15 +4,17 @@
 //
 //	PAGE     the address of the page
 //	FOLDER   the folder of files that the demo's agent works on
+//	CARDS    a folder of cards that the bot draws
+//	STORY    which of the stories below
 //	MODULES  a file of the project whose node_modules has playwright-core
 //	CHROMIUM the browser
 //	SHOTS    where screenshots go; none are made if it is empty
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const { PAGE, FOLDER, MODULES, CHROMIUM, SHOTS, STORY } = process.env;
+const { PAGE, FOLDER, CARDS, MODULES, CHROMIUM, SHOTS, STORY } = process.env;
 const { chromium } = createRequire(MODULES)("playwright-core");
 
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -60,7 +62,7 @@ async function withTheMouse() {
   await shot(page, "01-welcome");
 
   // Alice writes the mention, completing the name.
-  const composer = page.getByRole("combobox", { name: "Message #ops" });
+  const composer = page.getByRole("textbox", { name: "Message #ops" });
   await composer.click();
   await page.keyboard.type("@cou");
   const offer = page.getByRole("option", { name: /Countersign/ });
@@ -143,7 +145,7 @@ async function withTheMouse() {
   const seats = [page.frameLocator("iframe").first(), page.frameLocator("iframe").last()];
   await seats[0].getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await seats[1].getByRole("radio", { name: "Carol Chen", checked: true }).waitFor();
-  await seats[0].getByRole("combobox", { name: "Message #ops" }).fill("Carol, did you see this?");
+  await seats[0].getByRole("textbox", { name: "Message #ops" }).fill("Carol, did you see this?");
   await seats[0].getByRole("button", { name: "Send" }).click();
   await seats[1].getByText("Carol, did you see this?").first().waitFor();
   await shot(page, "11-side-by-side");
@@ -241,7 +243,7 @@ async function onAPhoneInTheDark() {
   await page.getByRole("navigation").getByRole("button", { name: "general" }).waitFor();
   await shot(page, "25-phone-channels");
   await page.getByRole("navigation").getByRole("button", { name: "general" }).tap();
-  await page.getByRole("combobox", { name: "Message #general" }).waitFor();
+  await page.getByRole("textbox", { name: "Message #general" }).waitFor();
 
   // The same in the light, by the switch instead of the system.
   const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
@@ -253,7 +255,7 @@ async function onAPhoneInTheDark() {
 
 async function hostileText() {
   const page = await screen({ colorScheme: "dark" });
-  const composer = page.getByRole("combobox", { name: "Message #ops" });
+  const composer = page.getByRole("textbox", { name: "Message #ops" });
   await composer.fill("<img src=x onerror=alert(1)> <!channel> &lt;!here&gt; *not bold* [x](javascript:alert(1))");
   await composer.press("Enter");
   const line = page.locator(".line").last();
@@ -285,7 +287,165 @@ async function hostileText() {
   await page.context().close();
 }
 
-const stories = { withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText };
+async function unread() {
+  const page = await screen();
+  const side = page.getByRole("navigation", { name: "Channels and apps" });
+  const write = async (channel, text) => {
+    await page.getByRole("textbox", { name: "Message " + channel }).fill(text);
+    await page.keyboard.press("Enter");
+    await page.locator(".line").getByText(text.split(" ").at(-1)).waitFor();
+  };
+  await side.getByRole("button", { name: "general" }).click();
+  await write("#general", "good morning");
+  await act(page, "Bob Brandt");
+  await page.locator(".line").getByText("morning").waitFor();
+  await side.getByRole("button", { name: "ops" }).click();
+  await page.getByRole("textbox", { name: "Message #ops" }).waitFor();
+  await act(page, "Alice Amari"); // in #ops, where Bob was
+  await side.getByRole("button", { name: "general" }).click();
+  await write("#general", "@bob lunch?");
+  await side.getByRole("button", { name: "ops" }).click();
+  await page.getByRole("textbox", { name: "Message #ops" }).waitFor();
+  await act(page, "Bob Brandt");
+  await side.getByRole("button", { name: "general, unread, 1 for you" }).click();
+  await page.locator(".day.new + .line").getByText("lunch?").waitFor();
+  await shot(page, "12-unread");
+  await side.getByRole("button", { name: "ops" }).click();
+  await side.getByRole("button", { name: "general", exact: true }).waitFor();
+
+  // A direct message with the app begins with the first word to it.
+  await side.getByRole("button", { name: "Countersign", exact: true }).click();
+  await write("Countersign", "what can you do?");
+  await page.getByRole("tab", { name: "Messages", selected: true }).waitFor();
+  await shot(page, "13-direct");
+  await page.context().close();
+}
+
+/** asTheApp calls the Web API, as an app that draws what ours does not. */
+async function asTheApp(method, body) {
+  const response = await fetch(PAGE + "/api/" + method, { method: "POST", headers: { "Content-Type": "application/json; charset=utf-8", Authorization: "Bearer xoxb-slacksim" }, body: JSON.stringify(body) });
+  const answer = await response.json();
+  assert.ok(answer.ok, `${method}: ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+const plain = (text) => ({ type: "plain_text", text });
+const mrkdwn = (text, more) => ({ type: "mrkdwn", text, ...more });
+const option = (value, description) => ({ text: plain(value), value, ...(description && { description: plain(description) }) });
+const three = [option("one"), option("two", "with a description"), option("three")];
+
+async function everyElement() {
+  const page = await screen({ viewport: { width: 1360, height: 1500 }, timezoneId: "Asia/Tokyo" });
+  const { ts } = await asTheApp("chat.postMessage", {
+    channel: "C0OPS", text: "every block",
+    blocks: [
+      { type: "header", text: plain("Everything an app may send") },
+      { type: "section", text: mrkdwn("&lt;!channel&gt; is text, <!channel> is not. *bold* _italic_ ~gone~ `code &lt;@U0BOB&gt;` :tada: <@U0BOB> <#C0GENERAL> <!subteam^S0SEC>\n&gt; quoted\n```a *literal* block```\n<https://evil.example/x|https://bank.example> and <https://docs.example/a|the docs> and <javascript:alert(1)|this>"),
+        accessory: { type: "overflow", action_id: "more", options: three } },
+      { type: "section", fields: [mrkdwn("*When*\n<!date^1772640000^{date_short} at {time}|2026-03-04 16:00 UTC>"), mrkdwn("*Verbatim*\nhttps://a.example #general", { verbatim: true }), mrkdwn("*Not verbatim*\nhttps://a.example #general"), plain("*plain* <!here> &lt;")] },
+      { type: "rich_text", elements: [
+        { type: "rich_text_section", elements: [{ type: "text", text: "styled ", style: { bold: true, italic: true } }, { type: "user", user_id: "U0CAROL" }, { type: "text", text: " " }, { type: "channel", channel_id: "C0OPS" }, { type: "text", text: " " }, { type: "emoji", name: "rocket" }, { type: "text", text: " <!channel> *not* " }, { type: "link", url: "https://docs.example", text: "link" }] },
+        { type: "rich_text_list", style: "ordered", elements: [{ type: "rich_text_section", elements: [{ type: "text", text: "first" }] }, { type: "rich_text_section", elements: [{ type: "text", text: "second" }] }] },
+        { type: "rich_text_list", style: "bullet", indent: 1, elements: [{ type: "rich_text_section", elements: [{ type: "text", text: "below" }] }] },
+        { type: "rich_text_quote", elements: [{ type: "text", text: "a quote" }] },
+        { type: "rich_text_preformatted", elements: [{ type: "text", text: "rm -rf *x* <!here> &lt;" }] }] },
+      { type: "image", image_url: "https://pictures.example/secret.png", alt_text: "A chart of sales", title: plain("Sales") },
+      { type: "context", elements: [{ type: "image", image_url: "https://pictures.example/i.png", alt_text: "icon" }, mrkdwn("in a context")] },
+      { type: "divider" },
+      { type: "actions", elements: [
+        { type: "button", action_id: "sure", text: plain("Drop it"), style: "danger", confirm: { title: plain("Drop the table?"), text: mrkdwn("It *cannot* be undone."), confirm: plain("Drop"), deny: plain("Keep"), style: "danger" } },
+        { type: "button", action_id: "away", text: plain("Elsewhere"), url: "https://docs.example/away" },
+        { type: "static_select", action_id: "pick", placeholder: plain("Pick one"), options: three },
+        { type: "datepicker", action_id: "day", initial_date: "2026-03-04" },
+        { type: "timepicker", action_id: "hour", initial_time: "16:30" },
+        { type: "users_select", action_id: "who", placeholder: plain("Somebody") }] },
+      { type: "actions", elements: [{ type: "checkboxes", action_id: "boxes", options: three }, { type: "radio_buttons", action_id: "radio", options: three, initial_option: three[1] }] },
+      { type: "table", rows: [[{ type: "raw_text", text: "File" }, { type: "raw_text", text: "Size" }], [{ type: "raw_text", text: "a.txt" }, { type: "raw_text", text: "12" }]] },
+    ],
+  });
+  const line = page.locator(`.line[data-ts="${ts}"]`);
+  await line.getByText("Everything an app may send").waitFor();
+  const text = await line.innerText();
+  for (const words of ["<!channel> is text, @channel is not.", "code <@U0BOB>", "@Bob Brandt #general @security", "a *literal* block", "https://bank.example (leads to evil.example)", "this (javascript:alert(1))",
+    "Mar 4, 2026 at 5:00 PM", "*plain* <!here> &lt;", "styled @Carol Chen #ops", "<!channel> *not* link", "rm -rf *x* <!here> &lt;", "A chart of sales"]) assert.ok(text.includes(words), `not on screen: ${words}\n${text}`);
+  assert.equal(await line.locator(".mention", { hasText: "@channel" }).count(), 1, "only a real entity is a mention");
+  assert.equal(await line.locator('a[href^="javascript"], img').count(), 0);
+  assert.equal(await line.locator("a", { hasText: "https://a.example" }).count(), 1, "verbatim text has no links");
+  await shot(page, "40-every-block");
+
+  // A confirm dialog gates the click; Escape is no.
+  const clicks = [];
+  page.on("request", (r) => { if (r.url().endsWith("/sim/click")) clicks.push(JSON.parse(r.postData())); });
+  await line.getByRole("button", { name: "Drop it" }).click();
+  const confirm = page.getByRole("dialog", { name: "Drop the table?" });
+  await confirm.waitFor();
+  await shot(page, "41-confirm");
+  await page.keyboard.press("Escape");
+  await confirm.waitFor({ state: "detached" });
+  assert.deepEqual(clicks, []);
+  await line.getByRole("button", { name: "Drop it" }).click();
+  const answered = page.waitForResponse((r) => r.url().endsWith("/sim/click"));
+  await confirm.getByRole("button", { name: "Drop", exact: true }).click();
+  await answered;
+  assert.equal(clicks.at(-1).action_id, "sure");
+
+  // The overflow menu by keyboard.
+  await line.getByRole("button", { name: "More actions" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("menuitem", { name: "one" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await shot(page, "42-overflow");
+  const chosen = page.waitForResponse((r) => r.url().endsWith("/sim/click"));
+  await page.keyboard.press("Enter");
+  await chosen;
+  assert.deepEqual([clicks.at(-1).action_id, clicks.at(-1).value], ["more", "two"]);
+  assert.ok(await line.getByRole("button", { name: "More actions" }).evaluate((node) => node === document.activeElement), "the focus goes back to the menu's button");
+
+  // A link in a button opens nothing by itself, and says where it leads.
+  await line.getByRole("button", { name: /Elsewhere/ }).click();
+  await line.getByText("This button leads to https://docs.example/away").waitFor();
+  assert.equal(page.context().pages().length, 1);
+
+  // A long text folds.
+  await asTheApp("chat.postMessage", { channel: "C0OPS", text: "long", blocks: [{ type: "section", text: mrkdwn(Array.from({ length: 60 }, (_, n) => "line " + n).join("\n")) }] });
+  const more = page.getByRole("button", { name: "Show more" });
+  await more.click();
+  await page.getByRole("button", { name: "Show less", expanded: true }).waitFor();
+
+  // Home, with every input.
+  const input = (label, element, more) => ({ type: "input", label: plain(label), element: { action_id: "a", ...element }, ...more });
+  await asTheApp("views.publish", { user_id: "U0ALICE", view: { type: "home", blocks: [
+    { type: "header", text: plain("Settings") },
+    input("A line", { type: "plain_text_input" }, { hint: plain("One line") }), input("Paragraphs", { type: "plain_text_input", multiline: true, max_length: 20, initial_value: "nearly too long" }, { optional: true }),
+    input("One of", { type: "static_select", options: three }), input("Some of", { type: "multi_static_select", options: three }), input("Boxes", { type: "checkboxes", options: three, initial_options: [three[0]] }),
+    input("Radio", { type: "radio_buttons", options: three }), input("Day", { type: "datepicker" }), input("Number", { type: "number_input", is_decimal_allowed: false }), input("Address", { type: "url_text_input" }), input("People", { type: "multi_users_select" }),
+  ] } });
+  await page.getByRole("button", { name: "Countersign home" }).click();
+  for (const label of ["A line", "Paragraphs (optional)", "One of", "Day", "Number", "Address"]) await page.getByLabel(label, { exact: true }).waitFor();
+  for (const label of ["Some of", "Boxes", "People"]) await page.getByRole("group", { name: label }).waitFor();
+  await page.getByRole("radiogroup", { name: "Radio" }).waitFor();
+  await shot(page, "43-home-inputs");
+  await page.context().close();
+}
+
+/** everyCard shows the cards that the app's own tests hold as golden files. */
+async function everyCard() {
+  const page = await screen({ viewport: { width: 390, height: 844 } });
+  for (const name of readdirSync(CARDS).filter((n) => n.endsWith(".json"))) {
+    const { ts } = await asTheApp("chat.postMessage", { channel: "C0OPS", text: name, blocks: JSON.parse(readFileSync(join(CARDS, name), "utf8")) });
+    const line = page.locator(`.line[data-ts="${ts}"]`);
+    await line.locator("h3").waitFor();
+    assert.equal(await line.getByText("This page cannot show").count(), 0, name);
+    assert.equal(await line.locator(".mention", { hasText: /@(channel|here|everyone)/ }).count(), 0, name + " pings");
+    await fits(page);
+    const wide = await line.evaluate((node) => [...node.querySelectorAll("*")].filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest(".sr")).length);
+    assert.equal(wide, 0, name + " is cut off on a phone");
+    if (/hostile|eight|long|decided/.test(name)) await shot(page, "50-" + name.replace(".json", ""));
+  }
+  await page.context().close();
+}
+
+const stories = { everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread };
 try {
   await stories[STORY]();
   // A click that is refused answers 200; nothing else may go wrong unseen.

@@ -21,11 +21,16 @@ func TestStory(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
 	require.NoError(t, err, "build the bot: %s", out)
 
+	cards, err := filepath.Abs("../../../testdata")
+	require.NoError(t, err)
 	for name, story := range map[string]string{
 		"with the mouse, from typing to the deleted file": "withTheMouse",
 		"with the keyboard alone":                         "withTheKeyboard",
 		"on a phone, in the dark":                         "onAPhoneInTheDark",
 		"hostile text stays text":                         "hostileText",
+		"what is unread, and direct messages":             "unread",
+		"every block and element":                         "everyElement",
+		"every card that the bot draws, on a phone":       "everyCard",
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -33,7 +38,7 @@ func TestStory(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "story.mjs")
-			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "FOLDER="+folder,
+			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "FOLDER="+folder, "CARDS="+cards,
 				"MODULES="+modules, "CHROMIUM="+chromium, "SHOTS="+os.Getenv("STORY_SHOTS"))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)

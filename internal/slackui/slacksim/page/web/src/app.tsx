@@ -42,9 +42,9 @@ export function App({ seat }: { seat: boolean }) {
 
   const go = useCallback((next: Place) => {
     setMenu(false);
-    setPlaces((all) => ({ ...all, [me]: next }));
+    setPlaces((all) => ({ ...all, [me]: next, [user || me]: next })); // user: whom the page is turning to
     if (next.home) sim("home", { user: me }).catch((e: Error) => say(e.message));
-  }, [me]);
+  }, [me, user]);
   // Whoever one acts as next is shown the same place.
   const act = useCallback((next: string) => {
     setMenu(false);

@@ -96,7 +96,7 @@ export function Composer({ channel, thread, placeholder, focus }: { channel: str
           ))}
         </ul>
       )}
-      <textarea ref={area} rows={1} value={text} placeholder={placeholder} aria-label={placeholder} role="combobox" aria-autocomplete="list" aria-expanded={offers.length > 0}
+      <textarea ref={area} rows={1} value={text} placeholder={placeholder} aria-label={placeholder} aria-autocomplete="list" aria-haspopup="listbox"
         aria-controls={offers.length ? id : undefined} aria-activedescendant={offers.length ? id + at : undefined} aria-describedby={id + "-keys"}
         onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setChosen(0); setShut(false); }}
         onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onBlur={() => setShut(true)} onKeyDown={onKeyDown} />

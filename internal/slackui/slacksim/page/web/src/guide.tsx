@@ -23,9 +23,10 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
   const { seen, group } = useWorkspace();
   const { state, me } = seen;
   const all = messages.filter((m) => !m.is_ephemeral);
-  const last = all.at(-1);
   const waiting = all.findLast((m) => m.bot_id && decisive(m.blocks));
   const asked = all.findLast((m) => !m.bot_id && JSON.stringify(m.blocks ?? m.text).includes(state.bot.id));
+  const root = asked?.thread_ts ?? asked?.ts;
+  const last = all.findLast((m) => m.ts === root || m.thread_ts === root);
   const As = ({ p, children }: { p: Person; children?: ReactNode }) => (
     <button type="button" className="act as" onClick={() => onAct(p.id)}><Avatar person={p} id={p.id} size="tiny" />{children ?? <>Act as {nameOf(p, p.id).split(" ")[0]}</>}</button>
   );
@@ -43,7 +44,7 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
     const signers = able(state).filter((p) => groups.some((g) => g.users.includes(p.id)));
     const outsider = able(state).find((p) => !signers.includes(p) && p.id !== asked?.user && !p.is_restricted);
     if (groups.length === 0 || signers.some((p) => p.id === me.id)) {
-      return tell(1, <>The agent has stopped and waits. {nameOf(me, me.id).split(" ")[0]} may sign: approve, or deny and say why.{outsider && signers.length > 0 && " Somebody who may not sign is told so, and only they see it."}</>,
+      return tell(1, <>The agent has stopped and waits. {nameOf(me, me.id).split(" ")[0]} may sign: approve, or deny and say why.{outsider && signers.length > 0 && <span className="wide-only"> Somebody who may not sign is told so, and only they see it.</span>}</>,
         <>{open(waiting, "Open the thread")}{outsider && signers.length > 0 && <As p={outsider}>Try as {nameOf(outsider, "").split(" ")[0]}</As>}</>);
     }
     const first = signers[0];

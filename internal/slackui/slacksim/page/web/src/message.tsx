@@ -103,17 +103,25 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
   const [dismissed, setDismissed] = useState<string[]>([]);
   const scroller = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
+  const set = useRef(0); // where the list itself scrolled to
   const shown = messages.filter((m) => !dismissed.includes(m.ts));
   const first = unreadAfter === undefined ? undefined : shown.find((m) => m.ts > unreadAfter && m.user !== seen.me.id)?.ts;
 
+  /** settle shows the last message: its end, or its start if it is too long to see whole. */
+  function settle() {
+    const node = scroller.current;
+    if (!node || !stuck.current) return;
+    const last = node.querySelector<HTMLElement>(".messages > :last-child");
+    const start = last ? last.getBoundingClientRect().top - node.getBoundingClientRect().top + node.scrollTop - 6 : 0;
+    node.scrollTop = last && last.offsetHeight > node.clientHeight ? start : node.scrollHeight;
+    set.current = node.scrollTop;
+  }
   useLayoutEffect(() => { stuck.current = true; }, [label, seen.me.id]);
-  useLayoutEffect(() => {
-    const node = scroller.current!;
-    if (stuck.current) node.scrollTop = node.scrollHeight;
-  });
+  useLayoutEffect(settle);
   useEffect(() => {
     const node = scroller.current!;
-    const watch = new ResizeObserver(() => { if (stuck.current) node.scrollTop = node.scrollHeight; });
+    const watch = new ResizeObserver(settle);
+    watch.observe(node);
     for (const child of node.children) watch.observe(child);
     return () => watch.disconnect();
   }, []);
@@ -136,7 +144,7 @@ export function MessageList({ label, messages, replies, onThread, unreadAfter, f
   }
   return (
     <div className="scroller" ref={scroller} tabIndex={0} role="region" aria-label={label}
-      onScroll={(e) => { const n = e.currentTarget; stuck.current = n.scrollHeight - n.scrollTop - n.clientHeight < 60; }}>
+      onScroll={(e) => { const n = e.currentTarget; stuck.current = Math.abs(n.scrollTop - set.current) < 2 || n.scrollHeight - n.scrollTop - n.clientHeight < 60; }}>
       <div className="inner">
         {head}
         <ol className="messages" aria-label={label}>{rows}</ol>

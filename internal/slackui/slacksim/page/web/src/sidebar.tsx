@@ -14,13 +14,14 @@ export function Sidebar({ place, unread, onGo }: Props) {
   const item = (c: Channel) => {
     const here = place.channel === c.id && !place.home;
     const news = unread[c.id];
+    const name = c.is_im ? nameOf(bot, bot.id) : c.name;
+    const label = [name, news?.any && !here && "unread", news?.mentions && !here && `${news.mentions} for you`].filter(Boolean).join(", ");
     return (
       <li key={c.id}>
-        <button type="button" className={news?.any && !here ? "item unread" : "item"} aria-current={here ? "page" : undefined} data-channel={c.id} onClick={() => onGo({ channel: c.id })}>
+        <button type="button" className={news?.any && !here ? "item unread" : "item"} aria-current={here ? "page" : undefined} aria-label={label} data-channel={c.id} onClick={() => onGo({ channel: c.id })}>
           {c.is_im ? <Avatar person={bot} id={bot.id} size="tiny" /> : <Icon name={c.is_private ? "lock" : "hash"} />}
-          <span className="name">{c.is_im ? nameOf(bot, bot.id) : c.name}</span>
-          {news?.any && !here && <span className="sr">, unread</span>}
-          {!!news?.mentions && !here && <span className="count" aria-label={`${news.mentions} for you`}>{news.mentions}</span>}
+          <span className="name">{name}</span>
+          {!!news?.mentions && !here && <span className="count">{news.mentions}</span>}
         </button>
       </li>
     );
