@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // An argument is one top-level value of a call, as people read it. The text is
@@ -31,13 +33,13 @@ type argument struct {
 func arguments(raw json.RawMessage, writeOnly []string) []argument {
 	const blanks = " \t\r\n" // JSON's; a reader takes no others
 	raw = bytes.Trim(raw, blanks)
-	hide := pointers(writeOnly)
+	hide := approvals.HiddenAt(writeOnly)
 	switch {
 	case len(raw) == 0:
 		return nil
-	case hides(hide):
+	case hide.Here():
 		return []argument{{text: hiddenValue(raw)}}
-	case !definite(raw) && len(hide) > 0:
+	case !definite(raw) && hide.Any():
 		return []argument{{text: fmt.Sprintf("(hidden, %s)", count(len(raw), "byte")), note: "not well-formed JSON"}}
 	case !definite(raw):
 		return []argument{{text: visible(string(raw)), block: true, note: "not well-formed JSON, shown as it is stored"}}
@@ -54,7 +56,7 @@ func arguments(raw json.RawMessage, writeOnly []string) []argument {
 		if d.Decode(&value) != nil {
 			break // json.Valid has seen to it that there is none
 		}
-		args = append(args, read(quoteKey(name), value, descend(hide, name)))
+		args = append(args, read(quoteKey(name), value, hide.Below(name)))
 	}
 	return args
 }
@@ -99,8 +101,8 @@ func escaped(raw []byte) rune {
 // inlineRunes is how long a value may be to share a box with others.
 const inlineRunes = 100
 
-func read(key string, raw json.RawMessage, hide [][]string) argument {
-	if hides(hide) {
+func read(key string, raw json.RawMessage, hide approvals.Hidden) argument {
+	if hide.Here() {
 		return argument{key: key, text: hiddenValue(raw)}
 	}
 	var s string
@@ -137,8 +139,8 @@ type printer struct {
 // maxIndent keeps deep values from being mostly blanks.
 const maxIndent = 8
 
-func (p *printer) value(d *json.Decoder, hide [][]string, depth int) {
-	if hides(hide) {
+func (p *printer) value(d *json.Decoder, hide approvals.Hidden, depth int) {
+	if hide.Here() {
 		var raw json.RawMessage
 		if d.Decode(&raw) == nil {
 			p.out.WriteString(hiddenValue(raw))
@@ -163,7 +165,7 @@ func (p *printer) value(d *json.Decoder, hide [][]string, depth int) {
 	}
 }
 
-func (p *printer) composite(d *json.Decoder, open json.Delim, hide [][]string, depth int) {
+func (p *printer) composite(d *json.Decoder, open json.Delim, hide approvals.Hidden, depth int) {
 	end := "]"
 	if open == '{' {
 		end = "}"
@@ -181,7 +183,7 @@ func (p *printer) composite(d *json.Decoder, open json.Delim, hide [][]string, d
 			name, _ = key.(string)
 			p.out.WriteString(quote(name) + ": ")
 		}
-		p.value(d, descend(hide, name), depth+1)
+		p.value(d, hide.Below(name), depth+1)
 	}
 	_, _ = d.Token()
 	if n > 0 {
@@ -220,44 +222,6 @@ func hiddenValue(raw json.RawMessage) string {
 		return fmt.Sprintf("(hidden, %s)", count(utf8.RuneCountInString(s), "character"))
 	}
 	return fmt.Sprintf("(hidden, %s)", count(len(raw), "byte"))
-}
-
-// pointers splits JSON pointers into their keys.
-func pointers(list []string) [][]string {
-	var paths [][]string
-	for _, p := range list {
-		if p == "" {
-			paths = append(paths, nil)
-			continue
-		}
-		keys := strings.Split(strings.TrimPrefix(p, "/"), "/")
-		for i, k := range keys {
-			keys[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(k)
-		}
-		paths = append(paths, keys)
-	}
-	return paths
-}
-
-// descend returns what is left of the paths below key. A "*" in a path stands
-// for every key and index.
-func descend(paths [][]string, key string) [][]string {
-	var below [][]string
-	for _, p := range paths {
-		if len(p) > 0 && (p[0] == key || p[0] == "*") {
-			below = append(below, p[1:])
-		}
-	}
-	return below
-}
-
-func hides(paths [][]string) bool {
-	for _, p := range paths {
-		if len(p) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // shorten keeps the beginning and the end of a text, because what matters may
