@@ -31,8 +31,8 @@ type simOptions struct {
 const simAbout = `bot slacksim: a Slack workspace on this machine, for any Slack app.
 
 The Web API is under /api/, a page to click in under /, and what the page does
-is JSON under /sim/ (docs/slacksim.md). Nothing leaves this machine, nothing is
-stored, and there is no login: whoever reaches it can act as every person.
+is JSON under /sim/ (docs/slacksim.md). It talks to the app's URLs and to nobody
+else, stores nothing, and has no login: whoever reaches it can act as everybody.
 
   bot slacksim --events-url http://127.0.0.1:3000/slack/events \
                --interactivity-url http://127.0.0.1:3000/slack/events \

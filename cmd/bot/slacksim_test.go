@@ -11,27 +11,40 @@ import (
 
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
-func TestSlacksimServesWhatItPrints(t *testing.T) {
+// startSlacksim runs the command until the test ends, and returns its URL and
+// what it said.
+func startSlacksim(t *testing.T, args ...string) (url, words string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"slacksim", "--addr", "127.0.0.1:0", "--bot-token", "xoxb-mine"}, nil, in, io.Discard)
+		ended <- run(ctx, append([]string{"slacksim", "--addr", "127.0.0.1:0"}, args...), nil, in, io.Discard)
 	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
 	said := make([]byte, 4096)
 	n, err := out.Read(said)
 	require.NoError(t, err)
-	words := string(said[:n])
-	require.NotContains(t, words, "xoxb-mine", "what a person chose may be a real token")
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(words)
+	words = string(said[:n])
+	url = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(words)
 	require.NotEmpty(t, url, words)
+	return url, words
+}
 
-	answer, err := slack.New("xoxb-mine", slack.OptionAPIURL(url+"/api/")).AuthTestContext(ctx)
+func TestSlacksimServesWhatItPrints(t *testing.T) {
+	url, words := startSlacksim(t, "--bot-token", "xoxb-mine")
+	require.NotContains(t, words, "xoxb-mine", "what a person chose may be a real token")
+	answer, err := slack.New("xoxb-mine", slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.NoError(t, err)
 	require.Equal(t, "countersign", answer.User)
-	_, err = slack.New("xoxb-other", slack.OptionAPIURL(url+"/api/")).AuthTestContext(ctx)
+	_, err = slack.New("xoxb-other", slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.EqualError(t, err, "invalid_auth")
 	for path, want := range map[string]string{"/": "<!doctype html>", "/sim/state": `"people"`} {
 		resp, err := http.Get(url + path)
@@ -41,8 +54,23 @@ func TestSlacksimServesWhatItPrints(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Contains(t, strings.ToLower(string(body)), want)
 	}
-	cancel()
-	require.NoError(t, <-ended)
+}
+
+func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
+	url, _ := startSlacksim(t, "--second-workspace")
+	answer, err := slack.New(slacksim.GlobexToken, slack.OptionAPIURL(url+"/api/")).AuthTest()
+	require.NoError(t, err)
+	require.Equal(t, "Globex", answer.Team)
+
+	url, _ = startSlacksim(t, "--org", "--scopes", "users:read")
+	api := slack.New("xoxb-slacksim", slack.OptionAPIURL(url+"/api/"))
+	answer, err = api.AuthTest()
+	require.NoError(t, err)
+	require.Equal(t, "E0ACME", answer.EnterpriseID)
+	_, err = api.GetUserGroups()
+	require.EqualError(t, err, "missing_scope")
+
+	require.ErrorContains(t, run(t.Context(), []string{"slacksim", "--org", "--second-workspace"}, nil, io.Discard, io.Discard), "only one")
 }
 
 func TestSlacksimStaysOnThisMachine(t *testing.T) {
