@@ -105,7 +105,7 @@ func (w *worker) validate(ctx context.Context, p *plan, c Call) (raise error, do
 	case errors.As(err, &failed):
 		p.answer(w.again(p.call, failed.Message))
 	case errors.Is(err, errPanicked), errors.Is(err, errHung):
-		w.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.Any("err", err))
+		w.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", w.now()))
 	default:
 		p.answer(w.again(p.call, err.Error()))
@@ -130,7 +130,7 @@ func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approv
 		return spec.NeedsApproval(ctx, c)
 	})
 	if err != nil {
-		w.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.Any("err", err))
+		w.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}
 	if needs || err != nil {
 		return approvals.GatePredicate, nil

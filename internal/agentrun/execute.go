@@ -148,7 +148,7 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	case errors.As(err, &failed):
 		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), w.now())}, true
 	}
-	w.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.Any("err", err))
+	w.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
 	words := failedMessage
 	switch {
 	case errors.Is(err, errPanicked):

@@ -116,7 +116,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		return false, cause
 	}
 	if err != nil {
-		w.log(ctx, slog.LevelWarn, "model failed", slog.Any("err", err))
+		w.log(ctx, slog.LevelWarn, "model failed", slog.String("err", modelClass(err)))
 		return true, w.fail(ctx, nil, modelWords(err))
 	}
 	response.RunID, response.At = run.ID, w.now()
@@ -183,6 +183,14 @@ func modelWords(err error) string {
 		return known.Words
 	}
 	return "The model could not be reached or did not answer properly. Please try again later."
+}
+
+// modelClass says, for the log, why the model gave no answer.
+func modelClass(err error) string {
+	if known, ok := errors.AsType[*ModelError](err); ok {
+		return known.Error()
+	}
+	return class(err)
 }
 
 func finishWords(reason FinishReason) string {

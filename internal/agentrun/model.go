@@ -29,7 +29,8 @@ type ToolDefinition struct {
 }
 
 // A ModelError is a failure of the model that people are told about. Words is
-// a sentence for the thread and holds no secrets; Err is for the log.
+// a sentence for the thread and holds no secrets; Err is for the log, and holds
+// neither secrets nor anything of a call's arguments.
 type ModelError struct {
 	Code  ModelErrorCode
 	Words string

@@ -78,8 +78,8 @@ type CallDeferred struct{ Metadata json.RawMessage } //nolint:errname // upstrea
 // RetryError asks the model to call again; it reads Message.
 type RetryError struct{ Message string }
 
-// FailedError is a failure that the model reads as Message. The text of any
-// other error stays in the log.
+// FailedError is a failure that the model reads as Message. Of any other error
+// the log keeps the types, and nobody its text: it may hold arguments.
 type FailedError struct{ Message string }
 
 func (*ApprovalRequired) Error() string { return "approval required" }
