@@ -53,6 +53,7 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 		"an id that is too long":  calls([3]string{strings.Repeat("i", agentrun.MaxCallID+1), "plain", `{"x":1}`}),
 		"no name":                 calls([3]string{"a", "", `{"x":1}`}),
 		"an id that is not text":  calls([3]string{"\xff", "plain", `{"x":1}`}),
+		"too many calls":          calls(manyCalls(agentrun.MaxCalls + 1)...),
 		"two with an earlier id":  calls([3]string{"p0", "plain", `{"x":1}`}, [3]string{"p0", "plain", `{"x":2}`}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +74,36 @@ func TestResponsesThatAreNotUsed(t *testing.T) {
 			require.Len(t, w.added(), 3, "neither response is kept")
 		})
 	}
+}
+
+// manyCalls are n calls of a tool that needs nobody.
+func manyCalls(n int) [][3]string {
+	var specs [][3]string
+	for i := range n {
+		specs = append(specs, [3]string{fmt.Sprintf("m%d", i), "plain", fmt.Sprintf(`{"x":%d}`, i)})
+	}
+	return specs
+}
+
+// As many calls as a response may have are run, and the model that made more is
+// told how many.
+func TestTheMostCallsOfAResponse(t *testing.T) {
+	w := newWorld(t)
+	run := w.say(calls(manyCalls(agentrun.MaxCalls+1)...), calls(manyCalls(agentrun.MaxCalls)...))
+	require.Equal(t, agentrun.RunCompleted, run.Status)
+	require.Contains(t, w.added()[0], "65 tool calls, so none of them was run. Make at most 64 ")
+	require.Len(t, w.executed(), agentrun.MaxCalls)
+}
+
+// An answer is kept for people up to a length, and whole in the history.
+func TestAnAnswerThatIsTooLong(t *testing.T) {
+	w := newWorld(t)
+	most := strings.Repeat("é", agentrun.MaxOutput)
+	require.Equal(t, most, w.say(says(most)).Output)
+	w = newWorld(t)
+	run := w.say(says(most + "xy"))
+	require.Equal(t, most+"\n[cut: the first 100000 of 100002 characters]", run.Output)
+	require.Equal(t, "text: "+most+"xy", w.added()[0])
 }
 
 // Rows 10, 13, 15, 67: what may run runs at once, whatever else is pending, and

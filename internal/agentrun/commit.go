@@ -53,7 +53,7 @@ func (w *worker) commit(ctx context.Context, messages []Message, change func(*Ru
 func (w *worker) complete(ctx context.Context, change func(*Run), response Response) error {
 	return w.commit(ctx, []Message{response}, func(r *Run, t *Thread, out *Commit) error {
 		change(r)
-		r.Status, r.Output = RunCompleted, response.text()
+		r.Status, r.Output = RunCompleted, output(response.text())
 		return endRun(ctx, w.claim.store, r, t, out, w.now())
 	})
 }

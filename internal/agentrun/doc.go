@@ -32,18 +32,36 @@
 // Its first step checks that the answers are exactly for the calls that have no
 // result ([Match]), and executes what was signed, as it was signed.
 //
+// # How long a signature holds
+//
+// A signature is for one call with exactly these arguments. While its call is
+// open, the person may take it back, and a change of the arguments clears it.
+// Once all quorums of the call are met, the call is settled and stays so; yet it
+// is executed only when every call of its batch is. So what was signed first may
+// run as late as the last of its siblings is decided, fulfilled or expired: at
+// the latest deadline in the batch, or whenever a sibling without one ends.
+//
+// The world may have moved on meanwhile. Therefore the arguments are validated
+// again and the policy is asked again right before the execution: a refusal
+// stops the call, and a policy that cannot judge stops the step, which is tried
+// again later. Nothing else that the policy says lifts the signature or asks for
+// another one.
+//
 // # What never happens
 //
 //   - A call is executed that is not permitted by the policy or signed by people.
 //     What cannot be judged, by an error, a panic or an unknown answer, is asked
-//     about with the strictest requirement.
+//     about with the strictest requirement. What is signed already waits until it
+//     can be judged, and after many attempts for people ([Runner.Park]).
 //   - A call is executed twice. Each execution is an [Entry] in the journal: its
 //     beginning is stored before the effect, its end after. A call that a dead
 //     worker began is in doubt, and parks the run for people to look at.
 //   - Anything is executed after a limit is reached, or could not be followed by
 //     the request that tells the model what happened.
 //   - Calls that cannot be told from each other are executed: a response with an
-//     empty or repeated id is not kept, and the model is asked again, once.
+//     empty or repeated id, or with more than [MaxCalls], is not kept, and the
+//     model is asked again, once. An id that an earlier response had becomes a new
+//     one before anything is stored.
 //   - The history is left with a call that has no result while a person says
 //     something else.
 package agentrun

@@ -13,13 +13,25 @@ import (
 // button.
 const MaxCallID = 512
 
+// MaxCalls is how many calls a response may have: people must be able to read
+// what they sign, and a model that went wild must not flood the tools.
+const MaxCalls = 64
+
+// MaxOutput is how many characters of a final answer are kept for people; what
+// is longer is cut, and says so. The history keeps all of it.
+const MaxOutput = 100_000
+
 // unusable says, for the model, why nothing of the response is used: it has
-// nothing in it, or its calls cannot be told from each other. Such a response
-// is not kept, so none of its calls can ever run.
+// nothing in it, it has too many calls, or they cannot be told from each other.
+// Such a response is not kept, so none of its calls can ever run.
 func unusable(r Response) (again string) {
 	calls := r.calls()
 	if len(calls) == 0 && strings.TrimSpace(r.text()) == "" {
 		return "Your last response was empty. Answer, or call a tool."
+	}
+	if len(calls) > MaxCalls {
+		return fmt.Sprintf("Your last response had %d tool calls, so none of them was run. Make at most %d in one response.",
+			len(calls), MaxCalls)
 	}
 	used := map[approvals.ToolCallID]bool{}
 	for _, c := range calls {
@@ -46,6 +58,18 @@ func (w *worker) askedAgain() bool {
 func isRefusal(p RequestPart) bool {
 	r, ok := p.(RetryPrompt)
 	return ok && r.ToolName == ""
+}
+
+// output returns what people read of the model's last word.
+func output(text string) string {
+	n := 0
+	for i := range text {
+		if n == MaxOutput {
+			return fmt.Sprintf("%s\n[cut: the first %d of %d characters]", text[:i], n, utf8.RuneCountInString(text))
+		}
+		n++
+	}
+	return text
 }
 
 // renamed returns the response with ids of its own for calls whose ids are in

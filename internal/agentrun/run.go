@@ -48,7 +48,7 @@ type Run struct {
 	Steps     int       // how many responses the model has given in this run
 	From, To  int       // its messages: [From, To) of the thread's list
 	Usage     Usage     // of this run and those it resumes
-	Output    string    // the final answer, when completed
+	Output    string    // the final answer, at most [MaxOutput] characters and a note, when completed
 	Failure   string    // a sentence for people, when failed or parked
 	Owner     Fence     // of the worker that has it; empty: nobody
 	LeaseEnds time.Time // without an owner: no worker has to look before
