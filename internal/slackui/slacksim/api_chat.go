@@ -243,8 +243,10 @@ func (s *Server) chatUpdate(c *call) (object, *failure) {
 		return nil, fail("no_text")
 	}
 	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
+	before := s.messageJSON(ch, m, true)
 	*m = next
 	s.changed()
+	s.tellOfApp(ch, m, "message_changed", before)
 	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.messageJSON(ch, m, true)}, nil
 }
 
@@ -260,8 +262,10 @@ func (s *Server) chatDelete(c *call) (object, *failure) {
 	case m.app != c.in:
 		return nil, fail("cant_delete_message")
 	}
+	before, deleted := s.messageJSON(ch, m, true), *m
 	ch.drop(m)
 	s.changed()
+	s.tellOfApp(ch, &deleted, "message_deleted", before)
 	return object{"channel": ch.ID, "ts": c.str("ts")}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/slackui/slacksim"
@@ -220,4 +221,30 @@ func TestMembershipEvents(t *testing.T) {
 	require.Equal(t, []any{"U0BOB", "U0ALICE"}, dig(t, got["subteam_updated"], "subteam", "users"))
 	require.Equal(t, "U0DAVE", got["member_left_channel"]["user"])
 	require.Equal(t, "home", got["app_home_opened"]["tab"])
+}
+
+// An app that reads along also hears of what it wrote itself, as in Slack,
+// and has to ignore it.
+func TestAppsHearOfTheirOwnMessages(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{Events: []string{"message.channels"}})
+	ts := w.post(t, `[`+divider+`]`)
+	w.idle(t)
+	event := func() any { return dig(t, decode(t, w.app.last(t, "/events").body), "event") }
+	require.Equal(t, []any{"message", "B0COUNTERSIGN", "A0COUNTERSIGN", ts, "channel", nil}, []any{
+		dig(t, event(), "type"), dig(t, event(), "bot_id"), dig(t, event(), "app_id"), dig(t, event(), "ts"),
+		dig(t, event(), "channel_type"), dig(t, event(), "subtype"),
+	})
+	require.Equal(t, true, w.call(t, "chat.update", map[string]any{"channel": "C0OPS", "ts": ts, "text": "changed"})["ok"])
+	w.idle(t)
+	require.Equal(t, "message_changed", dig(t, event(), "subtype"))
+	require.Equal(t, "changed", dig(t, event(), "message", "text"))
+	require.Equal(t, "hello", dig(t, event(), "previous_message", "text"))
+	require.Equal(t, true, w.call(t, "chat.delete", map[string]any{"channel": "C0OPS", "ts": ts})["ok"])
+	w.idle(t)
+	require.Equal(t, []any{"message_deleted", ts}, []any{dig(t, event(), "subtype"), dig(t, event(), "deleted_ts")})
+	before := len(w.app.requests("/events"))
+	_, err := w.api.PostEphemeral("C0OPS", "U0BOB", slack.MsgOptionText("x", false))
+	require.NoError(t, err)
+	w.idle(t)
+	require.Len(t, w.app.requests("/events"), before, "nobody hears of ephemeral messages")
 }

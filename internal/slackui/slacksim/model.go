@@ -304,6 +304,9 @@ func (s *Server) store(c *channel, m *message) *message {
 	c.messages = append(c.messages, m)
 	s.settle(c, m)
 	s.changed()
+	if m.app != nil {
+		s.tellOfApp(c, m, "", nil)
+	}
 	return m
 }
 

@@ -79,6 +79,33 @@ func (s *Server) tell(c *channel, p *Person, m *message) {
 	}
 }
 
+// tellOfApp sends what an app did to a message to the installations that
+// read along, itself among them: posted, message_changed or message_deleted.
+// Nobody hears of ephemeral messages.
+func (s *Server) tellOfApp(c *channel, m *message, subtype string, before object) {
+	if m.visibleTo != "" {
+		return
+	}
+	for _, in := range s.installs {
+		if !c.has(in.botUser) {
+			continue
+		}
+		event := s.messageJSON(c, m, true)
+		if subtype != "" {
+			event = object{
+				"type": "message", "subtype": subtype, "hidden": true, "ts": s.nextTS(), "previous_message": before,
+			}
+			if subtype == "message_deleted" {
+				event["deleted_ts"] = before["ts"]
+			} else {
+				event["message"] = s.messageJSON(c, m, true)
+			}
+		}
+		event["channel"], event["channel_type"], event["event_ts"] = c.ID, c.kind(), event["ts"]
+		s.emit(in, c, s.eventTeam(in, c), event)
+	}
+}
+
 // eventTeam is the workspace that an event in a channel is of, to an
 // installation: its own, where it has one.
 func (s *Server) eventTeam(in *installation, c *channel) string {

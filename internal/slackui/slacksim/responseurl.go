@@ -89,8 +89,10 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 			return http.StatusNotFound, "message_not_found"
 		}
 		u.uses++
+		before, deleted := s.messageJSON(u.channel, u.original, true), *u.original
 		u.channel.drop(u.original)
 		s.changed()
+		s.tellOfApp(u.channel, &deleted, "message_deleted", before)
 		return http.StatusOK, "ok"
 	}
 	k, f := c.contentOf()
@@ -106,9 +108,11 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 		}
 		u.uses++
 		m := u.original
+		before := s.messageJSON(u.channel, m, true)
 		m.text, m.blocks, m.attachments = k.text, k.blocks, k.attachments // its visibility never changes
 		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
+		s.tellOfApp(u.channel, m, "message_changed", before)
 		return http.StatusOK, "ok"
 	}
 	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
