@@ -1,9 +1,11 @@
 package statetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,4 +109,47 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	})
 	require.Equal(t, "runs "+string(run.ID), wait(t, "the word that it is parked", told))
 	require.Empty(t, told, "said once")
+}
+
+// unmoved: an entry that is taken away because its document says that there is
+// nothing to do stays, if the document says something else by then. Its score
+// alone does not tell: a run is due again at the same time as before.
+func unmoved(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	k := newClock()
+	calm := openStore(t, c, k.now)
+	run := commitRun(t, calm, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
+	at := score(t, c, calm, state.Runs, string(run.ID))
+	run.Status = agentrun.RunWaiting
+	run = commitRun(t, calm, run)
+	dues := calm.Prefix() + ":{p02}:due:runs"
+	require.NoError(t, c.ZAdd(t.Context(), dues, redis.Z{Score: float64(at.UnixMicro()), Member: string(run.ID)}).Err())
+
+	// Between what the loop reads of the run and what it writes, the run becomes
+	// one that is due.
+	var once sync.Once
+	h := Harmed(t, c, func(sent []byte) Fault {
+		if bytes.Contains(sent, []byte("ZREM")) {
+			once.Do(func() {
+				run.Status = agentrun.RunQueued
+				run = commitRun(t, calm, run)
+			})
+		}
+		return None
+	})
+	s := openStoreAt(t, h, k.now, calm.Prefix())
+	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace})
+	got := make(chan agentrun.Status, 100)
+	work(t, d, state.Runs, func(ctx context.Context, id string) error {
+		r, err := s.Run(ctx, approvals.RunID(id))
+		select {
+		case got <- r.Status:
+		default:
+		}
+		return err
+	})
+	require.Equal(t, agentrun.RunWaiting, wait(t, "the stale entry", got))
+	for status := agentrun.RunWaiting; status != agentrun.RunQueued; {
+		status = wait(t, "the run that is due now", got)
+	}
 }

@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"claims":       claims,
 		"backs off":    backsOff,
 		"stale":        stale,
+		"unmoved":      unmoved,
 		"ends":         ends,
 		"outage":       outage,
 		"storm":        storm,
