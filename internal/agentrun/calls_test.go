@@ -270,7 +270,7 @@ func TestToolsThatFail(t *testing.T) {
 	}{
 		"an error": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{}, errors.New("password=hunter2")
-		}, `a failed: "The tool failed. The reason is in the bot's log."`},
+		}, `a failed: "The tool failed, and gave no reason that can be passed on."`},
 		"words": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{}, &agentrun.FailedError{Message: "disk full"}
 		}, `a failed: "disk full"`},

@@ -36,6 +36,8 @@ var (
 	ErrThreadClosed = errors.New("the thread is closed")
 	// ErrRunHeld: a worker has the run.
 	ErrRunHeld = errors.New("a worker has the run")
+	// ErrInDoubt: a call of the run was started by a worker that is gone.
+	ErrInDoubt = errors.New("it is not known whether a call happened")
 	// ErrRunEnded: the run has its outcome; it never moves again.
 	ErrRunEnded = errors.New("the run has ended")
 )

@@ -199,6 +199,7 @@ func aCallInDoubtStopsItsSiblings(t *testing.T) {
 	require.Len(t, w.model.requests, 1, "the model is not asked again")
 	next := w.mention("more")
 	require.Equal(t, agentrun.RunWaiting, next.Status, "the thread waits")
+	require.ErrorIs(t, w.runner().Retry(t.Context(), id), agentrun.ErrInDoubt, "going on could repeat it")
 
 	require.NoError(t, w.runner().Abandon(t.Context(), id, "Ended by hand."))
 	require.Equal(t, []string{

@@ -11,8 +11,8 @@ import (
 )
 
 // Park stops a run that no worker gets any further, with words for people: it
-// is not gone on with by itself, and its thread waits until somebody ends it
-// with [Runner.Abandon]. It refuses a run that a worker has ([ErrRunHeld]), or
+// is not gone on with by itself, and its thread waits until somebody has it
+// tried again with [Runner.Retry] or ends it with [Runner.Abandon]. It refuses a run that a worker has ([ErrRunHeld]), or
 // that is final ([ErrRunEnded]); one that is parked stays as it is.
 func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) error {
 	var err error
@@ -58,4 +58,37 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 func parked(r *Run, words string) {
 	r.Status, r.Failure = RunParked, words
 	r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
+}
+
+// Retry lets a worker go on with a parked run: the cause is mended, say the
+// policy can be asked again. It refuses a run in which a call is in doubt
+// ([ErrInDoubt]), because going on could repeat it, and one that is not parked
+// ([ErrRunHeld] or [ErrRunEnded]).
+func (r *Runner) Retry(ctx context.Context, id approvals.RunID) error {
+	run, err := r.c.Store.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	switch run.Status {
+	case RunDeferred, RunCompleted, RunFailed:
+		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
+	case RunWaiting, RunQueued, RunRunning:
+		return fmt.Errorf("%w: run %s is %s", ErrRunHeld, id, run.Status)
+	case RunParked:
+	}
+	entries, err := r.c.Store.Journal(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load journal of %s: %w", id, err)
+	}
+	for _, e := range entries {
+		if e.State == EntryStarted {
+			return fmt.Errorf("%w: %s of run %s", ErrInDoubt, e.Tool, id)
+		}
+	}
+	request := approvals.RequestID(fmt.Sprintf("retry:%s:%d", id, run.Version))
+	run.Status, run.Failure = RunQueued, ""
+	if err := r.c.Store.Commit(ctx, Commit{Request: request, Runs: []Run{run}}); err != nil {
+		return fmt.Errorf("retry run %s: %w", id, err)
+	}
+	return nil
 }

@@ -75,3 +75,22 @@ func TestParkLosesARaceAgainstAWorker(t *testing.T) {
 	w.store.before = func(int, agentrun.Commit) error { return down }
 	require.ErrorIs(t, w.runner().Park(t.Context(), id, "x"), down)
 }
+
+// What was parked for another cause than a call in doubt can be tried again,
+// and what is in doubt cannot.
+func TestRetry(t *testing.T) {
+	w := newWorld(t)
+	clock := epoch
+	w.now = func() time.Time { return clock }
+	ctx := t.Context()
+	id := w.mention("go").ID
+	require.ErrorIs(t, w.runner().Retry(ctx, id), agentrun.ErrRunHeld, "it is not parked")
+	require.ErrorIs(t, w.runner().Retry(ctx, "run-00-x"), approvals.ErrNotFound)
+	require.NoError(t, w.runner().Park(ctx, id, "It broke."))
+	require.NoError(t, w.runner().Retry(ctx, id))
+	require.Equal(t, agentrun.RunQueued, w.run(id).Status)
+	require.Empty(t, w.run(id).Failure)
+	require.NoError(t, w.runner().Work(ctx, id))
+	require.Equal(t, agentrun.RunCompleted, w.run(id).Status)
+	require.ErrorIs(t, w.runner().Retry(ctx, id), agentrun.ErrRunEnded)
+}
