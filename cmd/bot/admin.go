@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,43 +66,65 @@ type admin struct {
 	log    *slog.Logger
 }
 
+// listed bounds what one command prints.
+const listed = 200
+
 // parked lists the work that was given up after many failures, and the runs
-// that wait for somebody because a call is in doubt.
+// that wait for somebody, because a call is in doubt or nobody got them further.
 func (a admin) parked(ctx context.Context) error {
-	items, err := state.NewDue(a.store, state.DueOptions{}).Parked(ctx)
+	runs, err := a.store.ParkedRuns(ctx, listed)
+	if err != nil {
+		return fmt.Errorf("list the parked runs: %w", err)
+	}
+	items, err := a.due().Parked(ctx)
 	if err != nil {
 		return fmt.Errorf("list what is parked: %w", err)
 	}
-	for _, i := range items {
-		if _, err := fmt.Fprintf(a.stdout, "%s\t%s\t%d attempts\tsince %s\t%s\n",
-			i.Kind, i.ID, i.Attempts, i.Since.UTC().Format(time.RFC3339), i.Reason); err != nil {
-			return fmt.Errorf("print: %w", err)
-		}
+	var out strings.Builder
+	for _, r := range runs {
+		fmt.Fprintf(&out, "run\t%s\tagent %s\tsince %s\t%s\n", r.ID, r.Agent, r.CreatedAt.UTC().Format(time.RFC3339), r.Failure)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%d parked\n", len(items))
-	return err
+	for _, i := range items {
+		fmt.Fprintf(&out, "%s\t%s\t%d attempts\tsince %s\t%s\n", i.Kind, i.ID, i.Attempts, i.Since.UTC().Format(time.RFC3339), i.Reason)
+	}
+	fmt.Fprintf(&out, "%d parked\n", len(runs)+len(items))
+	return a.say(out.String())
 }
 
+// retry has parked work tried again: an item of the due index, or a run in
+// which nothing is in doubt.
 func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
-	if err := state.NewDue(a.store, state.DueOptions{}).Unpark(ctx, kind, id); err != nil {
+	err := a.due().Unpark(ctx, kind, id)
+	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {
+		err = a.runner().Retry(ctx, approvals.RunID(id))
+	}
+	if err != nil {
 		return fmt.Errorf("retry %s %s: %w", kind, id, err)
 	}
-	_, err := fmt.Fprintln(a.stdout, "due again")
-	return err
+	return a.say("due again\n")
 }
 
-// abandon ends a run whose call is in doubt; what happened is said in its
+// abandon ends a run that nobody goes on with; what happened is said in its
 // thread, and the thread goes on.
 func (a admin) abandon(ctx context.Context, id approvals.RunID) error {
-	runner := agentrun.NewRunner(agentrun.Config{
+	words := "An operator ended this run. Of the calls without a result it is not known whether they happened."
+	if err := a.runner().Abandon(ctx, id, words); err != nil {
+		return fmt.Errorf("abandon %s: %w", id, err)
+	}
+	return a.say("abandoned\n")
+}
+
+func (a admin) due() *state.Due { return state.NewDue(a.store, state.DueOptions{}) }
+
+func (a admin) runner() *agentrun.Runner {
+	return agentrun.NewRunner(agentrun.Config{
 		Store: a.store, Policy: refuseAll{}, Now: time.Now, Log: a.log,
 		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
 	})
-	words := "An operator ended this run. Of the calls without a result it is not known whether they happened."
-	if err := runner.Abandon(ctx, id, words); err != nil {
-		return fmt.Errorf("abandon %s: %w", id, err)
-	}
-	_, err := fmt.Fprintln(a.stdout, "abandoned")
+}
+
+func (a admin) say(words string) error {
+	_, err := io.WriteString(a.stdout, words)
 	return err
 }
 
@@ -122,8 +145,7 @@ func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.
 	if err != nil {
 		return fmt.Errorf("fulfil %s: %w", call, err)
 	}
-	_, err = fmt.Fprintln(a.stdout, "delivered")
-	return err
+	return a.say("delivered\n")
 }
 
 // refuseAll is the policy of a process that runs no agent.

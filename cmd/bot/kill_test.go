@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -57,6 +59,8 @@ type world struct {
 	addr   string // of the bot, the same for every process
 	env    []string
 	config string
+	// before, if set, is called before the model answers its nth request.
+	before func(n int)
 }
 
 func newWorld(t *testing.T) *world {
@@ -74,7 +78,13 @@ func newWorld(t *testing.T) *world {
 	})
 	slackServer := httptest.NewServer(slack)
 	t.Cleanup(func() { slack.Close(); slackServer.Close() })
-	modelServer := httptest.NewServer(w.model)
+	var asked atomic.Int32
+	modelServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if n := asked.Add(1); w.before != nil {
+			w.before(int(n))
+		}
+		w.model.ServeHTTP(rw, r)
+	}))
 	t.Cleanup(modelServer.Close)
 	client, ok := statetest.Redis(t).(*redis.Client)
 	require.True(t, ok)

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// admin runs `bot admin` as an operator would, beside the running bot.
+func (w *world) admin(args ...string) (string, error) {
+	w.t.Helper()
+	var out, logged bytes.Buffer
+	err := run(w.t.Context(), append([]string{"admin"}, args...), w.env, &out, &logged)
+	return out.String(), err
+}
+
+// TestAnOperatorEndsARunThatIsInDoubt: the bot is killed while a tool hangs.
+// The run is listed, going on with it is refused, it is ended, and the thread
+// goes on.
+func TestAnOperatorEndsARunThatIsInDoubt(t *testing.T) {
+	w := newWorld(t)
+	report := filepath.Join(w.folder, "reports", "2023-q1-sales.txt")
+	w.before = func(n int) {
+		if n == 2 { // it has listed the files and is about to read them
+			require.NoError(t, os.Remove(report))
+			require.NoError(t, syscall.Mkfifo(report, 0o600)) // nobody writes into it: reading hangs
+		}
+	}
+	first := w.start()
+	root := w.sim.ask(cleanUp, "")
+	first.out.await(t, `call started.*read_file`)
+	first.kill()
+
+	w.before = nil
+	require.NoError(t, os.Remove(report))
+	second := w.start()
+	end := w.sim.await(alice, root, "that a call is in doubt", says("may or may not have happened"))
+	require.Contains(t, end.words(), "read_file")
+	requireOnce(t, first, second)
+
+	out, err := w.admin("parked")
+	require.NoError(t, err)
+	id := regexp.MustCompile(`run-\d\d-[0-9a-f-]+`).FindString(out)
+	require.NotEmpty(t, id, out)
+	require.Contains(t, end.words(), id, "the thread names the run that the operator is to end")
+	require.Contains(t, out, "1 parked")
+	_, err = w.admin("retry", "runs", id)
+	require.ErrorContains(t, err, "not known whether a call happened")
+
+	next := w.sim.ask("what can you do?", root)
+	w.sim.await(alice, root, "that it waits", func(m message) bool { return m.TS > next && says("Queued")(m) })
+	out, err = w.admin("abandon", id)
+	require.NoError(t, err)
+	require.Equal(t, "abandoned\n", out)
+	w.sim.await(alice, root, "that it was ended", says("An operator ended this run"))
+	w.sim.await(alice, root, "the next answer", func(m message) bool { return m.TS > next && says("scripted model")(m) })
+	out, err = w.admin("parked")
+	require.NoError(t, err)
+	require.Equal(t, "0 parked\n", out)
+	_, err = w.admin("abandon", id)
+	require.ErrorContains(t, err, "has ended")
+}
+
+func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"admin takes", nil},
+		{"admin takes", []string{"unpark"}},
+		{"not found", []string{"retry", "cards", "batch-01-x"}},
+		{"not found", []string{"abandon", "run-01-x"}},
+		{"not found", []string{"abandon", "nonsense"}},
+		{"must be JSON", []string{"fulfil", "batch-01-x", "c", "plain words"}},
+		{"not found", []string{"fulfil", "batch-01-x", "c", `"words"`}},
+	} {
+		_, err := w.admin(c.args...)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+	}
+}
