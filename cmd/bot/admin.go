@@ -66,13 +66,13 @@ type admin struct {
 	log    *slog.Logger
 }
 
-// listed bounds what one command prints.
-const listed = 200
+// mostParked is how many runs one command prints.
+const mostParked = 200
 
 // parked lists the work that was given up after many failures, and the runs
 // that wait for somebody, because a call is in doubt or nobody got them further.
 func (a admin) parked(ctx context.Context) error {
-	runs, err := a.store.ParkedRuns(ctx, listed)
+	runs, err := a.store.ParkedRuns(ctx, mostParked)
 	if err != nil {
 		return fmt.Errorf("list the parked runs: %w", err)
 	}
