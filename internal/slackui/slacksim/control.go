@@ -72,6 +72,7 @@ func (s *Server) ControlRoutes() []ControlRoute {
 		}),
 		asking[struct{}]("/sim/state", func(url.Values) (State, error) { return s.State(), nil }),
 		asking[struct{}]("/sim/log", func(url.Values) (Requests, error) { return Requests{Log: s.Log()}, nil }),
+		{Pattern: "GET /sim/hood", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Hood](), handler: s.serveHood},
 		{Pattern: "GET /sim/events", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Change](), handler: s.serveChanges},
 	}
 }
