@@ -135,12 +135,17 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := "http://"+d.page.Addr().String(), "http://"+d.bot.Addr().String()
+	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder).Redis.Prefix, slacksim.DefaultPeople())
+	if err != nil {
+		return err
+	}
+	d.undo = append(d.undo, inside.close)
 	suggestions := []string{}
 	for _, s := range demoStories() {
 		suggestions = append(suggestions, "@countersign "+s.Prompt)
 	}
 	d.slack = slacksim.New(slacksim.Config{ //nolint:contextcheck // it ends with Close
-		PublicURL: url, Suggestions: suggestions, Logger: newLogger(d.stderr, d.level),
+		PublicURL: url, Suggestions: suggestions, Hood: inside.look, Logger: newLogger(d.stderr, d.level),
 		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
 	})
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// under is what the page reads under the hood.
+func (s *sim) under() slacksim.Hood {
+	s.t.Helper()
+	var out slacksim.Hood
+	s.do(http.MethodGet, "/sim/hood", nil, &out)
+	return out
+}
+
+// awaitUnder looks under the hood until ok likes it.
+func (s *sim) awaitUnder(what string, ok func(slacksim.Hood) bool) slacksim.Hood {
+	s.t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	again := time.NewTicker(50 * time.Millisecond) // Redis tells nobody but the bot
+	defer again.Stop()
+	for {
+		h := s.under()
+		if ok(h) {
+			return h
+		}
+		select {
+		case <-s.changed:
+		case <-again.C:
+		case <-deadline.C:
+			require.Fail(s.t, "not seen: "+what, "%+v", h.Timeline)
+		}
+	}
+}
+
+func happened(h slacksim.Hood, what string) bool {
+	return slices.ContainsFunc(h.Timeline, func(e slacksim.HoodEvent) bool { return e.What == what })
+}
+
+// TestTheHoodOfTheDemo tells the story of a run, with either Redis.
+func TestTheHoodOfTheDemo(t *testing.T) {
+	for name, args := range map[string][]string{
+		"in memory": nil,
+		"at a URL":  {"--redis", "redis://" + miniredis.RunT(t).Addr()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := startDemo(t, args...)
+			require.Empty(t, s.under().Timeline)
+
+			root := s.ask(cleanUp, "")
+			card := s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
+			h := s.under()
+			require.True(t, happened(h, "Alice asked, and a run began"), h.Timeline)
+			require.True(t, happened(h, "run ended with DeferredToolRequests: 2 calls"), h.Timeline)
+			require.NotEmpty(t, h.Documents)
+			batch := h.Documents[0]
+			require.Contains(t, batch.Key, ":batch:", "what waits for people comes first")
+			require.Equal(t, "hash", batch.Type)
+			require.Contains(t, batch.Value, `"status": "pending"`)
+			require.Positive(t, batch.Bytes)
+
+			require.Empty(t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
+			card = s.await(bob, root, "one approved", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 })
+			require.Empty(t, s.click(bob, card, "2023-q2", "Approve").VisibleError)
+			h = s.awaitUnder("the end of the run", func(h slacksim.Hood) bool { return happened(h, "run completed") })
+			var story []string
+			for _, e := range h.Timeline {
+				story = append(story, e.What)
+			}
+			for _, what := range []string{"Bob approved delete_file", "every call has its answer", "a new run resumed on the answers", "delete_file ran"} {
+				require.Contains(t, story, what)
+			}
+			require.Less(t, slices.Index(story, "Bob approved delete_file"), slices.Index(story, "every call has its answer"))
+			require.Equal(t, "run completed", story[len(story)-1])
+			at := slices.IndexFunc(h.Timeline, func(e slacksim.HoodEvent) bool { return e.What == "Bob approved delete_file" })
+			require.JSONEq(t, `{"path":"reports/2023-q1-sales.txt"}`, h.Timeline[at].Detail)
+			for _, d := range h.Documents {
+				require.NotContains(t, d.Value, "xoxb-", d.Key)
+			}
+		})
+	}
+}
+
+// TestDocumentsOfEveryTypeCanBeRead, and long ones say what is missing.
+func TestDocumentsOfEveryTypeCanBeRead(t *testing.T) {
+	m := miniredis.RunT(t)
+	h, err := newHood("redis://"+m.Addr(), "app", nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.close()) })
+	c := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+
+	ctx := t.Context()
+	due := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	require.NoError(t, c.HSet(ctx, "app:{p01}:batch:b", "v", 2, "d", `{"n":9007199254740993}`).Err())
+	require.NoError(t, c.ZAdd(ctx, "app:{p01}:due:cards", redis.Z{Score: float64(due.UnixMicro()), Member: "b"}).Err())
+	for range hoodEntries + 3 {
+		require.NoError(t, c.RPush(ctx, "app:{p01}:messages:t", `{"<":1}`).Err())
+	}
+	require.NoError(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "app:{p02}:other", ID: "1-1", Values: []any{"e", `{"k":1}`}}).Err())
+	require.NoError(t, c.Set(ctx, "app:{p01}:args:b:x", strings.Repeat("é", hoodValue), 0).Err())
+	require.NoError(t, c.Set(ctx, "apple:{p01}:args:b:x", "somebody else's", 0).Err())
+
+	hood, err := h.look(ctx)
+	require.NoError(t, err)
+	require.Empty(t, hood.Timeline)
+	values := map[string]string{}
+	var order []string
+	for _, d := range hood.Documents {
+		values[d.Key] = d.Value
+		order = append(order, kindOf(d.Key))
+	}
+	require.Equal(t, []string{"batch", "messages", "args", "due", "other"}, order)
+	require.JSONEq(t, `{"v":2,"d":{"n":9007199254740993}}`, values["app:{p01}:batch:b"])
+	require.Contains(t, values["app:{p01}:batch:b"], "9007199254740993", "no digit is lost")
+	require.JSONEq(t, `[{"member":"b","at":"2026-03-04T05:06:07.000Z"}]`, values["app:{p01}:due:cards"])
+	require.Contains(t, values["app:{p01}:messages:t"], "3 older ones")
+	require.Contains(t, values["app:{p01}:messages:t"], `"<": 1`)
+	require.JSONEq(t, `[{"id":"1-1","fields":{"e":{"k":1}}}]`, values["app:{p02}:other"])
+	require.Regexp(t, `… cut here$`, values["app:{p01}:args:b:x"])
+	require.Less(t, len(values["app:{p01}:args:b:x"]), hoodValue+100)
+}
+
+func TestTheHoodIsBounded(t *testing.T) {
+	m := miniredis.RunT(t)
+	h, err := newHood("redis://"+m.Addr(), "", nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.close()) })
+	for n := range hoodDocuments + 5 {
+		require.NoError(t, m.Set("countersign:{p01}:request::"+strings.Repeat("x", n+1), "1"))
+	}
+	hood, err := h.look(t.Context())
+	require.NoError(t, err)
+	require.Len(t, hood.Documents, hoodDocuments)
+	require.Equal(t, 5, hood.Omitted)
+
+	m.Close()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.look(gone)
+	require.Error(t, err, "it does not wait for a Redis that is gone")
+	_, err = newHood("nowhere", "", nil)
+	require.Error(t, err)
+}
