@@ -145,7 +145,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		suggestions = append(suggestions, "@countersign "+s.Prompt)
 	}
 	d.slack = slacksim.New(slacksim.Config{ //nolint:contextcheck // it ends with Close
-		PublicURL: url, Suggestions: suggestions, Hood: inside.look, Logger: newLogger(d.stderr, d.level),
+		PublicURL: url, Suggestions: suggestions, Commands: []string{"/countersign"}, Hood: inside.look, Logger: newLogger(d.stderr, d.level),
 		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
 	})
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })

@@ -129,6 +129,9 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 	root := s.ask(cleanUp, "")
 	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
 
+	var offered struct{ Commands []string }
+	s.do(http.MethodGet, "/sim/state", nil, &offered)
+	require.Equal(t, []string{"/countersign"}, offered.Commands, "what the composer of the page offers")
 	var list map[string]any
 	s.do(http.MethodPost, "/sim/command", map[string]string{"user": bob, "channel": ops, "command": "/countersign", "text": "list"}, &list)
 	require.Contains(t, everyText(list), "delete_file")
