@@ -62,7 +62,7 @@ func TestTheHoodOfTheDemo(t *testing.T) {
 			card := s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
 			h := s.under()
 			require.True(t, happened(h, "Alice asked, and a run began"), h.Timeline)
-			require.True(t, happened(h, "run ended with DeferredToolRequests: 2 calls"), h.Timeline)
+			require.True(t, happened(h, "Run ended with DeferredToolRequests: 2 calls"), h.Timeline)
 			require.NotEmpty(t, h.Documents)
 			batch := h.Documents[0]
 			require.Contains(t, batch.Key, ":batch:", "what waits for people comes first")
@@ -73,16 +73,16 @@ func TestTheHoodOfTheDemo(t *testing.T) {
 			require.Empty(t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
 			card = s.await(bob, root, "one approved", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 })
 			require.Empty(t, s.click(bob, card, "2023-q2", "Approve").VisibleError)
-			h = s.awaitUnder("the end of the run", func(h slacksim.Hood) bool { return happened(h, "run completed") })
+			h = s.awaitUnder("the end of the run", func(h slacksim.Hood) bool { return happened(h, "Run completed") })
 			var story []string
 			for _, e := range h.Timeline {
 				story = append(story, e.What)
 			}
-			for _, what := range []string{"Bob approved delete_file", "every call has its answer", "a new run resumed on the answers", "delete_file ran"} {
+			for _, what := range []string{"Bob approved delete_file", "Every call has its answer", "A new run resumed on the answers", "delete_file ran"} {
 				require.Contains(t, story, what)
 			}
-			require.Less(t, slices.Index(story, "Bob approved delete_file"), slices.Index(story, "every call has its answer"))
-			require.Equal(t, "run completed", story[len(story)-1])
+			require.Less(t, slices.Index(story, "Bob approved delete_file"), slices.Index(story, "Every call has its answer"))
+			require.Equal(t, "Run completed", story[len(story)-1])
 			at := slices.IndexFunc(h.Timeline, func(e slacksim.HoodEvent) bool { return e.What == "Bob approved delete_file" })
 			require.JSONEq(t, `{"path":"reports/2023-q1-sales.txt"}`, h.Timeline[at].Detail)
 			for _, d := range h.Documents {

@@ -84,7 +84,7 @@ func (t *teller) who(id approvals.UserID) string {
 // begun tells how a run came about.
 func (t *teller) begun(r agentrun.Run) {
 	if r.Parent != "" {
-		t.say(r.CreatedAt, r.ID, "", "DeferredToolResults of run "+string(r.Parent), "a new run resumed on the answers")
+		t.say(r.CreatedAt, r.ID, "", "DeferredToolResults of run "+string(r.Parent), "A new run resumed on the answers")
 		return
 	}
 	t.say(r.CreatedAt, r.ID, "", r.Prompt, "%s asked, and a run began", t.who(r.Requester))
@@ -94,18 +94,18 @@ func (t *teller) begun(r agentrun.Run) {
 func (t *teller) ended(r agentrun.Run) {
 	switch r.Status {
 	case agentrun.RunWaiting:
-		t.say(r.CreatedAt, r.ID, toneWait, "Another run of the thread comes first.", "run waits for its turn")
+		t.say(r.CreatedAt, r.ID, toneWait, "Another run of the thread comes first.", "Run waits for its turn")
 	case agentrun.RunQueued:
-		t.say(r.CreatedAt, r.ID, toneWait, "The next free worker takes it.", "run is queued")
+		t.say(r.CreatedAt, r.ID, toneWait, "The next free worker takes it.", "Run is queued")
 	case agentrun.RunRunning:
 		detail := fmt.Sprintf("%d answers of the model so far. %s", r.Steps, strings.Join(r.Activity, ", "))
-		t.say(r.CreatedAt, r.ID, toneWait, strings.TrimSpace(detail), "run is at work")
+		t.say(r.CreatedAt, r.ID, toneWait, strings.TrimSpace(detail), "Run is at work")
 	case agentrun.RunCompleted:
-		t.say(r.EndedAt, r.ID, toneGood, r.Output, "run completed")
+		t.say(r.EndedAt, r.ID, toneGood, r.Output, "Run completed")
 	case agentrun.RunFailed:
-		t.say(r.EndedAt, r.ID, toneBad, r.Failure, "run failed")
+		t.say(r.EndedAt, r.ID, toneBad, r.Failure, "Run failed")
 	case agentrun.RunParked:
-		t.say(r.CreatedAt, r.ID, toneBad, r.Failure, "run is parked: people must look")
+		t.say(r.CreatedAt, r.ID, toneBad, r.Failure, "Run is parked: people must look")
 	case agentrun.RunDeferred:
 	}
 }
@@ -121,7 +121,7 @@ func (t *teller) journal(ctx context.Context, run approvals.RunID) error {
 		case e.State == agentrun.EntryStarted:
 			t.say(e.At, run, toneWait, "It is never started a second time.", "%s started", e.Tool)
 		case e.State == agentrun.EntryFinished && e.Finish.Part != nil:
-			t.say(e.At, run, "", "Its result is in the journal: it never runs twice.", "%s ran", e.Tool)
+			t.say(e.At, run, "", "", "%s ran", e.Tool)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 		for _, c := range slices.Concat(e.Approvals, e.Calls) {
 			tools = append(tools, c.Name)
 		}
-		t.say(e.At, e.Run, toneWait, "Waiting: "+strings.Join(tools, ", ")+". No process waits; it is all in Redis.", "run ended with DeferredToolRequests: %s", calls(n))
+		t.say(e.At, e.Run, toneWait, "Waiting: "+strings.Join(tools, ", ")+". No process waits; it is all in Redis.", "Run ended with DeferredToolRequests: %s", calls(n))
 	case approvals.Decided:
 		return t.decided(ctx, e)
 	case approvals.Retracted:
@@ -176,7 +176,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 		})
 	case approvals.Fulfilled:
 		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
-			t.say(e.At, run, toneGood, args, "the result of %s came in", tool)
+			t.say(e.At, run, toneGood, args, "The result of %s came in", tool)
 		})
 	case approvals.Settled:
 		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
@@ -187,7 +187,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 			t.say(e.At, run, tone, args+reason(e.Reason), "%s is settled: %s", tool, e.Status)
 		})
 	case approvals.Resolved:
-		t.say(e.At, e.Run, toneGood, "A resume run is due, in the same commit.", "every call has its answer")
+		t.say(e.At, e.Run, toneGood, "A resume run is due, in the same commit.", "Every call has its answer")
 	}
 	return nil
 }
