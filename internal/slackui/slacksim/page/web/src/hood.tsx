@@ -1,80 +1,49 @@
-// Under the hood: the requests between the workspace and the app.
-import { useEffect, useRef, useState } from "react";
+// Under the hood: what happens behind the messages.
+import { useId, useRef, useState, type KeyboardEvent } from "react";
 import { Icon } from "./icons";
-import { sim, type LogEntry } from "./sim";
-import { useWorkspace } from "./workspace";
+import { Documents, Timeline, useInside } from "./inside";
+import { Requests } from "./requests";
 
-const filters = { all: "Everything", to_app: "Signed requests", from_app: "Web API calls" } as const;
-
-/** pretty writes a body for reading: the form decoded, the JSON indented. */
-export function pretty(body: string): string {
-  const json = (text: string) => {
-    try {
-      return JSON.stringify(JSON.parse(text), null, 2);
-    } catch {
-      return undefined;
-    }
-  };
-  const whole = json(body);
-  if (whole !== undefined) return whole;
-  if (!/^[\w.%+-]+=/.test(body)) return body;
-  return [...new URLSearchParams(body)].map(([name, value]) => `${name}: ${(/^[[{]/.test(value) && json(value)) || value}`).join("\n");
-}
+const tabs = { timeline: "Timeline", redis: "Redis", requests: "Requests" } as const;
+type Tab = keyof typeof tabs;
+const order = Object.keys(tabs) as Tab[];
 
 export function Hood({ onClose }: { onClose(): void }) {
-  const { seen, say } = useWorkspace();
-  const [log, setLog] = useState<LogEntry[]>([]);
-  const [filter, setFilter] = useState<keyof typeof filters>("all");
-  const end = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    let over = false;
-    const timer = setTimeout(() => {
-      sim<{ log: LogEntry[] }>("log").then((answer) => { if (!over) setLog(answer.log ?? []); }, (e: Error) => say(e.message));
-    }, 150);
-    return () => { over = true; clearTimeout(timer); };
-  }, [seen]);
-  const shown = log.filter((e) => filter === "all" || e.direction === filter);
-  useEffect(() => {
-    const box = end.current?.parentElement;
-    if (box && box.scrollHeight - box.scrollTop - box.clientHeight < 240) box.scrollTop = box.scrollHeight;
-  }, [shown.length]);
+  const inside = useInside();
+  const [tab, setTab] = useState<Tab>("timeline");
+  const id = useId();
   return (
     <aside className="hood pane" aria-label="Under the hood">
       <header><h2>Under the hood</h2><button type="button" className="icon" aria-label="Close" onClick={onClose}><Icon name="close" /></button></header>
-      <p className="hint">What Slack would send to the bot, signed, and the Web API calls that the bot makes. Tokens are blacked out.</p>
-      <div className="filters" role="group" aria-label="Show">
-        {Object.entries(filters).map(([name, label]) => <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name as keyof typeof filters)}>{label}</button>)}
-      </div>
-      <div className="entries" tabIndex={0} role="region" aria-label="Requests">
-        {shown.length === 0 && <p className="hint">Nothing yet. Ask the agent for something.</p>}
-        {shown.slice(-300).map((e) => <Entry key={e.seq} of={e} />)}
-        <div ref={end} />
-      </div>
+      {inside === null && <Requests />}
+      {inside && (
+        <>
+          <Tabs id={id} tab={tab} onTab={setTab} />
+          <div className="panel" role="tabpanel" id={id + "panel"} aria-labelledby={id + tab}>
+            {tab === "timeline" && <Timeline of={inside.timeline} />}
+            {tab === "redis" && <Documents of={inside.documents} omitted={inside.omitted} />}
+            {tab === "requests" && <Requests />}
+          </div>
+        </>
+      )}
     </aside>
   );
 }
 
-function Entry({ of: e }: { of: LogEntry }) {
-  const [open, setOpen] = useState(false);
-  const bad = e.problem || !e.status || e.status >= 400 || /^\{"ok":false/.test(e.response ?? "");
-  const signed = Object.keys(e.headers ?? {}).some((h) => /signature/i.test(h));
+function Tabs({ id, tab, onTab }: { id: string; tab: Tab; onTab(tab: Tab): void }) {
+  const list = useRef<HTMLDivElement>(null);
+  const keys = (e: KeyboardEvent) => {
+    const at = order.indexOf(tab);
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: -1 }[e.key];
+    if (to === undefined || e.altKey || e.ctrlKey || e.metaKey) return;
+    e.preventDefault();
+    const next = order.at(to % order.length)!;
+    onTab(next);
+    (list.current?.children[order.indexOf(next)] as HTMLElement | undefined)?.focus();
+  };
   return (
-    <details className={"entry " + e.direction} onToggle={(t) => setOpen(t.currentTarget.open)}>
-      <summary>
-        <span className="way">{e.direction === "to_app" ? "Slack → bot" : "bot → Slack"}</span>
-        <strong>{e.kind}</strong>
-        {signed && <span className="badge">signed</span>}
-        <span className={bad ? "status bad" : "status"}>{e.problem || e.status}</span>
-        <time dateTime={e.at}>{new Date(e.at).toLocaleTimeString("en", { hour12: false })}</time>
-      </summary>
-      {open && (
-        <>
-          <p className="url">{e.method} {e.url}</p>
-          {e.headers && <pre tabIndex={0} aria-label="Headers">{Object.entries(e.headers).map(([k, v]) => `${k}: ${v}`).join("\n")}</pre>}
-          {e.request && <pre tabIndex={0} aria-label="Request">{pretty(e.request)}</pre>}
-          {e.response && <><p className="url">answered {e.status}</p><pre tabIndex={0} aria-label="Answer">{pretty(e.response)}</pre></>}
-        </>
-      )}
-    </details>
+    <div className="tabs" role="tablist" aria-label="Under the hood" ref={list} onKeyDown={keys}>
+      {order.map((name) => <button key={name} type="button" role="tab" id={id + name} aria-controls={id + "panel"} aria-selected={tab === name} tabIndex={tab === name ? 0 : -1} onClick={() => onTab(name)}>{tabs[name]}</button>)}
+    </div>
   );
 }

@@ -68,8 +68,16 @@ export interface LogEntry {
   problem?: string;
 }
 
+export interface HoodEvent { at: string; run: string; what: string; detail: string; tone?: "good" | "bad" | "wait" }
+export interface HoodDocument { key: string; type: string; bytes: number; value: string }
+export interface Inside { timeline: HoodEvent[]; documents: HoodDocument[]; omitted?: number }
+
 /** SimError is what the workspace says about something that cannot be done. */
-export class SimError extends Error {}
+export class SimError extends Error {
+  constructor(message: string, readonly status = 0) {
+    super(message);
+  }
+}
 
 /** sim calls the control API: GET without a body, POST with one. */
 export async function sim<T>(path: string, body?: object): Promise<T> {
@@ -80,7 +88,7 @@ export async function sim<T>(path: string, body?: object): Promise<T> {
     throw new SimError("The workspace does not answer. Is it still running?");
   }
   const answer = (await response.json().catch(() => ({ error: "The workspace gave an answer that is not JSON." }))) as T & { error?: string };
-  if (!response.ok) throw new SimError(answer.error ?? "The workspace refused.");
+  if (!response.ok) throw new SimError(answer.error ?? "The workspace refused.", response.status);
   return answer;
 }
 

@@ -1,0 +1,106 @@
+// What happens inside the app, as far as whoever runs it shows it.
+import { useEffect, useState } from "react";
+import { sim, SimError, type HoodDocument, type HoodEvent, type Inside } from "./sim";
+import { useTail } from "./tail";
+import { useWorkspace } from "./workspace";
+
+/** looks are how long after a change of the workspace to look: once soon, and once the app has stored what followed. */
+const looks = { soon: 150, settled: 1500 };
+
+/** useInside is what the app shows; null if it shows nothing, undefined while nobody knows. */
+export function useInside(): Inside | null | undefined {
+  const { seen, say } = useWorkspace();
+  const [inside, setInside] = useState<Inside | null>();
+  useEffect(() => {
+    if (inside === null) return;
+    let over = false;
+    const stop = () => { over = true; timers.forEach(clearTimeout); };
+    const read = () => sim<Inside>("hood").then((answer) => { if (!over) setInside(answer); }, (e: Error) => {
+      if (over) return;
+      if (!(e instanceof SimError && e.status === 404)) return say(e.message);
+      stop(); // nobody will show anything: do not ask again
+      setInside(null);
+    });
+    const timers = Object.values(looks).map((ms) => setTimeout(read, ms));
+    return stop;
+  }, [seen]);
+  return inside;
+}
+
+const clock = (at: string) => new Date(at).toLocaleTimeString("en", { hour12: false });
+
+export function Timeline({ of: events }: { of: HoodEvent[] }) {
+  const box = useTail<HTMLDivElement>(events.length);
+  const runs = [...new Set(events.map((e) => e.run))];
+  return (
+    <>
+      <p className="hint">What the bot did, and what people did, from the facts that are stored. Nothing waits in memory: a run ends, and a new one resumes.</p>
+      <div className="entries" ref={box} tabIndex={0} role="region" aria-label="Timeline">
+        {events.length === 0 && <p className="hint">Nothing yet. Ask the agent for something.</p>}
+        <ol className="timeline">
+          {events.map((e, i) => (
+            <li key={i} className={e.tone}>
+              <time dateTime={e.at}>{clock(e.at)}</time>
+              <strong>{e.what}</strong>
+              {e.detail && <p>{e.detail}</p>}
+              {e.run && e.run !== events[i - 1]?.run && <small title={e.run}>Run {runs.indexOf(e.run) + 1} of {runs.length}</small>}
+            </li>
+          ))}
+        </ol>
+      </div>
+    </>
+  );
+}
+
+/** kind is the word that says what a document is: "batch" of "app:{p17}:batch:…". */
+function kind(key: string): [kind: string, rest: string] {
+  const [name = "", ...rest] = key.replace(/^[^{]*\{[^}]*\}:/, "").split(":");
+  return [name, rest.join(":")];
+}
+
+const many = 6; // documents of one kind, more are folded into one line
+
+/** groups are the documents by kind, in their order. */
+function groups(documents: HoodDocument[]): [kind: string, documents: HoodDocument[]][] {
+  const by = new Map<string, HoodDocument[]>();
+  for (const d of documents) by.set(kind(d.key)[0], [...(by.get(kind(d.key)[0]) ?? []), d]);
+  return [...by];
+}
+
+const size = (bytes: number) => (bytes < 1024 ? bytes + " B" : (bytes / 1024).toFixed(1) + " KB");
+
+export function Documents({ of: documents, omitted }: { of: HoodDocument[]; omitted?: number }) {
+  return (
+    <>
+      <p className="hint">Everything that the bot knows, as it is in Redis now. Any bot that starts on it goes on from here.</p>
+      <div className="entries" tabIndex={0} role="region" aria-label="Redis">
+        {documents.length === 0 && <p className="hint">Nothing yet. Ask the agent for something.</p>}
+        {groups(documents).map(([name, list]) => list.length > many
+          ? <details key={name} className="entry document"><summary><strong>{name}</strong><span className="key">{list.length} of this kind</span></summary><div className="group">{list.map((d) => <Document key={d.key} of={d} />)}</div></details>
+          : list.map((d) => <Document key={d.key} of={d} />))}
+        {omitted ? <p className="hint">{omitted} more are not shown.</p> : null}
+      </div>
+    </>
+  );
+}
+
+function Document({ of: d }: { of: HoodDocument }) {
+  const [open, setOpen] = useState(false);
+  const [name, rest] = kind(d.key);
+  return (
+    <details className="entry document" onToggle={(t) => setOpen(t.currentTarget.open)}>
+      <summary>
+        <strong>{name}</strong>
+        <span className="key">{rest}</span>
+        <span className="badge">{d.type}</span>
+        <span className="size">{size(d.bytes)}</span>
+      </summary>
+      {open && (
+        <>
+          <p className="url">{d.key}</p>
+          <pre tabIndex={0} aria-label={"Value of " + d.key}>{d.value}</pre>
+        </>
+      )}
+    </details>
+  );
+}
