@@ -23,27 +23,6 @@ func (s *sim) under() slacksim.Hood {
 	return out
 }
 
-// awaitUnder looks under the hood until ok likes it.
-func (s *sim) awaitUnder(what string, ok func(slacksim.Hood) bool) slacksim.Hood {
-	s.t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
-	defer deadline.Stop()
-	again := time.NewTicker(50 * time.Millisecond) // Redis tells nobody but the bot
-	defer again.Stop()
-	for {
-		h := s.under()
-		if ok(h) {
-			return h
-		}
-		select {
-		case <-s.changed:
-		case <-again.C:
-		case <-deadline.C:
-			require.Fail(s.t, "not seen: "+what, "%+v", h.Timeline)
-		}
-	}
-}
-
 func happened(h slacksim.Hood, what string) bool {
 	return slices.ContainsFunc(h.Timeline, func(e slacksim.HoodEvent) bool { return e.What == what })
 }
@@ -73,7 +52,8 @@ func TestTheHoodOfTheDemo(t *testing.T) {
 			require.Empty(t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
 			card = s.await(bob, root, "one approved", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 })
 			require.Empty(t, s.click(bob, card, "2023-q2", "Approve").VisibleError)
-			h = s.awaitUnder("the end of the run", func(h slacksim.Hood) bool { return happened(h, "Run completed") })
+			s.await(alice, root, "the answer", says("reports/2023-q1-sales.txt: deleted", "reports/2023-q2-sales.txt: deleted"))
+			h = s.under()
 			var story []string
 			for _, e := range h.Timeline {
 				story = append(story, e.What)
