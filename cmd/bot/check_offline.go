@@ -116,7 +116,7 @@ func (c *checker) checkEnvironment() {
 // configuration, which bot init wrote there.
 func (c *checker) checkAddress() {
 	if c.Address != "" {
-		for _, p := range flatten(manifests.CheckAddress(c.Address)) {
+		for _, p := range flatten(c.wrongAddress()) {
 			c.problem("", "--url: %s", p)
 		}
 	}

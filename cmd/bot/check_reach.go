@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,7 +24,7 @@ import (
 // signed with our signing secret. Whether Slack signs with the same secret only
 // Slack can say: it does when the Request URL is verified there.
 func (c *checker) checkRunning(ctx context.Context) {
-	if c.Address == "" || c.env.SigningSecret.open() == "" || manifests.CheckAddress(c.Address) != nil {
+	if c.Address == "" || c.env.SigningSecret.open() == "" || c.wrongAddress() != nil {
 		return // not asked for, or said before
 	}
 	at := strings.TrimSuffix(c.Address, "/") + manifests.EventsPath
@@ -48,6 +49,24 @@ func (c *checker) checkRunning(ctx context.Context) {
 		c.fine("the running bot: %s accepts what is signed with SLACK_SIGNING_SECRET", at)
 		c.unknown(`see "Event Subscriptions" of the app: its Request URL must be verified`, "whether Slack signs with the same secret")
 	}
+}
+
+// wrongAddress returns why Slack could not reach the bot at --url. A Slack on
+// this machine, a simulator, reaches any address on this machine.
+func (c *checker) wrongAddress() error {
+	if onThisMachine(c.env.SlackAPIURL) && onThisMachine(c.Address) {
+		return nil
+	}
+	return manifests.CheckAddress(c.Address)
+}
+
+func onThisMachine(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.IsLoopback()
 }
 
 func (c *checker) signature(body []byte) http.Header {

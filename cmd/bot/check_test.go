@@ -145,7 +145,7 @@ runs: {lease: 1ms}
 	i.env["SLACK_SIGNING_SECRET"] = ""
 	i.env["REDIS_URL"] = "localhost:6379"
 	i.env["OPENAI_BASE_URL"] = "model.internal"
-	i.o.Address = "http://localhost"
+	i.o.Address = "http://bot.internal"
 	found := i.check()
 	for _, want := range []string{
 		"[3:17] agents[0].toolz: there is no such key",
@@ -278,6 +278,15 @@ func TestCheckOfTheRunningBot(t *testing.T) {
 		})
 	}
 	i := newInstallation(t, slacksim.Config{})
+	front := httptest.NewServer(own(i))
+	t.Cleanup(front.Close)
+	i.o.Address = front.URL
+	require.Contains(t, i.check(), "the running bot: "+front.URL+"/slack/events accepts", "a Slack on this machine reaches it")
+	i.env["SLACK_API_URL"] = "https://slack.com/api/"
+	i.o.Online = false
+	require.Contains(t, i.check(), "--url: must begin with https://", "the real one does not")
+
+	i = newInstallation(t, slacksim.Config{})
 	i.o.Address = "https://nobody.invalid"
 	require.Contains(t, i.check(), "--url: must name a host")
 }
