@@ -57,6 +57,8 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f.StringVar(&o.commands, "commands", "", "the slash commands that exist, a comma-separated `LIST` (default: any)")
 	f.BoolVar(&o.slack.PostLimit, "post-limit", false, "allow about one message per second and channel, as Slack does")
 	f.BoolVar(&o.slack.TierLimits, "tier-limits", false, "allow each method as often per minute as its tier says")
+	f.BoolVar(&o.slack.NoHome, "no-home", false, "the app has no Home tab")
+	f.BoolVar(&o.slack.NoMessages, "no-messages", false, "the app takes no direct messages")
 	f.BoolVar(&o.slack.EscapeCommands, "should-escape", false, "escape people and channels in the text of slash commands")
 	f.Float64Var(&o.slack.RetryScale, "retry-scale", 1, "multiply the time between two attempts at an event by this `FACTOR`")
 	f.BoolVar(&o.second, "second-workspace", false, "add the workspace of another company, where the app is installed with "+slacksim.GlobexToken)

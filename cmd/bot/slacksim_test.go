@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
@@ -53,6 +54,25 @@ func TestSlacksimServesWhatItPrints(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Contains(t, strings.ToLower(string(body)), want)
+	}
+}
+
+func TestSlacksimLacksTheTabsThatTheAppLacks(t *testing.T) {
+	for _, c := range []struct {
+		args           []string
+		home, messages bool
+	}{
+		{nil, true, true},
+		{[]string{"--no-home"}, false, true},
+		{[]string{"--no-messages"}, true, false},
+	} {
+		url, _ := startSlacksim(t, c.args...)
+		resp, err := http.Get(url + "/sim/state")
+		require.NoError(t, err)
+		var state slacksim.State
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&state))
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, []bool{c.home, c.messages}, []bool{state.Home, state.Messages}, c.args)
 	}
 }
 

@@ -69,6 +69,9 @@ func TestTabsThatTheAppDoesNotHave(t *testing.T) {
 	require.Equal(t, "messages_tab_disabled", w.call(t, "chat.postMessage", map[string]any{"channel": "U0BOB", "text": "x"})["error"])
 	_, err := w.PostAs(slacksim.Post{User: "bob", Channel: "@countersign", Text: "hi"})
 	require.ErrorIs(t, err, slacksim.ErrForbidden)
+
+	_, state := w.sim(t, "state", nil)
+	require.Equal(t, []any{false, false}, []any{state["home"], state["messages"]}, "so that a page need not offer them")
 }
 
 func TestResponseURLTakesAForm(t *testing.T) {

@@ -202,6 +202,8 @@ type State struct {
 	Workspaces  []Workspace `json:"workspaces,omitempty"` // when there is more than one
 	Suggestions []string    `json:"suggestions"`
 	Commands    []string    `json:"commands,omitempty"`
+	Home        bool        `json:"home"`     // the app has a Home tab
+	Messages    bool        `json:"messages"` // the app takes direct messages
 	Now         int64       `json:"now"`
 }
 
@@ -209,7 +211,10 @@ type State struct {
 func (s *Server) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := State{Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands), Now: unix(s.clock.now())}
+	out := State{
+		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
+		Home: !s.cfg.NoHome, Messages: !s.cfg.NoMessages, Now: unix(s.clock.now()),
+	}
 	if len(s.teams) > 1 {
 		out.Workspaces = slices.Clone(s.teams)
 	}
