@@ -253,6 +253,35 @@ func TestViewClosedOnlyWhenAskedFor(t *testing.T) {
 	require.Empty(t, w.Views("alice"))
 }
 
+func TestModalsGoWithAReloadAndTheAppHearsNothing(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{})
+	root := w.open(t, reasonModal)
+	w.answers(func(rw http.ResponseWriter, _ delivered) {
+		_, _ = io.WriteString(rw, `{"response_action":"push","view":`+reasonModal+`}`)
+	})
+	w.submit(t, root, "because")
+	require.Len(t, w.Views("alice"), 2)
+	answer := w.call(t, "views.open", map[string]any{"trigger_id": w.trigger(t, "bob"), "view": json.RawMessage(reasonModal)})
+	require.Equal(t, true, answer["ok"], "%v", answer)
+	before := len(w.app.requests("/interactivity"))
+
+	require.NoError(t, w.Reload("alice"))
+	require.Empty(t, w.Views("alice"))
+	require.Len(t, w.Views("bob"), 1, "another person's screen stays")
+	require.Len(t, w.app.requests("/interactivity"), before, "the views asked for view_closed, and Slack cannot send it")
+	answer = w.call(t, "views.update", map[string]any{"view_id": root, "view": json.RawMessage(reasonModal)})
+	require.Equal(t, "not_found", answer["error"])
+	w.open(t, reasonModal)
+	require.Len(t, w.Views("alice"), 1, "a new modal is the root again")
+
+	w.answers(func(rw http.ResponseWriter, _ delivered) {
+		_ = w.Reload("alice")
+		_, _ = io.WriteString(rw, `{"response_action":"push","view":`+reasonModal+`}`)
+	})
+	require.Nil(t, w.submit(t, w.Views("alice")[0].ID, "because").View, "nothing is pushed onto what is gone")
+	require.Empty(t, w.Views("alice"))
+}
+
 func TestHomeTabIsPublishedPerPerson(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	home := json.RawMessage(`{"type":"home","blocks":` + inActions(`{"type":"button","action_id":"go","text":`+plainX+`}`) + `}`)

@@ -319,7 +319,8 @@ func (s *Server) SetActive(user string, active bool) error {
 }
 
 // Reload is what a person's client forgets when it starts again: every
-// ephemeral message they saw.
+// ephemeral message they saw and every modal. The app hears of neither: no
+// view_closed comes, even if the view asked for it.
 func (s *Server) Reload(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -330,6 +331,7 @@ func (s *Server) Reload(user string) error {
 	for _, c := range s.channels {
 		c.messages = slices.DeleteFunc(c.messages, func(m *message) bool { return m.visibleTo == p.ID })
 	}
+	s.dropStack(p.ID)
 	s.changed()
 	return nil
 }

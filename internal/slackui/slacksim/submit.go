@@ -156,7 +156,7 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 		return SubmitOutcome{}
 	case "push":
 		next, f := s.buildView(v.in, payload, onModal, v.user, nil)
-		if payload == nil || f != nil || len(s.stacks[v.user]) >= maxStack {
+		if current == nil || payload == nil || f != nil || len(s.stacks[v.user]) >= maxStack {
 			return SubmitOutcome{VisibleError: trouble}
 		}
 		s.push(next)
