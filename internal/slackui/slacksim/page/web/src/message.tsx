@@ -5,6 +5,7 @@ import { useClick } from "./click";
 import { ago, clock, dayOf, near } from "./dates";
 import { emojiOf } from "./emoji";
 import { Icon, Seal } from "./icons";
+import { decisive } from "./next";
 import type { Json, Message, Person } from "./sim";
 import { SurfaceProvider } from "./surface";
 import { Link, Mrkdwn } from "./text";
@@ -20,9 +21,6 @@ export function Avatar({ person, id, size = "" }: { person?: Person; id: string;
 const at = (ts: string) => new Date(Number(ts) * 1000);
 
 interface LineProps { message: Message; compact: boolean; replies?: Message[]; onThread?(ts: string): void; onDismiss?(ts: string): void; fresh?: boolean }
-
-/** decisive says whether the blocks hold a button that decides something. */
-export const decisive = (blocks: Json[] | undefined) => (blocks ?? []).some((b) => b.type === "actions" && b.elements.some((e: Json) => e.type === "button" && e.style));
 
 /** isCard says whether a message is drawn as a card: an app's, with a header or something to press. */
 const isCard = (m: Message) => !!m.bot_id && !!m.blocks?.some((b) => b.type === "header" || b.type === "actions");
