@@ -181,16 +181,16 @@ func loopback(ctx context.Context, addr string) (bool, error) {
 const simWords = `A Slack workspace on this machine; it ends with this command.
 
   Page     %[1]s
-  Web API  %[1]s/api/  (with token %[2]s)
+  Web API  %[1]s/api/  (token: %[2]s)
   Control  %[1]s/sim/  (docs/slacksim.md)
-  Signing  %[3]s
+  Signing  secret: %[3]s
 `
 
 func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer) error {
 	sim := slacksim.New(o.slack) //nolint:contextcheck // it ends with Close
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 5 * time.Second}
-	if _, err := fmt.Fprintf(stdout, simWords, "http://"+l.Addr().String(), shownSecret(o.slack.BotToken, "xoxb-slacksim"),
-		shownSecret(o.slack.SigningSecret, "slacksim-signing-secret")); err != nil {
+	if _, err := fmt.Fprintf(stdout, simWords, "http://"+l.Addr().String(), shownSecret(o.slack.BotToken, "xoxb-slacksim", "--bot-token"),
+		shownSecret(o.slack.SigningSecret, "slacksim-signing-secret", "--signing-secret")); err != nil {
 		sim.Close()
 		return errors.Join(fmt.Errorf("say where the simulator is: %w", err), l.Close())
 	}
@@ -208,10 +208,10 @@ func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer
 }
 
 // shownSecret shows the preset, which is no secret; what a person chose may
-// be one.
-func shownSecret(value, preset string) string {
+// be one, and only its flag is named.
+func shownSecret(value, preset, flag string) string {
 	if value == preset {
 		return value
 	}
-	return "the one you gave"
+	return "as given with " + flag
 }

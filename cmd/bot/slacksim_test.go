@@ -42,6 +42,8 @@ func startSlacksim(t *testing.T, args ...string) (url, words string) {
 func TestSlacksimServesWhatItPrints(t *testing.T) {
 	url, words := startSlacksim(t, "--bot-token", "xoxb-mine")
 	require.NotContains(t, words, "xoxb-mine", "what a person chose may be a real token")
+	require.Contains(t, words, "token: as given with --bot-token")
+	require.Contains(t, words, "secret: slacksim-signing-secret", "the preset is no secret")
 	answer, err := slack.New("xoxb-mine", slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.NoError(t, err)
 	require.Equal(t, "countersign", answer.User)

@@ -12,6 +12,8 @@ var (
 	ErrForbidden = errors.New("the person cannot do that")
 	ErrBadInput  = errors.New("the input makes no sense")
 
+	errNoChallenge = errors.New("the app did not answer url_verification with the challenge")
+
 	errTrailing = errors.New("more than one JSON value")
 )
 

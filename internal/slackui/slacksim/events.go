@@ -130,8 +130,11 @@ func (s *Server) VerifyEventsURL() error {
 	challenge := randomHex(20)
 	body := encodeJSON(object{"type": "url_verification", "token": verificationToken, "challenge": challenge})
 	r := s.deliver(delivery{kind: "url_verification", url: target, contentType: jsonType, body: body})
-	if r.status != http.StatusOK {
-		return fmt.Errorf("%w: the app answered url_verification with status %d (%s)", ErrBadInput, r.status, r.problem)
+	switch {
+	case r.status == 0:
+		return fmt.Errorf("the app did not answer url_verification (%s)", r.problem)
+	case r.status != http.StatusOK:
+		return fmt.Errorf("the app answered url_verification with status %d", r.status)
 	}
 	var answer struct{ Challenge string }
 	if json.Unmarshal(r.body, &answer) == nil && answer.Challenge == challenge {
@@ -143,5 +146,5 @@ func (s *Server) VerifyEventsURL() error {
 	if string(r.body) == challenge {
 		return nil
 	}
-	return fmt.Errorf("%w: the app did not answer with the challenge", ErrBadInput)
+	return errNoChallenge
 }

@@ -158,7 +158,7 @@ func TestBadSignaturesAndSkewCanBeInjected(t *testing.T) {
 
 func TestURLVerification(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
-	require.ErrorIs(t, w.VerifyEventsURL(), slacksim.ErrBadInput)
+	require.EqualError(t, w.VerifyEventsURL(), "the app did not answer url_verification with the challenge")
 	challenge := func(d delivered) string {
 		var in struct{ Type, Challenge string }
 		_ = json.Unmarshal(d.body, &in)
@@ -177,6 +177,15 @@ func TestURLVerification(t *testing.T) {
 		require.NoError(t, w.VerifyEventsURL(), name)
 	}
 	require.Equal(t, "url_verification", decode(t, w.app.last(t, "/events").body)["type"])
+
+	w.answers(func(w http.ResponseWriter, _ delivered) { w.WriteHeader(http.StatusTeapot) })
+	status, answer := w.sim(t, "verify", struct{}{})
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Equal(t, "the app answered url_verification with status 418", answer["error"], "it is not the caller's input")
+	w.SetURLs("http://127.0.0.1:1", "", "")
+	require.EqualError(t, w.VerifyEventsURL(), "the app did not answer url_verification (connection_failed)")
+	w.SetURLs("", "", "")
+	require.ErrorIs(t, w.VerifyEventsURL(), slacksim.ErrBadInput)
 }
 
 func TestOnlySubscribedEventsAreSent(t *testing.T) {
