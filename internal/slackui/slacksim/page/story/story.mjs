@@ -41,6 +41,18 @@ async function shot(page, name) {
   await page.screenshot({ path: join(SHOTS, name + ".png") });
 }
 
+/** tabs says which tabs the app has in this workspace. */
+async function tabs() {
+  const { home = true, messages = true } = await (await fetch(PAGE + "/sim/state")).json();
+  return { home, messages };
+}
+
+/** without lets a page see a workspace in which the app has no tabs. */
+const without = (page) => page.route("**/sim/state", async (route) => {
+  const answer = await route.fetch();
+  await route.fulfill({ response: answer, json: { ...await answer.json(), home: false, messages: false } });
+});
+
 const file = (name) => join(FOLDER, "reports", name);
 async function act(page, name) {
   await page.getByRole("radio", { name }).click();
@@ -159,10 +171,12 @@ async function withTheMouse() {
   await page.getByRole("button", { name: "Under the hood" }).click();
 
   // Home, and two people side by side.
-  await page.getByRole("button", { name: "Countersign home" }).click();
-  await page.getByRole("tab", { name: "Home", selected: true }).waitFor();
-  await shot(page, "10-home");
-  await page.getByRole("button", { name: "ops" }).click();
+  if ((await tabs()).home) {
+    await page.getByRole("button", { name: "Countersign home" }).click();
+    await page.getByRole("tab", { name: "Home", selected: true }).waitFor();
+    await shot(page, "10-home");
+    await page.getByRole("button", { name: "ops" }).click();
+  }
   await page.getByRole("button", { name: "Two people side by side" }).click();
   const seats = [page.frameLocator("iframe").first(), page.frameLocator("iframe").last()];
   await seats[0].getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
@@ -336,10 +350,22 @@ async function unread() {
   await side.getByRole("button", { name: "general", exact: true }).waitFor();
 
   // A direct message with the app begins with the first word to it.
+  const has = await tabs();
   await side.getByRole("button", { name: "Countersign", exact: true }).click();
-  await write("Countersign", "what can you do?");
-  await page.getByRole("tab", { name: "Messages", selected: true }).waitFor();
-  await shot(page, "13-direct");
+  if (has.messages) {
+    await write("Countersign", "what can you do?");
+    await shot(page, "13-direct");
+  }
+  if (has.home && has.messages) await page.getByRole("tab", { name: "Messages", selected: true }).waitFor();
+
+  // An app without tabs has no home, and nobody can write to it.
+  await without(page);
+  await page.reload();
+  await page.getByText("Sending messages to this app has been turned off.").waitFor();
+  assert.equal(await page.getByRole("textbox").count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Countersign home" }).count(), 0);
+  assert.equal(await page.getByRole("tab").count(), 0);
+  await shot(page, "14-no-tabs");
   await page.context().close();
 }
 
@@ -435,6 +461,7 @@ async function everyElement() {
   await page.getByRole("button", { name: "Show less", expanded: true }).waitFor();
 
   // Home, with every input.
+  if (!(await tabs()).home) return page.context().close();
   const input = (label, element, more) => ({ type: "input", label: plain(label), element: { action_id: "a", ...element }, ...more });
   await asTheApp("views.publish", { user_id: "U0ALICE", view: { type: "home", blocks: [
     { type: "header", text: plain("Settings") },

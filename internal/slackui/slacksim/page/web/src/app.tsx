@@ -37,8 +37,9 @@ export function App({ seat }: { seat: boolean }) {
   const first = seen?.channels.find((c) => !c.is_im)?.id ?? seen?.channels[0]?.id ?? "";
   const known = seen?.channels.find((c) => c.id === wanted.channel || c.name === wanted.channel);
   const bot = seen?.state.bot.id;
+  const tabbed = seen?.state.home !== false;
   const direct = seen?.channels.find((c) => c.is_im)?.id;
-  const place: Place = known ? { ...wanted, channel: known.id } : wanted.home || (wanted.channel && wanted.channel === bot) ? { ...wanted, channel: direct ?? bot ?? "" } : { channel: first };
+  const place: Place = known ? { ...wanted, home: wanted.home && tabbed, channel: known.id } : (wanted.home && tabbed) || (wanted.channel && wanted.channel === bot) ? { ...wanted, home: wanted.home && tabbed, channel: direct ?? bot ?? "" } : { channel: first };
 
   const go = useCallback((next: Place) => {
     setMenu(false);
@@ -120,7 +121,7 @@ function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
         <header className="bar">
           <h1>{direct ? <Avatar person={state.bot} id={state.bot.id} size="small" /> : <Icon name={channel.is_private ? "lock" : "hash"} />}{title}</h1>
           {direct
-            ? <div className="tabs" role="tablist" aria-label={title}>
+            ? state.home !== false && <div className="tabs" role="tablist" aria-label={title}>
                 {(["home", "messages"] as const).map((t) => <button key={t} type="button" role="tab" id={"tab-" + t} aria-selected={(t === "home") === !!place.home} tabIndex={(t === "home") === !!place.home ? 0 : -1}
                   onKeyDown={(e) => { if (/^Arrow(Left|Right)$/.test(e.key)) { onGo({ channel: place.channel, home: t !== "home" }); document.getElementById(t === "home" ? "tab-messages" : "tab-home")?.focus(); } }}
                   onClick={() => onGo({ channel: place.channel, home: t === "home" })}>{t === "home" ? "Home" : "Messages"}</button>)}
@@ -130,8 +131,9 @@ function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
         {place.home ? <Home view={seen.home} /> : (
           <>
             <MessageList key={place.channel} label={direct ? "Messages with " + title : "Messages in #" + title} messages={top} replies={replies} onThread={openThread} unreadAfter={unreadAfter} freshThread={freshThread}
-              head={!story && !direct ? <Welcome onTry={write} /> : direct && !list.length ? <p className="empty">This is the beginning of your conversation with {title}. Write below what you want done.</p> : null} />
-            <Composer key={"c" + place.channel} channel={place.channel} placeholder={direct ? "Message " + title : "Message #" + title} />
+              head={!story && !direct ? <Welcome onTry={write} /> : direct && !list.length && state.messages !== false ? <p className="empty">This is the beginning of your conversation with {title}. Write below what you want done.</p> : null} />
+            {direct && state.messages === false ? <p className="off">Sending messages to this app has been turned off.</p>
+              : <Composer key={"c" + place.channel} channel={place.channel} placeholder={direct ? "Message " + title : "Message #" + title} />}
           </>
         )}
       </main>
@@ -139,7 +141,8 @@ function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
         <aside className="thread pane" aria-label="Thread" onKeyDown={(e) => { if (e.key === "Escape") onGo({ ...place, thread: undefined }); }}>
           <header><h2>Thread <small>{direct ? title : "#" + title}</small></h2><button type="button" className="icon" aria-label="Close thread" onClick={() => onGo({ ...place, thread: undefined })}><Icon name="close" /></button></header>
           <MessageList key={place.thread} label="Thread" messages={[...(root ? [root] : []), ...(replies.get(place.thread) ?? [])]} />
-          <Composer key={"t" + place.thread} channel={place.channel} thread={place.thread} placeholder="Reply in thread" />
+          {direct && state.messages === false ? <p className="off">Sending messages to this app has been turned off.</p>
+            : <Composer key={"t" + place.thread} channel={place.channel} thread={place.thread} placeholder="Reply in thread" />}
         </aside>
       )}
     </div>

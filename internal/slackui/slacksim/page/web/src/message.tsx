@@ -69,7 +69,7 @@ function Replies({ message: m, replies, fresh, now, onOpen }: { message: Message
       {who.map((id) => <Avatar key={id} person={person(id)} id={id} size="tiny" />)}
       <strong>{m.reply_count} {m.reply_count === 1 ? "reply" : "replies"}</strong>
       {fresh && <span className="dot"><span className="sr">, unread</span></span>}
-      {last && <small>last {ago(at(last.ts), now)}</small>}
+      {last && <small>· last reply {ago(at(last.ts), now)}</small>}
     </button>
   );
 }

@@ -34,7 +34,8 @@ export function Sidebar({ place, unread, onGo }: Props) {
       <div className="self">
         <Avatar person={seen.me} id={seen.me.id} />
         <div><strong>{nameOf(seen.me, seen.me.id)}</strong>
-          <small>{mine.length ? "in " + mine.map((g) => "@" + g.handle).join(", ") : seen.me.is_restricted ? "a guest" : "in no group"}</small></div>
+          <small>{mine.length ? "in " + mine.map((g) => "@" + g.handle).join(", ") : seen.me.is_restricted ? "a guest" : "in no group"}</small>
+          {seen.me.tz && <small className="zone">{seen.me.tz.replaceAll("_", " ")}</small>}</div>
       </div>
       <h2 id="side-channels">Channels</h2>
       <ul aria-labelledby="side-channels">{seen.channels.filter((c) => !c.is_im).map(item)}</ul>
@@ -43,10 +44,10 @@ export function Sidebar({ place, unread, onGo }: Props) {
         {direct.map(item)}
         {start && <li><button type="button" className="item" aria-current={place.channel === bot.id && !place.home ? "page" : undefined} onClick={() => onGo({ channel: bot.id })}><Avatar person={bot} id={bot.id} size="tiny" /><span className="name">{nameOf(bot, bot.id)}</span></button></li>}
       </ul>
-      <h2 id="side-apps">Apps</h2>
-      <ul aria-labelledby="side-apps">
+      {seen.state.home !== false && <h2 id="side-apps">Apps</h2>}
+      {seen.state.home !== false && <ul aria-labelledby="side-apps">
         <li><button type="button" className="item" aria-current={place.home ? "page" : undefined} onClick={() => onGo({ channel: direct[0]?.id ?? bot.id, home: true })}><Icon name="home" /><span className="name">{nameOf(bot, bot.id)} home</span></button></li>
-      </ul>
+      </ul>}
       <p className="foot">A simulated workspace: nothing here reaches the real Slack.</p>
     </nav>
   );

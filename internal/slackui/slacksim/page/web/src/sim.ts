@@ -13,6 +13,9 @@ export interface State {
   groups: Group[];
   suggestions: string[];
   commands?: string[];
+  /** The tabs that the app has; a workspace that does not say so has both. */
+  home?: boolean;
+  messages?: boolean;
   now: number;
 }
 
