@@ -76,7 +76,7 @@ func (c *call) metadata() (object, bool, *failure) {
 		return nil, true, nil
 	}
 	kind, _ := o["event_type"].(string)
-	if _, isObject := o["event_payload"].(object); kind == "" || !isObject {
+	if _, isObject := o["event_payload"].(object); kind == "" || !isObject || len(o) > 2 { // nothing but these two
 		return nil, false, fail("invalid_metadata_schema")
 	}
 	if len(encodeJSON(o)) > maxMetadata {

@@ -23,7 +23,7 @@ const oneOfEverything = `[
 	{"type":"actions","elements":[
 		{"type":"button","text":{"type":"plain_text","text":"x"},"confirm":{"title":{"type":"plain_text","text":"x"},"text":{"type":"plain_text","text":"x"},"confirm":{"type":"plain_text","text":"x"},"deny":{"type":"plain_text","text":"x"}}},
 		{"type":"static_select","option_groups":[{"label":{"type":"plain_text","text":"x"},"options":[{"text":{"type":"plain_text","text":"x"},"value":"v"}]}]}]},
-	{"type":"context","elements":[{"type":"image","image_url":"u","alt_text":"x"},{"type":"plain_text","text":"x"}]},
+	{"type":"context","elements":[{"type":"image","image_url":"https://u","alt_text":"x"},{"type":"plain_text","text":"x"}]},
 	{"type":"context_actions","elements":[{"type":"feedback_buttons","positive_button":{"text":{"type":"plain_text","text":"x"},"value":"p"},"negative_button":{"text":{"type":"plain_text","text":"x"},"value":"n"}}]},
 	{"type":"input","label":{"type":"plain_text","text":"x"},"element":{"type":"plain_text_input","max_length":9}},
 	{"type":"data_table","caption":"x","rows":[[{"type":"raw_text","text":"x"}],[{"type":"raw_number","value":1}]]},

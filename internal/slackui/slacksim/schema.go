@@ -29,6 +29,7 @@ type checker struct {
 	markdown int             // characters of markdown blocks
 	text     int             // characters of every text
 	tables   int
+	focused  bool     // an element has focus_on_load
 	inputs   []string // where input blocks are
 }
 

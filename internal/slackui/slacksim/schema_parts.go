@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"time"
 	"unicode/utf8"
 )
 
@@ -91,14 +92,14 @@ func element(fields ...field) rule {
 func image(fields ...field) rule {
 	return also(shape(append([]field{
 		need("type", anyText), need("alt_text", text(1, 2000)),
-		may("image_url", text(1, 3000)), may("slack_file", slackFile),
+		may("image_url", link("http", "https")), may("slack_file", slackFile),
 	}, fields...)...), oneOf("image_url", "slack_file"))
 }
 
 // menu is a select element; multi says whether several may be chosen.
 func menu(fields ...field) rule {
 	return element(append([]field{
-		may("placeholder", plain(150)), may("confirm", confirm), may("focus_on_load", boolean),
+		may("placeholder", plain(150)), may("confirm", confirm), may("focus_on_load", focus),
 	}, fields...)...)
 }
 
@@ -108,7 +109,7 @@ func several(fields ...field) rule {
 
 func entry(fields ...field) rule {
 	return element(append([]field{
-		may("placeholder", plain(150)), may("focus_on_load", boolean), may("dispatch_action_config", dispatchAction),
+		may("placeholder", plain(150)), may("focus_on_load", focus), may("dispatch_action_config", dispatchAction),
 	}, fields...)...)
 }
 
@@ -123,7 +124,7 @@ func pick(names ...string) map[string]rule {
 // elements has every element by type; blocks say which they take.
 var elements = map[string]rule{
 	"image": image(),
-	"button": element(need("text", plain(75)), may("url", text(1, 3000)), may("value", text(0, 2000)),
+	"button": element(need("text", plain(75)), may("url", link("http", "https", "mailto")), may("value", text(0, 2000)),
 		may("style", enum("primary", "danger")), may("confirm", confirm), may("accessibility_label", text(1, 75))),
 	"workflow_button": element(need("text", plain(75)), need("workflow", anything),
 		may("style", enum("primary", "danger")), may("accessibility_label", text(1, 75))),
@@ -131,33 +132,33 @@ var elements = map[string]rule{
 		may("confirm", confirm), may("accessibility_label", text(1, 75)), may("visible_to_user_ids", list(1, 100, text(1, 255)))),
 	"feedback_buttons": element(need("positive_button", feedback), need("negative_button", feedback)),
 	"overflow":         element(need("options", list(1, 5, overflowed)), may("confirm", confirm)),
-	"checkboxes": element(need("options", list(1, 10, richOption)), may("initial_options", list(1, 10, richOption)),
-		may("confirm", confirm), may("focus_on_load", boolean)),
-	"radio_buttons": element(need("options", list(1, 10, richOption)), may("initial_option", richOption),
-		may("confirm", confirm), may("focus_on_load", boolean)),
+	"checkboxes": once(element(need("options", list(1, 10, richOption)), may("initial_options", list(1, 10, richOption)),
+		may("confirm", confirm), may("focus_on_load", focus)), offered),
+	"radio_buttons": once(element(need("options", list(1, 10, richOption)), may("initial_option", richOption),
+		may("confirm", confirm), may("focus_on_load", focus)), offered),
 
-	"static_select": also(menu(may("options", list(1, 100, option)), may("option_groups", list(1, 100, optionGroup)),
-		may("initial_option", option)), oneOf("options", "option_groups")),
+	"static_select": once(also(menu(may("options", list(1, 100, option)), may("option_groups", list(1, 100, optionGroup)),
+		may("initial_option", option)), oneOf("options", "option_groups")), offered),
 	"external_select": menu(may("min_query_length", integer(0, unlimited)), may("initial_option", option)),
 	"users_select":    menu(may("initial_user", text(1, 255))),
 	"conversations_select": menu(may("initial_conversation", text(1, 255)), may("default_to_current_conversation", boolean),
 		may("response_url_enabled", boolean), may("filter", conversationFilter)),
 	"channels_select": menu(may("initial_channel", text(1, 255)), may("response_url_enabled", boolean)),
 
-	"multi_static_select": also(several(may("options", list(1, 100, option)), may("option_groups", list(1, 100, optionGroup)),
-		may("initial_options", list(1, 100, option))), oneOf("options", "option_groups")),
+	"multi_static_select": once(also(several(may("options", list(1, 100, option)), may("option_groups", list(1, 100, optionGroup)),
+		may("initial_options", list(1, 100, option))), oneOf("options", "option_groups")), offered),
 	"multi_external_select": several(may("min_query_length", integer(0, unlimited)), may("initial_options", list(1, 100, option))),
 	"multi_users_select":    several(may("initial_users", list(1, 100, text(1, 255)))),
 	"multi_conversations_select": several(may("initial_conversations", list(1, 100, text(1, 255))),
 		may("default_to_current_conversation", boolean), may("filter", conversationFilter)),
 	"multi_channels_select": several(may("initial_channels", list(1, 100, text(1, 255)))),
 
-	"datepicker":     menu(may("initial_date", text(10, 10))),
-	"timepicker":     menu(may("initial_time", text(5, 5)), may("timezone", text(1, 255))),
-	"datetimepicker": element(may("initial_date_time", integer(1_000_000_000, 9_999_999_999)), may("confirm", confirm), may("focus_on_load", boolean)),
+	"datepicker":     menu(may("initial_date", written(time.DateOnly, "YYYY-MM-DD"))),
+	"timepicker":     menu(may("initial_time", written("15:04", "HH:mm")), may("timezone", text(1, 255))),
+	"datetimepicker": element(may("initial_date_time", integer(1_000_000_000, 9_999_999_999)), may("confirm", confirm), may("focus_on_load", focus)),
 
-	"plain_text_input": entry(may("initial_value", text(0, 3000)), may("multiline", boolean),
-		may("min_length", integer(0, 3000)), may("max_length", integer(1, 3000))),
+	"plain_text_input": once(entry(may("initial_value", text(0, 3000)), may("multiline", boolean),
+		may("min_length", integer(0, 3000)), may("max_length", integer(1, 3000))), leastBelowMost),
 	"email_text_input": entry(may("initial_value", text(0, 3000))),
 	"url_text_input":   entry(may("initial_value", text(0, 3000))),
 	"number_input": entry(need("is_decimal_allowed", boolean), may("initial_value", text(1, 255)),
