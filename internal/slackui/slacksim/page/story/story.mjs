@@ -229,6 +229,14 @@ async function withTheKeyboard() {
   }
   await page.keyboard.press("Escape");
   await modal.waitFor({ state: "detached" });
+
+  // A form does not outlive the browser that showed it.
+  await tabTo(page, deny);
+  await page.keyboard.press("Enter");
+  await modal.waitFor();
+  await page.reload();
+  await card(page).waitFor();
+  assert.equal(await modal.count(), 0, "the form is still open after a reload");
   await tabTo(page, deny);
   await page.keyboard.press("Enter");
   await modal.waitFor();
@@ -369,6 +377,39 @@ async function unread() {
   await page.context().close();
 }
 
+async function aGuest() {
+  const page = await screen();
+  await act(page, "Gita Guest");
+  await page.getByText("Act as Alice to start").waitFor();
+  await page.getByRole("button", { name: /clean up the old reports/ }).click();
+  await guide(page).getByText("The bot refused; read why below.").waitFor();
+  await page.getByText("Guests of this workspace cannot take part.").first().waitFor();
+  await shot(page, "60-guest");
+  await guide(page).getByRole("button", { name: "Act as Alice" }).click();
+  await page.getByRole("radio", { name: "Alice Amari", checked: true }).waitFor();
+  await guide(page).getByText("Gita asked, and nothing has answered here yet.").waitFor();
+  await guide(page).getByRole("button", { name: "Close this hint" }).click();
+  await guide(page).waitFor({ state: "detached" });
+  await page.context().close();
+}
+
+async function stopped() {
+  const page = await screen();
+  await page.route("**/sim/events", (route) => route.abort());
+  await page.reload();
+  const bar = page.getByRole("alert").getByText("The workspace stopped. Start it again; this page reconnects.");
+  await bar.waitFor();
+  const composer = page.getByRole("textbox", { name: "Message #ops" });
+  assert.ok(await composer.isDisabled());
+  await shot(page, "61-stopped");
+  await page.unroute("**/sim/events");
+  await bar.waitFor({ state: "detached" });
+  assert.ok(await composer.isEnabled());
+  assert.ok(trouble.length > 0 && trouble.every((t) => /ERR_FAILED/.test(t)), trouble.join());
+  trouble.length = 0;
+  await page.context().close();
+}
+
 /** asTheApp calls the Web API, as an app that draws what ours does not. */
 async function asTheApp(method, body) {
   const response = await fetch(PAGE + "/api/" + method, { method: "POST", headers: { "Content-Type": "application/json; charset=utf-8", Authorization: "Bearer xoxb-slacksim" }, body: JSON.stringify(body) });
@@ -494,7 +535,7 @@ async function everyCard() {
   await page.context().close();
 }
 
-const stories = { everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread };
+const stories = { everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
 try {
   await stories[STORY]();
   // A click that is refused answers 200; nothing else may go wrong unseen.

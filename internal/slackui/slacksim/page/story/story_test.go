@@ -29,6 +29,8 @@ func TestStory(t *testing.T) {
 		"on a phone, in the dark":                         "onAPhoneInTheDark",
 		"hostile text stays text":                         "hostileText",
 		"what is unread, and direct messages":             "unread",
+		"a guest is refused, and told what to do":         "aGuest",
+		"the workspace stops and is there again":          "stopped",
 		"every block and element":                         "everyElement",
 		"every card that the bot draws, on a phone":       "everyCard",
 	} {

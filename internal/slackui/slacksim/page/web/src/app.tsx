@@ -22,11 +22,11 @@ function where(): { user: string; place: Place } {
   return { user, place: channel === "home" ? { channel: "", home: true } : { channel, thread } };
 }
 
-export function App({ seat }: { seat: boolean }) {
+export function App({ seat, fresh }: { seat: boolean; fresh: boolean }) {
   const [user, setUser] = useState(() => where().user);
   const [places, setPlaces] = useState<Record<string, Place>>(() => ({ [where().user]: where().place }));
   const [notices, say, drop] = useNotices();
-  const [seen, look] = useSeen(user, say);
+  const [seen, look, stopped] = useSeen(user, fresh, say);
   const now = useNow();
   const lookups = useLookups(seen);
   const [hood, setHood] = useState(false);
@@ -79,8 +79,8 @@ export function App({ seat }: { seat: boolean }) {
     return () => window.removeEventListener("keydown", keys);
   }, [seen, place.channel, go]);
 
-  const workspace = useMemo(() => seen && { seen, now, ...lookups, say, look, open: (channel: string) => go({ channel }) }, [seen, now, lookups, go]);
-  if (!workspace || !seen) return <main className="loading"><p>Opening the workspace…</p><Notices list={notices} onDrop={drop} /></main>;
+  const workspace = useMemo(() => seen && { seen, now, stopped, ...lookups, say, look, open: (channel: string) => go({ channel }) }, [seen, now, stopped, lookups, go]);
+  if (!workspace || !seen) return <main className="loading"><p>{stopped ? halted : "Opening the workspace…"}</p><Notices list={notices} onDrop={drop} /></main>;
   return (
     <WorkspaceProvider value={workspace}>
       <div className={["app", hood && "with-hood", place.thread && "with-thread", menu && "with-menu", seat && "seat"].filter(Boolean).join(" ")}>
@@ -96,10 +96,12 @@ export function App({ seat }: { seat: boolean }) {
   );
 }
 
+const halted = "The workspace stopped. Start it again; this page reconnects.";
+
 interface DeskProps { place: Place; menu: boolean; onGo(place: Place): void; onAct(user: string): void; onMenu(): void }
 
 function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
-  const { seen, say, look } = useWorkspace();
+  const { seen, stopped, say, look } = useWorkspace();
   const { state, me } = seen;
   const channel = seen.channels.find((c) => c.id === place.channel);
   const list = seen.messages[place.channel] ?? [];
@@ -116,7 +118,8 @@ function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
     <div className="desk">
       {menu && <button type="button" className="shade" aria-label="Close the channels" onClick={onMenu} />}
       <Sidebar place={place} unread={unread} onGo={onGo} />
-      {story && !place.home && <Guide messages={list} thread={place.thread} onThread={openThread} onAct={onAct} onTry={write} />}
+      {stopped && <p className="halted" role="alert">{halted}</p>}
+      {story && !place.home && !stopped && <Guide messages={list} thread={place.thread} onThread={openThread} onAct={onAct} onTry={write} />}
       <main aria-label={direct ? title : "#" + title}>
         <header className="bar">
           <h1>{direct ? <Avatar person={state.bot} id={state.bot.id} size="small" /> : <Icon name={channel.is_private ? "lock" : "hash"} />}{title}</h1>

@@ -9,7 +9,7 @@ import { nameOf, useWorkspace } from "./workspace";
 interface Offer { insert: string; title: string; note: string; person?: Person }
 
 export function Composer({ channel, thread, placeholder, focus }: { channel: string; thread?: string; placeholder: string; focus?: boolean }) {
-  const { seen, say, look } = useWorkspace();
+  const { seen, stopped, say, look } = useWorkspace();
   const [text, setText] = useState("");
   const [caret, setCaret] = useState(0);
   const [chosen, setChosen] = useState(0);
@@ -52,7 +52,7 @@ export function Composer({ channel, thread, placeholder, focus }: { channel: str
 
   async function send() {
     const said = text.trim();
-    if (!said || sending) return;
+    if (!said || sending || stopped) return;
     const target = { user: seen.me.id, channel, thread_ts: thread };
     const command = /^(\/[\w-]+)\s*([\s\S]*)$/.exec(said);
     setSending(true);
@@ -96,15 +96,15 @@ export function Composer({ channel, thread, placeholder, focus }: { channel: str
           ))}
         </ul>
       )}
-      <textarea ref={area} rows={1} value={text} placeholder={placeholder} aria-label={placeholder} aria-autocomplete="list" aria-haspopup="listbox"
+      <textarea ref={area} rows={1} value={text} disabled={stopped} placeholder={placeholder} aria-label={placeholder} aria-autocomplete="list" aria-haspopup="listbox"
         aria-controls={offers.length ? id : undefined} aria-activedescendant={offers.length ? id + at : undefined} aria-describedby={id + "-keys"}
         onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setChosen(0); setShut(false); }}
         onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onBlur={() => setShut(true)} onKeyDown={onKeyDown} />
       <div className="tools">
-        <button type="button" className="icon" aria-label="Mention somebody" title="Mention somebody" onClick={() => insert("@")}><Icon name="at" /></button>
-        {!thread && <button type="button" className="icon" aria-label="Use a command" title="Use a command" onClick={() => { if (!text) insert("/"); else area.current?.focus(); }}><Icon name="slash" /></button>}
+        <button type="button" className="icon" disabled={stopped} aria-label="Mention somebody" title="Mention somebody" onClick={() => insert("@")}><Icon name="at" /></button>
+        {!thread && <button type="button" className="icon" disabled={stopped} aria-label="Use a command" title="Use a command" onClick={() => { if (!text) insert("/"); else area.current?.focus(); }}><Icon name="slash" /></button>}
         <span className="hint keys" id={id + "-keys"}><kbd>Enter</kbd> sends · <kbd>Shift Enter</kbd> new line</span>
-        <button type="submit" className="send" aria-label="Send" disabled={!text.trim()}><Icon name="send" /></button>
+        <button type="submit" className="send" aria-label="Send" disabled={stopped || !text.trim()}><Icon name="send" /></button>
       </div>
     </form>
   );

@@ -15,7 +15,7 @@ export function Duo() {
           <button type="button" className="act" onClick={() => { location.hash = `#${left}/${channel}`; location.reload(); }}>One person</button>
         </div>
       </header>
-      {[left, right].map((user, i) => <iframe key={i} title={`Screen ${i + 1}`} src={`/?seat=${i}#${user}/${channel}`} />)}
+      {[left, right].map((user, i) => <iframe key={i} title={`Screen ${i + 1}`} src={`/?seat=${i}${i && left === right ? "&shared" : ""}#${user}/${channel}`} />)}
     </div>
   );
 }

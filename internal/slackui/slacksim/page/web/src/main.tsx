@@ -4,4 +4,5 @@ import { Duo } from "./duo";
 import "./style.css";
 
 const root = createRoot(document.getElementById("root")!);
-root.render(location.hash.startsWith("#duo/") ? <Duo /> : <App seat={new URLSearchParams(location.search).has("seat")} />);
+const parameters = new URLSearchParams(location.search);
+root.render(location.hash.startsWith("#duo/") ? <Duo /> : <App seat={parameters.has("seat")} fresh={!parameters.has("shared")} />);

@@ -17,6 +17,8 @@ export interface Seen {
 export interface Workspace {
   seen: Seen;
   now: Date;
+  /** The workspace does not answer: what is on screen may be old. */
+  stopped: boolean;
   person(id: string): Person | undefined;
   group(id: string): Group | undefined;
   channel(id: string): Channel | undefined;
@@ -42,8 +44,12 @@ export const nameOf = (p: Person | undefined, id: string) => p?.real_name || p?.
 /** able lists the people that one can act as. */
 export const able = (state: State) => state.people.filter((p) => !p.deleted && !p.is_bot);
 
-/** useSeen reads what a person sees, and again whenever something changed. */
-export function useSeen(user: string, fail: (text: string) => void): [Seen | null, () => void] {
+/**
+ * useSeen reads what a person sees, and again whenever something changed,
+ * and says whether the workspace has stopped. A fresh client first forgets
+ * what an earlier one of the same person left open.
+ */
+export function useSeen(user: string, fresh: boolean, fail: (text: string) => void): [Seen | null, () => void, boolean] {
   const [seen, setSeen] = useState<Seen | null>(null);
   const known = useRef(new Map<string, Message>());
   const wanted = useRef(user);
@@ -51,6 +57,7 @@ export function useSeen(user: string, fail: (text: string) => void): [Seen | nul
   const timer = useRef(0);
   const busy = useRef(false);
   const again = useRef(false);
+  const forget = useRef(fresh);
 
   const read = useCallback(async () => {
     if (busy.current) {
@@ -59,7 +66,8 @@ export function useSeen(user: string, fail: (text: string) => void): [Seen | nul
     }
     busy.current = true;
     try {
-      const next = await readSeen(wanted.current, known.current);
+      const next = await readSeen(wanted.current, known.current, forget.current);
+      forget.current = false;
       if (next && (next.me.id === wanted.current || next.me.name === wanted.current || !next.state.people.some((p) => p.id === wanted.current))) setSeen(next);
     } catch (e) {
       if (!(e instanceof SimError)) throw e;
@@ -77,19 +85,49 @@ export function useSeen(user: string, fail: (text: string) => void): [Seen | nul
     timer.current = window.setTimeout(() => void read(), 25);
   }, []);
 
-  useEffect(() => {
-    const stream = new EventSource("/sim/events");
-    stream.addEventListener("message", look);
-    return () => stream.close();
-  }, []);
+  const stopped = useStream(look);
   useEffect(look, [user]);
-  return [seen, look];
+  return [seen, look, stopped];
 }
 
-async function readSeen(user: string, known: Map<string, Message>): Promise<Seen> {
+const patience = 2000; // ms without the stream, after which the workspace counts as stopped
+
+/** useStream hears of changes, connects again for as long as it takes, and says whether it is cut off. */
+function useStream(changed: () => void): boolean {
+  const [stopped, setStopped] = useState(false);
+  useEffect(() => {
+    let stream: EventSource;
+    let doubt = 0;
+    let retry = 0;
+    const connect = () => {
+      stream = new EventSource("/sim/events");
+      stream.onmessage = changed;
+      stream.onopen = () => {
+        clearTimeout(doubt);
+        doubt = 0;
+        setStopped(false);
+        changed();
+      };
+      stream.onerror = () => {
+        doubt ||= window.setTimeout(() => setStopped(true), patience);
+        if (stream.readyState === EventSource.CLOSED) retry = window.setTimeout(connect, patience); // the browser gave up
+      };
+    };
+    connect();
+    return () => {
+      stream.close();
+      clearTimeout(doubt);
+      clearTimeout(retry);
+    };
+  }, []);
+  return stopped;
+}
+
+async function readSeen(user: string, known: Map<string, Message>, forget: boolean): Promise<Seen> {
   const state = await sim<State>("state");
   const people = able(state);
   const me = people.find((p) => p.id === user || p.name === user) ?? people[0]!;
+  if (forget) await sim("reload", { user: me.id });
   const channels = state.channels.filter((c) => c.members.includes(me.id) && !c.is_archived);
   const [views, ...lists] = await Promise.all([
     sim<{ views: View[]; home?: View }>("views" + query({ user: me.id })),
