@@ -36,9 +36,14 @@ func Slack(address string) string {
 // App is what matters of a Slack app's manifest to whoever checks it.
 type App struct {
 	Features struct {
+		AppHome struct {
+			Home     bool `yaml:"home_tab_enabled"`
+			Messages bool `yaml:"messages_tab_enabled"`
+		} `yaml:"app_home"`
 		SlashCommands []struct {
-			Command string `yaml:"command"`
-			URL     string `yaml:"url"`
+			Command      string `yaml:"command"`
+			URL          string `yaml:"url"`
+			ShouldEscape bool   `yaml:"should_escape"`
 		} `yaml:"slash_commands"`
 	} `yaml:"features"`
 	OAuth struct {

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/manifests"
 )
 
 // demoAddr is where the page of the demo is, unless it is taken.
@@ -140,19 +141,39 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return err
 	}
 	d.undo = append(d.undo, inside.close)
-	suggestions := []string{}
-	for _, s := range demoStories() {
-		suggestions = append(suggestions, "@countersign "+s.Prompt)
+	app, err := demoSlack(bot)
+	if err != nil {
+		return err
 	}
-	d.slack = slacksim.New(slacksim.Config{ //nolint:contextcheck // it ends with Close
-		PublicURL: url, Suggestions: suggestions, Commands: []string{"/countersign"}, Hood: inside.look, Logger: newLogger(d.stderr, d.level),
-		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
-	})
+	app.PublicURL, app.Hood, app.Logger = url, inside.look, newLogger(d.stderr, d.level)
+	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = newSecret(d.slack.BotToken()), newSecret(d.slack.SigningSecret())
 	d.env.SlackAPIURL = url + "/api/"
 	d.serve(d.page, d.slack)
 	return nil
+}
+
+// demoSlack is a Slack in which the app of our manifest is installed, so that
+// what the demo can do an installation can.
+func demoSlack(bot string) (slacksim.Config, error) {
+	app, err := manifests.ReadSlack([]byte(manifests.Slack(bot)))
+	if err != nil {
+		return slacksim.Config{}, fmt.Errorf("prepare the demo's Slack: %w", err)
+	}
+	c := slacksim.Config{
+		Scopes: app.OAuth.Scopes.Bot, Events: app.Settings.Events.Bot,
+		EventsURL: app.Settings.Events.RequestURL, InteractivityURL: app.Settings.Interactivity.RequestURL,
+		NoHome: !app.Features.AppHome.Home, NoMessages: !app.Features.AppHome.Messages,
+	}
+	for _, command := range app.Features.SlashCommands {
+		c.Commands, c.CommandsURL = append(c.Commands, command.Command), command.URL
+		c.EscapeCommands = command.ShouldEscape // the simulator has one answer for all
+	}
+	for _, s := range demoStories() {
+		c.Suggestions = append(c.Suggestions, "@countersign "+s.Prompt)
+	}
+	return c, nil
 }
 
 // listenPage listens at the address, or near the usual one.
