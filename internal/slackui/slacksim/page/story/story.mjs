@@ -495,6 +495,16 @@ async function everyElement() {
   await line.getByText("This button leads to https://docs.example/away").waitFor();
   assert.equal(page.context().pages().length, 1);
 
+  // Markdown, which is no HTML and mentions nobody.
+  const written = await asTheApp("chat.postMessage", { channel: "C0OPS", text: "markdown", blocks: [{ type: "markdown", text: "## Plan\n**Two** files, *one* ~~lost~~, `rm`:\n\n1. first\n2. second\n   - below\n\n> quoted <b>not bold</b> <!channel>\n\n```\nrm *\n```\n\n| File | Size |\n|---|---|\n| a.txt | **12** |\n\n[the docs](https://docs.example/a) [this](javascript:alert)" }] });
+  const prose = page.locator(`.line[data-ts="${written.ts}"]`);
+  await prose.locator("h4", { hasText: "Plan" }).waitFor();
+  const read = await prose.innerText();
+  for (const words of ["Two files, one lost, rm:", "quoted <b>not bold</b> <!channel>", "rm *", "the docs (https://docs.example/a)", "this (javascript:alert)"]) assert.ok(read.includes(words), `not on screen: ${words}\n${read}`);
+  assert.equal(await prose.locator("td strong, li li, blockquote, pre, a[href='https://docs.example/a']").count(), 5);
+  assert.equal(await prose.locator('.mention, a[href^="javascript"]').count(), 0);
+  await shot(page, "42-markdown");
+
   // A long text folds.
   await asTheApp("chat.postMessage", { channel: "C0OPS", text: "long", blocks: [{ type: "section", text: mrkdwn(Array.from({ length: 60 }, (_, n) => "line " + n).join("\n")) }] });
   const more = page.getByRole("button", { name: "Show more" });

@@ -2,11 +2,12 @@
 import { useId, type ReactNode } from "react";
 import { Element } from "./elements";
 import { Fold } from "./fold";
+import { Markdown } from "./markdowntext";
 import { ImageBox } from "./media";
 import { RichText } from "./richtext";
 import type { Json } from "./sim";
 import { useSurface } from "./surface";
-import { Link, Plain, TextObject } from "./text";
+import { Link, TextObject } from "./text";
 
 /** Blocks draws a list of blocks. */
 export const Blocks = ({ of }: { of: Json[] }) => of.map((b, i) => <Block key={b.block_id ?? i} block={b} />);
@@ -93,7 +94,7 @@ const kinds: Record<string, (block: Json) => ReactNode> = {
   input: (b) => <Input block={b} />,
   image: (b) => <figure>{b.title && <figcaption><TextObject of={b.title} /></figcaption>}<ImageBox alt={b.alt_text} url={b.image_url} /></figure>,
   alert: (b) => <div className={"alert " + (b.level ?? "default")} role="note"><TextObject of={b.text} /></div>,
-  markdown: (b) => <Fold><div className="text"><Plain text={b.text} emoji={false} /></div></Fold>,
+  markdown: (b) => <Fold><Markdown text={b.text} /></Fold>,
   table: (b) => <Table block={b} />,
   data_table: (b) => <Table block={b} />,
   card,
