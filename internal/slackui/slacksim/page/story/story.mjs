@@ -326,6 +326,15 @@ async function hostileText() {
   await shot(page, "30-dark-command");
   await page.getByRole("button", { name: "Dismiss" }).click();
   await page.locator(".ephemeral").waitFor({ state: "detached" });
+
+  // What Slackbot says leaves the composer to be read.
+  await composer.fill("/nobody knows");
+  await composer.press("Enter");
+  const notice = page.locator(".notices p").first();
+  await notice.waitFor();
+  const [above, below] = [await notice.boundingBox(), await page.locator("form.composer").boundingBox()];
+  assert.ok(above.y + above.height <= below.y, "the notice covers the composer");
+  await shot(page, "31-notice");
   await act(page, "Bob Brandt");
   assert.equal(await page.locator(".ephemeral").count(), 0);
   await page.context().close();
@@ -380,8 +389,10 @@ async function unread() {
 async function aGuest() {
   const page = await screen();
   await act(page, "Gita Guest");
-  await page.getByText("Act as Alice to start").waitFor();
-  await page.getByRole("button", { name: /clean up the old reports/ }).click();
+  await page.getByRole("button", { name: /Act as Alice to start/ }).click();
+  await page.getByRole("radio", { name: "Alice Amari", checked: true }).waitFor();
+  await act(page, "Gita Guest");
+  await page.getByRole("button", { name: /write a summary/ }).click();
   await guide(page).getByText("The bot refused; read why below.").waitFor();
   await page.getByText("Guests of this workspace cannot take part.").first().waitFor();
   await shot(page, "60-guest");

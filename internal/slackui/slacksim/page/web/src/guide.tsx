@@ -66,7 +66,7 @@ const textOf = (m: Message) => m.text.replace(/<@\w+>\s*/g, "");
 const Try = ({ text, onTry }: { text: string; onTry(text: string): void }) => <button type="button" className="act try" onClick={() => onTry(text)}>{text.replace(/^@\S+ /, "")}</button>;
 
 /** Welcome is what an empty channel shows. */
-export function Welcome({ onTry }: { onTry(text: string): void }) {
+export function Welcome({ onTry, onAct }: { onTry(text: string): void; onAct(user: string): void }) {
   const { seen } = useWorkspace();
   const { state, me } = seen;
   if (!state.suggestions.length) return null;
@@ -76,7 +76,7 @@ export function Welcome({ onTry }: { onTry(text: string): void }) {
       <h2>An agent works here. People sign.</h2>
       <p>Ask it for something. It looks around by itself, and stops before it changes anything, until somebody who may has signed. Files and messages here are real on this machine, and only there.</p>
       <ul>{state.suggestions.map((s, i) => (
-        <li key={s}><button type="button" className={i === 0 ? "story first" : "story"} onClick={() => onTry(s)}>
+        <li key={s}><button type="button" className={i === 0 ? "story first" : "story"} onClick={() => (i === 0 && host ? onAct(host.id) : onTry(s))}>
           <span className="mention">{s.split(" ")[0]}</span> <span>{s.slice(s.indexOf(" ") + 1)}</span>
           <small>{i > 0 ? "Send" : host ? `Act as ${first(host)} to start` : `Start here, as ${first(me)}`}</small><Icon name="send" />
         </button></li>
