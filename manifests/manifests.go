@@ -39,6 +39,7 @@ type App struct {
 		AppHome struct {
 			Home     bool `yaml:"home_tab_enabled"`
 			Messages bool `yaml:"messages_tab_enabled"`
+			ReadOnly bool `yaml:"messages_tab_read_only_enabled"`
 		} `yaml:"app_home"`
 		SlashCommands []struct {
 			Command      string `yaml:"command"`

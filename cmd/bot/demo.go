@@ -165,6 +165,7 @@ func demoSlack(bot string) (slacksim.Config, error) {
 		Scopes: app.OAuth.Scopes.Bot, Events: app.Settings.Events.Bot,
 		EventsURL: app.Settings.Events.RequestURL, InteractivityURL: app.Settings.Interactivity.RequestURL,
 		NoHome: !app.Features.AppHome.Home, NoMessages: !app.Features.AppHome.Messages,
+		ReadMessages: app.Features.AppHome.ReadOnly,
 	}
 	for _, command := range app.Features.SlashCommands {
 		c.Commands, c.CommandsURL = append(c.Commands, command.Command), command.URL

@@ -61,7 +61,8 @@ type Config struct {
 	PostLimit      bool          // one message per second and channel, with a burst of three, else 429
 	TierLimits     bool          // each method's calls per minute, else 429
 	NoHome         bool          // the app has no Home tab
-	NoMessages     bool          // the app takes no direct messages
+	NoMessages     bool          // the app has no Messages tab: there are no direct messages
+	ReadMessages   bool          // the Messages tab is read-only: the app writes there, people do not
 	EscapeCommands bool          // should_escape of the app's slash commands
 }
 

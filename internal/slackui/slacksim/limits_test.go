@@ -74,6 +74,15 @@ func TestTabsThatTheAppDoesNotHave(t *testing.T) {
 	require.Equal(t, []any{false, false}, []any{state["home"], state["messages"]}, "so that a page need not offer them")
 }
 
+func TestAReadOnlyMessagesTabIsForTheAppToWriteIn(t *testing.T) {
+	w := newWorkspace(t, slacksim.Config{ReadMessages: true})
+	require.Equal(t, true, w.call(t, "chat.postMessage", map[string]any{"channel": "U0BOB", "text": "x"})["ok"])
+	_, err := w.PostAs(slacksim.Post{User: "bob", Channel: "@countersign", Text: "hi"})
+	require.ErrorIs(t, err, slacksim.ErrForbidden)
+	_, state := w.sim(t, "state", nil)
+	require.Equal(t, false, state["messages"])
+}
+
 func TestResponseURLTakesAForm(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{})
 	_, err := w.Command(slacksim.Command{User: "alice", Channel: "ops", Command: "/approvals"})

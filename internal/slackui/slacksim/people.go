@@ -30,7 +30,7 @@ func (s *Server) PostAs(in Post) (ts string, err error) {
 	if strings.TrimSpace(in.Text) == "" {
 		return "", fmt.Errorf("%w: the message is empty", ErrBadInput)
 	}
-	if c.IM && s.cfg.NoMessages {
+	if c.IM && (s.cfg.NoMessages || s.cfg.ReadMessages) {
 		return "", fmt.Errorf("%w: the app takes no messages", ErrForbidden)
 	}
 	root := ""

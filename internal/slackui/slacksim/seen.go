@@ -203,7 +203,7 @@ type State struct {
 	Suggestions []string    `json:"suggestions"`
 	Commands    []string    `json:"commands,omitempty"`
 	Home        bool        `json:"home"`     // the app has a Home tab
-	Messages    bool        `json:"messages"` // the app takes direct messages
+	Messages    bool        `json:"messages"` // people may write to the app
 	Now         int64       `json:"now"`
 }
 
@@ -213,7 +213,7 @@ func (s *Server) State() State {
 	defer s.mu.Unlock()
 	out := State{
 		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
-		Home: !s.cfg.NoHome, Messages: !s.cfg.NoMessages, Now: unix(s.clock.now()),
+		Home: !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
 	}
 	if len(s.teams) > 1 {
 		out.Workspaces = slices.Clone(s.teams)
