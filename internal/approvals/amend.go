@@ -8,15 +8,8 @@ import (
 // amend gives the call new arguments. Whoever signed the old ones signed
 // nothing any more.
 func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
-	if err := checkActor(cmd.By.User, cmd.At); err != nil {
-		return b, nil, err
-	}
-	i, err := b.approval(cmd.Call)
+	i, a, err := b.openTo(cmd.By, cmd.Call, cmd.At)
 	if err != nil {
-		return b, nil, err
-	}
-	a := b.Approvals[i]
-	if err := a.open(cmd.At); err != nil {
 		return b, nil, err
 	}
 	if cmd.By.User != b.Requester && !a.Requirement.admits(cmd.By) {

@@ -10,15 +10,8 @@ import (
 // over is on the card, whether the arguments changed is for approvers.
 func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 	d := cmd.Decision
-	if err := checkActor(d.By.User, d.At); err != nil {
-		return b, nil, err
-	}
-	i, err := b.approval(d.Call)
+	i, a, err := b.openTo(d.By, d.Call, d.At)
 	if err != nil {
-		return b, nil, err
-	}
-	a := b.Approvals[i]
-	if err := a.open(d.At); err != nil {
 		return b, nil, err
 	}
 	if err := b.maySign(a, d.By); err != nil {
@@ -51,15 +44,8 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 }
 
 func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
-	if err := checkActor(cmd.By.User, cmd.At); err != nil {
-		return b, nil, err
-	}
-	i, err := b.approval(cmd.Call)
+	i, a, err := b.openTo(cmd.By, cmd.Call, cmd.At)
 	if err != nil {
-		return b, nil, err
-	}
-	a := b.Approvals[i]
-	if err := a.open(cmd.At); err != nil {
 		return b, nil, err
 	}
 	j := a.decisionOf(cmd.By.User)
@@ -74,6 +60,19 @@ func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
 	return b.with(i, a).moved(at, Retracted{
 		Batch: b.ID, Call: cmd.Call, By: a.Requirement.record(cmd.By), At: at,
 	})
+}
+
+// openTo returns the approval that somebody acts on and where it is, if it can
+// still move.
+func (b Batch) openTo(by Principal, call ToolCallID, at time.Time) (int, Approval, error) {
+	if err := checkActor(by.User, at); err != nil {
+		return 0, Approval{}, err
+	}
+	i, err := b.approval(call)
+	if err != nil {
+		return 0, Approval{}, err
+	}
+	return i, b.Approvals[i], b.Approvals[i].open(at)
 }
 
 // decisionOf returns the index of this person's decision, or -1.
