@@ -151,7 +151,7 @@ func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.
 // refuseAll is the policy of a process that runs no agent.
 type refuseAll struct{}
 
-func (refuseAll) Rule(approvals.Proposal) (approvals.Ruling, error) {
+func (refuseAll) Rule(context.Context, approvals.Proposal) (approvals.Ruling, error) {
 	return approvals.Refuse{Reason: "No agent runs here."}, nil
 }
 

@@ -138,7 +138,7 @@ func (b *bot) reconcile(ctx context.Context) {
 	for kind, f := range map[state.Kind]func(ctx context.Context, id string) error{
 		state.Runs:      func(ctx context.Context, id string) error { return b.runner.Work(ctx, approvals.RunID(id)) },
 		state.Resumes:   func(ctx context.Context, id string) error { return b.runner.Resume(ctx, approvals.BatchID(id)) },
-		state.Deadlines: func(ctx context.Context, id string) error { return b.desk.Expire(ctx, approvals.BatchID(id)) },
+		state.Deadlines: func(ctx context.Context, id string) error { return b.desk.Tick(ctx, approvals.BatchID(id)) },
 		state.Cards:     b.ui.Cards.Reconcile,
 		state.Replies:   b.ui.Replies.Reconcile,
 	} {

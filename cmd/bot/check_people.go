@@ -133,7 +133,7 @@ func (c *checker) checkPeople(ctx context.Context, api *slack.Client, team strin
 		}
 	}
 	if complete {
-		c.checkQuorums(able, members)
+		c.checkQuorums(ctx, able, members)
 	}
 }
 
@@ -155,7 +155,7 @@ func unable(u *slack.User, team string) string {
 
 // checkQuorums has everybody sign everything that a stranger asked for, and
 // sees what is still open.
-func (c *checker) checkQuorums(able map[string]bool, members map[string][]string) {
+func (c *checker) checkQuorums(ctx context.Context, able map[string]bool, members map[string][]string) {
 	rules, err := policy.New(c.config.Policy)
 	if err != nil {
 		return // said before
@@ -163,7 +163,7 @@ func (c *checker) checkQuorums(able map[string]bool, members map[string][]string
 	met := true
 	for _, at := range slices.Sorted(maps.Keys(c.rules())) {
 		tool := strings.TrimPrefix(at, "policy.tools.")
-		ruling, err := rules.Rule(approvals.Proposal{Call: approvals.ToolCall{Name: tool}, Gate: approvals.GateDeclared, At: c.Now()})
+		ruling, err := rules.Rule(ctx, approvals.Proposal{Call: approvals.ToolCall{Name: tool}, Gate: approvals.GateDeclared, At: c.Now()})
 		ask, asks := ruling.(approvals.Ask)
 		if err != nil || !asks {
 			continue

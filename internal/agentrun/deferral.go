@@ -168,7 +168,7 @@ const (
 // asks for no signature stays one.
 func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate approvals.Gate) approvals.Ruling {
 	at := w.now()
-	ruling, err := w.askPolicy(approvals.Proposal{
+	ruling, err := w.askPolicy(ctx, approvals.Proposal{
 		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel, At: at,
 	})
 	why := whyNoRuling
@@ -191,13 +191,13 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why}
 }
 
-func (w *worker) askPolicy(p approvals.Proposal) (_ approvals.Ruling, err error) {
+func (w *worker) askPolicy(ctx context.Context, p approvals.Proposal) (_ approvals.Ruling, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("policy: %w", panicked(v))
 		}
 	}()
-	return w.r.c.Policy.Rule(p)
+	return w.r.c.Policy.Rule(ctx, p)
 }
 
 // metadata returns what a tool said when it set a call aside, if it can be kept.

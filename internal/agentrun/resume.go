@@ -203,7 +203,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 		return nil
 	}
 	at := w.now()
-	ruling, err := w.askPolicy(approvals.Proposal{
+	ruling, err := w.askPolicy(ctx, approvals.Proposal{
 		Call: p.call, Gate: approvals.GateDeclared, Agent: run.Agent, Requester: run.Requester,
 		Channel: run.Origin.Channel, At: at,
 	})

@@ -44,6 +44,18 @@ type Spec struct {
 	MaxRetries    int           // how often the model may correct the arguments; 0 means 1, negative none
 	Timeout       time.Duration // of one execution; 0 means [DefaultToolTimeout]
 	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
+	Annotations   Annotations
+}
+
+// Annotations are what a tool says of its effects, by the words and defaults of
+// MCP, where nil stands for true:
+// https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations.
+// They are hints of whoever wrote the tool: a policy may look at them.
+type Annotations struct {
+	ReadOnlyHint    bool  // it changes nothing
+	DestructiveHint *bool // it may destroy what was there; means nothing if it only reads
+	IdempotentHint  bool  // the same call twice changes nothing more
+	OpenWorldHint   *bool // it reaches beyond a closed set of things
 }
 
 // DefaultToolTimeout ends an execution that hangs.

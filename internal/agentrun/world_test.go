@@ -211,7 +211,7 @@ type rules struct {
 	mu     sync.Mutex
 }
 
-func (r *rules) Rule(p approvals.Proposal) (approvals.Ruling, error) {
+func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, p)

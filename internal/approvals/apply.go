@@ -48,6 +48,10 @@ type Amend struct {
 // Expire ends every approval whose deadline has passed at At.
 type Expire struct{ At time.Time }
 
+// Climb takes every rung whose time has come at At, of every approval that is
+// open and not overdue: see [Rung].
+type Climb struct{ At time.Time }
+
 // Withdraw ends everything that is still open. By is the person or service that
 // withdrew it, and never empty; whether they may is for the caller to know.
 type Withdraw struct {
@@ -61,6 +65,7 @@ func (Retract) command()  {}
 func (Fulfil) command()   {}
 func (Amend) command()    {}
 func (Expire) command()   {}
+func (Climb) command()    {}
 func (Withdraw) command() {}
 
 // Apply returns the batch after cmd and the facts that follow. It never
@@ -78,6 +83,8 @@ func (b Batch) Apply(cmd Command) (Batch, []Event, error) {
 		return b.amend(cmd)
 	case Expire:
 		return b.expire(cmd)
+	case Climb:
+		return b.climb(cmd)
 	case Withdraw:
 		return b.withdraw(cmd)
 	}

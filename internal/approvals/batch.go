@@ -43,6 +43,7 @@ type Batch struct {
 	Agent     string
 	Channel   string // where the run was asked for; a policy may look at it
 	Requester UserID
+	SoFar     SoFar // what the run had done when it opened; a policy may look at it
 	OpenedAt  time.Time
 	Version   int64 // 1 when opened, and one more with every applied command
 	Approvals []Approval
@@ -54,12 +55,14 @@ type Approval struct {
 	Call        CallRef
 	Proposed    Digest          // of the arguments as the model made them; differs from Call.Digest after an [Amend]
 	Why         string          // why people are asked, in words
+	Rule        string          // the rule that asks and the version of its policy
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Requirement Requirement
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
 	Amendments  []Amendment
+	Climbed     int    // so many rungs of the ladder have been taken
 	Ending      Ending // how it was settled, zero while pending
 }
 
@@ -71,12 +74,14 @@ type External struct {
 	Ending   Ending
 }
 
-// An Amendment is one change of the arguments by a person.
+// An Amendment is one change of the arguments by a person. Cleared lists whose
+// decisions were on the old ones.
 type Amendment struct {
-	By   Principal
-	From Digest
-	To   Digest
-	At   time.Time
+	By      Principal
+	From    Digest
+	To      Digest
+	Cleared []UserID
+	At      time.Time
 }
 
 // An Ending says when a call was settled and, for a withdrawal or an external
@@ -124,6 +129,12 @@ func (b Batch) Deadline() time.Time {
 		}
 	}
 	return first
+}
+
+// Next returns when time moves the batch next: the earliest deadline or rung of
+// an open approval, or the zero time. See [Expire] and [Climb].
+func (b Batch) Next() time.Time {
+	return b.Deadline()
 }
 
 // Groups returns the groups that can matter for a call of the batch that is

@@ -246,7 +246,7 @@ func TestProgress(t *testing.T) {
 func TestProgressIsOfApprovals(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{in(2, "sre")}, Deny: 2})
 	b = must(t, b, say(b, "sam", Deny, "sre"), say(b, "sid", Approve, "sre"))
-	require.Equal(t, []UserID{"sid"}, b.Approvals[0].Progress()[0].By)
+	require.Equal(t, []Seat{{User: "sid"}}, b.Approvals[0].Progress()[0].By)
 	require.Equal(t, []GroupID{"sre"}, b.Groups())
 	b = must(t, b, say(b, "both", Deny, "sre"))
 	require.Empty(t, b.Groups(), "nobody needs looking up any more")

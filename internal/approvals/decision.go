@@ -10,6 +10,15 @@ type Principal struct {
 	User     UserID
 	Groups   []GroupID
 	GroupsAt time.Time
+	For      []Absent // people who are away and in whose place they may sign
+}
+
+// An Absent is a person who is away, in whose place somebody signs. Groups are
+// those in which the absent person was found.
+type Absent struct {
+	User   UserID
+	Groups []GroupID
+	Until  time.Time
 }
 
 // Verdict is what a person says about a call.

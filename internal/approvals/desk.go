@@ -155,20 +155,21 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 			return change{}, err
 		}
 		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
-		cmd.Ruling = d.rule(b, call, cmd.At)
+		cmd.Ruling = d.rule(ctx, b, call, cmd.At)
 		next, events, err := b.Apply(cmd)
 		return change{next, events, map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}}, err
 	})
 }
 
 // rule is the current policy's word on an amended call. It fails closed.
-func (d *Desk) rule(b Batch, call ToolCall, at time.Time) Ruling {
-	ruling, err := d.policy.Rule(Proposal{
+func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, at time.Time) Ruling {
+	ruling, err := d.policy.Rule(ctx, Proposal{
 		Call:      call,
 		Gate:      GateDeclared, // a gate once closed is not opened by an edit
 		Agent:     b.Agent,
 		Requester: b.Requester,
 		Channel:   b.Channel,
+		SoFar:     b.SoFar,
 		At:        at,
 	})
 	if err != nil || ruling == nil {
@@ -183,9 +184,10 @@ func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdr
 	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
-// Expire settles what is overdue at this desk's clock. It is what the due
-// index calls: a batch with nothing overdue is left alone, without an error.
-func (d *Desk) Expire(ctx context.Context, id BatchID) error {
+// Tick does what time does to a batch at this desk's clock: it takes the rungs
+// that are due and settles what is overdue. It is what the due index calls: a
+// batch that time does not move yet is left alone, without an error.
+func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 	cmd := Expire{At: d.now()}
 	for range maxTries {
 		b, err := d.load(ctx, id)

@@ -104,7 +104,7 @@ func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 // rules is a policy of one function.
 type rules func(Proposal) (Ruling, error)
 
-func (r rules) Rule(p Proposal) (Ruling, error) { return r(p) }
+func (r rules) Rule(_ context.Context, p Proposal) (Ruling, error) { return r(p) }
 
 func (rules) Strictest(at time.Time) Requirement {
 	return Requirement{Quorums: []Quorum{of(3, "ann", "bo", "cy")}, Separation: true, Deadline: at.Add(time.Hour)}
@@ -187,7 +187,7 @@ func TestDeskRunsALostRaceAgain(t *testing.T) {
 	s.conflicts = 1 << 30
 	_, err = desk(s, nil).Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
 	require.ErrorIs(t, err, ErrConflict, "it does not try for ever")
-	require.ErrorIs(t, desk(s, nil).Expire(t.Context(), "?"), ErrNotFound)
+	require.ErrorIs(t, desk(s, nil).Tick(t.Context(), "?"), ErrNotFound)
 }
 
 func TestDeskFailsWhenItCannotKnow(t *testing.T) {
@@ -203,7 +203,7 @@ func TestDeskFailsWhenItCannotKnow(t *testing.T) {
 	cancel()
 	_, err = d.Decide(ctx, b.ID, "r1", say(b, "ann", Approve))
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, d.Expire(ctx, b.ID), context.Canceled)
+	require.ErrorIs(t, d.Tick(ctx, b.ID), context.Canceled)
 
 	s.answeredErr = errLost
 	_, err = d.Decide(t.Context(), b.ID, "r1", say(b, "out", Approve))
@@ -211,7 +211,7 @@ func TestDeskFailsWhenItCannotKnow(t *testing.T) {
 	s.answeredErr, s.down = nil, errLost
 	_, err = d.Decide(t.Context(), b.ID, "r1", say(b, "ann", Approve))
 	require.ErrorIs(t, err, errLost)
-	require.ErrorIs(t, d.Expire(t.Context(), b.ID), errLost)
+	require.ErrorIs(t, d.Tick(t.Context(), b.ID), errLost)
 	require.Zero(t, s.commits)
 }
 
@@ -248,7 +248,7 @@ func TestDeskFillsInTheTime(t *testing.T) {
 func TestDeskExpires(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{of(1, "ann")}, Deadline: opened.Add(2 * time.Minute)})
 	early := NewDesk(newShelf(b), nil, func() time.Time { return opened })
-	require.NoError(t, early.Expire(t.Context(), b.ID), "nothing is due")
+	require.NoError(t, early.Tick(t.Context(), b.ID), "nothing is due")
 
 	s := newShelf(b)
 	d := desk(s, nil)
@@ -256,7 +256,7 @@ func TestDeskExpires(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make(chan error, 8)
 	for range 8 {
-		wg.Go(func() { errs <- d.Expire(t.Context(), b.ID) })
+		wg.Go(func() { errs <- d.Tick(t.Context(), b.ID) })
 	}
 	wg.Wait()
 	for range 8 {
@@ -265,7 +265,7 @@ func TestDeskExpires(t *testing.T) {
 	require.Equal(t, Expired, s.batches[b.ID].Approvals[0].Status)
 	require.Equal(t, 1, s.commits)
 	s.conflicts = 1 << 30
-	require.NoError(t, d.Expire(t.Context(), b.ID), "nothing is due any more")
+	require.NoError(t, d.Tick(t.Context(), b.ID), "nothing is due any more")
 }
 
 func TestDeskExpiresWhatFallsDueLater(t *testing.T) {
@@ -282,7 +282,7 @@ func TestDeskExpiresWhatFallsDueLater(t *testing.T) {
 	now := opened
 	d := NewDesk(s, nil, func() time.Time { return now })
 	for i := range 3 {
-		require.NoError(t, d.Expire(t.Context(), b.ID))
+		require.NoError(t, d.Tick(t.Context(), b.ID))
 		require.Equal(t, i+1, s.commits)
 		require.Equal(t, i == 2, s.batches[b.ID].Settled())
 		now = now.Add(time.Hour)

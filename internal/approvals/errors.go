@@ -28,6 +28,10 @@ var (
 	ErrOwnEdit = fmt.Errorf("%w: arguments changed by the same person", ErrOwnRequest)
 	// ErrDecided: the person has already said the opposite about this call.
 	ErrDecided = errors.New("already decided otherwise")
+	// ErrReasonNeeded: an approval of this call must say why.
+	ErrReasonNeeded = errors.New("a reason is needed")
+	// ErrAbsence: the absence would be too long, or lead in a circle.
+	ErrAbsence = errors.New("absence not possible")
 	// ErrNoDecision: there is no decision of this person to take back.
 	ErrNoDecision = errors.New("nothing to take back")
 	// ErrRefused: the policy refuses the call, whoever signs it.

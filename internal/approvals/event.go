@@ -44,6 +44,27 @@ type Amended struct {
 	At       time.Time
 }
 
+// Reminded is that those who still can make a difference were to be told that
+// a call waits. Rung counts the rungs of its ladder from 1.
+type Reminded struct {
+	Batch BatchID
+	Call  ToolCallID
+	Rung  int
+	At    time.Time
+}
+
+// Escalated is that more people may sign a call, or that it is shown in another
+// channel, because nobody had settled it.
+type Escalated struct {
+	Batch   BatchID
+	Call    ToolCallID
+	Rung    int
+	Quorum  string
+	Add     From
+	Channel string
+	At      time.Time
+}
+
 // Fulfilled is that the result of an external call is in.
 type Fulfilled struct {
 	Batch BatchID
@@ -75,6 +96,8 @@ func (Opened) event()    {}
 func (Decided) event()   {}
 func (Retracted) event() {}
 func (Amended) event()   {}
+func (Reminded) event()  {}
+func (Escalated) event() {}
 func (Fulfilled) event() {}
 func (Settled) event()   {}
 func (Resolved) event()  {}

@@ -23,9 +23,16 @@ type callRefJSON struct {
 }
 
 type principalJSON struct {
-	User     UserID    `json:"user"`
-	Groups   []GroupID `json:"groups,omitempty"`
-	GroupsAt time.Time `json:"groups_at,omitzero"`
+	User     UserID       `json:"user"`
+	Groups   []GroupID    `json:"groups,omitempty"`
+	GroupsAt time.Time    `json:"groups_at,omitzero"`
+	For      []absentJSON `json:"for,omitempty"`
+}
+
+type absentJSON struct {
+	User   UserID    `json:"user"`
+	Groups []GroupID `json:"groups,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
 }
 
 type (
@@ -66,6 +73,24 @@ type (
 		Cleared []UserID      `json:"cleared,omitempty"`
 		At      time.Time     `json:"at,omitzero"`
 	}
+	remindedJSON struct {
+		eventHead
+		Batch BatchID    `json:"batch"`
+		Call  ToolCallID `json:"call"`
+		Rung  int        `json:"rung"`
+		At    time.Time  `json:"at,omitzero"`
+	}
+	escalatedJSON struct {
+		eventHead
+		Batch   BatchID    `json:"batch"`
+		Call    ToolCallID `json:"call"`
+		Rung    int        `json:"rung"`
+		Quorum  string     `json:"quorum,omitempty"`
+		Users   []UserID   `json:"users,omitempty"`
+		Groups  []GroupID  `json:"groups,omitempty"`
+		Channel string     `json:"channel,omitempty"`
+		At      time.Time  `json:"at,omitzero"`
+	}
 	fulfilledJSON struct {
 		eventHead
 		Batch BatchID    `json:"batch"`
@@ -99,11 +124,15 @@ func EncodeEvent(e Event) ([]byte, error) {
 	case Opened:
 		doc = openedJSON{head("opened"), e.Batch, e.Run, e.Agent, e.Requester, refsToJSON(e.Approvals), refsToJSON(e.Calls), e.At}
 	case Decided:
-		doc = decidedJSON{head("decided"), e.Batch, e.Call, principalJSON(e.By), e.Verdict, e.Digest, e.Reason, e.At}
+		doc = decidedJSON{head("decided"), e.Batch, e.Call, principalToJSON(e.By), e.Verdict, e.Digest, e.Reason, e.At}
 	case Retracted:
-		doc = retractedJSON{head("retracted"), e.Batch, e.Call, principalJSON(e.By), e.At}
+		doc = retractedJSON{head("retracted"), e.Batch, e.Call, principalToJSON(e.By), e.At}
 	case Amended:
-		doc = amendedJSON{head("amended"), e.Batch, e.Call, principalJSON(e.By), e.From, e.To, e.Cleared, e.At}
+		doc = amendedJSON{head("amended"), e.Batch, e.Call, principalToJSON(e.By), e.From, e.To, e.Cleared, e.At}
+	case Reminded:
+		doc = remindedJSON{head("reminded"), e.Batch, e.Call, e.Rung, e.At}
+	case Escalated:
+		doc = escalatedJSON{head("escalated"), e.Batch, e.Call, e.Rung, e.Quorum, e.Add.Users, e.Add.Groups, e.Channel, e.At}
 	case Fulfilled:
 		doc = fulfilledJSON{head("fulfilled"), e.Batch, e.Call, e.By, e.At}
 	case Settled:
@@ -147,6 +176,14 @@ func DecodeEvent(raw []byte) (Event, error) {
 		return decoded(raw, func(d amendedJSON) Event {
 			return Amended{d.Batch, d.Call, d.By.principal(), d.From, d.To, d.Cleared, plain(d.At)}
 		})
+	case "reminded":
+		return decoded(raw, func(d remindedJSON) Event {
+			return Reminded{d.Batch, d.Call, d.Rung, plain(d.At)}
+		})
+	case "escalated":
+		return decoded(raw, func(d escalatedJSON) Event {
+			return Escalated{d.Batch, d.Call, d.Rung, d.Quorum, From{d.Users, d.Groups}, d.Channel, plain(d.At)}
+		})
 	case "fulfilled":
 		return decoded(raw, func(d fulfilledJSON) Event {
 			return Fulfilled{d.Batch, d.Call, d.By, plain(d.At)}
@@ -172,7 +209,11 @@ func decoded[T any](raw []byte, event func(T) Event) (Event, error) {
 }
 
 func (p principalJSON) principal() Principal {
-	return Principal{User: p.User, Groups: p.Groups, GroupsAt: plain(p.GroupsAt)}
+	out := Principal{User: p.User, Groups: p.Groups, GroupsAt: plain(p.GroupsAt)}
+	for _, a := range p.For {
+		out.For = append(out.For, Absent{a.User, a.Groups, plain(a.Until)})
+	}
+	return out
 }
 
 func refsToJSON(refs []CallRef) []callRefJSON {
@@ -189,4 +230,12 @@ func refsFromJSON(refs []callRefJSON) []CallRef {
 		all = append(all, CallRef(r))
 	}
 	return all
+}
+
+func principalToJSON(p Principal) principalJSON {
+	out := principalJSON{User: p.User, Groups: p.Groups, GroupsAt: p.GroupsAt}
+	for _, a := range p.For {
+		out.For = append(out.For, absentJSON(a))
+	}
+	return out
 }

@@ -153,8 +153,8 @@ func invariant6APersonCountsOnce(t require.TestingT, m *machine, s step) {
 		for _, p := range a.Progress() {
 			require.LessOrEqual(t, len(p.By), max(0, p.Quorum.Need))
 			for _, u := range p.By {
-				require.False(t, counted[u], "%s sits in two places", u)
-				counted[u] = true
+				require.False(t, counted[u.User], "%s sits in two places", u)
+				counted[u.User] = true
 			}
 		}
 		if a.Status != Pending || !a.Requirement.Separation || overdue(a, m.now) {

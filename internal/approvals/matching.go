@@ -25,6 +25,7 @@ func (r Requirement) met(people []Principal) bool {
 
 // Progress says how far each quorum of the approval is, counting each person
 // once over all of them. Who has signed is listed in the order of signing.
+// Alternatives are each counted as if they were the ones that are taken.
 func (a Approval) Progress() []Progress {
 	var people []Principal
 	for _, d := range a.Decisions {
@@ -39,16 +40,40 @@ func (a Approval) Progress() []Progress {
 		slices.Sort(filled)
 		progress[i].Quorum = a.Requirement.clone().Quorums[i]
 		for _, p := range filled {
-			progress[i].By = append(progress[i].By, people[p].User)
+			progress[i].By = append(progress[i].By, Seat{User: people[p].User})
 		}
 	}
 	return progress
 }
 
-// Progress is how far a quorum is: who fills its places.
+// Progress is how far a quorum is: who fills its places, and whether it is
+// being asked: those of a later stage are not yet.
 type Progress struct {
 	Quorum Quorum
-	By     []UserID
+	By     []Seat
+	Asked  bool
+}
+
+// A Seat is a filled place of a quorum. For is the person who is away in whose
+// place User signed, or empty.
+type Seat struct {
+	User UserID
+	For  UserID
+}
+
+func (s Seat) String() string {
+	if s.For == "" {
+		return string(s.User)
+	}
+	return string(s.User) + " for " + string(s.For)
+}
+
+// Helps reports whether an approval by p would bring an open call further: p
+// may sign it, has not decided, and fills a place of a quorum that is asked.
+// It is for deciding whom to ask, remind and show; whose signature counts is
+// decided by [Batch.Apply].
+func (b Batch) Helps(a Approval, p Principal) bool {
+	return a.Status == Pending && b.maySign(a, p) == nil && a.decisionOf(p.User) < 0
 }
 
 // seats seats as many people as possible, each in one quorum, and returns who

@@ -1,13 +1,16 @@
 package approvals
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // A Policy says what is to happen to a call before anything happens.
 //
 // The caller fails closed: an error from Rule, and a Permit for a call whose
 // tool says that it needs a signature, both become an [Ask] with Strictest.
 type Policy interface {
-	Rule(p Proposal) (Ruling, error)
+	Rule(ctx context.Context, p Proposal) (Ruling, error)
 	// Strictest is the requirement for a call that no rule could judge,
 	// proposed at the given time.
 	Strictest(at time.Time) Requirement
@@ -21,7 +24,18 @@ type Proposal struct {
 	Agent     string
 	Requester UserID
 	Channel   string
+	SoFar     SoFar
 	At        time.Time
+}
+
+// SoFar is what a run has done before a call is proposed, counted over the run
+// and those that it resumes: by tool, how many calls were executed, ended in a
+// failure, and were denied by people or by the policy. Nobody changes the maps.
+type SoFar struct {
+	Steps    int // answers of the model
+	Executed map[string]int
+	Failed   map[string]int
+	Denied   map[string]int
 }
 
 // Gate says why the tool itself wants a signature, if it does.
@@ -47,10 +61,12 @@ type Permit struct{}
 type Refuse struct{ Reason string }
 
 // Ask sets the call aside until Requirement is met. Why is read by the
-// approvers: it says in words why they are asked.
+// approvers: it says in words why they are asked. Rule names the rule that
+// asks, and the version of the policy that it is from.
 type Ask struct {
 	Requirement Requirement
 	Why         string
+	Rule        string
 }
 
 func (Permit) ruling() {}

@@ -12,25 +12,62 @@ import (
 // The zero Requirement is never met: nobody is in no quorum.
 type Requirement struct {
 	Quorums    []Quorum
-	Deny       int  // so many denials settle the call; 0 counts as 1
-	Separation bool // the requester never counts
+	Deny       int      // so many denials settle the call; 0 counts as 1
+	Vetoes     []Quorum // any one of them, met by denials, settles the call; whoever is in one may deny
+	Separation bool     // the requester never counts
 	Deadline   time.Time
+	Ladder     []Rung // what happens while nobody decides, in the order of time
 
 	// EditorMaySign lets the people who amended the arguments sign them. It is
 	// false unless the rule says so: then others must sign what they wrote.
 	EditorMaySign bool
+	// Delegation lets somebody sign in the place of a person who is away and
+	// named them, see [Absence]. It is false unless the rule says so.
+	Delegation bool
+	// ReasonNeeded refuses an approval that says no reason.
+	ReasonNeeded bool
 }
 
 // A Quorum is met by Need different people from From. Need below 1 is never
 // met.
+//
+// A quorum with a Choice is needed only if its Option is taken: of all the
+// options of one choice, the quorums of one must be met. Choice 0 is needed
+// always. Stage orders who is asked, lowest first: the quorums of a later stage
+// are asked when those before are met, and a signature given early counts then.
 type Quorum struct {
-	Name string
-	Need int
-	From From
+	Name   string
+	Need   int
+	From   From
+	Stage  int
+	Choice int
+	Option int
 }
 
+// A Rung is one step that time takes while a call is open.
+type Rung struct {
+	At   time.Time
+	Kind RungKind
+
+	// Of an escalation: the quorum that it widens, whom it adds, and where the
+	// card is shown from now on too. Each may be empty, not both.
+	Quorum  string
+	Add     From
+	Channel string
+}
+
+// RungKind says what a [Rung] does.
+type RungKind string
+
+// The kinds of rungs.
+const (
+	Remind   RungKind = "remind"   // those who still can make a difference are told
+	Escalate RungKind = "escalate" // more people may sign, or it is shown in another channel
+)
+
 // From is who may fill a place in a quorum: the people named, and whoever is
-// in one of the groups when they decide.
+// in one of the groups when they decide. A group is anything with members that
+// the adapter can look up: a user group, a channel.
 type From struct {
 	Users  []UserID
 	Groups []GroupID

@@ -23,6 +23,7 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -100,7 +101,7 @@ func New(f File) (*Policy, error) {
 }
 
 // Rule implements [approvals.Policy].
-func (p *Policy) Rule(q approvals.Proposal) (approvals.Ruling, error) {
+func (p *Policy) Rule(_ context.Context, q approvals.Proposal) (approvals.Ruling, error) {
 	rule, named := p.tools[q.Call.Name]
 	switch {
 	case named && rule.Refuse != "":

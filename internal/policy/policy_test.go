@@ -52,7 +52,7 @@ func TestRulings(t *testing.T) {
 		"a refused tool is refused even if ask": {"drop_database", approvals.GateRaised, approvals.Refuse{Reason: "By hand only."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := p.Rule(approvals.Proposal{Call: approvals.ToolCall{Name: c.tool}, Gate: c.gate, At: at})
+			got, err := p.Rule(t.Context(), approvals.Proposal{Call: approvals.ToolCall{Name: c.tool}, Gate: c.gate, At: at})
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)
 		})

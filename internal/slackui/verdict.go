@@ -51,7 +51,7 @@ func quorum(q approvals.Progress) []span {
 		say(fmt.Sprintf(": %d of %s", len(q.By), count(q.Quorum.Need, "signature"))),
 	}
 	if len(q.By) > 0 {
-		spans = append(append(spans, say(" by ")), several(people(q.By), namesShown)...)
+		spans = append(append(spans, say(" by ")), several(seated(q.By), namesShown)...)
 	}
 	if q.Quorum.Need < 1 {
 		return append(spans, say(", which can never be complete"))
@@ -70,6 +70,14 @@ func quorum(q approvals.Progress) []span {
 		from = []span{say("nobody, so it cannot be approved")}
 	}
 	return append(append(spans, say(", from ")), several(from, namesShown)...)
+}
+
+func seated(seats []approvals.Seat) []span {
+	spans := make([]span, 0, len(seats))
+	for _, s := range seats {
+		spans = append(spans, named(s.User))
+	}
+	return spans
 }
 
 func people(ids []approvals.UserID) []span {

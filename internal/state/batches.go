@@ -158,7 +158,7 @@ func putBatch(ch *change, p partition, w *wakes, from int64, b approvals.Batch,
 		ch.xadd(p.facts(), fieldEvent, raw)
 	}
 	w.now(Cards, id)
-	if at := b.Deadline(); at.IsZero() {
+	if at := b.Next(); at.IsZero() {
 		w.done(Deadlines, id)
 	} else {
 		w.at(Deadlines, id, at)

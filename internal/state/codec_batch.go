@@ -16,21 +16,31 @@ type storedBatch struct {
 	Agent     string            `json:"agent,omitempty"`
 	Channel   string            `json:"channel,omitempty"`
 	Requester approvals.UserID  `json:"requester,omitempty"`
+	SoFar     storedSoFar       `json:"so_far,omitzero"`
 	OpenedAt  time.Time         `json:"opened_at,omitzero"`
 	Approvals []storedApproval  `json:"approvals,omitempty"`
 	Calls     []storedExternal  `json:"calls,omitempty"`
+}
+
+type storedSoFar struct {
+	Steps    int            `json:"steps,omitempty"`
+	Executed map[string]int `json:"executed,omitempty"`
+	Failed   map[string]int `json:"failed,omitempty"`
+	Denied   map[string]int `json:"denied,omitempty"`
 }
 
 type storedApproval struct {
 	Call        storedRef         `json:"call"`
 	Proposed    string            `json:"proposed"`
 	Why         string            `json:"why,omitempty"`
+	Rule        string            `json:"rule,omitempty"`
 	Metadata    json.RawMessage   `json:"metadata,omitempty"`
 	WriteOnly   []string          `json:"write_only,omitempty"`
 	Requirement storedRequirement `json:"requirement"`
 	Status      approvals.Status  `json:"status"`
 	Decisions   []storedDecision  `json:"decisions,omitempty"`
 	Amendments  []storedAmendment `json:"amendments,omitempty"`
+	Climbed     int               `json:"climbed,omitempty"`
 	Ending      storedEnding      `json:"ending,omitzero"`
 }
 
@@ -51,9 +61,13 @@ type storedRef struct {
 type storedRequirement struct {
 	Quorums       []storedQuorum `json:"quorums,omitempty"`
 	Deny          int            `json:"deny,omitempty"`
+	Vetoes        []storedQuorum `json:"vetoes,omitempty"`
 	Separation    bool           `json:"separation,omitempty"`
 	EditorMaySign bool           `json:"editor_may_sign,omitempty"`
+	Delegation    bool           `json:"delegation,omitempty"`
+	ReasonNeeded  bool           `json:"reason_needed,omitempty"`
 	Deadline      time.Time      `json:"deadline,omitzero"`
+	Ladder        []storedRung   `json:"ladder,omitempty"`
 }
 
 type storedQuorum struct {
@@ -61,12 +75,31 @@ type storedQuorum struct {
 	Need   int                 `json:"need"`
 	Users  []approvals.UserID  `json:"users,omitempty"`
 	Groups []approvals.GroupID `json:"groups,omitempty"`
+	Stage  int                 `json:"stage,omitempty"`
+	Choice int                 `json:"choice,omitempty"`
+	Option int                 `json:"option,omitempty"`
+}
+
+type storedRung struct {
+	At      time.Time           `json:"at,omitzero"`
+	Kind    approvals.RungKind  `json:"kind"`
+	Quorum  string              `json:"quorum,omitempty"`
+	Users   []approvals.UserID  `json:"users,omitempty"`
+	Groups  []approvals.GroupID `json:"groups,omitempty"`
+	Channel string              `json:"channel,omitempty"`
+}
+
+type storedAbsent struct {
+	User   approvals.UserID    `json:"user"`
+	Groups []approvals.GroupID `json:"groups,omitempty"`
+	Until  time.Time           `json:"until,omitzero"`
 }
 
 type storedPrincipal struct {
 	User     approvals.UserID    `json:"user"`
 	Groups   []approvals.GroupID `json:"groups,omitempty"`
 	GroupsAt time.Time           `json:"groups_at,omitzero"`
+	For      []storedAbsent      `json:"for,omitempty"`
 }
 
 type storedDecision struct {
@@ -79,10 +112,11 @@ type storedDecision struct {
 }
 
 type storedAmendment struct {
-	By   storedPrincipal `json:"by"`
-	From string          `json:"from"`
-	To   string          `json:"to"`
-	At   time.Time       `json:"at,omitzero"`
+	By      storedPrincipal    `json:"by"`
+	From    string             `json:"from"`
+	To      string             `json:"to"`
+	Cleared []approvals.UserID `json:"cleared,omitempty"`
+	At      time.Time          `json:"at,omitzero"`
 }
 
 type storedEnding struct {
@@ -110,13 +144,13 @@ const (
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
-		Requester: b.Requester, OpenedAt: b.OpenedAt.UTC(),
+		Requester: b.Requester, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
-			WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
-			Ending: storeEnding(a.Ending),
+			Rule: a.Rule, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
+			Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -125,7 +159,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 		}
 		for _, m := range a.Amendments {
 			s.Amendments = append(s.Amendments, storedAmendment{
-				storePrincipal(m.By), m.From.String(), m.To.String(), m.At.UTC(),
+				storePrincipal(m.By), m.From.String(), m.To.String(), m.Cleared, m.At.UTC(),
 			})
 		}
 		out.Approvals = append(out.Approvals, s)
@@ -146,23 +180,24 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	var r reader
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
-		Requester: in.Requester, OpenedAt: in.OpenedAt,
+		Requester: in.Requester, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
-			WriteOnly: s.WriteOnly, Requirement: r.requirement(s.Requirement), Status: s.Status,
-			Ending: approvals.Ending(s.Ending),
+			Rule: s.Rule, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
+			Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{
-				Call: d.Call, By: approvals.Principal(d.By), Verdict: d.Verdict, Digest: r.digest(d.Digest),
+				Call: d.Call, By: d.By.principal(), Verdict: d.Verdict, Digest: r.digest(d.Digest),
 				Reason: d.Reason, At: d.At,
 			})
 		}
 		for _, m := range s.Amendments {
 			a.Amendments = append(a.Amendments, approvals.Amendment{
-				By: approvals.Principal(m.By), From: r.digest(m.From), To: r.digest(m.To), At: m.At,
+				By: m.By.principal(), From: r.digest(m.From), To: r.digest(m.To),
+				Cleared: m.Cleared, At: m.At,
 			})
 		}
 		b.Approvals = append(b.Approvals, a)
@@ -180,7 +215,11 @@ func storeRef(c approvals.CallRef) storedRef {
 }
 
 func storePrincipal(p approvals.Principal) storedPrincipal {
-	return storedPrincipal{p.User, p.Groups, p.GroupsAt.UTC()}
+	out := storedPrincipal{User: p.User, Groups: p.Groups, GroupsAt: p.GroupsAt.UTC()}
+	for _, a := range p.For {
+		out.For = append(out.For, storedAbsent{a.User, a.Groups, a.Until.UTC()})
+	}
+	return out
 }
 
 func storeEnding(e approvals.Ending) storedEnding {
@@ -189,10 +228,19 @@ func storeEnding(e approvals.Ending) storedEnding {
 
 func storeRequirement(r approvals.Requirement) storedRequirement {
 	out := storedRequirement{
-		Deny: r.Deny, Separation: r.Separation, EditorMaySign: r.EditorMaySign, Deadline: r.Deadline.UTC(),
+		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
+		EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded, Deadline: r.Deadline.UTC(),
 	}
-	for _, q := range r.Quorums {
-		out.Quorums = append(out.Quorums, storedQuorum{q.Name, q.Need, q.From.Users, q.From.Groups})
+	for _, g := range r.Ladder {
+		out.Ladder = append(out.Ladder, storedRung{g.At.UTC(), g.Kind, g.Quorum, g.Add.Users, g.Add.Groups, g.Channel})
+	}
+	return out
+}
+
+func storeQuorums(quorums []approvals.Quorum) []storedQuorum {
+	var out []storedQuorum
+	for _, q := range quorums {
+		out = append(out, storedQuorum{q.Name, q.Need, q.From.Users, q.From.Groups, q.Stage, q.Choice, q.Option})
 	}
 	return out
 }
@@ -228,13 +276,25 @@ func (r *reader) ref(s storedRef) approvals.CallRef {
 	return approvals.CallRef{ID: s.ID, Name: s.Name, Digest: r.digest(s.Digest), Size: s.Size}
 }
 
-func (r *reader) requirement(s storedRequirement) approvals.Requirement {
+func requirement(s storedRequirement) approvals.Requirement {
 	out := approvals.Requirement{
-		Deny: s.Deny, Separation: s.Separation, EditorMaySign: s.EditorMaySign, Deadline: s.Deadline,
+		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
+		EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded, Deadline: s.Deadline,
 	}
-	for _, q := range s.Quorums {
-		out.Quorums = append(out.Quorums, approvals.Quorum{
+	for _, g := range s.Ladder {
+		out.Ladder = append(out.Ladder, approvals.Rung{
+			At: g.At, Kind: g.Kind, Quorum: g.Quorum, Add: approvals.From{Users: g.Users, Groups: g.Groups}, Channel: g.Channel,
+		})
+	}
+	return out
+}
+
+func quorums(stored []storedQuorum) []approvals.Quorum {
+	var out []approvals.Quorum
+	for _, q := range stored {
+		out = append(out, approvals.Quorum{
 			Name: q.Name, Need: q.Need, From: approvals.From{Users: q.Users, Groups: q.Groups},
+			Stage: q.Stage, Choice: q.Choice, Option: q.Option,
 		})
 	}
 	return out
@@ -258,4 +318,12 @@ func (r *reader) result(s *storedResult) approvals.CallResult {
 		r.err = fmt.Errorf("decode document: a call result of kind %q", s.Kind)
 	}
 	return nil
+}
+
+func (p storedPrincipal) principal() approvals.Principal {
+	out := approvals.Principal{User: p.User, Groups: p.Groups, GroupsAt: p.GroupsAt}
+	for _, a := range p.For {
+		out.For = append(out.For, approvals.Absent(a))
+	}
+	return out
 }

@@ -108,7 +108,7 @@ func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, ve
 		if err != nil {
 			return time.Time{}, 0, err
 		}
-		return b.Deadline(), b.Version, nil
+		return b.Next(), b.Version, nil
 	default:
 		return time.Time{}, 0, nil
 	}
