@@ -9,18 +9,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
-	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
 )
@@ -136,7 +131,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := "http://"+d.page.Addr().String(), "http://"+d.bot.Addr().String()
-	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder).Redis.Prefix, slacksim.DefaultPeople())
+	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder).Redis.Prefix, demoPeople())
 	if err != nil {
 		return err
 	}
@@ -167,6 +162,7 @@ func demoSlack(bot string) (slacksim.Config, error) {
 		NoHome: !app.Features.AppHome.Home, NoMessages: !app.Features.AppHome.Messages,
 		ReadMessages: app.Features.AppHome.ReadOnly,
 	}
+	c.People, c.Channels, c.Groups = demoPeople(), demoChannels(), demoGroups()
 	for _, command := range app.Features.SlashCommands {
 		c.Commands, c.CommandsURL = append(c.Commands, command.Command), command.URL
 		c.EscapeCommands = command.ShouldEscape // the simulator has one answer for all
@@ -232,70 +228,4 @@ func (d *demo) close() error {
 	}
 	d.serving.Wait()
 	return errors.Join(problems...)
-}
-
-// prepareFolder makes the folder that the agent may work on.
-func (d *demo) prepareFolder(folder string) error {
-	if folder == "" {
-		dir, err := os.MkdirTemp("", "countersign-demo-")
-		if err != nil {
-			return fmt.Errorf("make the demo's folder: %w", err)
-		}
-		d.undo = append(d.undo, func() error { return os.RemoveAll(dir) })
-		folder = dir
-	}
-	d.folder = folder
-	for name, text := range demoFiles {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			return fmt.Errorf("make the demo's folder: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("write the demo's files: %w", err)
-		}
-	}
-	return nil
-}
-
-var demoFiles = map[string]string{
-	"reports/2023-q1-sales.txt": "Sales, first quarter of 2023\n\nNorth   41,200\nSouth   38,900\nTotal   80,100\n",
-	"reports/2023-q2-sales.txt": "Sales, second quarter of 2023\n\nNorth   44,700\nSouth   40,300\nTotal   85,000\n\nLegal hold: keep until the audit of 2023 is closed.\n",
-	"reports/2026-q1-sales.txt": "Sales, first quarter of 2026\n\nNorth   61,800\nSouth   57,400\nTotal  119,200\n",
-}
-
-// demoStories are those that the demo has the tools for.
-func demoStories() []openaisim.Story {
-	var stories []openaisim.Story
-	for _, s := range openaisim.DemoStories() {
-		if s.Name != "export" {
-			stories = append(stories, s)
-		}
-	}
-	return stories
-}
-
-func demoConfig(folder string) config {
-	from := policy.From{Groups: []approvals.GroupID{"S0SRE"}}
-	return config{
-		Agents: []agentConfig{{
-			Name: "ops", Files: folder,
-			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
-		}},
-		Policy: policy.File{
-			Default: policy.Rule{
-				Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
-				Why:     "It changes something.",
-			},
-			Tools: map[string]policy.Rule{
-				"delete_file": {
-					Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
-					Why:     "A deleted file cannot be brought back.",
-				},
-			},
-		},
-	}
-}
-
-func demoTools(folder string) toolsFor {
-	return func(string) ([]agentrun.Tool, error) { return newOutbox(folder) }
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// The tools that the demo's stories call, each with string arguments.
+// The tools that the demo's stories call, with their arguments: strings, but
+// for cents.
 const (
 	toolList   = "list_files"   // {}
 	toolRead   = "read_file"    // {"path"}
 	toolDelete = "delete_file"  // {"path"}
 	toolWrite  = "write_file"   // {"path", "content"}
 	toolEmail  = "send_email"   // {"to", "subject", "body"}
+	toolRefund = "issue_refund" // {"order", "customer", "cents", "reason"}
 	toolExport = "start_export" // {"folder", "format"}
 )
 
@@ -26,6 +28,7 @@ func DemoStories() []Story {
 		story("clean up", "clean up the old reports", cleanUp, toolList, toolRead, toolDelete),
 		story("summarise", "write a summary of the reports", summarise, toolList, toolRead, toolWrite),
 		story("email", "email the team", emailTeam, toolEmail),
+		story("refund", "refund the 48 euros of order 1042", refund, toolRefund),
 		story("export", "wait for the export", awaitExport, toolExport),
 		story("help", "what can you do?", whatCanYouDo),
 	}
@@ -150,6 +153,22 @@ func emailTeam(c Conversation) Reply {
 	}
 }
 
+// refund asks for ten times the amount, so that there is something for people
+// to correct before they sign.
+func refund(c Conversation) Reply {
+	if refunded, ok := c.Last(toolRefund); ok {
+		if refunded.refused() {
+			return Reply{Text: "The refund of order 1042 was not made. " + refunded.told()}
+		}
+		return Reply{Text: "The refund of order 1042 has an answer. " + refunded.told()}
+	}
+	return Reply{
+		Text: "I would like to refund order 1042.",
+		Calls: []Call{{Name: toolRefund,
+			Args: `{"order": "1042", "customer": "ada@example.com", "cents": 48000, "reason": "The card was charged twice."}`}},
+	}
+}
+
 func awaitExport(c Conversation) Reply {
 	export, ok := c.Last(toolExport)
 	if !ok {
@@ -166,7 +185,7 @@ func awaitExport(c Conversation) Reply {
 
 func whatCanYouDo(c Conversation) Reply {
 	text := "I am a scripted model, here to show how calls are approved. I can clean up the old reports, " +
-		"write a summary of them, email the team and wait for an export."
+		"write a summary of them, email the team, refund an order and wait for an export."
 	if len(c.Tools) > 0 {
 		text += " I was given these tools: " + strings.Join(c.Tools, ", ") + "."
 	}

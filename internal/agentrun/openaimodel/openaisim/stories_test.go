@@ -36,7 +36,7 @@ func play(t *testing.T, parallel bool, prompt string, answer func(name, path str
 	request := openai.ChatCompletionRequest{
 		Model: "scripted", ParallelToolCalls: parallel,
 		Messages: []openai.ChatCompletionMessage{{Role: "user", Content: prompt}},
-		Tools:    demoTools("list_files", "read_file", "delete_file", "write_file", "send_email", "start_export"),
+		Tools:    demoTools("list_files", "read_file", "delete_file", "write_file", "send_email", "issue_refund", "start_export"),
 	}
 	for range 20 {
 		m, _, err := gather(t, client, request)
@@ -47,11 +47,12 @@ func play(t *testing.T, parallel bool, prompt string, answer func(name, path str
 		}
 		var said []string
 		for _, call := range m.ToolCalls {
-			var args map[string]string
+			var args map[string]any
 			require.NoError(t, json.Unmarshal([]byte(call.Function.Arguments), &args))
-			said = append(said, strings.TrimSpace(call.Function.Name+" "+args["path"]))
+			path, _ := args["path"].(string)
+			said = append(said, strings.TrimSpace(call.Function.Name+" "+path))
 			request.Messages = append(request.Messages, openai.ChatCompletionMessage{
-				Role: "tool", ToolCallID: call.ID, Content: answer(call.Function.Name, args["path"]),
+				Role: "tool", ToolCallID: call.ID, Content: answer(call.Function.Name, path),
 			})
 		}
 		turns = append(turns, strings.Join(said, ", "))
@@ -158,10 +159,16 @@ func TestSummarise(t *testing.T) {
 	require.Equal(t, "reports/summary.txt: written.", final)
 }
 
-func TestEmailAndExportAndHelp(t *testing.T) {
+func TestEmailRefundExportAndHelp(t *testing.T) {
 	turns, final := play(t, true, "Email the team", func(string, string) string { return "The message was sent." })
 	require.Equal(t, []string{"send_email"}, turns)
 	require.Equal(t, "The email to team@example.com: sent.", final)
+
+	turns, final = play(t, true, "refund the 48 euros of order 1042", func(string, string) string { return "Refunded 48.00 EUR of order 1042." })
+	require.Equal(t, []string{"issue_refund"}, turns)
+	require.Equal(t, "The refund of order 1042 has an answer. The answer was: Refunded 48.00 EUR of order 1042.", final, "what ran, not what was asked for")
+	_, final = play(t, true, "refund the 48 euros of order 1042", func(string, string) string { return "The tool call was denied." })
+	require.Equal(t, "The refund of order 1042 was not made. The answer was: The tool call was denied.", final)
 
 	turns, final = play(t, true, "wait for the export", func(string, string) string { return `{"url":"https://example.com/1"}` })
 	require.Equal(t, []string{"start_export"}, turns)

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// prepareFolder makes the folder that the agent may work on.
+func (d *demo) prepareFolder(folder string) error {
+	if folder == "" {
+		dir, err := os.MkdirTemp("", "countersign-demo-")
+		if err != nil {
+			return fmt.Errorf("make the demo's folder: %w", err)
+		}
+		d.undo = append(d.undo, func() error { return os.RemoveAll(dir) })
+		folder = dir
+	}
+	d.folder = folder
+	for name, text := range demoFiles {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			return fmt.Errorf("make the demo's folder: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("write the demo's files: %w", err)
+		}
+	}
+	return nil
+}
+
+var demoFiles = map[string]string{
+	"reports/2023-q1-sales.txt": "Sales, first quarter of 2023\n\nNorth   41,200\nSouth   38,900\nTotal   80,100\n",
+	"reports/2023-q2-sales.txt": "Sales, second quarter of 2023\n\nNorth   44,700\nSouth   40,300\nTotal   85,000\n\nLegal hold: keep until the audit of 2023 is closed.\n",
+	"reports/2026-q1-sales.txt": "Sales, first quarter of 2026\n\nNorth   61,800\nSouth   57,400\nTotal  119,200\n",
+}
+
+// demoStories are those that the demo has the tools for.
+func demoStories() []openaisim.Story {
+	var stories []openaisim.Story
+	for _, s := range openaisim.DemoStories() {
+		if s.Name != "export" {
+			stories = append(stories, s)
+		}
+	}
+	return stories
+}
+
+// demoPeople are those of every simulated workspace, and somebody who looks
+// after the money.
+func demoPeople() []slacksim.Person {
+	return append(slacksim.DefaultPeople(), slacksim.Person{
+		ID: "U0FRANK", Name: "frank", RealName: "Frank Fischer", Email: "frank@acme.example", TZ: "Europe/Berlin", TZOffset: 3600,
+	})
+}
+
+func demoChannels() []slacksim.Channel {
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		channels[i].Members = append(channels[i].Members, "U0FRANK")
+	}
+	return channels
+}
+
+func demoGroups() []slacksim.Group {
+	return append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0FIN", Handle: "finance", Name: "Finance", Users: []string{"U0FRANK"}})
+}
+
+func demoConfig(folder string) config {
+	from := policy.From{Groups: []approvals.GroupID{"S0SRE"}}
+	return config{
+		Agents: []agentConfig{{
+			Name: "ops", Files: folder,
+			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
+		}},
+		Policy: policy.File{
+			Default: policy.Rule{
+				Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
+				Why:     "It changes something.",
+			},
+			Tools: map[string]policy.Rule{
+				"delete_file": {
+					Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
+					Why:     "A deleted file cannot be brought back.",
+				},
+			},
+		},
+	}
+}
+
+func demoTools(folder string) toolsFor {
+	return func(string) ([]agentrun.Tool, error) { return newOutbox(folder) }
+}
