@@ -17,17 +17,21 @@ type Store interface {
 	// Args returns the exact argument bytes with this digest, or [ErrNotFound].
 	Args(ctx context.Context, id BatchID, d Digest) (json.RawMessage, error)
 	// CommitBatch stores the batch, its new arguments and the facts in one
-	// step, if the stored version is still From; otherwise [ErrConflict]. A
-	// repeated Request is answered like the first and changes nothing.
+	// step, if the stored version is still that of Before; otherwise
+	// [ErrConflict]. A repeated Request is answered like the first and changes
+	// nothing.
 	CommitBatch(ctx context.Context, c BatchCommit) error
 	// Answered reports whether Request has already been committed to the batch.
 	Answered(ctx context.Context, id BatchID, r RequestID) (bool, error)
 }
 
-// A BatchCommit is one change of one batch.
+// A BatchCommit is one change of one batch. Before is the batch as it was read,
+// the zero Batch for one that is new: a store derives from both what the change
+// means for its indexes.
 type BatchCommit struct {
 	Request RequestID
-	From    int64
+	Keep    time.Duration // how long Request is remembered at least; 0 leaves it to the store
+	Before  Batch
 	Batch   Batch
 	Events  []Event
 	Args    map[Digest]json.RawMessage // arguments that are new, see [Amend]
@@ -95,7 +99,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 	now := d.now()
 	var refused map[int]error
 	b, err := d.move(ctx, id, requestOfAll(r, cmds), func(b Batch) (change, error) {
-		next := change{batch: b}
+		next := change{batch: b, keep: bulkKept}
 		refused = map[int]error{}
 		for i, cmd := range cmds {
 			if cmd.At.IsZero() {
@@ -157,7 +161,8 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
 		cmd.Ruling = d.rule(ctx, b, call, cmd.At)
 		next, events, err := b.Apply(cmd)
-		return change{next, events, map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}}, err
+		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
+		return change{batch: next, events: events, args: args}, err
 	})
 }
 
@@ -203,7 +208,7 @@ func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 		}
 		// Any number of sweepers may try it; the version names the attempt.
 		r := RequestID(fmt.Sprintf("expire-%s-%d", id, b.Version))
-		err = d.commit(ctx, r, b.Version, change{batch: next, events: events})
+		err = d.commit(ctx, r, b, change{batch: next, events: events})
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -219,6 +224,11 @@ func (d *Desk) at(t time.Time) time.Time {
 	return t
 }
 
+// bulkKept is how long the request of several decisions at once is known: who
+// goes on with a [Sheet] after a crash must not sign again what was signed and
+// then taken back.
+const bulkKept = 25 * time.Hour
+
 // maxTries bounds how often a lost race is run again. Each loss means that
 // somebody else's change of the same batch went through.
 const maxTries = 64
@@ -228,6 +238,7 @@ type change struct {
 	batch  Batch
 	events []Event
 	args   map[Digest]json.RawMessage
+	keep   time.Duration
 }
 
 func (d *Desk) apply(ctx context.Context, id BatchID, r RequestID, cmd Command) (Batch, error) {
@@ -263,7 +274,7 @@ func (d *Desk) move(ctx context.Context, id BatchID, r RequestID, decide func(Ba
 		if len(next.events) == 0 {
 			return next.batch, nil
 		}
-		err = d.commit(ctx, r, b.Version, next)
+		err = d.commit(ctx, r, b, next)
 		if err == nil {
 			return next.batch, nil
 		}
@@ -306,9 +317,9 @@ func (d *Desk) load(ctx context.Context, id BatchID) (Batch, error) {
 	return b, nil
 }
 
-func (d *Desk) commit(ctx context.Context, r RequestID, from int64, c change) error {
+func (d *Desk) commit(ctx context.Context, r RequestID, before Batch, c change) error {
 	err := d.store.CommitBatch(ctx, BatchCommit{
-		Request: r, From: from, Batch: c.batch, Events: c.events, Args: c.args,
+		Request: r, Keep: c.keep, Before: before, Batch: c.batch, Events: c.events, Args: c.args,
 	})
 	if err != nil {
 		return fmt.Errorf("commit batch %s: %w", c.batch.ID, err)

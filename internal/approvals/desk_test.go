@@ -86,7 +86,7 @@ func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 	case s.conflicts > 0:
 		s.conflicts--
 		return ErrConflict
-	case s.batches[c.Batch.ID].Version != c.From:
+	case s.batches[c.Batch.ID].Version != c.Before.Version:
 		return ErrConflict
 	}
 	s.batches[c.Batch.ID] = c.Batch

@@ -89,7 +89,7 @@ func (s *shelf) CommitBatch(_ context.Context, c approvals.BatchCommit) error {
 	if s.answered[c.Request] {
 		return nil
 	}
-	if s.batches[c.Batch.ID].Version != c.From {
+	if s.batches[c.Batch.ID].Version != c.Before.Version {
 		return approvals.ErrConflict
 	}
 	s.batches[c.Batch.ID] = c.Batch

@@ -42,9 +42,9 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	if err != nil {
 		return err
 	}
-	ch := newChange(p.request(string(c.Batch.ID), newRequest(c.Request)), 0)
+	ch := newChange(p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
 	w := newWakes(s, p, ch)
-	if err := putBatch(ch, p, w, c.From, c.Batch, c.Events, c.Args); err != nil {
+	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err
 	}
 	w.finish()
@@ -54,7 +54,8 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	return nil
 }
 
-// Answered implements [approvals.Store]. A request is known for ten minutes.
+// Answered implements [approvals.Store]. A request is known for ten minutes, or
+// for as long as its commit said.
 func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
@@ -136,7 +137,7 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 }
 
 // putBatch adds to the change everything that a new state of a batch brings.
-func putBatch(ch *change, p partition, w *wakes, from int64, b approvals.Batch,
+func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	events []approvals.Event, args map[approvals.Digest]json.RawMessage,
 ) error {
 	id := string(b.ID)
@@ -144,7 +145,7 @@ func putBatch(ch *change, p partition, w *wakes, from int64, b approvals.Batch,
 	if err != nil {
 		return fmt.Errorf("encode batch %s: %w", id, err)
 	}
-	if err := ch.put(p.batch(id), from, b.Version, d); err != nil {
+	if err := ch.put(p.batch(id), before.Version, b.Version, d); err != nil {
 		return err
 	}
 	for digest, raw := range args {

@@ -50,11 +50,11 @@ func BenchmarkCommit(b *testing.B) {
 		began = time.Now()
 		n := 0
 		for b.Loop() {
-			from := batch.Version
+			before := batch
 			batch.Version++
 			n++
 			if err := s.CommitBatch(b.Context(), approvals.BatchCommit{
-				From: from, Batch: batch,
+				Before: before, Batch: batch,
 				Events: []approvals.Event{approvals.Settled{Batch: batch.ID, Call: "c"}},
 			}); err != nil {
 				b.Fatal(err)

@@ -166,7 +166,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		}
 	}
 	if o := c.Opens; o != nil {
-		if err := putBatch(ch, p, w, 0, o.Batch, o.Events, o.Args); err != nil {
+		if err := putBatch(ch, p, w, approvals.Batch{}, o.Batch, o.Events, o.Args); err != nil {
 			return err
 		}
 	}

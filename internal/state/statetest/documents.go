@@ -124,9 +124,10 @@ func batches(t *testing.T, c redis.UniversalClient) {
 	}
 
 	first := got.Approvals[0].Call.Digest
+	before := got
 	got.Version = 2
 	require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{
-		From: 1, Batch: got, Args: map[approvals.Digest]json.RawMessage{first: json.RawMessage(`"forged"`)},
+		Before: before, Batch: got, Args: map[approvals.Digest]json.RawMessage{first: json.RawMessage(`"forged"`)},
 	}))
 	raw, err := s.Args(ctx, got.ID, first)
 	require.NoError(t, err)

@@ -137,7 +137,7 @@ func derived(t *testing.T, c redis.UniversalClient) {
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
 	two, events, err := one.Batch.Apply(approvals.Withdraw{By: "bo", At: k.now()})
 	require.NoError(t, err)
-	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 2, Batch: two, Events: events}))
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: one.Batch, Batch: two, Events: events}))
 	requireScore(t, c, s, state.Deadlines, batch, time.Time{})
 	requireScore(t, c, s, state.Resumes, batch, k.now())
 
@@ -271,17 +271,18 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	requireParked(t, d)
 	wait(t, "the new state", begin)
 	k.advance(time.Second)
-	withdrawn := decide(t, opens.Batch, approvals.Approve, "").Batch
+	before := decide(t, opens.Batch, approvals.Approve, "").Batch
+	withdrawn := before
 	withdrawn.Version = 3
-	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 2, Batch: withdrawn}))
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: before, Batch: withdrawn}))
 	newer := k.now()
 	end <- errors.New("no")
 	wait(t, "the newer state", begin)
 	requireScore(t, c, s, key, id, newer)
 	require.Empty(t, c.HGetAll(t.Context(), s.Prefix()+":{p01}:attempts").Val(), "that failure was not about this state")
 	k.advance(time.Second)
-	withdrawn.Version = 4
-	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{From: 3, Batch: withdrawn}))
+	before, withdrawn.Version = withdrawn, 4
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Before: before, Batch: withdrawn}))
 	newer = k.now()
 	end <- later(time.Hour)
 	wait(t, "the newest state", begin)

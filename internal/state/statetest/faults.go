@@ -214,9 +214,9 @@ func cuts(t *testing.T, c redis.UniversalClient) {
 					return // the count below is wrong then
 				}
 				request := approvals.RequestID(fmt.Sprintf("%d-%d", w, i))
-				from := b.Version
+				before := b
 				b.Version++
-				err = s.CommitBatch(t.Context(), approvals.BatchCommit{Request: request, From: from, Batch: b})
+				err = s.CommitBatch(t.Context(), approvals.BatchCommit{Request: request, Before: before, Batch: b})
 				applied, askErr := calm.Answered(t.Context(), b.ID, request)
 				mu.Lock()
 				if applied {

@@ -130,13 +130,13 @@ func storm(t *testing.T, c redis.UniversalClient) {
 		s := stores[n%2]
 		opens := openBatch(t, ids{n}.batch("b"), ids{n}.run("r"), 1, time.Time{})
 		wg.Go(func() {
-			b, from := opens.Batch, int64(0)
+			b, before := opens.Batch, approvals.Batch{}
 			for range commits {
-				if err := s.CommitBatch(t.Context(), approvals.BatchCommit{From: from, Batch: b}); err != nil {
+				if err := s.CommitBatch(t.Context(), approvals.BatchCommit{Before: before, Batch: b}); err != nil {
 					failed.Store(b.ID, err)
 					return
 				}
-				from = b.Version
+				before = b
 				b.Version++
 			}
 		})

@@ -35,7 +35,7 @@ func races(t *testing.T, c redis.UniversalClient) {
 			s := openStoreAt(t, Harmed(t, c, func(sent []byte) Fault {
 				if isScript(sent) && armed.CompareAndSwap(true, false) {
 					k.advance(time.Second)
-					raced <- calm.CommitBatch(t.Context(), approvals.BatchCommit{From: 1, Batch: next})
+					raced <- calm.CommitBatch(t.Context(), approvals.BatchCommit{Before: opens.Batch, Batch: next})
 				}
 				return None
 			}), k.now, calm.Prefix())

@@ -140,5 +140,5 @@ func decide(t *testing.T, b approvals.Batch, v approvals.Verdict, r approvals.Re
 		Call: call.ID, By: approvals.Principal{User: "ann"}, Verdict: v, Digest: call.Digest, At: start0,
 	}})
 	require.NoError(t, err)
-	return approvals.BatchCommit{Request: r, From: b.Version, Batch: next, Events: events}
+	return approvals.BatchCommit{Request: r, Before: b, Batch: next, Events: events}
 }

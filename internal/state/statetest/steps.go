@@ -79,7 +79,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 		Call: call.ID, By: approvals.Principal{User: "ann"}, Verdict: approvals.Deny, Digest: call.Digest, At: start0,
 	}})
 	require.NoError(t, err)
-	clicks := []approvals.BatchCommit{one, {Request: "two", From: 2, Batch: settled, Events: events}}
+	clicks := []approvals.BatchCommit{one, {Request: "two", Before: one.Batch, Batch: settled, Events: events}}
 
 	points := 0
 	for n := int64(1); ; n++ {
