@@ -24,7 +24,7 @@ var anID = regexp.MustCompile(`^[UWS][A-Z0-9]{3,}$`)
 // named is who the configuration names, and the first place of each.
 func (c *checker) named() (users, groups map[string]string) {
 	users, groups = map[string]string{}, map[string]string{}
-	add := func(at string, from policy.From) {
+	add := func(at string, from peopleConfig) {
 		for _, u := range from.Users {
 			if users[string(u)] == "" && anID.MatchString(string(u)) {
 				users[string(u)] = at + ".users"
@@ -44,7 +44,7 @@ func (c *checker) named() (users, groups map[string]string) {
 	rules := c.rules()
 	for _, at := range slices.Sorted(maps.Keys(rules)) {
 		for i, q := range rules[at].Quorums {
-			add(fmt.Sprintf("%s.quorums[%d].from", at, i), q.From)
+			add(fmt.Sprintf("%s.quorums[%d].from", at, i), peopleConfig(q.From))
 		}
 	}
 	return users, groups

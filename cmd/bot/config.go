@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ type agentConfig struct {
 	Model        string        `yaml:"model"`    // overrides OPENAI_MODEL
 	Files        string        `yaml:"files"`    // the folder that the built-in file tools work on
 	Channels     []string      `yaml:"channels"` // where a mention starts this agent; everywhere if left out
-	Who          *policy.From  `yaml:"who"`      // whose mention starts it; every full member's if left out
+	Who          *peopleConfig `yaml:"who"`      // whose mention starts it; every full member's if left out
 	Timeout      time.Duration `yaml:"timeout"`  // of one answer of the model; 5m if left out
 	Limits       limitsConfig  `yaml:"limits"`
 }
@@ -50,10 +49,6 @@ type redisConfig struct {
 type runsConfig struct {
 	Lease time.Duration `yaml:"lease"` // after how long a run whose process died goes on elsewhere; 30s if left out
 }
-
-// channelID is how Slack's ids of channels look; a name can be changed by
-// anybody.
-var channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
 
 // check returns everything that is wrong with the configuration, each with the
 // key that it is about.
@@ -99,7 +94,7 @@ func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 		}
 	}
 	if a.Who != nil {
-		for _, p := range flatten(a.Who.Check(at + ".who")) {
+		for _, p := range flatten(a.Who.check(at + ".who")) {
 			wrong("%w", p)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/policy"
 )
 
 func write(t *testing.T, text string) string {
@@ -56,7 +55,7 @@ func TestTheWholeFileIsRead(t *testing.T) {
 	require.Equal(t, 5*time.Second, c.Runs.Lease)
 	require.Equal(t, []agentConfig{{
 		Name: "ops", Instructions: "You help.", Model: "some-model", Timeout: 2 * time.Minute, Files: "/srv/reports",
-		Channels: []string{"C0OPS"}, Who: &policy.From{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
+		Channels: []string{"C0OPS"}, Who: &peopleConfig{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
 		Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
 	}}, c.Agents)
 	require.Equal(t, 90*time.Minute, c.Policy.Default.Within)
@@ -156,9 +155,9 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 		Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"},
 		Agents: []agentConfig{
 			{Name: "a"},
-			{Name: "a", Timeout: -1, Who: &policy.From{}},
+			{Name: "a", Timeout: -1, Who: &peopleConfig{}},
 			{Channels: []string{"C1"}, Limits: limitsConfig{Requests: -1, ToolCalls: -2, TotalTokens: -3}},
-			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &policy.From{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
+			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &peopleConfig{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
 		},
 	}
 	err := c.check()

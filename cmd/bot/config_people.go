@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// peopleConfig names people and user groups by their ids.
+type peopleConfig struct {
+	Users  []approvals.UserID  `yaml:"users"`
+	Groups []approvals.GroupID `yaml:"groups"`
+}
+
+// How Slack's ids look. A name can be changed by whoever bears it.
+var (
+	userID    = regexp.MustCompile(`^[UW][A-Z0-9]{4,31}$`)
+	groupID   = regexp.MustCompile(`^S[A-Z0-9]{3,31}$`)
+	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
+)
+
+// check returns everything that is wrong with who is named at this place.
+func (p peopleConfig) check(at string) error {
+	var problems []error
+	if len(p.Users) == 0 && len(p.Groups) == 0 {
+		problems = append(problems, fmt.Errorf("%s: names nobody", at))
+	}
+	for _, u := range p.Users {
+		if !userID.MatchString(string(u)) {
+			problems = append(problems, fmt.Errorf("%s.users: %q is not a user id such as U0123456789; names are not accepted, they can be changed by anybody", at, u))
+		}
+	}
+	for _, g := range p.Groups {
+		if !groupID.MatchString(string(g)) {
+			problems = append(problems, fmt.Errorf("%s.groups: %q is not a user group id such as S0123456789", at, g))
+		}
+	}
+	return errors.Join(problems...)
+}
