@@ -1,0 +1,2 @@
+// Package policy reads who must sign what, and rules by it.
+package policy

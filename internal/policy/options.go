@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Options say what a file is read against. The zero Options know no tool, so
+// that no condition on arguments is type-checked, and nobody of the people.
+type Options struct {
+	// Tools are all tools of all agents. A rule for a tool that is not among
+	// them is refused. A call of one asks with the file's default.
+	Tools []Tool
+	// Roster is who is in which group, and who is heard at all. With it, what
+	// nobody can sign is refused when the file is read.
+	Roster *Roster
+	// Directory is asked for the groups of a requester, only where a condition
+	// or a list of requesters needs them.
+	Directory Directory
+	// Shadow is told what rules in shadow mode would have ruled. It is called
+	// while a call waits, so it must not block.
+	Shadow func(ctx context.Context, r ShadowRuling)
+	// Now is the time of the examples that name none; time.Now if left out.
+	Now func() time.Time
+}
+
+// A Tool is one tool of one agent.
+type Tool struct {
+	Agent string
+	Name  string
+	// Schema is the JSON Schema of its arguments. Conditions are type-checked
+	// against it; without one they are not.
+	Schema      json.RawMessage
+	Annotations Annotations
+	Asks        Asks
+	// Setting is the approval of this tool in the bot's configuration, and
+	// AgentSetting that of its agent.
+	Setting      Setting
+	AgentSetting Setting
+}
+
+// Annotations are what a tool says of its effects, by the words and defaults of
+// MCP, where nil stands for true.
+type Annotations struct {
+	ReadOnlyHint    bool
+	DestructiveHint *bool
+	IdempotentHint  bool
+	OpenWorldHint   *bool
+}
+
+// Asks is what the code of a tool says about signatures. The zero value says
+// nothing, and then the file's default asks.
+type Asks string
+
+// What a tool's code may say.
+const (
+	AsksNever    Asks = "never"    // it needs none
+	AsksWhen     Asks = "when"     // its predicate decides, call by call
+	AsksAlways   Asks = "always"   // every call needs one
+	AsksExternal Asks = "external" // it runs elsewhere and needs none to be set aside
+)
+
+// A Setting is an approval in the bot's configuration: true, false or a
+// condition. The zero value is that there is none.
+type Setting struct {
+	Approval Approval
+	When     string // of ApprovalWhen: a CEL expression; true asks, false allows
+	Place    string // where it is written, such as agents[0].approval; for messages and rule names
+}
+
+// Approval says whether calls need a signature.
+type Approval string
+
+// The approvals of a [Setting].
+const (
+	ApprovalUnset Approval = ""
+	ApprovalTrue  Approval = "true"
+	ApprovalFalse Approval = "false"
+	ApprovalWhen  Approval = "when"
+)
+
+// A Directory knows who is in which group now.
+type Directory interface {
+	// GroupsOf returns those of the groups in which the person is. What it
+	// cannot find out is an error, never a "no".
+	GroupsOf(ctx context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error)
+}
+
+// A ShadowRuling is what a rule in shadow mode, or a file in shadow mode, would
+// have ruled if it were enforced, and what was ruled. It holds no arguments.
+type ShadowRuling struct {
+	Rule  string // name@version, as in [approvals.Ask]
+	Agent string
+	Tool  string
+	Would approvals.Ruling
+	Was   approvals.Ruling
+	At    time.Time
+}

@@ -1,0 +1,49 @@
+package policy
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Recorded is a proposal as one line of JSON, for [Replay].
+type Recorded struct {
+	Call      string           `json:"call,omitempty"`
+	Tool      string           `json:"tool"`
+	Args      json.RawMessage  `json:"args,omitempty"`
+	Gate      approvals.Gate   `json:"gate,omitempty"`
+	Agent     string           `json:"agent,omitempty"`
+	Requester approvals.UserID `json:"requester,omitempty"`
+	Channel   string           `json:"channel,omitempty"`
+	SoFar     RecordedSoFar    `json:"so_far,omitzero"`
+	At        time.Time        `json:"at"`
+	Groups    *RecordedGroups  `json:"groups,omitempty"` // those of the requester, if they were known
+}
+
+// RecordedGroups are the groups in which the requester was.
+type RecordedGroups []approvals.GroupID
+
+// RecordedSoFar is [approvals.SoFar] in JSON.
+type RecordedSoFar struct {
+	Steps    int            `json:"steps,omitempty"`
+	Executed map[string]int `json:"executed,omitempty"`
+	Failed   map[string]int `json:"failed,omitempty"`
+	Denied   map[string]int `json:"denied,omitempty"`
+}
+
+// Record returns the proposal as it is recorded.
+func Record(q approvals.Proposal) Recorded {
+	return Recorded{
+		Call: string(q.Call.ID), Tool: q.Call.Name, Args: q.Call.Args, Gate: q.Gate, Agent: q.Agent,
+		Requester: q.Requester, Channel: q.Channel, SoFar: RecordedSoFar(q.SoFar), At: q.At,
+	}
+}
+
+// Proposal returns what was recorded.
+func (r Recorded) Proposal() approvals.Proposal {
+	return approvals.Proposal{
+		Call: approvals.ToolCall{ID: approvals.ToolCallID(r.Call), Name: r.Tool, Args: r.Args}, Gate: r.Gate, Agent: r.Agent,
+		Requester: r.Requester, Channel: r.Channel, SoFar: approvals.SoFar(r.SoFar), At: r.At,
+	}
+}
