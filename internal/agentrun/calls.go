@@ -59,6 +59,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if err := w.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
+	w.soFar = w.count(w.parts(plans)...)
 	for _, p := range plans {
 		if p.ran && p.aside == AsideApproval {
 			w.ruleOn(ctx, run, p, approvals.GateRaised)

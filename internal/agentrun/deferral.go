@@ -169,7 +169,8 @@ const (
 func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate approvals.Gate) approvals.Ruling {
 	at := w.now()
 	ruling, err := w.askPolicy(ctx, approvals.Proposal{
-		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel, At: at,
+		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
+		SoFar: w.soFar, At: at,
 	})
 	why := whyNoRuling
 	switch ruling := ruling.(type) {
@@ -248,7 +249,7 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 	}
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
-		Requester: run.Requester, OpenedAt: w.now(),
+		Requester: run.Requester, SoFar: w.count(parts...), OpenedAt: w.now(),
 	}, ask, elsewhere)
 	if err != nil {
 		w.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))

@@ -47,6 +47,20 @@
 // again later. Nothing else that the policy says lifts the signature or asks for
 // another one.
 //
+// # What a policy knows of the run
+//
+// A [approvals.Proposal] says what the request has led to so far, over the run
+// and all that it resumes, see [SoFar]; other requests of the thread do not
+// count. It is counted from what is committed, so a worker that takes over asks
+// the policy the same question.
+//
+// All proposals of one response see the same counts: those before anything of
+// the response was done. A call that a tool sets aside while it runs is proposed
+// when the other calls of the step have ended, and sees what came of them; so
+// does what is signed, on resume, and the batch has the same counts for what is
+// proposed while it is open. So a rule that counts does not see the siblings of
+// a call: a response may propose many at once.
+//
 // # What never happens
 //
 //   - A call is executed that is not permitted by the policy or signed by people.

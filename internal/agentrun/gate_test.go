@@ -54,6 +54,7 @@ func TestWaysToNeedASignature(t *testing.T) {
 			require.Equal(t, approvals.Proposal{
 				Call: approvals.ToolCall{ID: "a", Name: "t", Args: json.RawMessage(`{"x":1}`)},
 				Gate: c.gate, Agent: "ops", Requester: "alice", Channel: "C1", At: epoch,
+				SoFar: approvals.SoFar{Steps: 1},
 			}, w.policy.seen[0])
 			require.Equal(t, c.metadata, string(w.batch(run.Deferred).Approvals[0].Metadata))
 			require.Equal(t, "rules say so", w.batch(run.Deferred).Approvals[0].Why)

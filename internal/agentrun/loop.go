@@ -23,6 +23,8 @@ type worker struct {
 	tools   map[string]Tool
 	history []Message // of the whole thread
 	journal map[approvals.ToolCallID]Entry
+	lineage lineage
+	soFar   approvals.SoFar // what the proposals of this step see
 
 	begun atomic.Int32 // executions whose outcome is not stored
 }
@@ -75,6 +77,9 @@ func (w *worker) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load journal of %s: %w", run.ID, err)
 	}
+	if w.lineage, err = w.lineageOf(ctx, run); err != nil {
+		return err
+	}
 	w.history, w.journal = history, make(map[approvals.ToolCallID]Entry, len(entries))
 	for _, e := range entries {
 		w.journal[e.Call] = e
@@ -87,6 +92,7 @@ func (w *worker) load(ctx context.Context) error {
 func (w *worker) step(ctx context.Context) (ended bool, err error) {
 	run := w.claim.snapshot()
 	begun := run.To > run.From
+	w.soFar = w.count()
 	switch {
 	case !begun && run.Batch != "":
 		return w.takeUpAnswers(ctx, run)

@@ -21,7 +21,8 @@ import (
 //     is said;
 //   - a call was executed only if the policy permits it and its tool asks for
 //     nobody, or after a person approved it;
-//   - no execution happens twice.
+//   - no execution happens twice;
+//   - the policy is told the same counts about a call, whichever process asks.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
@@ -42,6 +43,14 @@ func TestAnyConversation(t *testing.T) {
 		w.policy.by = map[string]approvals.Ruling{"asked": approvals.Ask{Requirement: signedBy("bob")}}
 		if rapid.Bool().Draw(rt, "refuses") {
 			refused["plain"], w.policy.by["plain"] = true, approvals.Refuse{}
+		}
+		counts := map[string]approvals.SoFar{}
+		w.policy.heard = func(p approvals.Proposal) {
+			at := fmt.Sprintf("%s %s %d", p.Call.ID, p.Gate, w.store.opened())
+			if before, asked := counts[at]; asked {
+				require.Equal(rt, before, p.SoFar, at)
+			}
+			counts[at] = p.SoFar
 		}
 		next := 0
 		w.model.reply = func(agentrun.ModelRequest) agentrun.Response {

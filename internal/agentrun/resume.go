@@ -205,7 +205,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	at := w.now()
 	ruling, err := w.askPolicy(ctx, approvals.Proposal{
 		Call: p.call, Gate: approvals.GateDeclared, Agent: run.Agent, Requester: run.Requester,
-		Channel: run.Origin.Channel, At: at,
+		Channel: run.Origin.Channel, SoFar: w.soFar, At: at,
 	})
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))

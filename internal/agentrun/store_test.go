@@ -212,6 +212,13 @@ func (m *memory) write(c agentrun.Commit) {
 	}
 }
 
+// opened is how many batches there are.
+func (m *memory) opened() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.batches)
+}
+
 // move applies commands to a batch, as the desk would.
 func (m *memory) move(id approvals.BatchID, args json.RawMessage, cmds ...approvals.Command) error {
 	m.mu.Lock()

@@ -207,6 +207,7 @@ type rules struct {
 	by     map[string]approvals.Ruling
 	err    error
 	panics bool
+	heard  func(approvals.Proposal) // called with every proposal
 	seen   []approvals.Proposal
 	mu     sync.Mutex
 }
@@ -215,6 +216,9 @@ func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen = append(r.seen, p)
+	if r.heard != nil {
+		r.heard(p)
+	}
 	if r.panics {
 		panic("no rules")
 	}

@@ -1,0 +1,113 @@
+package agentrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// SoFar counts what a request has led to, from its messages: those of a run and
+// of the runs that it resumes. lapsed are the calls that expired or were
+// withdrawn: the history has a denial for them, and nobody said no.
+//
+//   - Steps counts the model's answers, also those that could not be used, and
+//     with the one that makes the proposals.
+//   - Executed counts the calls that ran, here or elsewhere, also those that
+//     failed: often nobody knows how far such a call came.
+//   - Failed counts those of them that failed.
+//   - Denied counts what people or the policy denied.
+//
+// A call that the model is asked to correct counts as none of these, and so does
+// one without a result.
+func SoFar(messages []Message, lapsed map[approvals.ToolCallID]bool) approvals.SoFar {
+	var s approvals.SoFar
+	for _, m := range messages {
+		request, ok := m.(Request)
+		if !ok {
+			s.Steps++
+			continue
+		}
+		for _, p := range request.Parts {
+			if isRefusal(p) {
+				s.Steps++ // an answer that was not kept
+			}
+			result, ok := p.(ToolReturn)
+			if !ok {
+				continue
+			}
+			switch result.Outcome {
+			case OutcomeSuccess:
+				s.Executed = more(s.Executed, result.ToolName)
+			case OutcomeFailed:
+				s.Executed = more(s.Executed, result.ToolName)
+				s.Failed = more(s.Failed, result.ToolName)
+			case OutcomeDenied:
+				if !lapsed[result.CallID] {
+					s.Denied = more(s.Denied, result.ToolName)
+				}
+			case OutcomeInterrupted:
+			}
+		}
+	}
+	return s
+}
+
+func more(count map[string]int, tool string) map[string]int {
+	if count == nil {
+		count = map[string]int{}
+	}
+	count[tool]++
+	return count
+}
+
+// Lapsed returns the calls of a batch that ended without anybody's verdict.
+func Lapsed(b approvals.Batch) []approvals.ToolCallID {
+	var ids []approvals.ToolCallID
+	for _, a := range b.Approvals {
+		if a.Status == approvals.Expired || a.Status == approvals.Withdrawn {
+			ids = append(ids, a.Call.ID)
+		}
+	}
+	return ids
+}
+
+// A lineage is what the run works at: the request that began it, as far as the
+// committed documents tell.
+type lineage struct {
+	from   int // the first message of the request in the thread
+	lapsed map[approvals.ToolCallID]bool
+}
+
+// lineageOf follows a run to the one that began it.
+func (w *worker) lineageOf(ctx context.Context, run Run) (lineage, error) {
+	l := lineage{lapsed: map[approvals.ToolCallID]bool{}}
+	for run.Parent != "" {
+		b, err := w.claim.store.Batch(ctx, run.Batch)
+		if err != nil {
+			return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
+		}
+		for _, id := range Lapsed(b) {
+			l.lapsed[id] = true
+		}
+		parent, err := w.claim.store.Run(ctx, run.Parent)
+		if err != nil {
+			return l, fmt.Errorf("load run %s: %w", run.Parent, err)
+		}
+		run = parent
+	}
+	l.from = run.From
+	return l, nil
+}
+
+// count is what the request has led to by now, and with these results of the
+// step that is going on. It looks only at what is committed, so that a worker
+// who takes over counts the same.
+func (w *worker) count(results ...RequestPart) approvals.SoFar {
+	messages := w.history[min(w.lineage.from, len(w.history)):]
+	if len(results) > 0 {
+		messages = append(slices.Clip(messages), Request{Parts: results})
+	}
+	return SoFar(messages, w.lineage.lapsed)
+}
