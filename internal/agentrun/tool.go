@@ -14,6 +14,8 @@ type Tool interface {
 	// Validate judges the arguments before any person is asked and again
 	// before the call is executed. An error is words for the model, which
 	// tries again; [*ApprovalRequired] and [*CallDeferred] set the call aside.
+	// A person who changes the arguments reads each [*ArgumentError] in it
+	// beside the argument.
 	Validate(ctx context.Context, c Call) error
 	// Execute does it, at most once for a signature. Besides a plain error,
 	// which becomes a failed result, it may return [*ApprovalRequired] (unless
@@ -45,6 +47,34 @@ type Spec struct {
 	Timeout       time.Duration // of one execution; 0 means [DefaultToolTimeout]
 	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
 	Annotations   Annotations
+}
+
+// Asks says for which of its calls a tool wants a signature by its own
+// definition. It is what a policy hears of a tool before there is a call; what
+// the tool says of one call is its [approvals.Gate].
+type Asks string
+
+// What a definition can say. The zero value says nothing, which is no consent.
+const (
+	AsksNever    Asks = "never"
+	AsksWhen     Asks = "when" // where its predicate says so
+	AsksAlways   Asks = "always"
+	AsksExternal Asks = "external" // none, and its calls run elsewhere
+)
+
+// Asks returns what the definition says.
+func (s Spec) Asks() Asks {
+	switch {
+	case s.Kind == KindExternal:
+		return AsksExternal
+	case s.Kind != KindFunction && s.Kind != "":
+		return AsksAlways
+	case s.NeedsApproval != nil:
+		return AsksWhen
+	case s.Kind == KindFunction:
+		return AsksNever
+	}
+	return ""
 }
 
 // Annotations are what a tool says of its effects, by the words and defaults of
@@ -94,7 +124,27 @@ type RetryError struct{ Message string }
 // the log keeps the types, and nobody its text: it may hold arguments.
 type FailedError struct{ Message string }
 
+// An ArgumentError is what is wrong with the arguments of a call, in words.
+// Pointer is the JSON pointer (RFC 6901) of the argument, also of one that is
+// missing; the empty one is all of them. An error of [Tool].Validate may have
+// several in its tree.
+type ArgumentError struct {
+	Pointer string
+	Message string
+}
+
 func (*ApprovalRequired) Error() string { return "approval required" }
 func (*CallDeferred) Error() string     { return "call deferred" }
 func (e *RetryError) Error() string     { return "model retry: " + e.Message }
 func (e *FailedError) Error() string    { return "tool failed: " + e.Message }
+
+// Error is the message with the place before it.
+func (e *ArgumentError) Error() string {
+	if e.Pointer == "" {
+		return e.Message
+	}
+	return e.Pointer + ": " + e.Message
+}
+
+// Unwrap says that the arguments are [approvals.ErrInvalid].
+func (*ArgumentError) Unwrap() error { return approvals.ErrInvalid }

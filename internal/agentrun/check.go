@@ -1,0 +1,150 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// What a person reads whose change of a call is not taken.
+const (
+	uncheckedWords = "the arguments could not be checked just now, so nothing was changed"
+	hiddenWords    = "it is not what the tool accepts"
+)
+
+// ToolSpec returns what the tool of an agent declares. Two tools of one name
+// are none.
+func (r *Runner) ToolSpec(agent, name string) (Spec, bool) {
+	t, err := r.tool(agent, name)
+	if err != nil {
+		return Spec{}, false
+	}
+	return t.Spec(), true
+}
+
+// CheckCall says, for the person who changes the arguments of a call of b,
+// whether c could be run: it is an [approvals.Check]. What is wrong with the
+// arguments are one or more [*ArgumentError] in the chain of the error. No such
+// agent or tool is [approvals.ErrNotFound]. What could not be checked, because
+// the tool panics or does not come back, is refused.
+//
+// That a tool wants a signature, or defers the call, is no objection. Of a tool
+// whose calls run elsewhere only the schema counts.
+func (r *Runner) CheckCall(ctx context.Context, b approvals.Batch, c approvals.ToolCall) error {
+	t, err := r.tool(b.Agent, c.Name)
+	if err != nil {
+		return err
+	}
+	if err := approvals.CheckArgs(c.Args); err != nil {
+		return &ArgumentError{Message: err.Error()}
+	}
+	spec := t.Spec()
+	call := Call{ToolCall: c, Run: b.Run, Agent: b.Agent, Requester: b.Requester}
+	call.Args = slices.Clone(c.Args)
+	_, err, late := guard(ctx, timeout(t), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, t.Validate(ctx, call)
+	})
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return r.objection(ctx, spec, c, err, late)
+}
+
+// objection turns what a tool says of arguments into words for a person.
+func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall, err error, late bool) error {
+	var (
+		asked    *ApprovalRequired
+		deferred *CallDeferred
+		retry    *RetryError
+		failed   *FailedError
+	)
+	wrong := argumentErrors(err)
+	switch {
+	case errors.As(err, &asked), errors.As(err, &deferred):
+		return nil
+	case len(wrong) > 0:
+		hidden := approvals.HiddenAt(spec.WriteOnly)
+		var all []error
+		for _, e := range wrong {
+			if within(hidden, e.Pointer) { // the schema's words may quote the value
+				e = &ArgumentError{Pointer: e.Pointer, Message: hiddenWords}
+			}
+			all = append(all, e)
+		}
+		return errors.Join(all...)
+	case late, errors.Is(err, errPanicked), errors.Is(err, errHung):
+		r.c.Log.LogAttrs(ctx, slog.LevelError, "validation broke",
+			slog.String("call", string(c.ID)), slog.String("tool", c.Name), slog.String("err", class(err)))
+		return &ArgumentError{Message: uncheckedWords}
+	case spec.Kind == KindExternal:
+		return nil
+	case errors.As(err, &retry):
+		return &ArgumentError{Message: retry.Message}
+	case errors.As(err, &failed):
+		return &ArgumentError{Message: failed.Message}
+	}
+	return &ArgumentError{Message: err.Error()}
+}
+
+// tool finds the one tool of this name.
+func (r *Runner) tool(agent, name string) (Tool, error) {
+	a, ok := r.c.Agents(agent)
+	if !ok {
+		return nil, fmt.Errorf("there is no agent named %q any more: %w", agent, approvals.ErrNotFound)
+	}
+	var found Tool
+	for _, t := range a.Tools {
+		if t.Spec().Name != name {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("the agent has two tools called %q: %w", name, approvals.ErrInvalid)
+		}
+		found = t
+	}
+	if found == nil {
+		return nil, fmt.Errorf("the agent has no tool called %q any more: %w", name, approvals.ErrNotFound)
+	}
+	return found, nil
+}
+
+// argumentErrors returns all of them in the tree of err.
+func argumentErrors(err error) []*ArgumentError {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *ArgumentError:
+		return []*ArgumentError{e}
+	case interface{ Unwrap() error }:
+		return argumentErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*ArgumentError
+		for _, inner := range e.Unwrap() {
+			all = append(all, argumentErrors(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// within reports whether a JSON pointer leads to a hidden value, or into one.
+func within(h approvals.Hidden, pointer string) bool {
+	if h.Here() {
+		return true
+	}
+	if pointer == "" {
+		return false
+	}
+	for key := range strings.SplitSeq(pointer[1:], "/") {
+		if h = h.Below(strings.NewReplacer("~1", "/", "~0", "~").Replace(key)); h.Here() {
+			return true
+		}
+	}
+	return false
+}
