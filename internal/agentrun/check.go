@@ -74,7 +74,7 @@ func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall,
 		hidden := approvals.HiddenAt(spec.WriteOnly)
 		var all []error
 		for _, e := range wrong {
-			if within(hidden, e.Pointer) { // the schema's words may quote the value
+			if within(hidden, e.Pointer) && e.Message != ArgumentMissing { // the words may quote the value
 				e = &ArgumentError{Pointer: e.Pointer, Message: hiddenWords}
 			}
 			all = append(all, e)

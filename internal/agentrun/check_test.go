@@ -24,7 +24,8 @@ func (w *world) check(tool, args string) error {
 // Whoever changes the arguments of a call is told what its tool says of them.
 func TestCheckCall(t *testing.T) {
 	schema := errors.Join(&agentrun.ArgumentError{Pointer: "/n", Message: "got string, want integer"},
-		&agentrun.ArgumentError{Pointer: "/auth/key", Message: "'hunter2' does not match pattern"})
+		&agentrun.ArgumentError{Pointer: "/auth/key", Message: "'hunter2' does not match pattern"},
+		&agentrun.ArgumentError{Pointer: "/auth", Message: agentrun.ArgumentMissing})
 	for name, c := range map[string]struct {
 		says error
 		want []agentrun.ArgumentError
@@ -37,6 +38,7 @@ func TestCheckCall(t *testing.T) {
 		"fails in words":    {&agentrun.FailedError{Message: "locked"}, []agentrun.ArgumentError{{Message: "locked"}}},
 		"schema": {fmt.Errorf("the arguments do not fit: %w", schema), []agentrun.ArgumentError{
 			{Pointer: "/n", Message: "got string, want integer"}, {Pointer: "/auth/key", Message: "it is not what the tool accepts"},
+			{Pointer: "/auth", Message: "it is missing"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

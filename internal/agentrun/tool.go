@@ -133,6 +133,9 @@ type ArgumentError struct {
 	Message string
 }
 
+// ArgumentMissing is the message about an argument that is not there.
+const ArgumentMissing = "it is missing"
+
 func (*ApprovalRequired) Error() string { return "approval required" }
 func (*CallDeferred) Error() string     { return "call deferred" }
 func (e *RetryError) Error() string     { return "model retry: " + e.Message }

@@ -16,7 +16,9 @@
 //
 // Nothing is coerced and no default is filled in: the bytes that the model
 // wrote are validated, shown, signed and decoded. A field that people must not
-// read carries the tag `countersign:"writeOnly"` and is shown as a length.
+// read carries the tag `countersign:"writeOnly"` and is shown as a length. What
+// is wrong with arguments the model reads as a sentence, and a person who edits
+// them as an [agentrun.ArgumentError] for each.
 //
 // Beneath it is [agentrun.Tool], for tools whose schema is not known in Go.
 package tools

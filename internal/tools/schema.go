@@ -70,18 +70,18 @@ func markField(f reflect.StructField, schema *jsonschema.Schema, at string, hidd
 		key = f.Name
 	}
 	property := schema.Properties[key]
-	pointer := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	place := at + pointer(key)
 	if !tagged {
 		if property == nil {
 			return nil
 		}
-		return markWriteOnly(f.Type, property, pointer, hidden)
+		return markWriteOnly(f.Type, property, place, hidden)
 	}
 	if property == nil {
 		return fmt.Errorf("field %s: not in the schema, so it cannot be hidden", f.Name)
 	}
 	property.WriteOnly = true
-	*hidden = append(*hidden, pointer)
+	*hidden = append(*hidden, place)
 	return nil
 }
 

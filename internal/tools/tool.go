@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -33,10 +34,11 @@ type Spec[In any] struct {
 	ApproveWhen func(ctx context.Context, c agentrun.Call, in In) (bool, error)
 	// Check judges arguments that the schema accepts, before anybody is asked
 	// and again before the call runs. Its error is read by the model.
-	Check      func(ctx context.Context, c agentrun.Call, in In) error
-	Sequential bool
-	MaxRetries int
-	Timeout    time.Duration
+	Check       func(ctx context.Context, c agentrun.Call, in In) error
+	Annotations agentrun.Annotations // what a policy may know of its effects; the zero value is the worst
+	Sequential  bool
+	MaxRetries  int
+	Timeout     time.Duration
 }
 
 // name is what the model providers accept as a function's name, see
@@ -72,6 +74,7 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	t.spec = agentrun.Spec{
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
+		Annotations: s.Annotations,
 	}
 	if s.ApproveWhen != nil {
 		t.spec.NeedsApproval = func(ctx context.Context, c agentrun.Call) (bool, error) {
@@ -141,7 +144,20 @@ func (t *typed[In, Out]) decode(c agentrun.Call) (In, error) {
 		return in, err
 	}
 	if err := json.Unmarshal(args, &in); err != nil {
-		return in, fmt.Errorf("the arguments do not fit the schema: %w", err)
+		return in, &schemaError{"the arguments do not fit the schema: " + err.Error(), []*agentrun.ArgumentError{unread(err)}}
 	}
 	return in, nil
+}
+
+// unread says which argument Go could not read though the schema accepts it,
+// such as a number that is too large.
+func unread(err error) *agentrun.ArgumentError {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return &agentrun.ArgumentError{Message: "they cannot be read: " + err.Error()}
+	}
+	return &agentrun.ArgumentError{
+		Pointer: pointer(strings.Split(wrong.Field, ".")...),
+		Message: fmt.Sprintf("%s does not fit into %s", wrong.Value, wrong.Type),
+	}
 }

@@ -56,6 +56,7 @@ func TestTheSchemaIsDerivedFromTheStruct(t *testing.T) {
 				"properties": {"p/n": {"type": "string", "writeOnly": true}}}
 		}}`, string(s.Schema))
 	require.Equal(t, []string{"/secret/p~1n"}, s.WriteOnly)
+	require.EqualValues(t, tools.When, s.Asks())
 }
 
 func TestArgumentsAreJudgedBeforeAnybodyIsAsked(t *testing.T) {
@@ -79,6 +80,43 @@ func TestArgumentsAreJudgedBeforeAnybodyIsAsked(t *testing.T) {
 		})
 	}
 	require.NoError(t, tool.Validate(t.Context(), call(`{"to":"bo","cents":1,"secret":{"p/n":"1"}}`)))
+}
+
+// The model reads one sentence; a person who edits reads, for each argument,
+// what is wrong with it.
+func TestWhatIsWrongIsSaidByArgument(t *testing.T) {
+	tool := newTransfer(t)
+	type wrong map[string]string // by JSON pointer
+	for args, want := range map[string]struct {
+		model   string
+		editors wrong
+	}{
+		`{"to":7,"cents":1.5,"secret":{"p/n":"1"}}`: {
+			"the arguments do not fit the schema: /cents: got number, want integer; /to: got number, want string",
+			wrong{"/to": "got number, want string", "/cents": "got number, want integer"},
+		},
+		`{"cents":1,"secret":{},"x~y":1}`: {
+			"the arguments do not fit the schema: /: additional properties 'x~y' not allowed; /: missing property 'to'; /secret: missing property 'p/n'",
+			wrong{"/to": "it is missing", "/secret/p~1n": "it is missing", "/x~0y": "there is no such argument"},
+		},
+		`[]`: {"the arguments do not fit the schema: /: got array, want object", wrong{"": "got array, want object"}},
+		`{"to":"bo","cents":9223372036854775808,"secret":{"p/n":"1"}}`: {
+			"the arguments do not fit the schema: json: cannot unmarshal number 9223372036854775808 into Go struct field transfer.cents of type int64",
+			wrong{"/cents": "number 9223372036854775808 does not fit into int64"},
+		},
+	} {
+		err := tool.Validate(t.Context(), call(args))
+		require.EqualError(t, err, want.model)
+		var many interface{ Unwrap() []error }
+		require.ErrorAs(t, err, &many)
+		got := wrong{}
+		for _, e := range many.Unwrap() {
+			one, ok := errors.AsType[*agentrun.ArgumentError](e)
+			require.True(t, ok)
+			got[one.Pointer] = one.Message
+		}
+		require.Equal(t, want.editors, got)
+	}
 }
 
 func TestNumbersKeepTheirDigits(t *testing.T) {
@@ -139,6 +177,7 @@ func TestAToolSaysWhoMustApprove(t *testing.T) {
 		tool, err := tools.New(tools.Spec[struct{}]{Name: "x", Approval: approval}, discard[struct{}])
 		require.NoError(t, err)
 		require.Equal(t, kind, tool.Spec().Kind)
+		require.EqualValues(t, approval, tool.Spec().Asks())
 		_, err = tools.New(tools.Spec[struct{}]{Name: "x", Approval: approval, ApproveWhen: ask}, discard[struct{}])
 		require.ErrorContains(t, err, "go together", "a condition that would not be asked")
 	}

@@ -32,21 +32,28 @@ func New(folder string) ([]agentrun.Tool, error) {
 		return nil, fmt.Errorf("open the folder of the file tools: %w", err)
 	}
 	s := set{root: root}
+	closed, destructive := false, true // one folder and nothing else; a file that is replaced or deleted is gone
+	reads := agentrun.Annotations{ReadOnlyHint: true, OpenWorldHint: &closed}
+	destroys := agentrun.Annotations{DestructiveHint: &destructive, OpenWorldHint: &closed}
+	overwrites := agentrun.Annotations{DestructiveHint: &destructive, IdempotentHint: true, OpenWorldHint: &closed}
 	list, err1 := tools.New(tools.Spec[nothing]{
 		Name:        "list_files",
 		Description: "Lists the files of the folder with their sizes.",
 		Approval:    tools.Never,
+		Annotations: reads,
 	}, s.list)
 	read, err2 := tools.New(tools.Spec[file]{
 		Name:        "read_file",
 		Description: "Reads a text file.",
 		Approval:    tools.Never,
+		Annotations: reads,
 		Check:       checkPath,
 	}, s.read)
 	write, err3 := tools.New(tools.Spec[contents]{
 		Name:        "write_file",
 		Description: "Writes a text file, replacing what was there. A person signs it first.",
 		Approval:    tools.Always,
+		Annotations: overwrites,
 		Check:       func(ctx context.Context, c agentrun.Call, in contents) error { return checkPath(ctx, c, file{in.Path}) },
 		Sequential:  true,
 	}, s.write)
@@ -54,6 +61,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Name:        "delete_file",
 		Description: "Deletes a file for good. A person signs it first.",
 		Approval:    tools.Always,
+		Annotations: destroys,
 		Check:       checkPath,
 	}, s.remove)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {

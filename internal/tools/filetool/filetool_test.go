@@ -99,3 +99,19 @@ func TestWhatChangesFilesNeedsASignature(t *testing.T) {
 		"write_file": agentrun.KindUnapproved, "delete_file": agentrun.KindUnapproved,
 	}, kinds)
 }
+
+// What a policy may count on: by the words of MCP, what is left out is the worst.
+func TestTheToolsSayWhatTheyDo(t *testing.T) {
+	set, err := filetool.New(t.TempDir())
+	require.NoError(t, err)
+	no, yes := false, true
+	for _, x := range set {
+		want := map[string]agentrun.Annotations{
+			"list_files":  {ReadOnlyHint: true, OpenWorldHint: &no},
+			"read_file":   {ReadOnlyHint: true, OpenWorldHint: &no},
+			"write_file":  {DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
+			"delete_file": {DestructiveHint: &yes, OpenWorldHint: &no},
+		}[x.Spec().Name]
+		require.Equal(t, want, x.Spec().Annotations, x.Spec().Name)
+	}
+}
