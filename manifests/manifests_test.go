@@ -25,10 +25,13 @@ const address = "https://bot.acme.com"
 // what for.
 var calls = []struct{ method, scope, reason string }{
 	{"auth.test", "", "who the token is, at the start"},
+	{"auth.teams.list", "", "which workspaces an organisation has that installed the app"},
 	{"chat.postMessage", "chat:write", "a card, an answer"},
 	{"chat.update", "chat:write", "a card that changed"},
 	{"chat.postEphemeral", "chat:write", "a refusal, to one person"},
-	{"conversations.open", "im:write", "the refusal of somebody who is not in the channel"},
+	{"conversations.open", "im:write", "a reminder, or the refusal of somebody who is not in the channel"},
+	{"conversations.members", "channels:read", "who is in a public channel whose members sign"},
+	{"conversations.members", "groups:read", "who is in a private channel whose members sign"},
 	{"views.open", "", "the form for a reason, or the full arguments"},
 	{"views.update", "", "what such a form shows a moment later"},
 	{"usergroups.users.list", "usergroups:read", "who is in a group at the click"},
@@ -38,8 +41,13 @@ var calls = []struct{ method, scope, reason string }{
 
 // deliveries are what Slack sends us, and what that needs.
 var deliveries = map[string]string{
-	"app_mention":  "app_mentions:read",
-	"/countersign": "commands",
+	"app_mention":             "app_mentions:read",
+	"/countersign":            "commands",
+	"member_joined_channel":   "channels:read", // groups:read, of private ones
+	"member_left_channel":     "channels:read",
+	"subteam_members_changed": "usergroups:read",
+	"subteam_updated":         "usergroups:read",
+	"user_change":             "users:read",
 }
 
 func read(t *testing.T) manifests.App {
@@ -98,6 +106,7 @@ func TestTheScopesAreThoseThatOurCallsNeed(t *testing.T) {
 	slices.Sort(needed)
 	require.Equal(t, slices.Compact(needed), a.OAuth.Scopes.Bot, "sorted, each once, no more and no fewer")
 	require.Equal(t, a.OAuth.Scopes.Bot, manifests.Scopes())
+	slices.Sort(events)
 	require.Equal(t, events, a.Settings.Events.Bot)
 	require.Len(t, a.Features.SlashCommands, 1)
 	require.Contains(t, deliveries, a.Features.SlashCommands[0].Command)
@@ -128,13 +137,22 @@ func TestTheTableNamesEveryCallOfTheSource(t *testing.T) {
 // one; without any one of them, something is.
 func TestTheScopesAreEnoughAndNoneIsTooMany(t *testing.T) {
 	refused := func(scopes []string) []string {
-		sim := slacksim.New(slacksim.Config{Scopes: append([]string{}, scopes...)})
+		sim := slacksim.New(slacksim.Config{
+			Scopes: append([]string{}, scopes...),
+			Channels: append(slacksim.DefaultChannels(), slacksim.Channel{
+				ID: "C0SECRET", Name: "secret", Private: true, Members: []string{slacksim.BotUser},
+			}),
+		})
 		defer sim.Close()
 		srv := httptest.NewServer(sim)
 		defer srv.Close()
 		var methods []string
 		for _, c := range calls {
-			resp, err := http.PostForm(srv.URL+"/api/"+c.method, url.Values{"token": {sim.BotToken()}})
+			form := url.Values{"token": {sim.BotToken()}}
+			if c.method == "conversations.members" {
+				form.Set("channel", map[string]string{"channels:read": "C0OPS", "groups:read": "C0SECRET"}[c.scope])
+			}
+			resp, err := http.PostForm(srv.URL+"/api/"+c.method, form)
 			require.NoError(t, err)
 			var answer struct{ Error string }
 			require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))

@@ -126,7 +126,7 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 	}
 	return slackui.New(slackui.Config{
 		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open,
-		APIURL: e.SlackAPIURL, Team: who.TeamID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
+		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
 		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store,
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})

@@ -158,7 +158,7 @@ runs: {lease: 1ms}
 		"REDIS_URL: the Redis URL is not one",
 		"OPENAI_BASE_URL: openaimodel: Config.BaseURL must begin with",
 		"--url: must begin with https://", "--url: must name a host that Slack can reach",
-		"Slack: the bot lacks the scopes app_mentions:read, commands, im:write",
+		"Slack: the bot lacks the scopes app_mentions:read, commands, groups:read, im:write",
 		"agents[0].channels: C0NOWHERE: there is no such channel",
 		"policy.default.quorums[0].from.groups: there is no user group S0NONE",
 		"agents[1].who.users: U0GONE is deactivated",
@@ -186,8 +186,9 @@ func TestCheckOfSlack(t *testing.T) {
 		"Slack is not there": {slacksim.Config{}, func(i *installation) { i.env["SLACK_API_URL"] = "http://127.0.0.1:1/api/" }, []string{
 			"Slack: does not know the bot", "-> look at whether this machine may reach SLACK_API_URL",
 		}},
-		"no scope to look at channels": {slacksim.Config{Scopes: manifests.Scopes()}, nil, []string{
-			"could not check  agents[0].channels: C0OPS: whether the bot is in it", "/invite @countersign", "0 wrong",
+		"no scope to look at channels": {slacksim.Config{Scopes: []string{"chat:write", "users:read", "usergroups:read"}}, nil, []string{
+			"could not check  agents[0].channels: C0OPS: whether the bot is in it", "/invite @countersign",
+			"the bot lacks the scopes app_mentions:read, channels:read,",
 		}},
 		"no scope to look at groups": {slacksim.Config{Scopes: []string{"users:read"}}, nil, []string{
 			"problem          Slack: the user groups cannot be looked up", "-> grant the scope usergroups:read",

@@ -99,6 +99,54 @@ func (a *api) members(ctx context.Context, team, group string) ([]string, error)
 	return users, classify("usergroups.users.list", err)
 }
 
+// maxPages bounds how much of a channel is read: about 20,000 people.
+const maxPages = 20
+
+// inChannel returns who is in the channel now, bots too. Part of them is no
+// answer.
+func (a *api) inChannel(ctx context.Context, channel string) ([]string, error) {
+	const method = "conversations.members"
+	var all []string
+	cursor := ""
+	for range maxPages {
+		page, next, err := a.client.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{
+			ChannelID: channel, Cursor: cursor, Limit: 999,
+		})
+		if err == nil && page == nil {
+			err = errNoAnswer
+		}
+		if err != nil {
+			return nil, classify("conversations.members", err)
+		}
+		if all = append(all, page...); next == "" {
+			return all, nil
+		}
+		cursor = next
+	}
+	return nil, &callError{method: method, err: errTooMany}
+}
+
+// workspaces returns those of the organisation that the app is in.
+func (a *api) workspaces(ctx context.Context) ([]string, error) {
+	const method = "auth.teams.list"
+	var all []string
+	cursor := ""
+	for range maxPages {
+		page, next, err := a.client.ListTeamsContext(ctx, slack.ListTeamsParameters{Limit: 999, Cursor: cursor})
+		if err != nil {
+			return nil, classify("auth.teams.list", err)
+		}
+		for _, t := range page {
+			all = append(all, t.ID)
+		}
+		if next == "" {
+			return all, nil
+		}
+		cursor = next
+	}
+	return nil, &callError{method: method, err: errTooMany}
+}
+
 func (a *api) user(ctx context.Context, id string) (*slack.User, error) {
 	u, err := a.client.GetUserInfoContext(ctx, id)
 	if err == nil && (u == nil || u.ID != id) {
@@ -159,6 +207,9 @@ func (m message) options() []slack.MsgOption {
 	}
 	return opts
 }
+
+// errTooMany is more than we read.
+var errTooMany = errors.New("too many to read")
 
 // errNoAnswer is Slack answering neither yes nor no.
 var errNoAnswer = errors.New("no usable answer")

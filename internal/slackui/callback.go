@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,8 +19,12 @@ import (
 type payload struct {
 	Type string `json:"type"`
 	Team *struct {
+		ID         string `json:"id"`
+		Enterprise string `json:"enterprise_id"`
+	} `json:"team"` // null where a whole organisation installed the app
+	Enterprise struct {
 		ID string `json:"id"`
-	} `json:"team"`
+	} `json:"enterprise"`
 	User struct {
 		ID   string `json:"id"`
 		Team string `json:"team_id"`
@@ -39,11 +44,12 @@ type payload struct {
 		TS    string `json:"action_ts"`
 	} `json:"actions"`
 	View struct {
-		ID       string `json:"id"`
-		Hash     string `json:"hash"`
-		Callback string `json:"callback_id"`
-		Metadata string `json:"private_metadata"`
-		State    struct {
+		ID        string `json:"id"`
+		Hash      string `json:"hash"`
+		Callback  string `json:"callback_id"`
+		Metadata  string `json:"private_metadata"`
+		Installed string `json:"app_installed_team_id"` // the team of a form is the person's own
+		State     struct {
 			Values map[string]map[string]struct {
 				Value string `json:"value"`
 			} `json:"values"`
@@ -156,7 +162,7 @@ func (s *Server) judge(ctx context.Context, p payload, value string, v approvals
 		return at, ptr, none, err
 	}
 	s.retire(ctx, p, ptr, b)
-	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, b.Groups())
+	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(b))
 	if err != nil {
 		return at, ptr, none, err
 	}
@@ -177,16 +183,22 @@ func (s *Server) resolve(ctx context.Context, value string) (pointer, approvals.
 	return ptr, b, a, err
 }
 
-// sameTeam refuses payloads of other workspaces, and for now also those that
-// an installation for a whole organisation sends without a workspace.
+// sameTeam refuses payloads that are not of our installation: not of our
+// workspace, and not of the organisation that it belongs to. Which request is
+// meant is never read from the team.
 func (s *Server) sameTeam(p payload) error {
-	switch {
-	case p.Team == nil || p.Team.ID == "":
-		return errNoTeam
-	case p.Team.ID != s.cfg.Team:
-		return errOtherTeam
+	team, enterprise := "", p.Enterprise.ID
+	if p.Team != nil {
+		team = p.Team.ID
+		enterprise = cmp.Or(enterprise, p.Team.Enterprise)
 	}
-	return nil
+	switch {
+	case s.cfg.serves(team, enterprise), p.View.Installed == s.cfg.Team:
+		return nil
+	case team == "":
+		return errNoTeam
+	}
+	return errOtherTeam
 }
 
 // request names this press of a button or of a form's Deny, so that it counts

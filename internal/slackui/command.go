@@ -25,7 +25,7 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 	if err != nil || form.Get("command") == "" || !idForm.MatchString(form.Get("user_id")) {
 		return reply{}, fmt.Errorf("%w: not a slash command", errBody)
 	}
-	if form.Get("team_id") != s.cfg.Team {
+	if !s.cfg.serves(form.Get("team_id"), form.Get("enterprise_id")) {
 		words, _ := explain(errOtherTeam, about{})
 		return ephemeral(words), nil
 	}
@@ -81,7 +81,7 @@ func (s *Server) list(ctx context.Context, user, channel string) (reply, error) 
 	}
 	more := len(batches) > listLooks
 	batches = batches[:min(len(batches), listLooks)]
-	who, lookup := s.people.principal(ctx, user, "", groupsOf(batches))
+	who, lookup := s.people.principal(ctx, user, "", soughtFor(batches...))
 	if lookup != nil && !errors.Is(lookup, errLookup) {
 		words, _ := explain(lookup, about{})
 		return ephemeral(words), nil
@@ -100,15 +100,6 @@ func (s *Server) list(ctx context.Context, user, channel string) (reply, error) 
 		}
 	}
 	return s.answerList(ctx, rows, lookup, more), nil
-}
-
-func groupsOf(batches []approvals.Batch) []approvals.GroupID {
-	var groups []approvals.GroupID
-	for _, b := range batches {
-		groups = append(groups, b.Groups()...)
-	}
-	slices.Sort(groups)
-	return slices.Compact(groups)
 }
 
 // waitsFor reports whether the person could sign the call and has not decided

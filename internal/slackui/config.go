@@ -54,7 +54,8 @@ type Config struct {
 	BotToken      func() string
 	SigningSecret func() string
 	APIURL        string // of the Web API; default Slack's own
-	Team          string // the one workspace that is served
+	Team          string // the one workspace, or organisation, that installed the app
+	Enterprise    string // the organisation, if there is one: its people count as colleagues
 
 	Agent  string            // who answers a mention; may be empty if Agents is not
 	Agents map[string]string // who answers it instead, by channel id
@@ -102,8 +103,12 @@ func (c Config) validate() error {
 	missing(c.Open == nil, "the list of open batches")
 	missing(c.Now == nil, "the clock")
 	missing(c.Log == nil, "the log")
-	if !strings.HasPrefix(c.Team, "T") || !idForm.MatchString(c.Team) {
-		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, not %q", c.Team))
+	ofOrg := strings.HasPrefix(c.Team, "E") && c.Team == c.Enterprise
+	if !idForm.MatchString(c.Team) || (!strings.HasPrefix(c.Team, "T") && !ofOrg) {
+		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, or the organisation's, not %q", c.Team))
+	}
+	if c.Enterprise != "" && (!idForm.MatchString(c.Enterprise) || !strings.HasPrefix(c.Enterprise, "E")) {
+		problems = append(problems, fmt.Errorf("slackui: the organisation must be an id such as E0123456789, not %q", c.Enterprise))
 	}
 	for channel, agent := range c.Agents {
 		if !idForm.MatchString(channel) || agent == "" {
@@ -127,11 +132,22 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
+// serves reports whether what says it is of this workspace and organisation is
+// for our installation.
+func (c Config) serves(team, enterprise string) bool {
+	if team != "" && team == c.Team {
+		return true
+	}
+	return c.Enterprise != "" && enterprise == c.Enterprise
+}
+
 // UI is everything that Countersign is in one Slack workspace.
 type UI struct {
 	Server  *Server
 	Cards   *Cards
 	Replies *Replies
+
+	people *directory
 }
 
 // New returns the surfaces, or every problem of the configuration at once. It
@@ -149,5 +165,6 @@ func New(c Config) (*UI, error) {
 	api := newAPI(c.BotToken, c.APIURL)
 	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
-	return &UI{Server: newServer(c, api, cards), Cards: cards, Replies: replies}, nil
+	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
+	return &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, people: people}, nil
 }

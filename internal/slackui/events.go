@@ -21,10 +21,21 @@ type envelope struct {
 	Team           string `json:"team_id"`
 	ID             string `json:"event_id"`
 	Authorizations []struct {
-		User string `json:"user_id"`
-		Bot  bool   `json:"is_bot"`
+		Enterprise string `json:"enterprise_id"`
+		User       string `json:"user_id"`
+		Bot        bool   `json:"is_bot"`
 	} `json:"authorizations"`
 	Event json.RawMessage `json:"event"`
+}
+
+// of reports whether the event is for our installation, which one of an
+// organisation has for all the workspaces of it.
+func (e envelope) of(c Config) bool {
+	enterprise := ""
+	if len(e.Authorizations) > 0 {
+		enterprise = e.Authorizations[0].Enterprise
+	}
+	return c.serves(e.Team, enterprise)
 }
 
 type mention struct {
@@ -67,7 +78,7 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 	if err := json.Unmarshal(e.Event, &m); err != nil {
 		return reply{}, fmt.Errorf("%w: mention: %w", errBody, err)
 	}
-	if e.Team != s.cfg.Team {
+	if !e.of(s.cfg) {
 		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", brief(e.Team, 64)))
 		return reply{}, nil
 	}
@@ -145,7 +156,7 @@ func (s *Server) mayAsk(ctx context.Context, agent string, m mention) error {
 	if !some || slices.Contains(from.Users, approvals.UserID(m.User)) {
 		return nil
 	}
-	p, err := s.people.principal(ctx, m.User, m.UserTeam, from.Groups)
+	p, err := s.people.principal(ctx, m.User, m.UserTeam, sought{groups: from.Groups})
 	if err != nil {
 		return err
 	}

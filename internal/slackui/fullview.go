@@ -18,7 +18,8 @@ const (
 	pieceRunes = 2500
 )
 
-// viewFull opens a modal with the whole arguments, for members only.
+// viewFull opens a modal with the whole arguments, for members and for those
+// who are named.
 func (s *Server) viewFull(ctx context.Context, p payload, value string) (about, error) {
 	at, view, err := s.fullView(ctx, p, value, 0)
 	if err != nil {
@@ -54,12 +55,12 @@ func (s *Server) fullView(ctx context.Context, p payload, value string, page int
 	if err := s.sameTeam(p); err != nil {
 		return at, none, err
 	}
-	if err := s.people.admit(ctx, p.User.ID, p.User.Team); err != nil {
-		return at, none, err
-	}
 	ptr, b, a, err := s.resolve(ctx, value)
 	at.batch, at.approval = b, a
 	if err != nil {
+		return at, none, err
+	}
+	if _, err := s.people.admitted(ctx, p.User.ID, p.User.Team, soughtFor(b)); err != nil {
 		return at, none, err
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)

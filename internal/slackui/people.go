@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -24,10 +23,10 @@ var (
 	errLookup    = errors.New("lookup failed")
 )
 
-// A lookupError is a question to Slack that was not answered. It says nothing
-// about the person.
+// A lookupError is a question that was not answered, by Slack or by the store.
+// It says nothing about the person.
 type lookupError struct {
-	what string // "account" or "group"
+	what string // "account", "group" or "absences"
 	id   string
 	err  error
 }
@@ -46,75 +45,121 @@ func (e *notAllowedError) Error() string { return "may not start the agent " + e
 // directory knows who people are and which groups they are in, as Slack said
 // it a moment ago. What it cannot find out it does not guess.
 type directory struct {
-	api   *api
-	memos memos
-	team  string
-	age   time.Duration
-	now   func() time.Time
+	api        *api
+	memos      memos
+	team       string // the workspace, or the organisation, that installed the app
+	enterprise string // the organisation of the workspace, if it has one
+	age        time.Duration
+	now        func() time.Time
 }
 
 // account is what is remembered of a person.
 type account struct {
-	At       time.Time `json:"at"`
-	Team     string    `json:"team"`
-	Bot      bool      `json:"bot,omitempty"`
-	Gone     bool      `json:"gone,omitempty"`
-	Guest    bool      `json:"guest,omitempty"`
-	Stranger bool      `json:"stranger,omitempty"`
+	At         time.Time `json:"at"`
+	Team       string    `json:"team"`
+	Enterprise string    `json:"enterprise,omitempty"`
+	Bot        bool      `json:"bot,omitempty"`
+	Gone       bool      `json:"gone,omitempty"`
+	Guest      bool      `json:"guest,omitempty"`
+	Stranger   bool      `json:"stranger,omitempty"`
+	Zone       string    `json:"zone,omitempty"`
+	Offset     int       `json:"offset,omitempty"` // seconds east of UTC, if the zone is not known here
 }
 
-// roster is what is remembered of a user group.
-type roster struct {
-	At    time.Time `json:"at"`
-	Users []string  `json:"users"`
+// sought is what a person is looked up for.
+type sought struct {
+	groups []approvals.GroupID
+	named  []approvals.UserID // who counts by name, guests and strangers too
+	others bool               // whether somebody may sign in the place of another
 }
 
-// principal resolves the person for these groups.
-func (d *directory) principal(ctx context.Context, user, team string, groups []approvals.GroupID) (approvals.Principal, error) {
-	if err := d.admit(ctx, user, team); err != nil {
+// soughtFor is what matters to the calls of the batches that are open.
+func soughtFor(batches ...approvals.Batch) sought {
+	var what sought
+	for _, b := range batches {
+		what.groups = append(what.groups, b.Groups()...)
+		for _, a := range b.Approvals {
+			if a.Status != approvals.Pending {
+				continue
+			}
+			what.others = what.others || a.Requirement.Delegation
+			for _, q := range slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes) {
+				what.named = append(what.named, q.From.Users...)
+				what.groups = append(what.groups, q.From.Groups...)
+			}
+		}
+	}
+	what.groups = slices.DeleteFunc(what.groups, func(g approvals.GroupID) bool { return g == "" })
+	slices.Sort(what.groups)
+	what.groups = slices.Compact(what.groups)
+	return what
+}
+
+func (w sought) names(user approvals.UserID) bool {
+	return user != "" && slices.Contains(w.named, user)
+}
+
+// principal resolves the person: in which of the groups they are, and for whom
+// they stand in. A guest or somebody of another organisation is in no group of
+// ours and stands in for nobody, and is refused unless they are named.
+func (d *directory) principal(ctx context.Context, user, team string, what sought) (approvals.Principal, error) {
+	member, err := d.admitted(ctx, user, team, what)
+	if err != nil {
 		return approvals.Principal{}, err
 	}
 	p := approvals.Principal{User: approvals.UserID(user), GroupsAt: d.now()}
-	rosters := make([]roster, len(groups))
-	errs := make([]error, len(groups))
-	var wg sync.WaitGroup
-	for i, g := range groups {
-		wg.Go(func() { rosters[i], errs[i] = d.roster(ctx, string(g)) })
+	if !member {
+		return p, nil
 	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	rosters, err := d.rosters(ctx, what.groups)
+	if err != nil {
 		return approvals.Principal{}, err
 	}
-	for i, g := range groups {
-		if rosters[i].At.Before(p.GroupsAt) {
-			p.GroupsAt = rosters[i].At
-		}
-		if slices.Contains(rosters[i].Users, user) {
-			p.Groups = append(p.Groups, g)
-		}
-	}
+	p.Groups, p.GroupsAt = rosters.with(user, p.GroupsAt)
 	return p, nil
 }
 
-// admit refuses everybody who is not a full member of the workspace. team is
-// what the payload says of the person, if it says anything.
-func (d *directory) admit(ctx context.Context, user, team string) error {
-	if team != "" && team != d.team {
-		return errStranger
-	}
+// admitted refuses everybody who can take no part. member is whether they are
+// a full member; who is not is named.
+func (d *directory) admitted(ctx context.Context, user, team string, what sought) (member bool, err error) {
+	named := what.names(approvals.UserID(user))
 	if !idForm.MatchString(user) {
-		return &lookupError{what: "account", id: brief(user, 32), err: errPointer}
+		return false, &lookupError{what: "account", id: brief(user, 32), err: errPointer}
+	}
+	elsewhere := team != "" && team != d.team && d.enterprise == ""
+	if elsewhere && !named {
+		return false, errStranger
 	}
 	a, err := d.account(ctx, user)
-	if err != nil {
-		return err
+	if err == nil {
+		err = d.barred(a)
 	}
+	if err == nil && elsewhere {
+		err = errStranger
+	}
+	if named && (errors.Is(err, errGuest) || errors.Is(err, errStranger)) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// admit refuses everybody who is not a full member of the workspace or of its
+// organisation. team is what the payload says of the person, if it says
+// anything.
+func (d *directory) admit(ctx context.Context, user, team string) error {
+	_, err := d.admitted(ctx, user, team, sought{})
+	return err
+}
+
+// barred is why the person does not count among those of a group.
+func (d *directory) barred(a account) error {
+	colleague := a.Team == d.team || (d.enterprise != "" && a.Enterprise == d.enterprise)
 	switch {
 	case a.Gone:
 		return errGone
 	case a.Bot:
 		return errBot
-	case a.Stranger, a.Team != "" && a.Team != d.team:
+	case a.Stranger, !colleague:
 		return errStranger
 	case a.Guest:
 		return errGuest
@@ -123,36 +168,27 @@ func (d *directory) admit(ctx context.Context, user, team string) error {
 }
 
 func (d *directory) account(ctx context.Context, user string) (account, error) {
-	return remembered(ctx, d, "user", "account", user, func() (account, error) {
+	return remembered(ctx, d, "user", "account", user, func(account) (account, error) {
 		u, err := d.api.user(ctx, user)
 		if err != nil {
 			return account{}, err
 		}
 		return account{
-			At: d.now(), Team: u.TeamID, Gone: u.Deleted, Stranger: u.IsStranger,
+			At: d.now(), Team: u.TeamID, Enterprise: u.Enterprise.EnterpriseID, Gone: u.Deleted, Stranger: u.IsStranger,
 			Bot:   u.IsBot || u.IsWorkflowBot || u.IsConnectorBot || user == "USLACKBOT",
 			Guest: u.IsRestricted || u.IsUltraRestricted || u.IsInvitedUser,
+			Zone:  u.TZ, Offset: u.TZOffset,
 		}, nil
 	})
 }
 
-func (d *directory) roster(ctx context.Context, group string) (roster, error) {
-	if !idForm.MatchString(group) {
-		return roster{}, &lookupError{what: "group", id: brief(group, 32), err: errors.New("not the id of a user group")}
-	}
-	return remembered(ctx, d, "group", "group", group, func() (roster, error) {
-		users, err := d.api.members(ctx, d.team, group)
-		return roster{At: d.now(), Users: users}, err
-	})
-}
-
 func (a account) fetched() time.Time { return a.At }
-func (r roster) fetched() time.Time  { return r.At }
 
 // remembered answers from the memo if that is young enough, and asks Slack
-// otherwise. A memo that cannot be read or written costs a question, no more.
-func remembered[T interface{ fetched() time.Time }](ctx context.Context, d *directory, kind, what, id string, ask func() (T, error)) (T, error) {
-	key := approvals.NewID(kind, approvals.PartitionOf(d.team, id), strings.ToLower(d.team+"-"+id))
+// otherwise; ask is given what was known before. A memo that cannot be read or
+// written costs a question, no more.
+func remembered[T interface{ fetched() time.Time }](ctx context.Context, d *directory, kind, what, id string, ask func(old T) (T, error)) (T, error) {
+	key := d.key(kind, id)
 	var known T
 	raw, version, err := d.memos.Memo(ctx, key, kind)
 	if err == nil && len(raw) > 0 && json.Unmarshal(raw, &known) == nil {
@@ -160,7 +196,7 @@ func remembered[T interface{ fetched() time.Time }](ctx context.Context, d *dire
 			return known, nil
 		}
 	}
-	fresh, askErr := ask()
+	fresh, askErr := ask(known)
 	if askErr != nil {
 		return fresh, &lookupError{what: what, id: id, err: askErr}
 	}
@@ -168,4 +204,30 @@ func remembered[T interface{ fetched() time.Time }](ctx context.Context, d *dire
 		_ = d.memos.CommitMemo(ctx, key, kind, raw, version, 0) // somebody else's answer is as good
 	}
 	return fresh, nil
+}
+
+func (d *directory) key(kind, id string) string {
+	return approvals.NewID(kind, approvals.PartitionOf(d.team, id), strings.ToLower(d.team+"-"+id))
+}
+
+// forget drops what is remembered, so that the next question goes to Slack. An
+// answer that is on its way from before is not kept either: the memo has moved.
+func (d *directory) forget(ctx context.Context, kind, id string) error {
+	if !idForm.MatchString(id) {
+		return nil
+	}
+	for range attempts {
+		_, version, err := d.memos.Memo(ctx, d.key(kind, id), kind)
+		if err != nil {
+			return fmt.Errorf("look what is remembered of %s: %w", id, err)
+		}
+		if version == 0 {
+			return nil
+		}
+		err = d.memos.CommitMemo(ctx, d.key(kind, id), kind, []byte("{}"), version, 0)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("forget %s: %w", id, approvals.ErrConflict)
 }

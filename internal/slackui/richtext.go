@@ -47,8 +47,12 @@ func named[ID ~string](id ID) span {
 	return say("somebody")
 }
 
-// grouped mentions a user group or says that the id is none.
+// grouped mentions a user group, or a channel whose members are meant, or says
+// that the id is none.
 func grouped[ID ~string](id ID) span {
+	if idForm.MatchString(string(id)) && isChannel(id) {
+		return slack.NewRichTextSectionChannelElement(string(id), nil)
+	}
 	if idForm.MatchString(string(id)) {
 		return slack.NewRichTextSectionUserGroupElement(string(id))
 	}

@@ -38,11 +38,10 @@ type Server struct {
 	copies    places // of copies of cards that are taken into care
 }
 
-func newServer(c Config, a *api, cards *Cards) *Server {
+func newServer(c Config, a *api, cards *Cards, people *directory) *Server {
 	s := &Server{
-		cfg: c, api: a, cards: cards, mux: http.NewServeMux(),
-		people: &directory{api: a, memos: c.Memos, team: c.Team, age: c.Membership, now: c.Now},
-		words:  make(places, maxWords), copies: make(places, maxCopies),
+		cfg: c, api: a, cards: cards, people: people, mux: http.NewServeMux(),
+		words: make(places, maxWords), copies: make(places, maxCopies),
 	}
 	s.mux.Handle("/slack/events", s.signed(s.events))
 	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))

@@ -77,7 +77,7 @@ func door(t *testing.T) (*Server, *bytes.Buffer) {
 		Now: func() time.Time { return time.Unix(docTimestamp, 0) },
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	s := newServer(c, newAPI(c.BotToken, "http://127.0.0.1:1/"), &Cards{})
+	s := newServer(c, newAPI(c.BotToken, "http://127.0.0.1:1/"), &Cards{}, &directory{})
 	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
 	return s, &log
 }

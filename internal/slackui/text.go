@@ -171,8 +171,12 @@ func person[ID ~string](id ID) string {
 	return "somebody"
 }
 
-// group mentions a user group in mrkdwn, if the id is one.
+// group mentions a user group in mrkdwn, or a channel whose members are meant,
+// if the id is one.
 func group[ID ~string](id ID) string {
+	if idForm.MatchString(string(id)) && isChannel(id) {
+		return "<#" + string(id) + ">"
+	}
 	if idForm.MatchString(string(id)) {
 		return "<!subteam^" + string(id) + ">"
 	}

@@ -62,18 +62,26 @@ func (s *Server) opened(ch *channel, c *call) object {
 	return object{"id": ch.ID}
 }
 
-// readable finds a channel that the bot may look at.
-func (s *Server) readable(c *call) (*channel, *failure) {
+// readable finds a channel that the bot may look at. Each kind of channel has
+// a scope of its own, of those of which any let the method be called.
+func (s *Server) readable(c *call, right string) (*channel, *failure) {
 	for _, ch := range s.channels {
-		if ch.ID == c.str("channel") && s.sees(c.in, ch) && (!ch.Private || ch.has(c.in.botUser)) {
-			return ch, nil
+		if ch.ID != c.str("channel") || !s.sees(c.in, ch) || (ch.Private && !ch.has(c.in.botUser)) {
+			continue
 		}
+		scope := map[string]string{"im": "im", "mpim": "mpim", "group": "groups", "channel": "channels"}[ch.kind()] + ":" + right
+		if !slices.Contains(s.cfg.Scopes, scope) {
+			f := fail("missing_scope")
+			f.extra = object{"needed": scope, "provided": strings.Join(s.cfg.Scopes, ",")}
+			return nil, f
+		}
+		return ch, nil
 	}
 	return nil, fail("channel_not_found")
 }
 
 func (s *Server) conversationsInfo(c *call) (object, *failure) {
-	ch, f := s.readable(c)
+	ch, f := s.readable(c, "read")
 	if f != nil {
 		return nil, f
 	}
@@ -85,7 +93,7 @@ func (s *Server) conversationsInfo(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsMembers(c *call) (object, *failure) {
-	ch, f := s.readable(c)
+	ch, f := s.readable(c, "read")
 	if f != nil {
 		return nil, f
 	}
@@ -101,7 +109,7 @@ func (s *Server) conversationsMembers(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsHistory(c *call) (object, *failure) {
-	ch, f := s.readable(c)
+	ch, f := s.readable(c, "history")
 	if f != nil {
 		return nil, f
 	}
@@ -118,7 +126,7 @@ func (s *Server) conversationsHistory(c *call) (object, *failure) {
 }
 
 func (s *Server) conversationsReplies(c *call) (object, *failure) {
-	ch, f := s.readable(c)
+	ch, f := s.readable(c, "history")
 	if f != nil {
 		return nil, f
 	}

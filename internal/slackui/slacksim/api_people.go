@@ -50,6 +50,21 @@ func (s *Server) teamInfo(c *call) (object, *failure) {
 	return object{"team": team}, nil
 }
 
+// authTeamsList lists the workspaces that the token is good for.
+func (s *Server) authTeamsList(c *call) (object, *failure) {
+	var all []any
+	for _, w := range s.teams {
+		if s.owns(c.in, w.ID) {
+			all = append(all, object{"id": w.ID, "name": w.Name})
+		}
+	}
+	page, next, f := c.page(all, 1000)
+	if f != nil {
+		return nil, f
+	}
+	return object{"teams": page, "response_metadata": object{"next_cursor": next}}, nil
+}
+
 func (s *Server) botsInfo(c *call) (object, *failure) {
 	if id := c.str("bot"); id != "" && id != c.in.botID {
 		return nil, fail("bot_not_found")

@@ -140,6 +140,9 @@ func TestOrgInstallation(t *testing.T) {
 	require.Equal(t, "E0ACME", test["enterprise_id"])
 	require.Equal(t, true, test["is_enterprise_install"])
 
+	teams, _, err := w.api.ListTeams(slack.ListTeamsParameters{})
+	require.NoError(t, err)
+	require.Equal(t, []slack.Team{{ID: "T0COUNTER", Name: "Acme"}, {ID: "T0GLOBEX", Name: "Globex"}}, teams)
 	for _, method := range []string{"usergroups.list", "users.list"} {
 		require.Equal(t, "missing_argument", w.form(t, method, nil)["error"], method)
 		require.Equal(t, true, w.form(t, method, url.Values{"team_id": {"T0GLOBEX"}})["ok"], method)
@@ -260,4 +263,16 @@ func TestMembershipAndAccounts(t *testing.T) {
 	require.ErrorIs(t, err, slacksim.ErrForbidden)
 	require.Equal(t, "user_disabled", w.form(t, "conversations.open", url.Values{"users": {"U0BOB"}})["error"])
 	require.Equal(t, "users_not_found", w.form(t, "users.lookupByEmail", url.Values{"email": {"bob@acme.example"}})["error"])
+}
+
+func TestEachKindOfChannelHasItsScope(t *testing.T) {
+	cfg := slacksim.Config{Scopes: []string{"channels:read"}, Channels: append(slacksim.DefaultChannels(), slacksim.Channel{
+		ID: "C0SECRET", Name: "secret", Private: true, Members: []string{"U0ALICE", slacksim.BotUser},
+	})}
+	w := newWorkspace(t, cfg)
+	for _, method := range []string{"conversations.info", "conversations.members"} {
+		require.Equal(t, true, w.form(t, method, url.Values{"channel": {"C0OPS"}})["ok"], method)
+		refused := w.form(t, method, url.Values{"channel": {"C0SECRET"}})
+		require.Equal(t, []any{"missing_scope", "groups:read"}, []any{refused["error"], refused["needed"]}, method)
+	}
 }

@@ -41,6 +41,7 @@ var methods map[string]*method
 func init() { // breaks the cycle between the table and the handlers
 	table := []*method{
 		{name: "auth.revoke", tier: 3, types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
+		{name: "auth.teams.list", tier: 2, run: (*Server).authTeamsList},
 		{name: "oauth.v2.access", bare: true, run: (*Server).oauthAccess},
 		{name: "oauth.v2.exchange", tier: 3, bare: true, required: []string{"client_id", "client_secret"}, run: (*Server).oauthExchange},
 		{name: "auth.test", json: true, run: (*Server).authTest},
