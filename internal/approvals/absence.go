@@ -1,6 +1,12 @@
 package approvals
 
-import "time"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
 
 // An Absence is that a person is away, and who is to be asked in their place.
 // It ends by itself.
@@ -11,7 +17,8 @@ type Absence struct {
 	Until    time.Time
 }
 
-// Absences are all that are known, at most one a person. It is a value.
+// Absences are all that are known, at most one a person, in the order of their
+// names. It is a value: no method changes it.
 type Absences []Absence
 
 // The bounds of absences.
@@ -19,3 +26,112 @@ const (
 	MaxAbsence = 60 * 24 * time.Hour // how long one may last
 	MaxHops    = 3                   // how far a delegate who is away too may pass it on
 )
+
+// Set returns the absences with this one, in place of what its person had said
+// before, and without those that are over at now. It is an [ErrAbsence] if it
+// would be over already, last longer than [MaxAbsence], name the person
+// themselves, or lead in a circle of people who are all away at one time.
+func (as Absences) Set(a Absence, now time.Time) (Absences, error) {
+	a.From, a.Until = plain(a.From), plain(a.Until)
+	for _, u := range []UserID{a.User, a.Delegate} {
+		if !utf8.ValidString(string(u)) || a.User == "" {
+			return as, fmt.Errorf("%w: %q is not a person", ErrInvalid, string(u))
+		}
+	}
+	switch {
+	case now.IsZero(), a.From.IsZero(), a.Until.IsZero():
+		return as, fmt.Errorf("%w: an absence needs its times", ErrInvalid)
+	case !a.From.Before(a.Until), !now.Before(a.Until):
+		return as, fmt.Errorf("%w: it is over before it begins", ErrAbsence)
+	case a.Until.Sub(a.From) > MaxAbsence:
+		return as, fmt.Errorf("%w: it lasts longer than %d days", ErrAbsence, int(MaxAbsence/(24*time.Hour)))
+	case a.Delegate == a.User:
+		return as, fmt.Errorf("%w: nobody stands in for themselves", ErrAbsence)
+	}
+	next := slices.DeleteFunc(slices.Clone(as), func(b Absence) bool { return b.User == a.User || !now.Before(b.Until) })
+	if next.leads(a) {
+		return as, fmt.Errorf("%w: it leads in a circle, back to %q", ErrAbsence, string(a.User))
+	}
+	next = append(next, a)
+	slices.SortFunc(next, func(a, b Absence) int { return cmp.Compare(a.User, b.User) })
+	return next, nil
+}
+
+// leads reports whether whoever stands in for a would, at some time during it,
+// be a's own person. Nobody else is in a circle: there was none before.
+func (as Absences) leads(a Absence) bool {
+	user, from, until := a.Delegate, a.From, a.Until
+	for range as {
+		i := as.index(user)
+		if i < 0 {
+			return false
+		}
+		from, until = later(from, as[i].From), earlier(until, as[i].Until)
+		if !from.Before(until) {
+			return false
+		}
+		if user = as[i].Delegate; user == a.User {
+			return true
+		}
+	}
+	return false
+}
+
+// Back returns the absences without that of a person who is back.
+func (as Absences) Back(user UserID) Absences {
+	return slices.DeleteFunc(slices.Clone(as), func(a Absence) bool { return a.User == user })
+}
+
+// Of returns the absence of this person at this time, if they are away.
+func (as Absences) Of(user UserID, at time.Time) (Absence, bool) {
+	if i := as.index(user); i >= 0 && as[i].covers(at) {
+		return as[i], true
+	}
+	return Absence{}, false
+}
+
+// StandsFor returns whom this person stands in for at this time: those away who
+// named them, and those away who named one of these, and so on, [MaxHops] deep.
+// The nearest come first, nobody comes twice, and never the person themselves.
+// Each lasts only as long as everybody on the way from them is away.
+func (as Absences) StandsFor(user UserID, at time.Time) []Absence {
+	var all []Absence
+	ends := []Absence{{User: user}}
+	for hop := range MaxHops {
+		var further []Absence
+		for _, end := range ends {
+			for _, a := range as {
+				if a.Delegate == "" || a.Delegate != end.User || a.User == user || a.User == "" || !a.covers(at) ||
+					slices.ContainsFunc(all, func(b Absence) bool { return b.User == a.User }) {
+					continue
+				}
+				if hop > 0 {
+					a.From, a.Until = later(a.From, end.From), earlier(a.Until, end.Until)
+				}
+				all, further = append(all, a), append(further, a)
+			}
+		}
+		ends = further
+	}
+	return all
+}
+
+func (as Absences) index(user UserID) int {
+	return slices.IndexFunc(as, func(a Absence) bool { return a.User == user })
+}
+
+func (a Absence) covers(at time.Time) bool { return !at.Before(a.From) && at.Before(a.Until) }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
