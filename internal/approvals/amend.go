@@ -12,7 +12,8 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
-	if cmd.By.User != b.Requester && !a.Requirement.admits(cmd.By) {
+	cmd.By = a.voice(cmd.By, cmd.At, b.bars(a))
+	if cmd.By.User != b.Requester && !admits(a.Requirement.Quorums, cmd.By) {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNotEligible)
 	}
 	if cmd.From.IsZero() || cmd.From != a.Call.Digest {
@@ -36,7 +37,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		if err := b.checkRequirement(ruling.Requirement); err != nil {
 			return b, nil, err
 		}
-		a.Requirement, a.Why = ruling.Requirement.clone(), ruling.Why
+		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone(), ruling.Why, ruling.Rule, 0
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w: %s", string(cmd.Call), ErrRefused, ruling.Reason)
 	default:
@@ -48,8 +49,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		event.Cleared = append(event.Cleared, d.By.User)
 	}
 	a.Amendments = append(slices.Clone(a.Amendments), Amendment{
-		By:   Principal{User: by.User, Groups: slices.Clone(by.Groups), GroupsAt: by.GroupsAt},
-		From: event.From, To: event.To, At: at,
+		By: by.clone(), From: event.From, To: event.To, Cleared: slices.Clone(event.Cleared), At: at,
 	})
 	a.Call, a.Decisions = ref, nil
 	return b.with(i, a).moved(at, event)

@@ -134,7 +134,29 @@ func (b Batch) Deadline() time.Time {
 // Next returns when time moves the batch next: the earliest deadline or rung of
 // an open approval, or the zero time. See [Expire] and [Climb].
 func (b Batch) Next() time.Time {
-	return b.Deadline()
+	first := b.Deadline()
+	for _, a := range b.Approvals {
+		rung, ok := a.rung()
+		if a.Status == Pending && ok && (first.IsZero() || rung.At.Before(first)) {
+			first = rung.At
+		}
+	}
+	return first
+}
+
+// Channels returns the channels in which an escalation has shown a call of the
+// batch, sorted, each once.
+func (b Batch) Channels() []string {
+	var all []string
+	for _, a := range b.Approvals {
+		for _, rung := range a.Requirement.Ladder[:max(0, min(a.Climbed, len(a.Requirement.Ladder)))] {
+			if rung.Kind == Escalate && rung.Channel != "" {
+				all = append(all, rung.Channel)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Groups returns the groups that can matter for a call of the batch that is
@@ -209,55 +231,4 @@ func (a Approval) open(at time.Time) error {
 func (a Approval) overdue(at time.Time) bool {
 	d := a.Requirement.Deadline
 	return !d.IsZero() && !at.Before(d)
-}
-
-// implied is the status that follows from the decisions and the ending. The
-// stored one always equals it, see invariant 8.
-func (b Batch) implied(a Approval) Status {
-	switch {
-	case a.Requirement.met(b.counted(a, Approve)):
-		return Approved
-	case len(b.counted(a, Deny)) >= max(1, a.Requirement.Deny):
-		return Denied
-	case a.Ending.At.IsZero():
-		return Pending
-	case a.Ending.By != "":
-		return Withdrawn
-	}
-	return Expired
-}
-
-// counted returns the different people whose verdict on the current arguments
-// counts, in the order in which they decided.
-func (b Batch) counted(a Approval, v Verdict) []Principal {
-	var people []Principal
-	seen := make(map[UserID]bool, len(a.Decisions))
-	for _, d := range a.Decisions {
-		if d.Verdict != v || d.Digest != a.Call.Digest || seen[d.By.User] || b.maySign(a, d.By) != nil {
-			continue
-		}
-		seen[d.By.User] = true
-		people = append(people, d.By)
-	}
-	return people
-}
-
-// maySign is nil if p's word on the call counts.
-func (b Batch) maySign(a Approval, p Principal) error {
-	r := a.Requirement
-	switch {
-	case r.Separation && (p.User == b.Requester || b.Requester == ""):
-		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrOwnRequest)
-	case !r.EditorMaySign && a.amendedBy(p.User):
-		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrOwnEdit)
-	case !r.admits(p):
-		return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)
-	}
-	return nil
-}
-
-// amendedBy reports whether this person ever changed the arguments: a later
-// edit by somebody else may have left theirs in.
-func (a Approval) amendedBy(u UserID) bool {
-	return slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
 }

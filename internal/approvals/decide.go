@@ -14,7 +14,8 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
-	if err := b.maySign(a, d.By); err != nil {
+	d.By = a.voice(d.By, d.At, b.bars(a))
+	if err := b.maySign(a, d.By, d.Verdict); err != nil {
 		return b, nil, err
 	}
 	if d.Digest.IsZero() || d.Digest != a.Call.Digest {
@@ -31,6 +32,9 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 			return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrDecided)
 		}
 		return b, nil, nil
+	}
+	if a.Requirement.ReasonNeeded && d.Verdict == Approve && oneLine(d.Reason) == "" {
+		return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrReasonNeeded)
 	}
 
 	d.By, d.At = a.Requirement.record(d.By), plain(d.At)
@@ -56,10 +60,9 @@ func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
 	if len(a.Decisions) == 0 {
 		a.Decisions = nil
 	}
-	at := plain(cmd.At)
-	return b.with(i, a).moved(at, Retracted{
-		Batch: b.ID, Call: cmd.Call, By: a.Requirement.record(cmd.By), At: at,
-	})
+	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
+	by.For = nil // one takes back one's own word, whomever it was for
+	return b.with(i, a).moved(at, Retracted{Batch: b.ID, Call: cmd.Call, By: by, At: at})
 }
 
 // openTo returns the approval that somebody acts on and where it is, if it can
@@ -81,8 +84,16 @@ func (a Approval) decisionOf(u UserID) int {
 }
 
 func (d Decision) clone() Decision {
-	d.By.Groups = slices.Clone(d.By.Groups)
+	d.By = d.By.clone()
 	return d
+}
+
+func (p Principal) clone() Principal {
+	p.Groups, p.For = slices.Clone(p.Groups), slices.Clone(p.For)
+	for i := range p.For {
+		p.For[i].Groups = slices.Clone(p.For[i].Groups)
+	}
+	return p
 }
 
 // settle ends an open approval without a decision.

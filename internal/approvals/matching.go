@@ -2,130 +2,223 @@ package approvals
 
 import "slices"
 
-// met reports whether these different people fill every place of every quorum,
-// each of them one. No quorums are never met, nor is one that needs nobody.
-func (r Requirement) met(people []Principal) bool {
-	if len(r.Quorums) == 0 {
-		return false
-	}
-	left := len(people)
-	for _, q := range r.Quorums {
-		if q.Need < 1 || q.Need > left {
-			return false
-		}
-		left -= q.Need
-	}
-	for i, filled := range r.seats(people) {
-		if len(filled) < r.Quorums[i].Need {
-			return false
-		}
-	}
-	return true
-}
-
-// Progress says how far each quorum of the approval is, counting each person
-// once over all of them. Who has signed is listed in the order of signing.
-// Alternatives are each counted as if they were the ones that are taken.
-func (a Approval) Progress() []Progress {
-	var people []Principal
-	for _, d := range a.Decisions {
-		again := slices.ContainsFunc(people, func(p Principal) bool { return p.User == d.By.User })
-		if d.Verdict == Approve && d.Digest == a.Call.Digest && !again {
-			people = append(people, d.By)
-		}
-	}
-	seats := a.Requirement.seats(people)
-	progress := make([]Progress, len(seats))
-	for i, filled := range seats {
-		slices.Sort(filled)
-		progress[i].Quorum = a.Requirement.clone().Quorums[i]
-		for _, p := range filled {
-			progress[i].By = append(progress[i].By, Seat{User: people[p].User})
-		}
-	}
-	return progress
-}
-
-// Progress is how far a quorum is: who fills its places, and whether it is
-// being asked: those of a later stage are not yet.
-type Progress struct {
-	Quorum Quorum
-	By     []Seat
-	Asked  bool
-}
-
-// A Seat is a filled place of a quorum. For is the person who is away in whose
-// place User signed, or empty.
-type Seat struct {
-	User UserID
-	For  UserID
-}
-
-func (s Seat) String() string {
-	if s.For == "" {
-		return string(s.User)
-	}
-	return string(s.User) + " for " + string(s.For)
-}
-
-// Helps reports whether an approval by p would bring an open call further: p
-// may sign it, has not decided, and fills a place of a quorum that is asked.
-// It is for deciding whom to ask, remind and show; whose signature counts is
-// decided by [Batch.Apply].
-func (b Batch) Helps(a Approval, p Principal) bool {
-	return a.Status == Pending && b.maySign(a, p) == nil && a.decisionOf(p.User) < 0
-}
-
-// seats seats as many people as possible, each in one quorum, and returns who
-// sits where as indexes into people. It is the usual search for augmenting
-// paths, with a quorum as one node that has Need places: a place that nobody
-// takes costs nothing, however many are needed.
-//
-// Seating a further person may move others but never unseats one, so whoever
-// was counted stays counted.
-func (r Requirement) seats(people []Principal) [][]int {
-	m := matching{
-		quorums: r.Quorums,
-		admits:  make([][]bool, len(people)),
-		seats:   make([][]int, len(r.Quorums)),
-		tried:   make([]bool, len(r.Quorums)),
-	}
-	for p, person := range people {
-		m.admits[p] = make([]bool, len(r.Quorums))
-		for q, quorum := range r.Quorums {
-			m.admits[p][q] = quorum.From.admits(person)
-		}
-		clear(m.tried)
-		m.seat(p)
-	}
-	return m.seats
-}
-
-type matching struct {
+// A poll is what the signatures of some people can do for some quorums. A
+// signer signs for one identity, their own or that of somebody away, and an
+// identity fills one place of a quorum.
+type poll struct {
 	quorums []Quorum
-	admits  [][]bool // by person, by quorum
-	seats   [][]int  // by quorum: people
-	tried   []bool   // quorums already asked for the person being seated
+	signers []Principal
+	names   []UserID // of the identities
+	signs   [][]int  // by signer: the identities they may sign for, their own first
+	admits  []bool   // by identity and quorum, see fits
 }
 
-// seat finds p a place, asking others to move if need be. Each quorum is asked
-// once for a person, so a search looks at everybody at most once.
-func (m *matching) seat(p int) bool {
-	for q := range m.quorums {
-		if !m.admits[p][q] || m.tried[q] {
+// newPoll takes down who may fill which place. Where several people bring the
+// same identity, it has the groups that any of them saw it in: so the order in
+// which they came does not matter.
+func newPoll(quorums []Quorum, signers []Principal) *poll {
+	p := &poll{quorums: quorums, signers: signers, signs: make([][]int, len(signers))}
+	known := make(map[UserID]int, len(signers))
+	for s, signer := range signers {
+		p.signs[s] = append(p.signs[s], p.identity(known, signer))
+		for _, a := range signer.For {
+			if x := p.identity(known, a.principal()); !slices.Contains(p.signs[s], x) {
+				p.signs[s] = append(p.signs[s], x)
+			}
+		}
+	}
+	return p
+}
+
+func (p *poll) identity(known map[UserID]int, who Principal) int {
+	x, ok := known[who.User]
+	if !ok {
+		x = len(p.names)
+		known[who.User] = x
+		p.names = append(p.names, who.User)
+		p.admits = append(p.admits, make([]bool, len(p.quorums))...)
+	}
+	for q, quorum := range p.quorums {
+		if !p.fits(x, q) && quorum.From.admits(who) {
+			p.admits[x*len(p.quorums)+q] = true
+		}
+	}
+	return x
+}
+
+// fits reports whether identity x may fill a place of quorum q.
+func (p *poll) fits(x, q int) bool { return p.admits[x*len(p.quorums)+q] }
+
+const nobody = -1
+
+// A matching seats signers, each in one identity on one place. It is a flow
+// from signers over identities to quorums, in which a signer and an identity
+// carry one and a quorum carries Need, found by augmenting paths: a place that
+// nobody takes costs nothing, however many are needed.
+//
+// Seating a further signer may move others but never unseats one. And it takes
+// a place of the earliest stage that it can free: as many places of the first
+// stages as possible are filled, for any number of stages.
+type matching struct {
+	*poll
+	way    []int   // the quorums to fill
+	holder []int   // by identity: the signer seated in it, or nobody
+	seats  [][]int // by quorum: the identities on its places
+
+	stage   int   // a place of a later stage is not taken now
+	round   int   // counts the searches; what was looked at bears its number
+	entered []int // by identity
+	asked   []int // by quorum
+}
+
+// newMatching seats all signers of the poll, in their order, in the quorums of
+// the way.
+func (p *poll) newMatching(way []int) *matching {
+	m := &matching{
+		poll:    p,
+		way:     way,
+		holder:  make([]int, len(p.names)),
+		seats:   make([][]int, len(p.quorums)),
+		entered: make([]int, len(p.names)),
+		asked:   make([]int, len(p.quorums)),
+	}
+	for x := range m.holder {
+		m.holder[x] = nobody
+	}
+	stages := m.stages()
+	for s := range p.signers {
+		for _, stage := range stages {
+			if m.seat(s, stage) {
+				break
+			}
+		}
+	}
+	return m
+}
+
+// stages returns the stages of the way, in their order.
+func (m *matching) stages() []int {
+	var all []int
+	for _, q := range m.way {
+		if !slices.Contains(all, m.quorums[q].Stage) {
+			all = append(all, m.quorums[q].Stage)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// seat finds signer s a place of no later stage than this.
+func (m *matching) seat(s, stage int) bool {
+	m.round++
+	m.stage = stage
+	return m.sign(s)
+}
+
+// sign lets s sign for one of their identities, for which somebody else who
+// signs for it may have to take another of theirs. Each identity and each
+// quorum is looked at once in a round.
+func (m *matching) sign(s int) bool {
+	for _, x := range m.signs[s] {
+		if m.entered[x] == m.round {
 			continue
 		}
-		m.tried[q] = true
-		if len(m.seats[q]) < m.quorums[q].Need {
-			m.seats[q] = append(m.seats[q], p)
+		m.entered[x] = m.round
+		if h := m.holder[x]; h == nobody && m.sit(x) || h != nobody && m.sign(h) {
+			m.holder[x] = s
 			return true
 		}
-		for s, other := range m.seats[q] {
-			if m.seat(other) {
-				m.seats[q][s] = p
+	}
+	return false
+}
+
+// sit finds identity x a place, asking others to leave theirs if need be.
+func (m *matching) sit(x int) bool {
+	for _, q := range m.way {
+		if m.asked[q] == m.round || !m.fits(x, q) {
+			continue
+		}
+		m.asked[q] = m.round
+		if len(m.seats[q]) < m.quorums[q].Need && m.quorums[q].Stage <= m.stage {
+			m.seats[q] = append(m.seats[q], x)
+			return true
+		}
+		for i, y := range m.seats[q] {
+			if m.leave(y) {
+				m.seats[q][i] = x
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// leave lets y give up its place: for another, or because who is seated in it
+// can sign for somebody else.
+func (m *matching) leave(y int) bool {
+	if m.sit(y) {
+		return true
+	}
+	if m.entered[y] == m.round {
+		return false
+	}
+	m.entered[y] = m.round
+	if !m.sign(m.holder[y]) {
+		return false
+	}
+	m.holder[y] = nobody
+	return true
+}
+
+// missing counts the places that are still free, and says whether they can be
+// filled at all: nobody ever fills a quorum that needs nobody.
+func (m *matching) missing() (places int, fillable bool) {
+	const enough = 1 << 20 // in which so many do not add up to less
+	fillable = true
+	for _, q := range m.way {
+		places += min(m.quorums[q].Need-len(m.seats[q]), enough)
+		fillable = fillable && m.quorums[q].Need > 0
+	}
+	return places, fillable
+}
+
+// filled counts the places that are taken, up to this stage.
+func (m *matching) filled(stage int) int {
+	n := 0
+	for _, q := range m.way {
+		if m.quorums[q].Stage <= stage {
+			n += len(m.seats[q])
+		}
+	}
+	return n
+}
+
+// open returns the first stage that is not filled.
+func (m *matching) open() (int, bool) {
+	stage, found := 0, false
+	for _, q := range m.way {
+		need := m.quorums[q].Need
+		if need > 0 && len(m.seats[q]) >= need {
+			continue
+		}
+		if s := m.quorums[q].Stage; !found || s < stage {
+			stage, found = s, true
+		}
+	}
+	return stage, found
+}
+
+// seated returns who sits in quorum q, in the order in which they signed.
+func (m *matching) seated(q int) []Seat {
+	held := slices.Clone(m.seats[q])
+	slices.SortFunc(held, func(x, y int) int { return m.holder[x] - m.holder[y] })
+	var seats []Seat
+	for _, x := range held {
+		seat := Seat{User: m.signers[m.holder[x]].User}
+		if m.names[x] != seat.User {
+			seat.For = m.names[x]
+		}
+		seats = append(seats, seat)
+	}
+	return seats
 }

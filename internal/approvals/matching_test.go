@@ -73,32 +73,118 @@ func everyAssignment(quorums []Quorum, in [][]bool) bool {
 	return try(0)
 }
 
-// TestSigningSeatsNobodyOut holds what [Approval.Progress] promises: whoever was
-// counted stays counted when somebody else signs.
+// TestSigningSeatsNobodyOut: whoever was counted stays counted when somebody
+// else signs, in each way to meet the requirement, and is counted once.
 func TestSigningSeatsNobodyOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	for range 2_000 {
-		req := Requirement{Quorums: make([]Quorum, 1+r.IntN(4))}
-		var people []Principal
-		for p := range 8 {
-			people = append(people, Principal{User: UserID("u" + strconv.Itoa(p))})
-			for q := range req.Quorums {
-				req.Quorums[q].Need = 1 + q%3
-				if r.IntN(3) > 0 {
-					req.Quorums[q].From.Users = append(req.Quorums[q].From.Users, people[p].User)
+	seats, moved, standIns := 0, 0, 0
+	for range 3_000 {
+		req, people := randomPoll(r, 4, 8)
+		ways, err := req.ways()
+		require.NoError(t, err)
+		for _, way := range ways {
+			var before map[UserID]Seat
+			for n := range len(people) + 1 {
+				now := map[UserID]Seat{}
+				names := map[UserID]bool{}
+				m := newPoll(req.Quorums, people[:n]).newMatching(way)
+				for _, q := range way {
+					require.LessOrEqual(t, len(m.seats[q]), max(0, req.Quorums[q].Need))
+					for _, s := range m.seated(q) {
+						name := s.For
+						if s.For == "" {
+							name = s.User
+						} else {
+							standIns++
+						}
+						require.NotContains(t, now, s.User, "one signature")
+						require.False(t, names[name], "one place")
+						now[s.User], names[name] = s, true
+						seats++
+					}
 				}
+				for u, s := range before {
+					require.Contains(t, now, u)
+					if now[u] != s {
+						moved++
+					}
+				}
+				before = now
 			}
 		}
-		var seated []int
-		for n := range len(people) + 1 {
-			var now []int
-			for _, s := range req.seats(people[:n]) {
-				now = append(now, s...)
+	}
+	require.Greater(t, seats, 10_000)
+	require.Greater(t, moved, 100, "nobody ever moves over")
+	require.Greater(t, standIns, 1_000)
+}
+
+// TestTheFirstStagesFillFirst: a signature that could fill a place of two
+// stages is never kept from the earlier one.
+func TestTheFirstStagesFillFirst(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	later := 0
+	for range 20_000 {
+		req, people := randomPoll(r, 4, 5)
+		ways, err := req.ways()
+		require.NoError(t, err)
+		for _, way := range ways {
+			m := newPoll(req.Quorums, people).newMatching(way)
+			for stage := range 3 {
+				upTo := slices.DeleteFunc(slices.Clone(way), func(q int) bool { return req.Quorums[q].Stage > stage })
+				alone := newPoll(req.Quorums, people).newMatching(upTo)
+				require.Equal(t, alone.filled(stage), m.filled(stage), "%+v %+v", req, people)
 			}
-			for _, p := range seated {
-				require.Contains(t, now, p)
+			later += m.filled(2) - m.filled(0)
+		}
+	}
+	require.Greater(t, later, 1000)
+}
+
+// randomPoll is a requirement with choices and stages, and people of whom some
+// sign for others.
+func randomPoll(r *rand.Rand, quorums, users int) (Requirement, []Principal) {
+	req := Requirement{Delegation: true}
+	name := func(i int) UserID { return UserID("u" + strconv.Itoa(i)) }
+	for range 1 + r.IntN(quorums) {
+		q := Quorum{Need: 1 + r.IntN(3), Stage: r.IntN(3), Choice: max(0, r.IntN(4)-1), Option: r.IntN(2)}
+		for p := range users + 2 {
+			if r.IntN(5) < 2 {
+				q.From.Users = append(q.From.Users, name(p))
 			}
-			seated = now
+		}
+		req.Quorums = append(req.Quorums, q)
+	}
+	var people []Principal
+	for p := range users {
+		who := Principal{User: name(p)}
+		for range r.IntN(3) {
+			if away := r.IntN(users + 2); away != p {
+				who.For = append(who.For, Absent{User: name(away)})
+			}
+		}
+		people = append(people, who)
+	}
+	return req, people
+}
+
+func BenchmarkMetOfMany(b *testing.B) {
+	var req Requirement
+	var people []Principal
+	for i := range 40 {
+		who := Principal{User: UserID("u" + strconv.Itoa(i)), Groups: []GroupID{"g" + GroupID(strconv.Itoa(i%5))}}
+		who.For = []Absent{{User: UserID("away" + strconv.Itoa(i)), Groups: []GroupID{"g0"}}}
+		people = append(people, who)
+	}
+	for choice := range 6 { // 64 ways
+		for option := range 2 {
+			req.Quorums = append(req.Quorums, Quorum{
+				Need: 3 + option, Choice: 1 + choice, Option: option, From: From{Groups: []GroupID{"g0", "g1", "g2", "g3"}},
+			})
+		}
+	}
+	for b.Loop() {
+		if !req.met(people) {
+			b.Fatal("not met")
 		}
 	}
 }

@@ -3,6 +3,7 @@ package approvals
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
 )
@@ -12,7 +13,8 @@ import (
 // not looked at. It is an error to open a batch without calls, with two calls
 // of the same id, with an id or name that is empty, with arguments that
 // [CheckArgs] refuses, with metadata that is not a JSON object, and to ask for
-// separation from a requester who is not named.
+// what cannot be followed: separation from a requester who is not named, more
+// than [MaxWays] ways, a ladder out of order.
 func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 	if b.ID == "" || b.Run == "" {
 		return Batch{}, nil, fmt.Errorf("%w: a batch needs an id and a run", ErrInvalid)
@@ -21,7 +23,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		return Batch{}, nil, fmt.Errorf("%w: batch %s has no calls", ErrInvalid, b.ID)
 	}
 	b.Version, b.OpenedAt = 1, plain(b.OpenedAt)
-	b.Approvals, b.Calls = nil, nil
+	b.Approvals, b.Calls, b.SoFar = nil, nil, b.SoFar.clone()
 	opened := Opened{Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, At: b.OpenedAt}
 	seen := make(map[ToolCallID]bool, len(approvals)+len(calls))
 	for _, d := range approvals {
@@ -37,6 +39,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Call:        ref,
 			Proposed:    ref.Digest,
 			Why:         d.Ask.Why,
+			Rule:        d.Ask.Rule,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Requirement: d.Ask.Requirement.clone(),
@@ -52,6 +55,11 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		b.Calls = append(b.Calls, External{Call: ref, Metadata: slices.Clone(d.Metadata)})
 	}
 	return b, []Event{opened}, nil
+}
+
+func (s SoFar) clone() SoFar {
+	s.Executed, s.Failed, s.Denied = maps.Clone(s.Executed), maps.Clone(s.Failed), maps.Clone(s.Denied)
+	return s
 }
 
 // check refuses a deferral that could not be answered unambiguously later.
@@ -71,14 +79,6 @@ func (d Deferral) check(seen map[ToolCallID]bool) error {
 	}
 	if err := checkMetadata(d.Metadata); err != nil {
 		return fmt.Errorf("call %q: %w", string(c.ID), err)
-	}
-	return nil
-}
-
-// checkRequirement refuses a separation that would separate nobody.
-func (b Batch) checkRequirement(r Requirement) error {
-	if r.Separation && b.Requester == "" {
-		return fmt.Errorf("%w: separation needs to know who asked", ErrInvalid)
 	}
 	return nil
 }

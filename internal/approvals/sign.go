@@ -1,0 +1,112 @@
+package approvals
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// implied is the status that follows from the decisions and the ending. The
+// stored one always equals it, see invariant 8. Where an escalation makes both
+// true, a denial wins.
+func (b Batch) implied(a Approval) Status {
+	switch {
+	case b.denied(a):
+		return Denied
+	case a.Requirement.met(b.counted(a, Approve)):
+		return Approved
+	case a.Ending.At.IsZero():
+		return Pending
+	case a.Ending.By != "":
+		return Withdrawn
+	}
+	return Expired
+}
+
+// denied reports whether enough of the people who may sign have denied, or
+// those of a veto. Whoever is in a veto only counts for that.
+func (b Batch) denied(a Approval) bool {
+	r, people := a.Requirement, b.counted(a, Deny)
+	signers := 0
+	for _, p := range people {
+		if admits(r.Quorums, p) {
+			signers++
+		}
+	}
+	if signers >= max(1, r.Deny) {
+		return true
+	}
+	return slices.ContainsFunc(r.Vetoes, func(veto Quorum) bool {
+		veto.Choice = 0
+		return Requirement{Quorums: []Quorum{veto}}.met(people)
+	})
+}
+
+// counted returns the different people whose verdict on the current arguments
+// counts, in the order in which they decided.
+func (b Batch) counted(a Approval, v Verdict) []Principal {
+	return slices.DeleteFunc(a.voices(v, b.bars(a)), func(p Principal) bool { return b.maySign(a, p, v) != nil })
+}
+
+// voices returns the different people who gave this verdict on the current
+// arguments, in the order in which they decided.
+func (a Approval) voices(v Verdict, barred func(UserID) bool) []Principal {
+	var people []Principal
+	seen := make(map[UserID]bool, len(a.Decisions))
+	for _, d := range a.Decisions {
+		if d.Verdict != v || d.Digest != a.Call.Digest || seen[d.By.User] {
+			continue
+		}
+		seen[d.By.User] = true
+		people = append(people, a.voice(d.By, d.At, barred))
+	}
+	return people
+}
+
+// voice returns p as their word on the call counts at this time: with those
+// people away in whose place they may sign. Nobody signs for who is barred.
+func (a Approval) voice(p Principal, at time.Time, barred func(UserID) bool) Principal {
+	if len(p.For) == 0 || !a.Requirement.Delegation {
+		p.For = nil
+		return p
+	}
+	p.For = slices.DeleteFunc(slices.Clone(p.For), func(away Absent) bool {
+		return away.User == p.User || !away.Until.After(at) || barred(away.User)
+	})
+	return p
+}
+
+// maySign is nil if p's verdict on the call counts. To approve they must be in
+// a quorum, or sign for somebody who is; to deny a veto is enough.
+func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
+	if err := b.barred(a, p.User); err != nil {
+		return fmt.Errorf("call %q: %w", string(a.Call.ID), err)
+	}
+	if admits(a.Requirement.Quorums, p) || v != Approve && admits(a.Requirement.Vetoes, p) {
+		return nil
+	}
+	return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)
+}
+
+// barred says why this person may not sign, whatever quorum they are in.
+func (b Batch) barred(a Approval, u UserID) error {
+	switch {
+	case a.Requirement.Separation && (u == b.Requester || b.Requester == ""):
+		return ErrOwnRequest
+	case !a.Requirement.EditorMaySign && a.amendedBy(u):
+		return ErrOwnEdit
+	}
+	return nil
+}
+
+func (b Batch) bars(a Approval) func(UserID) bool {
+	return func(u UserID) bool { return b.barred(a, u) != nil }
+}
+
+// amendedBy reports whether this person ever changed the arguments: a later
+// edit by somebody else may have left theirs in.
+func (a Approval) amendedBy(u UserID) bool {
+	return slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
+}
+
+func (a Absent) principal() Principal { return Principal{User: a.User, Groups: a.Groups} }
