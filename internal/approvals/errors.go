@@ -9,6 +9,8 @@ import (
 var (
 	// ErrNotFound: there is no such batch, call or document.
 	ErrNotFound = errors.New("not found")
+	// ErrUnreadable: the document is there and cannot be understood.
+	ErrUnreadable = errors.New("unreadable")
 	// ErrConflict: the document moved on since it was read. Read it again.
 	ErrConflict = errors.New("changed meanwhile")
 	// ErrSettled: the call has its outcome; it never moves again.
