@@ -270,13 +270,18 @@ var sre = approvals.Quorum{Name: "sre", Need: 1, From: approvals.From{Groups: []
 // opens stores a batch of a run in the thread root, as if it had just deferred.
 func (o *office) opens(root string, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
+	return o.opensIn("C0OPS", root, calls...)
+}
+
+func (o *office) opensIn(channel, root string, calls ...approvals.Deferral) approvals.Batch {
+	o.t.Helper()
 	run := agentrun.Run{
 		ID: "run-07-one", Thread: "thread", Status: agentrun.RunDeferred,
-		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
+		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: root},
 		Deferred: "batch-07-one", Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: "thread", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),
+		ID: run.Deferred, Run: run.ID, Thread: "thread", Channel: channel, Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),
 	}, calls, nil)
 	require.NoError(o.t, err)
 	o.mu.Lock()
