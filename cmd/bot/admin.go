@@ -137,7 +137,7 @@ func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.
 	if u, err := user.Current(); err == nil {
 		by = u.Username
 	}
-	desk := approvals.NewDesk(a.store, refuseAll{}, time.Now)
+	desk := approvals.NewDesk(a.store, refuseAll{}, nil, time.Now)
 	_, err := desk.Fulfil(ctx, id, approvals.RequestID(uuid.NewString()), approvals.Fulfil{
 		Call: call, By: approvals.UserID("cli:" + by), At: time.Now(),
 		Result: approvals.ToolReturn{ReturnValue: json.RawMessage(value)},

@@ -54,11 +54,11 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 	}
 	b := &bot{store: store, log: log}
 	b.due = state.NewDue(store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
-	b.desk = approvals.NewDesk(store, rules, time.Now)
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: rules, Now: time.Now, Log: log, Lease: c.Runs.Lease,
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
 	})
+	b.desk = approvals.NewDesk(store, rules, b.runner.CheckCall, time.Now)
 	if b.ui, err = newUI(ctx, b, c, e); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

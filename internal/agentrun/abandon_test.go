@@ -122,7 +122,7 @@ func settle(ctx context.Context, t *testing.T, w *world, s *state.Store, deferre
 	b, err := s.Batch(ctx, deferred.Deferred)
 	require.NoError(t, err)
 	call := b.Approvals[0].Call
-	_, err = approvals.NewDesk(s, w.policy, w.now).Decide(ctx, b.ID, "d", approvals.Decide{Decision: approvals.Decision{
+	_, err = approvals.NewDesk(s, w.policy, nil, w.now).Decide(ctx, b.ID, "d", approvals.Decide{Decision: approvals.Decision{
 		Call: call.ID, By: approvals.Principal{User: "bob"}, Verdict: approvals.Approve, Digest: call.Digest, At: w.now(),
 	}})
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func TestTheStoryOnTheRealStore(t *testing.T) {
 	store, err := state.Open(ctx, state.Options{Client: client})
 	require.NoError(t, err)
 	runner := w.runnerOn(store)
-	desk := approvals.NewDesk(store, w.policy, time.Now)
+	desk := approvals.NewDesk(store, w.policy, nil, time.Now)
 
 	w.model.answers = []any{
 		calls([3]string{"p", "plain", `{"x": 1}`}, [3]string{"g", "gated", `{"x": 2}`}, [3]string{"s", "slow", `{"x": 3}`}),

@@ -120,7 +120,7 @@ func newOffice(batches ...Batch) *office {
 
 func (o *office) bulk(owner string) *Bulk {
 	clock := func() time.Time { return o.now }
-	return NewBulk(NewDesk(o.cabinet, rules(nil), clock), o.cabinet, owner, clock)
+	return NewBulk(NewDesk(o.cabinet, rules(nil), nil, clock), o.cabinet, owner, clock)
 }
 
 // bulkBatches is n batches of two calls that ann may sign, and "req" may not.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -45,13 +44,15 @@ type BatchCommit struct {
 type Desk struct {
 	store  Store
 	policy Policy
+	check  Check
 	now    func() time.Time
 }
 
 // NewDesk returns a desk. The policy is the one that rules on amended
-// arguments.
-func NewDesk(store Store, policy Policy, now func() time.Time) *Desk {
-	return &Desk{store: store, policy: policy, now: now}
+// arguments, once check has found them to fit their tool; without a check
+// nobody can amend any.
+func NewDesk(store Store, policy Policy, check Check, now func() time.Time) *Desk {
+	return &Desk{store: store, policy: policy, check: check, now: now}
 }
 
 // Batch returns the batch as it stands.
@@ -145,44 +146,6 @@ func (d *Desk) Fulfil(ctx context.Context, id BatchID, r RequestID, cmd Fulfil) 
 	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
-// Amend rules on the new arguments under the current policy and commits them;
-// the command's own ruling is not looked at. The caller has validated the
-// arguments against the tool's schema.
-func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (Batch, error) {
-	cmd.At = d.at(cmd.At)
-	if err := CheckArgs(cmd.Args); err != nil {
-		return Batch{}, err
-	}
-	return d.move(ctx, id, cmd.request(r), func(b Batch) (change, error) {
-		i, err := b.approval(cmd.Call)
-		if err != nil {
-			return change{}, err
-		}
-		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
-		cmd.Ruling = d.rule(ctx, b, call, cmd.At)
-		next, events, err := b.Apply(cmd)
-		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
-		return change{batch: next, events: events, args: args}, err
-	})
-}
-
-// rule is the current policy's word on an amended call. It fails closed.
-func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, at time.Time) Ruling {
-	ruling, err := d.policy.Rule(ctx, Proposal{
-		Call:      call,
-		Gate:      GateDeclared, // a gate once closed is not opened by an edit
-		Agent:     b.Agent,
-		Requester: b.Requester,
-		Channel:   b.Channel,
-		SoFar:     b.SoFar,
-		At:        at,
-	})
-	if err != nil || ruling == nil {
-		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments."}
-	}
-	return ruling
-}
-
 // Withdraw commits the end of everything still open in the batch.
 func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdraw) (Batch, error) {
 	cmd.At = d.at(cmd.At)
@@ -193,27 +156,41 @@ func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdr
 // that are due and settles what is overdue. It is what the due index calls: a
 // batch that time does not move yet is left alone, without an error.
 func (d *Desk) Tick(ctx context.Context, id BatchID) error {
-	cmd := Expire{At: d.now()}
+	now := d.now()
 	for range maxTries {
 		b, err := d.load(ctx, id)
 		if err != nil {
 			return err
 		}
-		next, events, err := b.Apply(cmd)
-		if errors.Is(err, ErrNotYet) {
-			return nil
-		}
-		if err != nil {
+		next, err := b.at(now)
+		if err != nil || len(next.events) == 0 {
 			return err
 		}
 		// Any number of sweepers may try it; the version names the attempt.
-		r := RequestID(fmt.Sprintf("expire-%s-%d", id, b.Version))
-		err = d.commit(ctx, r, b, change{batch: next, events: events})
+		r := RequestID(fmt.Sprintf("tick-%s-%d", id, b.Version))
+		err = d.commit(ctx, r, b, next)
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
-	return fmt.Errorf("expire batch %s: %w", id, ErrConflict)
+	return fmt.Errorf("move batch %s on with time: %w", id, ErrConflict)
+}
+
+// at is what time has made of the batch: what is overdue is over, and of the
+// rest the ladders are climbed.
+func (b Batch) at(now time.Time) (change, error) {
+	next := change{batch: b}
+	for _, cmd := range []Command{Expire{At: now}, Climb{At: now}} {
+		after, events, err := next.batch.Apply(cmd)
+		if errors.Is(err, ErrNotYet) {
+			continue
+		}
+		if err != nil {
+			return change{}, err
+		}
+		next.batch, next.events = after, append(next.events, events...)
+	}
+	return next, nil
 }
 
 // at is the time of a command: now, if the adapter did not say.

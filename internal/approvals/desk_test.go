@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -110,8 +111,11 @@ func (rules) Strictest(at time.Time) Requirement {
 	return Requirement{Quorums: []Quorum{of(3, "ann", "bo", "cy")}, Separation: true, Deadline: at.Add(time.Hour)}
 }
 
+// anyArgs finds that all arguments fit.
+func anyArgs(context.Context, Batch, ToolCall) error { return nil }
+
 func desk(s *shelf, p Policy) *Desk {
-	return NewDesk(s, p, func() time.Time { return opened.Add(2 * time.Minute) })
+	return NewDesk(s, p, anyArgs, func() time.Time { return opened.Add(2 * time.Minute) })
 }
 
 func TestDeskAnswersALostReplyLikeTheFirst(t *testing.T) {
@@ -247,7 +251,7 @@ func TestDeskFillsInTheTime(t *testing.T) {
 
 func TestDeskExpires(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{of(1, "ann")}, Deadline: opened.Add(2 * time.Minute)})
-	early := NewDesk(newShelf(b), nil, func() time.Time { return opened })
+	early := NewDesk(newShelf(b), nil, nil, func() time.Time { return opened })
 	require.NoError(t, early.Tick(t.Context(), b.ID), "nothing is due")
 
 	s := newShelf(b)
@@ -280,7 +284,7 @@ func TestDeskExpiresWhatFallsDueLater(t *testing.T) {
 	require.NoError(t, err)
 	s := newShelf(b)
 	now := opened
-	d := NewDesk(s, nil, func() time.Time { return now })
+	d := NewDesk(s, nil, nil, func() time.Time { return now })
 	for i := range 3 {
 		require.NoError(t, d.Tick(t.Context(), b.ID))
 		require.Equal(t, i+1, s.commits)
@@ -486,4 +490,94 @@ func TestARequestIDUsedForTwoThingsSwallowsNeither(t *testing.T) {
 	_, err = d.Withdraw(t.Context(), b.ID, "same", Withdraw{By: "ann"})
 	require.ErrorIs(t, err, ErrSettled)
 	require.Equal(t, 2, s.commits)
+}
+
+// TestDeskChecksWhatSomebodyWrote: new arguments fit their tool before the
+// policy sees them, and nobody learns of the tool who may not change them.
+func TestDeskChecksWhatSomebodyWrote(t *testing.T) {
+	b := open(t, all(of(1, "ann", "bo")))
+	cmd := Amend{
+		Call: theCall, From: b.Approvals[0].Call.Digest, Args: json.RawMessage(`{"path":7}`), By: Principal{User: "ann"},
+	}
+	edit := func(change func(*Amend)) Amend { c := cmd; change(&c); return c }
+	wrong := errors.New("path: a text is needed")
+	for name, tt := range map[string]struct {
+		cmd     Amend
+		answer  error
+		none    bool
+		checked int
+		ruled   int
+		err     error
+	}{
+		"it fits":             {cmd: cmd, checked: 1, ruled: 1},
+		"it does not fit":     {cmd: cmd, answer: wrong, checked: 1, err: wrong},
+		"nothing can check":   {cmd: cmd, none: true, err: ErrInvalid},
+		"by an outsider":      {cmd: edit(func(a *Amend) { a.By.User = "out" }), answer: wrong, err: ErrNotEligible},
+		"of an old card":      {cmd: edit(func(a *Amend) { a.From = Digest{1} }), answer: wrong, err: ErrStale},
+		"of no such call":     {cmd: edit(func(a *Amend) { a.Call = "?" }), answer: wrong, err: ErrNotFound},
+		"what it already was": {cmd: edit(func(a *Amend) { a.Args = theArgs }), answer: wrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var order []string
+			check := func(_ context.Context, got Batch, c ToolCall) error {
+				require.Equal(t, b, got)
+				require.Equal(t, ToolCall{ID: theCall, Name: "delete", Args: tt.cmd.Args}, c)
+				order = append(order, "check")
+				return tt.answer
+			}
+			if tt.none {
+				check = nil
+			}
+			p := rules(func(Proposal) (Ruling, error) { order = append(order, "rule"); return Permit{}, nil })
+			s := newShelf(b)
+			_, err := NewDesk(s, p, check, func() time.Time { return opened }).Amend(t.Context(), b.ID, "r1", tt.cmd)
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, append(slices.Repeat([]string{"check"}, tt.checked), slices.Repeat([]string{"rule"}, tt.ruled)...), append([]string{}, order...))
+			require.Equal(t, tt.ruled, s.commits)
+		})
+	}
+}
+
+// TestTimeMovesABatchInOneCommit: what is overdue ends and the rest climbs, and
+// many sweepers do it once.
+func TestTimeMovesABatchInOneCommit(t *testing.T) {
+	soon, late := opened.Add(time.Minute), opened.Add(time.Hour)
+	ask := func(deadline time.Time, ladder ...Rung) Ask {
+		return Ask{Requirement: Requirement{Quorums: []Quorum{of(1, "ann")}, Deadline: deadline, Ladder: ladder}}
+	}
+	b, _, err := Open(Batch{ID: "b", Run: "r", OpenedAt: opened}, []Deferral{
+		{Call: ToolCall{ID: "ends", Name: "x"}, Ask: ask(soon)},
+		{Call: ToolCall{ID: "climbs", Name: "x"}, Ask: ask(late, Rung{At: soon, Kind: Remind}, Rung{At: late, Kind: Remind})},
+	}, nil)
+	require.NoError(t, err)
+	require.Equal(t, soon, b.Next())
+	s := newShelf(b)
+	now := soon.Add(-1)
+	d := NewDesk(s, nil, nil, func() time.Time { return now })
+	require.NoError(t, d.Tick(t.Context(), b.ID))
+	require.Zero(t, s.commits)
+
+	now = soon
+	s.conflicts = 2
+	var wg sync.WaitGroup
+	errs := make(chan error, 8)
+	for range 8 {
+		wg.Go(func() { errs <- d.Tick(t.Context(), b.ID) })
+	}
+	wg.Wait()
+	for range 8 {
+		require.NoError(t, <-errs)
+	}
+	require.Equal(t, 1, s.commits)
+	require.Equal(t, []Event{
+		Settled{Batch: "b", Call: "ends", Status: Expired, At: soon},
+		Reminded{Batch: "b", Call: "climbs", Rung: 1, At: soon},
+	}, s.facts)
+	require.Equal(t, late, s.batches["b"].Next(), "the deadline, at which no rung is taken")
+
+	now = late
+	require.NoError(t, d.Tick(t.Context(), b.ID))
+	require.True(t, s.batches["b"].Settled())
+	require.Len(t, s.facts, 4, "the end, and that it was the last")
+	require.True(t, s.batches["b"].Next().IsZero())
 }

@@ -71,7 +71,8 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
 	}
 	if inner.Type != "app_mention" {
-		return reply{}, s.changed(ctx, e, inner.Type)
+		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", brief(inner.Type, 64)))
+		return reply{}, nil
 	}
 	var m mention
 	if err := json.Unmarshal(e.Event, &m); err != nil {

@@ -224,7 +224,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(o.Server)
 	o.SetPublicURL(api.URL)
-	o.desk = approvals.NewDesk(o.shelf, noPolicy{}, o.now.read)
+	o.desk = approvals.NewDesk(o.shelf, noPolicy{}, nil, o.now.read)
 	cfg := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
