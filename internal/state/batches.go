@@ -35,8 +35,10 @@ func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Dige
 }
 
 // CommitBatch implements [approvals.Store]. It derives that the card is to be
-// drawn ([Cards]), when to look for what has expired ([Deadlines]) and, for a
-// batch that is settled, that its run is to be resumed ([Resumes]).
+// drawn ([Cards]), when time moves the batch next ([Deadlines]), for a batch
+// that is settled that its run is to be resumed ([Resumes]), and from the facts
+// that people are to be told ([Notices]): of a reminder, of an escalation, and
+// those whose decisions an amendment has cleared.
 func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	p, err := s.partitionOf(string(c.Batch.ID))
 	if err != nil {
@@ -136,6 +138,19 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 	return b, err
 }
 
+// tells reports whether there is somebody who is to be told of the fact, other
+// than by the card.
+func tells(e approvals.Event) bool {
+	switch e := e.(type) {
+	case approvals.Reminded, approvals.Escalated:
+		return true
+	case approvals.Amended:
+		return len(e.Cleared) > 0
+	default:
+		return false
+	}
+}
+
 // putBatch adds to the change everything that a new state of a batch brings.
 func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	events []approvals.Event, args map[approvals.Digest]json.RawMessage,
@@ -163,6 +178,9 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 		w.done(Deadlines, id)
 	} else {
 		w.at(Deadlines, id, at)
+	}
+	if slices.ContainsFunc(events, tells) {
+		w.now(Notices, id)
 	}
 	if !b.Settled() {
 		ch.zadd(p.open(), id, scoreOf(b.OpenedAt))

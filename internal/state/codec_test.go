@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "write the documents of this schema that
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
-// samples are documents with every field set, by the name of their file.
+// samples are documents with every field set, by the name of their file. A
+// field that is new goes into a sample of its own: the old ones stay.
 func samples() map[string]any {
 	origin := agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: "1700000000.000100"}
 	ref := func(id, args string) approvals.CallRef {
@@ -37,17 +38,17 @@ func samples() map[string]any {
 	}
 	old, now := ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)
 	return map[string]any{
-		"thread": agentrun.Thread{
+		"thread.v1": agentrun.Thread{
 			ID: "thread-17-t", Origin: origin, Active: "run-17-a", Queue: []approvals.RunID{"run-17-b"}, Messages: 3,
 		},
-		"run": agentrun.Run{
+		"run.v1": agentrun.Run{
 			ID: "run-17-a", Thread: "thread-17-t", Origin: origin, Parent: "run-17-p", Batch: "batch-17-p",
 			Deferred: "batch-17-b", Agent: "ops", Requester: "U1", Prompt: "clean up", Status: agentrun.RunDeferred,
 			Activity: []string{"list_files"}, Steps: 2, From: 1, To: 3,
 			Usage:  agentrun.Usage{Requests: 2, ToolCalls: 1, InputTokens: 3, OutputTokens: 4},
 			Output: "done", Failure: "it broke", Owner: "fence", LeaseEnds: noon, CreatedAt: noon, EndedAt: noon,
 		},
-		"batch": approvals.Batch{
+		"batch.v1": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ops", Requester: "U1", OpenedAt: noon,
 			Approvals: []approvals.Approval{{
 				Call: now, Proposed: old.Digest, Why: "it deletes", Metadata: json.RawMessage(`{"n":9007199254740993}`),
@@ -68,7 +69,8 @@ func samples() map[string]any {
 				{Call: ref("c6", `{}`), Ending: ending, Result: approvals.ModelRetry{Message: "again"}},
 			},
 		},
-		"entry": agentrun.Entry{
+		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
+		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,
 			Finish: agentrun.Finish{
 				Part: agentrun.ToolReturn{
@@ -78,7 +80,47 @@ func samples() map[string]any {
 				Prompt: "what next", Aside: agentrun.AsideExternal, Metadata: json.RawMessage(`{"c":3}`),
 			},
 		},
-		"parked": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
+		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
+	}
+}
+
+// policied is a batch with what policies, quorums and time can put into it.
+func policied(old, now approvals.CallRef) approvals.Batch {
+	sre := approvals.From{Groups: []approvals.GroupID{"S1"}}
+	leads := approvals.From{Users: []approvals.UserID{"U3"}, Groups: []approvals.GroupID{"C9"}}
+	deputy := approvals.Principal{User: "U4", Groups: []approvals.GroupID{"S1"}, GroupsAt: noon, For: []approvals.Absent{
+		{User: "U3", Groups: []approvals.GroupID{"C9"}, Until: noon.Add(24 * time.Hour)}, {User: "U5"},
+	}}
+	return approvals.Batch{
+		ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ops", Channel: "C1", Requester: "U1", OpenedAt: noon,
+		SoFar: approvals.SoFar{
+			Steps: 3, Executed: map[string]int{"delete_file": 2, "list_files": 1},
+			Failed: map[string]int{"delete_file": 1}, Denied: map[string]int{"write_file": 1},
+		},
+		Approvals: []approvals.Approval{{
+			Call: now, Proposed: old.Digest, Why: "it deletes", Rule: "prod-delete@0123abcd", Status: approvals.Pending,
+			Requirement: approvals.Requirement{
+				Quorums: []approvals.Quorum{
+					{Name: "operations", Need: 2, From: sre},
+					{Name: "security", Need: 1, From: leads, Choice: 1, Option: 1},
+					{Name: "leads", Need: 2, From: leads, Choice: 1, Option: 2},
+					{Name: "manager", Need: 1, From: approvals.From{Users: []approvals.UserID{"U5"}}, Stage: 2},
+				},
+				Vetoes:        []approvals.Quorum{{Name: "security", Need: 1, From: leads}},
+				EditorMaySign: true, Delegation: true, ReasonNeeded: true, Deadline: noon.Add(8 * time.Hour),
+				Ladder: []approvals.Rung{
+					{At: noon.Add(2 * time.Hour), Kind: approvals.Remind},
+					{At: noon.Add(4 * time.Hour), Kind: approvals.Escalate, Quorum: "operations", Add: leads, Channel: "C9"},
+				},
+			},
+			Decisions: []approvals.Decision{{
+				Call: "c1", By: deputy, Verdict: approvals.Approve, Digest: now.Digest, Reason: "for U3", At: noon,
+			}},
+			Amendments: []approvals.Amendment{{
+				By: deputy, From: old.Digest, To: now.Digest, Cleared: []approvals.UserID{"U6", "U7"}, At: noon,
+			}},
+			Climbed: 1,
+		}},
 	}
 }
 
@@ -117,9 +159,9 @@ func decodeAny(kind string, d []byte) (any, error) {
 func TestOldDocumentsDecodeForEver(t *testing.T) {
 	t.Parallel()
 	current := map[string]string{}
-	for kind, doc := range samples() {
-		name := filepath.Join("testdata", kind+".v1.json")
-		current[name] = kind
+	for sample, doc := range samples() {
+		name := filepath.Join("testdata", sample+".json")
+		current[name] = sample
 		if _, err := os.Stat(name); *update && os.IsNotExist(err) {
 			d, err := encodeAny(doc)
 			require.NoError(t, err)
@@ -135,7 +177,7 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 		kind, _, _ := strings.Cut(filepath.Base(name), ".")
 		got, err := decodeAny(kind, d)
 		require.NoError(t, err, name)
-		require.Equal(t, samples()[kind], got, name)
+		require.Equal(t, samples()[strings.TrimSuffix(filepath.Base(name), ".json")], got, name)
 		if current[name] == "" {
 			continue
 		}

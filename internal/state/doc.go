@@ -8,7 +8,8 @@
 // can be sent again, and the client does so on its own.
 //
 // Work is derived from the documents, in the same step that stores them: a run
-// that is queued is due in [Runs], a batch that changed in [Cards], and so on.
+// that is queued is due in [Runs], a batch that changed in [Cards], a batch whose
+// people are to be told of something in [Notices], and so on.
 // Nobody enqueues anything. [Due] hands out what is due, at once after a commit
 // and at the latest with its next sweep.
 //

@@ -79,18 +79,19 @@ const (
 	Replies   Kind = "replies"   // a run changed since its reply was drawn
 	Resumes   Kind = "resumes"   // a batch is settled and its run not resumed
 	Cards     Kind = "cards"     // a batch changed since its card was drawn
-	Deadlines Kind = "deadlines" // the earliest deadline of a batch
+	Deadlines Kind = "deadlines" // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
+	Notices   Kind = "notices"   // people are to be told of something that happened to a batch
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Runs, Replies, Resumes, Cards, Deadlines} }
+func Kinds() []Kind { return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices} }
 
 // document returns the key of the document that an item of this kind is about.
 func (p partition) document(k Kind, id string) (hashKey, error) {
 	switch k {
 	case Runs, Replies:
 		return p.run(id), nil
-	case Resumes, Cards, Deadlines:
+	case Resumes, Cards, Deadlines, Notices:
 		return p.batch(id), nil
 	default:
 		return "", fmt.Errorf("there is no kind of work %q", k)

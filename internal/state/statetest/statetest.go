@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"batches":      batches,
 		"parked runs":  parkedRuns,
 		"memos":        memos,
+		"notices":      notices,
+		"rungs":        rungs,
 		"slots":        slots,
 		"lost replies": lostReplies,
 		"cuts":         cuts,
