@@ -34,6 +34,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"memos":        memos,
 		"notices":      notices,
 		"rungs":        rungs,
+		"calls":        calls,
 		"slots":        slots,
 		"lost replies": lostReplies,
 		"cuts":         cuts,

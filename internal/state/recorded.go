@@ -1,0 +1,221 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A RecordedCall is a call that a model made and a policy was asked about, with
+// what was known then: the arguments as the model wrote them, who had asked, and
+// what the request had led to. The history does not keep why the tool itself
+// wanted a signature, so Gate is always [approvals.GateNone].
+type RecordedCall struct {
+	approvals.Proposal
+	Thread agentrun.ThreadID
+	Run    approvals.RunID
+	Ruled  Ruled
+	Rule   string // of a call that was asked about: [approvals.Approval].Rule
+}
+
+// Ruled is what became of a recorded call, as far as the history tells.
+type Ruled string
+
+// What the history tells.
+const (
+	RuledUnknown   Ruled = ""          // the tool sent it back, or the run ended before it
+	RuledPermitted Ruled = "permitted" // it ran, here or elsewhere, without a signature
+	RuledAsked     Ruled = "asked"     // people were asked, whatever they said
+	RuledRefused   Ruled = "refused"   // no signature would have helped
+)
+
+// factsAtOnce is how many facts a walk reads at a time.
+const factsAtOnce = 500
+
+// Calls walks through the calls of every thread in which people were asked
+// something at that time or later: each thread once, with the calls that were
+// made since then, in order. Threads in which nobody was ever asked are in no
+// index and are left out, and so are calls with arguments that no policy was
+// asked about, see [approvals.CheckArgs].
+//
+// A thread that cannot be read is an error in its place, and the walk goes on
+// unless the loop ends it.
+func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCall, error] {
+	return func(yield func(RecordedCall, error) bool) {
+		seen := make(map[agentrun.ThreadID]bool)
+		for n := range approvals.Partitions {
+			for run, err := range s.deferrals(ctx, n, since) {
+				var calls []RecordedCall
+				if err == nil && !seen[run.Thread] {
+					seen[run.Thread] = true
+					calls, err = s.recorded(ctx, run.Thread)
+				}
+				if err != nil && !yield(RecordedCall{}, err) {
+					return
+				}
+				for _, c := range calls {
+					if !c.At.Before(since) && !yield(c, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// deferrals walks through the runs of a partition that opened a batch.
+func (s *Store) deferrals(ctx context.Context, partition int, since time.Time) iter.Seq2[agentrun.Run, error] {
+	return func(yield func(agentrun.Run, error) bool) {
+		for after := ""; ; {
+			facts, err := s.Facts(ctx, partition, after, factsAtOnce)
+			if err != nil {
+				yield(agentrun.Run{}, err)
+				return
+			}
+			for _, f := range facts {
+				after = f.ID
+				opened, ok := f.Event.(approvals.Opened)
+				if !ok || opened.At.Before(since) {
+					continue
+				}
+				if !yield(s.Run(ctx, opened.Run)) {
+					return
+				}
+			}
+			if len(facts) < factsAtOnce {
+				return
+			}
+		}
+	}
+}
+
+// A history is a thread with everything that its messages refer to.
+type history struct {
+	messages []agentrun.Message
+	runs     map[approvals.RunID]agentrun.Run
+	lapsed   map[approvals.ToolCallID]bool
+	asked    map[approvals.ToolCallID]string // the rule, perhaps without a name
+	results  map[approvals.ToolCallID]agentrun.Outcome
+}
+
+// recorded returns the calls of a thread.
+func (s *Store) recorded(ctx context.Context, id agentrun.ThreadID) ([]RecordedCall, error) {
+	h, err := s.history(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the calls of %s: %w", id, err)
+	}
+	var out []RecordedCall
+	for i, m := range h.messages {
+		response, ok := m.(agentrun.Response)
+		if !ok {
+			continue
+		}
+		run := h.runs[response.RunID]
+		from := min(h.began(run), i)
+		soFar := agentrun.SoFar(h.messages[from:i+1], h.lapsed)
+		for _, p := range response.Parts {
+			c, ok := p.(agentrun.CallPart)
+			if !ok || approvals.CheckArgs(c.Args) != nil {
+				continue
+			}
+			rule := h.asked[c.ID]
+			out = append(out, RecordedCall{
+				Proposal: approvals.Proposal{
+					Call: c.ToolCall, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
+					SoFar: soFar, At: response.At,
+				},
+				Thread: id, Run: run.ID, Ruled: h.ruled(c.ID), Rule: rule,
+			})
+		}
+	}
+	return out, nil
+}
+
+// history reads a thread.
+func (s *Store) history(ctx context.Context, id agentrun.ThreadID) (history, error) {
+	h := history{
+		runs: make(map[approvals.RunID]agentrun.Run), lapsed: make(map[approvals.ToolCallID]bool),
+		asked: make(map[approvals.ToolCallID]string), results: make(map[approvals.ToolCallID]agentrun.Outcome),
+	}
+	thread, err := s.Thread(ctx, id)
+	if err != nil {
+		return h, err
+	}
+	if h.messages, err = s.Messages(ctx, id, 0, thread.Messages); err != nil {
+		return h, err
+	}
+	for _, m := range h.messages {
+		run := approvals.RunID("")
+		switch m := m.(type) {
+		case agentrun.Response:
+			run = m.RunID
+		case agentrun.Request:
+			run = m.RunID
+			for _, p := range m.Parts {
+				if r, ok := p.(agentrun.ToolReturn); ok {
+					h.results[r.CallID] = r.Outcome
+				}
+			}
+		}
+		if err := s.follow(ctx, h, run); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// follow reads a run and those that it resumes, with their batches.
+func (s *Store) follow(ctx context.Context, h history, id approvals.RunID) error {
+	for id != "" {
+		if _, known := h.runs[id]; known {
+			return nil
+		}
+		run, err := s.Run(ctx, id)
+		if err != nil {
+			return err
+		}
+		h.runs[id] = run
+		if run.Deferred != "" {
+			b, err := s.Batch(ctx, run.Deferred)
+			if err != nil {
+				return err
+			}
+			for _, a := range b.Approvals {
+				if before := h.asked[a.Call.ID]; before == "" {
+					h.asked[a.Call.ID] = a.Rule
+				}
+			}
+			for _, call := range agentrun.Lapsed(b) {
+				h.lapsed[call] = true
+			}
+		}
+		id = run.Parent
+	}
+	return nil
+}
+
+// began is where the request begins that the run works at.
+func (h history) began(r agentrun.Run) int {
+	for r.Parent != "" {
+		r = h.runs[r.Parent]
+	}
+	return r.From
+}
+
+func (h history) ruled(id approvals.ToolCallID) Ruled {
+	if _, asked := h.asked[id]; asked {
+		return RuledAsked
+	}
+	switch h.results[id] {
+	case agentrun.OutcomeSuccess, agentrun.OutcomeFailed:
+		return RuledPermitted
+	case agentrun.OutcomeDenied:
+		return RuledRefused
+	default:
+		return RuledUnknown
+	}
+}
