@@ -71,8 +71,7 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
 	}
 	if inner.Type != "app_mention" {
-		s.cfg.Log.DebugContext(ctx, "event not for us", slog.String("type", brief(inner.Type, 64)))
-		return reply{}, nil
+		return reply{}, s.changed(ctx, e, inner.Type)
 	}
 	var m mention
 	if err := json.Unmarshal(e.Event, &m); err != nil {
