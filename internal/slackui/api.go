@@ -69,6 +69,11 @@ func (a *api) whisper(ctx context.Context, channel, thread, user string, m messa
 	if !hasCode(err, "user_not_in_channel", "channel_not_found", "not_in_channel", "is_archived") {
 		return err
 	}
+	return a.direct(ctx, user, m)
+}
+
+// direct sends a direct message to one person.
+func (a *api) direct(ctx context.Context, user string, m message) error {
 	im, _, _, err := a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 	if err == nil && (im == nil || im.ID == "") {
 		err = errNoAnswer
@@ -297,8 +302,17 @@ func waitAfter(attempts int) time.Duration {
 
 // hasCode reports whether Slack refused with one of these words.
 func hasCode(err error, codes ...string) bool {
+	_, has := codeOf(err, codes...)
+	return has
+}
+
+// codeOf returns Slack's word, if it is one of these.
+func codeOf(err error, codes ...string) (string, bool) {
 	e, ok := errors.AsType[*callError](err)
-	return ok && e.code != "" && slices.Contains(codes, e.code)
+	if !ok || e.code == "" || !slices.Contains(codes, e.code) {
+		return "", false
+	}
+	return e.code, true
 }
 
 // A LaterError says when to look again. It is not a failure: whoever counts

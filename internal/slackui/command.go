@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/slack-go/slack"
 
@@ -41,19 +41,36 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 			return ephemeral("`list` takes nothing after it.\n" + help(form.Get("command"))), nil
 		}
 		return s.list(ctx, form.Get("user_id"), form.Get("channel_id"))
+	case "away":
+		_, rest, _ := cutWord(form.Get("text"))
+		return s.away(ctx, form, rest)
+	case "back":
+		if len(words) > 1 {
+			return ephemeral("`back` takes nothing after it.\n" + help(form.Get("command"))), nil
+		}
+		return s.back(ctx, approvals.UserID(form.Get("user_id")))
 	}
 	odd := slack.NewRichTextBlock("", line(say("There is no command "), styled(brief(words[0], 40), code), say(".")))
-	return reply{map[string]any{
-		"response_type": "ephemeral", "text": "There is no such command. " + help(form.Get("command")),
-		"blocks": []slack.Block{odd, slack.NewSectionBlock(ours(help(form.Get("command"))), nil, nil)},
-	}}, nil
+	return answered("There is no such command. "+help(form.Get("command")),
+		odd, slack.NewSectionBlock(ours(help(form.Get("command"))), nil, nil)), nil
+}
+
+// cutWord returns the first word and what is behind it.
+func cutWord(s string) (word, rest string, more bool) {
+	s = strings.TrimSpace(s)
+	i := strings.IndexFunc(s, unicode.IsSpace)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], strings.TrimSpace(s[i:]), true
 }
 
 func ephemeral(mrkdwn string) reply {
-	return reply{map[string]any{
-		"response_type": "ephemeral", "text": mrkdwn,
-		"blocks": []slack.Block{slack.NewSectionBlock(ours(mrkdwn), nil, nil)},
-	}}
+	return answered(mrkdwn, slack.NewSectionBlock(ours(mrkdwn), nil, nil))
+}
+
+func answered(text string, blocks ...slack.Block) reply {
+	return reply{map[string]any{"response_type": "ephemeral", "text": text, "blocks": blocks}}
 }
 
 func help(command string) string {
@@ -61,6 +78,7 @@ func help(command string) string {
 		command = "/countersign"
 	}
 	return "`" + command + " list` shows what waits for signatures in this channel, and what waits for you anywhere.\n" +
+		"`" + command + " away until friday, ask @ann` says that you are away, and who is asked in your place; `" + command + " away` shows it, and `" + command + " back` ends it.\n" +
 		"`" + command + " help` shows this.\n" +
 		"To ask for something, mention me in a message. To sign or to deny, use the buttons on the card."
 }
@@ -94,33 +112,12 @@ func (s *Server) list(ctx context.Context, user, channel string) (reply, error) 
 			if shown(a, now) != approvals.Pending {
 				continue
 			}
-			if mine := waitsFor(b, a, who); mine || b.Channel == channel {
+			if mine := b.Helps(a, who); mine || b.Channel == channel {
 				rows = append(rows, waiting{batch: b, index: i, mine: mine})
 			}
 		}
 	}
 	return s.answerList(ctx, rows, lookup, more), nil
-}
-
-// waitsFor reports whether the person could sign the call and has not decided
-// it. It only sorts a list; what counts is decided when they click.
-func waitsFor(b approvals.Batch, a approvals.Approval, p approvals.Principal) bool {
-	if a.Requirement.Separation && b.Requester == p.User {
-		return false
-	}
-	if slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == p.User }) {
-		return false
-	}
-	for _, q := range a.Progress() {
-		if len(q.By) >= q.Quorum.Need {
-			continue
-		}
-		inGroup := func(g approvals.GroupID) bool { return slices.Contains(p.Groups, g) }
-		if slices.Contains(q.Quorum.From.Users, p.User) || slices.ContainsFunc(q.Quorum.From.Groups, inGroup) {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *Server) answerList(ctx context.Context, rows []waiting, lookup error, more bool) reply {
@@ -142,10 +139,7 @@ func (s *Server) answerList(ctx context.Context, rows []waiting, lookup error, m
 	if lookup != nil {
 		paras = append(paras, line(say("Slack did not say which groups you are in, so what waits for your groups elsewhere may be missing. Try again in a moment.")))
 	}
-	return reply{map[string]any{
-		"response_type": "ephemeral", "text": count(len(rows), "call") + " waiting for signatures.",
-		"blocks": []slack.Block{richText(paras...)},
-	}}
+	return answered(count(len(rows), "call")+" waiting for signatures.", richText(paras...))
 }
 
 func (s *Server) row(ctx context.Context, r waiting, now time.Time) []span {

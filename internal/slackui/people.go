@@ -116,7 +116,10 @@ func (d *directory) principal(ctx context.Context, user, team string, what sough
 		return approvals.Principal{}, err
 	}
 	p.Groups, p.GroupsAt = rosters.with(user, p.GroupsAt)
-	return p, nil
+	if what.others {
+		p.For, err = d.absentFor(ctx, p.User, what, rosters)
+	}
+	return p, err
 }
 
 // admitted refuses everybody who can take no part. member is whether they are
