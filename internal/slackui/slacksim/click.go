@@ -40,7 +40,7 @@ const (
 func (s *Server) Click(in Click) (ClickOutcome, error) {
 	s.mu.Lock()
 	payload, out, err := s.click(in)
-	target := s.urls.interactivity
+	target := s.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if err != nil || payload == nil {
 		return out, err
@@ -50,9 +50,10 @@ func (s *Server) Click(in Click) (ClickOutcome, error) {
 
 // interact sends an interaction payload to the app, once.
 func (s *Server) interact(target string, payload object) reply {
+	kind, body := str(payload["type"]), encodeJSON(payload)
 	return s.deliver(delivery{
-		kind: str(payload["type"]), url: target, contentType: formType,
-		body: []byte("payload=" + url.QueryEscape(string(encodeJSON(payload)))),
+		kind: kind, url: target, contentType: formType, body: []byte("payload=" + url.QueryEscape(string(body))),
+		envelope: envelope{interactiveEnvelope, body, kind == "view_submission" || kind == "block_suggestion"},
 	})
 }
 

@@ -35,7 +35,7 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 		s.mu.Unlock()
 		return CommandOutcome{}, err
 	}
-	target, app := s.urls.commands, s.installed(p.Team)
+	target, app := s.listens(s.urls.commands), s.installed(p.Team)
 	switch {
 	case app == nil || target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
 		s.mu.Unlock()
@@ -62,7 +62,10 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 	}
 	s.mu.Unlock()
 
-	r := s.deliver(delivery{kind: "slash_command", url: target, contentType: formType, body: []byte(form.Encode())})
+	r := s.deliver(delivery{
+		kind: "slash_command", url: target, contentType: formType, body: []byte(form.Encode()),
+		envelope: envelope{commandsEnvelope, formPayload(form), true},
+	})
 	out := CommandOutcome{Status: r.status}
 	if code := commandError(r); code != "" {
 		out.VisibleError = fmt.Sprintf("%s failed with the error %q", in.Command, code)

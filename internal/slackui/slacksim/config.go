@@ -15,6 +15,14 @@ type Config struct {
 	ClientSecret  string // default "slacksim-client-secret"
 	SigningSecret string // what requests to the app are signed with; default "slacksim-signing-secret"
 
+	// SocketMode is the app's setting of this name: everything goes over
+	// WebSocket connections and nothing to the URLs below.
+	SocketMode bool
+	AppToken   string        // with which connections are opened; default "xapp-1-" and so on, see [Server.AppToken]
+	AppScopes  []string      // of AppToken; nil: connections:write
+	SocketLife time.Duration // how long a connection lives, on the workspace's clock; default 5 h
+	SocketPing time.Duration // how often each is pinged; default 10 s, after three without an answer it is closed
+
 	// Where the app listens. A URL that is empty is a feature the app did
 	// not configure. [Server.SetURLs] sets them later.
 	EventsURL, InteractivityURL, CommandsURL string
@@ -166,6 +174,16 @@ func (c Config) withDefaults() Config {
 	set(&c.ClientID, "slacksim-client")
 	set(&c.ClientSecret, "slacksim-client-secret")
 	set(&c.SigningSecret, "slacksim-signing-secret")
+	set(&c.AppToken, "xapp-1-"+AppID+"-slacksim")
+	if c.AppScopes == nil {
+		c.AppScopes = []string{"connections:write"}
+	}
+	if c.SocketLife == 0 {
+		c.SocketLife = 5 * time.Hour
+	}
+	if c.SocketPing == 0 {
+		c.SocketPing = 10 * time.Second
+	}
 	if c.Now == nil {
 		c.Now = time.Now //nolint:forbidigo // the one place where the real clock is injected
 	}

@@ -48,6 +48,14 @@ func (s *Server) ControlRoutes() []ControlRoute {
 			s.SetOptionsURL(in.Options)
 			return Done{}, nil
 		}),
+		acting("/sim/socketmode", func(in SocketMode) (Done, error) {
+			s.SetSocketMode(in.Enabled)
+			return Done{}, nil
+		}),
+		acting("/sim/disconnect", func(in Disconnecting) (Disconnected, error) {
+			n, err := s.Disconnect(in.Socket, in.Reason)
+			return Disconnected{n}, err
+		}),
 		acting("/sim/verify", func(struct{}) (Done, error) { return Done{}, s.VerifyEventsURL() }),
 		acting("/sim/sslcheck", func(struct{}) (SSLChecked, error) { return s.CheckSSL() }),
 		acting("/sim/faults", func(in Faults) (Done, error) {
@@ -71,6 +79,12 @@ func (s *Server) ControlRoutes() []ControlRoute {
 			return answer, nil
 		}),
 		asking[struct{}]("/sim/state", func(url.Values) (State, error) { return s.State(), nil }),
+		asking[struct{}]("/sim/sockets", func(url.Values) (Connections, error) {
+			s.mu.Lock()
+			on, held := s.cfg.SocketMode, s.held
+			s.mu.Unlock()
+			return Connections{Enabled: on, Sockets: s.Sockets(), Held: held}, nil
+		}),
 		asking[struct{}]("/sim/log", func(url.Values) (Requests, error) { return Requests{Log: s.Log()}, nil }),
 		{Pattern: "GET /sim/hood", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Hood](), handler: s.serveHood},
 		{Pattern: "GET /sim/events", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Change](), handler: s.serveChanges},

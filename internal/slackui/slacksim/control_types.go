@@ -63,6 +63,26 @@ type (
 		Commands      string `json:"commands"`
 		Options       string `json:"options,omitempty"`
 	}
+	// SocketMode is whether the app is set to Socket Mode.
+	SocketMode struct {
+		Enabled bool `json:"enabled"`
+	}
+	// Disconnecting is what happens to one connection of Socket Mode, or to
+	// all of them.
+	Disconnecting struct {
+		Socket string `json:"socket,omitempty"`
+		Reason string `json:"reason"`
+	}
+	// Disconnected is to how many it happened.
+	Disconnected struct {
+		Disconnected int `json:"disconnected"`
+	}
+	// Connections are those that are open.
+	Connections struct {
+		Enabled bool     `json:"enabled"`
+		Sockets []Socket `json:"sockets"`
+		Held    int      `json:"held"`
+	}
 	// SSLChecked is what the app answered to an ssl_check.
 	SSLChecked struct {
 		Status int `json:"status"`

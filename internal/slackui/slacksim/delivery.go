@@ -26,13 +26,17 @@ func Sign(signingSecret, timestamp string, body []byte) string {
 	return "v0=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// delivery is one signed request to the app.
+// delivery is one signed request to the app, or one envelope.
 type delivery struct {
 	kind, url   string
 	contentType string
 	body        []byte
 	headers     map[string]string
 	unsigned    bool
+
+	envelope envelope
+	retry    int // of an event, and why
+	why      string
 }
 
 // reply is what the app made of it. problem is empty for a status of 2xx,
@@ -44,7 +48,7 @@ type reply struct {
 	problem string
 }
 
-func (r reply) timedOut() bool { return r.problem == "http_timeout" }
+func (r reply) timedOut() bool { return r.problem == "http_timeout" || r.problem == "timeout" }
 
 const (
 	jsonType = "application/json"
@@ -63,6 +67,9 @@ func atMostTwoRedirects(_ *http.Request, via []*http.Request) error {
 // deliver signs one request, sends it and waits for the answer, at most as
 // long as the app may take. The caller does not hold mu.
 func (s *Server) deliver(d delivery) reply {
+	if d.url == overSocket {
+		return s.deliverEnvelope(d)
+	}
 	ctx, cancel := context.WithTimeout(s.life(), s.ackTimeout())
 	defer cancel()
 

@@ -32,6 +32,7 @@
 //	/api/{method}               the Web API; the table in methods.go has every method
 //	/oauth/v2/authorize         installs the app and sends the browser back
 //	POST /response/{team}/{id}  response_urls
+//	/link/                      connections of Socket Mode, see [Config.SocketMode]
 //	/sim/                       the control API; docs/slacksim.md is its reference
 //	/                           the page
 //
@@ -46,6 +47,8 @@
 //	trigger_id: 3 s, one use; modals    docs.slack.dev/surfaces/modals
 //	  stack to 3; a view has 250 KB
 //	response_url: 5 uses in 30 min      docs.slack.dev/interactivity/handling-user-interaction
+//	Socket Mode: ten connections, 3 s   docs.slack.dev/apis/events-api/using-socket-mode
+//	  to acknowledge, in less than 20 KB
 //	text: 40,000 is cut when posted,    docs.slack.dev/reference/methods/chat.postMessage
 //	  4,000 is refused by chat.update   docs.slack.dev/reference/methods/chat.update
 //	1 message per second and channel    docs.slack.dev/apis/web-api/rate-limits

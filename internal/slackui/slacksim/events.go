@@ -51,18 +51,18 @@ func (s *Server) envelope(in *installation, c *channel, team string, event objec
 }
 
 // sendEvent delivers an envelope if the app subscribed to what is in it.
-func (s *Server) sendEvent(envelope object) {
-	event, _ := envelope["event"].(object)
+func (s *Server) sendEvent(content object) {
+	event, _ := content["event"].(object)
 	kind := str(event["type"])
 	subscription := kind
 	if kind == "message" {
 		subscription = subscriptions[event["channel_type"]]
 	}
-	if s.urls.events == "" || !slices.Contains(s.cfg.Events, subscription) {
+	if s.listens(s.urls.events) == "" || !slices.Contains(s.cfg.Events, subscription) {
 		return
 	}
-	target, body := s.urls.events, encodeJSON(envelope)
-	s.spawn(func() { s.attempt(kind, target, body, 0, "") })
+	body := encodeJSON(content)
+	s.spawn(func() { s.attempt(kind, body, 0, "") })
 }
 
 // verificationToken is the deprecated proof of origin that payloads carry.
@@ -70,27 +70,36 @@ const verificationToken = "slacksim-verification" //nolint:gosec // simulated, a
 
 // attempt delivers an event for the n-th time, and plans the next attempt if
 // the app did not accept it.
-func (s *Server) attempt(kind, target string, body []byte, n int, why string) {
+func (s *Server) attempt(kind string, body []byte, n int, why string) {
+	s.mu.Lock()
+	target := s.listens(s.urls.events)
+	s.mu.Unlock()
+	if target == "" {
+		return // the app stopped listening
+	}
 	headers := map[string]string{}
 	if n > 0 {
 		headers["X-Slack-Retry-Num"] = strconv.Itoa(n)
 		headers["X-Slack-Retry-Reason"] = why
 	}
-	r := s.deliver(delivery{kind: kind, url: target, contentType: jsonType, body: body, headers: headers})
+	r := s.deliver(delivery{
+		kind: kind, url: target, contentType: jsonType, body: body, headers: headers,
+		envelope: envelope{eventsEnvelope, body, false}, retry: n, why: why,
+	})
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.problem == "" {
 		if s.faults.DuplicateDeliveries > 0 && n < len(retryDelays) {
 			s.faults.DuplicateDeliveries--
-			s.spawn(func() { s.attempt(kind, target, body, n+1, "http_timeout") })
+			s.spawn(func() { s.attempt(kind, body, n+1, timeout(target)) })
 		}
 		return
 	}
 	if n >= len(retryDelays) || (r.status != 0 && r.header.Get("X-Slack-No-Retry") == "1") {
 		return
 	}
-	again := func() { s.spawn(func() { s.attempt(kind, target, body, n+1, r.problem) }) }
+	again := func() { s.spawn(func() { s.attempt(kind, body, n+1, r.problem) }) }
 	delay := time.Duration(float64(retryDelays[n]) * s.cfg.RetryScale)
 	if delay == 0 {
 		again()
@@ -103,14 +112,22 @@ func (s *Server) attempt(kind, target string, body []byte, n int, why string) {
 	})
 }
 
+// timeout is the retry reason of an answer that came too late.
+func timeout(target string) string {
+	if target == overSocket {
+		return "timeout"
+	}
+	return "http_timeout"
+}
+
 // CheckSSL does what Slack does from time to time with the URL of slash
 // commands: an ssl_check that carries no signature and is to be answered
 // with 200.
 func (s *Server) CheckSSL() (SSLChecked, error) {
 	s.mu.Lock()
-	target := s.urls.commands
+	target := s.listens(s.urls.commands)
 	s.mu.Unlock()
-	if target == "" {
+	if target == "" || target == overSocket {
 		return SSLChecked{}, fmt.Errorf("%w: no commands URL is set", ErrBadInput)
 	}
 	form := url.Values{"ssl_check": {"1"}, "token": {verificationToken}}
@@ -122,9 +139,9 @@ func (s *Server) CheckSSL() (SSLChecked, error) {
 // It returns an error unless the app answers with the challenge.
 func (s *Server) VerifyEventsURL() error {
 	s.mu.Lock()
-	target := s.urls.events
+	target := s.listens(s.urls.events)
 	s.mu.Unlock()
-	if target == "" {
+	if target == "" || target == overSocket {
 		return fmt.Errorf("%w: no events URL is set", ErrBadInput)
 	}
 	challenge := randomHex(20)

@@ -16,6 +16,9 @@ type Faults struct {
 	// SkewSeconds is added to the timestamp that requests are signed with,
 	// until it is set again.
 	SkewSeconds int `json:"skew_seconds,omitempty"`
+	// EnvelopeDelayMS is how long each envelope of Socket Mode is held back
+	// on the workspace's clock before it is sent, until it is set again.
+	EnvelopeDelayMS int `json:"envelope_delay_ms,omitempty"`
 }
 
 // Fault is what happens to one Web API call.

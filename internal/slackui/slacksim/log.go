@@ -68,6 +68,7 @@ var tokens = []*regexp.Regexp{
 	regexp.MustCompile(`(%22token%22%3A%22)[^%]*`),
 	regexp.MustCompile(`(xox)[a-z]-[\w-]+`),
 	regexp.MustCompile(`(xapp)-[\w-]+`),
+	regexp.MustCompile(`(ticket=)[0-9a-f]+`),
 }
 
 // redact removes every token and secret from text.
@@ -85,6 +86,13 @@ func (s *Server) redact(text string) string {
 // an event or the payload field of an interaction. It is nil for others.
 func (e LogEntry) Payload() json.RawMessage {
 	body := e.Request
+	if e.Method == SocketMethod {
+		var envelope struct{ Payload json.RawMessage }
+		if json.Unmarshal([]byte(body), &envelope) != nil {
+			return nil
+		}
+		return envelope.Payload
+	}
 	if rest, ok := strings.CutPrefix(body, "payload="); ok {
 		decoded, err := unescapeForm(rest)
 		if err != nil {

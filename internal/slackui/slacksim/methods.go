@@ -40,6 +40,7 @@ var methods map[string]*method
 
 func init() { // breaks the cycle between the table and the handlers
 	table := []*method{
+		{name: "apps.connections.open", tier: 3, json: true, bare: true, run: (*Server).appsConnectionsOpen},
 		{name: "auth.revoke", tier: 3, types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
 		{name: "auth.teams.list", tier: 2, run: (*Server).authTeamsList},
 		{name: "oauth.v2.access", bare: true, run: (*Server).oauthAccess},

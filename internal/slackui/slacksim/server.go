@@ -40,6 +40,10 @@ type Server struct {
 	assisting  map[string]*assistance // by channel and thread
 	codes      map[string]*grant      // of OAuth
 	faults     Faults
+	sockets    []*socket            // of Socket Mode, the oldest first
+	turns      int                  // of which connection gets an envelope
+	held       int                  // envelopes that the faults hold back
+	tickets    map[string]time.Time // for one connection each
 	journal    []LogEntry
 	used       map[string][]time.Time // recent calls, for the rate limits
 	lastMicros int64
@@ -67,6 +71,7 @@ func New(cfg Config) *Server {
 		homes:     map[string]*view{},
 		assisting: map[string]*assistance{},
 		codes:     map[string]*grant{},
+		tickets:   map[string]time.Time{},
 		used:      map[string][]time.Time{},
 		watchers:  map[chan struct{}]bool{},
 	}
@@ -96,6 +101,7 @@ func (s *Server) routes() *http.ServeMux {
 	mux.HandleFunc("/api/{method}/{$}", s.serveAPI)
 	mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
 	mux.HandleFunc("POST /response/{team}/{id}", s.serveResponseURL)
+	mux.HandleFunc("GET /link/{$}", s.serveLink)
 	mux.Handle("/sim/", s.controlRoutes())
 	mux.Handle("/", page.Handler())
 	return mux

@@ -15,7 +15,7 @@ type Shortcut struct {
 func (s *Server) Shortcut(in Shortcut) (ClickOutcome, error) {
 	s.mu.Lock()
 	payload, err := s.shortcut(in)
-	target := s.urls.interactivity
+	target := s.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if err != nil {
 		return ClickOutcome{}, err

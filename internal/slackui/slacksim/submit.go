@@ -35,7 +35,7 @@ func (s *Server) SubmitView(in Submit) (SubmitOutcome, error) {
 	}
 	payload := s.viewInteraction("view_submission", p, v)
 	payload["response_urls"] = s.responseURLs(v, p)
-	target := s.urls.interactivity
+	target := s.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if target == "" {
 		return SubmitOutcome{VisibleError: notConfigured}, nil
@@ -210,7 +210,7 @@ func (s *Server) CloseView(user, viewID string, clear bool) error {
 		v = s.stacks[p.ID][0]
 	}
 	s.pop(v)
-	target := s.urls.interactivity
+	target := s.listens(s.urls.interactivity)
 	var payload object
 	if v.flag("notify_on_close") && target != "" {
 		payload = s.viewInteraction("view_closed", p, v)

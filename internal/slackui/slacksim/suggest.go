@@ -31,7 +31,7 @@ const noOptions = "The options could not be loaded."
 func (s *Server) Suggest(in Query) (Suggestions, error) {
 	s.mu.Lock()
 	payload, element, err := s.query(in)
-	target := cmpOr(s.urls.options, s.urls.interactivity)
+	target := s.listens(cmpOr(s.urls.options, s.urls.interactivity))
 	s.mu.Unlock()
 	switch {
 	case err != nil:

@@ -9,9 +9,11 @@ const env = (name) => {
   return value;
 };
 
+const socketMode = Boolean(process.env.SLACK_APP_TOKEN);
+
 const app = new bolt.App({
   token: env('SLACK_BOT_TOKEN'),
-  signingSecret: env('SLACK_SIGNING_SECRET'),
+  ...(socketMode ? { socketMode, appToken: env('SLACK_APP_TOKEN') } : { signingSecret: env('SLACK_SIGNING_SECRET') }),
   clientOptions: { slackApiUrl: env('SLACK_API_URL') },
   logLevel: 'warn',
 });
@@ -116,5 +118,10 @@ app.error(async (error) => {
   console.error(error);
 });
 
-const server = await app.start({ port: Number(process.env.PORT ?? 0), host: '127.0.0.1' });
-console.log(`listening on port ${server.address().port}`);
+if (socketMode) {
+  await app.start();
+  console.log('listening on port 0');
+} else {
+  const server = await app.start({ port: Number(process.env.PORT ?? 0), host: '127.0.0.1' });
+  console.log(`listening on port ${server.address().port}`);
+}

@@ -29,7 +29,23 @@ import (
 // accepted, a slash command, loaded options, a shortcut, the Home tab.
 func TestBoltAppTellsItsStory(t *testing.T) {
 	w := start(t)
+	w.tellsItsStory()
+	w.calledEverything("url_verification")
+}
 
+// The same in Socket Mode, where the framework's own client connects.
+func TestBoltAppTellsItsStoryOverSockets(t *testing.T) {
+	w := startSocket(t)
+	w.tellsItsStory()
+	w.calledEverything("apps.connections.open", "hello")
+	for _, e := range w.sim.Log() {
+		require.True(t, e.Direction == slacksim.FromApp || e.Method == slacksim.SocketMethod, "%s went over HTTP", e.Kind)
+	}
+}
+
+func (w *workspace) tellsItsStory() {
+	t := w.t
+	t.Helper()
 	first := w.says("alice", "@countersign release payments")
 	w.sees("bob", first, "<@U0ALICE> asks: *release payments*")
 	w.clicks("bob", first, "approve")
@@ -62,8 +78,6 @@ func TestBoltAppTellsItsStory(t *testing.T) {
 	w.sees("carol", "", "Because <@U0BOB> wrote:")
 	w.do("POST", "home", map[string]any{"user": "alice"})
 	w.home("alice", "Nothing waits for you.")
-
-	w.calledEverything()
 }
 
 // workspace is a simulator with the app beside it, driven over HTTP only.
@@ -76,29 +90,46 @@ type workspace struct {
 // start serves the simulator and runs the app until the test ends.
 func start(t *testing.T) *workspace {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	require.NoError(t, err, "the tests need Node.js 20 or later: install it and run `make deps`")
-	_, err = os.Stat("node_modules/@slack/bolt")
-	require.NoError(t, err, "the Bolt app's packages are not installed: run `make deps`")
-
-	sim := slacksim.New(slacksim.Config{BotToken: "xoxb-bolt", SigningSecret: "bolt-secret"})
-	srv := httptest.NewServer(sim)
-	t.Cleanup(func() { sim.Close(); srv.Close() })
-	sim.SetPublicURL(srv.URL)
-	w := &workspace{t: t, sim: sim, url: srv.URL}
-	app := "http://127.0.0.1:" + w.run(node) + "/slack/events" // Bolt takes everything at one URL
+	w, node := serve(t, slacksim.Config{})
+	app := "http://127.0.0.1:" + w.run(node, "SLACK_SIGNING_SECRET=bolt-secret") + "/slack/events" // Bolt takes everything at one URL
 	w.do("POST", "urls", map[string]any{"events": app, "interactivity": app, "commands": app})
 	w.do("POST", "verify", map[string]any{})
 	return w
 }
 
+// startSocket does it with the app set to Socket Mode.
+func startSocket(t *testing.T) *workspace {
+	t.Helper()
+	w, node := serve(t, slacksim.Config{SocketMode: true, AppToken: "xapp-1-bolt"})
+	w.run(node, "SLACK_APP_TOKEN=xapp-1-bolt")
+	require.Len(t, w.sim.Sockets(), 1)
+	return w
+}
+
+// serve serves the simulator, and says where Node.js is.
+func serve(t *testing.T, cfg slacksim.Config) (w *workspace, node string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	require.NoError(t, err, "the tests need Node.js 20 or later: install it and run `make deps`")
+	_, err = os.Stat("node_modules/@slack/bolt")
+	require.NoError(t, err, "the Bolt app's packages are not installed: run `make deps`")
+
+	cfg.BotToken, cfg.SigningSecret = "xoxb-bolt", "bolt-secret"
+	sim := slacksim.New(cfg)
+	srv := httptest.NewServer(sim)
+	t.Cleanup(func() { sim.Close(); srv.Close() })
+	sim.SetPublicURL(srv.URL)
+	return &workspace{t: t, sim: sim, url: srv.URL}, node
+}
+
 var listening = regexp.MustCompile(`^listening on port (\d+)$`)
 
 // run starts the app and returns the port it listens on.
-func (w *workspace) run(node string) string {
+func (w *workspace) run(node string, env ...string) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, node, "app.js")
-	cmd.Env = append(os.Environ(), "PORT=0", "SLACK_BOT_TOKEN=xoxb-bolt", "SLACK_SIGNING_SECRET=bolt-secret", "SLACK_API_URL="+w.url+"/api/")
+	cmd.Env = append(os.Environ(), "PORT=0", "SLACK_BOT_TOKEN=xoxb-bolt", "SLACK_API_URL="+w.url+"/api/")
+	cmd.Env = append(cmd.Env, env...)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(w.t, err)
 	var complaints bytes.Buffer
@@ -290,7 +321,7 @@ func (w *workspace) types(user, text string) string {
 
 // calledEverything checks in the log that the framework did what it should,
 // and prints what went over the wire.
-func (w *workspace) calledEverything() {
+func (w *workspace) calledEverything(besides ...string) {
 	w.t.Helper()
 	require.NoError(w.t, w.sim.Idle(w.t.Context()))
 	kinds := map[string]bool{}
@@ -298,11 +329,11 @@ func (w *workspace) calledEverything() {
 		kinds[e.Kind] = true
 		require.Empty(w.t, e.Problem, "%s %s", e.Kind, e.Response)
 	}
-	for _, kind := range []string{
-		"url_verification", "auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
+	for _, kind := range append([]string{
+		"auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
 		"views.open", "view_submission", "chat.update", "chat.postEphemeral", "slash_command",
 		"block_suggestion", "message_action", "app_home_opened", "views.publish",
-	} {
+	}, besides...) {
 		require.True(w.t, kinds[kind], "nothing of %s went over the wire", kind)
 	}
 	w.t.Log("over the wire:\n" + w.calls())

@@ -1,0 +1,145 @@
+package slacksim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// SocketMethod stands for the HTTP method in a [LogEntry] of Socket Mode.
+const SocketMethod = "SOCKET"
+
+// The types of envelopes.
+const (
+	eventsEnvelope      = "events_api"
+	interactiveEnvelope = "interactive"
+	commandsEnvelope    = "slash_commands"
+)
+
+// envelope is how something reaches an app in Socket Mode: what is the body
+// over HTTP, and how its acknowledgement is read.
+type envelope struct {
+	kind    string
+	payload []byte
+	accepts bool // the acknowledgement may carry what is the answer's body over HTTP
+}
+
+// formPayload is a form as a slash command's envelope carries it.
+func formPayload(form url.Values) []byte {
+	o := object{}
+	for name := range form {
+		o[name] = form.Get(name)
+	}
+	return encodeJSON(o)
+}
+
+// deliverEnvelope sends an envelope over one of the connections and waits
+// for its acknowledgement, at most as long as the app may take. What is
+// acknowledged is a reply with status 200. The caller does not hold mu.
+func (s *Server) deliverEnvelope(d delivery) reply {
+	s.delay()
+	id := randomHex(4) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(6)
+	content := object{
+		"envelope_id": id, "type": d.envelope.kind, "payload": json.RawMessage(d.envelope.payload),
+		"accepts_response_payload": d.envelope.accepts,
+	}
+	if d.envelope.kind == eventsEnvelope {
+		content["retry_attempt"], content["retry_reason"] = d.retry, d.why
+	}
+	message := encodeJSON(content)
+
+	s.mu.Lock()
+	w := s.turn()
+	if w == nil {
+		entry := LogEntry{Direction: ToApp, Kind: d.kind, Method: SocketMethod, URL: overSocket, Request: string(message), Problem: "connection_failed"}
+		s.logged(entry, 0, nil)
+		s.mu.Unlock()
+		return reply{problem: entry.Problem}
+	}
+	answer := make(chan json.RawMessage, 1)
+	w.waiting[id] = answer
+	w.delivered++
+	s.changed()
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(s.life(), s.ackTimeout())
+	defer cancel()
+	w.send(message)
+	r := s.acknowledgement(ctx, w, answer, d.envelope.accepts)
+
+	entry := w.entry(d.kind, message)
+	entry.Problem = r.problem
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(w.waiting, id)
+	s.logged(entry, r.status, r.body)
+	return r
+}
+
+// delay holds an envelope back as long as the faults say, on the workspace's
+// clock.
+func (s *Server) delay() {
+	s.mu.Lock()
+	wait := time.Duration(s.faults.EnvelopeDelayMS) * time.Millisecond
+	s.mu.Unlock()
+	if wait <= 0 {
+		return
+	}
+	over := make(chan struct{})
+	s.clock.after(wait, func() { close(over) })
+	held := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held += n
+		s.changed()
+	}
+	held(1)
+	defer held(-1)
+	select {
+	case <-over:
+	case <-s.life().Done():
+	}
+}
+
+// turn returns the connection that gets the next envelope: each in its turn,
+// as long as it is open. The caller holds mu.
+func (s *Server) turn() *socket {
+	for range s.sockets {
+		s.turns++
+		if w := s.sockets[s.turns%len(s.sockets)]; !w.leaving {
+			return w
+		}
+	}
+	return nil
+}
+
+func (s *Server) acknowledgement(ctx context.Context, w *socket, answer <-chan json.RawMessage, accepts bool) reply {
+	acked := func(payload json.RawMessage) reply {
+		r := reply{status: http.StatusOK, header: http.Header{}}
+		// Anything but an object is taken for an acknowledgement and no more.
+		if accepts && bytes.HasPrefix(bytes.TrimSpace(payload), []byte("{")) {
+			r.header.Set("Content-Type", jsonType)
+			r.body = payload
+		}
+		return r
+	}
+	select {
+	case payload := <-answer:
+		return acked(payload)
+	case <-w.gone:
+	case <-ctx.Done():
+	}
+	select {
+	case payload := <-answer: // it came before the end
+		return acked(payload)
+	default:
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return reply{problem: "timeout"}
+	}
+	return reply{problem: "connection_failed"}
+}
