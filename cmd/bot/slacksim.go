@@ -20,6 +20,10 @@ import (
 // simAddr is where the simulator is, unless --addr says otherwise.
 const simAddr = "127.0.0.1:8485"
 
+// simAppToken is the app-level token of Socket Mode, unless --app-token says
+// otherwise.
+const simAppToken = "xapp-1-" + slacksim.AppID + "-slacksim"
+
 // simOptions are the flags of `bot slacksim`.
 type simOptions struct {
 	addr, events, scopes, commands string
@@ -47,6 +51,8 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f.StringVar(&o.addr, "addr", simAddr, "serve at `HOST:PORT`; port 0 takes a free one")
 	f.StringVar(&o.slack.BotToken, "bot-token", "xoxb-slacksim", "the `TOKEN` that the app must send")
 	f.StringVar(&o.slack.SigningSecret, "signing-secret", "slacksim-signing-secret", "sign requests to the app with this `SECRET`")
+	f.BoolVar(&o.slack.SocketMode, "socket-mode", false, "the app is set to Socket Mode: it connects, and nothing is sent to URLs")
+	f.StringVar(&o.slack.AppToken, "app-token", simAppToken, "the app-level `TOKEN` with which the app opens connections in Socket Mode")
 	f.StringVar(&o.slack.EventsURL, "events-url", "", "send events to this `URL`; without one the app gets none")
 	f.StringVar(&o.slack.InteractivityURL, "interactivity-url", "", "send clicks and modals to this `URL`")
 	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "send slash commands to this `URL`")
@@ -127,6 +133,12 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 	if !strings.HasPrefix(o.slack.BotToken, "xoxb-") {
 		problems = append(problems, errors.New("--bot-token: a bot's token starts with xoxb-"))
 	}
+	if !strings.HasPrefix(o.slack.AppToken, "xapp-") {
+		problems = append(problems, errors.New("--app-token: an app-level token starts with xapp-"))
+	}
+	if urls := o.slack.EventsURL + o.slack.InteractivityURL + o.slack.CommandsURL + o.slack.OptionsURL; o.slack.SocketMode && urls != "" {
+		problems = append(problems, errors.New("--socket-mode: nothing is sent to URLs then; leave them out"))
+	}
 	if o.slack.SigningSecret == "" {
 		problems = append(problems, errors.New("--signing-secret: must not be empty"))
 	}
@@ -183,14 +195,14 @@ const simWords = `A Slack workspace on this machine; it ends with this command.
   Page     %[1]s
   Web API  %[1]s/api/  (token: %[2]s)
   Control  %[1]s/sim/  (docs/slacksim.md)
-  Signing  secret: %[3]s
+  %[3]s
 `
 
 func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer) error {
 	sim := slacksim.New(o.slack) //nolint:contextcheck // it ends with Close
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 5 * time.Second}
 	if _, err := fmt.Fprintf(stdout, simWords, "http://"+l.Addr().String(), shownSecret(o.slack.BotToken, "xoxb-slacksim", "--bot-token"),
-		shownSecret(o.slack.SigningSecret, "slacksim-signing-secret", "--signing-secret")); err != nil {
+		o.proof()); err != nil {
 		sim.Close()
 		return errors.Join(fmt.Errorf("say where the simulator is: %w", err), l.Close())
 	}
@@ -205,6 +217,14 @@ func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer
 	}
 	sim.Close()
 	return errors.Join(err, server.Close())
+}
+
+// proof is what tells the app that something comes from this Slack.
+func (o *simOptions) proof() string {
+	if o.slack.SocketMode {
+		return "Sockets  Socket Mode, app-level token: " + shownSecret(o.slack.AppToken, simAppToken, "--app-token")
+	}
+	return "Signing  secret: " + shownSecret(o.slack.SigningSecret, "slacksim-signing-secret", "--signing-secret")
 }
 
 // shownSecret shows the preset, which is no secret; what a person chose may

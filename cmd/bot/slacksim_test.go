@@ -95,6 +95,22 @@ func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
 	require.ErrorContains(t, run(t.Context(), []string{"slacksim", "--org", "--second-workspace"}, nil, io.Discard, io.Discard), "only one")
 }
 
+func TestSlacksimHasSocketModeOnDemand(t *testing.T) {
+	url, words := startSlacksim(t, "--socket-mode")
+	require.Contains(t, words, "app-level token: "+simAppToken)
+	require.NotContains(t, words, "Signing", "nothing is signed")
+	api := slack.New("xoxb-slacksim", slack.OptionAPIURL(url+"/api/"), slack.OptionAppLevelToken(simAppToken))
+	_, link, err := api.StartSocketModeContext(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, link, "ws://127.0.0.1:")
+
+	_, words = startSlacksim(t, "--socket-mode", "--app-token", "xapp-1-mine")
+	require.NotContains(t, words, "xapp-1-mine")
+	err = run(t.Context(), []string{"slacksim", "--socket-mode", "--app-token", "xoxb-1", "--events-url", "http://127.0.0.1:1/"}, nil, io.Discard, io.Discard)
+	require.ErrorContains(t, err, "--app-token")
+	require.ErrorContains(t, err, "leave them out")
+}
+
 func TestSlacksimStaysOnThisMachine(t *testing.T) {
 	for _, addr := range []string{":8485", "0.0.0.0:0", "[::]:0", "192.0.2.7:8485"} {
 		err := run(t.Context(), []string{"slacksim", "--addr", addr}, nil, io.Discard, io.Discard)
