@@ -188,13 +188,14 @@ func (a Approval) Progress() []Progress {
 
 // Helps reports whether an approval by p would bring an open call further: p
 // may sign it, has not decided, and fills a place of a quorum that is asked, in
-// a way that can be met. It is for deciding whom to ask, remind and show; whose
+// a way that can be met. Who is in p.For is away, or was left out by the caller:
+// no time is known here. It is for deciding whom to ask, remind and show; whose
 // signature counts is decided by [Batch.Apply].
 func (b Batch) Helps(a Approval, p Principal) bool {
 	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
 		return false
 	}
-	p = a.voice(p, time.Time{}, b.bars(a))
+	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a)))
 	if b.maySign(a, p, Approve) != nil {
 		return false
 	}

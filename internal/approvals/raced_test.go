@@ -1,0 +1,5 @@
+//go:build race
+
+package approvals_test
+
+const raced = true
