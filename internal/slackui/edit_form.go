@@ -1,0 +1,237 @@
+package slackui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	maxFields  = 20   // with more, the form is one field of JSON
+	maxPath    = 3    // how many keys lead to a field; what is deeper is JSON
+	maxInput   = 3000 // what one input of Slack holds
+	maxOptions = 100  // what one menu of Slack holds
+)
+
+// input is how a value is entered.
+type input string
+
+const (
+	inputText   input = "text"
+	inputNumber input = "number" // entered as text: it must survive digit by digit
+	inputWhole  input = "whole"  // a number without a fraction
+	inputChoice input = "choice"
+	inputDate   input = "date"
+	inputJSON   input = "json"
+	inputSecret input = "secret" // shows nothing; empty means keep
+)
+
+// A field is one value of the arguments that a form lets people change.
+type field struct {
+	path     []string // none: all the arguments
+	input    input
+	about    string // what the schema says of it
+	initial  string // what the input holds before anybody touches it
+	there    bool   // the arguments have it
+	required bool
+	options  []option // of a choice
+	secret   string   // what stands for the value, of a secret
+}
+
+// An option is one value of a choice. Without raw it is to leave the value out.
+type option struct {
+	text string
+	raw  []byte
+}
+
+// A kept value is one that the form cannot change.
+type kept struct{ label, why string }
+
+// An editForm lets people change the arguments of a call. It is derived from the
+// arguments and the schema alone: when it comes back it is derived again, so
+// that nothing in it need be trusted.
+type editForm struct {
+	args   []byte
+	fields []field
+	kept   []kept
+}
+
+// newForm makes the form, if there is anything that it could change.
+func newForm(spec agentrun.Spec, args []byte, writeOnly []string) (editForm, bool) {
+	hide := approvals.HiddenAt(writeOnly)
+	f := editForm{args: args}
+	if len(f.args) == 0 {
+		f.args = []byte("{}")
+	}
+	var s shape
+	if len(spec.Schema) == 0 || json.Unmarshal(spec.Schema, &s) != nil || !definite(f.args) || object(f.args)[0] != '{' || hide.Here() {
+		return editForm{}, false
+	}
+	if !s.odd {
+		f.object(nil, s, f.args, hide)
+	}
+	if s.odd || len(f.fields) > maxFields {
+		f.fields, f.kept = nil, nil
+		if hide.Any() {
+			return editForm{}, false // the JSON would show what is hidden
+		}
+		f.json(nil, f.args, true, true)
+	}
+	return f, len(f.fields) > 0
+}
+
+// object adds what is in an object: what the schema names, in its order, and
+// what else is there.
+func (f *editForm) object(path []string, s shape, raw []byte, hide approvals.Hidden) {
+	under := func(key string) []string { return append(path[:len(path):len(path)], key) }
+	for _, p := range s.Properties {
+		value, there := valueAt(raw, []string{p.key})
+		f.add(under(p.key), p.shape, value, there, s.requires(p.key), hide.Below(p.key))
+	}
+	for _, m := range keysOf(raw) {
+		if !slices.ContainsFunc(s.Properties, func(p property) bool { return p.key == m.key }) {
+			f.add(under(m.key), shape{odd: true}, raw[m.start:m.end], true, false, hide.Below(m.key))
+		}
+	}
+}
+
+func (f *editForm) add(path []string, s shape, raw []byte, there, required bool, hide approvals.Hidden) {
+	before := len(f.fields)
+	var text string
+	isText := there && json.Unmarshal(raw, &text) == nil && raw[0] == '"'
+	x := field{path: path, about: s.Description, there: there, required: required}
+	switch {
+	case hide.Here(), s.WriteOnly:
+		x.input, x.secret = inputSecret, "nothing"
+		if there {
+			x.secret = strings.Trim(hiddenValue(raw), "()")
+		}
+		if !isText && (there || !s.is("string")) {
+			x.secret += ", as JSON"
+		}
+		f.fields = append(f.fields, x)
+		return
+	case s.is("object") && there && raw[0] == '{' && len(path) < maxPath:
+		f.object(path, s, raw, hide)
+		return
+	case hide.Any():
+		f.kept = append(f.kept, kept{labelOf(path), "has values in it that are not shown"})
+		return
+	case f.choice(x, s, raw):
+	case s.is("string") && (isText || !there):
+		if x.input, x.initial = inputText, text; !asTyped(text) {
+			f.json(path, raw, there, required)
+			break
+		}
+		if _, err := time.Parse(time.DateOnly, text); s.Format == "date" && (text == "" || err == nil) {
+			x.input = inputDate
+		}
+		f.fields = append(f.fields, x)
+	case s.is("integer") && (!there || isWhole(string(raw))), s.is("number") && (!there || isNumber(string(raw))):
+		if x.input, x.initial = inputNumber, string(raw); s.is("integer") {
+			x.input = inputWhole
+		}
+		f.fields = append(f.fields, x)
+	default:
+		f.json(path, raw, there, required)
+	}
+	if len(f.fields) > before {
+		last := &f.fields[len(f.fields)-1]
+		last.about = s.Description
+		if utf8.RuneCountInString(last.initial) > maxInput {
+			f.fields = f.fields[:before]
+			f.kept = append(f.kept, kept{labelOf(path), "is too long for a form (" + count(utf8.RuneCountInString(last.initial), "character") + ")"})
+		}
+	}
+}
+
+// choice adds a field with options, if the value is one of a few.
+func (f *editForm) choice(x field, s shape, raw []byte) bool {
+	values := s.Enum
+	if s.is("boolean") && len(values) == 0 {
+		values = []json.RawMessage{[]byte("true"), []byte("false")}
+	}
+	if s.odd || len(values) == 0 || len(values) >= maxOptions {
+		return false
+	}
+	x.input = inputChoice
+	for i, v := range values {
+		text := onOneLine(v, nil)
+		if plain, ok := strings.CutPrefix(text, `"`); ok && len(plain) > 1 {
+			text = strings.TrimSuffix(plain, `"`)
+		}
+		x.options = append(x.options, option{text: clip(text, 70), raw: v})
+		if x.there && bytes.Equal(bytes.TrimSpace(v), raw) {
+			x.initial = fmt.Sprint(i)
+		}
+	}
+	if x.there && x.initial == "" {
+		return false
+	}
+	if !x.required {
+		if x.options = append(x.options, option{text: "Leave it out"}); !x.there {
+			x.initial = fmt.Sprint(len(values))
+		}
+	}
+	f.fields = append(f.fields, x)
+	return true
+}
+
+// json adds a field of plain JSON. Its text is indented if that is free, and
+// what could not be seen in it is written as an escape.
+func (f *editForm) json(path []string, raw []byte, there, required bool) {
+	x := field{path: path, input: inputJSON, there: there, required: required}
+	if there {
+		var nice bytes.Buffer
+		raw = bytes.TrimSpace(raw)
+		if json.Indent(&nice, raw, "", "  ") == nil && utf8.RuneCount(nice.Bytes()) <= maxInput {
+			raw = nice.Bytes()
+		}
+		x.initial = seen(string(raw))
+	}
+	if len(path) == 0 && utf8.RuneCountInString(x.initial) > maxInput {
+		return
+	}
+	f.fields = append(f.fields, x)
+}
+
+// seen writes what [hidden] calls so in JSON as escapes, which mean the same.
+func seen(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !hidden(r) || r == remark:
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// asTyped reports whether a text comes back from an input as it went in.
+func asTyped(s string) bool {
+	return strings.TrimSpace(s) == s && strings.IndexFunc(s, func(r rune) bool { return hidden(r) && r != remark }) < 0
+}
+
+// key names the field in the form: a form of another schema has other keys.
+func (x field) key() string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n", x.input, pointerTo(x.path))
+	for _, o := range x.options {
+		fmt.Fprintf(sum, "%d:%s\n", len(o.raw), o.raw)
+	}
+	return "edit." + hex.EncodeToString(sum.Sum(nil)[:8])
+}
