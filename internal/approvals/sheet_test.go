@@ -151,7 +151,9 @@ func TestASheetIsSubmittedOnceByWhomItWasShownTo(t *testing.T) {
 func TestAChangedSheetIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *Sheet){
-		"one call more":        func(s *Sheet) { s.Lines = append(s.Lines, Line{Batch: "batch-01-x", Call: "x", Digest: Digest{9}, Tool: "t"}) },
+		"one call more": func(s *Sheet) {
+			s.Lines = append(s.Lines, Line{Batch: "batch-01-x", Call: "x", Digest: Digest{9}, Tool: "t"})
+		},
 		"one call less":        func(s *Sheet) { s.Lines = s.Lines[:1] },
 		"one argument changed": func(s *Sheet) { s.Lines[0].Digest[31]++ },
 		"another call":         func(s *Sheet) { s.Lines[0].Call = "z" },
