@@ -134,8 +134,11 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 		return approvals.Batch{}, err
 	}
 	b, err := decodeBatch(doc)
+	if err != nil {
+		return approvals.Batch{}, fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
+	}
 	b.Version = version
-	return b, err
+	return b, nil
 }
 
 // tells reports whether there is somebody who is to be told of the fact, other
@@ -173,6 +176,7 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 		}
 		ch.xadd(p.facts(), fieldEvent, raw)
 	}
+	putInbox(ch, p, before, b)
 	w.now(Cards, id)
 	if at := b.Next(); at.IsZero() {
 		w.done(Deadlines, id)

@@ -29,13 +29,17 @@
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
 //	open                     zset    batches that are not settled, by opening Commit, CommitBatch
 //	parkedruns               zset    runs that people must look at, by when   Commit
+//	list:<list>              zset    <opened, µs>|<batch>, for each list that Commit, CommitBatch
+//	                                 a batch is on, see approvals.ListKey
+//	decided:<user>           zset    batches with a decision of theirs, by    Commit, CommitBatch
+//	                                 when; the last 50 of the partition
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
 //	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
 //	request:<scope>:<id>     string  that a request was applied               the script; the only keys with
-//	                                                                          a TTL: 10 minutes, or Commit.Keep
+//	                                                                          a TTL: 10 minutes, or Keep
 //
 // The channels <prefix>:wake:<kind> carry the partition in which there is work.
 //

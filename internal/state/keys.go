@@ -68,6 +68,14 @@ func (p partition) facts() streamKey           { return streamKey(p.base + "fact
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
 func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }
+func (p partition) list(k approvals.ListKey) zsetKey {
+	return zsetKey(p.base + "list:" + string(k))
+}
+
+func (p partition) decided(u approvals.UserID) zsetKey {
+	return zsetKey(p.base + "decided:" + string(u))
+}
+
 func (p partition) memo(surface, id string) hashKey {
 	return hashKey(p.base + "memo:" + surface + ":" + id)
 }

@@ -35,6 +35,9 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"notices":      notices,
 		"rungs":        rungs,
 		"calls":        calls,
+		"lists":        lists,
+		"pages":        pages,
+		"decided":      decided,
 		"slots":        slots,
 		"lost replies": lostReplies,
 		"cuts":         cuts,
@@ -110,7 +113,7 @@ func (i ids) batch(u string) approvals.BatchID {
 var start0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 // a batch of n calls that ann must sign, with its facts and arguments.
-func openBatch(t *testing.T, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
+func openBatch(t testing.TB, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
 	t.Helper()
 	args := make(map[approvals.Digest]json.RawMessage)
 	var deferrals []approvals.Deferral

@@ -1,0 +1,192 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// decidedKept is how many batches each partition keeps of those in which a
+// person decided.
+const decidedKept = 50
+
+// putInbox writes what a new state of a batch means for the lists, no more than
+// what has changed: the batch is on exactly the lists of [approvals.Batch.Concerns].
+func putInbox(ch *change, p partition, before, b approvals.Batch) {
+	was, is := before.Concerns(), b.Concerns()
+	for _, k := range was {
+		if _, still := slices.BinarySearch(is, k); !still {
+			ch.zrem(p.list(k), place(before))
+		}
+	}
+	for _, k := range is {
+		if _, already := slices.BinarySearch(was, k); !already {
+			ch.zadd(p.list(k), place(b), sameScore)
+		}
+	}
+	had, has := before.Deciders(), b.Deciders()
+	for _, u := range slices.Sorted(maps.Keys(had)) {
+		if _, still := has[u]; !still {
+			ch.zrem(p.decided(u), string(b.ID))
+		}
+	}
+	for _, u := range slices.Sorted(maps.Keys(has)) {
+		if at, already := had[u]; already && at.Equal(has[u]) {
+			continue
+		}
+		ch.zadd(p.decided(u), string(b.ID), scoreOf(has[u]))
+		ch.ztrim(p.decided(u), decidedKept)
+	}
+}
+
+// sameScore is the score of every member of a list: their order is that of
+// their bytes, which is total, so that a page ends exactly where the next one
+// begins, however many batches were opened in one microsecond.
+const sameScore score = 1
+
+// place is the member that stands for a batch in a list: when it was opened, in
+// as many digits as the largest score has, and its id. Neither ever changes.
+func place(b approvals.Batch) string {
+	return fmt.Sprintf("%016d|%s", scoreOf(b.OpenedAt), b.ID)
+}
+
+func batchAt(place string) string {
+	_, id, _ := strings.Cut(place, "|")
+	return id
+}
+
+// ztrim keeps the members with the highest scores.
+func (c *change) ztrim(k zsetKey, keep int) {
+	c.write("ZREMRANGEBYRANK", string(k), 0, -keep-1)
+}
+
+// Inbox returns a page of the batches that are on any of these lists, each
+// once, the oldest first, and where the next page begins: nowhere if that is
+// empty. A page has at most limit batches and may have fewer before the end,
+// because what has left the lists since is not on it.
+//
+// The work for a page depends on how many lists and how large a page, not on
+// how many batches are open. What is unreadable is said in the log and left
+// out, so that it hides nothing else.
+func (s *Store) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int,
+) ([]approvals.Batch, approvals.Cursor, error) {
+	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	if limit <= 0 || len(keys) == 0 {
+		return nil, "", nil
+	}
+	from := "-"
+	if after != "" {
+		from = "(" + string(after)
+	}
+	pipe := s.client.Pipeline()
+	var lists []*redis.StringSliceCmd
+	for n := range approvals.Partitions {
+		for _, k := range keys {
+			lists = append(lists, pipe.ZRangeByLex(ctx, string(s.partition(n).list(k)), &redis.ZRangeBy{
+				Min: from, Max: "+", Count: int64(limit) + 1, // one more says whether there is more
+			}))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, "", fmt.Errorf("read lists: %w", err)
+	}
+	var places []string
+	for _, l := range lists {
+		places = append(places, l.Val()...)
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	var next approvals.Cursor
+	if len(places) > limit {
+		places = places[:limit]
+		next = approvals.Cursor(places[limit-1])
+	}
+	ids := make([]string, len(places))
+	for i, at := range places {
+		ids[i] = batchAt(at)
+	}
+	batches, err := s.batches(ctx, ids)
+	if err != nil {
+		return nil, "", fmt.Errorf("read listed batches: %w", err)
+	}
+	return slices.DeleteFunc(batches, func(b approvals.Batch) bool {
+		return !slices.ContainsFunc(b.Concerns(), func(k approvals.ListKey) bool { return slices.Contains(keys, k) })
+	}), next, nil
+}
+
+// Decided returns at most limit batches in which the person has a decision,
+// where they decided last first. What is older than the last 50 of a partition
+// is forgotten.
+func (s *Store) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	pipe := s.client.Pipeline()
+	lists := make([]*redis.ZSliceCmd, approvals.Partitions)
+	for n := range lists {
+		lists[n] = pipe.ZRevRangeWithScores(ctx, string(s.partition(n).decided(user)), 0, int64(limit)-1)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("list what %s decided: %w", user, err)
+	}
+	var found []redis.Z
+	for _, l := range lists {
+		found = append(found, l.Val()...)
+	}
+	slices.SortStableFunc(found, func(a, b redis.Z) int { return cmp.Compare(b.Score, a.Score) })
+	found = found[:min(limit, len(found))]
+	ids := make([]string, len(found))
+	for i, z := range found {
+		ids[i], _ = z.Member.(string)
+	}
+	batches, err := s.batches(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s decided: %w", user, err)
+	}
+	return slices.DeleteFunc(batches, func(b approvals.Batch) bool {
+		_, ok := b.Deciders()[user]
+		return !ok
+	}), nil
+}
+
+// batches reads these batches, leaving out what is gone or unreadable.
+func (s *Store) batches(ctx context.Context, ids []string) ([]approvals.Batch, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	pipe := s.client.Pipeline()
+	docs := make([]*redis.SliceCmd, len(ids))
+	for i, id := range ids {
+		p, err := s.partitionOf(id)
+		if err != nil {
+			return nil, err
+		}
+		docs[i] = readDocument(ctx, pipe, p.batch(id))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	var out []approvals.Batch
+	for i, doc := range docs {
+		b, err := batchOf(documentOf(doc))
+		switch {
+		case errors.Is(err, approvals.ErrUnreadable):
+			s.log.WarnContext(ctx, "a listed batch cannot be read", slog.String("batch", ids[i]), slog.Any("err", err))
+		case errors.Is(err, approvals.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
