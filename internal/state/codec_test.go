@@ -80,6 +80,21 @@ func samples() map[string]any {
 				Prompt: "what next", Aside: agentrun.AsideExternal, Metadata: json.RawMessage(`{"c":3}`),
 			},
 		},
+		"sheet.v1": approvals.Sheet{
+			ID: "sheet-17-s", By: "U1", Verdict: approvals.Approve, Reason: "tidy", Origin: "D1/1.2",
+			CreatedAt: noon, ExpiresAt: noon.Add(approvals.SheetLife), Seal: old.Digest,
+			Lines: []approvals.Line{
+				{
+					Batch: "batch-17-b", Call: "c1", Digest: now.Digest, Tool: "delete_file", Risky: true, Chosen: true,
+					Outcome: approvals.LineSkipped, Why: approvals.WhyStale,
+				},
+				{Batch: "batch-03-b", Call: "c2", Digest: old.Digest, Tool: "list_files"},
+			},
+			Status: approvals.SheetSubmitted, Request: "r", SubmittedAt: noon, Owner: "fence", LeaseEnds: noon,
+			Principal: approvals.Principal{User: "U1", Groups: []approvals.GroupID{"S1"}, GroupsAt: noon, For: []approvals.Absent{
+				{User: "U3", Groups: []approvals.GroupID{"C9"}, Until: noon},
+			}},
+		},
 		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
 	}
 }
@@ -134,6 +149,8 @@ func encodeAny(doc any) ([]byte, error) {
 		return encodeEntry(doc)
 	case approvals.Batch:
 		return encodeBatch(doc)
+	case approvals.Sheet:
+		return encodeSheet(doc)
 	default:
 		return encode(doc)
 	}
@@ -149,6 +166,8 @@ func decodeAny(kind string, d []byte) (any, error) {
 		return decodeEntry(d)
 	case "batch":
 		return decodeBatch(d)
+	case "sheet":
+		return decodeSheet(d)
 	default:
 		return decode[storedParked](d)
 	}

@@ -33,13 +33,16 @@
 //	                                 a batch is on, see approvals.ListKey
 //	decided:<user>           zset    batches with a decision of theirs, by    Commit, CommitBatch
 //	                                 when; the last 50 of the partition
+//	sheet:<id>               hash    v, d, s seal of its lines                CommitSheet; kept a day if nobody
+//	                                                                          submits it, and 30 days once it is
+//	                                                                          finished
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
 //	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
-//	request:<scope>:<id>     string  that a request was applied               the script; the only keys with
-//	                                                                          a TTL: 10 minutes, or Keep
+//	request:<scope>:<id>     string  that a request was applied               the script; the only keys but sheets
+//	                                                                          with a TTL: 10 minutes, or Keep
 //
 // The channels <prefix>:wake:<kind> carry the partition in which there is work.
 //

@@ -24,6 +24,15 @@ func TestEveryFieldIsStored(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, b, got)
 
+	var sheet approvals.Sheet
+	fill(t, reflect.ValueOf(&sheet).Elem())
+	sheet.Version = 0
+	doc, err = encodeSheet(sheet)
+	require.NoError(t, err)
+	gotSheet, err := decodeSheet(doc)
+	require.NoError(t, err)
+	require.Equal(t, sheet, gotSheet)
+
 	var run agentrun.Run
 	fill(t, reflect.ValueOf(&run).Elem())
 	run.Version = 0

@@ -25,6 +25,7 @@ const (
 	fieldVersion = "v"
 	fieldDoc     = "d"
 	fieldOwner   = "o" // of a run
+	fieldSeal    = "s" // of a sheet
 	fieldEvent   = "e" // of a fact
 )
 
@@ -68,6 +69,7 @@ func (p partition) facts() streamKey           { return streamKey(p.base + "fact
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
 func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }
+func (p partition) sheet(id string) hashKey    { return hashKey(p.base + "sheet:" + id) }
 func (p partition) list(k approvals.ListKey) zsetKey {
 	return zsetKey(p.base + "list:" + string(k))
 }

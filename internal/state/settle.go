@@ -109,6 +109,13 @@ func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, ve
 			return time.Time{}, 0, err
 		}
 		return b.Next(), b.Version, nil
+	case Sheets:
+		sheet, err := s.Sheet(ctx, approvals.SheetID(id))
+		if err != nil {
+			return time.Time{}, 0, err
+		}
+		at, _ := sheet.Due()
+		return at, sheet.Version, nil
 	default:
 		return time.Time{}, 0, nil
 	}
@@ -162,7 +169,7 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 		ch.zadd(p.due(k), e.id, next)
 	case n >= d.o.Attempts:
 		v.overdue = reason // its own claim has moved it: park it when that is over
-	case k == Runs && next > at:
+	case (k == Runs || k == Sheets) && next > at:
 		ch.zadd(p.due(k), e.id, next) // a claim that is over no sooner
 	}
 	return v, d.store.apply(ctx, ch)

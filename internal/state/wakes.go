@@ -72,8 +72,8 @@ func (w *wakes) finish() {
 // also the name of the surface whose memo says how far the work is.
 type Kind string
 
-// The kinds. The members of Runs and Replies are runs, those of the others
-// batches.
+// The kinds. The members of Runs and Replies are runs, those of Sheets and
+// Answers sheets, those of the others batches.
 const (
 	Runs      Kind = "runs"      // a run is queued, or its worker's lease is over
 	Replies   Kind = "replies"   // a run changed since its reply was drawn
@@ -81,10 +81,14 @@ const (
 	Cards     Kind = "cards"     // a batch changed since its card was drawn
 	Deadlines Kind = "deadlines" // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
 	Notices   Kind = "notices"   // people are to be told of something that happened to a batch
+	Sheets    Kind = "sheets"    // a sheet is submitted and not finished, or its worker's lease is over
+	Answers   Kind = "answers"   // a sheet is finished and the person not answered
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices} }
+func Kinds() []Kind {
+	return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices, Sheets, Answers}
+}
 
 // document returns the key of the document that an item of this kind is about.
 func (p partition) document(k Kind, id string) (hashKey, error) {
@@ -93,6 +97,8 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 		return p.run(id), nil
 	case Resumes, Cards, Deadlines, Notices:
 		return p.batch(id), nil
+	case Sheets, Answers:
+		return p.sheet(id), nil
 	default:
 		return "", fmt.Errorf("there is no kind of work %q", k)
 	}
