@@ -173,6 +173,8 @@ func TestAnAmendedCallFromFormToExecution(t *testing.T) {
 
 	_, err = o.signs(b, "bob")
 	require.ErrorIs(t, err, approvals.ErrStale, "bob looks at the old arguments")
+	_, err = o.signs(amended, "carol")
+	require.ErrorIs(t, err, approvals.ErrNotEligible, "what is small is bob's")
 	_, err = o.signs(amended, "bob")
 	require.NoError(t, err)
 	require.Equal(t, []string{

@@ -37,7 +37,8 @@ func TestCheckCall(t *testing.T) {
 		"asks for a retry":  {&agentrun.RetryError{Message: "again"}, []agentrun.ArgumentError{{Message: "again"}}},
 		"fails in words":    {&agentrun.FailedError{Message: "locked"}, []agentrun.ArgumentError{{Message: "locked"}}},
 		"schema": {fmt.Errorf("the arguments do not fit: %w", schema), []agentrun.ArgumentError{
-			{Pointer: "/n", Message: "got string, want integer"}, {Pointer: "/auth/key", Message: "it is not what the tool accepts"},
+			{Pointer: "/n", Message: "got string, want integer"},
+			{Pointer: "/auth/key", Message: "it is not what the tool accepts"},
 			{Pointer: "/auth", Message: "it is missing"},
 		}},
 	} {
@@ -70,7 +71,7 @@ func requireWrong(t *testing.T, err error, want ...agentrun.ArgumentError) {
 	if one, ok := errors.AsType[*agentrun.ArgumentError](err); ok && len(want) == 1 {
 		got = append(got, *one)
 	} else {
-		many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the joined ones
+		many, ok := err.(interface{ Unwrap() []error })
 		require.True(t, ok, "%T", err)
 		for _, e := range many.Unwrap() {
 			one, ok := errors.AsType[*agentrun.ArgumentError](e)

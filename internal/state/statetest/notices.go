@@ -105,14 +105,15 @@ func rungs(t *testing.T, c redis.UniversalClient) {
 		requireScore(t, c, s, state.Deadlines, string(id), next)
 		k.advance(next.Sub(k.now()))
 		var cmd approvals.Command = approvals.Climb{At: k.now()}
-		if next == hour(8) {
+		expires := next.Equal(hour(8))
+		if expires {
 			cmd = approvals.Expire{At: k.now()}
 		}
 		after, events, err := b.Apply(cmd)
 		require.NoError(t, err)
 		require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{Before: b, Batch: after, Events: events}))
 		b = after
-		if next != hour(8) { // the card alone says that it has expired
+		if !expires { // the card alone says that it has expired
 			told = next
 		}
 		requireScore(t, c, s, state.Notices, string(id), told)

@@ -91,7 +91,9 @@ func calls(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, want, walk(start0))
 	require.Equal(t, append(want, "y of long ago"), walk(time.Time{}))
 	require.Empty(t, walk(start0.Add(time.Minute)))
-	for range s.Calls(ctx, start0) {
+	for c, err := range s.Calls(ctx, start0) {
+		require.NoError(t, err)
+		require.EqualValues(t, "p", c.Call.ID)
 		break // the walk ends with the loop
 	}
 
