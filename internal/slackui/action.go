@@ -15,7 +15,9 @@ import (
 const (
 	actionApprove = "countersign.approve"
 	actionDeny    = "countersign.deny"
+	actionEdit    = "countersign.edit"
 	actionView    = "countersign.view"
+	actionRetract = "countersign.retract"
 	actionPage    = "countersign.page"
 )
 

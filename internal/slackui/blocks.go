@@ -3,12 +3,14 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -22,7 +24,20 @@ type Card struct {
 	Batch approvals.Batch
 	Part  int                                         // from 0
 	Calls map[approvals.ToolCallID]approvals.ToolCall // with the arguments that the digests are of
+	// Earlier are the calls as they were before and between amendments.
+	Earlier map[approvals.Digest]approvals.ToolCall
+	// Tools are what is known of the tools, by name. A call of one that is not
+	// in it is approved with a confirmation and cannot be edited.
+	Tools map[string]agentrun.Spec
+	// Elsewhere says that the message is outside the thread: an escalation
+	// shows it there too.
+	Elsewhere bool
+	Missed    []Missed
 }
+
+// Missed is a channel in which an escalation was to show the card and could
+// not, by Slack's word for why.
+type Missed struct{ Channel, Code string }
 
 // parts returns how many messages the batch needs.
 func parts(b approvals.Batch) int {
@@ -133,12 +148,36 @@ func (c Card) asker() []para {
 		spans = append(spans, say("It has stopped until this is decided."))
 	}
 	if c.Batch.Settled() {
-		spans[len(spans)-1] = say("Everything is settled, and the agent goes on in this thread.")
+		spans[len(spans)-1] = say("Everything is settled, and the agent goes on in " + c.itsThread() + ".")
 	}
 	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
 		spans = append(spans, say(fmt.Sprintf(" It also waits for %s that run elsewhere.", count(ext, "call"))))
 	}
-	return []para{line(spans...)}
+	paras := []para{line(spans...)}
+	if c.Elsewhere {
+		paras = append(paras, line(say("It was asked in "), grouped(c.Batch.Channel), say(", and is shown here too because it was not settled in time.")))
+	}
+	for _, m := range c.Missed {
+		paras = append(paras, line(say("It was to be shown in "), grouped(m.Channel), say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
+	}
+	return paras
+}
+
+func (c Card) itsThread() string {
+	if c.Elsewhere {
+		return "its own thread"
+	}
+	return "this thread"
+}
+
+func whyMissed(code string) string {
+	switch code {
+	case "is_archived":
+		return "that channel is archived"
+	case "restricted_action":
+		return "the app may not post there"
+	}
+	return "the app is not in that channel"
 }
 
 func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack.Block {
@@ -174,10 +213,12 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 			blocks, text = append(blocks, richText(text...)), nil
 		}
 	}
+	if len(a.Amendments) > 0 {
+		blocks, text = append(blocks, richText(append(text, c.amendments(a, d)...)...)), nil
+	}
 	blocks = append(blocks, richText(append(text, below...)...))
 	if status == approvals.Pending && known {
-		signable := len(a.Requirement.Quorums) > 0
-		blocks = append(blocks, small(c.fine(a)), buttons(i, pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}, signable))
+		blocks = append(blocks, c.fine(a), c.buttons(i, a))
 	}
 	return blocks
 }
@@ -187,27 +228,76 @@ func short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
 
 // room is how many blocks the arguments of one call may take.
 func (c Card) room() int {
-	const header, others = 2, 4 // verdict, fine print, buttons, divider
+	const header, others = 2, 5 // amendments, verdict, fine print, buttons, divider
 	n := len(c.calls())
 	return min(10, (50-header-n*others)/n)
 }
 
-// fine is the fine print under an open call.
-func (c Card) fine(a approvals.Approval) string {
+// fine is the fine print under an open call. What the policy wrote stands in
+// plain text of its own.
+func (c Card) fine(a approvals.Approval) slack.Block {
+	r := a.Requirement
 	var said []string
-	if deadline := a.Requirement.Deadline; !deadline.IsZero() {
-		said = append(said, "Until "+when(deadline))
+	if !r.Deadline.IsZero() {
+		said = append(said, "Expires "+when(r.Deadline)+", then it does not run")
 	}
-	if deny := max(a.Requirement.Deny, 1); deny == 1 {
+	if deny := max(r.Deny, 1); deny == 1 {
 		said = append(said, "one denial stops it")
 	} else {
 		said = append(said, number(deny)+" denials stop it")
 	}
-	if a.Requirement.Separation {
+	if r.ReasonNeeded {
+		said = append(said, "an approval must say why")
+	}
+	if r.Separation {
 		said = append(said, person(c.Batch.Requester)+" may not sign")
 	}
+	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
+		said = append(said, names(editors)+" changed it and may not sign")
+	}
+	if r.Delegation {
+		said = append(said, "people who are away may be stood in for")
+	}
 	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
-	return strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · ")
+	elements := []slack.MixedElement{ours(strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · "))}
+	for i, v := range r.Vetoes {
+		if i == quorumsShown {
+			elements = append(elements, literal(count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
+			break
+		}
+		elements = append(elements, literal(veto(v)))
+	}
+	if rule, policy := ruleOf(a.Rule); rule != "" {
+		elements = append(elements, literal("Rule: "+brief(rule, 60)+policy))
+	}
+	return slack.NewContextBlock("", elements...)
+}
+
+func veto(q approvals.Quorum) string {
+	if q.Need == 1 {
+		return "One denial of " + brief(q.Name, 60) + " stops it."
+	}
+	return number(q.Need) + " denials of " + brief(q.Name, 60) + " stop it."
+}
+
+// ruleOf takes the rule's name and the policy's version apart.
+func ruleOf(rule string) (name, policy string) {
+	i := strings.LastIndexByte(rule, '@')
+	if i < 0 {
+		return rule, ""
+	}
+	return rule[:i], ", policy " + brief(rule[i+1:], 16)
+}
+
+// editorsOf returns who changed the arguments, each once.
+func editorsOf(a approvals.Approval) []approvals.UserID {
+	var all []approvals.UserID
+	for _, m := range a.Amendments {
+		if !slices.Contains(all, m.By.User) {
+			all = append(all, m.By.User)
+		}
+	}
+	return all
 }
 
 // drawn is one box of arguments, under its label if it has one. Without text it
@@ -298,24 +388,6 @@ func (a argument) label(name span, left int) para {
 		spans = append(spans, say(" ("+strings.Join(notes, "; ")+")"))
 	}
 	return line(spans...)
-}
-
-func buttons(i int, p pointer, signable bool) slack.Block {
-	value, err := p.encode()
-	if err != nil {
-		return small("This call cannot be signed here: its ids are not usable.")
-	}
-	button := func(action, label string, style slack.Style) *slack.ButtonBlockElement {
-		b := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", action, i), value, literal(label))
-		b.Style = style
-		return b
-	}
-	view := button(actionView, "View full", slack.StyleDefault)
-	if !signable {
-		return slack.NewActionBlock("", view)
-	}
-	return slack.NewActionBlock("",
-		button(actionApprove, "Approve", slack.StylePrimary), button(actionDeny, "Deny…", slack.StyleDanger), view)
 }
 
 // textLength counts the characters of every text in the blocks.

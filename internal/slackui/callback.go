@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -50,9 +52,7 @@ type payload struct {
 		Metadata  string `json:"private_metadata"`
 		Installed string `json:"app_installed_team_id"` // the team of a form is the person's own
 		State     struct {
-			Values map[string]map[string]struct {
-				Value string `json:"value"`
-			} `json:"values"`
+			Values states `json:"values"`
 		} `json:"state"`
 	} `json:"view"`
 }
@@ -103,8 +103,15 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	switch actionOf(press.ID) {
 	case actionApprove:
 		about, err = s.decide(ctx, p, press.Value, approvals.Approve, "")
+		if errors.Is(err, approvals.ErrReasonNeeded) {
+			about, err = s.askReason(ctx, p, press.Value, approvals.Approve)
+		}
 	case actionDeny:
-		about, err = s.askReason(ctx, p, press.Value)
+		about, err = s.askReason(ctx, p, press.Value, approvals.Deny)
+	case actionEdit:
+		about, err = s.openEdit(ctx, p, press.Value)
+	case actionRetract:
+		about, err = s.takeBack(ctx, p, press.Value)
 	case actionView:
 		about, err = s.viewFull(ctx, p, press.Value)
 	case actionPage:
@@ -136,10 +143,7 @@ func (s *Server) decide(ctx context.Context, p payload, value string, v approval
 	b, call := at.batch.ID, decision.Call
 	after, err := s.cfg.Desk.Decide(ctx, b, s.request(p, ptr, v, reason), approvals.Decide{Decision: decision})
 	if err != nil {
-		if fresh, freshErr := s.cfg.Desk.Batch(ctx, b); freshErr == nil {
-			at.batch = fresh
-			at.approval, _ = ptr.in(fresh)
-		}
+		s.refresh(ctx, &at, ptr)
 		return at, fmt.Errorf("decide call %s of batch %s: %w", call, b, err)
 	}
 	at.batch = after
@@ -148,10 +152,37 @@ func (s *Server) decide(ctx context.Context, p payload, value string, v approval
 	return at, nil
 }
 
+// takeBack commits that a person's own decision counts no more.
+func (s *Server) takeBack(ctx context.Context, p payload, value string) (about, error) {
+	at, ptr, decision, err := s.judge(ctx, p, value, "")
+	at.deed = takingBack
+	if err != nil {
+		return at, err
+	}
+	b := at.batch.ID
+	if _, err := s.cfg.Desk.Retract(ctx, b, s.request(p, ptr, "retract", ""), approvals.Retract{
+		Call: decision.Call, By: decision.By, At: decision.At,
+	}); err != nil {
+		s.refresh(ctx, &at, ptr)
+		return at, fmt.Errorf("take back the decision on call %s of batch %s: %w", decision.Call, b, err)
+	}
+	s.cfg.Log.InfoContext(ctx, "decision taken back", slog.String("batch", string(b)),
+		slog.String("call", brief(string(decision.Call), 64)), slog.String("user", p.User.ID))
+	return at, nil
+}
+
+// refresh reads again what a refusal is about: others may have moved it.
+func (s *Server) refresh(ctx context.Context, at *about, ptr pointer) {
+	if b, err := s.cfg.Desk.Batch(ctx, ptr.Batch); err == nil {
+		at.batch = b
+		at.approval, _ = ptr.in(b)
+	}
+}
+
 // judge finds out which call the button means and who pressed it: the decision
 // that this would be, without its reason.
 func (s *Server) judge(ctx context.Context, p payload, value string, v approvals.Verdict) (about, pointer, approvals.Decision, error) {
-	at := about{verdict: v, user: p.User.ID, now: s.cfg.Now()}
+	at := about{user: p.User.ID, now: s.cfg.Now()}
 	none := approvals.Decision{}
 	if err := s.sameTeam(p); err != nil {
 		return at, pointer{}, none, err
@@ -201,7 +232,7 @@ func (s *Server) sameTeam(p payload) error {
 	return errOtherTeam
 }
 
-// request names this press of a button or of a form's Deny, so that it counts
+// request names this press of a button, or of what sends a form, so that it counts
 // once: the same press delivered again has the same name, and nothing else
 // has. Everything that the press means is in it, whatever Slack left out of
 // its own ids.
@@ -237,7 +268,7 @@ func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals
 		}
 	}
 	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
-		if err := s.cards.adopt(ctx, b.ID, part, channel, ts); err != nil {
+		if err := s.cards.adopt(ctx, b.ID, part, channel, ts, channel != b.Channel && slices.Contains(b.Channels(), channel)); err != nil {
 			return err
 		}
 		return s.cards.Reconcile(ctx, string(b.ID))

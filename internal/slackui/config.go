@@ -21,6 +21,13 @@ type desk interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
+	Retract(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Retract) (approvals.Batch, error)
+	Amend(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Amend) (approvals.Batch, error)
+}
+
+// tools knows what the tools of the agents declare.
+type tools interface {
+	ToolSpec(agent, name string) (agentrun.Spec, bool)
 }
 
 // runs is where a card belongs and what a reply says.
@@ -69,6 +76,7 @@ type Config struct {
 	Runner runner
 	Memos  memos
 	Open   openList
+	Tools  tools // may be nil: then every approval is confirmed, and nothing can be edited
 
 	// Membership is how old a looked-up membership or account may be when a
 	// person decides; default 60 s.
@@ -163,7 +171,7 @@ func New(c Config) (*UI, error) {
 		c.Membership = defaultMembership
 	}
 	api := newAPI(c.BotToken, c.APIURL)
-	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
+	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, tools: c.Tools, now: c.Now, log: c.Log}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
 	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
 	return &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, people: people}, nil

@@ -2,7 +2,9 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -21,7 +23,9 @@ type Cards struct {
 	runs  runs
 	api   *api
 	memos memos
+	tools tools // may be nil
 	now   func() time.Time
+	log   *slog.Logger
 }
 
 // An Anchor is one message in which a part of a batch is drawn.
@@ -32,11 +36,25 @@ type Anchor struct {
 	Thread  string `json:"thread,omitempty"`
 	Version int64  `json:"version"` // of the batch that it shows
 	Copy    bool   `json:"copy,omitempty"`
+	Further bool   `json:"further,omitempty"` // an escalation shows it here too
 }
 
-// anchors is the memo of the cards of a batch.
+// anchors is the memo of the cards of a batch. Missed are the channels in which
+// an escalation could not show them: that is not tried again.
 type anchors struct {
 	Anchors []Anchor `json:"anchors"`
+	Missed  []Missed `json:"missed,omitempty"`
+}
+
+func (a *anchors) missed(channel string) bool {
+	return slices.ContainsFunc(a.Missed, func(m Missed) bool { return m.Channel == channel })
+}
+
+func (a *anchors) miss(m Missed) {
+	if !a.missed(m.Channel) {
+		a.Missed = append(a.Missed, m)
+	}
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Further && x.Channel == m.Channel })
 }
 
 func (a *anchors) find(channel, ts string) int {
@@ -89,10 +107,15 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 		return b.Version, nil
 	}
 	for {
+		// What goes wrong in a further channel does not keep the thread waiting.
+		furtherErr := c.further(ctx, h, b)
 		for part := range parts(b) {
-			if err := c.part(ctx, h, b, part, run.Origin); err != nil {
+			if err := c.part(ctx, h, b, part, home(run.Origin)); err != nil {
 				return 0, err
 			}
+		}
+		if furtherErr != nil {
+			return 0, furtherErr
 		}
 		// A copy may have been found while this one drew.
 		if !slices.ContainsFunc(h.body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < parts(b) }) {
@@ -101,10 +124,66 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 	}
 }
 
-func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, part int, o agentrun.Origin) error {
+// A target is where a part of a batch is drawn: in the thread of the run, or in
+// a further channel.
+type target struct {
+	channel, thread string
+	further         bool
+	left            bool // it is not shown here any more, but what is there is kept right
+}
+
+func home(o agentrun.Origin) target { return target{channel: o.Channel, thread: o.Root} }
+
+// has reports whether the message is for this target. A copy in the channel of
+// an escalation is one of its own.
+func (t target) has(a Anchor) bool {
+	return t.further == a.Further && (!t.further || t.channel == a.Channel)
+}
+
+// further draws the batch in the channels of its escalations.
+func (c *Cards) further(ctx context.Context, h *held[anchors], b approvals.Batch) error {
+	channels := b.Channels()
+	targets := make([]target, len(channels))
+	for i, channel := range channels {
+		targets[i] = target{channel: channel, further: true}
+	}
+	for _, a := range h.body.Anchors {
+		if a.Further && !slices.Contains(channels, a.Channel) {
+			targets = append(targets, target{channel: a.Channel, further: true, left: true})
+		}
+	}
+	for _, t := range targets {
+		channel := t.channel
+		if h.body.missed(channel) {
+			continue
+		}
+		for part := range parts(b) {
+			err := c.part(ctx, h, b, part, t)
+			if code, shut := codeOf(err, closed...); shut {
+				c.log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
+					slog.String("channel", channel), slog.Any("error", err))
+				missed := Missed{Channel: channel, Code: code}
+				if err := h.save(ctx, func(n *anchors) { n.miss(missed) }); err != nil {
+					return fmt.Errorf("remember that batch %s is not shown in %s: %w", b.ID, channel, err)
+				}
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// closed are Slack's words for a channel in which we cannot post, for as long
+// as people leave it so.
+var closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
+
+func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, part int, t target) error {
 	var here, old []Anchor
 	for _, a := range h.body.Anchors {
-		if a.Part != part {
+		if a.Part != part || !t.has(a) {
 			continue
 		}
 		here = append(here, a)
@@ -115,10 +194,14 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if len(here) > 0 && len(old) == 0 {
 		return nil
 	}
+	if t.further && len(here) == 0 && (t.left || b.Settled()) {
+		return nil // nobody there is needed any more
+	}
 	card, err := c.load(ctx, b, part)
 	if err != nil {
 		return err
 	}
+	card.Elsewhere, card.Missed = t.further, h.body.Missed
 	m := card.message(c.now())
 	for _, a := range old {
 		err := c.api.update(ctx, a.Channel, a.TS, m)
@@ -134,14 +217,14 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 			return fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
 		}
 	}
-	if len(here) > 0 || (len(old) > 0 && b.Settled()) {
+	if len(here) > 0 || t.left || (len(old) > 0 && b.Settled()) {
 		return nil // somebody removed the last card of a settled batch: leave it
 	}
-	ts, err := c.api.post(ctx, o.Channel, o.Root, m)
+	ts, err := c.api.post(ctx, t.channel, t.thread, m)
 	if err != nil {
-		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, o.Channel, err)
+		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
-	posted := Anchor{Part: part, Channel: o.Channel, TS: ts, Thread: o.Root, Version: b.Version}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Further: t.further}
 	if err := h.save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}
@@ -153,15 +236,42 @@ var gone = []string{"message_not_found", "cant_update_message", "edit_window_clo
 
 // load collects what a card needs: the arguments are those of the digests.
 func (c *Cards) load(ctx context.Context, b approvals.Batch, part int) (Card, error) {
-	card := Card{Batch: b, Part: part, Calls: map[approvals.ToolCallID]approvals.ToolCall{}}
+	card := Card{
+		Batch: b, Part: part, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
+		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{},
+	}
 	for _, a := range card.calls() {
 		call, err := c.desk.Call(ctx, b, a.Call.ID)
 		if err != nil {
 			return Card{}, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
 		}
 		card.Calls[a.Call.ID] = call
+		if err := c.loadEarlier(ctx, card, a); err != nil {
+			return Card{}, err
+		}
+		if c.tools == nil {
+			continue
+		}
+		if spec, ok := c.tools.ToolSpec(b.Agent, call.Name); ok {
+			card.Tools[call.Name] = spec
+		}
 	}
 	return card, nil
+}
+
+// loadEarlier adds what the newest amendments replaced. What is not there any
+// more is shown as such.
+func (c *Cards) loadEarlier(ctx context.Context, card Card, a approvals.Approval) error {
+	for _, m := range a.Amendments[max(0, len(a.Amendments)-amendmentsShown):] {
+		call, err := callAs(ctx, c.desk, card.Batch, a.Call.ID, m.From)
+		switch {
+		case err == nil:
+			card.Earlier[m.From] = call
+		case !errors.Is(err, approvals.ErrStale):
+			return fmt.Errorf("load what call %s of batch %s was: %w", a.Call.ID, card.Batch.ID, err)
+		}
+	}
+	return nil
 }
 
 func (c Card) message(now time.Time) message {
@@ -183,22 +293,22 @@ func (c *Cards) knows(ctx context.Context, id approvals.BatchID, channel, ts str
 
 // adopt takes a message into care in which a click just happened: a copy that
 // was posted when the answer to the first attempt was lost.
-func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, part int, channel, ts string) error {
+func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, part int, channel, ts string, further bool) error {
 	return c.ledger().edit(ctx, string(id), func(a *anchors) {
-		a.put(Anchor{Part: part, Channel: channel, TS: ts, Copy: true})
+		a.put(Anchor{Part: part, Channel: channel, TS: ts, Copy: true, Further: further})
 	})
 }
 
-// anchor returns where the part of the batch with the call is drawn.
+// anchor returns where the part of the batch with the call is drawn, in its
+// thread if it is there.
 func (c *Cards) anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
 	n, _, err := c.ledger().load(ctx, string(b.ID))
 	if err != nil {
 		return Anchor{}, false
 	}
-	for _, a := range n.Body.Anchors {
-		if a.Part == call/callsPerCard {
-			return a, true
-		}
+	all := slices.DeleteFunc(n.Body.Anchors, func(a Anchor) bool { return a.Part != call/callsPerCard })
+	if len(all) == 0 {
+		return Anchor{}, false
 	}
-	return Anchor{}, false
+	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further }))], true
 }

@@ -11,11 +11,32 @@ import (
 
 // about is what an explanation can refer to. All of it may be missing.
 type about struct {
-	verdict  approvals.Verdict
+	deed     deed
 	user     string
 	batch    approvals.Batch
 	approval approvals.Approval
 	now      time.Time
+}
+
+// deed is what the person was doing.
+type deed string
+
+const (
+	deciding   deed = ""
+	editing    deed = "edit"
+	takingBack deed = "take back"
+)
+
+// undone says what came of it: nothing.
+func (d deed) undone() string {
+	switch d {
+	case editing:
+		return "Nothing was changed."
+	case takingBack:
+		return "Nothing was taken back."
+	case deciding:
+	}
+	return "Your click was not counted."
 }
 
 // explain turns err into what the person may read: what happened, why, and
@@ -65,29 +86,57 @@ func explainNotAllowed(e *notAllowedError) string {
 }
 
 func explainDecision(err error, a about) (string, bool) {
+	undone := a.deed.undone()
 	switch {
 	case errors.Is(err, approvals.ErrSettled):
 		return settledWords(a), true
 	case errors.Is(err, approvals.ErrExpired):
-		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". The call does not run. If it is still wanted, ask the agent again.", true
+		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". " + undone + " The call does not run. If it is still wanted, ask the agent again.", true
 	case errors.Is(err, approvals.ErrOwnEdit):
-		return "You changed what this call would do, so somebody else must sign it. Your click was not counted.", true
+		return "You changed what this call would do, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + ".", true
 	case errors.Is(err, approvals.ErrOwnRequest):
-		return "You asked for this, so somebody else must sign it. Your click was not counted.", true
+		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + ".", true
 	case errors.Is(err, approvals.ErrNotEligible):
-		return "You are not an approver of this call, so your click was not counted. It can be signed by " + signers(a.approval) + ".", true
+		return notEligible(a), true
+	case errors.Is(err, approvals.ErrStale) && a.deed == editing:
+		return "The arguments were changed by somebody else after you had read them, so your change was not made. " + undone + " Read the card again: it shows the new ones in a moment. Then press Edit again.", true
 	case errors.Is(err, approvals.ErrStale):
-		return "The arguments changed after this card was drawn, so your click was not counted. Read the card again: it shows the new ones in a moment.", true
+		return "The arguments changed after this card was drawn. " + undone + " Read the card again: it shows the new ones in a moment.", true
+	case errors.Is(err, approvals.ErrReasonNeeded):
+		return "An approval of this call must say why, and yours said nothing. " + undone + " Press Approve again: a form asks for the reason.", true
 	case errors.Is(err, approvals.ErrDecided):
-		return "You already " + past(a) + " this call, and that stands. This click changed nothing.", true
+		return "You already " + past(a) + " this call, and that stands. This click changed nothing. To decide otherwise, press Take back first.", true
+	case errors.Is(err, approvals.ErrNoDecision):
+		return "There is no decision of yours on this call as it is now: you made none, or the arguments changed since and it counts no more. " + undone + " Decide with Approve or Deny.", true
+	case errors.Is(err, approvals.ErrAbsence):
+		return "An absence like that is not possible: it lasts at most " + number(int(approvals.MaxAbsence.Hours()/24)) + " days, and nobody stands in for themselves, directly or through others. Nothing was changed. Choose other days or somebody else.", true
+	case errors.Is(err, approvals.ErrNotFound) && a.deed == editing && a.approval.Call.ID != "":
+		return "The tool of this call is not there any more, so its arguments cannot be changed. " + undone + " Deny it, or ask whoever runs Countersign.", true
 	case errors.Is(err, approvals.ErrNotFound):
 		return "This request no longer exists. Nothing was decided. If it is still wanted, ask the agent again.", true
 	case errors.Is(err, approvals.ErrRefused):
 		return "The policy refuses this call, whoever signs it. Nothing was decided.", true
+	case errors.Is(err, errNoForm):
+		return "No form can change the arguments of this call: the tool does not say what they are, or they are hidden or too long. " + undone + " Approve or deny it as it is.", true
+	case errors.Is(err, approvals.ErrInvalid) && a.deed == editing:
+		return "The arguments of this call cannot be changed here. " + undone + " Approve or deny it as it is, and ask whoever runs Countersign.", true
 	case errors.Is(err, approvals.ErrConflict), errors.Is(err, errTryAgain):
-		return "Many people are deciding at this moment, and your click was not counted. Try again.", true
+		return "Many people are deciding at this moment. " + undone + " Try again.", true
 	}
 	return "", false
+}
+
+// notEligible says who could have, and why standing in for somebody does not
+// help.
+func notEligible(a about) string {
+	if a.deed == editing {
+		return "Only the approvers of this call, and whoever asked for it, can change its arguments. " + a.deed.undone() + " Its approvers are " + signers(a.approval) + "."
+	}
+	words := "You are not an approver of this call. " + a.deed.undone() + " It can be signed by " + signers(a.approval) + "."
+	if a.approval.Requirement.Delegation {
+		words += " Whoever is away may have named somebody to sign for them; nobody who can sign this has named you for now."
+	}
+	return words
 }
 
 // errTryAgain is something passing that the person can simply repeat.

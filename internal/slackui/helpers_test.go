@@ -198,6 +198,8 @@ type office struct {
 	desk *approvals.Desk
 	api  string // of Slack
 	now  *clock
+
+	later *clock // of Slack, where a test moves it too
 }
 
 // clock is a clock that tests move.
@@ -320,10 +322,10 @@ func (o *office) whispers(user, root string) []string {
 	return words
 }
 
-// press clicks the i-th button of this kind on a message.
+// press clicks the i-th button of this kind on a message, and means it.
 func (o *office) press(user string, m slacksim.Message, action string, i int) slacksim.ClickOutcome {
 	o.t.Helper()
-	out, err := o.Click(slacksim.Click{User: user, Channel: m.Channel, TS: m.TS, ActionID: fmt.Sprintf("countersign.%s.%d", action, i)})
+	out, err := o.Click(slacksim.Click{User: user, Channel: m.Channel, TS: m.TS, ActionID: fmt.Sprintf("countersign.%s.%d", action, i), Confirmed: true})
 	require.NoError(o.t, err)
 	return out
 }

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	callbackDeny = "countersign.deny"
-	reasonBlock  = "reason"
-	reasonInput  = "text"
+	callbackApprove = "countersign.approve"
+	callbackDeny    = "countersign.deny"
+	reasonBlock     = "reason"
+	reasonInput     = "text"
 )
 
 // errForm is a form that Slack did not open.
@@ -28,22 +29,23 @@ type origin struct {
 	Thread  string `json:"t,omitempty"`
 }
 
-// askReason opens the form for a denial, or explains at once why it would not
-// be taken.
-func (s *Server) askReason(ctx context.Context, p payload, value string) (about, error) {
-	at, _, decision, err := s.judge(ctx, p, value, approvals.Deny)
+// askReason opens the form for a denial, or for an approval that must say why;
+// or it explains at once why the verdict would not be taken.
+func (s *Server) askReason(ctx context.Context, p payload, value string, v approvals.Verdict) (about, error) {
+	at, _, decision, err := s.judge(ctx, p, value, v)
 	if err != nil {
 		return at, err
 	}
 	b, a := at.batch, at.approval
+	decision.Reason = "a reason"
 	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
-		return at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, fmt.Errorf("try to %s call %s of batch %s: %w", v, a.Call.ID, b.ID, err)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
 	if err != nil {
 		return at, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
-	view, err := denyView(a, call, origin{Value: value, Channel: p.place().channel, Thread: p.place().thread})
+	view, err := verdictView(v, a, call, originOf(p, value))
 	if err != nil {
 		return at, err
 	}
@@ -61,7 +63,8 @@ func (s *Server) open(ctx context.Context, trigger string, view slack.ModalViewR
 	return fmt.Errorf("%w: %w", errForm, err)
 }
 
-func denyView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
+// verdictView is the form in which a verdict is given with its reason.
+func verdictView(v approvals.Verdict, a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
@@ -72,30 +75,51 @@ func denyView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.Mo
 	if incomplete {
 		text = append(text, line(say("Not everything is shown here.")))
 	}
-	input := slack.NewPlainTextInputBlockElement(literal("For example: use the archive instead"), reasonInput)
-	input.Multiline, input.MaxLength, input.FocusOnLoad = true, maxReason, true
-	reason := slack.NewInputBlock(reasonBlock, literal("Why not?"), literal("The agent and everybody in the thread will read it."), input)
-	reason.Optional = true
-	return slack.ModalViewRequest{
+	view := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: callbackDeny, PrivateMetadata: string(metadata),
 		Title: literal("Deny this call"), Submit: literal("Deny"), Close: literal("Cancel"),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{richText(text...), reason}},
-	}, nil
+	}
+	const read = "The agent and everybody in the thread will read it."
+	reason := reasonInputBlock("Why not?", read, false, true)
+	if v == approvals.Approve {
+		view.CallbackID, view.Title, view.Submit = callbackApprove, literal("Approve this call"), literal("Approve")
+		reason = reasonInputBlock("Why do you approve it?", read, true, true)
+	}
+	view.Blocks = slack.Blocks{BlockSet: []slack.Block{richText(text...), reason}}
+	return view, nil
 }
 
-// submitted handles a form. It is closed only after the decision is committed;
-// what the person may read about a refusal is shown in the form itself.
+func reasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock {
+	input := slack.NewPlainTextInputBlockElement(literal("For example: use the archive instead"), reasonInput)
+	if label != "Why not?" {
+		input.Placeholder = literal("For example: checked against the backup of today")
+	}
+	input.Multiline, input.MaxLength, input.FocusOnLoad = true, maxReason, focus
+	b := slack.NewInputBlock(reasonBlock, literal(label), literal(hint), input)
+	b.Optional = !needed
+	return b
+}
+
+// submitted handles a form. It is closed only after what it asks for is
+// committed; what the person may read about a refusal is shown in the form
+// itself.
 func (s *Server) submitted(ctx context.Context, p payload) (reply, error) {
-	if p.View.Callback != callbackDeny {
-		s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", brief(p.View.Callback, 64)))
-		return replace(notice("This form is from another version of Countersign. Nothing was decided.")), nil
+	switch p.View.Callback {
+	case callbackDeny:
+		return s.given(ctx, p, approvals.Deny)
+	case callbackApprove:
+		return s.given(ctx, p, approvals.Approve)
+	case callbackEdit:
+		return s.edited(ctx, p)
 	}
-	var o origin
-	if err := json.Unmarshal([]byte(p.View.Metadata), &o); err != nil {
-		o = origin{}
-	}
+	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", brief(p.View.Callback, 64)))
+	return replace(notice("This form is from another version of Countersign. Nothing was decided.")), nil
+}
+
+// given handles a verdict that came with its reason.
+func (s *Server) given(ctx context.Context, p payload, v approvals.Verdict) (reply, error) {
 	reason := trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
-	at, err := s.decide(ctx, p, o.Value, approvals.Deny, reason)
+	at, err := s.decide(ctx, p, readOrigin(p).Value, v, reason)
 	if err == nil {
 		return reply{}, nil
 	}
@@ -103,11 +127,12 @@ func (s *Server) submitted(ctx context.Context, p payload) (reply, error) {
 	if !known {
 		return reply{}, err
 	}
-	s.cfg.Log.InfoContext(ctx, "denial refused", slog.String("user", p.User.ID), slog.Any("reason", err))
-	if isTryAgain(err) {
-		return reply{map[string]any{"response_action": "errors", "errors": map[string]string{
-			reasonBlock: "Not decided yet: Slack or the store did not answer in time. Press Deny again.",
-		}}}, nil
+	s.cfg.Log.InfoContext(ctx, "verdict refused", slog.String("user", p.User.ID), slog.String("verdict", string(v)), slog.Any("reason", err))
+	switch {
+	case errors.Is(err, approvals.ErrReasonNeeded):
+		return under(map[string]string{reasonBlock: "Write why you approve it: blanks are no reason."}), nil
+	case isTryAgain(err):
+		return under(map[string]string{reasonBlock: "Not decided yet: Slack or the store did not answer in time. Press the button below again."}), nil
 	}
 	return replace(notice(words)), nil
 }

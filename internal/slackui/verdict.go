@@ -2,8 +2,11 @@ package slackui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -28,36 +31,131 @@ func why(a approvals.Approval, d detail) []para {
 	return []para{line(styled("Why you are asked: ", bold), say(brief(a.Why, d.words)))}
 }
 
-// progress is a line for each quorum, and what was already said against it.
+// progress is a line for each quorum, with its alternatives under one another,
+// and what was already said against it.
 func (c Card) progress(a approvals.Approval, d detail) []para {
+	all := a.Progress()
+	if len(all) == 0 {
+		return append([]para{line(styled("Nobody can sign this: the policy names no approvers.", bold))}, reasons(a, d)...)
+	}
 	var out []para
-	quorums := a.Progress()
-	for i, q := range quorums {
-		if i == quorumsShown {
-			out = append(out, line(say(count(len(quorums)-i, "more quorum")+" must be met.")))
+	lines := 0
+	for _, g := range grouping(all) {
+		if lines >= quorumsShown {
+			out = append(out, line(say("More quorums must be met: the policy asks for "+number(len(all))+" in all.")))
 			break
 		}
-		out = append(out, line(quorum(q)...))
-	}
-	if len(quorums) == 0 {
-		out = append(out, line(styled("Nobody can sign this: the policy names no approvers.", bold)))
+		if g.choice == 0 {
+			out = append(out, line(quorum(g.options[0][0], later(all, g.options[0][0].Quorum.Stage), false)...))
+			lines++
+			continue
+		}
+		out = append(out, g.paras(later(all, g.options[0][0].Quorum.Stage))...)
+		lines += len(g.options)
 	}
 	return append(out, reasons(a, d)...)
 }
 
-func quorum(q approvals.Progress) []span {
+// A gathering is one quorum that is needed always, or the options of a choice.
+type gathering struct {
+	choice  int
+	options [][]approvals.Progress
+}
+
+// grouping gathers the quorums as they are read: the stages in their order, and
+// the options of a choice together.
+func grouping(all []approvals.Progress) []gathering {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(x, y approvals.Progress) int { return x.Quorum.Stage - y.Quorum.Stage })
+	var out []gathering
+	for _, q := range all {
+		g := -1
+		if q.Quorum.Choice != 0 {
+			g = slices.IndexFunc(out, func(g gathering) bool { return g.choice == q.Quorum.Choice })
+		}
+		if g < 0 {
+			g, out = len(out), append(out, gathering{choice: q.Quorum.Choice})
+		}
+		o := slices.IndexFunc(out[g].options, func(o []approvals.Progress) bool { return o[0].Quorum.Option == q.Quorum.Option })
+		if o < 0 {
+			o, out[g].options = len(out[g].options), append(out[g].options, nil)
+		}
+		out[g].options[o] = append(out[g].options[o], q)
+	}
+	return out
+}
+
+// paras lists alternatives, of which one is enough.
+func (g gathering) paras(after []string) []para {
+	met := slices.IndexFunc(g.options, complete)
+	var items []para
+	for i, o := range g.options {
+		if i == quorumsShown {
+			items = append(items, line(say("or one of "+number(len(g.options)-i)+" more ways")))
+			break
+		}
+		var spans []span
+		for j, q := range o {
+			if j > 0 {
+				spans = append(spans, say("; together with "))
+			}
+			spans = append(spans, quorum(q, nil, met >= 0 && met != i)...)
+		}
+		items = append(items, line(spans...))
+	}
+	head := []span{styled("Any of:", bold)}
+	if met >= 0 {
+		head = []span{styled("Any of", bold), say(", complete:")}
+	} else if len(after) > 0 {
+		head = append(head, say(" "+asked(after)))
+	}
+	return []para{line(head...), slack.NewRichTextList(slack.RTEListBullet, 0, items...)}
+}
+
+func complete(o []approvals.Progress) bool {
+	return !slices.ContainsFunc(o, func(q approvals.Progress) bool { return q.Quorum.Need < 1 || len(q.By) < q.Quorum.Need })
+}
+
+// later names the quorums that must be met before those of a stage are asked.
+func later(all []approvals.Progress, stage int) []string {
+	var names []string
+	for _, g := range grouping(all) {
+		if g.options[0][0].Quorum.Stage >= stage || slices.ContainsFunc(g.options, complete) {
+			continue
+		}
+		var either []string
+		for _, o := range g.options {
+			either = append(either, brief(o[0].Quorum.Name, 60))
+		}
+		names = append(names, strings.Join(either, " or "))
+	}
+	return names
+}
+
+func asked(after []string) string {
+	if len(after) == 1 {
+		return "asked once " + after[0] + " has signed"
+	}
+	return "asked once " + list(after) + " have signed"
+}
+
+// quorum says how far one is. after are those that come first; spare is that
+// another one was enough.
+func quorum(q approvals.Progress, after []string, spare bool) []span {
 	spans := []span{
 		styled(brief(q.Quorum.Name, 60), bold),
 		say(fmt.Sprintf(": %d of %s", len(q.By), count(q.Quorum.Need, "signature"))),
 	}
 	if len(q.By) > 0 {
-		spans = append(append(spans, say(" by ")), several(seated(q.By), namesShown)...)
+		spans = append(append(spans, say(" by ")), seated(q.By)...)
 	}
-	if q.Quorum.Need < 1 {
+	switch {
+	case q.Quorum.Need < 1:
 		return append(spans, say(", which can never be complete"))
-	}
-	if len(q.By) >= q.Quorum.Need {
+	case len(q.By) >= q.Quorum.Need:
 		return append(spans, say(", complete"))
+	case spare:
+		return append(spans, say(", not needed any more"))
 	}
 	var from []span
 	for _, g := range q.Quorum.From.Groups {
@@ -69,13 +167,26 @@ func quorum(q approvals.Progress) []span {
 	if len(from) == 0 {
 		from = []span{say("nobody, so it cannot be approved")}
 	}
-	return append(append(spans, say(", from ")), several(from, namesShown)...)
+	spans = append(append(spans, say(", from ")), several(from, namesShown)...)
+	if len(after) > 0 {
+		spans = append(spans, say(", "+asked(after)))
+	}
+	return spans
 }
 
+// seated names who signed, and for whom.
 func seated(seats []approvals.Seat) []span {
-	spans := make([]span, 0, len(seats))
-	for _, s := range seats {
-		spans = append(spans, named(s.User))
+	var spans []span
+	for i, s := range seats {
+		if i == namesShown {
+			return append(spans, say(" and "+number(len(seats)-i)+" more"))
+		}
+		if i > 0 {
+			spans = append(spans, say(", "))
+		}
+		if spans = append(spans, named(s.User)); s.For != "" {
+			spans = append(spans, say(" (for "), named(s.For), say(", who is away)"))
+		}
 	}
 	return spans
 }
@@ -93,11 +204,11 @@ func outcome(a approvals.Approval, status approvals.Status) []span {
 	var spans []span
 	switch status {
 	case approvals.Approved:
-		spans = append([]span{styled("✅ Approved", bold), say(" by ")}, several(people(who(a, approvals.Approve)), namesShown)...)
+		spans = append([]span{styled("✅ Approved", bold), say(" by ")}, seated(signed(a))...)
 	case approvals.Denied:
 		spans = append([]span{styled("⛔ Denied", bold), say(" by ")}, several(people(who(a, approvals.Deny)), namesShown)...)
 	case approvals.Expired:
-		spans = []span{styled("⌛ Expired", bold), say(": the deadline passed without enough signatures. It does not run.")}
+		spans = []span{styled("⌛ Expired", bold), say(": it was not denied, the time to sign it ran out. It does not run.")}
 	case approvals.Withdrawn:
 		spans = []span{styled("↩ Withdrawn", bold)}
 		if a.Ending.By != "" {
@@ -120,6 +231,21 @@ func endedAt(a approvals.Approval, status approvals.Status) time.Time {
 		return a.Requirement.Deadline
 	}
 	return a.Ending.At
+}
+
+// signed is who approved, in their order, and for whom each counted.
+func signed(a approvals.Approval) []approvals.Seat {
+	stands := map[approvals.UserID]approvals.UserID{}
+	for _, q := range a.Progress() {
+		for _, s := range q.By {
+			stands[s.User] = s.For
+		}
+	}
+	var seats []approvals.Seat
+	for _, u := range who(a, approvals.Approve) {
+		seats = append(seats, approvals.Seat{User: u, For: stands[u]})
+	}
+	return seats
 }
 
 // who returns the people with this verdict, in their order.

@@ -1,0 +1,280 @@
+package slackui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// errNoForm is a call whose arguments no form can change.
+var errNoForm = errors.New("no form for these arguments")
+
+// openEdit opens the form that changes the arguments, or explains at once why
+// the person could not.
+func (s *Server) openEdit(ctx context.Context, p payload, value string) (about, error) {
+	at, ptr, decision, err := s.judge(ctx, p, value, "")
+	at.deed = editing
+	if err != nil {
+		return at, err
+	}
+	b, a := at.batch, at.approval
+	f, call, err := s.formOf(ctx, b, a, ptr.Digest)
+	if err != nil {
+		return at, err
+	}
+	if _, _, err := b.Apply(approvals.Amend{
+		Call: a.Call.ID, From: ptr.Digest, Args: object(call.Args), Ruling: approvals.Permit{}, By: decision.By, At: decision.At,
+	}); err != nil {
+		return at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	view, err := editView(b, a, f, originOf(p, value), maySignAsEdited(b, a, decision))
+	if err != nil {
+		return at, err
+	}
+	return at, s.open(ctx, p.Trigger, view)
+}
+
+// formOf makes the form of a call as it was shown.
+func (s *Server) formOf(ctx context.Context, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (editForm, approvals.ToolCall, error) {
+	call, err := callAs(ctx, s.cfg.Desk, b, a.Call.ID, shown)
+	if err != nil {
+		return editForm{}, call, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	if s.cfg.Tools == nil {
+		return editForm{}, call, errNoForm
+	}
+	spec, known := s.cfg.Tools.ToolSpec(b.Agent, call.Name)
+	f, can := newForm(spec, call.Args, a.WriteOnly)
+	if !known || !can {
+		return editForm{}, call, errNoForm
+	}
+	return f, call, nil
+}
+
+// callAs loads a call with the arguments of a digest, which need not be the
+// current ones. Other bytes than those are [approvals.ErrStale].
+func callAs(ctx context.Context, d desk, b approvals.Batch, id approvals.ToolCallID, digest approvals.Digest) (approvals.ToolCall, error) {
+	for _, a := range b.Approvals {
+		if a.Call.ID != id {
+			continue
+		}
+		for _, size := range []int{0, 1} { // of no arguments nothing is stored
+			a.Call.Digest, a.Call.Size = digest, size
+			as := approvals.Batch{ID: b.ID, Approvals: []approvals.Approval{a}}
+			call, err := d.Call(ctx, as, id)
+			if size == 1 && errors.Is(err, approvals.ErrNotFound) {
+				return call, approvals.ErrStale
+			}
+			if err == nil || size == 1 {
+				return call, err
+			}
+		}
+	}
+	return approvals.ToolCall{}, approvals.ErrNotFound
+}
+
+// maySignAsEdited reports whether the person could sign what they change, as
+// far as the requirement of now says.
+func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decision) bool {
+	if !a.Requirement.EditorMaySign {
+		return false
+	}
+	a.Decisions = nil
+	d.Verdict, d.Digest, d.Reason = approvals.Approve, a.Call.Digest, "a reason"
+	alone := b
+	alone.Approvals, alone.Calls = []approvals.Approval{a}, nil
+	_, _, err := alone.Apply(approvals.Decide{Decision: d})
+	return err == nil
+}
+
+// edited handles the form. The new arguments are committed before it is
+// answered; it then says what became of what others had decided.
+func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
+	o := readOrigin(p)
+	at, ptr, decision, err := s.judge(ctx, p, o.Value, "")
+	at.deed = editing
+	if err != nil {
+		return s.notEdited(ctx, p, at, editForm{}, err)
+	}
+	b, a := at.batch, at.approval
+	f, _, err := s.formOf(ctx, b, a, ptr.Digest)
+	if err != nil {
+		return s.notEdited(ctx, p, at, editForm{}, err)
+	}
+	args, problems, known := f.read(p.View.State.Values)
+	switch {
+	case !known:
+		return replace(notice("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card.")), nil
+	case len(problems) > 0:
+		return under(problems), nil
+	case bytes.Equal(args, f.args):
+		return f.first("Nothing is changed yet. Change something, or cancel."), nil
+	}
+	if err := approvals.CheckArgs(args); err != nil {
+		return f.first(sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": "))), nil
+	}
+	after, err := s.cfg.Desk.Amend(ctx, b.ID, s.request(p, ptr, "amend", string(args)), approvals.Amend{
+		Call: a.Call.ID, From: ptr.Digest, Args: args, By: decision.By, At: decision.At,
+	})
+	if err != nil {
+		s.refresh(ctx, &at, ptr)
+		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
+	}
+	s.cfg.Log.InfoContext(ctx, "arguments changed", slog.String("batch", string(b.ID)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", p.User.ID))
+	at.batch = after
+	at.approval, _ = ptr.in(after)
+	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
+	sum := changes(f.args, args, approvals.HiddenAt(a.WriteOnly))
+	return replace(editedView(at, sum, s.signsToo(ctx, p, &at, ptr, decision))), nil
+}
+
+// signsToo approves what was changed if the person wants to, and says what came
+// of it. Whatever goes wrong here, the change itself is made.
+func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer, d approvals.Decision) string {
+	if len(p.View.State.Values[signBlock][signInput].Chosen) == 0 {
+		return ""
+	}
+	d.Verdict, d.Reason = approvals.Approve, trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
+	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, s.request(p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
+	if err == nil {
+		at.batch = after
+		at.approval, _ = ptr.in(after)
+		return "Your approval of the new arguments counts."
+	}
+	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User.ID), slog.Any("reason", err))
+	if words, known := explain(err, *at); known {
+		return words
+	}
+	return "It is not known whether your approval counted. Look at the card, and approve there if it did not."
+}
+
+// editedView is what the editor reads afterwards.
+func editedView(at about, sum []difference, signed string) slack.ModalViewRequest {
+	a := at.approval
+	text := append([]para{line(styled("The arguments are changed.", bold), say(" The card shows the new ones in a moment."))},
+		differences(sum, details[0])...)
+	if n := len(a.Amendments); n > 0 {
+		text = append(text, line(cleared(a.Amendments[n-1])...))
+	}
+	blocks := []slack.Block{richText(text...)}
+	if signed != "" {
+		blocks = append(blocks, slack.NewSectionBlock(ours(signed), nil, nil))
+	}
+	status := shown(a, at.now)
+	if status == approvals.Pending {
+		blocks = append(blocks, richText(append([]para{line(styled("What it needs now:", bold))}, Card{Batch: at.batch}.progress(a, details[1])...)...))
+	} else {
+		blocks = append(blocks, richText(line(outcome(a, status)...)))
+	}
+	v := notice("")
+	v.Title, v.Blocks = literal("Arguments changed"), slack.Blocks{BlockSet: blocks}
+	return v
+}
+
+// notEdited explains a change that was not made: under the inputs if it can be
+// corrected there, instead of the form if not.
+func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm, err error) (reply, error) {
+	wrong := argumentErrors(err)
+	words, known := explain(err, at)
+	if len(wrong) == 0 && !known {
+		return reply{}, err
+	}
+	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+	open := len(f.fields) > 0
+	switch {
+	case open && len(wrong) > 0:
+		return under(f.place(wrong)), nil
+	case open && errors.Is(err, approvals.ErrRefused):
+		said := "The policy refuses these arguments, whoever signs them."
+		if _, why, ok := strings.Cut(err.Error(), approvals.ErrRefused.Error()+": "); ok {
+			said += " It says: " + brief(why, 300)
+		}
+		return f.first(said), nil
+	case open && isTryAgain(err):
+		return f.first("Not changed yet: Slack or the store did not answer in time. Press Change arguments again."), nil
+	case len(wrong) > 0:
+		return replace(notice("The tool does not take these arguments. Nothing was changed.")), nil
+	}
+	return replace(notice(words)), nil
+}
+
+// place puts what is wrong with arguments under their inputs; what belongs to
+// none is under the first.
+func (f editForm) place(wrong []*agentrun.ArgumentError) map[string]string {
+	problems := map[string]string{}
+	for _, e := range wrong {
+		best, length := f.fields[0], -1
+		for _, x := range f.fields {
+			pointer := pointerTo(x.path)
+			if inside := e.Pointer == pointer || strings.HasPrefix(e.Pointer, pointer+"/"); inside && len(pointer) > length {
+				best, length = x, len(pointer)
+			}
+		}
+		words := sentence(e.Message)
+		if length < 0 && e.Pointer != "" {
+			words = sentence(brief(e.Pointer, 80) + ": " + e.Message)
+		}
+		if before := problems[best.key()]; before != "" {
+			words = before + " " + words
+		}
+		problems[best.key()] = clip(words, 1000)
+	}
+	return problems
+}
+
+// first says something under the first input.
+func (f editForm) first(words string) reply {
+	return under(map[string]string{f.fields[0].key(): words})
+}
+
+func under(problems map[string]string) reply {
+	return reply{map[string]any{"response_action": "errors", "errors": problems}}
+}
+
+// sentence makes the words of an error one.
+func sentence(s string) string {
+	if s = brief(s, 500); s == "" {
+		return "The tool does not take this."
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	return strings.TrimRight(s, ".") + "."
+}
+
+// argumentErrors returns all of them in the tree of err.
+func argumentErrors(err error) []*agentrun.ArgumentError {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *agentrun.ArgumentError:
+		return []*agentrun.ArgumentError{e}
+	case interface{ Unwrap() error }:
+		return argumentErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*agentrun.ArgumentError
+		for _, inner := range e.Unwrap() {
+			all = append(all, argumentErrors(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+func originOf(p payload, value string) origin {
+	return origin{Value: value, Channel: p.place().channel, Thread: p.place().thread}
+}
+
+func readOrigin(p payload) origin {
+	var o origin
+	if json.Unmarshal([]byte(p.View.Metadata), &o) != nil {
+		return origin{}
+	}
+	return o
+}

@@ -1,0 +1,150 @@
+package slackui
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	callbackEdit = "countersign.edit"
+	signBlock    = "sign"
+	signInput    = "too"
+	radioMost    = 4 // options that are all shown at once
+	longText     = 80
+)
+
+// editView is the form in which the arguments are changed.
+func editView(b approvals.Batch, a approvals.Approval, f editForm, o origin, maySign bool) (slack.ModalViewRequest, error) {
+	metadata, err := json.Marshal(o)
+	if err != nil {
+		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
+	}
+	text := []para{line(styled(brief(a.Call.Name, 80), bold), say(". What you do not touch stays exactly as it is."))}
+	if n := len(a.Decisions); n > 0 {
+		spans := append([]span{say("If you change something, what ")}, several(people(deciders(a)), namesShown)...)
+		text = append(text, line(append(spans, say(" decided no longer counts: it was about other arguments."))...))
+	}
+	if !maySign {
+		text = append(text, line(say("You will not be able to sign what you have changed: somebody else must.")))
+	}
+	for i, k := range f.kept {
+		if i == namesShown {
+			text = append(text, line(say(count(len(f.kept)-i, "more value")+" cannot be changed here.")))
+			break
+		}
+		text = append(text, line(styled(k.label, code), say(" "+k.why+". It stays as it is.")))
+	}
+	blocks := []slack.Block{richText(text...)}
+	for _, x := range f.fields {
+		blocks = append(blocks, x.block())
+	}
+	if maySign {
+		blocks = append(blocks, signToo())
+		if a.Requirement.ReasonNeeded {
+			blocks = append(blocks, reasonInputBlock("Why do you approve it?", "Needed if you approve. The agent and everybody in the thread will read it.", false, false))
+		}
+	}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: callbackEdit, PrivateMetadata: string(metadata),
+		Title: literal("Edit arguments"), Submit: literal("Change arguments"), Close: literal("Cancel"),
+		Blocks: slack.Blocks{BlockSet: blocks},
+	}, nil
+}
+
+func deciders(a approvals.Approval) []approvals.UserID {
+	var all []approvals.UserID
+	for _, d := range a.Decisions {
+		all = append(all, d.By.User)
+	}
+	return all
+}
+
+// signToo offers to approve in the same step.
+func signToo() slack.Block {
+	box := slack.NewCheckboxGroupsBlockElement(signInput, slack.NewOptionBlockObject("yes", literal("Approve as changed"), nil))
+	b := slack.NewInputBlock(signBlock, literal("Your signature"), nil, box)
+	b.Optional = true
+	return b
+}
+
+// block is the input of one field.
+func (x field) block() slack.Block {
+	label := labelOf(x.path)
+	if len(x.path) == 0 {
+		label = "All arguments"
+	}
+	b := slack.NewInputBlock(x.key(), literal(label), x.hint(), x.element())
+	b.Optional = !x.required || x.input == inputSecret || (x.input == inputText && x.initial == "")
+	return b
+}
+
+func (x field) element() slack.BlockElement {
+	switch x.input {
+	case inputChoice:
+		return x.menu()
+	case inputDate:
+		e := slack.NewDatePickerBlockElement(editInput)
+		e.InitialDate = x.initial
+		return e
+	case inputText, inputNumber, inputWhole, inputJSON, inputSecret:
+	}
+	e := slack.NewPlainTextInputBlockElement(nil, editInput)
+	e.InitialValue, e.MaxLength = x.initial, maxInput
+	e.Multiline = x.input == inputJSON ||
+		(x.input == inputText && (strings.Contains(x.initial, "\n") || utf8.RuneCountInString(x.initial) > longText))
+	if x.input == inputSecret {
+		e.Placeholder = literal("Empty: it stays as it is")
+	}
+	return e
+}
+
+func (x field) menu() slack.BlockElement {
+	var options []*slack.OptionBlockObject
+	var initial *slack.OptionBlockObject
+	for i, o := range x.options {
+		option := slack.NewOptionBlockObject(fmt.Sprint(i), literal(o.text), nil)
+		if options = append(options, option); option.Value == x.initial {
+			initial = option
+		}
+	}
+	if len(options) <= radioMost {
+		e := slack.NewRadioButtonsBlockElement(editInput, options...)
+		e.InitialOption = initial
+		return e
+	}
+	e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, literal("Choose one"), editInput, options...)
+	e.InitialOption = initial
+	return e
+}
+
+// hint is what the schema says of the value, and what an empty input means.
+func (x field) hint() *slack.TextBlockObject {
+	var said []string
+	if about := brief(x.about, 300); about != "" {
+		said = append(said, strings.TrimSuffix(about, ".")+".")
+	}
+	switch x.input {
+	case inputSecret:
+		said = append(said, "Not shown: "+x.secret+".")
+	case inputJSON:
+		said = append(said, "Written as JSON.")
+	case inputWhole:
+		said = append(said, "A whole number.")
+	case inputNumber:
+		said = append(said, "A number.")
+	case inputText, inputChoice, inputDate:
+	}
+	if !x.required && x.input != inputSecret && x.input != inputChoice {
+		said = append(said, "Empty: it is left out.")
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return literal(strings.Join(said, " "))
+}
