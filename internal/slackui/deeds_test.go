@@ -1,0 +1,104 @@
+package slackui_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// A thumb that slips signs nothing that may destroy something.
+func TestADestructiveCallIsApprovedTwice(t *testing.T) {
+	safe := false
+	for name, c := range map[string]struct {
+		tool    string
+		confirm bool
+	}{"says nothing": {"delete_file", true}, "only reads": {"read", false}, "only adds": {"add", false}, "not known": {"other", true}} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, slacksim.Config{}, func(cfg *slackui.Config) {
+				cfg.Tools = toolbox{"delete_file": {}, "read": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}, "add": {Annotations: agentrun.Annotations{DestructiveHint: &safe}}}
+			})
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, call("c1", c.tool, `{}`, sre))
+			o.draw(b)
+			card := o.card("U0BOB", root)
+			click := slacksim.Click{User: "U0BOB", Channel: card.Channel, TS: card.TS, ActionID: "countersign.approve.0"}
+			out, err := o.Click(click)
+			require.NoError(t, err)
+			require.Equal(t, c.confirm, out.Confirm != nil)
+			if c.confirm {
+				require.Equal(t, approvals.Pending, o.status(b, 0))
+				click.Confirmed = true
+				_, err = o.Click(click)
+				require.NoError(t, err)
+			}
+			require.Equal(t, approvals.Approved, o.status(b, 0))
+		})
+	}
+}
+
+func TestAnApprovalThatMustSayWhyAsksForIt(t *testing.T) {
+	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
+	d.Ask.Requirement.ReasonNeeded = true
+	o, root, b := one(t, d)
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "an approval must say why")
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+	view := o.Views("U0BOB")[0]
+	require.Contains(t, o.sends("U0BOB", view, map[string]string{"Why do you approve it?": "  "}).Errors["reason"], "no reason")
+	require.True(t, o.sends("U0BOB", view, map[string]string{"Why do you approve it?": "It is a copy."}).Closed)
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	o.draw(b)
+	require.Contains(t, o.card("U0ALICE", root).Shown(), "It is a copy.")
+}
+
+func TestADecisionIsTakenBack(t *testing.T) {
+	both := sre
+	both.Need = 2
+	o, root, b := one(t, call("c1", "delete_file", `{}`, both))
+	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+	o.draw(b)
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "1 of 2 signatures by U0BOB")
+	o.press("U0CAROL", o.card("U0CAROL", root), "retract", 0)
+	require.Contains(t, strings.Join(o.whispers("U0CAROL", root), ""), "no decision of yours")
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "retract", 0))
+	require.Empty(t, o.whispers("U0BOB", root))
+	o.draw(b)
+	card := o.card("U0BOB", root)
+	require.Contains(t, plainWords(card), "0 of 2 signatures")
+	require.NotContains(t, card.Shown(), "Take back")
+	o.press("U0BOB", card, "deny", 0)
+	_, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: o.Views("U0BOB")[0].ID})
+	require.NoError(t, err)
+	require.Equal(t, approvals.Denied, o.status(b, 0), "whoever took back may decide otherwise")
+}
+
+func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
+	both := sre
+	both.Need = 2
+	for name, c := range map[string]struct {
+		over func(o *office, root string)
+		says string
+	}{
+		"settled": {func(o *office, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already settled: approved by"},
+		"expired": {func(o *office, _ string) { o.now.move(3 * time.Minute) }, "Nothing was taken back."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, root, b := one(t, until(call("c1", "delete_file", `{}`, both), time.Now().Add(2*time.Minute), false))
+			o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
+			o.draw(b)
+			card := o.card("U0BOB", root)
+			c.over(o, root)
+			was := o.batches[b.ID].Version
+			o.press("U0BOB", card, "retract", 0)
+			require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), c.says)
+			require.Equal(t, was, o.batches[b.ID].Version)
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package slackui_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// escalating is a call that is shown in another channel after a minute.
+func escalating(o *office, channel string) approvals.Deferral {
+	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
+	d.Ask.Requirement.Ladder = []approvals.Rung{{
+		At: o.now.read().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: channel,
+	}}
+	return d
+}
+
+func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, escalating(o, "C0GENERAL"))
+	o.draw(b)
+	require.Len(t, o.Calls("chat.postMessage"), 1)
+	o.now.move(2 * time.Minute)
+	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+	o.draw(b)
+	o.draw(b)
+	further, err := o.Messages("U0DAVE", "C0GENERAL", "")
+	require.NoError(t, err)
+	require.Len(t, further, 1)
+	require.Empty(t, further[0].ThreadTS)
+	require.Contains(t, plainWords(further[0]), "asked in C0OPS, and is shown here too")
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
+	require.Equal(t, 200, o.press("U0DAVE", further[0], "approve", 0).Status)
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	o.draw(b)
+	further, _ = o.Messages("U0DAVE", "C0GENERAL", "")
+	require.Len(t, further, 1)
+	require.Contains(t, further[0].Shown(), "was approved")
+	require.Contains(t, o.card("U0BOB", root).Shown(), "was approved")
+	require.Len(t, o.Calls("chat.postMessage"), 2)
+	require.Contains(t, o.command("U0BOB", "list"), "Nothing waits")
+}
+
+func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
+	for code, says := range map[string]string{
+		"not_in_channel": "the app is not in that channel", "channel_not_found": "the app is not in that channel", "is_archived": "that channel is archived",
+	} {
+		t.Run(code, func(t *testing.T) {
+			o := newOffice(t, slacksim.Config{})
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, escalating(o, "C0GENERAL"))
+			o.draw(b)
+			o.now.move(2 * time.Minute)
+			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
+			o.draw(b)
+			require.Contains(t, plainWords(o.card("U0BOB", root)), "It was to be shown in C0GENERAL too, but "+says)
+			o.approves(o.batches[b.ID], 0)
+			o.draw(b)
+			require.Len(t, o.Calls("chat.postMessage"), 2)
+			require.Contains(t, o.card("U0BOB", root).Shown(), "was approved")
+		})
+	}
+}
+
+// A channel that Slack limits does not keep the thread from being right.
+func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, escalating(o, "C0GENERAL"))
+	o.draw(b)
+	o.now.move(2 * time.Minute)
+	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Status: 429, RetryAfter: 7}}})
+	var later *slackui.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
+	o.draw(b)
+	further, err := o.Messages("U0DAVE", "C0GENERAL", "")
+	require.NoError(t, err)
+	require.Len(t, further, 1)
+}
