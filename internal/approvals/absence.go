@@ -39,7 +39,7 @@ func (as Absences) Set(a Absence, now time.Time) (Absences, error) {
 		}
 	}
 	switch {
-	case now.IsZero(), a.From.IsZero(), a.Until.IsZero():
+	case now.IsZero(), a.From.IsZero(), a.Until.IsZero(), a.From.Year() < 0, a.Until.Year() > 9999:
 		return as, fmt.Errorf("%w: an absence needs its times", ErrInvalid)
 	case !a.From.Before(a.Until), !now.Before(a.Until):
 		return as, fmt.Errorf("%w: it is over before it begins", ErrAbsence)
