@@ -2,7 +2,7 @@
 // an agent's tool call may run, what they said, and what follows from it. It
 // does no I/O, reads no clock, and imports nothing but the standard library.
 //
-// These twelve sentences always hold, and a fuzz test checks each of them
+// These fifteen sentences always hold, and a fuzz test checks each of them
 // after every command:
 //
 //  1. [Batch.Apply] never changes its receiver.
@@ -12,18 +12,26 @@
 //  4. [Resolved] is emitted once, when the last item settles.
 //  5. [Batch.Results] exists exactly when settled and answers exactly the
 //     deferred calls.
-//  6. A person counts once; with Separation the requester never counts.
+//  6. A person counts once in each way to meet a requirement; with Separation
+//     the requester never counts.
 //  7. A decision whose digest is not the current one is [ErrStale]: people
 //     approve what they saw. [Amend] clears earlier decisions.
 //  8. Status equals what the decisions imply; it is stored only for readers.
 //  9. The same commands give the same batch, byte for byte.
 //  10. The order of decisions by different people does not change whether the
-//     quorums are met.
+//     quorums are met. Stages order who is asked, not whose signature counts.
 //  11. [Decide] at or after the deadline is [ErrExpired], [Expire] before it is
 //     [ErrNotYet], swept or not.
 //  12. [Amend] names the digest it replaces and carries the ruling of the
 //     current policy: a new requirement replaces the old, [Permit] keeps the
 //     old, [Refuse] refuses. The editor does not count unless the rule says so.
+//  13. Who signs in the place of somebody away fills one place, and so does the
+//     one who is away, whoever signs for them. Nobody signs for who may not
+//     sign, is back, or named nobody.
+//  14. [Climb] takes every rung of a ladder once, in order, not before its time,
+//     while the call is open. By it more people may sign, never fewer.
+//  15. At [Batch.Next] time moves the batch, by [Climb] or [Expire], and not
+//     before.
 //
 // # The story
 //
@@ -38,18 +46,31 @@
 // and the facts, the [Event] values, that led there. The [Desk] commits both in
 // one step and runs a lost race again.
 //
-//	         Decide (quorum not met) ┐
-//	                           ┌─────▼─────┐  Decide (all quorums met)   approved
-//	Opened ───────────────────►│  pending  │─────────────────────────►   denied
-//	                           └─────┬─────┘  Decide (Deny reached)      expired
-//	         Amend: new digest, ─────┘        Expire, Withdraw           withdrawn
-//	         decisions cleared                      last one settles ──► Resolved
+//	         Decide (quorum not met), ┐
+//	         Climb (a rung is due)     │
+//	                             ┌─────▼─────┐  Decide, Climb (all met)    approved
+//	Opened ─────────────────────►│  pending  │───────────────────────────►   denied
+//	                             └─────┬─────┘  Decide (Deny, a veto)      expired
+//	         Amend: new digest, ───────┘        Expire, Withdraw           withdrawn
+//	         decisions cleared                        last one settles ──► Resolved
 //
 // A [Requirement] says who must sign: each [Quorum] needs so many different
 // people, and a person fills one place, so somebody who is in two of the groups
 // is one signature and not two. It is copied into the batch when that opens.
 // What is empty, unknown or missing never approves: no quorums, a quorum that
 // needs nobody, a person without a name, a command without a time.
+//
+// Quorums may be alternatives: of all options of a choice one is enough. Each
+// combination of options is a way to meet the requirement. Whoever signs is
+// seated anew in every way, in one place, for themselves or, where the rule has
+// Delegation, for somebody away who named them ([Absence]); one more signature
+// never takes another's place away. Enough denials settle a call too, and so
+// does a veto, whose people may deny though they may not approve.
+//
+// Nobody waits for a call that is forgotten: its ladder reminds those who still
+// can help ([Batch.Helps]), lets more people sign, and shows it in other
+// channels ([Batch.Channels]), until its deadline ends it. [Desk.Tick] does what
+// time does, and [Batch.Next] says when.
 //
 // When the last call has its outcome, [Batch.Results] gives the answers for the
 // model, and another run goes on with them. It takes the arguments that are to

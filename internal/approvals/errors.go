@@ -17,8 +17,8 @@ var (
 	ErrSettled = errors.New("already settled")
 	// ErrExpired: the deadline has passed, swept or not.
 	ErrExpired = errors.New("deadline passed")
-	// ErrNotYet: an expiry that came before its deadline.
-	ErrNotYet = errors.New("deadline not reached")
+	// ErrNotYet: an expiry or a climb before anything is due.
+	ErrNotYet = errors.New("nothing is due yet")
 	// ErrStale: the decision is about other arguments than the current ones.
 	ErrStale = errors.New("arguments changed since they were shown")
 	// ErrNotEligible: the person is in no quorum of the call.

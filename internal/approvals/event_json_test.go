@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,15 @@ func TestEventsKeepTheirShape(t *testing.T) {
 		"decided": Decided{Batch: "batch-17-b", Decision: Decision{
 			Call: "call_B", By: ann, Verdict: Deny, Digest: ref.Digest, Reason: "not <this> month", At: at,
 		}},
+		"decided_for": Decided{Batch: "batch-17-b", Decision: Decision{
+			Call: "call_B", By: Principal{User: "bo", For: []Absent{{User: "ann", Groups: []GroupID{"sre"}, Until: at.Add(time.Hour)}}},
+			Verdict: Approve, Digest: ref.Digest, At: at,
+		}},
+		"reminded": Reminded{Batch: "batch-17-b", Call: "call_B", Rung: 1, At: at},
+		"escalated": Escalated{
+			Batch: "batch-17-b", Call: "call_B", Rung: 2, Quorum: "operations",
+			Add: From{Users: []UserID{"olga"}, Groups: []GroupID{"oncall"}}, Channel: "C-war", At: at,
+		},
 		"retracted": Retracted{Batch: "batch-17-b", Call: "call_B", By: Principal{User: "bo"}, At: at},
 		"amended": Amended{
 			Batch: "batch-17-b", Call: "call_B", By: ann, From: ref.Digest, To: other.Digest,
@@ -59,7 +69,7 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(got, &head))
 			require.Equal(t, 1, head.V)
-			require.Equal(t, name, head.Kind)
+			require.Equal(t, strings.TrimSuffix(name, "_for"), head.Kind)
 		})
 	}
 }

@@ -75,6 +75,57 @@ func ExampleApproval_Progress() {
 	// security []
 }
 
+// Security or two leads must sign, and then the owner. Ann leads and is away;
+// Bo signs in her place.
+func ExampleApproval_Progress_alternatives() {
+	until := time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC)
+	a := approvals.Approval{
+		Requirement: approvals.Requirement{
+			Quorums: []approvals.Quorum{
+				{Name: "security", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"sec"}}, Choice: 1, Option: 0},
+				{Name: "leads", Need: 2, From: approvals.From{Users: []approvals.UserID{"ann", "cy"}}, Choice: 1, Option: 1},
+				{Name: "owner", Need: 1, From: approvals.From{Users: []approvals.UserID{"olga"}}, Stage: 1},
+			},
+			Delegation: true,
+		},
+		Decisions: []approvals.Decision{{
+			By:      approvals.Principal{User: "bo", For: []approvals.Absent{{User: "ann", Until: until}}},
+			Verdict: approvals.Approve, At: until.Add(-time.Hour),
+		}},
+	}
+	for _, p := range a.Progress() {
+		fmt.Println(p.Quorum.Name, p.By, p.Asked)
+	}
+	// Output:
+	// security [] true
+	// leads [bo for ann] true
+	// owner [] false
+}
+
+// Bo stands in for Ann, and while Bo is away too Cy stands in for both.
+func ExampleAbsences_StandsFor() {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	var away approvals.Absences
+	for _, a := range []approvals.Absence{
+		{User: "ann", Delegate: "bo", From: day(5), Until: day(12)},
+		{User: "bo", Delegate: "cy", From: day(7), Until: day(9)},
+		{User: "cy", Delegate: "ann", From: day(8), Until: day(20)},
+	} {
+		next, err := away.Set(a, day(1))
+		fmt.Println(a.User, err)
+		away = next
+	}
+	for _, a := range away.StandsFor("cy", day(8)) {
+		fmt.Println(a.User, "until", a.Until.Format("January 2"))
+	}
+	// Output:
+	// ann <nil>
+	// bo <nil>
+	// cy absence not possible: it leads in a circle, back to "cy"
+	// bo until January 9
+	// ann until January 9
+}
+
 // Answers are written in the shape that upstream reads.
 func ExampleDeferredToolResults() {
 	raw, err := json.Marshal(approvals.DeferredToolResults{

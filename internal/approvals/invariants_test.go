@@ -2,7 +2,6 @@ package approvals_test
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	. "github.com/countersign/countersign/internal/approvals"
 )
 
-// invariants are the twelve sentences of the package comment, in their order.
+// invariants are the fifteen sentences of the package comment, in their order.
 // Each is checked after every command.
 var invariants = []func(require.TestingT, *machine, step){
 	invariant1ReceiverUnchanged,
@@ -26,6 +25,9 @@ var invariants = []func(require.TestingT, *machine, step){
 	invariant10OrderDoesNotMatter,
 	invariant11Deadlines,
 	invariant12Amendments,
+	invariant13NobodySignsTwiceForAnybody,
+	invariant14Ladders,
+	invariant15WhatTimeMoves,
 }
 
 func invariant1ReceiverUnchanged(t require.TestingT, _ *machine, s step) {
@@ -146,15 +148,24 @@ func invariant6APersonCountsOnce(t require.TestingT, m *machine, s step) {
 			require.NotEmpty(t, d.By.User)
 			require.False(t, seen[d.By.User], "%s twice", d.By.User)
 			seen[d.By.User] = true
-			require.True(t, eligible(a.Requirement, d.By))
+			quorums := a.Requirement.Quorums
+			if d.Verdict == Deny {
+				quorums = slices.Concat(quorums, a.Requirement.Vetoes)
+			}
+			require.True(t, eligible(quorums, d.By))
 			require.False(t, a.Requirement.Separation && d.By.User == "req")
 		}
-		counted := map[UserID]bool{}
+		type seat struct {
+			choice, option int
+			user           UserID
+		}
+		counted := map[seat]bool{}
 		for _, p := range a.Progress() {
 			require.LessOrEqual(t, len(p.By), max(0, p.Quorum.Need))
 			for _, u := range p.By {
-				require.False(t, counted[u.User], "%s sits in two places", u)
-				counted[u.User] = true
+				at := seat{p.Quorum.Choice, p.Quorum.Option, u.User}
+				require.False(t, counted[at], "%s sits in two places", u)
+				counted[at] = true
 			}
 		}
 		if a.Status != Pending || !a.Requirement.Separation || overdue(a, m.now) {
@@ -180,7 +191,7 @@ func invariant7PeopleApproveWhatTheySaw(t require.TestingT, m *machine, s step) 
 			}
 			for _, u := range machineUsers[:5] {
 				by := Principal{User: u, Groups: machineGroups}
-				if !eligible(a.Requirement, by) || barred(a, u) {
+				if !eligible(a.Requirement.Quorums, by) || barred(a, u) {
 					continue
 				}
 				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: old, At: m.now}})
@@ -192,21 +203,25 @@ func invariant7PeopleApproveWhatTheySaw(t require.TestingT, m *machine, s step) 
 
 func invariant8StatusIsImplied(t require.TestingT, _ *machine, s step) {
 	for _, a := range s.after.Approvals {
-		var yes []Principal
-		no := 0
+		var yes, no []Principal
+		denials := 0
 		for _, d := range a.Decisions {
 			if d.Verdict == Approve {
 				yes = append(yes, d.By)
-			} else {
-				no++
+				continue
+			}
+			no = append(no, d.By)
+			if eligible(a.Requirement.Quorums, d.By) {
+				denials++
 			}
 		}
+		vetoed := slices.ContainsFunc(a.Requirement.Vetoes, func(q Quorum) bool { return fills([]Quorum{q}, no) })
 		want := Pending
 		switch {
-		case hall(a.Requirement.Quorums, yes):
-			want = Approved
-		case no >= max(1, a.Requirement.Deny):
+		case denials >= max(1, a.Requirement.Deny), vetoed:
 			want = Denied
+		case slices.ContainsFunc(everyWay(a.Requirement.Quorums), func(way []Quorum) bool { return fills(way, yes) }):
+			want = Approved
 		case a.Ending != Ending{} && a.Ending.By == "":
 			want = Expired
 		case a.Ending != Ending{}:
@@ -241,12 +256,12 @@ func invariant10OrderDoesNotMatter(t require.TestingT, m *machine, s step) {
 				yes = append(yes, d)
 			}
 		}
-		if len(yes) < 2 {
+		if len(yes) < 2 || a.Status == Denied && a.Climbed > 0 { // more people may have met both
 			continue
 		}
 		slices.Reverse(yes)
 		r := a.Requirement
-		r.Deadline, r.EditorMaySign = time.Time{}, true
+		r.Deadline, r.EditorMaySign, r.Ladder = time.Time{}, true, nil
 		b, _, err := Open(
 			Batch{ID: s.after.ID, Run: s.after.Run, Requester: s.after.Requester},
 			[]Deferral{{Call: ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: m.args[a.Call.Digest]}, Ask: Ask{Requirement: r}}}, nil,
@@ -333,9 +348,12 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	cmd, ok := s.cmd.(Amend)
 	if !ok || len(s.events) == 0 {
 		if !ok {
+			_, climb := s.cmd.(Climb) // see invariant 14
 			for i, a := range s.before.Approvals {
 				require.Equal(t, a.Call, s.after.Approvals[i].Call)
-				alike(t, snapshot(a.Requirement), snapshot(s.after.Approvals[i].Requirement))
+				if !climb {
+					alike(t, snapshot(a.Requirement), snapshot(s.after.Approvals[i].Requirement))
+				}
 			}
 		}
 		return
@@ -350,7 +368,10 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	require.Equal(t, Pending, a.Status)
 	require.Equal(t, old.Proposed, a.Proposed)
 	require.Len(t, a.Amendments, len(old.Amendments)+1)
-	require.True(t, cmd.By.User == "req" || eligible(old.Requirement, cmd.By))
+	if !old.Requirement.Delegation {
+		cmd.By.For = nil
+	}
+	require.True(t, cmd.By.User == "req" || eligible(old.Requirement.Quorums, cmd.By))
 	switch ruling := cmd.Ruling.(type) {
 	case Permit:
 		alike(t, snapshot(old.Requirement), snapshot(a.Requirement))
@@ -359,83 +380,4 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	default:
 		require.Failf(t, "amended against the ruling", "%T", ruling)
 	}
-}
-
-// is and alike ask testify only for the words of a failure: they run often.
-
-func is(t require.TestingT, err, want error) {
-	if !errors.Is(err, want) {
-		require.ErrorIs(t, err, want)
-	}
-}
-
-func alike(t require.TestingT, want, got string) {
-	if want != got {
-		require.Equal(t, want, got)
-	}
-}
-
-// The words of the invariants, written a second time and without a look at the
-// code.
-
-func eligible(r Requirement, p Principal) bool {
-	return slices.ContainsFunc(r.Quorums, func(q Quorum) bool { return belongs(q, p) })
-}
-
-func belongs(q Quorum, p Principal) bool {
-	if p.User == "" {
-		return false
-	}
-	if slices.Contains(q.From.Users, p.User) {
-		return true
-	}
-	for _, g := range q.From.Groups {
-		for _, own := range p.Groups {
-			if g == own && g != "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// barred reports whether u may not sign, though in a quorum.
-func barred(a Approval, u UserID) bool {
-	edited := slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
-	return a.Requirement.Separation && u == "req" || edited && !a.Requirement.EditorMaySign
-}
-
-func overdue(a Approval, at time.Time) bool {
-	return !a.Requirement.Deadline.IsZero() && !at.Before(a.Requirement.Deadline)
-}
-
-// hall says by Hall's theorem whether the quorums can be filled: any set of
-// them must be served by at least as many people as it needs together.
-func hall(quorums []Quorum, people []Principal) bool {
-	if len(quorums) == 0 {
-		return false
-	}
-	for set := 1; set < 1<<len(quorums); set++ {
-		need := 0
-		for i, q := range quorums {
-			if q.Need < 1 {
-				return false
-			}
-			if set>>i&1 == 1 {
-				need += q.Need
-			}
-		}
-		for _, p := range people {
-			for i, q := range quorums {
-				if set>>i&1 == 1 && belongs(q, p) {
-					need--
-					break
-				}
-			}
-		}
-		if need > 0 {
-			return false
-		}
-	}
-	return true
 }

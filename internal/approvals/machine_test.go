@@ -2,6 +2,7 @@ package approvals_test
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -103,35 +104,87 @@ func newMachine(t require.TestingT, d dice) *machine {
 
 func (m *machine) requirement() Requirement {
 	r := Requirement{Deny: m.dice.roll(4), Separation: m.dice.roll(2) == 0, EditorMaySign: m.dice.roll(4) == 0}
-	for range []int{1, 1, 2, 1, 2, 3, 0}[m.dice.roll(7)] {
-		q := Quorum{Need: []int{1, 1, 2, 1, 2, 1, 3, 0}[m.dice.roll(8)]}
-		people, groups := m.dice.roll(1<<len(machineUsers)), m.dice.roll(1<<len(machineGroups))
-		for i, u := range machineUsers {
-			if people>>i&1 == 1 {
-				q.From.Users = append(q.From.Users, u)
-			}
-		}
-		for i, g := range machineGroups {
-			if groups>>i&1 == 1 {
-				q.From.Groups = append(q.From.Groups, g)
-			}
+	for i := range []int{1, 1, 2, 1, 2, 3, 0}[m.dice.roll(7)] {
+		q := Quorum{Name: string(rune('p' + i)), Need: []int{1, 1, 2, 1, 2, 1, 3, 0}[m.dice.roll(8)], From: m.from()}
+		switch m.dice.roll(6) {
+		case 0:
+			q.Stage = 1 + m.dice.roll(2)
+		case 1, 2:
+			q.Choice, q.Option = 1, m.dice.roll(2)
 		}
 		r.Quorums = append(r.Quorums, q)
 	}
 	if m.dice.roll(3) == 0 {
 		r.Deadline = opened.Add(time.Duration(1+m.dice.roll(30)) * time.Minute)
 	}
+	if m.dice.roll(4) == 0 {
+		r.Vetoes = append(r.Vetoes, Quorum{Name: "p", Need: 1 + m.dice.roll(2), From: m.from()})
+	}
+	flags := m.dice.roll(16)
+	r.Delegation, r.ReasonNeeded = flags&3 != 0, flags>>2 == 0
+	at := opened
+	for range max(0, m.dice.roll(6)-2) {
+		at = at.Add(time.Duration(m.dice.roll(10)) * time.Minute)
+		r.Ladder = append(r.Ladder, m.rung(r, at))
+	}
 	return r
 }
 
-func (m *machine) principal() Principal {
-	p := Principal{User: []UserID{"req", "ann", "ann", "bo", "bo", "cy", "cy", "both", "both", "out", ""}[m.dice.roll(11)]}
-	for i, set := 0, m.dice.roll(1<<len(machineGroups)); i < len(machineGroups); i++ {
-		if set>>i&1 == 1 {
-			p.Groups = append(p.Groups, machineGroups[i])
+func (m *machine) rung(r Requirement, at time.Time) Rung {
+	rung := Rung{At: at, Kind: Escalate}
+	what := m.dice.roll(6)
+	if what == 0 || what > 2 && len(r.Quorums) == 0 {
+		return Rung{At: at, Kind: Remind}
+	}
+	if what < 4 {
+		rung.Channel = []string{"C1", "C2"}[m.dice.roll(2)]
+	}
+	if what > 2 {
+		rung.Quorum = r.Quorums[m.dice.roll(len(r.Quorums))].Name
+		rung.Add = From{Users: []UserID{machineUsers[m.dice.roll(7)], "bo"}, Groups: []GroupID{machineGroups[m.dice.roll(3)]}}
+	}
+	return rung
+}
+
+func (m *machine) from() From {
+	var from From
+	people, groups := m.dice.roll(1<<len(machineUsers)), m.dice.roll(1<<len(machineGroups))
+	for i, u := range machineUsers {
+		if people>>i&1 == 1 {
+			from.Users = append(from.Users, u)
 		}
 	}
+	from.Groups = m.groups(groups)
+	return from
+}
+
+func (m *machine) groups(set int) []GroupID {
+	var groups []GroupID
+	for i, g := range machineGroups {
+		if set>>i&1 == 1 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// principal is somebody, who may sign for others too: for some of them no more.
+func (m *machine) principal() Principal {
+	p := Principal{User: []UserID{"req", "ann", "ann", "bo", "bo", "cy", "cy", "both", "both", "out", ""}[m.dice.roll(11)]}
+	p.Groups = m.groups(m.dice.roll(1 << len(machineGroups)))
+	p.For = m.away()
 	return p
+}
+
+func (m *machine) away() []Absent {
+	var away []Absent
+	for range max(0, m.dice.roll(5)-2) {
+		away = append(away, Absent{
+			User: machineUsers[m.dice.roll(7)], Groups: m.groups(m.dice.roll(8)),
+			Until: m.now.Add(time.Duration(m.dice.roll(4)) * time.Minute),
+		})
+	}
+	return away
 }
 
 func (m *machine) call() ToolCallID {
@@ -177,16 +230,18 @@ func (m *machine) command() Command {
 		return Amend{
 			Call: id, From: m.digest(id), Args: args, Ruling: rulings[m.dice.roll(5)], By: m.principal(), At: m.now,
 		}
+	case 7:
+		return Climb{At: m.now}
 	case 6:
 		return Retract{Call: id, By: m.principal(), At: m.now}
 	}
 	if m.dice.roll(2) == 0 { // one who may, on one call: so that quorums fill
 		a := m.batch.Approvals[0]
-		by := Principal{User: machineUsers[m.dice.roll(5)], Groups: machineGroups[:m.dice.roll(3)]}
-		return Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}}
+		by := Principal{User: machineUsers[m.dice.roll(5)], Groups: machineGroups[:m.dice.roll(3)], For: m.away()}
+		return Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, Reason: "r", At: m.now}}
 	}
 	v := []Verdict{Approve, Approve, Approve, Deny, ""}[m.dice.roll(5)]
-	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "r", At: m.now}}
+	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "rr "[m.dice.roll(3):], At: m.now}}
 }
 
 // step applies the next command.
@@ -275,19 +330,45 @@ func TestTheMachineReachesEverything(t *testing.T) {
 				seen["retracted"]++
 			case Fulfilled:
 				seen["fulfilled"]++
+			case Reminded:
+				seen["reminded"]++
+			case Escalated:
+				seen["escalated"]++
 			case Opened, Decided:
+			}
+		}
+		for _, s := range m.log {
+			d, ok := s.(Decide)
+			if _, _, err := m.opening().Apply(s); ok && d.Verdict == Approve && errors.Is(err, ErrReasonNeeded) {
+				seen["no reason"]++
 			}
 		}
 		for _, a := range m.batch.Approvals {
 			if a.Status == Approved && a.Call.Digest != a.Proposed {
 				seen["approved as amended"]++
 			}
+			for _, d := range a.Decisions {
+				if len(d.By.For) > 0 {
+					seen["for somebody"]++
+				}
+				if !eligible(a.Requirement.Quorums, d.By) {
+					seen["vetoed"]++
+				}
+			}
+			for _, p := range a.Progress() {
+				if len(p.By) > 0 && p.Quorum.Choice > 0 {
+					seen["an alternative"]++
+				}
+				if !p.Asked {
+					seen["asked later"]++
+				}
+			}
 		}
 	}
 	t.Log(seen)
 	for _, what := range []string{
 		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
-		"approved as amended",
+		"approved as amended", "reminded", "escalated", "for somebody", "vetoed", "an alternative", "asked later", "no reason",
 	} {
 		require.GreaterOrEqual(t, seen[what], 5, what)
 	}

@@ -17,7 +17,6 @@ import (
 // The race detector is slow, and the oracle's workers share nothing but a count.
 var oracleCases = flag.Int("oracle", map[bool]int{true: 10_000, false: 100_000}[raced], "how many puzzles the oracle judges")
 
-
 func usersOf(set uint) (all []UserID) {
 	for i, u := range puzzleNames {
 		if set>>i&1 == 1 {
