@@ -2,23 +2,30 @@ package policy
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 // An Explanation is how a call was judged: every rule in order, and the ruling.
 type Explanation struct {
-	Agent    string
-	Tool     string
-	Steps    []Step
-	Ruling   approvals.Ruling
-	DecideBy string // the rule that decided, name@version
-	names    map[string]string
+	Agent  string
+	Tool   string
+	At     time.Time
+	Steps  []Step
+	Ruling approvals.Ruling
+	By     string // the rule that decided, name@version
+
+	names *names
 }
 
 // A Step is one rule and why it decided or did not.
 type Step struct {
-	Rule    string
+	Rule    string // name
+	At      string // file:line:column, or the place of a setting; empty of the default
 	Kind    Kind
 	Shadow  bool
 	Outcome Outcome
@@ -44,14 +51,171 @@ const (
 	Matched   Outcome = "matched"     // it matched, and another rule made the ruling
 	Unmatched Outcome = "not matched" // see Why
 	Broken    Outcome = "not judged"  // see Why
-	Skipped   Outcome = "skipped"     // not looked at
+	Skipped   Outcome = "skipped"     // not looked at: the ruling was made before it
 )
 
-// Explain judges a call and says why, without telling anybody of shadow rules.
+// Explain judges a call and says why. It tells nobody of shadow rules.
 func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
-	return Explanation{}
+	return p.explain(p.facts(ctx, q))
+}
+
+func (p *Policy) explain(f *facts) Explanation {
+	pl := p.plan(f.q.Agent, f.q.Call.Name)
+	f.shape, f.hints = pl.shape, pl.hints
+	steps := map[*rule]Step{}
+	v := p.judge(f, pl, func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} })
+	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, Ruling: v.ruling, By: p.defaultName, names: p.names}
+	if v.by != nil {
+		e.By = v.by.full
+	}
+	for i, r := range p.rules {
+		s, seen := steps[r]
+		shadow := r.shadow || p.shadow && i < p.own
+		switch {
+		case !r.forAgent(f.q.Agent):
+			if i >= p.own {
+				continue // a setting of another agent is nobody's business here
+			}
+			s = Step{Outcome: Unmatched, Why: "another agent"}
+		case !r.concerns(f.q.Agent, f.q.Call.Name):
+			if i >= p.own {
+				continue
+			}
+			s = Step{Outcome: Unmatched, Why: "another tool"}
+		case shadow:
+			s = p.shadowStep(r, f)
+		case !seen:
+			s = Step{Outcome: Skipped}
+		}
+		s.Rule, s.Kind, s.Shadow, s.At = r.name, r.kind, shadow, r.mark.place()
+		e.Steps = append(e.Steps, s)
+	}
+	last := Step{Rule: nameDefault, Kind: KindAsk, Outcome: Skipped}
+	if v.by == nil {
+		last.Outcome = Decided
+	}
+	e.Steps = append(e.Steps, last)
+	return e
+}
+
+func (m mark) place() string {
+	if m.set() {
+		return m.String()
+	}
+	return m.path
+}
+
+func (p *Policy) shadowStep(r *rule, f *facts) Step {
+	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
+		return Step{Outcome: Unmatched, Why: "the tool itself asks for a signature"}
+	}
+	switch ok, why, err := r.matches(f); {
+	case err != nil:
+		return Step{Outcome: Broken, Why: err.Error()}
+	case ok:
+		return Step{Outcome: Matched}
+	default:
+		return Step{Outcome: Unmatched, Why: why}
+	}
 }
 
 // Text renders the explanation for people, with the names of the file. It holds
 // no arguments.
-func (e Explanation) Text() string { return "" }
+func (e Explanation) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))
+	wide := 0
+	for _, s := range e.Steps {
+		wide = max(wide, len(s.Rule))
+	}
+	for _, s := range e.Steps {
+		line := fmt.Sprintf("  %-*s  %-5s  %s", wide, s.Rule, s.Kind, s.Outcome)
+		if s.Why != "" {
+			line += ": " + s.Why
+		}
+		if s.Shadow {
+			line += " (shadow: not enforced)"
+		}
+		fmt.Fprintln(&b, line)
+	}
+	for _, line := range e.names.ruling(e.Ruling, short(e.By)) {
+		fmt.Fprintln(&b, line)
+	}
+	return b.String()
+}
+
+func orNobody(s string) string {
+	if s == "" {
+		return "no agent"
+	}
+	return s
+}
+
+// ruling says a ruling in words, a line each.
+func (n *names) ruling(r approvals.Ruling, by string) []string {
+	switch r := r.(type) {
+	case approvals.Permit:
+		return []string{"-> runs at once (" + by + ")"}
+	case approvals.Refuse:
+		return []string{"-> is refused (" + by + "): " + r.Reason}
+	case approvals.Ask:
+		lines := []string{"-> waits for signatures (" + by + "): " + r.Why}
+		for _, s := range n.requirement(r.Requirement) {
+			lines = append(lines, "   "+s)
+		}
+		return lines
+	}
+	return nil
+}
+
+// requirement says what is needed, a line each, and nothing that is usual.
+func (n *names) requirement(r approvals.Requirement) []string {
+	var lines []string
+	for i, q := range r.Quorums {
+		line := "needs "
+		switch {
+		case q.Choice != 0 && i > 0 && r.Quorums[i-1].Choice == q.Choice && r.Quorums[i-1].Option == q.Option:
+			line = "  and "
+		case q.Choice != 0 && i > 0 && r.Quorums[i-1].Choice == q.Choice:
+			line = "or "
+		case q.Choice != 0:
+			line = "needs either "
+		}
+		line += fmt.Sprintf("%s: %d of %s", q.Name, q.Need, n.say(q.From))
+		if q.Stage > 1 {
+			line += fmt.Sprintf(", asked in stage %d", q.Stage)
+		}
+		lines = append(lines, line)
+	}
+	for _, q := range r.Vetoes {
+		lines = append(lines, fmt.Sprintf("veto by %s: %d of %s", q.Name, q.Need, n.say(q.From)))
+	}
+	lines = append(lines, fmt.Sprintf("until %s", when(r.Deadline)))
+	for _, s := range r.Ladder {
+		line := when(s.At) + " " + string(s.Kind)
+		if !slices.Equal(s.Add.Users, nil) || len(s.Add.Groups) > 0 {
+			line += fmt.Sprintf(": %s may sign for %s too", n.say(s.Add), s.Quorum)
+		}
+		if s.Channel != "" {
+			line += ", shown in " + n.callOf(s.Channel)
+		}
+		lines = append(lines, line)
+	}
+	if r.Deny > 1 {
+		lines = append(lines, fmt.Sprintf("settled by %d denials", r.Deny))
+	}
+	for _, o := range []struct {
+		on   bool
+		what string
+	}{
+		{!r.Separation, "whoever asked may sign"}, {r.EditorMaySign, "whoever edits may sign"},
+		{r.Delegation, "delegates may sign"}, {r.ReasonNeeded, "an approval needs a reason"},
+	} {
+		if o.on {
+			lines = append(lines, o.what)
+		}
+	}
+	return lines
+}
+
+func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }

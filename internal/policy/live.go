@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"crypto/sha256"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,26 +15,95 @@ import (
 type Live struct {
 	path    string
 	options Options
-	report  func(ctx context.Context, old, new *Policy, err error)
+	report  func(ctx context.Context, old, current *Policy, err error)
 	current atomic.Pointer[Policy]
+
+	mu     sync.Mutex // guards what follows, and that one change is taken at a time
+	seen   [sha256.Size]byte
+	failed string // the problem with the content that was seen, if it was one
 }
 
-// Open loads the policy at the path. Report is told of every change that was
-// taken, with a nil error, and once per content of every one that was not.
-func Open(path string, o Options, report func(ctx context.Context, old, new *Policy, err error)) (*Live, error) {
-	return nil, errNotRead
+// Open loads the policy at the path. Report, if not nil, is told of every
+// change that was taken, with a nil error, and once per content of every one
+// that was not: then both policies are the one that stays.
+func Open(path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
+	p, err := Load(path, o)
+	if err != nil {
+		return nil, err
+	}
+	l := &Live{path: path, options: o, report: report, seen: p.content}
+	l.current.Store(p)
+	return l, nil
 }
 
 // Current returns the policy that rules now.
 func (l *Live) Current() *Policy { return l.current.Load() }
 
-// Reload reads the path and takes what it finds, if that is sound. It reports
-// as [Open] says, and returns the error too.
-func (l *Live) Reload(ctx context.Context) error { return errNotRead }
+// Reload reads the path and takes what it finds, if that is sound. What is
+// there already is not taken again. It reports as [Open] says, and returns the
+// error too.
+func (l *Live) Reload(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.look(ctx, true)
+}
 
-// Watch looks at the content every so often, until the context ends. It sees
-// replaced files, directories and symbolic links alike.
-func (l *Live) Watch(ctx context.Context, every time.Duration) {}
+// Watch looks at the content every so often, until the context ends. It goes by
+// the content alone, and so sees replaced files and swapped links alike.
+func (l *Live) Watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			l.mu.Lock()
+			_ = l.look(ctx, false) // reported
+			l.mu.Unlock()
+		}
+	}
+}
+
+// look takes what is at the path if it is new. What was seen before is left
+// alone, unless again wants its problem once more.
+func (l *Live) look(ctx context.Context, again bool) error {
+	files, err := read(l.path)
+	if err != nil {
+		if l.failed != err.Error() {
+			l.refused(ctx, [sha256.Size]byte{}, err)
+		}
+		return err
+	}
+	sum := digest(files)
+	if sum == l.Current().content {
+		l.seen, l.failed = sum, ""
+		return nil
+	}
+	if sum == l.seen && l.failed != "" && !again {
+		return nil
+	}
+	p, err := compile(files, l.options)
+	if err != nil {
+		if sum != l.seen || l.failed != err.Error() {
+			l.refused(ctx, sum, err)
+		}
+		return err
+	}
+	old := l.current.Swap(p)
+	l.seen, l.failed = sum, ""
+	if l.report != nil {
+		l.report(ctx, old, p, nil)
+	}
+	return nil
+}
+
+func (l *Live) refused(ctx context.Context, sum [sha256.Size]byte, err error) {
+	l.seen, l.failed = sum, err.Error()
+	if l.report != nil {
+		l.report(ctx, l.Current(), l.Current(), err)
+	}
+}
 
 // Rule implements [approvals.Policy].
 func (l *Live) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {

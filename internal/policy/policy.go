@@ -2,7 +2,12 @@ package policy
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -14,47 +19,282 @@ const DefaultWithin = 24 * time.Hour
 // MaxWithin is the longest deadline that is accepted: a longer one is a slip.
 const MaxWithin = 90 * 24 * time.Hour
 
-// A Policy rules by one file. It is immutable and safe for concurrent use.
+// nameDefault is what the ask of calls is called that no rule names.
+const nameDefault = "default"
+
+// A Policy rules by one file, or by one directory of them. It is immutable and
+// safe for concurrent use.
 type Policy struct {
 	version string
-}
+	content [sha256.Size]byte
+	options Options
+	names   *names
+	shadow  bool    // nothing of the file is enforced but its default
+	rules   []*rule // of the file, then of the settings
+	own     int     // so many are of the file
 
-// Load reads a policy from a file, or from all *.yaml of a directory in the
-// order of their names. All problems are reported at once, joined, each with
-// file, line and column.
-func Load(path string, o Options) (*Policy, error) {
-	return nil, errNotRead
-}
+	fallback    *ask
+	defaultName string
+	strictest   []approvals.Quorum
+	vetoes      []approvals.Quorum
+	deadlines   []*ask
 
-// Parse reads a policy from memory. Name stands for the file in messages.
-func Parse(name string, src []byte, o Options) (*Policy, error) {
-	return nil, errNotRead
+	tools  []*tool
+	plans  map[[2]string]*plan
+	groups []approvals.GroupID
 }
-
-var errNotRead = errors.New("policies are not read yet")
 
 // Rule implements [approvals.Policy]. It never returns an error: what cannot be
 // judged asks with [Policy.Strictest].
 func (p *Policy) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {
-	return approvals.Ask{Requirement: p.Strictest(q.At)}, nil
+	f := p.facts(ctx, q)
+	return p.rule(f, p.plan(q.Agent, q.Call.Name), p.options.Shadow), nil
+}
+
+func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
+	return &facts{p: p, q: q, ctx: ctx, directory: p.options.Directory}
 }
 
 // Strictest implements [approvals.Policy]: every quorum of the file whose
-// people do not depend on the call, the shortest deadline, and neither the
-// requester nor an editor nor a delegate signs.
+// people do not depend on the call, alternatives included, the shortest
+// deadline, one denial, and neither the requester nor an editor nor a delegate
+// signs. What is in shadow mode does not count.
 func (p *Policy) Strictest(at time.Time) approvals.Requirement {
-	return approvals.Requirement{}
+	r := approvals.Requirement{Quorums: copied(p.strictest), Vetoes: copied(p.vetoes), Deny: 1, Separation: true, ReasonNeeded: false}
+	for _, a := range p.deadlines {
+		if d := a.hours.add(at, a.within); r.Deadline.IsZero() || d.Before(r.Deadline) {
+			r.Deadline = d
+		}
+		r.ReasonNeeded = r.ReasonNeeded || a.reason
+	}
+	return r
 }
 
-// Version is the beginning of the SHA-256 over the files, 8 hex digits.
+func copied(quorums []approvals.Quorum) []approvals.Quorum {
+	quorums = slices.Clone(quorums)
+	for i := range quorums {
+		f := &quorums[i].From
+		f.Users, f.Groups = slices.Clone(f.Users), slices.Clone(f.Groups)
+	}
+	return quorums
+}
+
+// Version is the beginning of the SHA-256 over the files, 8 hex digits. With it
+// every ruling names the rules that made it.
 func (p *Policy) Version() string { return p.version }
 
 // Rules returns the names of the rules in the order of the file.
-func (p *Policy) Rules() []string { return nil }
+func (p *Policy) Rules() []string {
+	var all []string
+	for _, r := range p.rules[:p.own] {
+		all = append(all, r.name)
+	}
+	return all
+}
 
 // Named returns the people, groups and channels that the file names, each with
-// the place (file:line:column) where its id is written. What signs, and what a
-// [Roster] should hold, is among them.
+// the place (file:line:column) where its id is written. A [Roster] should hold
+// them.
 func (p *Policy) Named() (people map[approvals.UserID]string, groups map[approvals.GroupID]string) {
-	return nil, nil
+	people, groups = map[approvals.UserID]string{}, map[approvals.GroupID]string{}
+	for id, at := range p.names.userAt {
+		people[id] = at.String()
+	}
+	for id, at := range p.names.groupAt {
+		groups[id] = at.String()
+	}
+	return people, groups
+}
+
+// settings are the rules behind those of the file.
+func (p *Policy) settings() []*rule { return p.rules[p.own:] }
+
+// A source is one file of a policy.
+type source struct {
+	path string // as it is said in messages
+	name string
+	src  []byte
+}
+
+// digest is over the names and bytes of the files, each with its length in
+// front.
+func digest(files []source) [sha256.Size]byte {
+	h := sha256.New()
+	for _, f := range files {
+		for _, part := range [][]byte{[]byte(f.name), f.src} {
+			var n [8]byte
+			binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+			h.Write(n[:])
+			h.Write(part)
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// compile reads the files as one.
+func compile(files []source, o Options) (*Policy, error) {
+	var found problems
+	forms := make([]*fileForm, len(files))
+	n := newNames(&found)
+	for i, f := range files {
+		forms[i] = &fileForm{}
+		decode(f.path, f.src, &found, forms[i])
+		forms[i].mark = mark{file: f.path, line: max(1, forms[i].line), col: max(1, forms[i].col)}
+		n.learn(forms[i])
+	}
+	for _, f := range forms {
+		n.resolve(f)
+	}
+	sum := digest(files)
+	p := &Policy{content: sum, version: hex.EncodeToString(sum[:4]), options: o, names: n, plans: map[[2]string]*plan{}}
+	p.defaultName = nameDefault + "@" + p.version
+	p.groups = slices.Sorted(maps.Values(n.groups))
+	c := &checker{problems: &found, names: n, envs: map[string]*typed{}}
+	p.learnTools(c)
+	p.readMode(forms, &found)
+	p.readDefault(forms, n)
+	for _, f := range forms {
+		for _, r := range f.Rules.items {
+			p.add(p.newRule(r, c))
+		}
+	}
+	p.own = len(p.rules)
+	p.addSettings(c)
+	for i, r := range p.rules {
+		r.pos = i
+	}
+	p.lint(&found)
+	p.collect(&found, forms[0].mark)
+	newReach(p, &found).check()
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	for _, t := range p.tools {
+		pl := p.newPlan(t.Agent, t.Name)
+		pl.shape, pl.hints = t.shape, t.hints
+		if pl.would != nil {
+			pl.would.shape, pl.would.hints = t.shape, t.hints
+		}
+		p.plans[[2]string{t.Agent, t.Name}] = pl
+	}
+	for _, f := range forms {
+		p.checkExamples(f, &found)
+	}
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Policy) learnTools(c *checker) {
+	shapes := map[string]*shape{}
+	for _, t := range p.options.Tools {
+		key := string(t.Schema)
+		if shapes[key] == nil {
+			shapes[key] = nothing
+			if len(t.Schema) > 0 {
+				shapes[key] = shapeOf(t.Schema)
+			}
+		}
+		p.tools = append(p.tools, &tool{Tool: t, shape: shapes[key], hints: t.Annotations.hints()})
+	}
+	c.tools = p.tools
+}
+
+func (p *Policy) readMode(forms []*fileForm, found *problems) {
+	var first mark
+	for _, f := range forms {
+		if !f.Mode.set() {
+			continue
+		}
+		if first.set() {
+			found.wrong(f.Mode.mark, "is written already at %s; one holds for all files", first)
+			continue
+		}
+		first = f.Mode.mark
+		p.shadow = isShadow(f.Mode, found)
+	}
+}
+
+func isShadow(mode text, found *problems) bool {
+	switch mode.s {
+	case "", "enforce":
+	case "shadow":
+		return true
+	default:
+		found.wrong(mode.mark, "is %q, must be enforce or shadow", mode.s)
+	}
+	return false
+}
+
+func (p *Policy) readDefault(forms []*fileForm, n *names) {
+	for _, f := range forms {
+		switch {
+		case f.Default == nil:
+		case p.fallback != nil:
+			n.wrong(f.Default.mark, "is written already at %s; one holds for all files", p.fallback.mark)
+		default:
+			p.fallback = newAsk(f.Default, n, nil)
+		}
+	}
+	if p.fallback == nil {
+		n.wrong(forms[0].key("default"), "is missing; say who signs what no rule names")
+		p.fallback = &ask{within: DefaultWithin}
+	}
+	for i, q := range p.fallback.quorums {
+		if q.from.depends() && i == 0 && !slices.ContainsFunc(p.fallback.quorums, func(q quorum) bool { return !q.from.depends() }) {
+			n.wrong(q.mark, "depends on who asks, and default must hold for everybody; add a quorum of people or groups")
+		}
+	}
+}
+
+func (p *Policy) add(r *rule) {
+	r.full = r.name + "@" + p.version
+	p.rules = append(p.rules, r)
+}
+
+// collect gathers what [Policy.Strictest] needs: each quorum once, with the
+// highest need that any ask has for the same people.
+func (p *Policy) collect(found *problems, at mark) {
+	asks := []*ask{p.fallback}
+	for _, r := range p.rules[:p.own] {
+		if r.kind == KindAsk && !r.shadow && !p.shadow && r.ask != nil {
+			asks = append(asks, r.ask)
+		}
+	}
+	p.deadlines = asks
+	for _, a := range asks {
+		p.strictest = union(p.strictest, a.quorums)
+		p.vetoes = union(p.vetoes, a.vetoes)
+	}
+	if len(p.strictest) == 0 && len(found.all) == 0 {
+		found.wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
+	}
+}
+
+func union(all []approvals.Quorum, more []quorum) []approvals.Quorum {
+	for _, q := range more {
+		if q.from.depends() {
+			continue
+		}
+		i := slices.IndexFunc(all, func(o approvals.Quorum) bool {
+			return slices.Equal(o.From.Users, q.from.Users) && slices.Equal(o.From.Groups, q.from.Groups)
+		})
+		if i >= 0 {
+			all[i].Need = max(all[i].Need, q.Need)
+			continue
+		}
+		name := q.Name
+		for slices.ContainsFunc(all, func(o approvals.Quorum) bool { return o.Name == name }) {
+			name += "+" // a batch has no two quorums of one name
+		}
+		all = append(all, approvals.Quorum{Name: name, Need: q.Need, From: q.from.From, Stage: 1})
+	}
+	return all
+}
+
+// short is a rule's name without the version of its policy.
+func short(full string) string {
+	name, _, _ := strings.Cut(full, "@")
+	return name
 }

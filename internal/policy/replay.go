@@ -1,8 +1,14 @@
 package policy
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -12,7 +18,7 @@ type Difference struct {
 	Line     int // in what was read, from 1
 	Call     Recorded
 	Old, New approvals.Ruling
-	Changes  []string // in words: what, from what, to what
+	Changes  []string // in words and with the names of the files: what it was, what it is
 }
 
 // Summary counts what a replay saw.
@@ -24,10 +30,125 @@ type Summary struct {
 	Moved map[Kind]map[Kind]int
 }
 
+// maxLine is how long a recorded call may be.
+const maxLine = 16 << 20
+
 // Replay judges recorded calls, one [Recorded] as JSON a line, by two policies
 // and emits every call that they rule differently: the kind, who signs, how
-// many, until when, and the words. Nobody is told of shadow rules. A line that
-// is not a recorded call is an error that names the line and ends the replay.
+// many, until when, and the words; not which version of which rule said it.
+// Nobody is told of shadow rules. A line that is not a recorded call is an
+// error that names the line and ends the replay; an empty line is none.
 func Replay(ctx context.Context, before, after *Policy, r io.Reader, emit func(Difference)) (Summary, error) {
-	return Summary{}, errNotRead
+	sum := Summary{Moved: map[Kind]map[Kind]int{}}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	line := 0
+	for lines.Scan() {
+		line++
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		var call Recorded
+		if err := call.decode(lines.Bytes()); err != nil {
+			return sum, fmt.Errorf("line %d: %w", line, err)
+		}
+		was, is := before.again(ctx, call), after.again(ctx, call)
+		sum.Calls++
+		from, to := kindOf(was), kindOf(is)
+		if sum.Moved[from] == nil {
+			sum.Moved[from] = map[Kind]int{}
+		}
+		sum.Moved[from][to]++
+		if same(was, is) {
+			continue
+		}
+		sum.Different++
+		if emit != nil {
+			call.Args = slices.Clone(call.Args)
+			emit(Difference{Line: line, Call: call, Old: was, New: is, Changes: changes(before, after, was, is)})
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return sum, fmt.Errorf("line %d: %w", line+1, err)
+	}
+	return sum, nil
+}
+
+var errNoCall = errors.New("is not a recorded call: it needs a tool and a time")
+
+func (r *Recorded) decode(line []byte) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(r); err != nil {
+		return errors.New("is not a recorded call")
+	}
+	if r.Tool == "" || r.At.IsZero() || d.More() {
+		return errNoCall
+	}
+	return nil
+}
+
+// again judges what was recorded. The requester is in the groups that were
+// recorded; if none were, the directory knows.
+func (p *Policy) again(ctx context.Context, call Recorded) approvals.Ruling {
+	f := p.facts(ctx, call.Proposal())
+	if call.Groups != nil {
+		f.directory = static(*call.Groups)
+	}
+	return p.rule(f, p.plan(call.Agent, call.Tool), nil)
+}
+
+// same compares rulings, but for the version of the policy.
+func same(a, b approvals.Ruling) bool {
+	x, ask := a.(approvals.Ask)
+	y, too := b.(approvals.Ask)
+	if !ask || !too {
+		return a == b //nolint:staticcheck // what is not an ask holds only texts
+	}
+	return x.Why == y.Why && short(x.Rule) == short(y.Rule) && sameRequirement(x.Requirement, y.Requirement)
+}
+
+func sameRequirement(a, b approvals.Requirement) bool {
+	return slices.EqualFunc(a.Quorums, b.Quorums, sameQuorum) && slices.EqualFunc(a.Vetoes, b.Vetoes, sameQuorum) &&
+		slices.EqualFunc(a.Ladder, b.Ladder, sameRung) && a.Deny == b.Deny && a.Separation == b.Separation &&
+		a.Deadline.Equal(b.Deadline) && a.EditorMaySign == b.EditorMaySign && a.Delegation == b.Delegation && a.ReasonNeeded == b.ReasonNeeded
+}
+
+func sameQuorum(a, b approvals.Quorum) bool {
+	return a.Name == b.Name && a.Need == b.Need && a.Stage == b.Stage && a.Choice == b.Choice && a.Option == b.Option && sameFrom(a.From, b.From)
+}
+
+func sameFrom(a, b approvals.From) bool {
+	return slices.Equal(a.Users, b.Users) && slices.Equal(a.Groups, b.Groups)
+}
+
+func sameRung(a, b approvals.Rung) bool {
+	return a.At.Equal(b.At) && a.Kind == b.Kind && a.Quorum == b.Quorum && a.Channel == b.Channel && sameFrom(a.Add, b.Add)
+}
+
+// changes says a difference, a line for everything that is gone (-) or new (+).
+func changes(before, after *Policy, was, is approvals.Ruling) []string {
+	old, now := before.names.ruling(was, byOf(was)), after.names.ruling(is, byOf(is))
+	var out []string
+	for _, l := range old {
+		if !slices.Contains(now, l) {
+			out = append(out, "- "+l)
+		}
+	}
+	for _, l := range now {
+		if !slices.Contains(old, l) {
+			out = append(out, "+ "+l)
+		}
+	}
+	return out
+}
+
+func byOf(r approvals.Ruling) string {
+	if a, ok := r.(approvals.Ask); ok {
+		return short(a.Rule)
+	}
+	return string(kindOf(r))
 }

@@ -1,0 +1,377 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// An ask is a requirement before it is known for which call.
+type ask struct {
+	mark
+	why       string
+	quorums   []quorum
+	vetoes    []quorum
+	denials   int
+	denialsAt mark
+	within    time.Duration
+	hours     *calendar
+	rungs     []rung
+	fragile   truth
+
+	separation, editor, delegates, reason bool
+}
+
+type quorum struct {
+	approvals.Quorum // without From
+	from             from
+	mark             mark
+}
+
+type rung struct {
+	after   time.Duration
+	kind    approvals.RungKind
+	quorum  string
+	add     from
+	channel string
+	mark    mark
+}
+
+// requirement returns what the call needs. It is an error if that depends on
+// somebody who is not there.
+func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement, error) {
+	r := approvals.Requirement{
+		Quorums: make([]approvals.Quorum, len(a.quorums)), Deny: a.denials,
+		Separation: a.separation, EditorMaySign: a.editor, Delegation: a.delegates, ReasonNeeded: a.reason,
+		Deadline: a.hours.add(q.At, a.within),
+	}
+	var err error
+	for i, of := range a.quorums {
+		r.Quorums[i] = of.Quorum
+		if r.Quorums[i].From, err = of.from.of(q, n); err != nil {
+			return approvals.Requirement{}, err
+		}
+	}
+	for _, of := range a.vetoes {
+		veto := of.Quorum
+		if veto.From, err = of.from.of(q, n); err != nil {
+			return approvals.Requirement{}, err
+		}
+		r.Vetoes = append(r.Vetoes, veto)
+	}
+	for _, s := range a.rungs {
+		step := approvals.Rung{At: a.hours.add(q.At, s.after), Kind: s.kind, Quorum: s.quorum, Channel: s.channel}
+		if step.Add, err = s.add.of(q, n); err != nil {
+			return approvals.Requirement{}, err
+		}
+		r.Ladder = append(r.Ladder, step)
+	}
+	return r, nil
+}
+
+// of returns who that is for this call. Nobody shares memory with the policy.
+func (f from) of(q approvals.Proposal, n *names) (approvals.From, error) {
+	who := approvals.From{Users: slices.Clone(f.Users), Groups: slices.Clone(f.Groups)}
+	if f.manager {
+		boss := n.managers[q.Requester]
+		if boss == "" {
+			return approvals.From{}, errNoManager
+		}
+		if !slices.Contains(who.Users, boss) {
+			who.Users = append(who.Users, boss)
+		}
+	}
+	if f.here {
+		if !channelID.MatchString(q.Channel) {
+			return approvals.From{}, errNoChannel
+		}
+		if id := approvals.GroupID(q.Channel); !slices.Contains(who.Groups, id) {
+			who.Groups = append(who.Groups, id)
+		}
+	}
+	return who, nil
+}
+
+// maxWays is how many ways there may be to meet a requirement; the batch
+// refuses more.
+const maxWays = 64
+
+// newAsk reads an ask. What it leaves out of within and hours it takes from
+// fallback, which is nil for the default itself; one that names no quorums is
+// the fallback with other words.
+func newAsk(f *askForm, n *names, fallback *ask) *ask {
+	a := &ask{mark: f.mark, why: f.Why.s}
+	if !f.Quorums.set() {
+		if fallback == nil {
+			n.wrong(f.key("quorums"), "is missing; nobody could ever sign")
+			return a
+		}
+		if other := f.others(); other != "" {
+			n.wrong(f.mark.key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
+		}
+		same := *fallback
+		same.why, same.mark = cmp.Or(f.Why.s, fallback.why), f.mark
+		return &same
+	}
+	a.quorums = newQuorums(f.Quorums.items, n)
+	a.denials, a.denialsAt = 1, f.mark
+	if f.Denials.set() {
+		if a.denials, a.denialsAt = f.Denials.n, f.Denials.mark; a.denials < 1 {
+			n.wrong(f.Denials.mark, "is %d, must be 1 or more", a.denials)
+		}
+	}
+	a.vetoes = newPlain(f.Veto.items, n)
+	a.times(f, n, fallback)
+	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.b, f.EditorMaySign.b, f.Delegates.b, f.Fragile
+	switch f.Reason.s {
+	case "", "optional":
+	case "required":
+		a.reason = true
+	default:
+		n.wrong(f.Reason.mark, "is %q, must be optional or required", f.Reason.s)
+	}
+	unique(a.quorums, n)
+	unique(a.vetoes, n)
+	if len(a.ways()) > maxWays {
+		n.wrong(f.Quorums.mark, "can be met in more than %d ways; take some alternatives out", maxWays)
+	}
+	a.ladder(f, n)
+	return a
+}
+
+// others is a key that means nothing without quorums.
+func (f *askForm) others() string {
+	for key, set := range map[string]bool{
+		"denials": f.Denials.set(), "veto": f.Veto.set(), "within": f.Within.set(), "hours": f.Hours.set(), "remind": f.Remind.set(),
+		"escalate": f.Escalate.set(), "requester_may_sign": f.RequesterMaySign.set(), "editor_may_sign": f.EditorMaySign.set(),
+		"delegates": f.Delegates.set(), "reason": f.Reason.set(), "fragile": f.Fragile.set(),
+	} {
+		if set {
+			return key
+		}
+	}
+	return ""
+}
+
+func (a *ask) times(f *askForm, n *names, fallback *ask) {
+	a.within = DefaultWithin
+	switch {
+	case f.Within.set():
+		a.within = f.Within.d
+	case fallback != nil:
+		a.within = fallback.within
+		if !f.Hours.set() {
+			a.hours = fallback.hours
+		}
+	}
+	if f.Hours.set() {
+		c, ok := n.calendars[f.Hours.s]
+		if !ok {
+			unknown(n, f.Hours, "calendar", "calendars", n.calendars)
+		}
+		a.hours = c
+	}
+}
+
+func (a *ask) ladder(f *askForm, n *names) {
+	late := func(at mark, d time.Duration) {
+		if d >= a.within && a.within > 0 {
+			n.wrong(at, "comes after %s, and the deadline is after %s", hours(d), hours(a.within))
+		}
+	}
+	for i, s := range f.Remind.items {
+		late(s.mark, s.d)
+		if i > 0 && s.d <= f.Remind.items[i-1].d {
+			n.wrong(s.mark, "is not after the one before it")
+		}
+		a.rungs = append(a.rungs, rung{after: s.d, kind: approvals.Remind, mark: s.mark})
+	}
+	for _, e := range f.Escalate.items {
+		if !e.After.set() {
+			n.wrong(e.key("after"), "is missing; say after how long")
+		}
+		late(e.After.mark, e.After.d)
+		r := rung{after: e.After.d, kind: approvals.Escalate, quorum: e.Quorum.s, mark: e.mark}
+		if e.Channel.set() {
+			if id, ok := n.group(e.Channel, true); ok {
+				r.channel = string(id)
+			}
+		}
+		a.widen(e, &r, n)
+		a.rungs = append(a.rungs, r)
+	}
+	slices.SortStableFunc(a.rungs, func(x, y rung) int { return cmp.Compare(x.after, y.after) })
+}
+
+func (a *ask) widen(e escalateForm, r *rung, n *names) {
+	i := slices.IndexFunc(a.quorums, func(q quorum) bool { return q.Name == e.Quorum.s })
+	if e.Quorum.set() && i < 0 && e.Quorum.s != "" {
+		var known []string
+		for _, q := range a.quorums {
+			known = append(known, q.Name)
+		}
+		n.wrong(e.Quorum.mark, "there is no quorum %q here%s", e.Quorum.s, hint(e.Quorum.s, known))
+	}
+	switch {
+	case e.Add == nil && !e.Channel.set():
+		n.wrong(e.mark, "does nothing; add people, or name a channel to show it in")
+	case e.Add != nil && !e.Quorum.set():
+		n.wrong(e.Add.mark, "adds people to nothing; name the quorum")
+	case e.Add == nil && e.Quorum.set():
+		n.wrong(e.Quorum.mark, "is widened by nobody; say whom to add")
+	case e.Add != nil:
+		before := len(n.all)
+		r.add = n.from(e.Add, e.mark)
+		if i < 0 || len(n.all) > before {
+			return
+		}
+		if of := a.quorums[i].from; within(r.add, of) {
+			n.wrong(e.Add.mark, "adds nobody new to %s", e.Quorum.s)
+		}
+	}
+}
+
+// within reports whether everybody of f is named in g.
+func within(f, g from) bool {
+	return (!f.manager || g.manager) && (!f.here || g.here) &&
+		!slices.ContainsFunc(f.Users, func(u approvals.UserID) bool { return !slices.Contains(g.Users, u) }) &&
+		!slices.ContainsFunc(f.Groups, func(id approvals.GroupID) bool { return !slices.Contains(g.Groups, id) })
+}
+
+func newQuorums(items []quorumForm, n *names) []quorum {
+	var all []quorum
+	choice := 0
+	for _, f := range items {
+		if !f.Any.set() {
+			q := newQuorum(plainQuorum{f.mark, f.Name, f.Need, f.From}, n)
+			q.Stage = f.stage(n)
+			all = append(all, q)
+			continue
+		}
+		choice++
+		for key, at := range map[string]mark{"name": f.Name.mark, "need": f.Need.mark} {
+			if at.set() {
+				n.wrong(at, "%s is for a quorum, and this is a choice; write it in the alternatives", key)
+			}
+		}
+		if f.From != nil {
+			n.wrong(f.From.mark, "from is for a quorum, and this is a choice; write it in the alternatives")
+		}
+		if len(f.Any.items) == 1 {
+			n.wrong(f.Any.mark, "is a choice of one; write the quorum alone, or name another")
+		}
+		for i, o := range f.Any.items {
+			for _, q := range o.quorums(n) {
+				q.Choice, q.Option, q.Stage = choice, i+1, f.stage(nil)
+				all = append(all, q)
+			}
+		}
+		f.stage(n)
+	}
+	return all
+}
+
+// stage is 1 if it is left out. Without names nothing is said.
+func (f quorumForm) stage(n *names) int {
+	if !f.Stage.set() {
+		return 1
+	}
+	if n != nil && (f.Stage.n < 1 || f.Stage.n > 100) {
+		n.wrong(f.Stage.mark, "is %d, must be between 1 and 100", f.Stage.n)
+	}
+	return f.Stage.n
+}
+
+func (o optionForm) quorums(n *names) []quorum {
+	if !o.All.set() {
+		return []quorum{newQuorum(plainQuorum{o.mark, o.Name, o.Need, o.From}, n)}
+	}
+	if o.Name.set() || o.Need.set() || o.From != nil {
+		n.wrong(o.mark, "is either a quorum or all of several, not both")
+	}
+	return newPlain(o.All.items, n)
+}
+
+func newPlain(items []plainQuorum, n *names) []quorum {
+	var all []quorum
+	for _, f := range items {
+		all = append(all, newQuorum(f, n))
+	}
+	return all
+}
+
+func newQuorum(f plainQuorum, n *names) quorum {
+	q := quorum{mark: f.mark, from: n.from(f.From, f.mark), Quorum: approvals.Quorum{Name: f.Name.s, Need: 1}}
+	if !f.Name.set() {
+		n.wrong(f.key("name"), "is missing; approvers read it")
+	}
+	if f.Need.set() {
+		if q.Need = f.Need.n; q.Need < 1 {
+			n.wrong(f.Need.mark, "is %d, must be 1 or more", q.Need)
+		}
+	}
+	return q
+}
+
+func unique(quorums []quorum, n *names) {
+	for i, q := range quorums {
+		if q.Name != "" && slices.ContainsFunc(quorums[:i], func(o quorum) bool { return o.Name == q.Name }) {
+			n.wrong(q.mark, "a quorum before it is called %s too; approvers could not tell them apart", q.Name)
+		}
+	}
+}
+
+// ways returns the quorums of every way to meet the ask, at most one more than
+// are allowed.
+func (a *ask) ways() [][]quorum {
+	ways := [][]quorum{nil}
+	last := 0
+	for _, q := range a.quorums {
+		last = max(last, q.Choice)
+	}
+	for choice := range last + 1 {
+		options := map[int][]quorum{}
+		order := []int{}
+		for _, q := range a.quorums {
+			if q.Choice == choice {
+				if options[q.Option] == nil {
+					order = append(order, q.Option)
+				}
+				options[q.Option] = append(options[q.Option], q)
+			}
+		}
+		if len(order) == 0 {
+			continue
+		}
+		var next [][]quorum
+		for _, way := range ways {
+			for _, o := range order {
+				if len(next) > maxWays {
+					return next
+				}
+				next = append(next, append(slices.Clone(way), options[o]...))
+			}
+		}
+		ways = next
+	}
+	return ways
+}
+
+// places says a quorum in words: 2 of sre.
+func (q quorum) places(n *names) string {
+	who := n.say(q.from.From)
+	switch {
+	case q.from.manager && who == "nobody":
+		who = "the requester's manager"
+	case q.from.manager:
+		who += ", the requester's manager"
+	case q.from.here && who == "nobody":
+		who = "the channel"
+	case q.from.here:
+		who += ", the channel"
+	}
+	return fmt.Sprintf("%d of %s", q.Need, who)
+}

@@ -1,0 +1,300 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// The bounds of a condition. The cost is counted in steps, and every text that
+// is looked at costs a step for ten of its letters.
+const (
+	maxCost       = 50_000
+	maxExpression = 4 << 10
+)
+
+// base is what every condition may use: the standard library of CEL, optional
+// fields, and comparison of numbers whatever their type.
+var base = sync.OnceValues(func() (*cel.Env, error) {
+	options := []cel.EnvOption{
+		cel.OptionalTypes(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(maxExpression),
+		cel.ParserRecursionLimit(64),
+	}
+	for _, v := range variables {
+		options = append(options, cel.Variable(v.name, v.t))
+	}
+	return cel.NewEnv(options...)
+})
+
+// untyped lets conditions look at any arguments: the environment in which
+// programs run, whatever they were checked against.
+var untyped = sync.OnceValues(func() (*cel.Env, error) {
+	env, err := base()
+	if err != nil {
+		return nil, err
+	}
+	return env.Extend(cel.Variable("args", cel.DynType))
+})
+
+// A checker type-checks conditions for the tools that they can be asked of.
+type checker struct {
+	*problems
+	names *names
+	tools []*tool
+	envs  map[string]*typed // by schema
+}
+
+type typed struct {
+	env      *cel.Env
+	provider *provider
+}
+
+func (c *checker) typed(t *tool) (*typed, error) {
+	key := string(t.Schema)
+	if known := c.envs[key]; known != nil {
+		return known, nil
+	}
+	env, err := base()
+	if err != nil {
+		return nil, err
+	}
+	p := &provider{Provider: env.CELTypeProvider(), shapes: map[string]*shape{}}
+	of := p.typeOf(t.shape, "args")
+	if t.shape.kind == "" {
+		of = cel.DynType
+	}
+	extended, err := env.Extend(cel.CustomTypeProvider(p), cel.Variable("args", of))
+	if err != nil {
+		return nil, err
+	}
+	c.envs[key] = &typed{extended, p}
+	return c.envs[key], nil
+}
+
+// compile returns the program of a condition that is well typed for each of
+// the tools, or nil after it has said what is wrong.
+func (c *checker) compile(when text, tools []*tool) cel.Program {
+	env, err := untyped()
+	if err != nil {
+		c.wrong(when.mark, "%s", err)
+		return nil
+	}
+	parsed, issues := env.Parse(when.s)
+	if issues.Err() != nil {
+		c.issues(when, issues, nil, nil)
+		return nil
+	}
+	before := len(c.all)
+	checked, issues := env.Check(parsed)
+	if issues.Err() != nil {
+		c.issues(when, issues, nil, nil)
+		return nil
+	}
+	c.constants(when, checked)
+	if looksAtArgs(checked) {
+		for _, t := range tools {
+			if c.check(when, parsed, t); len(c.all) > before {
+				return nil // the first tool says enough
+			}
+		}
+	}
+	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
+		c.wrong(when.mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
+	}
+	if len(c.all) > before {
+		return nil
+	}
+	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		c.wrong(when.mark, "cannot be used: %s", firstLine(err.Error()))
+	}
+	return program
+}
+
+func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
+	typed, err := c.typed(t)
+	if err != nil {
+		c.wrong(when.mark, "cannot be checked for %s: %s", t.Name, firstLine(err.Error()))
+		return
+	}
+	typed.provider.missing, typed.provider.there = "", nil
+	checked, issues := typed.env.Check(parsed)
+	if issues.Err() != nil {
+		c.issues(when, issues, t, typed.provider)
+		return
+	}
+	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
+		c.wrong(when.mark, "must be true or false, and is %s for %s", plainType(cel.FormatCELType(out)), t.Name)
+	}
+	c.enums(when, checked, t)
+}
+
+// issues says what the checker found, at its place in the file.
+func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
+	for _, e := range issues.Errors() {
+		at := when.mark
+		if when.from >= 0 && e.Location.Line() == 1 {
+			at.col += when.from + e.Location.Column()
+		}
+		what, tail := plainType(firstLine(e.Message)), ""
+		if name, ok := between(what, "undefined field '", "'"); ok && p != nil && p.missing != "" {
+			what = fmt.Sprintf("there is no argument %q", name)
+			tail = hint(p.missing, p.there)
+			if tail == "" && len(p.there) > 0 {
+				tail = "; here may be " + strings.Join(p.there, ", ")
+			}
+		}
+		if name, ok := between(what, "undeclared reference to '", "'"); ok {
+			known := []string{"args"}
+			for _, v := range variables {
+				known = append(known, v.name)
+			}
+			what, tail = fmt.Sprintf("there is no %q", name), hint(name, known)
+			if tail == "" {
+				tail = "; there is " + strings.Join(known, ", ")
+			}
+		}
+		if t != nil {
+			what += fmt.Sprintf(" (for the tool %s of %s)", t.Name, t.Agent)
+			if tail == "" {
+				tail = "; name under tools those that it is for"
+			}
+		}
+		c.wrong(at, "%s%s", what, tail)
+	}
+}
+
+func between(s, before, after string) (string, bool) {
+	_, rest, ok := strings.Cut(s, before)
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, after)
+	return name, ok
+}
+
+// plainType leaves out what CEL says of its own inside.
+func plainType(s string) string {
+	return strings.NewReplacer(" (in container '')", "", "wrapper(", "nullable(").Replace(s)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimPrefix(line, "ERROR: <input>:1:1: ")
+}
+
+func looksAtArgs(a *cel.Ast) bool {
+	found := false
+	visit(a, func(e ast.Expr) {
+		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == "args"
+	})
+	return found
+}
+
+func visit(a *cel.Ast, each func(ast.Expr)) {
+	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(each))
+}
+
+// constants refuses a condition that is compared with a name that nothing has:
+// it would never be true.
+func (c *checker) constants(when text, a *cel.Ast) {
+	known := map[string]struct {
+		kind  string
+		names []string
+	}{
+		"requester.groups": {"group", slices.Sorted(maps.Keys(c.names.groups))},
+		"channel.name":     {"channel", slices.Sorted(maps.Keys(c.names.groups))},
+		"requester.name":   {"person", slices.Sorted(maps.Keys(c.names.people))},
+		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
+	}
+	if len(c.tools) > 0 {
+		tools, agents := known["tool"], known["agent"]
+		tools.kind, agents.kind = "tool", "agent"
+		for _, t := range c.tools {
+			tools.names, agents.names = append(tools.names, t.Name), append(agents.names, t.Agent)
+		}
+		known["tool"], known["agent"] = tools, agents
+		for _, of := range []string{"run.executed", "run.failed", "run.denied"} {
+			known[of] = tools
+		}
+	}
+	compared(a, func(e ast.Expr, s string) {
+		k, ok := known[chain(e)]
+		if ok && !slices.Contains(k.names, s) {
+			c.wrong(when.mark, "there is no %s %q%s", k.kind, s, hint(s, k.names))
+		}
+	})
+}
+
+// enums refuses a comparison with what the schema says never comes.
+func (c *checker) enums(when text, a *cel.Ast, t *tool) {
+	compared(a, func(e ast.Expr, s string) {
+		at, ok := strings.CutPrefix(chain(e), "args.")
+		if !ok {
+			return
+		}
+		sh := t.shape
+		for part := range strings.SplitSeq(at, ".") {
+			if sh = sh.fields[part]; sh == nil {
+				return
+			}
+		}
+		if len(sh.enum) > 0 && !slices.Contains(sh.enum, s) {
+			c.wrong(when.mark, "args.%s is never %q (for the tool %s of %s)%s; it may be %s", at, s, t.Name, t.Agent, hint(s, sh.enum), strings.Join(sh.enum, ", "))
+		}
+	})
+}
+
+// compared goes over what is compared with a text, looked up by one, or looked
+// for in a list of some.
+func compared(a *cel.Ast, each func(e ast.Expr, s string)) {
+	visit(a, func(e ast.Expr) {
+		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
+			return
+		}
+		l, r := e.AsCall().Args()[0], e.AsCall().Args()[1]
+		switch e.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals, operators.In:
+			eachText(l, func(s string) { each(r, s) })
+			eachText(r, func(s string) { each(l, s) })
+		case operators.Index:
+			eachText(r, func(s string) { each(l, s) })
+		}
+	})
+}
+
+func eachText(e ast.Expr, each func(s string)) {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		if s, ok := e.AsLiteral().(types.String); ok {
+			each(string(s))
+		}
+	case ast.ListKind:
+		for _, i := range e.AsList().Elements() {
+			eachText(i, each)
+		}
+	}
+}
+
+// chain is a chain of names with dots, or empty.
+func chain(e ast.Expr) string {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return e.AsIdent()
+	case ast.SelectKind:
+		if of := chain(e.AsSelect().Operand()); of != "" {
+			return of + "." + e.AsSelect().FieldName()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,300 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A rule is one rule, of the file or of a setting of a tool.
+type rule struct {
+	name   string
+	full   string // name@version
+	kind   Kind
+	shadow bool
+
+	tools      []string // globs; empty: every tool
+	agents     []string
+	channels   []string // ids
+	requesters *approvals.From
+	when       cel.Program
+	isWhen     bool // there is a condition, though it may not be sound
+
+	reason string // of a deny
+	ask    *ask   // of an ask
+
+	mark mark
+	pos  int // in the order in which rules decide
+}
+
+// concerns reports whether the rule may match calls of this tool at all.
+func (r *rule) concerns(agent, tool string) bool {
+	return r.forAgent(agent) && (len(r.tools) == 0 || slices.ContainsFunc(r.tools, func(glob string) bool {
+		ok, err := path.Match(glob, tool)
+		return ok && err == nil
+	}))
+}
+
+func (r *rule) forAgent(agent string) bool {
+	return len(r.agents) == 0 || slices.Contains(r.agents, agent)
+}
+
+// matches reports whether the rule matches the call; a reason why not is for
+// people. An error means that nobody knows.
+func (r *rule) matches(f *facts) (ok bool, why string, err error) {
+	if len(r.channels) > 0 && !slices.Contains(r.channels, f.q.Channel) {
+		return false, "another channel", nil
+	}
+	if r.requesters != nil && !slices.Contains(r.requesters.Users, f.q.Requester) {
+		if len(r.requesters.Groups) == 0 {
+			return false, "another requester", nil
+		}
+		groups, err := f.member()
+		if err != nil {
+			return false, "", err
+		}
+		if !slices.ContainsFunc(groups, func(g approvals.GroupID) bool { return slices.Contains(r.requesters.Groups, g) }) {
+			return false, "another requester", nil
+		}
+	}
+	if r.when == nil {
+		return !r.isWhen, "", nil
+	}
+	if ok, err = f.judge(r.when); ok || err != nil {
+		return ok, "", err
+	}
+	return false, "the condition is false", nil
+}
+
+// A plan is the rules that may match calls of one tool of one agent.
+type plan struct {
+	deny    []*rule
+	flow    []*rule // allow and ask
+	shadows []*rule
+	would   *plan // of a file in shadow mode: as if it were not
+	shape   *shape
+	hints   hints
+}
+
+func planFor(rules []*rule, agent, tool string) *plan {
+	pl := &plan{shape: nothing, hints: Annotations{}.hints()}
+	for _, r := range rules {
+		switch {
+		case !r.concerns(agent, tool):
+		case r.shadow:
+			pl.shadows = append(pl.shadows, r)
+		case r.kind == KindDeny:
+			pl.deny = append(pl.deny, r)
+		default:
+			pl.flow = append(pl.flow, r)
+		}
+	}
+	return pl
+}
+
+// plan returns the plan for a tool; one that is not known has no schema, and
+// annotations that promise nothing.
+func (p *Policy) plan(agent, tool string) *plan {
+	if known := p.plans[[2]string{agent, tool}]; known != nil {
+		return known
+	}
+	return p.newPlan(agent, tool)
+}
+
+func (p *Policy) newPlan(agent, tool string) *plan {
+	if !p.shadow {
+		return planFor(p.rules, agent, tool)
+	}
+	enforced := planFor(p.settings(), agent, tool)
+	enforced.would = planFor(p.rules, agent, tool)
+	return enforced
+}
+
+// A verdict is a ruling, and what led to it.
+type verdict struct {
+	ruling approvals.Ruling
+	by     *rule // nil: the default
+	broken []broken
+}
+
+type broken struct {
+	rule *rule
+	err  error
+}
+
+// note is told of every rule that was looked at.
+type note func(r *rule, o Outcome, why string)
+
+// judge rules: any deny that matches; else, if a rule could not be judged, the
+// strictest requirement; else the first allow or ask that matches; else the
+// default.
+func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
+	var v verdict
+	for _, r := range pl.deny {
+		ok, why, err := r.matches(f)
+		switch {
+		case err != nil:
+			v.broken = append(v.broken, broken{r, err})
+		case ok && v.by == nil:
+			v.by, v.ruling = r, approvals.Refuse{Reason: r.reason}
+			if said == nil {
+				return v
+			}
+		}
+		said.rule(r, v.by == r, ok, why, err)
+	}
+	if v.by != nil {
+		v.broken = nil
+		return v
+	}
+	for _, r := range pl.flow {
+		if len(v.broken) > 0 {
+			break
+		}
+		if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
+			if said != nil {
+				said(r, Unmatched, "the tool itself asks for a signature")
+			}
+			continue
+		}
+		ok, why, err := r.matches(f)
+		if ok && err == nil {
+			v.by = r
+			if v.ruling, err = p.ruling(r, f); err != nil {
+				ok, v.by = false, nil
+			}
+		}
+		said.rule(r, ok, ok, why, err)
+		if err != nil {
+			v.broken = append(v.broken, broken{r, err})
+		}
+		if ok {
+			return v
+		}
+	}
+	if len(v.broken) > 0 {
+		v.by, v.ruling = v.broken[0].rule, p.unjudged(f, v.broken)
+		return v
+	}
+	req, err := p.fallback.requirement(f.q, p.names)
+	if err != nil {
+		v.ruling = p.unjudged(f, []broken{{&rule{name: nameDefault, full: p.defaultName}, err}})
+		return v
+	}
+	v.ruling = approvals.Ask{Requirement: req, Why: p.fallback.why, Rule: p.defaultName}
+	return v
+}
+
+func (said note) rule(r *rule, decided, ok bool, why string, err error) {
+	switch {
+	case said == nil:
+	case err != nil:
+		said(r, Broken, err.Error())
+	case decided:
+		said(r, Decided, "")
+	case ok:
+		said(r, Matched, "")
+	default:
+		said(r, Unmatched, why)
+	}
+}
+
+func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
+	if r.kind == KindAllow {
+		return approvals.Permit{}, nil
+	}
+	if r.kind == KindDeny {
+		return approvals.Refuse{Reason: r.reason}, nil
+	}
+	req, err := r.ask.requirement(f.q, p.names)
+	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full}, err
+}
+
+// unjudged asks with the strictest requirement, and says which rule could not
+// be judged and, without its arguments, why.
+func (p *Policy) unjudged(f *facts, all []broken) approvals.Ask {
+	var why []string
+	for _, b := range all {
+		why = append(why, "The rule "+b.rule.name+" could not be judged for this call: "+b.err.Error()+".")
+	}
+	why = append(why, "So everybody is needed whom the policy names for any call.")
+	return approvals.Ask{Requirement: p.Strictest(f.q.At), Why: strings.Join(why, " "), Rule: all[0].rule.full}
+}
+
+// rule judges one call. What shadow rules would have done is told to report.
+func (p *Policy) rule(f *facts, pl *plan, report func(ctx context.Context, r ShadowRuling)) approvals.Ruling {
+	f.shape, f.hints = pl.shape, pl.hints
+	v := p.judge(f, pl, nil)
+	if report == nil {
+		return v.ruling
+	}
+	shadow := ShadowRuling{Agent: f.q.Agent, Tool: f.q.Call.Name, Was: v.ruling, At: f.q.At}
+	if pl.would != nil {
+		would := p.judge(f, pl.would, nil)
+		if would.by != nil {
+			shadow.Rule, shadow.Would = would.by.full, would.ruling
+		} else {
+			shadow.Rule, shadow.Would = p.defaultName, would.ruling
+		}
+		report(f.ctx, shadow)
+		return v.ruling
+	}
+	for _, r := range pl.shadows {
+		if would, matched := p.would(f, r, v); matched {
+			shadow.Rule, shadow.Would = r.full, would
+			report(f.ctx, shadow)
+		}
+	}
+	return v.ruling
+}
+
+// would returns what would have been ruled if r were enforced, and whether r
+// matches, or could not be judged.
+func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
+	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
+		return nil, false
+	}
+	ok, _, err := r.matches(f)
+	if !ok && err == nil {
+		return nil, false
+	}
+	_, refused := v.ruling.(approvals.Refuse)
+	earlier := v.by != nil && v.by.pos < r.pos
+	switch {
+	case refused, r.kind != KindDeny && (earlier || len(v.broken) > 0):
+		return v.ruling, true
+	case err == nil:
+		ruling, err := p.ruling(r, f)
+		if err == nil {
+			return ruling, true
+		}
+		return p.unjudged(f, []broken{{r, err}}), true
+	}
+	return p.unjudged(f, []broken{{r, err}}), true
+}
+
+// static is a directory that knows one person.
+type static []approvals.GroupID
+
+func (s static) GroupsOf(_ context.Context, _ approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error) {
+	return slices.DeleteFunc(of, func(g approvals.GroupID) bool { return !slices.Contains(s, g) }), nil
+}
+
+var errUnknownRequester = errors.New("not known")
+
+// inRoster is a directory that knows what a roster knows.
+type inRoster struct{ *Roster }
+
+func (r inRoster) GroupsOf(_ context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error) {
+	if r.People[user] == "" {
+		return nil, errUnknownRequester
+	}
+	return slices.DeleteFunc(of, func(g approvals.GroupID) bool { return !slices.Contains(r.Groups[g], user) }), nil
+}

@@ -1,0 +1,16 @@
+package policy
+
+import "errors"
+
+// Why a rule could not be judged. The words go to people, and hold nothing of
+// the arguments.
+var (
+	errArgs      = errors.New("its arguments could not be read")
+	errMissing   = errors.New("something that it looks at is missing")
+	errCost      = errors.New("its condition would take too long")
+	errDirectory = errors.New("the groups of the requester could not be looked up")
+	errNoManager = errors.New("the requester has no manager")
+	errNoChannel = errors.New("it was not asked in a channel")
+	errNotBool   = errors.New("its condition is neither true nor false")
+	errEval      = errors.New("its condition could not be computed")
+)

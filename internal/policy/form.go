@@ -1,0 +1,148 @@
+package policy
+
+// The forms are the file as it is written: every key that is accepted is a
+// field here, and the package comment says what it means.
+
+type fileForm struct {
+	mark
+	Mode      text                `yaml:"mode"`
+	Groups    table[text]         `yaml:"groups"`
+	People    table[text]         `yaml:"people"`
+	Managers  table[text]         `yaml:"managers"`
+	Roles     table[roleForm]     `yaml:"roles"`
+	Calendars table[calendarForm] `yaml:"calendars"`
+	Default   *askForm            `yaml:"default"`
+	Rules     list[ruleForm]      `yaml:"rules"`
+	Examples  list[exampleForm]   `yaml:"examples"`
+}
+
+type roleForm struct {
+	mark
+	People   list[text] `yaml:"people"`
+	Groups   list[text] `yaml:"groups"`
+	Channels list[text] `yaml:"channels"`
+}
+
+type calendarForm struct {
+	mark
+	Zone     text       `yaml:"zone"`
+	Days     list[text] `yaml:"days"`
+	From     text       `yaml:"from"`
+	To       text       `yaml:"to"`
+	Holidays list[text] `yaml:"holidays"`
+}
+
+type ruleForm struct {
+	mark
+	Name       text           `yaml:"name"`
+	Mode       text           `yaml:"mode"`
+	Tools      list[text]     `yaml:"tools"`
+	Agents     list[text]     `yaml:"agents"`
+	Channels   list[text]     `yaml:"channels"`
+	Requesters *requesterForm `yaml:"requesters"`
+	When       text           `yaml:"when"`
+	Deny       text           `yaml:"deny"`
+	Allow      truth          `yaml:"allow"`
+	Ask        *askForm       `yaml:"ask"`
+}
+
+type requesterForm struct {
+	mark
+	People list[text] `yaml:"people"`
+	Groups list[text] `yaml:"groups"`
+}
+
+type askForm struct {
+	mark
+	Why              text               `yaml:"why"`
+	Quorums          list[quorumForm]   `yaml:"quorums"`
+	Denials          whole              `yaml:"denials"`
+	Veto             list[plainQuorum]  `yaml:"veto"`
+	Within           span               `yaml:"within"`
+	Hours            text               `yaml:"hours"`
+	Remind           list[span]         `yaml:"remind"`
+	Escalate         list[escalateForm] `yaml:"escalate"`
+	RequesterMaySign truth              `yaml:"requester_may_sign"`
+	EditorMaySign    truth              `yaml:"editor_may_sign"`
+	Delegates        truth              `yaml:"delegates"`
+	Reason           text               `yaml:"reason"`
+	Fragile          truth              `yaml:"fragile"`
+}
+
+// A quorumForm is one quorum, or alternatives.
+type quorumForm struct {
+	mark
+	Name  text             `yaml:"name"`
+	Need  whole            `yaml:"need"`
+	From  *fromForm        `yaml:"from"`
+	Stage whole            `yaml:"stage"`
+	Any   list[optionForm] `yaml:"any"`
+}
+
+// An optionForm is one alternative: a quorum, or several together.
+type optionForm struct {
+	mark
+	Name text              `yaml:"name"`
+	Need whole             `yaml:"need"`
+	From *fromForm         `yaml:"from"`
+	All  list[plainQuorum] `yaml:"all"`
+}
+
+type plainQuorum struct {
+	mark
+	Name text      `yaml:"name"`
+	Need whole     `yaml:"need"`
+	From *fromForm `yaml:"from"`
+}
+
+type fromForm struct {
+	mark
+	People   list[text] `yaml:"people"`
+	Groups   list[text] `yaml:"groups"`
+	Roles    list[text] `yaml:"roles"`
+	Channels list[text] `yaml:"channels"`
+	Channel  text       `yaml:"channel"`
+}
+
+type escalateForm struct {
+	mark
+	After   span      `yaml:"after"`
+	Quorum  text      `yaml:"quorum"`
+	Add     *fromForm `yaml:"add"`
+	Channel text      `yaml:"channel"`
+}
+
+type exampleForm struct {
+	mark
+	Name      text        `yaml:"name"`
+	Call      *callForm   `yaml:"call"`
+	Gate      text        `yaml:"gate"`
+	Agent     text        `yaml:"agent"`
+	Requester text        `yaml:"requester"`
+	Groups    list[text]  `yaml:"groups"`
+	Channel   text        `yaml:"channel"`
+	At        text        `yaml:"at"`
+	SoFar     *soFarForm  `yaml:"so_far"`
+	Expect    *expectForm `yaml:"expect"`
+}
+
+type callForm struct {
+	mark
+	Tool text `yaml:"tool"`
+	Args free `yaml:"args"`
+}
+
+type soFarForm struct {
+	mark
+	Steps    whole        `yaml:"steps"`
+	Executed table[whole] `yaml:"executed"`
+	Failed   table[whole] `yaml:"failed"`
+	Denied   table[whole] `yaml:"denied"`
+}
+
+type expectForm struct {
+	mark
+	Deny  text `yaml:"deny"`
+	Allow text `yaml:"allow"`
+	Ask   text `yaml:"ask"`
+}

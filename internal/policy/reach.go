@@ -1,0 +1,359 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// reach finds what nobody could sign. Without a roster it knows the people who
+// are named, and takes every group for as large as may be needed.
+type reach struct {
+	*problems
+	p      *Policy
+	n      *names
+	roster *Roster
+	at     time.Time
+}
+
+func newReach(p *Policy, found *problems) *reach {
+	return &reach{found, p, p.names, p.options.Roster, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+}
+
+func (r *reach) check() {
+	if len(r.all) > 0 {
+		return // what is not understood cannot be weighed
+	}
+	r.members()
+	asks := []*ask{r.p.fallback}
+	for _, rule := range r.p.rules[:r.p.own] {
+		if rule.kind == KindAsk && len(rule.ask.quorums) > 0 && !sameQuorums(rule.ask, r.p.fallback) {
+			asks = append(asks, rule.ask)
+		}
+	}
+	if len(r.all) > 0 {
+		return
+	}
+	for _, a := range asks {
+		r.ask(a)
+	}
+	if len(r.all) > 0 {
+		return
+	}
+	people, _ := r.people(r.p.strictest)
+	if !r.fill(r.p.strictest, people) {
+		r.wrong(r.p.fallback.mark, "a call that no rule can judge needs every quorum of the file, and they cannot be met together, because one person fills one place; name more people")
+	}
+}
+
+func sameQuorums(a, b *ask) bool {
+	return len(a.quorums) == len(b.quorums) && &a.quorums[0] == &b.quorums[0]
+}
+
+// members says who is named and never heard, and which groups are empty.
+func (r *reach) members() {
+	if r.roster == nil {
+		return
+	}
+	users, groups := r.used()
+	for _, u := range users {
+		switch r.roster.People[u] {
+		case Member, Guest:
+		case Gone:
+			r.wrong(r.n.userAt[u], "%s is a bot, or the account is deactivated, so nobody hears them; name somebody else", u)
+		default:
+			r.wrong(r.n.userAt[u], "%s is nobody who could sign; correct the id, or name somebody else", u)
+		}
+	}
+	for _, g := range groups {
+		_, known := r.roster.Groups[g]
+		switch {
+		case !known:
+			r.wrong(r.n.groupAt[g], "there is no group or channel %s; correct the id", g)
+		case len(r.in(g)) == 0:
+			r.wrong(r.n.groupAt[g], "nobody in %s could sign; add people, or name another", g)
+		}
+	}
+}
+
+// used returns who is named as a signer, sorted.
+func (r *reach) used() ([]approvals.UserID, []approvals.GroupID) {
+	users, groups := map[approvals.UserID]bool{}, map[approvals.GroupID]bool{}
+	add := func(f from) {
+		for _, u := range f.Users {
+			users[u] = true
+		}
+		for _, g := range f.Groups {
+			groups[g] = true
+		}
+		if f.manager {
+			for _, u := range r.n.managers {
+				users[u] = true
+			}
+		}
+	}
+	asks := []*ask{r.p.fallback}
+	for _, rule := range r.p.rules {
+		if rule.ask != nil {
+			asks = append(asks, rule.ask)
+		}
+	}
+	for _, a := range asks {
+		for _, q := range slices.Concat(a.quorums, a.vetoes) {
+			add(q.from)
+		}
+		for _, s := range a.rungs {
+			add(s.add)
+		}
+	}
+	return slices.Sorted(maps.Keys(users)), slices.Sorted(maps.Keys(groups))
+}
+
+// in returns the members of a group who are heard as such.
+func (r *reach) in(g approvals.GroupID) []approvals.UserID {
+	return slices.DeleteFunc(slices.Clone(r.roster.Groups[g]), func(u approvals.UserID) bool { return r.roster.People[u] != Member })
+}
+
+// ask checks one ask for whoever may ask, in every way in which it can be met.
+func (r *reach) ask(a *ask) {
+	before := len(r.all)
+	fragile, all := "", true
+	for _, requester := range r.requesters(a) {
+		q := approvals.Proposal{Requester: requester, Channel: "C0HERE"}
+		for _, way := range a.ways() {
+			quorums := r.quorums(way, q)
+			people, complete := r.people(quorums)
+			all = all && complete
+			if a.separation {
+				people = without(people, requester)
+			}
+			if !r.fill(quorums, people) {
+				r.wrong(at(way, a), "%s", r.short(way, quorums, people, requester))
+				return
+			}
+			if fragile == "" {
+				fragile = r.fragile(a, way, q)
+			}
+		}
+	}
+	r.denials(a, all)
+	r.widens(a)
+	if len(r.all) > before {
+		return
+	}
+	switch {
+	case fragile != "" && !a.fragile.b:
+		r.wrong(a.mark, "%s; name more people, or say fragile: true", fragile)
+	case fragile == "" && a.fragile.b && all:
+		r.wrong(a.fragile.mark, "is not needed: whoever is missing, others can sign; leave it out")
+	case a.fragile.set() && !a.fragile.b:
+		return
+	}
+}
+
+// at is where a problem with a way is said: at its only quorum, or at the ask.
+func at(way []quorum, a *ask) mark {
+	if len(way) == 1 {
+		return way[0].mark
+	}
+	return a.mark
+}
+
+// requesters are those for whom the ask differs: anybody, or everybody who has
+// a manager.
+func (r *reach) requesters(a *ask) []approvals.UserID {
+	if !slices.ContainsFunc(a.quorums, func(q quorum) bool { return q.from.manager }) {
+		return []approvals.UserID{stranger}
+	}
+	return slices.Sorted(maps.Keys(r.n.managers))
+}
+
+// stranger asks and is in no group; no id looks like it.
+const stranger approvals.UserID = "?"
+
+// quorums are those of a way for one call, all of them needed.
+func (r *reach) quorums(way []quorum, q approvals.Proposal) []approvals.Quorum {
+	var all []approvals.Quorum
+	for _, of := range way {
+		who, err := of.from.of(q, r.n)
+		if err != nil {
+			continue // requesters have managers, and the channel is one
+		}
+		all = append(all, approvals.Quorum{Name: of.Name, Need: of.Need, From: who, Stage: 1})
+	}
+	return all
+}
+
+// people are those who could sign, as they would be found. Complete is whether
+// these are all: no group is a guess.
+func (r *reach) people(quorums []approvals.Quorum) (people []approvals.Principal, complete bool) {
+	need, complete := 1, true
+	var users []approvals.UserID
+	groups := map[approvals.GroupID]bool{}
+	for _, q := range quorums {
+		need += q.Need
+		users = append(users, q.From.Users...)
+		for _, g := range q.From.Groups {
+			groups[g] = true
+		}
+	}
+	found := map[approvals.UserID][]approvals.GroupID{}
+	for _, u := range users {
+		found[u] = nil
+	}
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		known := false
+		if r.roster != nil {
+			_, known = r.roster.Groups[g]
+		}
+		if !known {
+			complete = false
+			for i := range min(need, 1000) + 1 {
+				u := approvals.UserID(fmt.Sprintf("?%s/%d", g, i))
+				found[u] = append(found[u], g)
+			}
+			continue
+		}
+		for _, u := range r.in(g) {
+			found[u] = append(found[u], g)
+		}
+	}
+	alike := map[string]int{} // people who can do the same are as good as each other
+	for _, u := range slices.Sorted(maps.Keys(found)) {
+		key := fmt.Sprint(found[u])
+		if slices.Contains(users, u) {
+			key += string(u)
+		}
+		if alike[key]++; alike[key] <= need+1 {
+			people = append(people, approvals.Principal{User: u, Groups: found[u], GroupsAt: r.at})
+		}
+	}
+	return people, complete
+}
+
+func without(people []approvals.Principal, u approvals.UserID) []approvals.Principal {
+	return slices.DeleteFunc(slices.Clone(people), func(p approvals.Principal) bool { return p.User == u })
+}
+
+// fill reports whether the quorums are met if everybody signs. It asks the code
+// that counts signatures.
+func (r *reach) fill(quorums []approvals.Quorum, people []approvals.Principal) bool {
+	call := approvals.ToolCall{ID: "call", Name: "tool"}
+	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: stranger, OpenedAt: r.at},
+		[]approvals.Deferral{{Call: call, Ask: approvals.Ask{Requirement: approvals.Requirement{Quorums: quorums, Deny: 1, Separation: true}}}}, nil)
+	if err != nil {
+		return false
+	}
+	for _, by := range people {
+		next, _, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
+			Call: call.ID, By: by, Verdict: approvals.Approve, Digest: approvals.DigestOf(b.ID, call), At: r.at,
+		}})
+		if err == nil {
+			b = next
+		}
+	}
+	return b.Approvals[0].Status == approvals.Approved
+}
+
+// short says why a way cannot be met.
+func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approvals.Principal, requester approvals.UserID) string {
+	of := ""
+	if requester != stranger {
+		of = " when " + r.n.callOf(string(requester)) + " asks"
+	}
+	for i, q := range quorums {
+		if !r.fill(quorums[i:i+1], people) {
+			count := 0
+			for _, p := range people {
+				one := q
+				one.Need = 1
+				if r.fill([]approvals.Quorum{one}, []approvals.Principal{p}) {
+					count++
+				}
+			}
+			return fmt.Sprintf("%s needs %s, and only %d could sign%s; name more people, or need fewer", q.Name, way[i].places(r.n), count, of)
+		}
+	}
+	var all []string
+	for _, q := range way {
+		all = append(all, q.places(r.n))
+	}
+	return fmt.Sprintf("cannot be met even if everybody signs%s, because one person fills one place: %s; name more people, or need fewer", of, strings.Join(all, " and "))
+}
+
+// fragile says who must not be missing, with everybody who is added in time.
+func (r *reach) fragile(a *ask, way []quorum, q approvals.Proposal) string {
+	wide := slices.Clone(way)
+	for _, s := range a.rungs {
+		for i := range wide {
+			if wide[i].Name == s.quorum {
+				f := &wide[i].from
+				f.Users, f.Groups = slices.Concat(f.Users, s.add.Users), slices.Concat(f.Groups, s.add.Groups)
+				f.manager, f.here = f.manager || s.add.manager, f.here || s.add.here
+			}
+		}
+	}
+	quorums := r.quorums(wide, q)
+	people, _ := r.people(quorums)
+	if a.separation {
+		people = without(people, q.Requester)
+	}
+	for _, p := range people {
+		if strings.HasPrefix(string(p.User), "?") || r.fill(quorums, without(people, p.User)) {
+			continue
+		}
+		name := r.n.callOf(string(p.User))
+		if a.separation {
+			return fmt.Sprintf("if %s is away, or asks, nobody can sign in their place", name)
+		}
+		return fmt.Sprintf("if %s is away, nobody can sign in their place", name)
+	}
+	return ""
+}
+
+// denials checks that those who may deny are as many as must, and that a veto
+// can be used.
+func (r *reach) denials(a *ask, complete bool) {
+	q := approvals.Proposal{Requester: r.requesters(a)[0], Channel: "C0HERE"}
+	all := r.quorums(slices.Concat(a.quorums, a.vetoes), q)
+	all[0].Need = max(all[0].Need, a.denials) // so that as many are counted
+	people, known := r.people(all)
+	if complete && known && a.denials > len(people) {
+		r.wrong(a.denialsAt, "needs %d denials, and only %d people may sign; need fewer", a.denials, len(people))
+	}
+	for _, v := range a.vetoes {
+		quorums := r.quorums([]quorum{v}, q)
+		people, _ := r.people(quorums)
+		if !r.fill(quorums, people) {
+			r.wrong(v.mark, "%s", r.short([]quorum{v}, quorums, people, stranger))
+		}
+	}
+}
+
+// widens checks that an escalation adds somebody who is not there already.
+func (r *reach) widens(a *ask) {
+	if r.roster == nil {
+		return
+	}
+	q := approvals.Proposal{Requester: r.requesters(a)[0], Channel: "C0HERE"}
+	for _, s := range a.rungs {
+		i := slices.IndexFunc(a.quorums, func(o quorum) bool { return o.Name == s.quorum })
+		if i < 0 || s.kind != approvals.Escalate {
+			continue
+		}
+		added := quorum{from: s.add, Quorum: approvals.Quorum{Need: 1_000}}
+		there := quorum{from: a.quorums[i].from, Quorum: approvals.Quorum{Need: 1_000}}
+		more, known := r.people(r.quorums([]quorum{added}, q))
+		before, all := r.people(r.quorums([]quorum{there}, q))
+		fresh := slices.ContainsFunc(more, func(p approvals.Principal) bool {
+			return !slices.ContainsFunc(before, func(o approvals.Principal) bool { return o.User == p.User })
+		})
+		if known && all && !fresh {
+			r.wrong(s.mark, "adds nobody new to %s: all of them are in it already", s.quorum)
+		}
+	}
+}
