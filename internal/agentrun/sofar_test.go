@@ -81,6 +81,22 @@ func TestWhatRanInTheSameStepCountsOnceItHasEnded(t *testing.T) {
 	require.Equal(t, approvals.SoFar{Steps: 1}, w.counts("c", 1))
 	require.Equal(t, approvals.SoFar{Steps: 1, Executed: count{"plain": 1}}, w.counts("c", 2))
 	require.Equal(t, w.counts("c", 2), w.batch(run.Deferred).SoFar)
+
+	// What the policy refuses then counts for the batch, not for the siblings.
+	w = newWorld(t)
+	late := w.does("late", "")
+	late.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{}, &agentrun.ApprovalRequired{}
+	}
+	w.agent.Tools = append(w.agent.Tools, late)
+	w.policy.heard = func(p approvals.Proposal) {
+		if p.Gate == approvals.GateRaised {
+			w.policy.by = map[string]approvals.Ruling{"late": approvals.Refuse{}}
+		}
+	}
+	run = w.say(calls([3]string{"l", "late", `{"x":1}`}, [3]string{"c", "cond", `{"x":1}`}))
+	require.Equal(t, approvals.SoFar{Steps: 1}, w.counts("c", 2))
+	require.Equal(t, approvals.SoFar{Steps: 1, Denied: count{"late": 1}}, w.batch(run.Deferred).SoFar)
 }
 
 // A denial is somebody's word: that nobody came, or that the batch was ended,
