@@ -14,6 +14,7 @@ import (
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
@@ -95,17 +96,100 @@ func golden(tb testing.TB) map[string]slackui.Card {
 		"withdrawn": drawn(tb, []approvals.Deferral{one}, approvals.Withdraw{
 			By: "U0ALICE", Reason: "Not needed any more.", At: noon.Add(time.Hour),
 		}),
-		"sql":     drawn(tb, []approvals.Deferral{sql}),
-		"secret":  drawn(tb, []approvals.Deferral{secret}),
-		"hostile": drawn(tb, []approvals.Deferral{hostile}),
-		"nobody":  drawn(tb, []approvals.Deferral{nobody}),
-		"long":    drawn(tb, []approvals.Deferral{call("c7", "write_file", `{"path":"a.txt","content":"`+strings.Repeat("0123456789", 20_480)+`","mode":"overwrite"}`, sre)}),
-		"keys":    drawn(tb, []approvals.Deferral{call("c8", "configure", keys(100), sre)}),
-		"eight":   drawn(tb, many(8, `{"path":"`+strings.Repeat("very/long/", 200)+`","force":true}`)),
-		"overdue": drawn(tb, []approvals.Deferral{until(one, noon.Add(time.Second), false)}),
-		"deep":    drawn(tb, []approvals.Deferral{call("c9", "configure", `{"tree":`+strings.Repeat(`{"a":[`, 12)+"1"+strings.Repeat("]}", 12)+`}`, sre)}),
-		"odd_id":  drawn(tb, []approvals.Deferral{call(strings.Repeat("ü|", 400), "delete_file", `{"path":"x"}`, sre)}),
+		"sql":       drawn(tb, []approvals.Deferral{sql}),
+		"secret":    drawn(tb, []approvals.Deferral{secret}),
+		"hostile":   drawn(tb, []approvals.Deferral{hostile}),
+		"nobody":    drawn(tb, []approvals.Deferral{nobody}),
+		"long":      drawn(tb, []approvals.Deferral{call("c7", "write_file", `{"path":"a.txt","content":"`+strings.Repeat("0123456789", 20_480)+`","mode":"overwrite"}`, sre)}),
+		"keys":      drawn(tb, []approvals.Deferral{call("c8", "configure", keys(100), sre)}),
+		"eight":     drawn(tb, many(8, `{"path":"`+strings.Repeat("very/long/", 200)+`","force":true}`)),
+		"overdue":   drawn(tb, []approvals.Deferral{until(one, noon.Add(time.Second), false)}),
+		"deep":      drawn(tb, []approvals.Deferral{call("c9", "configure", `{"tree":`+strings.Repeat(`{"a":[`, 12)+"1"+strings.Repeat("]}", 12)+`}`, sre)}),
+		"stages":    stages(tb, says("U0BOB", approvals.Approve, signoff(), "Checked against the backup.")),
+		"stands_in": stages(tb, inPlaceOf("U0DAVE", "U0BOB", signoff()), says("U0CAROL", approvals.Approve, signoff(), "It is a copy.")),
+		"vetoed":    stages(tb, says("U0ERIN", approvals.Deny, signoff(), "Not before Friday.")),
+		"stood_in":  drawn(tb, []approvals.Deferral{delegated()}, inPlaceOf("U0DAVE", "U0BOB", delegated())),
+		"amended":   amended(tb, `{"path":"reports/2023-q2.csv","force":true,"size":9007199254740993,"token":"hunter22"}`),
+		"amended_twice": amended(tb, `{"path":"reports/`+strings.Repeat("very/long/", 60)+`a.csv","force":true,"token":"hunter2"}`,
+			`{"path":"reports/`+strings.Repeat("very/long/", 60)+`b.csv","token":"xhunter","because":"x\u202ey"}`),
+		"elsewhere": elsewhere(drawn(tb, []approvals.Deferral{one})),
+		"missed":    missed(drawn(tb, []approvals.Deferral{one})),
+		"odd_id":    drawn(tb, []approvals.Deferral{call(strings.Repeat("ü|", 400), "delete_file", `{"path":"x"}`, sre)}),
 	}
+}
+
+// signoff is a call that needs what a policy can ask for.
+func signoff() approvals.Deferral {
+	d := until(call("c1", "delete_file", `{"path":"reports/2023-q1.csv","force":true}`), noon.Add(8*time.Hour), true)
+	d.Ask.Rule = "prod-delete@0123abcd"
+	d.Ask.Why = "A deleted file cannot be brought back."
+	from := func(users ...approvals.UserID) approvals.From { return approvals.From{Users: users} }
+	r := &d.Ask.Requirement
+	r.Quorums = []approvals.Quorum{
+		{Name: "operations", Need: 2, From: approvals.From{Groups: []approvals.GroupID{"S0SRE", "C0OPS"}}},
+		{Name: "security", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SEC"}}, Choice: 1, Option: 1},
+		{Name: "leads", Need: 1, From: from("U0DAVE"), Choice: 1, Option: 2},
+		{Name: "auditors", Need: 1, From: from("U0ERIN"), Choice: 1, Option: 2},
+		{Name: "manager", Need: 1, From: from("U0CAROL"), Stage: 2},
+	}
+	r.Vetoes = []approvals.Quorum{{Name: "security", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SEC"}}}}
+	r.Deny, r.ReasonNeeded, r.Delegation = 2, true, true
+	return d
+}
+
+func delegated() approvals.Deferral {
+	d := call("c1", "delete_file", `{"path":"reports/2023-q1.csv"}`, approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0BOB"}}})
+	d.Ask.Requirement.Delegation = true
+	return d
+}
+
+// inPlaceOf is an approval of somebody who stands in.
+func inPlaceOf(user, away string, d approvals.Deferral) approvals.Decide {
+	cmd := says(user, approvals.Approve, d, "I stand in today.")
+	cmd.By.Groups = nil
+	cmd.By.For = []approvals.Absent{{User: approvals.UserID(away), Groups: []approvals.GroupID{"S0SRE"}, Until: noon.Add(24 * time.Hour)}}
+	return cmd
+}
+
+func stages(tb testing.TB, cmds ...approvals.Command) slackui.Card {
+	tb.Helper()
+	return drawn(tb, []approvals.Deferral{signoff()}, cmds...)
+}
+
+// amended is a call that Bob had signed before Carol changed its arguments,
+// each time, with a tool that is known.
+func amended(tb testing.TB, to ...string) slackui.Card {
+	tb.Helper()
+	both := sre
+	both.Need = 2
+	was := until(call("c1", "delete_file", `{"path":"reports/2023-q1.csv","force":false,"token":"hunter2"}`, both), noon.Add(4*time.Hour), true)
+	was.WriteOnly = []string{"/token"}
+	cmds := []approvals.Command{says("U0BOB", approvals.Approve, was, "Fine.")}
+	earlier := map[approvals.Digest]approvals.ToolCall{}
+	now := was
+	for i, args := range to {
+		from := approvals.DigestOf("batch-07-gold", now.Call)
+		earlier[from] = now.Call
+		now.Call.Args = json.RawMessage(args)
+		cmds = append(cmds, approvals.Amend{
+			Call: "c1", From: from, Args: now.Call.Args, Ruling: approvals.Permit{}, At: noon.Add(time.Duration(i+2) * time.Minute),
+			By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: noon},
+		})
+	}
+	c := drawn(tb, []approvals.Deferral{was}, cmds...)
+	c.Calls["c1"], c.Earlier = now.Call, earlier
+	c.Tools = map[string]agentrun.Spec{"delete_file": {Schema: json.RawMessage(fileSchema), WriteOnly: []string{"/token"}}}
+	return c
+}
+
+func elsewhere(c slackui.Card) slackui.Card {
+	c.Elsewhere = true
+	return c
+}
+
+func missed(c slackui.Card) slackui.Card {
+	c.Missed = []slackui.Missed{{Channel: "C0GENERAL", Code: "not_in_channel"}, {Channel: "C0OLD", Code: "is_archived"}}
+	return c
 }
 
 func TestCardsAreAsKept(t *testing.T) {
