@@ -141,6 +141,7 @@ func (b *bot) reconcile(ctx context.Context) {
 		state.Deadlines: func(ctx context.Context, id string) error { return b.desk.Tick(ctx, approvals.BatchID(id)) },
 		state.Cards:     b.ui.Cards.Reconcile,
 		state.Replies:   b.ui.Replies.Reconcile,
+		state.Notices:   b.ui.Notices.Reconcile,
 	} {
 		all.Go(func() {
 			if err := b.due.Work(ctx, kind, f); err != nil && !errors.Is(err, context.Canceled) {

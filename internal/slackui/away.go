@@ -16,8 +16,15 @@ import (
 )
 
 // whenHint is how a time may be written.
-const whenHint = "Write for example `away until friday`, `away until tomorrow 15:00`, `away until 2026-12-24`, `away for 3 days` or `away for 2h`, " +
-	"and `, ask @ann` behind it to name somebody who is asked in your place."
+func whenHint(command string) string {
+	return "Write for example `" + command + " away until friday`, or `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days`, `for 2h`. " +
+		"`, ask @ann` behind it names somebody who is asked in your place."
+}
+
+// howToEnd is how an absence is changed or ended.
+func howToEnd(command string) string {
+	return "To change it, say it again. To end it, write `" + command + " back`."
+}
 
 var (
 	awayForm  = regexp.MustCompile(`(?i)^(?:until|till|for)?\s*(.*?)\s*$`)
@@ -57,24 +64,24 @@ func wished(text string) wish {
 
 // away sets the person's own absence, or says what is set.
 func (s *Server) away(ctx context.Context, form url.Values, text string) (reply, error) {
-	user := approvals.UserID(form.Get("user_id"))
+	user, command := approvals.UserID(form.Get("user_id")), ourName(form.Get("command"))
 	who, refused, err := s.self(ctx, user)
 	if err != nil || refused.body != nil {
 		return refused, err
 	}
 	if strings.TrimSpace(text) == "" {
-		return s.whoIsAway(ctx, user)
+		return s.whoIsAway(ctx, user, command)
 	}
 	w := wished(text)
 	if w.problem != "" {
-		return ephemeral(w.problem + "\n" + whenHint), nil
+		return ephemeral(w.problem + "\n" + whenHint(command)), nil
 	}
 	now := s.cfg.Now().In(who.zone())
-	end, err := until(w.until, now)
-	if err != nil {
-		return answered("It is not clear when that is. "+whenHint,
+	end, sure := until(w.until, now)
+	if !sure {
+		return answered("It is not clear when that is. "+whenHint(command),
 			richText(line(say("It is not clear when "), styled(brief(w.until, 40), code), say(" is. Nothing was set."))),
-			slack.NewSectionBlock(ours(whenHint), nil, nil)), nil
+			slack.NewSectionBlock(ours(whenHint(command)), nil, nil)), nil
 	}
 	a := approvals.Absence{User: user, Delegate: approvals.UserID(w.delegate), From: now, Until: end}
 	if words := s.cannotBeAway(ctx, a, now); words != "" {
@@ -96,7 +103,7 @@ func (s *Server) away(ctx context.Context, form url.Values, text string) (reply,
 	if !told {
 		words = append(words, "They could not be told just now: tell them yourself.")
 	}
-	words = append(words, "To change it, say it again. To end it, write `back`.")
+	words = append(words, howToEnd(command))
 	return ephemeral(strings.Join(words, "\n")), nil
 }
 
@@ -164,16 +171,16 @@ func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) stri
 }
 
 // whoIsAway says what is set, of the person and for them.
-func (s *Server) whoIsAway(ctx context.Context, user approvals.UserID) (reply, error) {
+func (s *Server) whoIsAway(ctx context.Context, user approvals.UserID, command string) (reply, error) {
 	as, _, err := s.people.absences(ctx)
 	if err != nil {
 		words, _ := explain(err, about{})
 		return ephemeral(words), nil
 	}
 	now := s.cfg.Now()
-	words := "You are not away. " + whenHint
+	words := "You are not away. " + whenHint(command)
 	if a, away := as.Of(user, now); away {
-		words = "You are away until " + when(a.Until) + ". " + inYourPlace(a, as, now) + "\nTo change it, say it again. To end it, write `back`."
+		words = "You are away until " + when(a.Until) + ". " + inYourPlace(a, as, now) + "\n" + howToEnd(command)
 	}
 	for i, a := range as.StandsFor(user, now) {
 		if i == namesShown {

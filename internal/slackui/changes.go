@@ -21,7 +21,7 @@ type change struct {
 // click asks Slack. An event that never comes costs no more than the age that
 // memberships may have.
 func (s *Server) changed(ctx context.Context, e envelope, kind string) error {
-	what := ""
+	var what string
 	switch kind {
 	case "subteam_members_changed", "subteam_updated", "member_joined_channel", "member_left_channel":
 		what = "group"

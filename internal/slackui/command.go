@@ -73,10 +73,16 @@ func answered(text string, blocks ...slack.Block) reply {
 	return reply{map[string]any{"response_type": "ephemeral", "text": text, "blocks": blocks}}
 }
 
-func help(command string) string {
+// ourName is how the command is called, if that is a name of a command.
+func ourName(command string) string {
 	if strings.Trim(command, "/abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || command == "" {
-		command = "/countersign"
+		return "/countersign"
 	}
+	return command
+}
+
+func help(command string) string {
+	command = ourName(command)
 	return "`" + command + " list` shows what waits for signatures in this channel, and what waits for you anywhere.\n" +
 		"`" + command + " away until friday, ask @ann` says that you are away, and who is asked in your place; `" + command + " away` shows it, and `" + command + " back` ends it.\n" +
 		"`" + command + " help` shows this.\n" +

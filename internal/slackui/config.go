@@ -154,6 +154,7 @@ type UI struct {
 	Server  *Server
 	Cards   *Cards
 	Replies *Replies
+	Notices *Notices
 
 	people *directory
 }
@@ -174,5 +175,8 @@ func New(c Config) (*UI, error) {
 	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, tools: c.Tools, now: c.Now, log: c.Log}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
 	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
-	return &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, people: people}, nil
+	notices := &Notices{
+		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
+	}
+	return &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, people: people}, nil
 }

@@ -16,11 +16,30 @@
 // resolved when they click; a lookup that fails never counts for or against
 // anybody.
 //
+// # People
+//
+// A group is a user group, or a channel whose members are meant. Who is in it,
+// and who somebody is, Slack is asked again after [Config].Membership, or as
+// soon as it tells of a change. Full members count in groups; guests and people
+// of other organisations only where a call names them by id; bots and
+// deactivated accounts never. In an organisation with many workspaces everybody
+// is a colleague, and the organisation says whether a click is for our
+// installation: Slack may name no workspace, or another one.
+//
+// People say themselves, and of themselves only, that they are away, until when
+// and who is asked in their place. Where a rule lets others sign for those who
+// are away, that one signs with the groups that the absent person is in at that
+// moment.
+//
 // # Out
 //
 // [Cards] draws a batch, at most eight calls a message, and [Replies] draws a
-// run. Both are reconcilers: they are told an id, look at what is stored, and
-// make the messages agree with it, however often and wherever they are called.
+// run. [Notices] tells people by direct message that a call still waits for
+// them, that they may sign it now, or that their signature counts no more: one
+// message a person for all calls of a batch, and one in the thread that calls
+// the groups when more than twenty people could still help. They are
+// reconcilers: they are told an id, look at what is stored, and make the
+// messages agree with it, however often and wherever they are called.
 // What is posted already is kept in a memo beside the document; a claim in the
 // memo keeps two replicas from posting the same message, and versions keep an
 // old state from being drawn over a new one.

@@ -1,16 +1,12 @@
 package slackui
 
 import (
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// errUnclear is a time that we do not understand.
-var errUnclear = errors.New("not clear when that is")
 
 var (
 	lasting  = regexp.MustCompile(`^(\d{1,4}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$`)
@@ -21,23 +17,21 @@ var (
 
 // until reads what a person calls the end of their absence, in the zone of now:
 // "friday", "tomorrow", "2026-12-24", each with a time after it or meaning the
-// end of that day; "15:00"; "3 days", which is the end of the third; "2h".
-func until(text string, now time.Time) (time.Time, error) {
+// end of that day; "15:00"; "3 days", which is the end of the third; "2h". It
+// may not be clear when that is.
+func until(text string, now time.Time) (end time.Time, sure bool) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	if m := lasting.FindStringSubmatch(text); m != nil {
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			return time.Time{}, errUnclear
-		}
+		n, _ := strconv.Atoi(m[1]) // at most four digits
 		switch m[2][0] {
 		case 'm':
-			return now.Add(time.Duration(n) * time.Minute), nil
+			return now.Add(time.Duration(n) * time.Minute), true
 		case 'h':
-			return now.Add(time.Duration(n) * time.Hour), nil
+			return now.Add(time.Duration(n) * time.Hour), true
 		case 'w':
 			n *= 7
 		}
-		return endOf(now.AddDate(0, 0, n)), nil
+		return endOf(now.AddDate(0, 0, n)), true
 	}
 	if m := clocked.FindStringSubmatch(text); m != nil {
 		hour, _ := strconv.Atoi(m[2])
@@ -47,15 +41,15 @@ func until(text string, now time.Time) (time.Time, error) {
 			day, ok = dayOf(m[1], now)
 		}
 		if !ok || hour > 23 || minute > 59 {
-			return time.Time{}, errUnclear
+			return time.Time{}, false
 		}
-		return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, day.Location()), nil
+		return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, day.Location()), true
 	}
 	day, ok := dayOf(text, now)
 	if !ok {
-		return time.Time{}, errUnclear
+		return time.Time{}, false
 	}
-	return endOf(day), nil
+	return endOf(day), true
 }
 
 // dayOf is the day that is meant; a weekday is the next one, never today.

@@ -1,0 +1,160 @@
+package slackui_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// slash sends /countersign and returns what the person reads; everything that
+// follows has been said.
+func (o *office) slash(user, text string) string {
+	o.t.Helper()
+	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
+	require.NoError(o.t, err)
+	require.Empty(o.t, out.VisibleError)
+	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
+	return out.Message.Shown()
+}
+
+// answer is what we answered last, as it was sent.
+func (o *office) answer() any {
+	o.t.Helper()
+	var last any
+	for _, e := range o.Log() {
+		if e.Kind == "slash_command" {
+			last = nil
+			require.NoError(o.t, json.Unmarshal([]byte(e.Response), &last))
+		}
+	}
+	return last
+}
+
+func escaping() slacksim.Config { return slacksim.Config{EscapeCommands: true} }
+
+func TestSomebodyAwayIsAnsweredWithWhatWasUnderstood(t *testing.T) {
+	o := atNoon(t, escaping())
+	for i, text := range []string{
+		"away", "away until friday, ask @bob", "away", "away until 2026-12-24 15:00", "away until christmas *now* <!here>", "back", "back",
+	} {
+		o.slash("U0ALICE", text)
+		kept(t, fmt.Sprintf("slash_away_%d.json", i), o.answer())
+	}
+	letters := o.letters("U0BOB")
+	require.Len(t, letters, 2)
+	require.Contains(t, letters[0], "<@U0ALICE> is away until")
+	require.Contains(t, letters[0], "asks you to stand in for them")
+	require.Contains(t, letters[1], "you do not stand in for them any more", "he is told when she is back")
+}
+
+// Noon is one o'clock for Alice, and seven in the morning for Carol.
+func TestTheEndOfAnAbsenceIsInThePersonsOwnZone(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	newYork, err := time.LoadLocation("America/New_York")
+	require.NoError(t, err)
+	day := func(l *time.Location, month time.Month, day, hour, minute int) time.Time {
+		return time.Date(2026, month, day, hour, minute, 0, 0, l)
+	}
+	for text, want := range map[string]map[string]time.Time{
+		"away until friday":           {"U0ALICE": day(berlin, 3, 6, 23, 59), "U0CAROL": day(newYork, 3, 6, 23, 59)},
+		"away until Wed":              {"U0ALICE": day(berlin, 3, 11, 23, 59)}, // it is Wednesday
+		"away until tomorrow":         {"U0ALICE": day(berlin, 3, 5, 23, 59), "U0CAROL": day(newYork, 3, 5, 23, 59)},
+		"away until tomorrow at 9:30": {"U0ALICE": day(berlin, 3, 5, 9, 30)},
+		"away until today":            {"U0CAROL": day(newYork, 3, 4, 23, 59)},
+		"away until 2026-04-24":       {"U0ALICE": day(berlin, 4, 24, 23, 59)}, // in summer time
+		"away until 2026-04-24 15:00": {"U0CAROL": day(newYork, 4, 24, 15, 0)},
+		"away until 15:00":            {"U0ALICE": day(berlin, 3, 4, 15, 0)},
+		"away for 3 days":             {"U0ALICE": day(berlin, 3, 7, 23, 59)},
+		"away 1 week":                 {"U0ALICE": day(berlin, 3, 11, 23, 59)},
+		"away until 2h":               {"U0ALICE": noon.Add(2 * time.Hour)},
+		"away for 90 minutes,":        {"U0ALICE": noon.Add(90 * time.Minute)},
+	} {
+		for user, end := range want {
+			o := atNoon(t, escaping())
+			require.Contains(t, o.slash(user, text), fmt.Sprintf("You are away until <!date^%d^", end.Unix()), "%s: %s", user, text)
+		}
+	}
+}
+
+func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
+	for text, words := range map[string]string{
+		"away until":                          "Say until when you are away.",
+		"away until whenever":                 "It is not clear when",
+		"away until 2026-02-30":               "It is not clear when",
+		"away until friday 25:00":             "It is not clear when",
+		"away until 99999 days":               "It is not clear when",
+		"away until 11:00":                    "That is over already",
+		"away until 2025-12-24":               "That is over already",
+		"away until 2026-12-24":               "an absence lasts 60 days at most",
+		"away until friday, ask":              "It is not clear when",
+		"away until friday, ask bob":          "Name exactly one person behind `ask`",
+		"away until friday, ask @bob @carol":  "Name exactly one person behind `ask`",
+		"away @bob until friday":              "You can say this of yourself only",
+		"away until friday, ask @alice":       "Nobody stands in for themselves",
+		"away until friday, ask @gita":        "is a guest",
+		"away until friday, ask @gone":        "is deactivated",
+		"away until friday, ask @countersign": "is a bot",
+		"back tomorrow":                       "`back` takes nothing after it.",
+	} {
+		o := atNoon(t, escaping())
+		require.Contains(t, o.slash("U0ALICE", text), words, text)
+		require.Contains(t, o.slash("U0ALICE", "away"), "You are not away.", "%s sets nothing", text)
+		require.Empty(t, o.letters("U0BOB"))
+	}
+}
+
+func TestStandingInDoesNotGoInACircle(t *testing.T) {
+	o := atNoon(t, escaping())
+	require.Contains(t, o.slash("U0BOB", "away until friday, ask @carol"), "<@U0CAROL> is asked in your place")
+	require.Contains(t, o.slash("U0ALICE", "away until thursday, ask @bob"), "They are away too, until", "and it is said who is asked then")
+	require.Contains(t, o.slash("U0CAROL", "away until friday, ask @alice"), "That would go in a circle")
+	shown := o.slash("U0CAROL", "away")
+	require.Contains(t, shown, "You are not away.")
+	require.Contains(t, shown, "You stand in for <@U0BOB> until")
+	require.Contains(t, shown, "You stand in for <@U0ALICE> until")
+}
+
+// Only somebody who could sign themselves is signed for, only as long as they
+// are away, and only where the rule lets it.
+func TestASignatureInThePlaceOfSomebodyAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		from approvals.From
+		then func(*office)
+		want approvals.Status
+	}{
+		"in their group":     {fromGroup("S0SEC"), nil, approvals.Approved},
+		"by name":            {fromUser("U0CAROL"), nil, approvals.Approved},
+		"not in it any more": {fromGroup("S0SEC"), func(o *office) { require.NoError(o.t, o.SetGroup("S0SEC", nil)) }, approvals.Pending},
+		"deactivated": {fromGroup("S0SEC"), func(o *office) {
+			require.NoError(o.t, o.SetActive("U0CAROL", false))
+			o.pass(2 * time.Minute) // what was looked up is too old
+		}, approvals.Pending},
+		"back again":          {fromGroup("S0SEC"), func(o *office) { o.slash("U0CAROL", "back") }, approvals.Pending},
+		"it is over":          {fromGroup("S0SEC"), func(o *office) { o.pass(72 * time.Hour) }, approvals.Pending},
+		"for nobody who asks": {fromGroup("S0NONE"), nil, approvals.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := escaping()
+			sim.Groups = append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Users: []string{"U0ALICE"}})
+			o := atNoon(t, sim)
+			root := o.say("U0ALICE", "clean up")
+			d := call("c1", "delete_file", `{}`, by("security", c.from))
+			d.Ask.Requirement.Delegation = true
+			b := o.opens(root, d)
+			o.draw(b)
+			o.slash("U0CAROL", "away until friday, ask @dave")
+			if c.then != nil {
+				c.then(o)
+			}
+			o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
+			require.Equal(t, c.want, o.status(b, 0))
+		})
+	}
+}
