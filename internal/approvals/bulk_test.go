@@ -142,8 +142,8 @@ func bulkBatches(t *testing.T, n int) []Batch {
 }
 
 // listing is a sheet of all calls of the batches; the second of each is risky.
-func listing(by UserID, v Verdict, batches ...Batch) Sheet {
-	s := Sheet{ID: sheetID, By: by, Verdict: v}
+func listing(by UserID, batches ...Batch) Sheet {
+	s := Sheet{ID: sheetID, By: by, Verdict: Approve}
 	for _, b := range batches {
 		for i, a := range b.Approvals {
 			s.Lines = append(s.Lines, b.Line(a, i == 1))
@@ -175,7 +175,7 @@ func TestABulkDecisionDecidesWhatWasChosenAndNothingElse(t *testing.T) {
 	t.Parallel()
 	batches := bulkBatches(t, 3)
 	o := newOffice(batches...)
-	submitted := o.show(t, listing("ann", Approve, batches[:2]...), 3)
+	submitted := o.show(t, listing("ann", batches[:2]...), 3)
 	require.Zero(t, o.commits, "submitting decides nothing")
 	before := len(o.log)
 	_, err := o.bulk("w").Submit(t.Context(), sheetID, "click", Principal{User: "ann"}, []int{3}, "")
@@ -237,7 +237,7 @@ func TestWhatCannotBeSignedIsSkippedWithItsReason(t *testing.T) {
 				}
 			}
 			o := newOffice(was, b[7])
-			o.show(t, listing(c.by, Approve, was, b[7]))
+			o.show(t, listing(c.by, was, b[7]))
 			switch c.now.ID {
 			case "":
 				delete(o.batches, was.ID)
@@ -266,6 +266,20 @@ func TestAnOppositeWordIsSkipped(t *testing.T) {
 	require.Equal(t, WhyDecided, o.sheets[sheetID].Lines[0].Why)
 }
 
+func TestACallThatNeedsAReasonIsSignedWithTheOneOfTheSheet(t *testing.T) {
+	t.Parallel()
+	b := open(t, Requirement{Quorums: []Quorum{of(1, "ann")}, ReasonNeeded: true})
+	for reason, want := range map[string]Why{"": WhyReason, "it is safe": ""} {
+		o := newOffice(b)
+		_, err := o.bulk("w").Show(t.Context(), Sheet{ID: sheetID, By: "ann", Verdict: Approve, Lines: []Line{b.Line(b.Approvals[0], false)}})
+		require.NoError(t, err)
+		_, err = o.bulk("w").Submit(t.Context(), sheetID, "click", Principal{User: "ann"}, nil, reason)
+		require.NoError(t, err)
+		require.NoError(t, o.bulk("w").Work(t.Context(), sheetID))
+		require.Equal(t, want, o.sheets[sheetID].Lines[0].Why)
+	}
+}
+
 // A call that came between the list and the click, or whose arguments changed,
 // is not decided, and a sheet that somebody changed in the store decides
 // nothing at all.
@@ -284,7 +298,7 @@ func TestTheFrozenSetIsWhatIsDecided(t *testing.T) {
 		},
 	} {
 		o := newOffice(batches...)
-		s := o.show(t, listing("ann", Approve, batches[:2]...))
+		s := o.show(t, listing("ann", batches[:2]...))
 		change(&s)
 		o.sheets[sheetID] = s
 		require.ErrorIs(t, o.bulk("w").Work(t.Context(), sheetID), ErrInvalid, name)
@@ -304,7 +318,7 @@ func TestABulkDecisionIsFinishedAfterACrashAtAnyCall(t *testing.T) {
 		more = false
 		for _, after := range []bool{false, true} {
 			o := newOffice(batches...)
-			frozen := o.show(t, listing("ann", Approve, batches...))
+			frozen := o.show(t, listing("ann", batches...))
 			o.calls, o.die, o.after = 0, n, after
 			err := o.bulk("doomed").Work(t.Context(), sheetID)
 			if o.calls >= n {
@@ -368,7 +382,7 @@ func TestAnErrorOfTheStoreIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	batches := bulkBatches(t, 100)
 	o := newOffice(batches...)
-	o.show(t, listing("ann", Approve, batches...))
+	o.show(t, listing("ann", batches...))
 	broken := errors.New("broken")
 	o.sick[batches[3].ID] = broken
 	require.ErrorIs(t, o.bulk("w").Work(t.Context(), sheetID), broken)
@@ -384,7 +398,7 @@ func TestTwoWorkersDoNotShareASheet(t *testing.T) {
 	t.Parallel()
 	batches := bulkBatches(t, 20)
 	o := newOffice(batches...)
-	o.show(t, listing("ann", Approve, batches...))
+	o.show(t, listing("ann", batches...))
 	var wg sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {

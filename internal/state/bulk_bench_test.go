@@ -34,7 +34,7 @@ func BenchmarkBulk(b *testing.B) {
 func BenchmarkInbox(b *testing.B) {
 	servers(b, func(b *testing.B, c redis.UniversalClient) {
 		b.Helper()
-		for _, size := range []int{10, 10_000} {
+		for _, size := range []int{10, 2000, 10_000} {
 			statetest.InboxPage(b, c, size)
 		}
 	})

@@ -172,7 +172,9 @@ func requireLists(t *testing.T, c redis.UniversalClient, s *state.Store, all map
 	require.Equal(t, want, got)
 	// And as the reader gives it, a page at a time.
 	for _, keys := range [][]approvals.ListKey{
-		{approvals.Everything}, {approvals.WaitsForUser("ann"), approvals.WaitsForGroup("sre")}, {approvals.AskedBy("bo")},
+		{approvals.Everything},
+		{approvals.WaitsForUser("ann"), approvals.WaitsForGroup("sre")},
+		{approvals.AskedBy("bo")},
 		{approvals.ShownIn("C-war"), approvals.WaitsForGroup("C-war"), approvals.ShownIn("C-war")},
 	} {
 		var on []approvals.Batch

@@ -116,8 +116,8 @@ func (i ids) batch(u string) approvals.BatchID {
 var start0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 // a batch of n calls that ann must sign, with its facts and arguments.
-func openBatch(t testing.TB, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
-	t.Helper()
+func openBatch(tb testing.TB, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
+	tb.Helper()
 	args := make(map[approvals.Digest]json.RawMessage)
 	var deferrals []approvals.Deferral
 	for i := range n {
@@ -137,7 +137,7 @@ func openBatch(t testing.TB, id approvals.BatchID, run approvals.RunID, n int, d
 	b, events, err := approvals.Open(approvals.Batch{
 		ID: id, Run: run, Thread: "thread", Agent: "ops", Requester: "bo", OpenedAt: start0,
 	}, deferrals, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return agentrun.OpenBatch{Batch: b, Events: events, Args: args}
 }
 
