@@ -60,9 +60,14 @@ type Config struct {
 	// The secrets are functions, so that a printed Config does not tell them.
 	BotToken      func() string
 	SigningSecret func() string
-	APIURL        string // of the Web API; default Slack's own
-	Team          string // the one workspace, or organisation, that installed the app
-	Enterprise    string // the organisation, if there is one: its people count as colleagues
+	// AppToken, if it is set, opens connections in Socket Mode; then the
+	// signing secret is not needed. Sockets is how many are held; default 2,
+	// and Slack allows ten, all processes of the app together.
+	AppToken   func() string
+	Sockets    int
+	APIURL     string // of the Web API; default Slack's own
+	Team       string // the one workspace, or organisation, that installed the app
+	Enterprise string // the organisation, if there is one: its people count as colleagues
 
 	Agent  string            // who answers a mention; may be empty if Agents is not
 	Agents map[string]string // who answers it instead, by channel id
@@ -102,7 +107,7 @@ func (c Config) validate() error {
 		}
 	}
 	missing(c.BotToken == nil || c.BotToken() == "", "the bot token")
-	missing(c.SigningSecret == nil || c.SigningSecret() == "", "the signing secret")
+	missing(!c.overSocket() && !c.signed(), "the signing secret")
 	missing(c.Agent == "" && len(c.Agents) == 0, "the agent that answers mentions")
 	missing(c.Desk == nil, "the desk")
 	missing(c.Runs == nil, "the store of runs")
@@ -134,6 +139,9 @@ func (c Config) validate() error {
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
 		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
 	}
+	if c.Sockets < 0 || c.Sockets > slackSockets {
+		problems = append(problems, fmt.Errorf("slackui: the number of sockets must be 1 to %d, not %d", slackSockets, c.Sockets))
+	}
 	if c.Membership < 0 {
 		problems = append(problems, errors.New("slackui: the age of a membership cannot be negative"))
 	}
@@ -149,9 +157,16 @@ func (c Config) serves(team, enterprise string) bool {
 	return c.Enterprise != "" && enterprise == c.Enterprise
 }
 
+// overSocket reports whether Slack is received in Socket Mode.
+func (c Config) overSocket() bool { return c.AppToken != nil && c.AppToken() != "" }
+
+// signed reports whether the signature of a request can be checked.
+func (c Config) signed() bool { return c.SigningSecret != nil && c.SigningSecret() != "" }
+
 // UI is everything that Countersign is in one Slack workspace.
 type UI struct {
 	Server  *Server
+	Socket  *Socket // nil unless there is an app-level token
 	Cards   *Cards
 	Replies *Replies
 	Notices *Notices
@@ -178,5 +193,9 @@ func New(c Config) (*UI, error) {
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
 	}
-	return &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, people: people}, nil
+	ui := &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, people: people}
+	if c.overSocket() {
+		ui.Socket = newSocket(c, ui.Server)
+	}
+	return ui, nil
 }

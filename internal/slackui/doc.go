@@ -11,6 +11,10 @@
 // the event again or shows its warning beside the button. Known refusals are
 // answered 200 and explained to the person, to them alone.
 //
+// In Socket Mode [Socket] takes the place of the routes: the same content comes
+// in envelopes over connections that we open, and what is answered 200 over
+// HTTP is acknowledged there, with the answer as payload. Anything else is not.
+//
 // A button carries pointers: batch, call, and the digest of the arguments that
 // were shown. What they point at is read from the store. Who clicked is
 // resolved when they click; a lookup that fails never counts for or against

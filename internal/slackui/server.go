@@ -43,6 +43,9 @@ func newServer(c Config, a *api, cards *Cards, people *directory) *Server {
 		cfg: c, api: a, cards: cards, people: people, mux: http.NewServeMux(),
 		words: make(places, maxWords), copies: make(places, maxCopies),
 	}
+	if !c.signed() {
+		return s // there is nothing to believe a request by
+	}
 	s.mux.Handle("/slack/events", s.signed(s.events))
 	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
 	s.mux.Handle("/slack/commands", s.signed(s.commands))
