@@ -27,7 +27,7 @@ func howToEnd(command string) string {
 }
 
 var (
-	awayForm  = regexp.MustCompile(`(?i)^(?:until|till|for)?\s*(.*?)\s*$`)
+	awayForm  = regexp.MustCompile(`(?is)^(?:(?:until|till|for)\b)?\s*(.*?)\s*$`)
 	askForm   = regexp.MustCompile(`(?is)^(.*?)[\s,;]*\bask\s+(.*?)\s*$`)
 	mentioned = regexp.MustCompile(`^<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>$`)
 )

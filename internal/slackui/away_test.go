@@ -94,6 +94,8 @@ func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
 		"away until 2025-12-24":               "That is over already",
 		"away until 2026-12-24":               "an absence lasts 60 days at most",
 		"away until friday, ask":              "It is not clear when",
+		"away\nuntil never\nfriday":           "It is not clear when",
+		"away forever":                        "It is not clear when",
 		"away until friday, ask bob":          "Name exactly one person behind `ask`",
 		"away until friday, ask @bob @carol":  "Name exactly one person behind `ask`",
 		"away @bob until friday":              "You can say this of yourself only",

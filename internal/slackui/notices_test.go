@@ -213,6 +213,40 @@ func TestManyAreCalledTogetherInTheThread(t *testing.T) {
 	require.Len(t, o.thread("U0BOB", root), 2)
 }
 
+// Twelve and twelve are too many as well, however few each call asks.
+func TestTheCallsOfABatchShareTheMostPeople(t *testing.T) {
+	sim := slacksim.Config{People: slacksim.DefaultPeople()}
+	var from [2]approvals.From
+	for i := range 24 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		sim.People = append(sim.People, p)
+		from[i%2].Users = append(from[i%2].Users, approvals.UserID(p.ID))
+	}
+	o := atNoon(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, laddered(call("c1", "delete_file", `{}`, by("even", from[0])), reminds(time.Hour)),
+		laddered(call("c2", "drop_table", `{}`, by("odd", from[1])), reminds(2*time.Hour)))
+	o.draw(b)
+	o.pass(time.Hour)
+	o.climbs(b)
+	o.notify(b)
+	require.Len(t, o.Calls("conversations.open"), 12)
+	o.pass(time.Hour)
+	o.climbs(b)
+	o.notify(b)
+	require.Len(t, o.Calls("conversations.open"), 24, "only the second call has news")
+	require.Len(t, o.thread("U0BOB", root), 1)
+
+	again := o.opens(root, laddered(call("c1", "delete_file", `{}`, by("even", from[0])), reminds(time.Hour)),
+		laddered(call("c2", "drop_table", `{}`, by("odd", from[1])), reminds(time.Hour)))
+	o.moves(again, func(now *approvals.Batch) { now.Version = b.Version + 9 })
+	require.NoError(t, o.CommitMemo(t.Context(), string(again.ID), "notices", nil, o.memos[string(b.ID)+"/notices"].version, 0))
+	o.climbs(again)
+	o.notify(again)
+	require.Len(t, o.Calls("conversations.open"), 24)
+	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "2 calls still wait for signatures")
+}
+
 func TestWhoseSignatureAnEditClearedIsTold(t *testing.T) {
 	o := atNoon(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
