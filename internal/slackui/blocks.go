@@ -195,10 +195,11 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 		text = append(text, line(styled("No arguments.", italic)))
 	}
 	status := shown(a, now)
-	below := c.verdict(a, status, d)
+	var below [][]para
 	if incomplete && status == approvals.Pending {
-		below = append([]para{line(styled("Not everything is shown. Open View full before you sign.", bold))}, below...)
+		below = append(below, []para{line(styled("Not everything is shown. Open View full before you sign.", bold))})
 	}
+	below = append(below, c.verdict(a, status, d)...)
 	// Slack folds a long block away behind "Show more": what must be seen
 	// before a button is pressed stands with nothing long in one block.
 	var blocks []slack.Block
@@ -213,12 +214,28 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 			blocks, text = append(blocks, richText(text...)), nil
 		}
 	}
-	if len(a.Amendments) > 0 {
-		blocks, text = append(blocks, richText(append(text, c.amendments(a, d)...)...)), nil
+	for _, groups := range [][][]para{c.amendments(a, d), below} {
+		more := c.gathered(text, groups)
+		if blocks = append(blocks, more...); len(more) > 0 {
+			text = nil
+		}
 	}
-	blocks = append(blocks, richText(append(text, below...)...))
 	if status == approvals.Pending && known {
 		blocks = append(blocks, c.fine(a), c.buttons(i, a))
+	}
+	return blocks
+}
+
+// gathered puts groups of paragraphs in blocks of their own, or in one if there
+// is no room for that; first is in front of them.
+func (c Card) gathered(first []para, groups [][]para) []slack.Block {
+	var blocks []slack.Block
+	text := first
+	for i, g := range groups {
+		text = append(text, g...)
+		if len(text) > 0 && (c.roomy() || i == len(groups)-1) {
+			blocks, text = append(blocks, richText(text...)), nil
+		}
 	}
 	return blocks
 }
@@ -226,9 +243,17 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 // short reports whether a text is never folded away.
 func short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
 
+// roomy is a card of few calls, on which what is said of each may take blocks
+// of its own.
+func (c Card) roomy() bool { return len(c.calls()) <= 4 }
+
 // room is how many blocks the arguments of one call may take.
 func (c Card) room() int {
-	const header, others = 2, 5 // amendments, verdict, fine print, buttons, divider
+	const header = 2
+	others := 5 // amendments, verdict, fine print, buttons, divider
+	if c.roomy() {
+		others += amendmentsShown + 2 // each amendment, what is incomplete, why, progress, reasons
+	}
 	n := len(c.calls())
 	return min(10, (50-header-n*others)/n)
 }
@@ -254,9 +279,6 @@ func (c Card) fine(a approvals.Approval) slack.Block {
 	}
 	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
 		said = append(said, names(editors)+" changed it and may not sign")
-	}
-	if r.Delegation {
-		said = append(said, "people who are away may be stood in for")
 	}
 	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
 	elements := []slack.MixedElement{ours(strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · "))}

@@ -80,6 +80,7 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		approvals.ErrSettled: "already settled", approvals.ErrExpired: "Too late", approvals.ErrOwnEdit: "You changed what this call would do",
 		approvals.ErrOwnRequest: "You asked for this", approvals.ErrNotEligible: "not an approver", approvals.ErrStale: "arguments changed",
 		approvals.ErrDecided: "You already approved", approvals.ErrNotFound: "no longer exists", approvals.ErrRefused: "policy refuses",
+		approvals.ErrReasonNeeded: "must say why", approvals.ErrNoDecision: "no decision of yours", approvals.ErrAbsence: "at most 60 days", errNoForm: "No form can change",
 		approvals.ErrConflict: "Try again", errPointer: "damaged", errForm: "did not open the form",
 		errOtherTeam: "another Slack workspace", errNoTeam: "without a workspace", errGone: "deactivated", errBot: "Bots", errGuest: "Guests", errStranger: "other organisations",
 	} {
@@ -88,6 +89,12 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		require.Contains(t, words, says)
 		require.NotContains(t, said, words, err)
 		said[words] = err
+	}
+	for deed, says := range map[deed]string{editing: "Nothing was changed.", takingBack: "Nothing was taken back.", deciding: "Your click was not counted."} {
+		for _, err := range []error{approvals.ErrExpired, approvals.ErrNotEligible, approvals.ErrStale, approvals.ErrConflict} {
+			words, _ := explain(err, about{deed: deed})
+			require.Contains(t, words, says, "%v", err)
+		}
 	}
 	for _, err := range []error{errors.New("no connection"), approvals.ErrInvalid} {
 		_, known := explain(err, about{})

@@ -172,7 +172,7 @@ func editedView(at about, sum []difference, signed string) slack.ModalViewReques
 	}
 	status := shown(a, at.now)
 	if status == approvals.Pending {
-		blocks = append(blocks, richText(append([]para{line(styled("What it needs now:", bold))}, Card{Batch: at.batch}.progress(a, details[1])...)...))
+		blocks = append(blocks, richText(append([]para{line(styled("What it needs now:", bold))}, progress(a)...)...))
 	} else {
 		blocks = append(blocks, richText(line(outcome(a, status)...)))
 	}
@@ -201,7 +201,7 @@ func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm,
 		}
 		return f.first(said), nil
 	case open && isTryAgain(err):
-		return f.first("Not changed yet: Slack or the store did not answer in time. Press Change arguments again."), nil
+		return f.first("Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
 	case len(wrong) > 0:
 		return replace(notice("The tool does not take these arguments. Nothing was changed.")), nil
 	}

@@ -13,15 +13,16 @@ import (
 const amendmentsShown = 2
 
 // amendments tells who changed the arguments, what that changed, and whose
-// decisions it undid. Unlike a value, a difference is never folded: what is
-// long is cut around what changed.
-func (c Card) amendments(a approvals.Approval, d detail) []para {
-	var out []para
+// decisions it undid, in a group of paragraphs each. What is long is cut around
+// what changed.
+func (c Card) amendments(a approvals.Approval, d detail) [][]para {
+	var groups [][]para
 	first := max(0, len(a.Amendments)-amendmentsShown)
-	if first > 0 {
-		out = append(out, line(say(count(first, "earlier change")+" of the arguments not shown here.")))
-	}
-	for _, m := range a.Amendments[first:] {
+	for i, m := range a.Amendments[first:] {
+		var out []para
+		if i == 0 && first > 0 {
+			out = append(out, line(say(count(first, "earlier change")+" of the arguments not shown here.")))
+		}
 		spans := []span{named(m.By.User), styled(" changed the arguments", bold)}
 		if !m.At.IsZero() {
 			spans = append(spans, say(" ("), dated(m.At), say(")"))
@@ -33,13 +34,14 @@ func (c Card) amendments(a approvals.Approval, d detail) []para {
 		if m.To == a.Call.Digest {
 			now, also = c.Calls[a.Call.ID]
 		}
-		if !known || !also {
+		if known && also {
+			out = append(out, differences(changes(was.Args, now.Args, approvals.HiddenAt(a.WriteOnly)), d)...)
+		} else {
 			out = append(out, line(styled("What it changed cannot be shown.", italic)))
-			continue
 		}
-		out = append(out, differences(changes(was.Args, now.Args, approvals.HiddenAt(a.WriteOnly)), d)...)
+		groups = append(groups, out)
 	}
-	return out
+	return groups
 }
 
 // cleared says whose word was about other arguments.
@@ -47,8 +49,8 @@ func cleared(m approvals.Amendment) []span {
 	if len(m.Cleared) == 0 {
 		return []span{say("Nobody had decided yet.")}
 	}
-	spans := append([]span{say("No longer counted, because it was about the old ones: what ")}, several(people(m.Cleared), namesShown)...)
-	return append(spans, say(" decided."))
+	spans := append([]span{say("What ")}, several(people(m.Cleared), namesShown)...)
+	return append(spans, say(" decided was about the old ones and no longer counts."))
 }
 
 // A difference is one value that differs, in words that are harmless.
@@ -86,20 +88,24 @@ func differ(path []string, was, now []byte, hide approvals.Hidden) []difference 
 	return out
 }
 
-// differences draws changes in one box, three lines each.
+// differences draws changes in one box, a line each if they are short.
 func differences(all []difference, d detail) []para {
 	var lines []string
-	const most = 10
+	const most, runes, short = 10, 120, 48
 	for i, x := range all {
 		if i == min(most, d.keys) {
 			lines = append(lines, remarkOf(count(len(all)-i, "more difference")+" not shown here"))
 			break
 		}
-		was, now := contrast(x.was, x.now, d.value/2)
+		was, now := contrast(x.was, x.now, min(runes, d.value/2))
 		if was == now { // only where values are hidden
 			now += " " + remarkOf("another value")
 		}
-		lines = append(lines, x.path, "  was "+was, "  now "+now)
+		if said := x.path + ": " + was + " → " + now; utf8.RuneCountInString(said) <= short {
+			lines = append(lines, said)
+			continue
+		}
+		lines = append(lines, x.path+":", "  was "+was, "  now "+now)
 	}
 	if len(lines) == 0 {
 		return []para{line(styled("They mean the same as before.", italic))}

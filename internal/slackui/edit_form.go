@@ -44,7 +44,8 @@ type field struct {
 	there    bool   // the arguments have it
 	required bool
 	options  []option // of a choice
-	secret   string   // what stands for the value, of a secret
+	secret   string   // what is said of it instead of a value
+	asJSON   bool     // of a secret: what is entered is JSON
 }
 
 // An option is one value of a choice. Without raw it is to leave the value out.
@@ -111,12 +112,12 @@ func (f *editForm) add(path []string, s shape, raw []byte, there, required bool,
 	x := field{path: path, about: s.Description, there: there, required: required}
 	switch {
 	case hide.Here(), s.WriteOnly:
-		x.input, x.secret = inputSecret, "nothing"
+		x.input, x.secret = inputSecret, "Not shown; it is left out now."
 		if there {
-			x.secret = strings.Trim(hiddenValue(raw), "()")
+			x.secret = "Not shown; it has " + strings.TrimPrefix(strings.Trim(hiddenValue(raw), "()"), "hidden, ") + " now."
 		}
-		if !isText && (there || !s.is("string")) {
-			x.secret += ", as JSON"
+		if x.asJSON = !isText && (there || !s.is("string")); x.asJSON {
+			x.secret += " Written as JSON."
 		}
 		f.fields = append(f.fields, x)
 		return

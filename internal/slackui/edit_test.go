@@ -140,21 +140,21 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(view), "hunter2")
 	out := o.sends("U0ALICE", view, map[string]string{"path": "b.txt"})
 	require.False(t, out.Closed)
-	require.Contains(t, plainWords(*out.View), "what U0BOB decided")
-	require.Contains(t, out.View.Shown(), `was "a.txt"`)
+	require.Contains(t, plainWords(*out.View), "What U0BOB decided was about the old ones and no longer counts")
+	require.Contains(t, out.View.Shown(), `path: "a.txt" → "b.txt"`)
 	require.Contains(t, plainWords(*out.View), "operations: 0 of 1 signature")
 	require.Equal(t, strings.Replace(fileArgs, "a.txt", "b.txt", 1), o.argsOf(b))
 
 	old := o.card("U0BOB", root)
 	o.press("U0BOB", old, "approve", 0)
 	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "arguments changed", "nobody signs what they did not see")
-	shows("U0ALICE changed the arguments", "No longer counted", `now "b.txt"`, "U0ALICE> changed it and may not sign", "operations: 0 of 1")
+	shows("U0ALICE changed the arguments", `"b.txt"`, "U0ALICE> changed it and may not sign", "operations: 0 of 1")
 	for _, user := range []string{"U0CAROL", "U0DAVE", "U0BOB"} {
 		require.Equal(t, 200, o.press(user, o.card(user, root), "approve", 0).Status)
 		o.draw(b)
 	}
 	require.Equal(t, approvals.Approved, o.status(b, 0))
-	shows("Approved by U0CAROL, U0DAVE, U0BOB", `now "b.txt"`)
+	shows("Approved by U0CAROL, U0DAVE, U0BOB", `"b.txt"`)
 	results, err := o.batches[b.ID].Results(map[approvals.ToolCallID]json.RawMessage{"c1": json.RawMessage(o.argsOf(b))})
 	require.NoError(t, err)
 	require.Equal(t, approvals.ToolApproved{OverrideArgs: json.RawMessage(strings.Replace(fileArgs, "a.txt", "b.txt", 1))}, results.Approvals["c1"])
@@ -211,8 +211,8 @@ func TestAnEditKeepsEveryOtherByte(t *testing.T) {
 	require.Equal(t, `{"path": "a.txt","size":9007199254740995, "token":"hunter22","force":true}`, o.argsOf(b))
 	o.draw(b)
 	said := o.card("U0BOB", root).Shown()
-	require.Contains(t, said, "was 9007199254740993\n  now 9007199254740995")
-	require.Contains(t, said, "token\n  was (hidden, 7 characters)\n  now (hidden, 8 characters)")
+	require.Contains(t, said, "size: 9007199254740993 → 9007199254740995")
+	require.Contains(t, said, "token:\n  was (hidden, 7 characters)\n  now (hidden, 8 characters)")
 	require.NotContains(t, said, "hunter")
 }
 

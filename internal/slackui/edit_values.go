@@ -91,7 +91,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 		}
 		return []byte(text), true, ""
 	case inputSecret:
-		if !strings.HasSuffix(x.secret, ", as JSON") {
+		if !x.asJSON {
 			break
 		}
 		if !json.Valid([]byte(text)) {

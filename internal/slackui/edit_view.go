@@ -52,7 +52,7 @@ func editView(b approvals.Batch, a approvals.Approval, f editForm, o origin, may
 	}
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: callbackEdit, PrivateMetadata: string(metadata),
-		Title: literal("Edit arguments"), Submit: literal("Change arguments"), Close: literal("Cancel"),
+		Title: literal("Edit arguments"), Submit: literal("Change"), Close: literal("Cancel"),
 		Blocks: slack.Blocks{BlockSet: blocks},
 	}, nil
 }
@@ -131,7 +131,7 @@ func (x field) hint() *slack.TextBlockObject {
 	}
 	switch x.input {
 	case inputSecret:
-		said = append(said, "Not shown: "+x.secret+".")
+		said = append(said, x.secret)
 	case inputJSON:
 		said = append(said, "Written as JSON.")
 	case inputWhole:
@@ -140,8 +140,12 @@ func (x field) hint() *slack.TextBlockObject {
 		said = append(said, "A number.")
 	case inputText, inputChoice, inputDate:
 	}
-	if !x.required && x.input != inputSecret && x.input != inputChoice {
+	switch {
+	case x.required, x.input == inputSecret, x.input == inputChoice:
+	case x.there:
 		said = append(said, "Empty: it is left out.")
+	default:
+		said = append(said, "It is left out now.")
 	}
 	if len(said) == 0 {
 		return nil

@@ -16,12 +16,25 @@ const (
 	namesShown   = 5
 )
 
-// verdict says why people are asked and how far they are, or how it ended.
-func (c Card) verdict(a approvals.Approval, status approvals.Status, d detail) []para {
-	if status == approvals.Pending {
-		return append(why(a, d), c.progress(a, d)...)
+// verdict says why people are asked and how far they are, or how it ended, and
+// what they wrote. None of these is folded away with another.
+func (c Card) verdict(a approvals.Approval, status approvals.Status, d detail) [][]para {
+	said := reasons(a, d)
+	if status != approvals.Pending {
+		return nonempty([]para{line(outcome(a, status)...)}, said)
 	}
-	return append([]para{line(outcome(a, status)...)}, reasons(a, d)...)
+	because, far := why(a, d), progress(a)
+	if len(because)+len(far)+len(said) <= few {
+		return [][]para{slices.Concat(because, far, said)}
+	}
+	return nonempty(because, far, said)
+}
+
+// few paragraphs stay together.
+const few = 3
+
+func nonempty(groups ...[]para) [][]para {
+	return slices.DeleteFunc(groups, func(g []para) bool { return len(g) == 0 })
 }
 
 func why(a approvals.Approval, d detail) []para {
@@ -31,12 +44,11 @@ func why(a approvals.Approval, d detail) []para {
 	return []para{line(styled("Why you are asked: ", bold), say(brief(a.Why, d.words)))}
 }
 
-// progress is a line for each quorum, with its alternatives under one another,
-// and what was already said against it.
-func (c Card) progress(a approvals.Approval, d detail) []para {
+// progress is a line for each quorum, with its alternatives under one another.
+func progress(a approvals.Approval) []para {
 	all := a.Progress()
 	if len(all) == 0 {
-		return append([]para{line(styled("Nobody can sign this: the policy names no approvers.", bold))}, reasons(a, d)...)
+		return []para{line(styled("Nobody can sign this: the policy names no approvers.", bold))}
 	}
 	var out []para
 	lines := 0
@@ -53,7 +65,7 @@ func (c Card) progress(a approvals.Approval, d detail) []para {
 		out = append(out, g.paras(later(all, g.options[0][0].Quorum.Stage))...)
 		lines += len(g.options)
 	}
-	return append(out, reasons(a, d)...)
+	return out
 }
 
 // A gathering is one quorum that is needed always, or the options of a choice.
@@ -125,16 +137,24 @@ func later(all []approvals.Progress, stage int) []string {
 		}
 		var either []string
 		for _, o := range g.options {
-			either = append(either, brief(o[0].Quorum.Name, 60))
+			var together []string
+			for _, q := range o {
+				together = append(together, brief(q.Quorum.Name, 60))
+			}
+			either = append(either, strings.Join(together, " with "))
 		}
-		names = append(names, strings.Join(either, " or "))
+		name := strings.Join(either, " or ")
+		if len(either) > 1 {
+			name = "(" + name + ")"
+		}
+		names = append(names, name)
 	}
 	return names
 }
 
 func asked(after []string) string {
 	if len(after) == 1 {
-		return "asked once " + after[0] + " has signed"
+		return "asked once " + strings.Trim(after[0], "()") + " has signed"
 	}
 	return "asked once " + list(after) + " have signed"
 }
