@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Check says whether new arguments fit the tool of a call, as they would have
@@ -32,24 +33,29 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 			return change{}, err
 		}
 		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
-		if cmd.Ruling, err = d.rule(ctx, b, call, cmd); err != nil {
+		if err := d.fits(ctx, b, call); err != nil {
 			return change{}, fmt.Errorf("call %q: %w", string(cmd.Call), err)
 		}
+		cmd.Ruling = d.rule(ctx, b, call, cmd.At)
 		next, events, err = b.Apply(cmd)
 		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
 		return change{batch: next, events: events, args: args}, err
 	})
 }
 
-// rule is the current policy's word on an amended call that fits its tool. It
-// fails closed.
-func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, cmd Amend) (Ruling, error) {
+// fits is nil if the new arguments fit the tool of the call.
+func (d *Desk) fits(ctx context.Context, b Batch, call ToolCall) error {
 	if d.check == nil {
-		return nil, fmt.Errorf("%w: nothing here can check changed arguments", ErrInvalid)
+		return fmt.Errorf("%w: nothing here can check changed arguments", ErrInvalid)
 	}
 	if err := d.check(ctx, b, call); err != nil {
-		return nil, fmt.Errorf("check the changed arguments: %w", err)
+		return fmt.Errorf("check the changed arguments: %w", err)
 	}
+	return nil
+}
+
+// rule is the current policy's word on an amended call. It fails closed.
+func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, at time.Time) Ruling {
 	ruling, err := d.policy.Rule(ctx, Proposal{
 		Call:      call,
 		Gate:      GateDeclared, // a gate once closed is not opened by an edit
@@ -57,10 +63,10 @@ func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, cmd Amend) (Rul
 		Requester: b.Requester,
 		Channel:   b.Channel,
 		SoFar:     b.SoFar.clone(),
-		At:        cmd.At,
+		At:        at,
 	})
 	if err != nil || ruling == nil {
-		return Ask{Requirement: d.policy.Strictest(cmd.At), Why: "No rule could judge the changed arguments."}, nil
+		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments."}
 	}
-	return ruling, nil
+	return ruling
 }

@@ -86,6 +86,7 @@ func invariant14Ladders(t require.TestingT, m *machine, s step) {
 		switch e.(type) {
 		case Reminded, Escalated:
 			climbed = append(climbed, e)
+		default:
 		}
 	}
 	require.Equal(t, facts, climbed)

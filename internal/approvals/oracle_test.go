@@ -58,7 +58,10 @@ type puzzle struct {
 
 func newPuzzle(r *rand.Rand) puzzle {
 	one := func(n int) bool { return r.IntN(n) == 0 }
-	set := func(n int) uint { return uint(r.IntN(1<<n)) & uint(r.IntN(1<<n)) }
+	set := func(n int) uint {
+		some, others := uint(r.IntN(1<<n)), uint(r.IntN(1<<n))
+		return some & others
+	}
 	p := puzzle{
 		deny: r.IntN(4), separate: one(3), editorSigns: one(3), delegate: !one(3), words: one(6), editor: -1, escalated: -1,
 	}

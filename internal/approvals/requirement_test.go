@@ -14,7 +14,7 @@ func named(name string, q Quorum) Quorum { q.Name = name; return q }
 
 func choice(c, option int, q Quorum) Quorum { q.Choice, q.Option = c, option; return q }
 
-func stage(n int, q Quorum) Quorum { q.Stage = n; return q }
+func later(q Quorum) Quorum { q.Stage++; return q }
 
 func TestARequirementThatCannotBeFollowedIsRefused(t *testing.T) {
 	ann := of(1, "ann")
@@ -37,9 +37,9 @@ func TestARequirementThatCannotBeFollowedIsRefused(t *testing.T) {
 	}{
 		"64 ways":                     {all(justEnough...), nil},
 		"128 ways":                    {all(tooMany...), ErrInvalid},
-		"a choice in two stages":      {all(choice(1, 0, ann), choice(1, 1, stage(1, ann))), ErrInvalid},
-		"two choices in two stages":   {all(choice(1, 0, ann), choice(2, 1, stage(1, ann))), nil},
-		"needed always, in stages":    {all(ann, stage(1, ann)), nil},
+		"a choice in two stages":      {all(choice(1, 0, ann), choice(1, 1, later(ann))), ErrInvalid},
+		"two choices in two stages":   {all(choice(1, 0, ann), choice(2, 1, later(ann))), nil},
+		"needed always, in stages":    {all(ann, later(ann)), nil},
 		"two of one name":             {all(named("ops", ann), named("ops", ann)), ErrInvalid},
 		"two of no name":              {all(ann, ann), nil},
 		"two vetoes of one name":      {Requirement{Vetoes: []Quorum{named("ops", ann), named("ops", ann)}}, ErrInvalid},
@@ -113,7 +113,7 @@ func lines(a Approval) (all []string) {
 
 func TestAlternativesAndStages(t *testing.T) {
 	b := open(t, all(
-		stage(1, named("boss", of(1, "kim"))),
+		later(named("boss", of(1, "kim"))),
 		named("ops", of(1, "ann", "bo")),
 		choice(1, 0, named("security", of(1, "sue"))),
 		choice(1, 1, named("leads", of(2, "ann", "bo", "lee"))),
@@ -252,7 +252,7 @@ func TestADelegateMayEditAndThenNotSign(t *testing.T) {
 
 func BenchmarkAClickOnABatchOf500(b *testing.B) {
 	r := Requirement{
-		Quorums: []Quorum{in(2, "sre"), choice(1, 0, in(1, "security")), choice(1, 1, in(2, "leads")), stage(1, of(1, "boss"))},
+		Quorums: []Quorum{in(2, "sre"), choice(1, 0, in(1, "security")), choice(1, 1, in(2, "leads")), later(of(1, "boss"))},
 		Vetoes:  []Quorum{in(1, "security")}, Delegation: true,
 	}
 	var calls []Deferral

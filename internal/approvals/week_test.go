@@ -113,6 +113,7 @@ func sentence(e Event) string {
 		return fmt.Sprintf("%-9s %s says %s", e.Call, e.By.User, e.Verdict)
 	case Settled:
 		return fmt.Sprintf("%-9s %s", e.Call, e.Status)
+	default:
+		return fmt.Sprintf("%T", e)
 	}
-	return fmt.Sprintf("%T", e)
 }
