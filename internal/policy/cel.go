@@ -52,6 +52,8 @@ type checker struct {
 	names *names
 	tools []*tool
 	envs  map[string]*typed // by schema
+
+	several bool // the condition at hand is for several tools
 }
 
 type typed struct {
@@ -101,7 +103,11 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		return nil
 	}
 	c.constants(when, checked)
-	if looksAtArgs(checked) {
+	if !looksAt(checked, func(string) bool { return true }) {
+		c.wrong(when.mark, "looks at nothing, so it is always the same; leave it out, or the rule")
+	}
+	c.several = len(tools) > 1
+	if looksAt(checked, func(name string) bool { return name == "args" }) {
 		for _, t := range tools {
 			if c.check(when, parsed, t); len(c.all) > before {
 				return nil // the first tool says enough
@@ -149,25 +155,19 @@ func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
 		what, tail := plainType(firstLine(e.Message)), ""
 		if name, ok := between(what, "undefined field '", "'"); ok && p != nil && p.missing != "" {
 			what = fmt.Sprintf("there is no argument %q", name)
-			tail = hint(p.missing, p.there)
-			if tail == "" && len(p.there) > 0 {
-				tail = "; here may be " + strings.Join(p.there, ", ")
-			}
+			tail = hintOr(p.missing, p.there)
 		}
 		if name, ok := between(what, "undeclared reference to '", "'"); ok {
 			known := []string{"args"}
 			for _, v := range variables {
 				known = append(known, v.name)
 			}
-			what, tail = fmt.Sprintf("there is no %q", name), hint(name, known)
-			if tail == "" {
-				tail = "; there is " + strings.Join(known, ", ")
-			}
+			what, tail = fmt.Sprintf("there is no %q", name), hintOr(name, known)
 		}
 		if t != nil {
 			what += fmt.Sprintf(" (for the tool %s of %s)", t.Name, t.Agent)
-			if tail == "" {
-				tail = "; name under tools those that it is for"
+			if c.several {
+				tail += "; name under tools those that it is for"
 			}
 		}
 		c.wrong(at, "%s%s", what, tail)
@@ -193,10 +193,10 @@ func firstLine(s string) string {
 	return strings.TrimPrefix(line, "ERROR: <input>:1:1: ")
 }
 
-func looksAtArgs(a *cel.Ast) bool {
+func looksAt(a *cel.Ast, is func(name string) bool) bool {
 	found := false
 	visit(a, func(e ast.Expr) {
-		found = found || e.Kind() == ast.IdentKind && e.AsIdent() == "args"
+		found = found || e.Kind() == ast.IdentKind && is(e.AsIdent())
 	})
 	return found
 }
@@ -250,7 +250,7 @@ func (c *checker) enums(when text, a *cel.Ast, t *tool) {
 			}
 		}
 		if len(sh.enum) > 0 && !slices.Contains(sh.enum, s) {
-			c.wrong(when.mark, "args.%s is never %q (for the tool %s of %s)%s; it may be %s", at, s, t.Name, t.Agent, hint(s, sh.enum), strings.Join(sh.enum, ", "))
+			c.wrong(when.mark, "args.%s is never %q (for the tool %s of %s)%s", at, s, t.Name, t.Agent, hintOr(s, sh.enum))
 		}
 	})
 }

@@ -1,2 +1,109 @@
 // Package policy reads who must sign what, and rules by it.
+//
+// A policy is one YAML file, or a directory of *.yaml that are read in the
+// order of their names as one. A complete one, with its tools, people and calls,
+// is in examples/company. Every key is enforced, and whatever is not understood,
+// says nothing, or could not work is refused with its place: see [Load].
+//
+//	mode: enforce                                # or shadow: nothing of the file but its default is enforced
+//	groups:    {sre: S0123456789, war-room: C0123456789}   # user groups and channels; the rest uses the names
+//	people:    {carol: U0123456789}
+//	managers:  {alice: carol}                    # the role manager is the manager of whoever asks
+//	roles:     {lead: {people: [carol], groups: [sre], channels: [war-room]}}
+//	calendars: {office: {zone: Europe/Berlin, days: [mon, tue], from: "09:00", to: "17:30", holidays: ["2026-12-25"]}}
+//	default:   {quorums: [...]}                  # the ask of calls that no rule names; see ask
+//	rules:
+//	  - name: no-drops                           # letters, digits, - _ and .; rulings carry it
+//	    mode: enforce                            # or shadow: it is reported what it would rule
+//	    tools: ["drop_*"]                        # patterns: * ? [ab]; left out: every tool
+//	    agents: [ops]                            # left out: every agent
+//	    channels: [war-room]                     # where it was asked; left out: everywhere
+//	    requesters: {people: [carol], groups: [sre]}   # who asked; left out: whoever
+//	    when: args.database.startsWith("prod")   # a condition; left out: always
+//	    deny: Why, in words for the model.       # or allow: true, or ask: {...}
+//	examples: [...]
+//
+// # Which rule decides
+//
+// A deny that matches wins, wherever it stands. Otherwise the first allow or ask
+// that matches decides. An allow never lets through what the tool itself wants
+// signed. Behind the rules of the file come those of the bot's configuration:
+// the approval of the tool, else that of its agent, else what the tool's code
+// says. What none of them names asks with default.
+//
+// A rule that cannot be judged, because an argument is missing, the groups of
+// the requester cannot be looked up, there is no manager, or it takes too long,
+// makes the call ask with every quorum of the file, unless a deny matches. No
+// argument appears in what is said of it.
+//
+// # What is asked
+//
+//	ask:
+//	  why: A deleted file cannot be brought back.   # for the approvers
+//	  quorums:                                   # all of them; one person fills one place
+//	    - {name: operations, need: 2, from: {groups: [sre]}}   # need is 1 if left out
+//	    - any:                                   # one of these
+//	        - {name: security, from: {people: [carol]}}
+//	        - all: [{name: leads, need: 2, from: {roles: [lead]}}, {name: room, from: {channel: here}}]
+//	      stage: 2                               # asked when the stages before are met; 1 if left out
+//	  denials: 1                                 # so many people settle it as denied
+//	  veto: [{name: security, from: {people: [carol]}}]   # denials of these settle it too
+//	  within: 8h                                 # until the deadline; that of default if left out, there 24h
+//	  hours: office                              # the times of this ask count in these hours only
+//	  remind: [2h, 6h]                           # after it was asked
+//	  escalate: [{after: 4h, quorum: operations, add: {roles: [manager]}, channel: war-room}]
+//	  requester_may_sign: false
+//	  editor_may_sign: false
+//	  delegates: false                           # whether delegates of people who are away sign
+//	  reason: optional                           # or required
+//	  fragile: false                             # true accepts that one missing person stops it
+//
+// People who may sign are named by from: people, groups, roles, channels (their
+// members), and channel: here (those of the channel where it was asked). An ask
+// without quorums is default with another why.
+//
+// # Conditions
+//
+// A condition is CEL (https://cel.dev) and sees:
+//
+//	tool, agent                  text
+//	args                         the arguments, by the tool's schema; args.?x.orValue(0) for what may be missing
+//	annotations.readOnlyHint     and destructiveHint, idempotentHint, openWorldHint, as in MCP; what is left out is its default there
+//	requester.id, .name          .name is empty for people whom the file does not name
+//	requester.groups             those of the file's groups in which they are, by name
+//	channel.id, channel.name
+//	now                          now.getHours("Europe/Berlin")
+//	run.steps                    how often the model has answered
+//	run.executed, .failed, .denied   by tool: run.executed["refund"]; 0 for one that was not called
+//	gate                         declared, predicate, raised, or empty: why the tool itself wants a signature
+//
+// It is type-checked when the file is read, against the schema of every tool
+// that its rule is for; so name them under tools. Whole numbers are exact, and
+// numbers of all types compare. A text that is compared with a name (a tool, an
+// agent, a group, a value of an enum) must be one.
+//
+// # Examples
+//
+// Examples are judged when the file is read, in shadow mode too:
+//
+//	examples:
+//	  - name: a drop in production is refused
+//	    call: {tool: drop_database, args: {database: prod-1}}
+//	    agent: ops                               # whoever has the tool if left out
+//	    requester: alice
+//	    groups: [sre]                            # of the requester; else those of the roster, else none
+//	    channel: war-room
+//	    at: "2026-03-02T09:30:00+01:00"
+//	    gate: raised                             # declared for a tool that always asks, else none
+//	    so_far: {steps: 2, executed: {refund: 1}, failed: {}, denied: {}}
+//	    expect: {deny: no-drops}                 # or {allow: rule}, {ask: rule}, {ask: default}
+//
+// # What cannot work
+//
+// With a [Roster], and without one for people who are named, it is refused what
+// nobody could sign: an ask that is not met even if everybody signs, in any of
+// its ways; one that one missing person stops, unless fragile says so; more
+// denials or a larger veto than there are people; an escalation that adds nobody.
+// So is what says nothing: a rule that never matches, or behind one that decides
+// all of its calls; a reminder after the deadline.
 package policy

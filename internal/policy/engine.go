@@ -30,6 +30,8 @@ type rule struct {
 	reason string // of a deny
 	ask    *ask   // of an ask
 
+	unsound bool // something is wrong with it
+
 	mark mark
 	pos  int // in the order in which rules decide
 }

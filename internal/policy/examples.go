@@ -29,7 +29,7 @@ func (p *Policy) checkExamples(f *fileForm, found *problems) {
 		facts.shape, facts.hints = pl.shape, pl.hints
 		v := p.judge(facts, pl, nil)
 		if got := p.saidBy(v); got != want {
-			found.wrong(e.Expect.mark, "expected %s, and it is %s", want, got)
+			found.wrong(e.Expect.mark, "%s: expected %s, and it is %s", e.Name.s, want, got)
 		}
 	}
 }

@@ -59,6 +59,11 @@ func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation 
 	return p.explain(p.facts(ctx, q))
 }
 
+// ExplainRecorded judges a recorded call as [Replay] does, and says why.
+func (p *Policy) ExplainRecorded(ctx context.Context, r Recorded) Explanation {
+	return p.explain(p.recalled(ctx, r))
+}
+
 func (p *Policy) explain(f *facts) Explanation {
 	pl := p.plan(f.q.Agent, f.q.Call.Name)
 	f.shape, f.hints = pl.shape, pl.hints

@@ -78,12 +78,12 @@ func (t *text) take(d *decoder, n ast.Node, at mark) {
 }
 
 func (w *whole) take(d *decoder, n ast.Node, at mark) {
-	w.mark = at
 	i, ok := n.(*ast.IntegerNode)
 	if !ok {
 		d.wrong(at, "must be a whole number")
 		return
 	}
+	w.mark = at
 	switch v := i.Value.(type) {
 	case int64:
 		w.n = int(v)
@@ -106,16 +106,17 @@ func (t *truth) take(d *decoder, n ast.Node, at mark) {
 }
 
 func (s *span) take(d *decoder, n ast.Node, at mark) {
-	s.mark = at
 	written, _, _ := words(n)
 	long, err := time.ParseDuration(written)
 	switch {
 	case err != nil:
 		d.wrong(at, "must be a duration with its unit, such as 30m or 24h")
+		return
 	case long <= 0 || long > MaxWithin:
 		d.wrong(at, "is %s, must be more than 0s and at most %s", written, hours(MaxWithin))
+		return
 	}
-	s.d = long
+	s.mark, s.d = at, long
 }
 
 // hours is a duration as people write it in a policy: 2h, 1h30m.

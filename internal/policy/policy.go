@@ -136,11 +136,15 @@ func compile(files []source, o Options) (*Policy, error) {
 	var found problems
 	forms := make([]*fileForm, len(files))
 	n := newNames(&found)
+	whole := true
 	for i, f := range files {
 		forms[i] = &fileForm{}
-		decode(f.path, f.src, &found, forms[i])
+		whole = decode(f.path, f.src, &found, forms[i]) && whole
 		forms[i].mark = mark{file: f.path, line: max(1, forms[i].line), col: max(1, forms[i].col)}
 		n.learn(forms[i])
+	}
+	if !whole {
+		return nil, found.err() // the rest would speak of what is missing
 	}
 	for _, f := range forms {
 		n.resolve(f)

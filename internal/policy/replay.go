@@ -91,14 +91,18 @@ func (r *Recorded) decode(line []byte) error {
 	return nil
 }
 
-// again judges what was recorded. The requester is in the groups that were
-// recorded; if none were, the directory knows.
 func (p *Policy) again(ctx context.Context, call Recorded) approvals.Ruling {
+	return p.rule(p.recalled(ctx, call), p.plan(call.Agent, call.Tool), nil)
+}
+
+// recalled is the call as it was recorded. The requester is in the groups that
+// were recorded; if none were, the directory knows.
+func (p *Policy) recalled(ctx context.Context, call Recorded) *facts {
 	f := p.facts(ctx, call.Proposal())
 	if call.Groups != nil {
 		f.directory = static(*call.Groups)
 	}
-	return p.rule(f, p.plan(call.Agent, call.Tool), nil)
+	return f
 }
 
 // same compares rulings, but for the version of the policy.

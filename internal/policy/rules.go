@@ -13,6 +13,7 @@ import (
 
 // newRule reads one rule. It always returns one; what is wrong is said.
 func (p *Policy) newRule(f ruleForm, c *checker) *rule {
+	before := len(c.all)
 	r := &rule{name: f.Name.s, mark: f.mark, shadow: isShadow(f.Mode, c.problems)}
 	switch {
 	case !f.Name.set():
@@ -31,6 +32,7 @@ func (p *Policy) newRule(f ruleForm, c *checker) *rule {
 			r.when = c.compile(f.When, p.concerned(r))
 		}
 	}
+	r.unsound = len(c.all) > before
 	return r
 }
 
@@ -178,10 +180,10 @@ func (p *Policy) lint(found *problems) {
 	for i, r := range p.rules[:p.own] {
 		tools := p.concerned(r)
 		switch {
+		case r.unsound:
+			continue
 		case len(p.tools) > 0 && len(tools) == 0:
-			if len(found.all) == 0 || len(r.tools)+len(r.agents) > 0 {
-				found.wrong(r.mark, "never matches: none of these agents has such a tool")
-			}
+			found.wrong(r.mark, "never matches: none of these agents has such a tool")
 			continue
 		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
 			found.wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
@@ -222,7 +224,7 @@ func verb(k Kind) string {
 // covers reports whether o, if it matches, leaves nothing for r to decide.
 func (o *rule) covers(r *rule, before, mayAsk bool) bool {
 	switch {
-	case o.shadow, o.isWhen, len(o.channels) > 0, o.requesters != nil, o == r:
+	case o.shadow, o.unsound, o.isWhen, len(o.channels) > 0, o.requesters != nil, o == r:
 		return false
 	case o.kind == KindDeny:
 		return before || r.kind != KindDeny

@@ -39,6 +39,9 @@ func (p problem) Error() string {
 	if path == "" {
 		path = "the file"
 	}
+	if p.file == "" { // it is written in no file of the policy
+		return fmt.Sprintf("%s: %s", path, p.what)
+	}
 	if !p.set() {
 		return fmt.Sprintf("%s: %s: %s", p.file, path, p.what)
 	}
@@ -90,35 +93,37 @@ type decoder struct {
 	depth   int
 }
 
-// decode reads one file into form, which points to a struct.
-func decode(file string, src []byte, p *problems, form any) {
+// decode reads one file into form, which points to a struct. It is false if
+// the file could not be read at all.
+func decode(file string, src []byte, p *problems, form any) bool {
 	top := mark{file: file, line: 1, col: 1}
 	switch {
 	case len(src) > maxBytes:
 		p.wrong(top, "holds %d bytes; at most %d are read", len(src), maxBytes)
-		return
+		return false
 	case deep(src):
 		p.wrong(top, "is nested more than %d deep", maxDepth)
-		return
+		return false
 	}
 	parsed, err := parse(src)
 	if err != nil {
 		p.syntax(top, err)
-		return
+		return false
 	}
 	documents := slices.DeleteFunc(slices.Clone(parsed.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
 	switch len(documents) {
 	case 0:
 		p.wrong(top, "is empty")
-		return
+		return false
 	case 1:
 	default:
 		p.wrong(top, "holds several documents; only one is read, so remove the others or make them files of a directory")
-		return
+		return false
 	}
 	d := &decoder{problems: p, file: file, anchors: map[string]ast.Node{}}
 	ast.Walk(d, documents[0].Body)
 	d.into(documents[0].Body, mark{file: file}, reflect.ValueOf(form).Elem())
+	return true
 }
 
 // parse keeps a parser that panics on odd input from ending the process.
@@ -256,7 +261,7 @@ func (d *decoder) fields(n ast.Node, at mark, v reflect.Value) {
 				return
 			}
 		}
-		d.wrong(d.mark(key, at.key(name)), "there is no such key%s; here may be %s", hint(name, keysOf(v.Type())), strings.Join(keysOf(v.Type()), ", "))
+		d.wrong(d.mark(key, at.key(name)), "there is no such key%s", hintOr(name, keysOf(v.Type())))
 	})
 }
 
@@ -300,9 +305,17 @@ func keysOf(t reflect.Type) []string {
 	return keys
 }
 
+// hintOr is a hint or, if nothing is close, all that is known.
+func hintOr(name string, known []string) string {
+	if h := hint(name, known); h != "" || len(known) == 0 {
+		return h
+	}
+	return "; here may be " + strings.Join(known, ", ")
+}
+
 // hint is "; did you mean ...?" if something known is close to name.
 func hint(name string, known []string) string {
-	best, least := "", 1+len(name)/3
+	best, least := "", 1+len(name)/4
 	for _, k := range known {
 		if n := distance(strings.ToLower(name), strings.ToLower(k)); n <= least && n < max(len(name), len(k)) && (best == "" || n < least) {
 			best, least = k, n

@@ -1,0 +1,246 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	keyHead = "groups: {sre: S0SRE00001, security: S0SECUR001, war-room: C0WARROOM1, ops: C0OPS00001}\n" +
+		"people: {alice: U0ALICE001, bob: U0BOB00001, carol: U0CAROL001}\n" +
+		"managers: {alice: carol}\n" +
+		"roles: {lead: {people: [bob], groups: [security], channels: [ops]}}\n" +
+		"calendars: {office: {zone: Europe/Berlin, days: [mon, tue], from: \"09:00\", to: \"17:00\", holidays: [\"2026-03-10\"]}}\n"
+	keyDefault = "default: {why: default, quorums: [{name: d, from: {groups: [sre]}}]}\n"
+	keyAsk     = "why: x, quorums: [{name: a, from: {groups: [sre]}}]"
+)
+
+// A key is changed, and nothing else: the rulings must change.
+func keyCases() map[string][2]string {
+	rule := func(before, after string) [2]string {
+		doc := func(s string) string {
+			return keyHead + keyDefault + "rules:\n  - {" + s + "}\n"
+		}
+		return [2]string{doc(before), doc(after)}
+	}
+	deny := "name: r, tools: [delete_file], deny: no"
+	ask := func(more string) [2]string {
+		return rule("name: r, tools: [delete_file], ask: {"+keyAsk+"}", "name: r, tools: [delete_file], ask: {"+keyAsk+more+"}")
+	}
+	quorums := func(before, after string) [2]string {
+		return rule("name: r, tools: [delete_file], ask: {quorums: ["+before+"]}", "name: r, tools: [delete_file], ask: {quorums: ["+after+"]}")
+	}
+	from := func(f string) [2]string {
+		return quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre], "+f+"}}")
+	}
+	veto := func(before, after string) [2]string {
+		return rule("name: r, tools: [delete_file], ask: {"+keyAsk+", veto: ["+before+"]}", "name: r, tools: [delete_file], ask: {"+keyAsk+", veto: ["+after+"]}")
+	}
+	escalate := func(before, after string) [2]string {
+		two := "why: x, quorums: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [sre]}}]"
+		return rule("name: r, tools: [delete_file], ask: {"+two+", escalate: ["+before+"]}", "name: r, tools: [delete_file], ask: {"+two+", escalate: ["+after+"]}")
+	}
+	head := func(old, changed string) [2]string {
+		doc := keyHead + keyDefault + "rules:\n" +
+			"  - {name: r, tools: [delete_file], ask: {quorums: [{name: a, from: {groups: [sre], people: [alice], roles: [manager, lead]}}], within: 20h, hours: office}}\n"
+		if !strings.Contains(doc, old) {
+			panic("no such text: " + old)
+		}
+		return [2]string{doc, strings.Replace(doc, old, changed, 1)}
+	}
+	example := func(e, changed string) [2]string {
+		doc := func(s string) string {
+			return keyHead + keyDefault + "rules:\n  - {name: r, tools: [delete_file], agents: [ops], channels: [war-room], requesters: {groups: [sre]}, deny: no, " +
+				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1'}\n" +
+				"  - {name: a, tools: [list_files], allow: true}\nexamples:\n  - {" + s + "}\n"
+		}
+		all := "name: n, call: {tool: delete_file, args: {path: /a}}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
+			"so_far: {steps: 2, executed: {delete_file: 1}, failed: {delete_file: 1}, denied: {delete_file: 1}}, expect: {deny: r}"
+		if !strings.Contains(all, e) {
+			panic("no such text: " + e)
+		}
+		return [2]string{doc(all), doc(strings.Replace(all, e, changed, 1))}
+	}
+	plain := keyHead + keyDefault + "rules:\n  - {" + deny + "}\n"
+	return map[string][2]string{
+		"fileForm.mode":      {plain, plain + "mode: shadow\n"},
+		"fileForm.groups":    head("sre: S0SRE00001", "sre: S0SRE00002"),
+		"fileForm.people":    head("alice: U0ALICE001", "alice: U0ALICE002"),
+		"fileForm.managers":  head("alice: carol", "alice: bob"),
+		"fileForm.roles":     head("people: [bob]", "people: [carol]"),
+		"fileForm.calendars": head("09:00", "10:00"),
+		"fileForm.default":   {plain, strings.Replace(plain, "why: default", "why: other", 1)},
+		"fileForm.rules":     {keyHead + keyDefault, plain},
+		"fileForm.examples":  example("{deny: r}", "{ask: default}"),
+
+		"roleForm.people":       head("people: [bob], ", ""),
+		"roleForm.groups":       head("groups: [security], ", ""),
+		"roleForm.channels":     head(", channels: [ops]", ""),
+		"calendarForm.zone":     head("Europe/Berlin", "America/New_York"),
+		"calendarForm.days":     head("[mon, tue]", "[tue, wed]"),
+		"calendarForm.from":     head("09:00", "09:30"),
+		"calendarForm.to":       head("17:00", "16:30"),
+		"calendarForm.holidays": head("2026-03-10", "2026-03-03"),
+
+		"ruleForm.name":       rule("name: r, tools: [delete_file], ask: {why: x}", "name: s, tools: [delete_file], ask: {why: x}"),
+		"ruleForm.mode":       rule(deny, deny+", mode: shadow"),
+		"ruleForm.tools":      rule(deny, "name: r, tools: [refund], deny: no"),
+		"ruleForm.agents":     rule("name: r, deny: no", "name: r, agents: [billing], deny: no"),
+		"ruleForm.channels":   rule(deny, deny+", channels: [ops]"),
+		"ruleForm.requesters": rule(deny, deny+", requesters: {people: [bob]}"),
+		"ruleForm.when":       rule(deny, deny+", when: args.path == '/b'"),
+		"ruleForm.deny":       rule(deny, "name: r, tools: [delete_file], deny: never"),
+		"ruleForm.allow":      rule("name: r, tools: [read_secret], ask: {why: x}", "name: r, tools: [read_secret], allow: true"),
+		"ruleForm.ask":        rule("name: r, tools: [read_secret], allow: true", "name: r, tools: [read_secret], ask: {why: x}"),
+
+		"requesterForm.people": rule(deny+", requesters: {people: [bob]}", deny+", requesters: {people: [bob, alice]}"),
+		"requesterForm.groups": rule(deny+", requesters: {people: [bob]}", deny+", requesters: {people: [bob], groups: [security]}"),
+
+		"askForm.why":                rule("name: r, tools: [delete_file], ask: {why: x}", "name: r, tools: [delete_file], ask: {why: y}"),
+		"askForm.quorums":            quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}"),
+		"askForm.denials":            ask(", denials: 2"),
+		"askForm.veto":               ask(", veto: [{name: v, from: {groups: [security]}}]"),
+		"askForm.within":             ask(", within: 1h"),
+		"askForm.hours":              ask(", hours: office"),
+		"askForm.remind":             ask(", remind: [1h]"),
+		"askForm.escalate":           ask(", escalate: [{after: 1h, channel: ops}]"),
+		"askForm.requester_may_sign": ask(", requester_may_sign: true"),
+		"askForm.editor_may_sign":    ask(", editor_may_sign: true"),
+		"askForm.delegates":          ask(", delegates: true"),
+		"askForm.reason":             ask(", reason: required"),
+		"askForm.fragile": rule("name: r, tools: [delete_file], ask: {quorums: [{name: a, from: {people: [bob]}}]}",
+			"name: r, tools: [delete_file], ask: {quorums: [{name: a, from: {people: [bob]}}], fragile: true}"),
+
+		"quorumForm.name":  quorums("{name: a, from: {groups: [sre]}}", "{name: b, from: {groups: [sre]}}"),
+		"quorumForm.need":  quorums("{name: a, from: {groups: [sre]}}", "{name: a, need: 2, from: {groups: [sre]}}"),
+		"quorumForm.from":  quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [security]}}"),
+		"quorumForm.stage": quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre]}, stage: 2}"),
+		"quorumForm.any": quorums("{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}",
+			"{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}]}"),
+		"optionForm.name": quorums("{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}]}", "{any: [{name: a, from: {groups: [sre]}}, {name: c, from: {groups: [security]}}]}"),
+		"optionForm.need": quorums("{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}]}", "{any: [{name: a, from: {groups: [sre]}}, {name: b, need: 2, from: {groups: [security]}}]}"),
+		"optionForm.from": quorums("{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}]}", "{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {channels: [ops]}}]}"),
+		"optionForm.all": quorums("{any: [{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}]}",
+			"{any: [{name: a, from: {groups: [sre]}}, {all: [{name: b, from: {groups: [security]}}, {name: c, from: {channels: [ops]}}]}]}"),
+		"plainQuorum.name": veto("{name: v, from: {groups: [security]}}", "{name: w, from: {groups: [security]}}"),
+		"plainQuorum.need": veto("{name: v, from: {groups: [security]}}", "{name: v, need: 2, from: {groups: [security]}}"),
+		"plainQuorum.from": veto("{name: v, from: {groups: [security]}}", "{name: v, from: {groups: [sre]}}"),
+
+		"fromForm.people":   from("people: [bob]"),
+		"fromForm.groups":   quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre, security]}}"),
+		"fromForm.roles":    from("roles: [manager]"),
+		"fromForm.channels": from("channels: [ops]"),
+		"fromForm.channel":  from("channel: here"),
+
+		"escalateForm.after":   escalate("{after: 1h, channel: ops}", "{after: 2h, channel: ops}"),
+		"escalateForm.quorum":  escalate("{after: 1h, quorum: a, add: {groups: [security]}}", "{after: 1h, quorum: b, add: {groups: [security]}}"),
+		"escalateForm.add":     escalate("{after: 1h, quorum: a, add: {groups: [security]}}", "{after: 1h, quorum: a, add: {people: [bob]}}"),
+		"escalateForm.channel": escalate("{after: 1h, channel: ops}", "{after: 1h, channel: war-room}"),
+
+		"exampleForm.name":      example("name: n, ", ""),
+		"exampleForm.call":      example("call: {tool: delete_file, args: {path: /a}}", "call: {tool: list_files}"),
+		"exampleForm.gate":      example("gate: raised", "gate: declared"),
+		"exampleForm.agent":     example("agent: ops", "agent: billing"),
+		"exampleForm.requester": example("requester: alice", "requester: bob"),
+		"exampleForm.groups":    example("groups: [sre]", "groups: [security]"),
+		"exampleForm.channel":   example("channel: war-room", "channel: ops"),
+		"exampleForm.at":        example("T10:00", "T11:00"),
+		"exampleForm.so_far":    example("steps: 2", "steps: 3"),
+		"exampleForm.expect":    example("{deny: r}", "{deny: other}"),
+		"callForm.tool":         example("tool: delete_file", "tool: list_files"),
+		"callForm.args":         example("path: /a", "path: /b"),
+		"soFarForm.steps":       example("steps: 2", "steps: 1"),
+		"soFarForm.executed":    example("executed: {delete_file: 1}", "executed: {delete_file: 2}"),
+		"soFarForm.failed":      example("failed: {delete_file: 1}", "failed: {delete_file: 2}"),
+		"soFarForm.denied":      example("denied: {delete_file: 1}", "denied: {list_files: 1}"),
+		"expectForm.deny":       example("{deny: r}", "{deny: x}"),
+		"expectForm.allow":      example("{deny: r}", "{allow: r}"),
+		"expectForm.ask":        example("{deny: r}", "{ask: r}"),
+	}
+}
+
+// observe is everything that a policy does for some calls, in words.
+func observe(t *testing.T, doc string) string {
+	t.Helper()
+	tools, err := ReadTools("../../examples/company/tools.json")
+	require.NoError(t, err)
+	roster, err := ReadRoster("../../examples/company/roster.yaml")
+	require.NoError(t, err)
+	var said []string
+	o := Options{Tools: tools, Directory: inRoster{roster}, Shadow: func(_ context.Context, r ShadowRuling) { said = append(said, fmt.Sprint("shadow ", short(r.Rule))) }}
+	if strings.Contains(doc, "people: [bob]}}]") && strings.Contains(doc, "name: a, from: {people") {
+		o.Roster = roster
+		o.Roster.Groups["C0OPS00001"] = []approvals.UserID{"U0BOB00001"}
+	}
+	p, err := Parse("key.yaml", []byte(doc), o)
+	if err != nil {
+		return err.Error()
+	}
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, q := range []approvals.Proposal{
+		{Agent: "ops", Call: approvals.ToolCall{Name: "delete_file", Args: []byte(`{"path":"/a"}`)}, Requester: "U0ALICE001", Channel: "C0WARROOM1", At: at},
+		{Agent: "ops", Call: approvals.ToolCall{Name: "delete_file", Args: []byte(`{"path":"/a"}`)}, Requester: "U0CAROL001", Channel: "C0WARROOM1", At: at},
+		{Agent: "ops", Call: approvals.ToolCall{Name: "read_secret", Args: []byte(`{"name":"k"}`)}, Requester: "U0ALICE001", Channel: "C0OPS00001", At: at},
+		{Agent: "ops", Call: approvals.ToolCall{Name: "restart_service", Args: []byte(`{"service":"api"}`)}, Requester: "U0ALICE001", At: at},
+		{Agent: "billing", Call: approvals.ToolCall{Name: "refund", Args: []byte(`{"order":"1","amount":1,"currency":"EUR"}`)}, Requester: "U0ALICE001", At: at},
+	} {
+		r, err := p.Rule(t.Context(), q)
+		require.NoError(t, err)
+		said = append(said, p.names.ruling(r, byOf(r))...)
+		if ask, ok := r.(approvals.Ask); ok {
+			said = append(said, fmt.Sprintf("%+v", ask.Requirement))
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+func TestEveryKeyIsEnforced(t *testing.T) {
+	for key, docs := range keyCases() {
+		t.Run(key, func(t *testing.T) {
+			before, after := observe(t, docs[0]), observe(t, docs[1])
+			require.NotEqual(t, before, after, "the key changes nothing")
+			refuses := key == "askForm.fragile" || key == "fileForm.examples" || strings.Contains(docs[0], "examples:")
+			require.Equal(t, refuses, strings.Contains(before+after, "key.yaml:"), before+after)
+		})
+	}
+}
+
+func TestEveryKeyHasACase(t *testing.T) {
+	cases := keyCases()
+	keys := map[string]bool{}
+	walkForms(reflect.TypeFor[fileForm](), keys)
+	for key := range keys {
+		require.Contains(t, cases, key, "a key of the file has no case")
+	}
+	for key := range cases {
+		require.True(t, keys[key], "%s is no key of the file", key)
+	}
+	require.Greater(t, len(keys), 60)
+}
+
+func walkForms(of reflect.Type, keys map[string]bool) {
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if holds, ok := reflect.New(of).Interface().(interface{ elem() reflect.Type }); ok {
+		walkForms(holds.elem(), keys)
+		return
+	}
+	if _, leaf := reflect.New(of).Interface().(taker); leaf || of.Kind() != reflect.Struct {
+		return
+	}
+	for f := range of.Fields() {
+		if tag := f.Tag.Get("yaml"); tag != "" {
+			keys[of.Name()+"."+tag] = true
+			walkForms(f.Type, keys)
+		}
+	}
+}

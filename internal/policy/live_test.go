@@ -1,0 +1,127 @@
+package policy_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// A mount is a directory as Kubernetes mounts a ConfigMap: the file is a link
+// into a directory that is a link that is swapped.
+type mount struct {
+	t   *testing.T
+	dir string
+	n   int
+}
+
+func (m *mount) write(text string) {
+	m.t.Helper()
+	m.n++
+	version := "..version" + string(rune('0'+m.n))
+	require.NoError(m.t, os.Mkdir(filepath.Join(m.dir, version), 0o700))
+	require.NoError(m.t, os.WriteFile(filepath.Join(m.dir, version, "policy.yaml"), []byte(text), 0o600))
+	require.NoError(m.t, os.Symlink(version, filepath.Join(m.dir, "..next")))
+	require.NoError(m.t, os.Rename(filepath.Join(m.dir, "..next"), filepath.Join(m.dir, "..data")))
+	if m.n == 1 {
+		require.NoError(m.t, os.Symlink("..data/policy.yaml", filepath.Join(m.dir, "policy.yaml")))
+	}
+}
+
+const (
+	allows  = head + "rules:\n  - {name: yes, tools: [x], allow: true}\n"
+	refuses = head + "rules:\n  - {name: no, tools: [x], deny: no}\n"
+	breaks  = head + "rules:\n  - {name: no, tools: [x], deny: no, alow: true}\n"
+)
+
+func TestAPolicyIsFollowedAndABrokenOneIsReportedOnce(t *testing.T) {
+	for _, path := range []string{"", "policy.yaml"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &mount{t: t, dir: t.TempDir()}
+			m.write(allows)
+			var told []string
+			live, err := policy.Open(filepath.Join(m.dir, path), policy.Options{}, func(_ context.Context, old, current *policy.Policy, err error) {
+				if err != nil {
+					require.Same(t, old, current)
+					_, what, _ := strings.Cut(err.Error(), "policy.yaml")
+					told = append(told, what)
+					return
+				}
+				told = append(told, strings.Join(old.Rules(), "")+" to "+strings.Join(current.Rules(), ""))
+			})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { live.Watch(ctx, time.Second); close(done) }()
+			rules := func() approvals.Ruling {
+				time.Sleep(3500 * time.Millisecond) // of the bubble
+				synctest.Wait()
+				r, err := live.Rule(ctx, call("x", `{}`))
+				require.NoError(t, err)
+				return r
+			}
+			require.Equal(t, approvals.Permit{}, rules())
+			require.Empty(t, told)
+
+			m.write(refuses)
+			require.Equal(t, approvals.Refuse{Reason: "no"}, rules())
+			m.write(breaks)
+			require.Equal(t, approvals.Refuse{Reason: "no"}, rules(), "the one before it stays")
+			require.Error(t, live.Reload(ctx))
+			m.write(allows)
+			require.Equal(t, approvals.Permit{}, rules())
+			m.write(breaks)
+			require.Equal(t, approvals.Permit{}, rules())
+			m.write(allows)
+			require.Equal(t, approvals.Permit{}, rules())
+			require.NoError(t, live.Reload(ctx))
+			require.NoError(t, os.RemoveAll(filepath.Join(m.dir, "..data")))
+			require.Equal(t, approvals.Permit{}, rules(), "nor does it go with the file")
+			broken := ":7:38: rules[0].alow: there is no such key; did you mean allow?"
+			require.Len(t, told, 5)
+			require.Equal(t, []string{"yes to no", broken, "no to yes", broken}, told[:4])
+			require.Equal(t, live.Current().Strictest(monday), live.Strictest(monday))
+			cancel()
+			<-done
+		})
+	}
+	_, err := policy.Open(filepath.Join(t.TempDir(), "none.yaml"), policy.Options{}, nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestADirectoryIsReadAsOneFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	_, err := policy.Load(dir, policy.Options{})
+	require.EqualError(t, err, dir+": holds no file that ends in .yaml")
+	write("10-names.yaml", head)
+	write("20-no.yaml", "rules:\n  - {name: no, tools: [x], when: args.a, deny: no}\n")
+	write("30-yes.yaml", "rules:\n  - {name: yes, tools: [x], allow: true}\n")
+	write("notes.txt", "not read")
+	p, err := policy.Load(dir, policy.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"no", "yes"}, p.Rules())
+	people, groups := p.Named()
+	require.Equal(t, filepath.Join(dir, "10-names.yaml")+":3:17", people["U0ALICE001"])
+	require.Contains(t, groups, approvals.GroupID("C0WARROOM1"))
+
+	write("40-again.yaml", "mode: shadow\n"+head+"rules:\n  - {name: no, tools: [y], deny: no}\n")
+	_, err = policy.Load(dir, policy.Options{})
+	require.ErrorContains(t, err, "40-again.yaml:8:12: rules[0].name: another rule is called no too")
+	require.ErrorContains(t, err, "default: is written already at")
+	require.ErrorContains(t, err, "groups.sre: S0SRE00001 has a name already, sre")
+	require.NoError(t, os.Remove(filepath.Join(dir, "40-again.yaml")))
+	write("50.yml", "")
+	_, err = policy.Load(dir, policy.Options{})
+	require.ErrorContains(t, err, "50.yml: is not read")
+}

@@ -1,0 +1,63 @@
+package policy_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+const company = "../../examples/company/"
+
+func companyTools(t testing.TB) []policy.Tool {
+	t.Helper()
+	tools, err := policy.ReadTools(company + "tools.json")
+	require.NoError(t, err)
+	return tools
+}
+
+func companyRoster(t testing.TB) *policy.Roster {
+	t.Helper()
+	roster, err := policy.ReadRoster(company + "roster.yaml")
+	require.NoError(t, err)
+	return roster
+}
+
+// Every file of testdata/refused is refused with exactly the messages of the
+// .txt beside it. Those that begin with a comment are read with a roster.
+func TestWhatCannotWorkIsRefusedWithItsPlaceAndAHint(t *testing.T) {
+	files, err := filepath.Glob("testdata/refused/*.yaml")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(files), 40)
+	tools, roster := companyTools(t), companyRoster(t)
+	roster.Groups["S0NOBODY01"], roster.Groups["S0GONE0001"] = []approvals.UserID{"U0JUDY0001"}, nil
+	roster.Groups["C0GUESTS01"] = []approvals.UserID{"U0JUDY0001", "U0ALICE001"}
+	roster.People["U0GONE0001"] = policy.Gone
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			src, err := os.ReadFile(file)
+			require.NoError(t, err)
+			o := policy.Options{Tools: tools}
+			if strings.HasPrefix(string(src), "# with the roster") {
+				o.Roster = roster
+			}
+			_, err = policy.Parse(filepath.Base(file), src, o)
+			require.Error(t, err)
+			golden := strings.TrimSuffix(file, ".yaml") + ".txt"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(err.Error()+"\n"), 0o600))
+			}
+			want, readErr := os.ReadFile(golden)
+			require.NoError(t, readErr)
+			require.Equal(t, string(want), err.Error()+"\n")
+		})
+	}
+}
