@@ -461,15 +461,13 @@ func TestDeskDecidesSeveralInOneCommit(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-func TestDeskDecidesFiveHundredQuickly(t *testing.T) {
+func TestDeskDecidesFiveHundredInOneCommit(t *testing.T) {
 	b, each := several(t, 500)
 	s := newShelf(b)
-	start := time.Now()
 	got, skipped, err := desk(s, nil).DecideAll(t.Context(), b.ID, "r1", each("ann", Deny))
 	require.NoError(t, err)
 	require.Empty(t, skipped)
 	require.True(t, got.Settled())
-	require.Less(t, time.Since(start), 2*time.Second)
 	require.Equal(t, 1, s.commits)
 }
 
