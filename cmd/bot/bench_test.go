@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/tools"
@@ -106,9 +105,7 @@ func benchBot(b *testing.B, extra toolsFor) (*bot, *redis.Client) {
 	require.NoError(b, err)
 	c := config{
 		Agents: []agentConfig{{Name: "ops"}},
-		Policy: policy.File{Default: policy.Rule{Quorums: []policy.Quorum{{
-			Name: "sre", Need: 1, From: policy.From{Groups: []approvals.GroupID{"S0SRE"}},
-		}}}},
+		Policy: writePolicy(b, b.TempDir(), oneOfSRE),
 	}
 	bot, err := newBot(b.Context(), c, e, extra, newLogger(io.Discard, "error"))
 	require.NoError(b, err)

@@ -19,11 +19,7 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
-	"github.com/countersign/countersign/internal/tools/filetool"
 )
-
-// toolsFor returns tools of an agent that its configuration does not name.
-type toolsFor func(agent string) ([]agentrun.Tool, error)
 
 // bot is everything wired together.
 type bot struct {
@@ -32,35 +28,39 @@ type bot struct {
 	desk     *approvals.Desk
 	runner   *agentrun.Runner
 	ui       *slackui.UI
+	policy   *policy.Live
+	judging  policy.Options // what the policy is read against
+	path     string         // of the policy
+	people   whoIsWho
 	log      *slog.Logger
 	stopping atomic.Bool
 }
 
 func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *slog.Logger) (*bot, error) {
-	rules, err := policy.New(c.Policy)
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	agents, err := newAgents(c, e, extra, log)
-	if err == nil {
-		err = checkToolNames(c.Policy, agents)
-	}
+	sets, err := newToolSets(c, extra)
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStore(ctx, c, e, log)
-	if err != nil {
+	agents, err := newAgents(c, e, sets, log)
+	b := &bot{log: log}
+	if err := errors.Join(err, b.openPolicy(c, sets)); err != nil {
 		return nil, err
 	}
-	b := &bot{store: store, log: log}
-	b.due = state.NewDue(store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
+	if b.store, err = openStore(ctx, c, e, log); err != nil {
+		return nil, err
+	}
+	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: store, Policy: rules, Now: time.Now, Log: log, Lease: c.Runs.Lease,
+		Store: b.store, Policy: b.policy, Now: time.Now, Log: log, Lease: c.Runs.Lease,
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
 	})
-	b.desk = approvals.NewDesk(store, rules, b.runner.CheckCall, time.Now)
-	if b.ui, err = newUI(ctx, b, c, e); err != nil {
-		return nil, errors.Join(err, store.Close())
+	b.desk = approvals.NewDesk(b.store, b.policy, b.runner.CheckCall, time.Now)
+	if b.ui, err = newUI(ctx, b, c, e); err == nil {
+		b.people.open(b.ui)
+		err = b.checkPeople(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.store.Close())
 	}
 	return b, nil
 }
@@ -69,7 +69,7 @@ func openStore(ctx context.Context, c config, e environment, log *slog.Logger) (
 	return state.Open(ctx, state.Options{URL: e.RedisURL.open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
 }
 
-func newAgents(c config, e environment, extra toolsFor, log *slog.Logger) (map[string]agentrun.Agent, error) {
+func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
 	agents := map[string]agentrun.Agent{}
 	var problems []error
 	for _, a := range c.Agents {
@@ -84,25 +84,10 @@ func newAgents(c config, e environment, extra toolsFor, log *slog.Logger) (map[s
 			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
 			continue
 		}
-		agent := agentrun.Agent{
-			Name: a.Name, Instructions: a.Instructions, Model: model,
+		agents[a.Name] = agentrun.Agent{
+			Name: a.Name, Instructions: a.Instructions, Model: model, Tools: sets[a.Name],
 			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
-		if a.Files != "" {
-			set, err := filetool.New(a.Files)
-			if err != nil {
-				problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
-			}
-			agent.Tools = append(agent.Tools, set...)
-		}
-		if extra != nil {
-			set, err := extra(a.Name)
-			if err != nil {
-				problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
-			}
-			agent.Tools = append(agent.Tools, set...)
-		}
-		agents[a.Name] = agent
 	}
 	return agents, errors.Join(problems...)
 }
@@ -127,7 +112,7 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 	return slackui.New(slackui.Config{
 		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
-		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store,
+		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Tools: b.runner,
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 }

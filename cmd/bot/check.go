@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/countersign/countersign/internal/policy"
 )
 
 // runCheck says everything that is wrong with an installation, at once.
@@ -57,6 +59,8 @@ type finding struct {
 type checker struct {
 	checkOptions
 	config   config
+	judging  policy.Options // what the policy is read against
+	policy   *policy.Policy // nil if it could not be read
 	env      environment
 	findings []finding
 }
@@ -66,6 +70,7 @@ func check(ctx context.Context, o checkOptions) []finding {
 	c := &checker{checkOptions: o}
 	c.checkFile()
 	c.checkTools()
+	c.checkPolicy()
 	c.checkEnvironment()
 	c.checkAddress()
 	if o.Online {

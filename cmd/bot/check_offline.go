@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -13,8 +12,8 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
-	"github.com/countersign/countersign/internal/tools/filetool"
 	"github.com/countersign/countersign/manifests"
 )
 
@@ -29,14 +28,12 @@ func (c *checker) checkFile() {
 		c.problem("", "%s", p)
 	}
 	if len(problems) == 0 {
-		c.fine("%s: agents %d, rules for tools %d", c.Path, len(read.Agents), len(read.Policy.Tools))
+		c.fine("%s: agents %d", c.Path, len(read.Agents))
 	}
 }
 
-// checkTools looks at the folders, and at whether the policy names tools that
-// are there: a rule for a tool that does not exist guards nothing.
+// checkTools looks at the folders, and at the tools that the agents have.
 func (c *checker) checkTools() {
-	all, complete := map[string]bool{}, true
 	for i, a := range c.config.Agents {
 		if a.Files == "" {
 			c.fine("agents[%d]: %s has no tools, it can only talk", i, a.Name)
@@ -47,28 +44,46 @@ func (c *checker) checkTools() {
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			c.problem("make the folder, or name another", "%s: there is no folder %s", at, a.Files)
+			continue
 		case err == nil && !info.IsDir():
 			c.problem("name the folder that it is in", "%s: %s is a file", at, a.Files)
+			continue
 		}
-		set, err := filetool.New(a.Files)
+		one := c.config
+		one.Agents = c.config.Agents[i : i+1]
+		sets, err := newToolSets(one, nil)
 		if err != nil {
-			if info != nil && info.IsDir() {
-				c.problem("let whoever runs the bot open it", "%s: %s", at, err)
+			for _, p := range flatten(err) {
+				c.problem("", "%s", strings.Replace(p.Error(), "agents[0]", fmt.Sprintf("agents[%d]", i), 1))
 			}
-			complete = false
 			continue
 		}
 		var names []string
-		for _, t := range set {
+		for _, t := range sets[a.Name] {
 			names = append(names, t.Spec().Name)
-			all[t.Spec().Name] = true
 		}
 		c.fine("agents[%d]: %s has %s on %s", i, a.Name, strings.Join(names, ", "), a.Files)
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.config.Policy.Tools)) {
-		if complete && !all[name] {
-			c.problem("correct the name, or remove the rule", "%s", errUnknownTool(name))
-		}
+}
+
+// checkPolicy reads the policy against the tools, or without them if they are
+// not all known: a rule may be for one that is not.
+func (c *checker) checkPolicy() {
+	if c.config.Policy == "" {
+		return // said before
+	}
+	sets, err := newToolSets(c.config, nil)
+	if err != nil {
+		c.unknown("correct what is said of the agents", "%s: whether it is right for their tools", c.config.Policy)
+		sets = nil
+	}
+	c.judging = policy.Options{Tools: policyTools(c.config, sets), Now: c.Now}
+	c.policy, err = policy.Load(c.config.Policy, c.judging)
+	for _, p := range flatten(err) {
+		c.problem("", "%s", p)
+	}
+	if err == nil {
+		c.fine("%s: rules %d, version %s", c.config.Policy, len(c.policy.Rules()), c.policy.Version())
 	}
 }
 

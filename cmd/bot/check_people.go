@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -15,69 +13,52 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 )
 
-// mostPeople are looked up in one check; Slack limits how many may be.
-const mostPeople = 60
-
-// anID keeps what is wrong already from being asked for.
-var anID = regexp.MustCompile(`^[UWS][A-Z0-9]{3,}$`)
-
-// named is who the configuration names, and the first place of each.
-func (c *checker) named() (users, groups map[string]string) {
-	users, groups = map[string]string{}, map[string]string{}
-	add := func(at string, from peopleConfig) {
-		for _, u := range from.Users {
-			if users[string(u)] == "" && anID.MatchString(string(u)) {
-				users[string(u)] = at + ".users"
-			}
-		}
-		for _, g := range from.Groups {
-			if groups[string(g)] == "" && anID.MatchString(string(g)) {
-				groups[string(g)] = at + ".groups"
-			}
-		}
-	}
+// named is who the configuration and its policy name, and the first place of
+// each.
+func (c *checker) named() (users map[approvals.UserID]string, groups map[approvals.GroupID]string) {
+	users, groups = map[approvals.UserID]string{}, map[approvals.GroupID]string{}
 	for i, a := range c.config.Agents {
-		if a.Who != nil {
-			add(fmt.Sprintf("agents[%d].who", i), *a.Who)
+		if a.Who == nil {
+			continue
+		}
+		for _, u := range a.Who.Users {
+			if users[u] == "" && userID.MatchString(string(u)) {
+				users[u] = fmt.Sprintf("agents[%d].who.users", i)
+			}
+		}
+		for _, g := range a.Who.Groups {
+			if groups[g] == "" && groupID.MatchString(string(g)) {
+				groups[g] = fmt.Sprintf("agents[%d].who.groups", i)
+			}
 		}
 	}
-	rules := c.rules()
-	for _, at := range slices.Sorted(maps.Keys(rules)) {
-		for i, q := range rules[at].Quorums {
-			add(fmt.Sprintf("%s.quorums[%d].from", at, i), peopleConfig(q.From))
-		}
+	if c.policy == nil {
+		return users, groups
 	}
-	return users, groups
+	more, others := c.policy.Named()
+	maps.Copy(more, users)
+	maps.Copy(others, groups)
+	return more, others
 }
 
-// rules are the rules of the policy by their place.
-func (c *checker) rules() map[string]policy.Rule {
-	rules := map[string]policy.Rule{"policy.default": c.config.Policy.Default}
-	for name, r := range c.config.Policy.Tools {
-		rules["policy.tools."+name] = r
-	}
-	return rules
-}
-
-// checkGroups returns who is in the groups, by group.
-func (c *checker) checkGroups(ctx context.Context, api *slack.Client, team string) map[string][]string {
+// checkGroups looks at the groups that are named, and says how many are in
+// them.
+func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 	_, places := c.named()
 	if len(places) == 0 {
-		return nil
+		return
 	}
-	list, err := api.GetUserGroupsContext(ctx, slack.GetUserGroupsOptionIncludeDisabled(true),
-		slack.GetUserGroupsOptionIncludeUsers(true), slack.GetUserGroupsOptionTeamID(team))
+	list, err := l.groups(ctx)
 	if err != nil {
 		c.problem(slackAdvice(err), "Slack: the user groups cannot be looked up, so nobody in them could sign (usergroups.list): %s", err)
-		return nil
+		return
 	}
-	known := map[string]slack.UserGroup{}
-	for _, g := range list {
-		known[g.ID] = g
-	}
-	members := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
-		g, there := known[id]
+		if channelID.MatchString(string(id)) {
+			c.checkMembers(ctx, l, id, places[id])
+			continue
+		}
+		g, there := list[string(id)]
 		switch {
 		case !there:
 			c.problem("correct the id", "%s: there is no user group %s", places[id], id)
@@ -86,117 +67,92 @@ func (c *checker) checkGroups(ctx context.Context, api *slack.Client, team strin
 		case len(g.Users) == 0:
 			c.problem("add people in Slack, or name another", "%s: the user group @%s (%s) is empty", places[id], g.Handle, id)
 		default:
-			members[id] = g.Users
 			c.fine("%s: %s is @%s, with %d people", places[id], id, g.Handle, len(g.Users))
 		}
 	}
-	return members
 }
 
-// checkPeople looks up everybody who is named, and as many members of groups
-// as it may. Then it is known whether the rules can be met at all.
-func (c *checker) checkPeople(ctx context.Context, api *slack.Client, team string, members map[string][]string) {
-	places, groups := c.named()
-	ids := slices.Sorted(maps.Keys(places))
-	for _, g := range slices.Sorted(maps.Keys(members)) {
-		for _, u := range members[g] {
-			if _, ok := places[u]; !ok && !slices.Contains(ids, u) {
-				ids = append(ids, u)
+// checkMembers looks at a channel whose members sign.
+func (c *checker) checkMembers(ctx context.Context, l *slackLookup, id approvals.GroupID, place string) {
+	members, _, err := l.Members(ctx, id)
+	if err != nil {
+		c.problem("correct the id; write /invite @countersign there; "+slackAdvice(err), "%s: who is in the channel %s cannot be looked up: %s", place, id, err)
+		return
+	}
+	c.fine("%s: %s is a channel with %d people", place, id, len(members))
+}
+
+// checkPeople looks up everybody who is named, and as many members of groups as
+// it may. Then it is known whether the policy can be met at all.
+func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
+	places, _ := c.named()
+	for _, id := range slices.Sorted(maps.Keys(places)) {
+		u, err := l.person(ctx, id)
+		why := ""
+		switch {
+		case isCode(err, "user_not_found", "user_not_visible"):
+			why = "is nobody in this workspace"
+		case err != nil:
+			c.unknown(slackAdvice(err), "Slack: who %s is (users.info): %s", id, err)
+			continue
+		default:
+			why = l.unable(u)
+			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && c.signsByName(id) {
+				c.fine("%s: %s is %s, who %s and signs where the policy names them", places[id], id, u.Name, why)
+				continue
 			}
 		}
-	}
-	complete := len(members) == len(groups)
-	if len(ids) > mostPeople {
-		c.unknown("", "Slack: of the %d people who may sign or ask, only %d were looked up", len(ids), mostPeople)
-		ids, complete = ids[:mostPeople], false
-	}
-	able := map[string]bool{}
-	for _, id := range ids {
-		u, err := api.GetUserInfoContext(ctx, id)
-		if err != nil && !isCode(err, "user_not_found", "user_not_visible") {
-			c.unknown(slackAdvice(err), "Slack: who %s is (users.info): %s", id, err)
-			complete = false
+		if why == "" {
+			c.fine("%s: %s is %s", places[id], id, u.Name)
 			continue
 		}
-		why := "is nobody in this workspace"
-		if err == nil {
-			why = unable(u, team)
-		}
-		switch place, isNamed := places[id]; {
-		case why == "":
-			able[id] = true
-			if isNamed {
-				c.fine("%s: %s is %s", place, id, u.Name)
-			}
-		case isNamed:
-			c.problem("name somebody else", "%s: %s %s, and so is not heard", place, id, why)
+		c.problem("name somebody else", "%s: %s %s, and so is not heard", places[id], id, why)
+	}
+	if c.policy == nil {
+		return // said before
+	}
+	roster, more, err := rosterOf(ctx, c.policy, l)
+	if err != nil {
+		c.unknown(slackAdvice(err), "%s: whether the people who are there can meet it: %s", c.config.Policy, err)
+		return
+	}
+	if more > 0 {
+		c.unknown("", "Slack: %d more people may sign, who were not looked up and are taken for members", more)
+	}
+	o := c.judging
+	o.Roster = roster
+	_, err = policy.Load(c.config.Policy, o)
+	for _, p := range flatten(err) {
+		c.problem("", "%s", p)
+	}
+	if err == nil {
+		c.fine("%s: every rule can be met by the people who are there", c.config.Policy)
+	}
+}
+
+// signsByName reports whether the policy names this person, and nothing else
+// does.
+func (c *checker) signsByName(id approvals.UserID) bool {
+	for _, a := range c.config.Agents {
+		if a.Who != nil && slices.Contains(a.Who.Users, id) {
+			return false
 		}
 	}
-	if complete {
-		c.checkQuorums(ctx, able, members)
-	}
+	return true
 }
 
 // unable says why the bot does not hear the person. It is as strict as the bot
-// is at a click.
-func unable(u *slack.User, team string) string {
+// is at a click of somebody who is not named by id.
+func (l *slackLookup) unable(u *slack.User) string {
 	switch {
 	case u.Deleted:
 		return "is deactivated"
 	case u.IsBot, u.IsWorkflowBot, u.IsConnectorBot, u.ID == "USLACKBOT":
 		return "is a bot"
-	case u.IsStranger, u.TeamID != "" && u.TeamID != team:
+	case u.IsStranger, u.TeamID != "" && u.TeamID != l.team && (l.org == "" || u.Enterprise.EnterpriseID != l.org):
 		return "belongs to another workspace"
 	case u.IsRestricted, u.IsUltraRestricted, u.IsInvitedUser:
 		return "is a guest"
 	}
 	return ""
-}
-
-// checkQuorums has everybody sign everything that a stranger asked for, and
-// sees what is still open.
-func (c *checker) checkQuorums(ctx context.Context, able map[string]bool, members map[string][]string) {
-	rules, err := policy.New(c.config.Policy)
-	if err != nil {
-		return // said before
-	}
-	met := true
-	for _, at := range slices.Sorted(maps.Keys(c.rules())) {
-		tool := strings.TrimPrefix(at, "policy.tools.")
-		ruling, err := rules.Rule(ctx, approvals.Proposal{Call: approvals.ToolCall{Name: tool}, Gate: approvals.GateDeclared, At: c.Now()})
-		ask, asks := ruling.(approvals.Ask)
-		if err != nil || !asks {
-			continue
-		}
-		if !everybodySigns(ask, able, members, c.Now()) {
-			met = false
-			c.problem("name more people, or need fewer", "%s: even if everybody signs who may, the quorums are not met: one person fills one place", at)
-		}
-	}
-	if met {
-		c.fine("policy: every rule can be met by the people who are there")
-	}
-}
-
-func everybodySigns(ask approvals.Ask, able map[string]bool, members map[string][]string, at time.Time) bool {
-	call := approvals.ToolCall{ID: "call", Name: "tool", Args: []byte("{}")}
-	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: "somebody", OpenedAt: at}, []approvals.Deferral{{Call: call, Ask: ask}}, nil)
-	if err != nil {
-		return false
-	}
-	for _, id := range slices.Sorted(maps.Keys(able)) {
-		by := approvals.Principal{User: approvals.UserID(id), GroupsAt: at}
-		for g, users := range members {
-			if slices.Contains(users, id) {
-				by.Groups = append(by.Groups, approvals.GroupID(g))
-			}
-		}
-		next, _, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
-			Call: call.ID, By: by, Verdict: approvals.Approve, Digest: approvals.DigestOf(b.ID, call), At: at,
-		}})
-		if err == nil { // otherwise they may not sign this one, or it is signed
-			b = next
-		}
-	}
-	return b.Approvals[0].Status == approvals.Approved
 }

@@ -39,8 +39,9 @@ func (c *checker) checkSlack(ctx context.Context) {
 	c.checkClock(who.Header)
 	c.checkScopes(who.Header)
 	c.checkChannels(ctx, api)
-	people := c.checkGroups(ctx, api, who.TeamID)
-	c.checkPeople(ctx, api, who.TeamID, people)
+	l := newSlackLookup(api, who)
+	c.checkGroups(ctx, l)
+	c.checkPeople(ctx, l)
 }
 
 func (c *checker) checkClock(h http.Header) {

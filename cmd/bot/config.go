@@ -8,28 +8,35 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/policy"
 )
 
 // config is the configuration file. Every key is enforced; one that is not
 // listed here fails the start. docs/settings.md is checked against it.
 type config struct {
 	Agents []agentConfig `yaml:"agents"`
-	Policy policy.File   `yaml:"policy"`
+	Policy string        `yaml:"policy"`        // the policy file, or a directory of them
+	Reload time.Duration `yaml:"policy_reload"` // how often it is looked at for a change; 5s if left out
 	Slack  slackConfig   `yaml:"slack"`
 	Redis  redisConfig   `yaml:"redis"`
 	Runs   runsConfig    `yaml:"runs"`
 }
 
 type agentConfig struct {
-	Name         string        `yaml:"name"`
-	Instructions string        `yaml:"instructions"`
-	Model        string        `yaml:"model"`    // overrides OPENAI_MODEL
-	Files        string        `yaml:"files"`    // the folder that the built-in file tools work on
-	Channels     []string      `yaml:"channels"` // where a mention starts this agent; everywhere if left out
-	Who          *peopleConfig `yaml:"who"`      // whose mention starts it; every full member's if left out
-	Timeout      time.Duration `yaml:"timeout"`  // of one answer of the model; 5m if left out
-	Limits       limitsConfig  `yaml:"limits"`
+	Name         string                `yaml:"name"`
+	Instructions string                `yaml:"instructions"`
+	Model        string                `yaml:"model"`    // overrides OPENAI_MODEL
+	Files        string                `yaml:"files"`    // the folder that the built-in file tools work on
+	Channels     []string              `yaml:"channels"` // where a mention starts this agent; everywhere if left out
+	Who          *peopleConfig         `yaml:"who"`      // whose mention starts it; every full member's if left out
+	Approval     approvalConfig        `yaml:"approval"` // which calls need a signature, if the policy has no rule for them
+	Tools        map[string]toolConfig `yaml:"tools"`    // by name
+	Timeout      time.Duration         `yaml:"timeout"`  // of one answer of the model; 5m if left out
+	Limits       limitsConfig          `yaml:"limits"`
+}
+
+// toolConfig is what is different for one tool of an agent.
+type toolConfig struct {
+	Approval approvalConfig `yaml:"approval"`
 }
 
 type limitsConfig struct {
@@ -61,9 +68,11 @@ func (c config) check() error {
 	for i := range c.Agents {
 		c.checkAgent(i, wrong)
 	}
-	_, err := policy.New(c.Policy)
-	for _, p := range flatten(err) {
-		wrong("policy.%w", p)
+	if c.Policy == "" {
+		wrong("policy: is missing: the file that says who must sign what")
+	}
+	if r := c.Reload; r != 0 && r < time.Second {
+		wrong("policy_reload: is %s, must be 1s or more", r)
 	}
 	if c.Slack.GroupsMaxAge < 0 {
 		wrong("slack.groups_max_age: is %s, must not be negative", c.Slack.GroupsMaxAge)

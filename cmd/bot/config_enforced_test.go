@@ -28,9 +28,7 @@ agents:
     who: {groups: [S0SRE], users: [U0ALICE]}
   - name: general
     instructions: You are the one elsewhere.
-policy:
-  default:
-    quorums: [{name: sre, need: 1, from: {groups: [S0SRE]}}]
+policy: policy.yaml
 `
 
 // mentions lets the people write in the channels, one after the other, and
@@ -70,7 +68,7 @@ func TestOnlyThoseWhomTheFileNamesStartTheAgent(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{dave + " in " + ops: 1}, refused)
-	require.Len(t, i.slack.Calls("usergroups.users.list"), 2, "for Dave and Bob: groups_max_age is over at once, and Alice is named")
+	require.Len(t, i.slack.Calls("usergroups.users.list"), 3, "at the start, then for Dave and Bob: groups_max_age is over at once, and Alice is named")
 	for _, key := range i.redis.Keys() {
 		require.True(t, strings.HasPrefix(key, "ours"), "redis.prefix: %s", key)
 	}
@@ -115,7 +113,7 @@ func TestLimitsAndTimeoutsReachTheAgent(t *testing.T) {
 	agents, err := newAgents(config{Agents: []agentConfig{
 		{Name: "patient", Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9}},
 		{Name: "hasty", Timeout: 1},
-	}}, e, nil, slog.New(slog.DiscardHandler))
+	}}, e, toolSets{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
 	ask := agentrun.ModelRequest{Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hello"}}}}}

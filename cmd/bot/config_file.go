@@ -16,7 +16,7 @@ import (
 )
 
 // readConfig reads the file, or returns everything that is wrong with its form,
-// each with its line. A folder that is not absolute is beside the file. With an
+// each with its line. A path that is not absolute is beside the file. With an
 // error the configuration is what could be understood all the same.
 func readConfig(path string) (config, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
@@ -27,10 +27,14 @@ func readConfig(path string) (config, error) {
 	for i, p := range problems {
 		problems[i] = fmt.Errorf("%s: %w", path, p)
 	}
-	for i, a := range c.Agents {
-		if a.Files != "" && !filepath.IsAbs(a.Files) {
-			c.Agents[i].Files = filepath.Join(filepath.Dir(path), a.Files)
+	beside := func(p *string) {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(path), *p)
 		}
+	}
+	beside(&c.Policy)
+	for i := range c.Agents {
+		beside(&c.Agents[i].Files)
 	}
 	return c, errors.Join(problems...)
 }
@@ -99,6 +103,10 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 		return
 	case *ast.NullNode:
 		f.wrong(n, orTop(at), "has no value: write one or leave the key out")
+		return
+	}
+	if t == reflect.TypeFor[approvalConfig]() {
+		f.approval(at, n)
 		return
 	}
 	switch t.Kind() {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-func write(t *testing.T, text string) string {
+func write(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -35,19 +35,17 @@ agents:
     channels: [C0OPS]
     who: {users: [U0ALICE], groups: [S0SRE1]}
     limits: {requests: 5, tool_calls: 7, total_tokens: 9}
-policy:
-  default:
-    quorums: [{name: sre, need: 2, from: {users: [U0BOB1], groups: [S0SRE1]}}]
-    within: 1h30m
-    deny: 2
-    requester_may_sign: true
-    why: Because.
-  tools:
-    drop_database: {refuse: By hand.}
+    approval: {when: "!annotations.readOnlyHint"}
+    tools:
+      read_file: {approval: true}
+      list_files: {approval: false}
+policy: rules
+policy_reload: 2s
 `
 
 func TestTheWholeFileIsRead(t *testing.T) {
-	c, err := readConfig(write(t, good))
+	path := write(t, good)
+	c, err := readConfig(path)
 	require.NoError(t, err)
 	require.NoError(t, c.check())
 	require.Equal(t, "ours", c.Redis.Prefix)
@@ -56,18 +54,19 @@ func TestTheWholeFileIsRead(t *testing.T) {
 	require.Equal(t, []agentConfig{{
 		Name: "ops", Instructions: "You help.", Model: "some-model", Timeout: 2 * time.Minute, Files: "/srv/reports",
 		Channels: []string{"C0OPS"}, Who: &peopleConfig{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
-		Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
+		Limits:   limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
+		Approval: approvalConfig{Kind: approvalWhen, When: "!annotations.readOnlyHint"},
+		Tools:    map[string]toolConfig{"read_file": {approvalConfig{Kind: approvalAll}}, "list_files": {approvalConfig{Kind: approvalNone}}},
 	}}, c.Agents)
-	require.Equal(t, 90*time.Minute, c.Policy.Default.Within)
-	require.True(t, c.Policy.Default.RequesterMaySign)
-	require.Equal(t, "By hand.", c.Policy.Tools["drop_database"].Refuse)
+	require.Equal(t, filepath.Join(filepath.Dir(path), "rules"), c.Policy)
+	require.Equal(t, 2*time.Second, c.Reload)
 }
 
 func TestAKeyThatIsNotKnownFailsTheStartWithItsLine(t *testing.T) {
 	for _, c := range []struct{ text, line, word string }{
 		{"agents:\n  - name: ops\n    tools_folder: x\n", "[3:", "tools_folder"},
 		{"agent:\n  - name: ops\n", "[1:", "agent"},
-		{"policy:\n  default:\n    quorum: []\n", "[3:", "quorum"},
+		{"agents:\n  - name: ops\n    approval: {wen: x}\n", "[3:", "wen"},
 	} {
 		_, err := readConfig(write(t, c.text))
 		require.ErrorContains(t, err, c.word)
@@ -81,7 +80,7 @@ func TestAKeyThatIsNotKnownFailsTheStartWithItsLine(t *testing.T) {
 }
 
 func TestEveryProblemOfTheFormIsReportedAtOnceWithItsLine(t *testing.T) {
-	c, err := readConfig(write(t, `agents:
+	_, err := readConfig(write(t, `agents:
   - name: 5
     toolz: x
     timeout: 24
@@ -89,9 +88,10 @@ func TestEveryProblemOfTheFormIsReportedAtOnceWithItsLine(t *testing.T) {
     channels: []
     who:
   - files: reports
-policy:
-  default: {within: 1 day, requester_may_sign: "yes"}
-  tools: {}
+    approval: maybe
+    tools: {read_file: {approval: {when: 5}}}
+policy: 7
+policy_reload: 1 day
 runs: [1]
 `))
 	for _, want := range []string{
@@ -102,14 +102,14 @@ runs: [1]
 		"[5:41] agents[0].limits.tool_calls: must be a whole number",
 		"[6:15] agents[0].channels: is an empty list",
 		"agents[0].who: has no value",
-		"[10:21] policy.default.within: must be a duration",
-		"policy.default.requester_may_sign: must be true or false",
-		"policy.tools: is empty",
-		"[12:7] runs: must be a mapping",
+		"[9:15] agents[1].approval: must be true, false or {when: CONDITION}",
+		"[10:42] agents[1].tools.read_file.approval.when: must be a text",
+		"[11:9] policy: must be a text",
+		"[12:16] policy_reload: must be a duration",
+		"[13:7] runs: must be a mapping",
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	require.Empty(t, c.Policy.Tools)
 	for text, want := range map[string]string{
 		"a: 1\n---\nb: 2\n":           "several documents",
 		"agents: [{name: a}\n":        "[1:9]",
@@ -126,33 +126,31 @@ runs: [1]
 
 func TestAnAnchorIsReadWhereItIsNamed(t *testing.T) {
 	c, err := readConfig(write(t, `
-policy:
-  default: &two
-    quorums: [{name: sre, need: 2, from: &sre {groups: [S0SRE1]}}]
-  tools:
-    delete_file: {<<: *two, why: Gone is gone.}
-agents: [{name: ops, who: *sre}]
+policy: rules.yaml
+agents: [{name: ops, who: &sre {groups: [S0SRE1]}, approval: &when {when: gate}}, {<<: &rest {model: m}, name: b, who: *sre, approval: *when, channels: [C1]}]
 `))
 	require.NoError(t, err)
 	require.NoError(t, c.check())
-	require.Equal(t, 2, c.Policy.Tools["delete_file"].Quorums[0].Need)
-	require.Equal(t, []approvals.GroupID{"S0SRE1"}, c.Agents[0].Who.Groups)
+	require.Equal(t, "m", c.Agents[1].Model)
+	require.Equal(t, approvalConfig{Kind: approvalWhen, When: "gate"}, c.Agents[1].Approval)
+	require.Equal(t, []approvals.GroupID{"S0SRE1"}, c.Agents[1].Who.Groups)
 	_, err = readConfig(write(t, "x: &a {prefi: x}\nredis: *a\n"))
 	require.ErrorContains(t, err, "redis.prefi: there is no such key", "what an anchor holds is checked too")
 }
 
-func TestAFolderIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
-	path := write(t, "agents: [{name: a, files: reports}, {name: b, files: /srv}, {name: c}]")
+func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
+	path := write(t, "policy: rules\nagents: [{name: a, files: reports}, {name: b, files: /srv}, {name: c}]")
 	c, err := readConfig(path)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "reports"), c.Agents[0].Files)
+	require.Equal(t, filepath.Join(filepath.Dir(path), "rules"), c.Policy)
 	require.Equal(t, "/srv", c.Agents[1].Files)
 	require.Empty(t, c.Agents[2].Files)
 }
 
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	c := config{
-		Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"},
+		Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"}, Reload: 1,
 		Agents: []agentConfig{
 			{Name: "a"},
 			{Name: "a", Timeout: -1, Who: &peopleConfig{}},
@@ -167,7 +165,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 		"agents[2].name: is missing", "agents[2].limits.requests: is -1", "agents[2].limits.tool_calls: is -2", "agents[2].limits.total_tokens: is -3",
 		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,
 		`agents[3].who.users: "@ann" is not a user id`, `agents[3].who.groups: "sre" is not a user group id`,
-		"policy.default.quorums: name at least one",
+		"policy: is missing", "policy_reload: is 1ns",
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -57,6 +57,7 @@ type demo struct {
 	stderr  io.Writer
 	env     environment
 	folder  string
+	policy  string // the file
 	slack   *slacksim.Server
 	page    net.Listener
 	bot     net.Listener
@@ -66,7 +67,7 @@ type demo struct {
 }
 
 func (d *demo) prepare(ctx context.Context, environ []string, redisURL, addr, folder string) error {
-	if err := d.prepareFolder(folder); err != nil {
+	if err := errors.Join(d.prepareFolder(folder), d.preparePolicy()); err != nil {
 		return err
 	}
 	d.env = environment{LogLevel: d.level}
@@ -131,7 +132,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := "http://"+d.page.Addr().String(), "http://"+d.bot.Addr().String()
-	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder).Redis.Prefix, demoPeople())
+	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder, d.policy).Redis.Prefix, demoPeople())
 	if err != nil {
 		return err
 	}
@@ -205,9 +206,9 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 // run is the bot itself, as `bot serve` runs it.
 func (d *demo) run(ctx context.Context, stdout io.Writer) error {
 	welcome := func() {
-		_, _ = fmt.Fprintf(stdout, demoWords, "http://"+d.page.Addr().String(), d.folder) // nobody reads it: nothing to do
+		_, _ = fmt.Fprintf(stdout, demoWords, "http://"+d.page.Addr().String(), d.folder, d.policy) // nobody reads it: nothing to do
 	}
-	return serve(ctx, d.bot, demoConfig(d.folder), d.env, demoTools(d.folder), welcome, newLogger(d.stderr, d.level))
+	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, demoTools(d.folder), welcome, newLogger(d.stderr, d.level))
 }
 
 const demoWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.
@@ -215,6 +216,8 @@ const demoWords = `Countersign demo: everything runs on this machine, in memory;
   Open   %s
 
   Files  %s
+  Policy %s
+         (edit it: a change is taken within a second)
 `
 
 // close ends what was started, the last first.

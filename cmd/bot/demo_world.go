@@ -1,14 +1,14 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
-	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
@@ -72,25 +72,33 @@ func demoGroups() []slacksim.Group {
 	return append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0FIN", Handle: "finance", Name: "Finance", Users: []string{"U0FRANK"}})
 }
 
-func demoConfig(folder string) config {
-	from := policy.From{Groups: []approvals.GroupID{"S0SRE"}}
+//go:embed demo/policy.yaml
+var demoPolicy string
+
+// preparePolicy writes the demo's policy into a file of its own, which the
+// agent cannot reach and a visitor may edit.
+func (d *demo) preparePolicy() error {
+	dir, err := os.MkdirTemp("", "countersign-policy-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the demo's policy: %w", err)
+	}
+	d.undo = append(d.undo, func() error { return os.RemoveAll(dir) })
+	d.policy = filepath.Join(dir, policyName)
+	if err := os.WriteFile(d.policy, []byte(demoPolicy), 0o600); err != nil {
+		return fmt.Errorf("write the demo's policy: %w", err)
+	}
+	return nil
+}
+
+// demoConfig is the configuration of the demo, in which a change of the policy
+// is seen at once.
+func demoConfig(folder, policy string) config {
 	return config{
 		Agents: []agentConfig{{
 			Name: "ops", Files: folder,
 			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
 		}},
-		Policy: policy.File{
-			Default: policy.Rule{
-				Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
-				Why:     "It changes something.",
-			},
-			Tools: map[string]policy.Rule{
-				"delete_file": {
-					Quorums: []policy.Quorum{{Name: "sre", Need: 1, From: from}},
-					Why:     "A deleted file cannot be brought back.",
-				},
-			},
-		},
+		Policy: policy, Reload: time.Second,
 	}
 }
 

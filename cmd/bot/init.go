@@ -17,11 +17,15 @@ import (
 // The files that `bot init` writes.
 const (
 	configName   = "config.yaml"
+	policyName   = "policy.yaml"
 	manifestName = "slack-manifest.yaml"
 )
 
 //go:embed init.yaml
 var startingConfig string
+
+//go:embed init-policy.yaml
+var startingPolicy string
 
 // runInit writes what a new installation begins with. It never overwrites.
 func runInit(args []string, stdout, stderr io.Writer) error {
@@ -40,19 +44,19 @@ func runInit(args []string, stdout, stderr io.Writer) error {
 	} else if err := manifests.CheckAddress(*address); err != nil {
 		return fmt.Errorf("--url: %w", err)
 	}
-	if err := writeNew(*dir, map[string]string{configName: startingConfig, manifestName: manifests.Slack(*address)}); err != nil {
+	if err := writeNew(*dir, map[string]string{configName: startingConfig, policyName: startingPolicy, manifestName: manifests.Slack(*address)}); err != nil {
 		return err
 	}
 	replace := ""
 	if *address == manifests.Example {
 		replace = fmt.Sprintf(replaceWords, manifests.Example)
 	}
-	config, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, manifestName)
-	_, err := fmt.Fprintf(stdout, initWords, config, manifest, replace, manifest, config, config, config)
+	config, rules, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, policyName), filepath.Join(*dir, manifestName)
+	_, err := fmt.Fprintf(stdout, initWords, config, rules, manifest, replace, manifest, rules, config, config)
 	return err
 }
 
-const initWords = `Written: %s and %s.
+const initWords = `Written: %s, %s and %s.
 
 Next:
 %s  1. Create the Slack app: https://api.slack.com/apps, "Create New App", "From a

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
 )
@@ -27,7 +28,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	said, err := initialise(t, "--url", "https://bot.acme.com", "--dir", dir)
 	require.NoError(t, err)
-	require.Contains(t, said, "Written: "+filepath.Join(dir, configName)+" and "+filepath.Join(dir, manifestName))
+	require.Contains(t, said, "Written: "+filepath.Join(dir, configName)+", "+filepath.Join(dir, policyName)+" and "+filepath.Join(dir, manifestName))
 	require.Contains(t, said, "bot check --config "+filepath.Join(dir, configName)+" --online")
 	require.NotContains(t, said, "  0.")
 	require.NotContains(t, said, "%!")
@@ -40,15 +41,18 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	written, err := os.ReadFile(filepath.Join(dir, configName))
 	require.NoError(t, err)
 	i.text = string(written)
+	written, err = os.ReadFile(filepath.Join(dir, policyName))
+	require.NoError(t, err)
+	i.rules = string(written)
 	found := i.check()
+	require.Contains(t, found, "agents[0].files: there is no folder "+filepath.Join(dir, "reports"))
+	require.Contains(t, found, "policy.yaml: whether it is right for their tools")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "reports"), 0o700))
+	found = i.check()
 	require.Contains(t, found, `"YOUR-ID" is not a user id such as U0123456789`)
 	require.Contains(t, found, `"A-COLLEAGUES-ID" is not a user id`)
-	require.Contains(t, found, "agents[0].files: there is no folder "+filepath.Join(dir, "reports"))
-	require.Contains(t, found, "3 wrong")
 
-	i.replace("YOUR-ID", "U0ALICE")
-	i.replace("A-COLLEAGUES-ID", "U0BOB")
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "reports"), 0o700))
+	i.rules = withPeople(i.rules)
 	require.Contains(t, i.check(), "0 could not be checked, 0 wrong")
 	i.o.Online, i.o.Address = true, ""
 	require.Contains(t, i.check(), "0 wrong", "and Slack has the people")
@@ -57,21 +61,34 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 // What stands in the comments is right too: with the keys of all of them the
 // file is accepted.
 func TestTheCommentsOfTheStartingConfigurationAreRight(t *testing.T) {
-	text := startingConfig
-	for _, commented := range []string{`(?m)^( +)# (channels: .*|who:|  groups: .*)$`, `(?m)^( +)# (tools:|  \w.*|    .*)$`} {
-		text = regexp.MustCompile(commented).ReplaceAllString(text, "$1$2")
-	}
-	text = strings.NewReplacer("YOUR-ID", "U0ALICE", "A-COLLEAGUES-ID", "U0BOB").Replace(text)
-	c, err := readConfig(write(t, text))
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "reports"), 0o700))
+	text := regexp.MustCompile(`(?m)^( +)# (channels: .*|who:|  groups: .*|approval: .*|tools:|  read_file: .*)$`).ReplaceAllString(startingConfig, "$1$2")
+	path := filepath.Join(dir, configName)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	rules := regexp.MustCompile(`(?m)^# (groups: .*)$`).ReplaceAllString(startingPolicy, "$1")
+	rules = regexp.MustCompile(`(?m)^  # (- name: deletions|  .*)$`).ReplaceAllString(rules, "  $1")
+	writePolicy(t, dir, withPeople(rules))
+	c, err := readConfig(path)
 	require.NoError(t, err)
 	require.NoError(t, c.check())
 	require.NotEmpty(t, c.Agents[0].Channels)
 	require.NotEmpty(t, c.Agents[0].Who.Groups)
-	require.Len(t, c.Policy.Tools["delete_file"].Quorums, 2)
+	require.Equal(t, approvalWhen, c.Agents[0].Approval.Kind)
+	require.Equal(t, approvalAll, c.Agents[0].Tools["read_file"].Approval.Kind)
+	require.NoError(t, c.checkPolicy(nil))
+	loaded, err := policy.Load(c.Policy, policy.Options{})
+	require.NoError(t, err)
+	require.Contains(t, loaded.Rules(), "deletions")
+}
+
+// withPeople is the starting policy with ids of the simulated workspace.
+func withPeople(rules string) string {
+	return strings.NewReplacer("YOUR-ID", "U0ALICE", "A-COLLEAGUES-ID", "U0BOB").Replace(rules)
 }
 
 func TestInitOverwritesNothing(t *testing.T) {
-	for _, name := range []string{configName, manifestName} {
+	for _, name := range []string{configName, policyName, manifestName} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
 		_, err := initialise(t, "--dir", dir)

@@ -97,10 +97,8 @@ func newWorld(t *testing.T) *world {
 	w.config = write(t, fmt.Sprintf(`
 agents: [{name: ops, files: %q}]
 runs: {lease: 1s}
-policy:
-  default:
-    quorums: [{name: sre, need: 1, from: {groups: [S0SRE]}}]
-`, w.folder))
+policy: %q
+`, w.folder, writePolicy(t, t.TempDir(), oneOfSRE)))
 	w.sim = newSim(t, slackServer.URL)
 	return w
 }

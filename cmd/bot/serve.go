@@ -34,7 +34,7 @@ func runServe(ctx context.Context, args, environ []string, stderr io.Writer) err
 	c, err := readConfig(*path)
 	e, envErr := readEnvironment(environ)
 	if err == nil {
-		err = c.check()
+		err = errors.Join(c.check(), c.checkPolicy(nil))
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err
@@ -77,6 +77,7 @@ func serve(ctx context.Context, l net.Listener, c config, e environment, extra t
 	defer stopWork()
 	var reconcilers sync.WaitGroup
 	reconcilers.Go(func() { b.reconcile(work) })
+	reconcilers.Go(func() { b.follow(work, c.Reload) })
 	front.open(b.handler())
 	log.InfoContext(ctx, "listening", slog.String("addr", l.Addr().String()))
 	ready()

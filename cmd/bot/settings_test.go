@@ -23,7 +23,6 @@ import (
 func keyTypes() map[string]string {
 	keys := map[string]string{}
 	addKeys(keys, "", reflect.TypeFor[config]())
-	addKeys(keys, "RULE", reflect.TypeFor[policy.Rule]())
 	return keys
 }
 
@@ -40,8 +39,8 @@ func addKeys(keys map[string]string, at string, t reflect.Type) {
 			place, kind = place+"[]", kind.Elem()
 		}
 		switch {
-		case kind == reflect.TypeFor[policy.Rule]():
-			keys[place] = "RULE"
+		case kind == reflect.TypeFor[approvalConfig]():
+			keys[place] = "approval"
 		case kind == reflect.TypeFor[time.Duration]():
 			keys[place] = "duration"
 		case kind.Kind() == reflect.Struct:
@@ -84,7 +83,7 @@ func rows(t *testing.T, page string) map[string][]string {
 			} else if strings.HasPrefix(name, ".") {
 				name = parent + name
 			}
-			if strings.Contains(name, ".") || isName.MatchString(name) {
+			if slices.Contains([]string{"policy", "policy_reload"}, name) || strings.Contains(name, ".") || isName.MatchString(name) {
 				require.NotContains(t, found, name, "%s has it twice", page)
 				found[name] = cells[1:]
 			}
@@ -120,50 +119,69 @@ func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 		require.Equal(t, want, documented[v.name][0], v.name)
 		require.Equal(t, want, readme[v.name][0], v.name)
 	}
-	for key, want := range map[string]time.Duration{"agents[].timeout": openaimodel.DefaultTimeout, "RULE.within": policy.DefaultWithin} {
+	for key, want := range map[string]time.Duration{"agents[].timeout": openaimodel.DefaultTimeout, "policy_reload": defaultReload} {
 		for _, written := range []string{documented[key][1], readme[key][0]} {
 			d, err := time.ParseDuration(written)
 			require.NoError(t, err)
 			require.Equal(t, want, d, key)
 		}
 	}
-	require.Contains(t, documented["RULE.within"][2], "90 days")
+	within := policyRows(t)["ASK.within"]
+	require.Equal(t, "that of `default`, or "+strings.TrimSuffix(policy.DefaultWithin.String(), "0m0s"), within[1])
+	require.Contains(t, within[2], "90 days")
 	require.Equal(t, 90*24*time.Hour, policy.MaxWithin)
 }
 
-// What the documentation shows as a configuration is one.
-func TestTheConfigurationsThatAreShownAreAccepted(t *testing.T) {
+// What the documentation shows is accepted: configurations, and policies for
+// the tools of the configuration beside them.
+func TestWhatIsShownIsAccepted(t *testing.T) {
 	inMarkdown := regexp.MustCompile("(?s)```yaml\n(.*?)```")
 	shown := map[string]string{}
-	for _, page := range []string{"README.md", "docs/settings.md"} {
+	for _, page := range []string{"README.md", "docs/settings.md", "docs/policy.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
 		require.NoError(t, err)
 		for _, m := range inMarkdown.FindAllStringSubmatch(string(text), -1) {
-			shown[page] = m[1]
+			kind := "policy"
+			if strings.Contains(m[1], "agents:\n  - name:") {
+				kind = "config"
+			}
+			shown[page+" "+kind] = m[1]
 		}
 	}
 	k8s, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "countersign.yaml"))
 	require.NoError(t, err)
-	var object struct {
-		Kind string            `yaml:"kind"`
-		Data map[string]string `yaml:"data"`
+	for _, document := range strings.Split(string(k8s), "\n---\n") {
+		var object struct {
+			Kind string            `yaml:"kind"`
+			Data map[string]string `yaml:"data"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(document), &object))
+		for name, text := range object.Data {
+			require.Equal(t, "ConfigMap", object.Kind)
+			shown["k8s "+strings.TrimSuffix(name, ".yaml")] = text
+		}
 	}
-	require.NoError(t, yaml.Unmarshal(k8s, &object))
-	require.Equal(t, "ConfigMap", object.Kind)
-	shown["manifests/k8s"] = object.Data["config.yaml"]
+	require.Len(t, shown, 6)
+	folder := t.TempDir()
 	for place, text := range shown {
-		c, err := readConfig(write(t, text))
+		if strings.HasSuffix(place, "config") {
+			c, err := readConfig(write(t, text))
+			require.NoError(t, err, place)
+			require.NoError(t, c.check(), place)
+			continue
+		}
+		sets, err := newToolSets(config{Agents: []agentConfig{{Name: "ops", Files: folder}}}, nil)
+		require.NoError(t, err)
+		_, err = policy.Parse(place, []byte(text), policy.Options{Tools: policyTools(config{Agents: []agentConfig{{Name: "ops"}}}, sets), Now: time.Now})
 		require.NoError(t, err, place)
-		require.NoError(t, c.check(), place)
 	}
-	require.Len(t, shown, 3)
 }
 
 // Every command and every page that the documentation names is there.
 func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	command := regexp.MustCompile("(?m)(?:`|^)(bot \\w+)")
-	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/deploy.md", "docs/settings.md"} {
+	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/deploy.md", "docs/settings.md", "docs/policy.md"} {
 		path := filepath.Join("..", "..", filepath.FromSlash(page))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -172,7 +190,7 @@ func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 			require.NoError(t, err, page)
 		}
 		for _, m := range command.FindAllStringSubmatch(string(text), -1) {
-			require.Contains(t, usage, m[1], page)
+			require.Contains(t, usage, m[1], "%s: %s", page, m[1])
 		}
 	}
 }

@@ -209,6 +209,7 @@ type outcome struct {
 	Status       int    `json:"status"`
 	VisibleError string `json:"visible_error"`
 	Error        string `json:"error"`
+	Confirm      any    `json:"confirm"` // a dialog came first
 }
 
 // click presses the button whose text begins so, beside the call whose
@@ -224,12 +225,16 @@ func (s *sim) click(user string, m message, word, text string) outcome {
 	return outcome{}
 }
 
+// press presses the button, and goes through the dialog that may come first.
 func (s *sim) press(user, ts string, b button) outcome {
 	s.t.Helper()
 	var out outcome
-	s.do(http.MethodPost, "/sim/click", map[string]any{
-		"user": user, "channel": ops, "ts": ts, "action_id": b.action, "block_id": b.block,
-	}, &out)
+	in := map[string]any{"user": user, "channel": ops, "ts": ts, "action_id": b.action, "block_id": b.block}
+	s.do(http.MethodPost, "/sim/click", in, &out)
+	if out.Confirm != nil {
+		in["confirmed"], out = true, outcome{}
+		s.do(http.MethodPost, "/sim/click", in, &out)
+	}
 	return out
 }
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// defaultSince is how far back calls are read if nothing is said.
+const defaultSince = 30 * 24 * time.Hour
+
+const callsWords = "The arguments of the calls are in what is written: keep it as you keep the data that they are about.\n"
+
+// policyCalls writes the calls that the store holds, as JSON lines.
+func policyCalls(ctx context.Context, p *policyCommand, args []string) (err error) {
+	p.flags.StringVar(&p.config, "config", "", "the bot's configuration `FILE`, if it sets redis.prefix")
+	since := p.flags.Duration("since", defaultSince, "calls of threads in which people were asked something since this `LONG` ago")
+	if err := p.parse(args, 0); err != nil {
+		return err
+	}
+	e, _ := readEnvironment(p.environ) // only the Redis is needed
+	if e.RedisURL.open() == "" {
+		return errors.New("REDIS_URL: is not set: from which Redis the calls are read")
+	}
+	var c config
+	if p.config != "" {
+		if c, err = readConfig(p.config); err != nil {
+			return err
+		}
+	}
+	store, err := openStore(ctx, c, e, newLogger(p.stderr, e.LogLevel))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if _, err := fmt.Fprint(p.stderr, callsWords); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(p.stdout)
+	lines, broken := json.NewEncoder(out), 0
+	lines.SetEscapeHTML(false)
+	for call, err := range store.Calls(ctx, p.now().Add(-*since)) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			broken++
+			_, _ = fmt.Fprintf(p.stderr, "left out: %v\n", err) // counted, and said at the end
+			continue
+		}
+		if err := lines.Encode(policy.Record(call.Proposal)); err != nil {
+			return fmt.Errorf("write a call: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d threads could not be read and are left out", broken)
+	}
+	return nil
+}

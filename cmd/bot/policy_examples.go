@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// anExample finds, in a problem with a policy, the example that it is about.
+var anExample = regexp.MustCompile(`^(.+?):\d+:\d+: examples\[(\d+)\][^:]*: (?s)(.*)$`)
+
+// policyTest judges the examples of a policy and says of each whether it holds.
+func policyTest(ctx context.Context, p *policyCommand, args []string) error {
+	p.takesAgainst()
+	if err := p.parse(args, 1); err != nil {
+		return err
+	}
+	_, _, path, err := p.load(ctx)
+	if path == "" {
+		return err
+	}
+	wrong := map[string][]string{}
+	for _, e := range flatten(err) {
+		m := anExample.FindStringSubmatch(e.Error())
+		if m == nil {
+			return err // the examples are judged once nothing else is wrong
+		}
+		key := m[1] + "#" + m[2]
+		wrong[key] = append(wrong[key], m[3])
+	}
+	examples, err := examplesOf(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range examples {
+		word := "holds"
+		if len(wrong[e.key]) > 0 {
+			word = "FAILS"
+		}
+		if err := p.say("%s  %s\n", word, e.name); err != nil {
+			return err
+		}
+		for _, what := range wrong[e.key] {
+			if err := p.say("       %s\n", strings.ReplaceAll(what, "\n", "\n       ")); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.say("\n%d of %d examples hold\n", len(examples)-len(wrong), len(examples)); err != nil {
+		return err
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("%d examples do not hold", len(wrong))
+	}
+	return nil
+}
+
+type example struct{ key, name string }
+
+// examplesOf lists the examples of the policy, which has been read before.
+func examplesOf(path string) ([]example, error) {
+	files := []string{path}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
+			return nil, fmt.Errorf("list the policy: %w", err)
+		}
+		files = slices.DeleteFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), ".") })
+	}
+	var all []example
+	for _, f := range files {
+		text, err := os.ReadFile(f) //nolint:gosec // the operator names it
+		if err != nil {
+			return nil, fmt.Errorf("read the policy: %w", err)
+		}
+		var form struct {
+			Examples []struct{ Name string }
+		}
+		if err := yaml.Unmarshal(text, &form); err != nil {
+			return nil, fmt.Errorf("read the examples of %s: %w", f, err)
+		}
+		for i, e := range form.Examples {
+			all = append(all, example{fmt.Sprintf("%s#%d", f, i), e.Name})
+		}
+	}
+	return all, nil
+}

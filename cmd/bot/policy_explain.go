@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// policyExplain says of one call what each rule says of it, and why.
+func policyExplain(ctx context.Context, p *policyCommand, args []string) error {
+	p.takesAgainst()
+	p.takesJSON()
+	var call policy.Recorded
+	file := p.flags.String("call", "", "a `FILE` with the call as JSON, as bot policy calls writes one")
+	p.flags.StringVar(&call.Tool, "tool", "", "the `NAME` of the tool that is called")
+	arguments := p.flags.String("args", "", "its arguments, as `JSON`")
+	p.flags.StringVar(&call.Agent, "agent", "", "the `NAME` of the agent; of the only one if it is left out")
+	p.flags.Func("requester", "the `ID` of the person who asked the agent", func(s string) error {
+		call.Requester = approvals.UserID(s)
+		return nil
+	})
+	p.flags.StringVar(&call.Channel, "channel", "", "the `ID` of the channel in which they did")
+	at := p.flags.String("at", "", "when, as `TIME` such as 2026-03-01T09:00:00Z; now if it is left out")
+	gate := p.flags.Bool("gate", false, "the tool's code wants a signature for this call")
+	if err := p.parse(args, 1); err != nil {
+		return err
+	}
+	if *file != "" {
+		if call.Tool != "" || *arguments != "" {
+			return errors.New("--call: says the tool and its arguments already")
+		}
+		text, err := os.ReadFile(*file)
+		if err != nil {
+			return fmt.Errorf("--call: %w", err)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&call); err != nil {
+			return fmt.Errorf("--call: %s: %w", *file, err)
+		}
+	}
+	if call.Tool == "" {
+		return errors.New("policy explain: name a tool (--tool), or a file with the call (--call)")
+	}
+	if *arguments != "" {
+		call.Args = json.RawMessage(*arguments)
+	}
+	if err := approvals.CheckArgs(call.Args); err != nil && len(call.Args) > 0 {
+		return fmt.Errorf("--args: %w", err)
+	}
+	if *at != "" {
+		t, err := time.Parse(time.RFC3339, *at)
+		if err != nil {
+			return fmt.Errorf("--at: %q is not a time such as 2026-03-01T09:00:00Z", *at)
+		}
+		call.At = t
+	}
+	if call.At.IsZero() {
+		call.At = p.now()
+	}
+	if *gate {
+		call.Gate = approvals.GateDeclared
+	}
+	loaded, o, _, err := p.load(ctx)
+	if err != nil {
+		return err
+	}
+	if call.Agent == "" && len(o.Tools) > 0 {
+		call.Agent = o.Tools[0].Agent
+	}
+	return p.sayExplanation(loaded.Explain(ctx, call.Proposal()))
+}
+
+func (p *policyCommand) sayExplanation(e policy.Explanation) error {
+	if !p.json {
+		return p.say("%s\n", e.Text())
+	}
+	type step struct {
+		Rule    string         `json:"rule"`
+		At      string         `json:"at,omitempty"`
+		Kind    policy.Kind    `json:"kind"`
+		Shadow  bool           `json:"shadow,omitempty"`
+		Outcome policy.Outcome `json:"outcome"`
+		Why     string         `json:"why,omitempty"`
+	}
+	steps := []step{}
+	for _, s := range e.Steps {
+		steps = append(steps, step(s))
+	}
+	return p.sayJSON(map[string]any{
+		"agent": e.Agent, "tool": e.Tool, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
+	})
+}
+
+func (p *policyCommand) sayJSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return p.say("%s\n", b)
+}
+
+// rulingJSON is a ruling in JSON. It holds no arguments.
+func rulingJSON(r approvals.Ruling) map[string]any {
+	out := map[string]any{"kind": rulingWord(r)}
+	switch r := r.(type) {
+	case approvals.Refuse:
+		out["reason"] = r.Reason
+	case approvals.Ask:
+		out["why"], out["rule"] = r.Why, r.Rule
+		var quorums []map[string]any
+		for _, q := range r.Requirement.Quorums {
+			quorums = append(quorums, quorumJSON(q))
+		}
+		out["quorums"], out["denials"] = quorums, max(1, r.Requirement.Deny)
+		if !r.Requirement.Deadline.IsZero() {
+			out["deadline"] = r.Requirement.Deadline
+		}
+	case approvals.Permit:
+	}
+	return out
+}
+
+func quorumJSON(q approvals.Quorum) map[string]any {
+	out := map[string]any{"name": q.Name, "need": q.Need, "users": q.From.Users, "groups": q.From.Groups}
+	if q.Stage != 0 {
+		out["stage"] = q.Stage
+	}
+	if q.Choice != 0 {
+		out["choice"], out["option"] = q.Choice, q.Option
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/tools"
+)
+
+// A rule or a setting for a tool that is not there would let the tool that was
+// meant run unsigned.
+func TestWhatGuardsNothingFailsTheStart(t *testing.T) {
+	w := newWorld(t)
+	rules := writePolicy(t, t.TempDir(), oneOfSRE+`
+rules:
+  - {name: a, tools: [Delete_File], deny: never}
+  - {name: b, tools: [list_flies], deny: never}
+`)
+	w.config = write(t, "agents: [{name: ops, files: "+w.folder+"}]\npolicy: "+rules+"\n")
+	p := w.launch()
+	require.Error(t, p.cmd.Wait())
+	require.Contains(t, p.out.String(), `no agent has a tool "Delete_File", so the rule would guard nothing`)
+	require.Contains(t, p.out.String(), `no agent has a tool "list_flies", so the rule would guard nothing`)
+
+	w.config = write(t, "agents: [{name: ops, files: "+w.folder+", tools: {delete_flie: {approval: true}}}]\npolicy: "+rules+"\n")
+	p = w.launch()
+	require.Error(t, p.cmd.Wait())
+	require.Contains(t, p.out.String(), "agents[0].tools.delete_flie: ops has no such tool, so the setting would guard nothing; it has delete_file, list_files")
+}
+
+func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
+	tool, err := tools.New(tools.Spec[struct{}]{Name: "twin", Approval: tools.Always},
+		func(context.Context, agentrun.Call, struct{}) (string, error) { return "", nil })
+	require.NoError(t, err)
+	_, err = newToolSets(config{Agents: []agentConfig{{Name: "ops"}, {Name: "other"}}}, func(agent string) ([]agentrun.Tool, error) {
+		if agent == "ops" {
+			return []agentrun.Tool{tool, tool}, nil
+		}
+		return []agentrun.Tool{tool}, nil
+	})
+	require.EqualError(t, err, "agent ops: two tools are called twin")
+}
+
+// agents[].approval and agents[].tools.NAME.approval rule where the file has no
+// rule: the tool's before the agent's, and both before what the code says.
+func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
+	folder := t.TempDir()
+	for name, c := range map[string]struct {
+		settings string
+		want     map[string]string // by call
+	}{
+		"nothing is said":            {"", map[string]string{"read_file a": "allow", "write_file a": "ask", "list_files": "allow"}},
+		"all of the agent's":         {"approval: true", map[string]string{"read_file a": "ask", "write_file a": "ask", "list_files": "ask"}},
+		"the tool's goes first":      {"approval: true, tools: {list_files: {approval: false}}", map[string]string{"read_file a": "ask", "list_files": "allow"}},
+		"a condition":                {`tools: {read_file: {approval: {when: 'args.path.startsWith("pay")'}}}`, map[string]string{"read_file a": "allow", "read_file pay": "ask"}},
+		"a condition of the agent's": {`approval: {when: "!annotations.readOnlyHint"}`, map[string]string{"read_file a": "allow", "write_file a": "ask"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.settings != "" {
+				c.settings = ", " + c.settings
+			}
+			path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+c.settings+"}]\n")
+			read, err := readConfig(path)
+			require.NoError(t, err)
+			require.NoError(t, read.check())
+			require.NoError(t, read.checkPolicy(nil))
+			sets, err := newToolSets(read, nil)
+			require.NoError(t, err)
+			p, err := policy.Load(read.Policy, policy.Options{Tools: policyTools(read, sets)})
+			require.NoError(t, err)
+			for call, want := range c.want {
+				tool, args := call, "{}"
+				if i := len(call) - 2; call[i] == ' ' {
+					tool, args = call[:i], `{"path":"a"}`
+				}
+				if call == "read_file pay" {
+					tool, args = "read_file", `{"path":"pay"}`
+				}
+				gate := approvals.GateNone
+				if tool == "write_file" {
+					gate = approvals.GateDeclared
+				}
+				r, err := p.Rule(t.Context(), approvals.Proposal{Call: approvals.ToolCall{Name: tool, Args: []byte(args)}, Agent: "ops", Gate: gate})
+				require.NoError(t, err)
+				require.Equal(t, want, rulingWord(r), call)
+			}
+		})
+	}
+	path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+`, tools: {read_file: {approval: {when: "args.pth == 1"}}}}]`)
+	read, err := readConfig(path)
+	require.NoError(t, err)
+	require.ErrorContains(t, read.checkPolicy(nil), `agents[0].tools.read_file.approval: there is no argument "pth"`)
+}
+
+// What Slack says of the people decides the start only if Slack says it.
+func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
+	start := func(c slacksim.Config, change func(*installation)) (error, string) {
+		i := newInstallation(t, c)
+		i.o.Online = false
+		change(i)
+		i.check()
+		read, err := readConfig(i.o.Path)
+		require.NoError(t, err)
+		e, err := readEnvironment(i.o.Environ)
+		require.NoError(t, err)
+		said := newOutput()
+		b, err := newBot(t.Context(), read, e, nil, newLogger(said, "warn"))
+		if b != nil {
+			require.NoError(t, b.close(context.WithoutCancel(t.Context())))
+		}
+		return err, said.String()
+	}
+	err, _ := start(slacksim.Config{}, func(*installation) {})
+	require.NoError(t, err)
+	err, _ = start(slacksim.Config{}, func(i *installation) {
+		i.rules = "groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"
+	})
+	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could sign")
+	err, said := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
+	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
+	require.Contains(t, said, "whether the people of the policy can meet it is not known")
+	require.Contains(t, said, "missing_scope")
+}
+
+// A changed policy is taken while the bot runs, a broken one is not.
+func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.replace("policy: policy.yaml", "policy: policy.yaml\npolicy_reload: 1s")
+	b := i.bot()
+	said := newOutput()
+	b.log = newLogger(said, "info")
+	ctx, stop := context.WithCancel(t.Context())
+	following := make(chan struct{})
+	go func() { defer close(following); b.follow(ctx, 1) }()
+	t.Cleanup(func() { stop(); <-following })
+	before := b.policy.Current().Version()
+
+	path := filepath.Join(i.dir, policyName)
+	require.NoError(t, os.WriteFile(path, []byte(wholePolicy+"\nnonsense: 1\n"), 0o600))
+	said.await(t, `level=ERROR msg="the changed policy is not taken, the one before it rules on" version=`+before+` err=.*nonsense: there is no such key`)
+	require.Equal(t, before, b.policy.Current().Version())
+	require.NoError(t, b.store.Ping(t.Context()))
+
+	require.NoError(t, os.WriteFile(path, []byte(wholePolicy+"\n# more\n"), 0o600))
+	said.await(t, `msg="the policy was changed" before=`+before)
+	require.NotEqual(t, before, b.policy.Current().Version())
+
+	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
+	said.await(t, `level=WARN msg="the changed policy asks for what the people who are there cannot sign"`)
+}
+
+// A rule in shadow mode is logged with what it would have done, and never with
+// arguments.
+func TestAShadowRuleIsLoggedWithoutArguments(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.rules = oneOfSRE + "rules:\n  - {name: no-reads, mode: shadow, tools: [read_file], deny: Not today.}\n"
+	b := i.bot()
+	said := newOutput()
+	b.log = slog.New(slog.NewTextHandler(said, nil))
+	r, err := b.policy.Rule(t.Context(), approvals.Proposal{
+		Call: approvals.ToolCall{Name: "read_file", Args: []byte(`{"path":"tell-no-one"}`)}, Agent: "ops",
+	})
+	require.NoError(t, err)
+	require.Equal(t, "allow", rulingWord(r))
+	require.Regexp(t, `msg="shadow ruling" rule=no-reads@[0-9a-f]{8} agent=ops tool=read_file would=deny did=allow`, said.String())
+	require.NotContains(t, said.String(), "tell-no-one")
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// When a replay ends with 1.
+const (
+	failOnLenient = "lenient" // a call is treated more leniently than before, or may be
+	failOnAny     = "any"     // anything is different
+	failOnNothing = "nothing"
+)
+
+// mostShown is how many differences are written for people; all are counted,
+// and --json writes all.
+const mostShown = 50
+
+// policyReplay judges recorded calls by two policies.
+func policyReplay(ctx context.Context, p *policyCommand, args []string) error {
+	p.takesAgainst()
+	p.takesJSON()
+	before := p.flags.String("old", "", "the policy (`FILE` or folder) as it is; that of the configuration if it is left out")
+	after := p.flags.String("new", "", "the policy (`FILE` or folder) as it is to be")
+	fail := p.flags.String("fail-on", failOnLenient, "end with 1 on `WHAT`: lenient, any or nothing")
+	if err := p.parse(args, 1); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{failOnLenient, failOnAny, failOnNothing}, *fail) {
+		return fmt.Errorf("--fail-on: is %q, must be lenient, any or nothing", *fail)
+	}
+	o, configured, err := p.against()
+	if err != nil {
+		return err
+	}
+	if *before == "" {
+		*before = configured
+	}
+	if *before == "" || *after == "" || p.flags.NArg() != 1 {
+		return errors.New("policy replay takes --old POLICY --new POLICY and a file of calls, as bot policy calls writes them; - is what comes in")
+	}
+	was, err1 := policy.Load(*before, o)
+	will, err2 := policy.Load(*after, o)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	in, err := openCalls(p.flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // nothing was written
+	r := &replay{p: p, out: bufio.NewWriter(p.stdout)}
+	began := p.now()
+	sum, err := policy.Replay(ctx, was, will, bufio.NewReaderSize(in, 1<<20), r.see)
+	if err == nil {
+		err = r.err
+	}
+	if err != nil {
+		return errors.Join(err, r.out.Flush())
+	}
+	r.summary(sum, was, will, p.now().Sub(began))
+	if err := r.out.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case *fail == failOnLenient && r.lenient > 0:
+		return fmt.Errorf("the new policy is, or may be, more lenient with %d calls", r.lenient)
+	case *fail == failOnAny && sum.Different > 0:
+		return fmt.Errorf("the policies rule differently on %d calls", sum.Different)
+	}
+	return nil
+}
+
+func openCalls(path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(os.Stdin), nil
+	}
+	f, err := os.Open(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, fmt.Errorf("open the calls: %w", err)
+	}
+	return f, nil
+}
+
+// replay writes what a replay finds.
+type replay struct {
+	p       *policyCommand
+	out     *bufio.Writer
+	shown   int
+	lenient int
+	err     error
+}
+
+// see is called with every difference. It never writes arguments.
+func (r *replay) see(d policy.Difference) {
+	word := ""
+	if moreLenient(d.Old, d.New) {
+		r.lenient++
+		word = "more lenient: "
+	}
+	if r.p.json {
+		if r.err == nil {
+			r.err = r.p.sayJSON(map[string]any{
+				"line": d.Line, "call": d.Call.Call, "tool": d.Call.Tool, "agent": d.Call.Agent, "requester": d.Call.Requester,
+				"old": rulingJSON(d.Old), "new": rulingJSON(d.New), "changes": d.Changes, "lenient": word != "",
+			})
+		}
+		return
+	}
+	if r.shown++; r.shown > mostShown {
+		return
+	}
+	fmt.Fprintf(r.out, "line %d  %s%s, agent %s, asked by %s: %s -> %s\n", d.Line, word, d.Call.Tool, orNobody(d.Call.Agent),
+		orNobody(string(d.Call.Requester)), rulingWord(d.Old), rulingWord(d.New))
+	for _, c := range d.Changes {
+		fmt.Fprintf(r.out, "    %s\n", c)
+	}
+}
+
+func orNobody(s string) string {
+	if s == "" {
+		return "(nobody)"
+	}
+	return s
+}
+
+func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.Duration) {
+	rate := float64(s.Calls) / max(took.Seconds(), 1e-9)
+	if r.p.json {
+		r.err = r.p.sayJSON(map[string]any{
+			"calls": s.Calls, "different": s.Different, "lenient": r.lenient, "moved": s.Moved,
+			"old": was.Version(), "new": will.Version(), "seconds": took.Seconds(),
+		})
+		return
+	}
+	if r.shown > mostShown {
+		fmt.Fprintf(r.out, "... and %d more; --json writes all\n", r.shown-mostShown)
+	}
+	if r.shown > 0 {
+		fmt.Fprintln(r.out)
+	}
+	fmt.Fprintf(r.out, "%d calls, %s against %s: %d differ, %d of them treated more leniently, or perhaps\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
+	var moves []string
+	for _, from := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
+		for _, to := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
+			if n := s.Moved[from][to]; n > 0 {
+				moves = append(moves, fmt.Sprintf("  %s -> %s: %d", from, to, n))
+			}
+		}
+	}
+	if len(moves) > 0 {
+		fmt.Fprintln(r.out, strings.Join(moves, "\n"))
+	}
+	fmt.Fprintf(r.out, "%.2f s, %.0f calls a second\n", took.Seconds(), rate)
+}
+
+// moreLenient reports whether the new ruling lets a call pass more easily, or
+// may: of two requirements the new one is not, if it needs at least what the
+// old one did of the same people.
+func moreLenient(before, after approvals.Ruling) bool {
+	rank := func(r approvals.Ruling) int {
+		return slices.Index([]string{"deny", "ask", "allow"}, rulingWord(r))
+	}
+	if rank(before) != rank(after) {
+		return rank(after) > rank(before)
+	}
+	was, asked := before.(approvals.Ask)
+	will, asks := after.(approvals.Ask)
+	return asked && asks && !asStrict(was.Requirement, will.Requirement)
+}
+
+// asStrict reports whether whatever meets b meets a too, as far as that is
+// plain. Where it is not, it says no.
+func asStrict(a, b approvals.Requirement) bool {
+	switch {
+	case a.Separation && !b.Separation, !a.EditorMaySign && b.EditorMaySign, !a.Delegation && b.Delegation, a.ReasonNeeded && !b.ReasonNeeded:
+		return false
+	case max(1, b.Deny) > max(1, a.Deny), b.Deadline.After(a.Deadline):
+		return false
+	}
+	for _, r := range b.Ladder {
+		if r.Kind == approvals.Escalate && r.Quorum != "" && !slices.ContainsFunc(a.Ladder, func(o approvals.Rung) bool {
+			return o.Kind == r.Kind && o.Quorum == r.Quorum && within(r.Add, o.Add) && !o.At.After(r.At)
+		}) {
+			return false // more people may sign, or sooner
+		}
+	}
+	covered := func(old, by []approvals.Quorum) bool {
+		used := make([]bool, len(by))
+		for _, q := range old {
+			found := false
+			for i, o := range by {
+				if !used[i] && o.Choice == q.Choice && o.Option == q.Option && o.Need >= q.Need && within(o.From, q.From) {
+					used[i], found = true, true
+					break
+				}
+			}
+			if !found {
+				return false
+			}
+		}
+		return true
+	}
+	options := func(qs []approvals.Quorum) int {
+		return len(slices.DeleteFunc(slices.Clone(qs), func(q approvals.Quorum) bool { return q.Choice == 0 }))
+	}
+	return covered(a.Quorums, b.Quorums) && options(b.Quorums) <= options(a.Quorums) && covered(a.Vetoes, b.Vetoes)
+}
+
+// within reports whether everybody of a is in b, by name.
+func within(a, b approvals.From) bool {
+	for _, u := range a.Users {
+		if !slices.Contains(b.Users, u) {
+			return false
+		}
+	}
+	for _, g := range a.Groups {
+		if !slices.Contains(b.Groups, g) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// whoIsWho looks up groups and people. It is open once Slack is known.
+type whoIsWho struct{ ui atomic.Pointer[lookup] }
+
+// lookup is what is asked about groups and people.
+type lookup interface {
+	Members(ctx context.Context, g approvals.GroupID) ([]approvals.UserID, time.Time, error)
+	Able(ctx context.Context, u approvals.UserID) (bool, error)
+	AbleByName(ctx context.Context, u approvals.UserID) (bool, error)
+}
+
+func (w *whoIsWho) open(l lookup) { w.ui.Store(&l) }
+
+var errNotKnownYet = errors.New("who is in which group is not known yet")
+
+// GroupsOf implements [policy.Directory].
+func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error) {
+	l := w.ui.Load()
+	if l == nil {
+		return nil, errNotKnownYet
+	}
+	able, err := (*l).Able(ctx, user)
+	if err != nil || !able {
+		return nil, err
+	}
+	var in []approvals.GroupID
+	for _, g := range of {
+		members, _, err := (*l).Members(ctx, g)
+		if err != nil {
+			return nil, fmt.Errorf("look up who is in %s: %w", g, err)
+		}
+		if slices.Contains(members, user) {
+			in = append(in, g)
+		}
+	}
+	return in, nil
+}
+
+// mostPeople are looked up at once; Slack limits how many may be.
+const mostPeople = 60
+
+// rosterOf looks up who is in the groups that the policy names, and who of
+// those people is heard. It is an error if a group or somebody could not be
+// looked up; one that Slack does not know is not in the roster. Of more people
+// than mostPeople the rest are taken for members, and how many is returned.
+func rosterOf(ctx context.Context, p *policy.Policy, l lookup) (*policy.Roster, int, error) {
+	people, groups := p.Named()
+	r := &policy.Roster{People: map[approvals.UserID]policy.Standing{}, Groups: map[approvals.GroupID][]approvals.UserID{}}
+	ids := slices.Sorted(maps.Keys(people))
+	for _, g := range slices.Sorted(maps.Keys(groups)) {
+		members, _, err := l.Members(ctx, g)
+		if isCode(err, "no_such_subteam", "subteam_not_found", "channel_not_found", "no_users_found") {
+			continue
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("who is in %s: %w", g, err)
+		}
+		r.Groups[g] = members
+		for _, u := range members {
+			if _, named := people[u]; !named {
+				ids = append(ids, u)
+			}
+		}
+	}
+	named := len(people)
+	slices.Sort(ids[named:])
+	ids = slices.Concat(ids[:named], slices.Compact(ids[named:]))
+	looked := ids[:min(len(ids), max(named, mostPeople))]
+	for _, u := range ids[len(looked):] {
+		r.People[u] = policy.Member
+	}
+	standings, err := standingsOf(ctx, looked, l)
+	for i, u := range looked {
+		r.People[u] = standings[i]
+	}
+	return r, len(ids) - len(looked), err
+}
+
+// atOnce is how many people are asked for at the same time.
+const atOnce = 8
+
+func standingsOf(ctx context.Context, users []approvals.UserID, l lookup) ([]policy.Standing, error) {
+	standings, errs := make([]policy.Standing, len(users)), make([]error, len(users))
+	var all sync.WaitGroup
+	turn := make(chan struct{}, atOnce)
+	for i, u := range users {
+		turn <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turn }()
+			standings[i], errs[i] = standingOf(ctx, u, l)
+		})
+	}
+	all.Wait()
+	return standings, errors.Join(errs...)
+}
+
+func standingOf(ctx context.Context, u approvals.UserID, l lookup) (policy.Standing, error) {
+	able, err := l.Able(ctx, u)
+	if err == nil && able {
+		return policy.Member, nil
+	}
+	if err == nil {
+		able, err = l.AbleByName(ctx, u)
+	}
+	switch {
+	case isCode(err, "user_not_found", "user_not_visible"):
+		return policy.Gone, nil
+	case err != nil:
+		return "", fmt.Errorf("who %s is: %w", u, err)
+	case able:
+		return policy.Guest, nil
+	}
+	return policy.Gone, nil
+}
+
+// rosterPatience bounds the look at who is there when the bot starts.
+const rosterPatience = 15 * time.Second
+
+// checkPeople returns what nobody could sign, by what Slack says of the people
+// and groups of the current policy. If Slack does not say it, that is no
+// objection: the file is right by itself, and a request that nobody can sign
+// runs nothing.
+func (b *bot) checkPeople(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, rosterPatience)
+	defer cancel()
+	roster, _, err := rosterOf(ctx, b.policy.Current(), b.ui)
+	if err != nil {
+		b.log.WarnContext(ctx, "whether the people of the policy can meet it is not known", slog.Any("err", err))
+		return nil
+	}
+	o := b.judging
+	o.Roster = roster
+	_, err = policy.Load(b.path, o)
+	return err
+}
