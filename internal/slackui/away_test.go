@@ -3,6 +3,7 @@ package slackui_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -138,6 +139,10 @@ func TestASignatureInThePlaceOfSomebodyAway(t *testing.T) {
 			require.NoError(o.t, o.SetActive("U0CAROL", false))
 			o.pass(2 * time.Minute) // what was looked up is too old
 		}, approvals.Pending},
+		"deactivated, by name": {fromUser("U0CAROL"), func(o *office) {
+			require.NoError(o.t, o.SetActive("U0CAROL", false))
+			o.pass(2 * time.Minute)
+		}, approvals.Pending},
 		"back again":          {fromGroup("S0SEC"), func(o *office) { o.slash("U0CAROL", "back") }, approvals.Pending},
 		"it is over":          {fromGroup("S0SEC"), func(o *office) { o.pass(72 * time.Hour) }, approvals.Pending},
 		"for nobody who asks": {fromGroup("S0NONE"), nil, approvals.Pending},
@@ -159,4 +164,38 @@ func TestASignatureInThePlaceOfSomebodyAway(t *testing.T) {
 			require.Equal(t, c.want, o.status(b, 0))
 		})
 	}
+}
+
+func TestWhoIsAwayAndCannotBeLookedUpIsNotSignedFor(t *testing.T) {
+	o := atNoon(t, escaping())
+	root := o.say("U0ALICE", "clean up")
+	d := call("c1", "delete_file", `{}`, by("security", fromGroup("S0SEC")), by("dave", fromUser("U0DAVE")))
+	d.Ask.Requirement.Delegation = true
+	b := o.opens(root, d)
+	o.draw(b)
+	o.slash("U0CAROL", "away until friday, ask @dave")
+	o.pass(2 * time.Minute)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{
+		{Method: "users.info"}, {Method: "users.info", Error: "internal_error"}, // of him, and of her
+	}})
+	o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
+	now, err := o.Batch(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Empty(t, now.Approvals[0].Decisions, "nor does it count for himself: it is not known what he signs for")
+	require.Contains(t, o.whispers("U0DAVE", root)[0], "Try again in a moment.")
+}
+
+func TestAGuestWhoIsNamedMayBeAway(t *testing.T) {
+	sim := escaping()
+	sim.Channels = slacksim.DefaultChannels()
+	sim.Channels[0].Members = append(slices.Clone(sim.Channels[0].Members), "U0GUEST")
+	o := atNoon(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	d := call("c1", "delete_file", `{}`, by("gita", fromUser("U0GUEST")))
+	d.Ask.Requirement.Delegation = true
+	b := o.opens(root, d)
+	o.draw(b)
+	require.Contains(t, o.slash("U0GUEST", "away for 2 days, ask @dave"), "<@U0DAVE> is asked in your place")
+	o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
+	require.Equal(t, approvals.Approved, o.status(b, 0))
 }

@@ -190,6 +190,20 @@ func TestTheRequesterIsNotAskedToSignTheirOwn(t *testing.T) {
 	require.Len(t, o.letters("U0GUEST"), 1, "a guest who is named may sign")
 }
 
+func TestNobodyIsRemindedOfACallWhoseTimeIsOver(t *testing.T) {
+	o := atNoon(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	c := laddered(call("c1", "delete_file", `{}`, sre), reminds(time.Hour))
+	c.Ask.Requirement.Deadline = noon.Add(2 * time.Hour)
+	b := o.opens(root, c)
+	o.draw(b)
+	o.pass(time.Hour)
+	o.climbs(b)
+	o.pass(time.Hour)
+	o.notify(b)
+	require.Empty(t, o.Calls("conversations.open"))
+}
+
 func TestManyAreCalledTogetherInTheThread(t *testing.T) {
 	sim := slacksim.Config{People: slacksim.DefaultPeople(), Groups: slacksim.DefaultGroups()}
 	for i := range 21 {
