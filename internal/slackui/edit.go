@@ -36,7 +36,7 @@ func (s *Server) openEdit(ctx context.Context, p payload, value string) (about, 
 	}); err != nil {
 		return at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
-	view, err := editView(b, a, f, originOf(p, value), maySignAsEdited(b, a, decision))
+	view, err := editView(a, f, originOf(p, value), maySignAsEdited(b, a, decision))
 	if err != nil {
 		return at, err
 	}

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -75,11 +76,11 @@ func differ(path []string, was, now []byte, hide approvals.Hidden) []difference 
 	var out []difference
 	for _, m := range old {
 		other, _ := valueAt(now, []string{m.key})
-		out = append(out, differ(append(path[:len(path):len(path)], m.key), was[m.start:m.end], other, hide.Below(m.key))...)
+		out = append(out, differ(append(slices.Clip(path), m.key), was[m.start:m.end], other, hide.Below(m.key))...)
 	}
 	for _, m := range fresh {
 		if _, there := valueAt(was, []string{m.key}); !there {
-			out = append(out, differ(append(path[:len(path):len(path)], m.key), nil, now[m.start:m.end], hide.Below(m.key))...)
+			out = append(out, differ(append(slices.Clip(path), m.key), nil, now[m.start:m.end], hide.Below(m.key))...)
 		}
 	}
 	if len(out) == 0 { // the blanks between, or the order

@@ -93,7 +93,7 @@ func newForm(spec agentrun.Spec, args []byte, writeOnly []string) (editForm, boo
 // object adds what is in an object: what the schema names, in its order, and
 // what else is there.
 func (f *editForm) object(path []string, s shape, raw []byte, hide approvals.Hidden) {
-	under := func(key string) []string { return append(path[:len(path):len(path)], key) }
+	under := func(key string) []string { return append(slices.Clip(path), key) }
 	for _, p := range s.Properties {
 		value, there := valueAt(raw, []string{p.key})
 		f.add(under(p.key), p.shape, value, there, s.requires(p.key), hide.Below(p.key))
@@ -229,10 +229,10 @@ func asTyped(s string) bool {
 
 // key names the field in the form: a form of another schema has other keys.
 func (x field) key() string {
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n", x.input, pointerTo(x.path))
+	said := fmt.Appendf(nil, "%s\n%s\n", x.input, pointerTo(x.path))
 	for _, o := range x.options {
-		fmt.Fprintf(sum, "%d:%s\n", len(o.raw), o.raw)
+		said = fmt.Appendf(said, "%d:%s\n", len(o.raw), o.raw)
 	}
-	return "edit." + hex.EncodeToString(sum.Sum(nil)[:8])
+	sum := sha256.Sum256(said)
+	return "edit." + hex.EncodeToString(sum[:8])
 }

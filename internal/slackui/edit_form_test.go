@@ -95,7 +95,7 @@ func TestWhatIsNotTouchedKeepsItsBytes(t *testing.T) {
 	args, problems, known := f.read(untouched(f))
 	require.True(t, known)
 	require.Empty(t, problems)
-	require.Equal(t, order, string(args))
+	require.Equal(t, []byte(order), args)
 }
 
 func TestAnEditChangesNothingElse(t *testing.T) {

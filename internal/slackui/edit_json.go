@@ -107,14 +107,6 @@ func pointerTo(path []string) string {
 	return b.String()
 }
 
-// below is what is hidden under the path.
-func below(h approvals.Hidden, path []string) approvals.Hidden {
-	for _, key := range path {
-		h = h.Below(key)
-	}
-	return h
-}
-
 // leftOut is a value that is not there. No value reads like it: texts are
 // quoted.
 const leftOut = "(left out)"

@@ -3,6 +3,7 @@ package slackui
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -30,9 +31,8 @@ func (s *shape) UnmarshalJSON(raw []byte) error {
 	type known shape
 	var k known
 	var all map[string]json.RawMessage
-	if json.Unmarshal(raw, &all) != nil || json.Unmarshal(raw, &k) != nil {
-		*s = shape{odd: true}
-		return nil
+	if errors.Join(json.Unmarshal(raw, &all), json.Unmarshal(raw, &k)) != nil {
+		k, all = known{odd: true}, nil
 	}
 	*s = shape(k)
 	for _, key := range keywords {

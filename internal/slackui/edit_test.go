@@ -143,7 +143,7 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 	require.Contains(t, plainWords(*out.View), "What U0BOB decided was about the old ones and no longer counts")
 	require.Contains(t, out.View.Shown(), `path: "a.txt" → "b.txt"`)
 	require.Contains(t, plainWords(*out.View), "operations: 0 of 1 signature")
-	require.Equal(t, strings.Replace(fileArgs, "a.txt", "b.txt", 1), o.argsOf(b))
+	require.Equal(t, []byte(strings.Replace(fileArgs, "a.txt", "b.txt", 1)), []byte(o.argsOf(b)), "every byte")
 
 	old := o.card("U0BOB", root)
 	o.press("U0BOB", old, "approve", 0)
@@ -204,11 +204,11 @@ func TestAnEditKeepsEveryOtherByte(t *testing.T) {
 	view := o.edit("U0BOB", root)
 	require.Equal(t, "9007199254740993", view.Values[under(t, view, "size")]["value"]["value"])
 	o.sends("U0BOB", view, map[string]string{"force": "0"})
-	require.Equal(t, `{"path": "a.txt","size":9007199254740993, "token":"hunter2","force":true}`, o.argsOf(b))
+	require.Equal(t, []byte(`{"path": "a.txt","size":9007199254740993, "token":"hunter2","force":true}`), []byte(o.argsOf(b)), "every byte")
 	o.draw(b)
 	view.ID = o.closesAndEdits("U0BOB", root).ID
 	o.sends("U0BOB", o.Views("U0BOB")[0], map[string]string{"size": "9007199254740995", "token": "hunter22"})
-	require.Equal(t, `{"path": "a.txt","size":9007199254740995, "token":"hunter22","force":true}`, o.argsOf(b))
+	require.Equal(t, []byte(`{"path": "a.txt","size":9007199254740995, "token":"hunter22","force":true}`), []byte(o.argsOf(b)), "every byte")
 	o.draw(b)
 	said := o.card("U0BOB", root).Shown()
 	require.Contains(t, said, "size: 9007199254740993 → 9007199254740995")

@@ -20,7 +20,7 @@ const (
 )
 
 // editView is the form in which the arguments are changed.
-func editView(b approvals.Batch, a approvals.Approval, f editForm, o origin, maySign bool) (slack.ModalViewRequest, error) {
+func editView(a approvals.Approval, f editForm, o origin, maySign bool) (slack.ModalViewRequest, error) {
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
