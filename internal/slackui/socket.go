@@ -28,8 +28,8 @@ const (
 // Why there is no connection.
 var (
 	errNoSocket       = errors.New("no connection to Slack is open yet")
-	errPlainSocket    = errors.New("Slack answered with an address that is not encrypted")
-	errNoHello        = errors.New("Slack did not say hello")
+	errPlainSocket    = errors.New("the connection that Slack offers is not encrypted")
+	errNoHello        = errors.New("no hello from Slack")
 	errLinkDisabled   = errors.New("Socket Mode is turned off in the settings of the app")
 	errTooManySockets = errors.New("ten connections of this app are open already, which is as many as Slack allows")
 )

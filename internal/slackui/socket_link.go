@@ -89,7 +89,7 @@ func (l *link) read() (frame, error) {
 		l.alive.Reset(silence)
 		var f frame
 		if err := json.Unmarshal(message, &f); err != nil {
-			l.socket.log.Warn("message from Slack not understood", slog.Any("error", err)) //nolint:sloglint // no request has come yet
+			l.socket.log.Warn("message from Slack not understood", slog.Any("error", err))
 			continue
 		}
 		return f, nil

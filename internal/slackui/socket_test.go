@@ -40,13 +40,13 @@ func newSocketOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Co
 		<-ended
 	}
 	t.Cleanup(stop)
-	o.connected(2)
+	o.connected()
 	return o, stop
 }
 
-// connected waits until so many connections are open that are not about to be
+// connected waits until two connections are open that are not about to be
 // closed.
-func (o *office) connected(n int) {
+func (o *office) connected() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 20*time.Second)
 	defer cancel()
@@ -57,7 +57,7 @@ func (o *office) connected(n int) {
 				fresh++
 			}
 		}
-		return fresh == n
+		return fresh == 2
 	}), "connections: %v", o.Sockets())
 }
 
@@ -156,7 +156,7 @@ func TestAConnectionIsReplacedBeforeItGoes(t *testing.T) {
 	n, err := o.Disconnect("", slacksim.Warning)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	o.connected(2)
+	o.connected()
 	require.Len(t, o.Sockets(), 4, "the old ones are still there")
 	require.NoError(t, o.ui.Socket.Ready())
 	for range 4 { // each connection gets one
@@ -191,7 +191,7 @@ func TestWhatALostConnectionBroughtComesAgain(t *testing.T) {
 	<-hold.arrived
 	_, err := o.Disconnect("", slacksim.Cut)
 	require.NoError(t, err)
-	o.connected(2)
+	o.connected()
 	o.Advance(time.Minute) // for the case that it was tried in between
 	<-hold.arrived
 	close(hold.open)
@@ -240,7 +240,7 @@ func TestSocketModeMayBeTurnedOff(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "turned off")
 	}, 20*time.Second, time.Millisecond)
 	o.SetSocketMode(true)
-	o.connected(2)
+	o.connected()
 	require.Eventually(t, func() bool { return o.ui.Socket.Ready() == nil }, 20*time.Second, time.Millisecond)
 }
 
