@@ -110,7 +110,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 			return a
 		}
 		if other := f.others(); other != "" {
-			n.wrong(f.mark.key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
+			n.wrong(f.key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
 		}
 		same := *fallback
 		same.why, same.mark = cmp.Or(f.Why.s, fallback.why), f.mark

@@ -274,27 +274,31 @@ func compared(a *cel.Ast, each func(e ast.Expr, s string)) {
 }
 
 func eachText(e ast.Expr, each func(s string)) {
-	switch e.Kind() {
-	case ast.LiteralKind:
-		if s, ok := e.AsLiteral().(types.String); ok {
-			each(string(s))
-		}
-	case ast.ListKind:
+	if e.Kind() == ast.ListKind {
 		for _, i := range e.AsList().Elements() {
 			eachText(i, each)
 		}
+		return
+	}
+	if e.Kind() != ast.LiteralKind {
+		return
+	}
+	if s, ok := e.AsLiteral().(types.String); ok {
+		each(string(s))
 	}
 }
 
 // chain is a chain of names with dots, or empty.
 func chain(e ast.Expr) string {
-	switch e.Kind() {
-	case ast.IdentKind:
+	if e.Kind() == ast.IdentKind {
 		return e.AsIdent()
-	case ast.SelectKind:
-		if of := chain(e.AsSelect().Operand()); of != "" {
-			return of + "." + e.AsSelect().FieldName()
-		}
 	}
-	return ""
+	if e.Kind() != ast.SelectKind {
+		return ""
+	}
+	of := chain(e.AsSelect().Operand())
+	if of == "" {
+		return ""
+	}
+	return of + "." + e.AsSelect().FieldName()
 }

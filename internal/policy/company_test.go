@@ -15,21 +15,21 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 )
 
-func companyPolicy(t testing.TB) *policy.Policy {
-	t.Helper()
-	p, err := policy.Load(company+"policy.yaml", policy.Options{Tools: companyTools(t), Roster: companyRoster(t)})
-	require.NoError(t, err)
+func companyPolicy(tb testing.TB) *policy.Policy {
+	tb.Helper()
+	p, err := policy.Load(company+"policy.yaml", policy.Options{Tools: companyTools(tb), Roster: companyRoster(tb)})
+	require.NoError(tb, err)
 	return p
 }
 
-func companyCalls(t testing.TB) []policy.Recorded {
-	t.Helper()
+func companyCalls(tb testing.TB) []policy.Recorded {
+	tb.Helper()
 	b, err := os.ReadFile(company + "calls.jsonl")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	var calls []policy.Recorded
 	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
 		var c policy.Recorded
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &c))
+		require.NoError(tb, json.Unmarshal(lines.Bytes(), &c))
 		calls = append(calls, c)
 	}
 	return calls

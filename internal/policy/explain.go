@@ -213,8 +213,10 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		on   bool
 		what string
 	}{
-		{!r.Separation, "whoever asked may sign"}, {r.EditorMaySign, "whoever edits may sign"},
-		{r.Delegation, "delegates may sign"}, {r.ReasonNeeded, "an approval needs a reason"},
+		{!r.Separation, "whoever asked may sign"},
+		{r.EditorMaySign, "whoever edits may sign"},
+		{r.Delegation, "delegates may sign"},
+		{r.ReasonNeeded, "an approval needs a reason"},
 	} {
 		if o.on {
 			lines = append(lines, o.what)

@@ -230,11 +230,11 @@ func walkForms(of reflect.Type, keys map[string]bool) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	if holds, ok := reflect.New(of).Interface().(interface{ elem() reflect.Type }); ok {
+	if holds, ok := reflect.TypeAssert[interface{ elem() reflect.Type }](reflect.New(of)); ok {
 		walkForms(holds.elem(), keys)
 		return
 	}
-	if _, leaf := reflect.New(of).Interface().(taker); leaf || of.Kind() != reflect.Struct {
+	if _, leaf := reflect.TypeAssert[taker](reflect.New(of)); leaf || of.Kind() != reflect.Struct {
 		return
 	}
 	for f := range of.Fields() {

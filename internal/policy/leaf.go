@@ -88,7 +88,7 @@ func (w *whole) take(d *decoder, n ast.Node, at mark) {
 	case int64:
 		w.n = int(v)
 	case uint64:
-		w.n = int(min(v, 1<<31)) //nolint:gosec // bounded here
+		w.n = int(min(v, 1<<31))
 	}
 	if w.n < 0 || w.n > 1_000_000 {
 		d.wrong(at, "is %s, must be between 0 and 1000000", i.GetToken().Value)

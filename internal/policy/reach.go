@@ -265,18 +265,19 @@ func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approva
 	if requester != stranger {
 		of = " when " + r.n.callOf(string(requester)) + " asks"
 	}
-	for i, q := range quorums {
-		if !r.fill(quorums[i:i+1], people) {
-			count := 0
-			for _, p := range people {
-				one := q
-				one.Need = 1
-				if r.fill([]approvals.Quorum{one}, []approvals.Principal{p}) {
-					count++
-				}
-			}
-			return fmt.Sprintf("%s needs %s, and only %d could sign%s; name more people, or need fewer", q.Name, way[i].places(r.n), count, of)
+	for _, q := range quorums {
+		if r.fill([]approvals.Quorum{q}, people) {
+			continue
 		}
+		one := q
+		one.Need = 1
+		count := 0
+		for _, p := range people {
+			if r.fill([]approvals.Quorum{one}, []approvals.Principal{p}) {
+				count++
+			}
+		}
+		return fmt.Sprintf("%s needs %d of %s, and only %d could sign%s; name more people, or need fewer", q.Name, q.Need, r.n.say(q.From), count, of)
 	}
 	var all []string
 	for _, q := range way {

@@ -17,17 +17,17 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const company = "../../examples/company/"
 
-func companyTools(t testing.TB) []policy.Tool {
-	t.Helper()
+func companyTools(tb testing.TB) []policy.Tool {
+	tb.Helper()
 	tools, err := policy.ReadTools(company + "tools.json")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return tools
 }
 
-func companyRoster(t testing.TB) *policy.Roster {
-	t.Helper()
+func companyRoster(tb testing.TB) *policy.Roster {
+	tb.Helper()
 	roster, err := policy.ReadRoster(company + "roster.yaml")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return roster
 }
 

@@ -110,7 +110,7 @@ func same(a, b approvals.Ruling) bool {
 	x, ask := a.(approvals.Ask)
 	y, too := b.(approvals.Ask)
 	if !ask || !too {
-		return a == b //nolint:staticcheck // what is not an ask holds only texts
+		return a == b // what is not an ask holds only texts
 	}
 	return x.Why == y.Why && short(x.Rule) == short(y.Rule) && sameRequirement(x.Requirement, y.Requirement)
 }

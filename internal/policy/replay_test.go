@@ -16,14 +16,14 @@ import (
 )
 
 // changed is the company's policy with a text replaced.
-func changed(t testing.TB, old, by string) *policy.Policy {
-	t.Helper()
+func changed(tb testing.TB, old, by string) *policy.Policy {
+	tb.Helper()
 	src, err := os.ReadFile(company + "policy.yaml")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	text, _, _ := strings.Cut(string(src), "\nexamples:")
-	require.Contains(t, text, old)
-	p, err := policy.Parse("policy.yaml", []byte(strings.Replace(text, old, by, 1)), policy.Options{Tools: companyTools(t), Roster: companyRoster(t)})
-	require.NoError(t, err)
+	require.Contains(tb, text, old)
+	p, err := policy.Parse("policy.yaml", []byte(strings.Replace(text, old, by, 1)), policy.Options{Tools: companyTools(tb), Roster: companyRoster(tb)})
+	require.NoError(tb, err)
 	return p
 }
 
@@ -89,15 +89,15 @@ func TestAReplayEndsAtALineThatIsNoCall(t *testing.T) {
 }
 
 // manyCalls are recorded calls as a company makes them.
-func manyCalls(t testing.TB, n int) []byte {
-	t.Helper()
-	calls := companyCalls(t)
+func manyCalls(tb testing.TB, n int) []byte {
+	tb.Helper()
+	calls := companyCalls(tb)
 	var b bytes.Buffer
 	for i := range n {
 		c := calls[i%len(calls)]
 		c.At = c.At.Add(time.Duration(i) * time.Second)
 		line, err := json.Marshal(c)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		b.Write(append(line, '\n'))
 	}
 	return b.Bytes()

@@ -2,9 +2,9 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 
@@ -165,14 +165,7 @@ func (p *Policy) addSettings(c *checker) {
 
 // quoteGlob is a pattern that matches the name and nothing else.
 func quoteGlob(name string) string {
-	out := ""
-	for _, c := range name {
-		if slices.Contains([]rune{'*', '?', '[', '\\'}, c) {
-			out += "\\"
-		}
-		out += string(c)
-	}
-	return out
+	return strings.NewReplacer("*", "\\*", "?", "\\?", "[", "\\[", "\\", "\\\\").Replace(name)
 }
 
 // lint refuses rules of the file that never match, or never decide.
@@ -221,17 +214,17 @@ func verb(k Kind) string {
 	return map[Kind]string{KindDeny: "denies", KindAllow: "allows", KindAsk: "asks about"}[k]
 }
 
-// covers reports whether o, if it matches, leaves nothing for r to decide.
-func (o *rule) covers(r *rule, before, mayAsk bool) bool {
+// covers reports whether r, if it matches, leaves nothing for o to decide.
+func (r *rule) covers(o *rule, before, mayAsk bool) bool {
 	switch {
-	case o.shadow, o.unsound, o.isWhen, len(o.channels) > 0, o.requesters != nil, o == r:
+	case r.shadow, r.unsound, r.isWhen, len(r.channels) > 0, r.requesters != nil, r == o:
 		return false
-	case o.kind == KindDeny:
-		return before || r.kind != KindDeny
-	case r.kind == KindDeny || !before:
+	case r.kind == KindDeny:
+		return before || o.kind != KindDeny
+	case o.kind == KindDeny || !before:
 		return false
 	}
-	return o.kind == KindAsk || r.kind == KindAllow || !mayAsk
+	return r.kind == KindAsk || o.kind == KindAllow || !mayAsk
 }
 
 func (p *Policy) coverOf(i int, r *rule, t *tool) *rule {
@@ -257,6 +250,3 @@ func (p *Policy) coverUnknown(i int, r *rule) *rule {
 	}
 	return nil
 }
-
-// String is the rule as messages name it.
-func (r *rule) String() string { return fmt.Sprintf("%s (%s)", r.name, r.mark) }

@@ -35,30 +35,30 @@ func (d dir) GroupsOf(context.Context, approvals.UserID, []approvals.GroupID) ([
 	return d.in, d.err
 }
 
-func parse(t testing.TB, rules string, o policy.Options) *policy.Policy {
-	t.Helper()
+func parse(tb testing.TB, rules string, o policy.Options) *policy.Policy {
+	tb.Helper()
 	p, err := policy.Parse("policy.yaml", []byte(head+rules), o)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 
 var monday = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
 // say is a ruling in a few words.
-func say(t testing.TB, p *policy.Policy, q approvals.Proposal) string {
-	t.Helper()
-	r, err := p.Rule(t.Context(), q)
-	require.NoError(t, err)
+func say(tb testing.TB, p *policy.Policy, q approvals.Proposal) string {
+	tb.Helper()
+	r, err := p.Rule(tb.Context(), q)
+	require.NoError(tb, err)
 	switch r := r.(type) {
 	case approvals.Permit:
 		return "runs"
 	case approvals.Refuse:
 		return "refused: " + r.Reason
 	case approvals.Ask:
-		require.NotEmpty(t, r.Requirement.Quorums)
-		require.True(t, strings.HasSuffix(r.Rule, "@"+p.Version()), r.Rule)
+		require.NotEmpty(tb, r.Requirement.Quorums)
+		require.True(tb, strings.HasSuffix(r.Rule, "@"+p.Version()), r.Rule)
 		if strings.Contains(r.Why, "could not be judged") {
-			require.Equal(t, p.Strictest(q.At), r.Requirement)
+			require.Equal(tb, p.Strictest(q.At), r.Requirement)
 			return "strictest: " + r.Why
 		}
 		return "asks: " + strings.TrimSuffix(r.Rule, "@"+p.Version())
@@ -210,8 +210,8 @@ func TestSettingsOfToolsComeBehindTheFile(t *testing.T) {
 			require.Equal(t, c.want, say(t, p, with(call("x", c.args), func(q *approvals.Proposal) { q.Gate = c.gate })))
 		})
 	}
-	_, err := policy.Parse("p.yaml", []byte(head), policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: schema,
-		Setting: policy.Setting{Approval: policy.ApprovalWhen, When: "args.m > 1", Place: "agents[0].tools.x.approval"}}}})
+	slip := policy.Setting{Approval: policy.ApprovalWhen, When: "args.m > 1", Place: "agents[0].tools.x.approval"}
+	_, err := policy.Parse("p.yaml", []byte(head), policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: schema, Setting: slip}}})
 	require.EqualError(t, err, `agents[0].tools.x.approval: there is no argument "m" (for the tool x of ops); here may be n`)
 }
 

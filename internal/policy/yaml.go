@@ -227,7 +227,7 @@ func (d *decoder) into(n ast.Node, at mark, v reflect.Value) {
 		}
 		v = v.Elem()
 	}
-	if t, ok := v.Addr().Interface().(taker); ok {
+	if t, ok := reflect.TypeAssert[taker](v.Addr()); ok {
 		t.take(d, n, at)
 		return
 	}
@@ -251,7 +251,7 @@ func (d *decoder) alias(n *ast.AliasNode, at mark, v reflect.Value) {
 
 // fields reads a mapping into a struct, by the yaml tags of its fields.
 func (d *decoder) fields(n ast.Node, at mark, v reflect.Value) {
-	if m, ok := v.Addr().Interface().(interface{ put(at mark) }); ok {
+	if m, ok := reflect.TypeAssert[interface{ put(at mark) }](v.Addr()); ok {
 		m.put(at)
 	}
 	d.entries(n, at, func(name string, key, value ast.Node) {
