@@ -6,7 +6,7 @@ PKG      ?= ./...
 PAGE     := internal/slackui/slacksim/page/web
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deps lint page page-check unit story image fuzz bench build clean
+.PHONY: help demo test deps lint page page-check unit story image fuzz soak bench build clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ image: ## Build the final stage of the Dockerfile without an engine, and run it
 
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
+
+soak: ## What takes longer than a test may: a million requirements against the oracle, and ten minutes of fuzzing
+	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
+	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
+	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./cmd/bot
+	$(GO) test -run '^1335113351' -fuzz FuzzParse -fuzztime 3m ./internal/policy
 
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchtime 2s $(PKG)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,10 +56,13 @@ func policyTest(ctx context.Context, p *policyCommand, args []string) error {
 	if err := p.say("\n%d of %d examples hold\n", len(examples)-len(wrong), len(examples)); err != nil {
 		return err
 	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("%d examples do not hold", len(wrong))
+	switch len(wrong) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("one example does not hold")
 	}
-	return nil
+	return fmt.Errorf("%d examples do not hold", len(wrong))
 }
 
 type example struct{ key, name string }

@@ -80,7 +80,7 @@ func policyExplain(ctx context.Context, p *policyCommand, args []string) error {
 
 func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 	if !p.json {
-		return p.say("%s\n", e.Text())
+		return p.say("%s", e.Text())
 	}
 	type step struct {
 		Rule    string         `json:"rule"`
@@ -100,11 +100,12 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 }
 
 func (p *policyCommand) sayJSON(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
+	e := json.NewEncoder(p.stdout)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
-	return p.say("%s\n", b)
+	return nil
 }
 
 // rulingJSON is a ruling in JSON. It holds no arguments.

@@ -149,7 +149,7 @@ func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.D
 	if r.shown > 0 {
 		fmt.Fprintln(r.out)
 	}
-	fmt.Fprintf(r.out, "%d calls, %s against %s: %d differ, %d of them treated more leniently, or perhaps\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
+	fmt.Fprintf(r.out, "%d calls, %s against %s: %d differ; %d are, or may be, treated more leniently\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
 	var moves []string
 	for _, from := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
 		for _, to := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {

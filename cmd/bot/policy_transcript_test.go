@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const transcriptPolicy = `groups: {sre: S0SRE, security: S0SEC}
+people: {alice: U0ALICE, dave: U0DAVE}
+default:
+  why: It changes something.
+  quorums: [{name: operations, need: 1, from: {groups: [sre]}}]
+rules:
+  - name: no-keys
+    tools: ["*_file"]
+    when: args.path.endsWith(".key")
+    deny: Keys are not for an agent.
+  - name: deletions
+    tools: [delete_file]
+    ask:
+      why: A deleted file cannot be brought back.
+      quorums: [{name: operations, need: 2, from: {groups: [sre]}}]
+      within: 8h
+      remind: [2h]
+      fragile: true
+  - name: no-drafts
+    mode: shadow
+    tools: [write_file]
+    when: args.path.startsWith("drafts/")
+    deny: Drafts are people's own.
+examples:
+  - name: a key is not deleted
+    call: {tool: delete_file, args: {path: a.key}}
+    agent: ops
+    requester: alice
+    expect: {deny: no-keys}
+  - name: a report is deleted by two
+    call: {tool: delete_file, args: {path: a.txt}}
+    agent: ops
+    requester: alice
+    expect: {ask: deletions}
+`
+
+const transcriptCalls = `{"tool":"delete_file","args":{"path":"a.txt"},"agent":"ops","requester":"U0ALICE","at":"2026-03-02T09:00:00Z","gate":"declared"}
+{"tool":"delete_file","args":{"path":"a.key"},"agent":"ops","requester":"U0ALICE","at":"2026-03-02T09:00:01Z","gate":"declared"}
+{"tool":"read_file","args":{"path":"tell-no-one.txt"},"agent":"ops","requester":"U0DAVE","at":"2026-03-02T09:00:02Z"}
+{"tool":"list_files","args":{},"agent":"ops","requester":"U0DAVE","at":"2026-03-02T09:00:03Z"}
+`
+
+// What the commands say, whole. Run with -update to write it anew.
+func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
+	golden, err := filepath.Abs(filepath.Join("testdata", "policy"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("reports", 0o700))
+	for name, text := range map[string]string{
+		configName:        "policy: policy.yaml\nagents: [{name: ops, files: reports}]\n",
+		policyName:        transcriptPolicy,
+		"roster.yaml":     "people: {U0ALICE: member, U0BOB: member, U0CAROL: member, U0DAVE: member}\ngroups: {S0SRE: [U0BOB, U0CAROL], S0SEC: [U0CAROL]}\n",
+		"small.yaml":      "people: {U0ALICE: member, U0BOB: member, U0DAVE: member}\ngroups: {S0SRE: [U0BOB], S0SEC: [U0DAVE]}\n",
+		"calls.jsonl":     transcriptCalls,
+		"call.json":       strings.SplitAfter(transcriptCalls, "\n")[1],
+		"wrong.yaml":      strings.NewReplacer("need: 2", "need: 0", "endsWith", "endWith", "[delete_file]", "[delte_file]", "within: 8h", "wihtin: 8h").Replace(transcriptPolicy),
+		"fails.yaml":      strings.Replace(transcriptPolicy, "{ask: deletions}", "{allow: deletions}", 1),
+		"lenient.yaml":    strings.NewReplacer("need: 2", "need: 1", `endsWith(".key")`, `endsWith(".pem")`, "      fragile: true\n", "").Replace(strings.Split(transcriptPolicy, "examples:")[0]),
+		"strict.yaml":     strings.Replace(transcriptPolicy, "examples:", "  - name: reads\n    tools: [read_file]\n    ask: {why: People look first.}\nexamples:", 1),
+		"not-calls.jsonl": "{\"tool\": \"read_file\"}\n",
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	against := []string{"--config", configName, "--roster", "roster.yaml"}
+	for name, c := range map[string]struct {
+		args []string
+		fail string // the error, if it is one
+	}{
+		"check":            {append([]string{"check"}, against...), ""},
+		"check-json":       {append([]string{"check", "--json"}, against...), ""},
+		"check-no-tools":   {[]string{"check", policyName}, ""},
+		"check-wrong":      {[]string{"check", "--config", configName, "wrong.yaml"}, "delte_file"},
+		"check-small":      {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could sign"},
+		"explain":          {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
+		"explain-json":     {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
+		"explain-shadow":   {append([]string{"explain", "--tool", "write_file", "--args", `{"path":"drafts/a","content":"x"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
+		"explain-allowed":  {append([]string{"explain", "--tool", "list_files", "--args", "{}"}, against...), ""},
+		"test":             {append([]string{"test"}, against...), ""},
+		"test-fails":       {append(append([]string{"test"}, against...), "fails.yaml"), "one example does not hold"},
+		"replay-lenient":   {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "calls.jsonl"}, "more lenient with 2 calls"},
+		"replay-accepted":  {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "--fail-on", "nothing", "calls.jsonl"}, ""},
+		"replay-strict":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
+		"replay-any":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 calls"},
+		"replay-json":      {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
+		"replay-not-calls": {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, stderr bytes.Buffer
+			err := run(t.Context(), append([]string{"policy"}, c.args...), nil, &out, &stderr)
+			said := "$ bot policy " + strings.Join(quoted(c.args), " ") + "\n" + out.String()
+			if c.fail == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.fail)
+				said += "bot: " + err.Error() + "\n"
+			}
+			said = regexp.MustCompile(`[0-9.]+ s, [0-9]+ calls a second|"seconds":[0-9.e-]+`).ReplaceAllString(said, "(how long)")
+			require.NotContains(t, said, "tell-no-one", "no arguments")
+			path := filepath.Join(golden, name+".txt")
+			if *update {
+				require.NoError(t, os.WriteFile(path, []byte(said), 0o600))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, string(want), said)
+		})
+	}
+	files, err := os.ReadDir(golden)
+	require.NoError(t, err)
+	require.Len(t, files, 17, "a transcript that nothing writes")
+}
+
+func quoted(args []string) []string {
+	var out []string
+	for _, a := range args {
+		if strings.ContainsAny(a, ` {"`) {
+			a = "'" + a + "'"
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
+	path := writePolicy(t, t.TempDir(), oneOfSRE)
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"policy takes: check | explain", nil},
+		{"policy takes: check | explain", []string{"chek"}},
+		{"name a policy", []string{"check"}},
+		{`takes no argument "more"`, []string{"check", path, "more"}},
+		{"one of the two says what tools there are", []string{"check", "--config", "a", "--tools", "b"}},
+		{"SLACK_BOT_TOKEN: is not set", []string{"check", "--online", path}},
+		{"name a tool (--tool)", []string{"explain", path}},
+		{"--at:", []string{"explain", "--tool", "x", "--at", "noon", path}},
+		{"--args:", []string{"explain", "--tool", "x", "--args", "{", path}},
+		{"says the tool and its arguments already", []string{"explain", "--tool", "x", "--call", "y", path}},
+		{"replay takes --old POLICY --new POLICY", []string{"replay", "--old", path}},
+		{"must be lenient, any or nothing", []string{"replay", "--old", path, "--new", path, "--fail-on", "all", "x"}},
+		{"open the calls", []string{"replay", "--old", path, "--new", path, "missing.jsonl"}},
+		{"REDIS_URL: is not set", []string{"calls"}},
+	} {
+		var out, stderr bytes.Buffer
+		err := run(t.Context(), append([]string{"policy"}, c.args...), nil, &out, &stderr)
+		require.ErrorContains(t, err, c.want, "%v", c.args)
+	}
+}
