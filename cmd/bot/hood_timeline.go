@@ -106,6 +106,8 @@ func (t *teller) ended(r agentrun.Run) {
 		t.say(r.EndedAt, r.ID, toneBad, r.Failure, "Run failed")
 	case agentrun.RunParked:
 		t.say(r.CreatedAt, r.ID, toneBad, r.Failure, "Run is parked: people must look")
+	case agentrun.RunMerged:
+		t.say(r.EndedAt, r.ID, "", "It ended the calls that were pending.", "The message goes on in their resume run")
 	case agentrun.RunDeferred:
 	}
 }

@@ -33,7 +33,7 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	}
 	now := r.c.Now()
 	switch run.Status {
-	case RunDeferred, RunCompleted, RunFailed:
+	case RunDeferred, RunMerged, RunCompleted, RunFailed:
 		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
 	case RunRunning:
 		if now.Before(run.LeaseEnds) {

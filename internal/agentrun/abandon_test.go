@@ -38,6 +38,7 @@ func TestAbandonWithAHistoryThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			w.agent.Pending = agentrun.PendingKeep
 			clock := time.Now()
 			w.now = func() time.Time { return clock }
 			s, err := state.Open(ctx, state.Options{Client: client, Prefix: "t" + fmt.Sprint(len(name))})

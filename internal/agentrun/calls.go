@@ -54,7 +54,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Activity = nil
 	}
 	if words != "" {
-		return true, w.fail(ctx, used, words, w.parts(plans)...)
+		return true, w.fail(ctx, used, words, w.said(w.parts(plans), prompt)...)
 	}
 	if err := w.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
@@ -66,7 +66,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		}
 	}
 	if words := w.exhausted(plans, retry, charged); words != "" {
-		return true, w.fail(ctx, used, words, w.parts(plans)...)
+		return true, w.fail(ctx, used, words, w.said(w.parts(plans), prompt)...)
 	}
 	results := w.parts(plans)
 	for _, p := range plans {
@@ -74,10 +74,15 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			return true, w.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	if prompt != "" {
-		results = append(results, UserPrompt{Content: prompt, At: w.now()})
+	return false, w.append(ctx, used, w.request(w.said(results, prompt)...))
+}
+
+// said is the results and, after them, what the person wrote.
+func (w *worker) said(results []RequestPart, prompt string) []RequestPart {
+	if prompt == "" {
+		return results
 	}
-	return false, w.append(ctx, used, w.request(results...))
+	return append(results, UserPrompt{Content: prompt, At: w.now()})
 }
 
 // show lets others see which tools are about to run.

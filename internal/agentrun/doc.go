@@ -32,6 +32,19 @@
 // Its first step checks that the answers are exactly for the calls that have no
 // result ([Match]), and executes what was signed, as it was signed.
 //
+// # A message while calls are pending
+//
+// What it does the agent's [PendingRule] says. By default a message of the
+// person who asked ends what is pending, and is the prompt of the resume run:
+// the model reads in one turn that the calls did not run, why, and what the
+// person wrote. The run that the mention made is then merged, and over. What was
+// signed before the message stays signed, and runs with that resume run.
+//
+// One commit keeps the message in the queue and ends the batch. That a resume
+// run is due, and which message it takes up, follows from the two, so a process
+// that dies in between loses nothing. A signature that comes at the same time is
+// either before that commit, and counts, or finds the call settled.
+//
 // # How long a signature holds
 //
 // A signature is for one call with exactly these arguments. While its call is

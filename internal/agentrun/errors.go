@@ -31,6 +31,9 @@ var (
 var (
 	// ErrQueueFull: too many runs wait for the thread already.
 	ErrQueueFull = errors.New("too many runs wait for this thread")
+	// ErrPending: calls of the thread wait for people or results, and its agent
+	// takes nothing new before that. It is in a [*PendingError].
+	ErrPending = errors.New("calls of this thread are pending")
 	// ErrThreadClosed: nothing can be said in the thread any more; its Closed
 	// has words for people.
 	ErrThreadClosed = errors.New("the thread is closed")

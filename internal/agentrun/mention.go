@@ -32,9 +32,10 @@ func ThreadIDOf(o Origin) ThreadID {
 }
 
 // Mention commits a run for m: queued if its thread is free, otherwise waiting
-// behind what is going on there. The same event again returns the same run. A
-// thread for which [MaxQueue] runs wait takes no more: [ErrQueueFull]. Neither
-// does one that is closed: [ErrThreadClosed].
+// behind what is going on there. What it does while calls of the thread are
+// pending the agent's [PendingRule] says. The same event again returns the same
+// run. A thread for which [MaxQueue] runs wait takes no more: [ErrQueueFull].
+// Neither does one that is closed: [ErrThreadClosed].
 func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 	if m.Event == "" || m.Requester == "" || m.Origin.Channel == "" {
 		return Run{}, fmt.Errorf("%w: a mention has an event, a person and a channel", approvals.ErrInvalid)
@@ -74,17 +75,25 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text,
 		Status: RunWaiting, CreatedAt: r.c.Now(),
 	}
+	out := Commit{Request: approvals.RequestID("mention:" + string(id)), Keep: keepMention, Thread: &thread}
 	if thread.Active == "" {
 		run.Status, run.From, run.To = RunQueued, thread.Messages, thread.Messages
 		thread.Active = id
-	} else {
-		if len(thread.Queue) >= MaxQueue {
-			return ErrQueueFull
-		}
+		out.Runs = []Run{run}
+		return r.c.Store.Commit(ctx, out)
+	}
+	if out.Moves, err = r.supersede(ctx, thread, m, run.CreatedAt); err != nil {
+		return err
+	}
+	switch {
+	case out.Moves != nil: // it is taken up before anything that waits
+		run.Supersedes = out.Moves.Batch.ID
+		thread.Queue = slices.Insert(slices.Clone(thread.Queue), 0, id)
+	case len(thread.Queue) >= MaxQueue:
+		return ErrQueueFull
+	default:
 		thread.Queue = append(slices.Clip(thread.Queue), id)
 	}
-	return r.c.Store.Commit(ctx, Commit{
-		Request: approvals.RequestID("mention:" + string(id)), Keep: keepMention,
-		Thread: &thread, Runs: []Run{run},
-	})
+	out.Runs = []Run{run}
+	return r.c.Store.Commit(ctx, out)
 }

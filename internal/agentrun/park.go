@@ -33,7 +33,7 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 	switch run.Status {
 	case RunParked:
 		return nil
-	case RunDeferred, RunCompleted, RunFailed:
+	case RunDeferred, RunMerged, RunCompleted, RunFailed:
 		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
 	case RunWaiting:
 		return fmt.Errorf("%w: run %s waits for its turn", approvals.ErrInvalid, id)
@@ -70,7 +70,7 @@ func (r *Runner) Retry(ctx context.Context, id approvals.RunID) error {
 		return fmt.Errorf("load run %s: %w", id, err)
 	}
 	switch run.Status {
-	case RunDeferred, RunCompleted, RunFailed:
+	case RunDeferred, RunMerged, RunCompleted, RunFailed:
 		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
 	case RunWaiting, RunQueued, RunRunning:
 		return fmt.Errorf("%w: run %s is %s", ErrRunHeld, id, run.Status)

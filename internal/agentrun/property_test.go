@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 //   - a call was executed only if the policy permits it and its tool asks for
 //     nobody, or after a person approved it;
 //   - no execution happens twice;
+//   - what a person writes while calls are pending ends them, and is read once;
 //   - the policy is told the same counts about a call, whichever process asks.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -52,7 +54,7 @@ func TestAnyConversation(t *testing.T) {
 			}
 			counts[at] = p.SoFar
 		}
-		next := 0
+		next, written := 0, []string(nil)
 		w.model.reply = func(agentrun.ModelRequest) agentrun.Response {
 			return randomResponse(rt, &next)
 		}
@@ -82,7 +84,11 @@ func TestAnyConversation(t *testing.T) {
 			if run.Status != agentrun.RunDeferred {
 				break
 			}
+			writes := rapid.IntRange(0, 4).Draw(rt, "writes") == 0
 			for _, a := range w.batch(run.Deferred).Approvals {
+				if writes && rapid.Bool().Draw(rt, "is not decided") {
+					continue
+				}
 				verdict := rapid.SampledFrom([]approvals.Verdict{approvals.Approve, approvals.Deny}).Draw(rt, "verdict")
 				approved[a.Call.ID] = verdict == approvals.Approve
 				if rapid.IntRange(0, 4).Draw(rt, "amended") == 0 {
@@ -91,6 +97,9 @@ func TestAnyConversation(t *testing.T) {
 				w.decide(run.Deferred, a.Call.ID, verdict, "")
 			}
 			for _, c := range w.batch(run.Deferred).Calls {
+				if writes {
+					continue
+				}
 				w.fulfil(run.Deferred, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
 					approvals.ToolReturn{ReturnValue: json.RawMessage(`1`), Content: json.RawMessage(`"note"`)},
 					approvals.ToolFailed{Message: "down"},
@@ -98,6 +107,16 @@ func TestAnyConversation(t *testing.T) {
 					approvals.ToolDenied{},
 				}).Draw(rt, "result"))
 			}
+			if writes && !w.batch(run.Deferred).Settled() {
+				written = append(written, fmt.Sprintf("word %d", stage))
+				do(func(r *agentrun.Runner) error {
+					_, err := r.Mention(ctx, agentrun.Mention{
+						Event: written[len(written)-1], Origin: origin, Agent: "ops", Requester: "alice", Text: written[len(written)-1],
+					})
+					return err
+				})
+			}
+			require.True(rt, w.batch(run.Deferred).Settled())
 			do(func(r *agentrun.Runner) error { return r.Resume(ctx, run.Deferred) })
 			id, err := agentrun.ResumeRunID(run.Deferred)
 			require.NoError(rt, err)
@@ -107,6 +126,13 @@ func TestAnyConversation(t *testing.T) {
 			require.NoError(rt, runner.Abandon(ctx, run.ID, "Ended by hand."))
 		}
 		require.Empty(rt, w.thread().Active)
+		require.Empty(rt, w.thread().Queue)
+		if all := "\n" + strings.Join(brief(w.history()), "\n") + "\n"; run.Status == agentrun.RunCompleted {
+			for _, text := range written {
+				said := strings.Count(all, "user: "+text+"\n") + strings.Count(all, "\n\n"+text+"\n")
+				require.Equal(rt, 1, said, text)
+			}
+		}
 		requireAnswered(rt, w.history())
 		for _, r := range w.model.requests {
 			requireInOrder(rt, r.Messages)

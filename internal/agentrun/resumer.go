@@ -9,7 +9,8 @@ import (
 )
 
 // Resume makes sure that a settled batch has its resume run, whose id is
-// derived from the batch's. It is what the due index calls; a batch that is
+// derived from the batch's. If a message has ended the batch, its text is the
+// prompt of that run. It is what the due index calls; a batch that is
 // not settled is left alone without an error.
 func (r *Runner) Resume(ctx context.Context, id approvals.BatchID) error {
 	var err error
@@ -71,11 +72,12 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 		Status: RunQueued, From: thread.Messages, To: thread.Messages, Usage: parent.Usage, CreatedAt: r.c.Now(),
 	}
 	thread.Active = runID
-	err = r.c.Store.Commit(ctx, Commit{
-		Request: approvals.RequestID("resume:" + string(id)),
-		Thread:  &thread, Runs: []Run{run}, Resumes: &b,
-	})
-	if err != nil {
+	out := Commit{Request: approvals.RequestID("resume:" + string(id)), Thread: &thread, Resumes: &b}
+	if err := r.takeUp(ctx, &run, &thread, &out); err != nil {
+		return err
+	}
+	out.Runs = append(out.Runs, run)
+	if err := r.c.Store.Commit(ctx, out); err != nil {
 		return fmt.Errorf("resume batch %s: %w", id, err)
 	}
 	return nil

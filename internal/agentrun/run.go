@@ -34,27 +34,28 @@ type Thread struct {
 // A Run is one go of an agent: from a mention, or from the answers to a
 // deferred run (its Parent), to an answer, a deferral or a failure.
 type Run struct {
-	ID        approvals.RunID
-	Thread    ThreadID
-	Origin    Origin
-	Parent    approvals.RunID   // the deferred run that this one resumes
-	Batch     approvals.BatchID // of Parent, on a resume run
-	Deferred  approvals.BatchID // what this run waits for, when deferred
-	Agent     string
-	Requester approvals.UserID
-	Prompt    string // empty on a resume run
-	Status    Status
-	Activity  []string  // the tools of the step that is going on
-	Steps     int       // how many responses the model has given in this run
-	From, To  int       // its messages: [From, To) of the thread's list
-	Usage     Usage     // of this run and those it resumes
-	Output    string    // the final answer, at most [MaxOutput] characters and a note, when completed
-	Failure   string    // a sentence for people, when failed or parked
-	Owner     Fence     // of the worker that has it; empty: nobody
-	LeaseEnds time.Time // without an owner: no worker has to look before
-	CreatedAt time.Time
-	EndedAt   time.Time
-	Version   int64 // of this document; 0 before it is stored
+	ID         approvals.RunID
+	Thread     ThreadID
+	Origin     Origin
+	Parent     approvals.RunID   // the deferred run that this one resumes
+	Batch      approvals.BatchID // of Parent, on a resume run
+	Deferred   approvals.BatchID // what this run waits for, when deferred
+	Agent      string
+	Requester  approvals.UserID
+	Prompt     string            // of a resume run: what goes to the model with the answers, mostly nothing
+	Supersedes approvals.BatchID // what the message of this run has ended, see [PendingReject]
+	Status     Status
+	Activity   []string  // the tools of the step that is going on
+	Steps      int       // how many responses the model has given in this run
+	From, To   int       // its messages: [From, To) of the thread's list
+	Usage      Usage     // of this run and those it resumes, since the person last wrote
+	Output     string    // the final answer, at most [MaxOutput] characters and a note, when completed
+	Failure    string    // a sentence for people, when failed or parked
+	Owner      Fence     // of the worker that has it; empty: nobody
+	LeaseEnds  time.Time // without an owner: no worker has to look before
+	CreatedAt  time.Time
+	EndedAt    time.Time
+	Version    int64 // of this document; 0 before it is stored
 }
 
 // Due says when a worker should look at the run next, and whether one should
@@ -81,12 +82,13 @@ type Fence string
 // Status says where a run is.
 type Status string
 
-// The statuses. RunDeferred, RunCompleted and RunFailed are final.
+// The statuses. RunDeferred, RunMerged, RunCompleted and RunFailed are final.
 const (
 	RunWaiting   Status = "waiting" // in the thread's queue
 	RunQueued    Status = "queued"  // it is its turn; any worker may claim it
 	RunRunning   Status = "running"
 	RunDeferred  Status = "deferred" // ended with DeferredToolRequests; a resume run follows
+	RunMerged    Status = "merged"   // the resume run of what it supersedes has taken up its prompt
 	RunCompleted Status = "completed"
 	RunFailed    Status = "failed"
 	RunParked    Status = "parked" // a call is in doubt, or no worker gets any further: people must look; the thread waits

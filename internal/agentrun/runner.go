@@ -20,6 +20,7 @@ type Agent struct {
 	Model        Model
 	Tools        []Tool
 	Limits       Limits
+	Pending      PendingRule
 }
 
 // Config is what a [Runner] works with. All fields but NewFence, Lease,

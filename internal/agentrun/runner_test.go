@@ -40,6 +40,7 @@ func TestMentionsThatSayTooLittle(t *testing.T) {
 // One run at a time: the others wait, in order, also while people decide.
 func TestTheQueueOfAThread(t *testing.T) {
 	w := newWorld(t)
+	w.agent.Pending = agentrun.PendingKeep
 	first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
 	second, third := w.mention("second"), w.mention("third")
 	require.Equal(t, agentrun.RunWaiting, second.Status)
@@ -207,6 +208,7 @@ func TestAStoreThatFails(t *testing.T) {
 // Abandon ends what nobody goes on with, and nothing else.
 func TestAbandon(t *testing.T) {
 	w := newWorld(t)
+	w.agent.Pending = agentrun.PendingKeep
 	first := w.say(calls([3]string{"p", "plain", `{"x":1}`}, [3]string{"g", "gated", `{"x":1}`}))
 	waiting, last := w.mention("waiting"), w.mention("last")
 	ctx := t.Context()

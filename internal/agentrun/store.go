@@ -45,6 +45,8 @@ type Commit struct {
 	Append  *Append
 	Entries []Entry
 	Opens   *OpenBatch
+	// Moves is a change of a batch, as [approvals.Store] would commit it.
+	Moves *BatchMove
 	// Resumes is the settled batch whose answers this commit takes up.
 	Resumes *approvals.Batch
 }
@@ -61,6 +63,14 @@ type Append struct {
 	Thread   ThreadID
 	At       int
 	Messages []Message
+}
+
+// BatchMove is what a command has made of a batch. It is written only if the
+// stored one still has the version of Before.
+type BatchMove struct {
+	Before approvals.Batch
+	Batch  approvals.Batch
+	Events []approvals.Event
 }
 
 // OpenBatch is a batch that begins, with the arguments that it is about.

@@ -166,6 +166,9 @@ func (m *memory) check(c agentrun.Commit) error {
 			return fmt.Errorf("%w: batch %s", approvals.ErrConflict, c.Opens.Batch.ID)
 		}
 	}
+	if v := c.Moves; v != nil && (v.Before.Version == 0 || m.batches[v.Batch.ID].Version != v.Before.Version) {
+		return fmt.Errorf("%w: batch %s", approvals.ErrConflict, v.Batch.ID)
+	}
 	if c.Resumes != nil && m.batches[c.Resumes.ID].Version != c.Resumes.Version {
 		return fmt.Errorf("%w: batch %s", approvals.ErrConflict, c.Resumes.ID)
 	}
@@ -203,6 +206,9 @@ func (m *memory) write(c agentrun.Commit) {
 			}
 		}
 		m.entries[entryKey(e.Run, e.Call)] = e
+	}
+	if v := c.Moves; v != nil {
+		m.batches[v.Batch.ID] = v.Batch
 	}
 	if o := c.Opens; o != nil {
 		m.batches[o.Batch.ID] = o.Batch

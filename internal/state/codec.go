@@ -56,6 +56,8 @@ type storedRun struct {
 	LeaseEnds time.Time         `json:"lease_ends,omitzero"`
 	CreatedAt time.Time         `json:"created_at,omitzero"`
 	EndedAt   time.Time         `json:"ended_at,omitzero"`
+
+	Supersedes approvals.BatchID `json:"supersedes,omitempty"`
 }
 
 type storedUsage struct {
@@ -97,7 +99,7 @@ func encodeRun(r agentrun.Run) ([]byte, error) {
 	return encode(storedRun{
 		schema, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
 		r.Prompt, r.Status, r.Activity, r.Steps, r.From, r.To, storedUsage(r.Usage), r.Output, r.Failure,
-		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(),
+		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes,
 	})
 }
 
@@ -108,7 +110,7 @@ func decodeRun(d []byte) (agentrun.Run, error) {
 		Deferred: r.Deferred, Agent: r.Agent, Requester: r.Requester, Prompt: r.Prompt, Status: r.Status,
 		Activity: r.Activity, Steps: r.Steps, From: r.From, To: r.To, Usage: agentrun.Usage(r.Usage),
 		Output: r.Output, Failure: r.Failure, Owner: r.Owner, LeaseEnds: r.LeaseEnds, CreatedAt: r.CreatedAt,
-		EndedAt: r.EndedAt,
+		EndedAt: r.EndedAt, Supersedes: r.Supersedes,
 	}, err
 }
 

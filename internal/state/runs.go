@@ -130,8 +130,8 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 
 // Commit implements [agentrun.Store]. From each run it derives when a worker
 // has to look ([Runs]) and that its reply is to be drawn ([Replies]); from the
-// batch that it opens what [Store.CommitBatch] derives. What it resumes is no
-// longer due in [Resumes].
+// batch that it opens or moves what [Store.CommitBatch] derives. What it resumes
+// is no longer due in [Resumes].
 func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	p, err := s.partitionOf(idsOf(c)...)
 	if err != nil {
@@ -170,6 +170,11 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 			return err
 		}
 	}
+	if m := c.Moves; m != nil {
+		if err := putBatch(ch, p, w, m.Before, m.Batch, m.Events, nil); err != nil {
+			return err
+		}
+	}
 	if b := c.Resumes; b != nil {
 		ch.wantVersion(p.batch(string(b.ID)), fieldVersion, b.Version)
 		w.done(Resumes, string(b.ID))
@@ -201,6 +206,9 @@ func idsOf(c agentrun.Commit) []string {
 	}
 	if c.Opens != nil {
 		ids = append(ids, string(c.Opens.Batch.ID))
+	}
+	if c.Moves != nil {
+		ids = append(ids, string(c.Moves.Batch.ID))
 	}
 	if c.Resumes != nil {
 		ids = append(ids, string(c.Resumes.ID))

@@ -53,6 +53,11 @@ func commits(t *testing.T, c redis.UniversalClient) {
 		"an old entry":                func(c *agentrun.Commit) { c.Entries[0].Version = 0 },
 		"a batch that exists":         func(c *agentrun.Commit) { c.Opens = &opens },
 		"a batch that moved on":       func(c *agentrun.Commit) { b := opens.Batch; b.Version = 2; c.Resumes = &b },
+		"a batch that moved before": func(c *agentrun.Commit) {
+			moved := decide(t, opens.Batch, approvals.Approve, "")
+			moved.Before.Version, moved.Batch.Version = 2, 3
+			c.Resumes, c.Moves = nil, &agentrun.BatchMove{Before: moved.Before, Batch: moved.Batch, Events: moved.Events}
+		},
 	} {
 		c2 := next()
 		spoil(&c2)
@@ -73,6 +78,17 @@ func commits(t *testing.T, c redis.UniversalClient) {
 	}
 	require.NoError(t, s.Commit(ctx, next()))
 	require.NotEqual(t, before, dump(t, c, s))
+
+	// A batch that moves with a run is what CommitBatch would have made of it.
+	moved := decide(t, opens.Batch, approvals.Approve, "")
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{
+		Request: "moves", Moves: &agentrun.BatchMove{Before: moved.Before, Batch: moved.Batch, Events: moved.Events},
+	}))
+	b, err := s.Batch(ctx, opens.Batch.ID)
+	require.NoError(t, err)
+	require.Equal(t, moved.Batch, b)
+	require.Contains(t, due(t, c, s, state.Resumes), string(b.ID))
+	require.Contains(t, due(t, c, s, state.Cards), string(b.ID))
 }
 
 // requests: the same request again changes nothing and is answered alike.

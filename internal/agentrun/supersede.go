@@ -1,0 +1,101 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A PendingRule says what becomes of a new message while calls of its thread
+// wait for people, or for results from elsewhere.
+type PendingRule string
+
+// The rules. The empty one is PendingReject.
+const (
+	// PendingReject: a message of the person who asked ends what is pending as
+	// [approvals.Superseded]. The resume run tells the model so, and hands it the
+	// message in the same turn. What is signed already stays signed and runs.
+	// Messages of other people wait.
+	PendingReject PendingRule = "reject"
+	// PendingKeep: every message waits until nothing is pending.
+	PendingKeep PendingRule = "keep"
+	// PendingRefuse: no message is taken: [ErrPending].
+	PendingRefuse PendingRule = "refuse"
+)
+
+// A PendingError is an [ErrPending] with the batch that is waited for.
+type PendingError struct{ Batch approvals.Batch }
+
+// Error is for the log.
+func (e *PendingError) Error() string { return fmt.Sprintf("%s: batch %s", ErrPending, e.Batch.ID) }
+
+// Unwrap returns [ErrPending].
+func (e *PendingError) Unwrap() error { return ErrPending }
+
+// supersede returns what a message makes of the batch that its thread waits
+// for: nil if that goes on, or if the thread waits for none.
+//
+// The message is committed with it. So a signature that comes in meanwhile is
+// either in the batch that is ended, or finds it ended; and no message ends
+// anything without being in the thread's queue, for [Runner.Resume] to find.
+func (r *Runner) supersede(ctx context.Context, thread Thread, m Mention, at time.Time) (*BatchMove, error) {
+	agent, ok := r.c.Agents(m.Agent)
+	if !ok || agent.Pending == PendingKeep {
+		return nil, nil
+	}
+	run, err := r.c.Store.Run(ctx, thread.Active)
+	if err != nil {
+		return nil, fmt.Errorf("load run %s: %w", thread.Active, err)
+	}
+	if run.Status != RunDeferred {
+		return nil, nil
+	}
+	b, err := r.c.Store.Batch(ctx, run.Deferred)
+	if errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrUnreadable) {
+		return nil, nil // nothing that could be ended, or waited for by name
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+	}
+	switch {
+	case b.Settled():
+		return nil, nil
+	case agent.Pending == PendingRefuse:
+		return nil, &PendingError{Batch: b}
+	case run.Requester != m.Requester, run.Agent != m.Agent:
+		return nil, nil
+	}
+	next, events, err := b.Apply(approvals.Withdraw{By: m.Requester, Reason: approvals.Superseded, At: at})
+	if err != nil {
+		return nil, fmt.Errorf("end batch %s: %w", b.ID, err)
+	}
+	return &BatchMove{Before: b, Batch: next, Events: events}, nil
+}
+
+// takeUp gives a resume run the message that has ended its batch, if one has:
+// that is the first in the queue, and its run is over with this. A message is a
+// new request, with the limits of one.
+func (r *Runner) takeUp(ctx context.Context, run *Run, thread *Thread, out *Commit) error {
+	if len(thread.Queue) == 0 {
+		return nil
+	}
+	first, err := r.c.Store.Run(ctx, thread.Queue[0])
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", thread.Queue[0], err)
+	}
+	if first.Supersedes != run.Batch {
+		return nil
+	}
+	if run.Prompt != "" {
+		run.Prompt += "\n\n"
+	}
+	run.Prompt += first.Prompt
+	run.Usage = Usage{}
+	first.Status, first.EndedAt = RunMerged, run.CreatedAt
+	thread.Queue = thread.Queue[1:]
+	out.Runs = append(out.Runs, first)
+	return nil
+}
