@@ -61,6 +61,7 @@ type App struct {
 			Enabled    bool   `yaml:"is_enabled"`
 			RequestURL string `yaml:"request_url"`
 		} `yaml:"interactivity"`
+		SocketMode bool `yaml:"socket_mode_enabled"`
 	} `yaml:"settings"`
 }
 

@@ -109,12 +109,16 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 			anywhere = a.Name
 		}
 	}
-	return slackui.New(slackui.Config{
-		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open,
+	ui, err := slackui.New(slackui.Config{
+		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open, AppToken: e.AppToken.open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
 		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Tools: b.runner,
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
+	if err != nil || ui.Socket == nil {
+		return ui, err
+	}
+	return ui, ui.Socket.Check(asking)
 }
 
 // reconcile makes the world agree with the state until ctx ends.
@@ -156,10 +160,21 @@ func (b *bot) onParked(ctx context.Context, k state.Kind, id string) {
 	}
 }
 
-// handler serves Slack and whoever looks after the process.
+// receive takes what comes in Socket Mode until ctx ends, and finishes what
+// was begun.
+func (b *bot) receive(ctx context.Context) {
+	if b.ui.Socket != nil {
+		b.ui.Socket.Run(ctx)
+	}
+}
+
+// handler serves whoever looks after the process, and Slack, unless that comes
+// in Socket Mode.
 func (b *bot) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/slack/", b.ui.Server)
+	if b.ui.Socket == nil {
+		mux.Handle("/slack/", b.ui.Server)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := b.ready(r.Context()); err != nil {
@@ -183,6 +198,9 @@ func (b *bot) ready(ctx context.Context) error {
 	}
 	if !b.due.Healthy(time.Now()) {
 		return errors.New("the reconcilers are not looking")
+	}
+	if b.ui.Socket != nil && b.ui.Socket.Ready() != nil {
+		return errors.New("no connection to Slack is open")
 	}
 	return nil
 }

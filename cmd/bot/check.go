@@ -75,6 +75,7 @@ func check(ctx context.Context, o checkOptions) []finding {
 	c.checkAddress()
 	if o.Online {
 		c.checkSlack(ctx)
+		c.checkSocket(ctx)
 		c.checkRunning(ctx)
 		c.checkRedis(ctx)
 		c.checkModel(ctx)

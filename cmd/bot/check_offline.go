@@ -104,6 +104,7 @@ func (c *checker) checkEnvironment() {
 	if strings.TrimSpace(token) != token || strings.TrimSpace(signing) != signing {
 		c.problem("remove it", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
 	}
+	c.checkAppToken()
 	if u, err := url.Parse(e.SlackAPIURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		c.problem("", "SLACK_API_URL: must begin with https:// or http:// and name a host")
 	}
@@ -161,6 +162,9 @@ func (c *checker) checkAddress() {
 func (c *checker) manifestProblems(app manifests.App) []string {
 	var problems []string
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if p := c.modeProblem(app); p != "" {
+		wrong("%s", p)
+	}
 	command := ""
 	for _, s := range app.Features.SlashCommands {
 		if s.Command == "/countersign" {
@@ -173,6 +177,9 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 		{"settings.interactivity.request_url", app.Settings.Interactivity.RequestURL, manifests.InteractivityPath},
 		{"features.slash_commands: /countersign: url", command, manifests.CommandsPath},
 	} {
+		if c.env.AppToken.open() != "" {
+			break // nothing is sent there
+		}
 		base, ok := strings.CutSuffix(place.url, place.path)
 		if !ok {
 			wrong("%s: is %q, must be the address of the bot and %s", place.key, place.url, place.path)

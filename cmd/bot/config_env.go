@@ -14,6 +14,7 @@ type environment struct {
 	Addr          string
 	SlackToken    secret
 	SigningSecret secret
+	AppToken      secret // empty: Slack is received over HTTP
 	SlackAPIURL   string
 	RedisURL      secret // it may hold a password
 	OpenAIKey     secret
@@ -31,6 +32,7 @@ var variables = []struct {
 }{
 	{"SLACK_BOT_TOKEN", "", "the bot's token, xoxb-…", true, func(e *environment, v string) { e.SlackToken = newSecret(v) }},
 	{"SLACK_SIGNING_SECRET", "", "what Slack signs its requests with", true, func(e *environment, v string) { e.SigningSecret = newSecret(v) }},
+	{"SLACK_APP_TOKEN", "", "the app's token for Socket Mode, xapp-…", false, func(e *environment, v string) { e.AppToken = newSecret(v) }},
 	{"REDIS_URL", "", "redis://…, rediss://… or unix://…", true, func(e *environment, v string) { e.RedisURL = newSecret(v) }},
 	{"OPENAI_API_KEY", "", "of the model provider", true, func(e *environment, v string) { e.OpenAIKey = newSecret(v) }},
 	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "of any compatible provider", false, func(e *environment, v string) { e.OpenAIBaseURL = v }},
@@ -58,7 +60,8 @@ func readEnvironment(environ []string) (environment, error) {
 		if value == "" {
 			value = v.preset
 		}
-		if value == "" && v.required {
+		unsigned := v.name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"] != ""
+		if value == "" && v.required && !unsigned {
 			problems = append(problems, fmt.Errorf("%s: is not set: %s", v.name, v.what))
 		}
 		v.set(&e, value)
@@ -80,7 +83,7 @@ func knownVariable(name string) bool {
 
 // secrets are the values that may never be printed, the longest first.
 func (e environment) secrets() []string {
-	all := []string{e.SlackToken.open(), e.SigningSecret.open(), e.RedisURL.open(), e.OpenAIKey.open()}
+	all := []string{e.SlackToken.open(), e.SigningSecret.open(), e.AppToken.open(), e.RedisURL.open(), e.OpenAIKey.open()}
 	for _, address := range []string{e.RedisURL.open(), e.OpenAIBaseURL} {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			password, _ := u.User.Password()

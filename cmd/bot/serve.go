@@ -78,6 +78,10 @@ func serve(ctx context.Context, l net.Listener, c config, e environment, extra t
 	var reconcilers sync.WaitGroup
 	reconcilers.Go(func() { b.reconcile(work) })
 	reconcilers.Go(func() { b.follow(work, c.Reload) })
+	taking, stopTaking := context.WithCancel(ctx)
+	defer stopTaking()
+	var receiving sync.WaitGroup
+	receiving.Go(func() { b.receive(taking) })
 	front.open(b.handler())
 	log.InfoContext(ctx, "listening", slog.String("addr", l.Addr().String()))
 	ready()
@@ -92,7 +96,9 @@ func serve(ctx context.Context, l net.Listener, c config, e environment, extra t
 	b.runner.Drain()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownRequests)
 	defer cancel()
+	stopTaking()
 	err = errors.Join(err, server.Shutdown(closing))
+	receiving.Wait()
 	stopWork()
 	reconcilers.Wait()
 	err = errors.Join(err, b.close(closing))

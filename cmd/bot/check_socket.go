@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/manifests"
+)
+
+// newAppToken is how to come by the token of Socket Mode.
+const newAppToken = `generate one with the scope connections:write in "Basic Information", "App-Level Tokens", and copy it into SLACK_APP_TOKEN`
+
+// checkAppToken looks at the token of Socket Mode, if there is one.
+func (c *checker) checkAppToken() {
+	token := c.env.AppToken.open()
+	if token == "" {
+		return
+	}
+	if strings.TrimSpace(token) != token {
+		c.problem("remove it", "SLACK_APP_TOKEN: begins or ends with a space")
+	}
+	if !strings.HasPrefix(strings.TrimSpace(token), "xapp-") {
+		c.problem(newAppToken, "SLACK_APP_TOKEN: is not an app-level token, which begins with xapp-")
+	}
+	if c.Address != "" {
+		c.problem("leave out one of them", "--url: with SLACK_APP_TOKEN the bot connects to Slack, and serves nothing there")
+	}
+}
+
+// modeProblem says that the manifest and the environment do not mean the same
+// way to Slack.
+func (c *checker) modeProblem(app manifests.App) string {
+	switch over := c.env.AppToken.open() != ""; {
+	case over && !app.Settings.SocketMode:
+		return "settings.socket_mode_enabled: must be true, because SLACK_APP_TOKEN is set"
+	case !over && app.Settings.SocketMode:
+		return "settings.socket_mode_enabled: is true, so that nothing is sent to the addresses, and SLACK_APP_TOKEN is not set"
+	}
+	return ""
+}
+
+// checkSocket asks Slack for the address of a connection, and does not connect.
+func (c *checker) checkSocket(ctx context.Context) {
+	token := c.env.AppToken.open()
+	if token == "" {
+		return
+	}
+	api := slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
+	_, _, err := api.StartSocketModeContext(ctx)
+	switch {
+	case isCode(err, "invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "token_expired", "missing_scope"):
+		c.problem(newAppToken, "Slack: does not open connections with SLACK_APP_TOKEN (apps.connections.open): %s", err)
+	case err != nil:
+		c.problem(slackAdvice(err), "Slack: does not open connections (apps.connections.open): %s", err)
+	default:
+		c.fine("Slack: opens connections with SLACK_APP_TOKEN")
+		c.unknown(`see "Socket Mode" of the app`, "whether Socket Mode is turned on")
+	}
+}
