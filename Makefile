@@ -46,7 +46,7 @@ soak: ## What takes longer than a test may: a million requirements against the o
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./cmd/bot
-	$(GO) test -run '^$$$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy
+	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy
 
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchtime 2s $(PKG)

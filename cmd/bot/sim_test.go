@@ -23,6 +23,7 @@ const (
 	bob   = "U0BOB"   // in @sre
 	carol = "U0CAROL" // in @sre and @security
 	dave  = "U0DAVE"  // in the channel, in no group
+	frank = "U0FRANK" // in @finance, in the demo only
 	ops   = "C0OPS"
 )
 
@@ -269,4 +270,31 @@ func (s *sim) submit(user string, v view, text string) {
 	}
 	s.do(http.MethodPost, "/sim/submit", map[string]any{"user": user, "view_id": v.ID, "values": values}, &out)
 	require.True(s.t, out.Closed, "not accepted: %+v", out)
+}
+
+// edit replaces an argument in the form that the person sees, and has them sign
+// what they wrote.
+func (s *sim) edit(user, from, to string) {
+	s.t.Helper()
+	views := s.views(user)
+	require.Len(s.t, views, 1)
+	values := map[string]map[string]string{}
+	for _, b := range views[0].Blocks {
+		e, _ := b["element"].(map[string]any)
+		id, _ := b["block_id"].(string)
+		switch {
+		case e["initial_value"] == from:
+			values[id] = map[string]string{e["action_id"].(string): to}
+		case e["type"] == "checkboxes":
+			values[id] = map[string]string{e["action_id"].(string): "yes"}
+		}
+	}
+	require.Len(s.t, values, 2, "the argument and the signature")
+	var out struct {
+		Error  string
+		Errors map[string]string
+	}
+	s.do(http.MethodPost, "/sim/submit", map[string]any{"user": user, "view_id": views[0].ID, "values": values}, &out)
+	require.Empty(s.t, out.Error)
+	require.Empty(s.t, out.Errors)
 }

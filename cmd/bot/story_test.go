@@ -197,3 +197,34 @@ func TestTheFolderOfTheDemoGoesWithIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// TestStoryOfARefund: three groups must agree, and the amount is wrong. Whoever
+// corrects it clears what was signed before, and what runs is what was signed
+// at the end.
+func TestStoryOfARefund(t *testing.T) {
+	s, folder := startDemo(t)
+	root := s.ask("refund the 48 euros of order 1042", "")
+	card := s.await(bob, root, "the card", says("issue_refund", "48000", "Money leaves the company", "operations", "finance", "security"))
+	require.Empty(t, s.click(bob, card, "", "Approve").VisibleError)
+	card = s.await(frank, root, "that somebody signed", func(m message) bool {
+		return m.TS == card.TS && strings.Contains(m.words(), ": 1 of 1 signature")
+	})
+
+	// Frank is in @finance: he corrects the amount.
+	require.Empty(t, s.click(frank, card, "", "Edit").VisibleError)
+	s.edit(frank, "48000", "4800")
+	card = s.await(bob, root, "the corrected card", func(m message) bool {
+		return m.TS == card.TS && says("no longer counts", "48000 → 4800", "finance\n: 1 of 1 signature")(m)
+	})
+	require.NoDirExists(t, filepath.Join(folder, "refunds"))
+	for _, user := range []string{bob, carol} {
+		require.Empty(t, s.click(user, card, "", "Approve").VisibleError)
+	}
+	s.await(alice, root, "the answer", says("Refunded 48.00 EUR of order 1042"))
+	files, err := filepath.Glob(filepath.Join(folder, "refunds", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	written, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Contains(t, string(written), `"cents": 4800,`)
+}
