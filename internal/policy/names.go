@@ -9,9 +9,11 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Ids of channels as the chat service mints them; userID and groupID are those
-// of people and user groups.
+// Ids as the chat service mints them, of people, user groups and channels, see
+// https://docs.slack.dev/reference/objects.
 var (
+	userID    = regexp.MustCompile(`^[UW][A-Z0-9]{4,}$`)
+	groupID   = regexp.MustCompile(`^S[A-Z0-9]{3,}$`)
 	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{3,}$`)
 	aName     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 )
