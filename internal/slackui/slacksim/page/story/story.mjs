@@ -62,6 +62,9 @@ const thread = (page) => page.getByRole("complementary", { name: "Thread" });
 const guide = (page) => page.getByRole("complementary", { name: "What to do next" });
 const card = (page) => thread(page).locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
 
+/** sure goes through the dialog that stands before a signature that may destroy something. */
+const sure = (page) => page.getByRole("dialog", { name: /^Approve delete_file/ }).getByRole("button", { name: "Approve" }).click();
+
 /** gone waits until a file is no longer there. */
 async function gone(name) {
   for (let n = 0; n < 200 && existsSync(file(name)); n++) await new Promise((r) => setTimeout(r, 50));
@@ -98,6 +101,7 @@ async function withTheMouse() {
   // Dave may not sign: he is told so, and nobody else sees it.
   await act(page, "Dave Duarte");
   await card(page).getByRole("button", { name: /^Approve/ }).first().click();
+  await sure(page);
   const refusal = thread(page).locator(".ephemeral");
   await refusal.getByText("Only visible to you").waitFor();
   assert.match(await refusal.innerText(), /approver/);
@@ -111,6 +115,7 @@ async function withTheMouse() {
   const approves = card(page).getByRole("button", { name: /^Approve/ });
   assert.equal(await approves.count(), 2);
   await approves.first().click();
+  await sure(page);
   await card(page).getByText("Approved by @Bob Brandt").waitFor();
   assert.ok(existsSync(file("2023-q1-sales.txt")), "nothing runs before all are decided");
   await card(page).getByRole("button", { name: /^Deny/ }).click();
@@ -212,6 +217,8 @@ async function withTheKeyboard() {
   await page.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await tabTo(page, card(page).getByRole("button", { name: /^Approve/ }).first());
   await page.keyboard.press("Enter");
+  await tabTo(page, page.getByRole("dialog", { name: /^Approve delete_file/ }).getByRole("button", { name: "Approve" }));
+  await page.keyboard.press("Enter");
   await card(page).getByText("Approved by @Bob Brandt").waitFor();
 
   // The form takes the focus, keeps it, and closes on Escape without a decision.
@@ -277,6 +284,7 @@ async function onAPhoneInTheDark() {
   await modal.getByRole("button", { name: "Deny", exact: true }).tap();
   await card(page).getByText("Not from my phone").waitFor();
   await card(page).getByRole("button", { name: /^Approve/ }).last().tap();
+  await sure(page);
   await thread(page).getByText(/2023-q2-sales\.txt: deleted/).waitFor();
   await gone("2023-q2-sales.txt");
   assert.ok(existsSync(file("2023-q1-sales.txt")));
@@ -542,7 +550,7 @@ async function everyElement() {
 /** everyCard shows the cards that the app's own tests hold as golden files. */
 async function everyCard() {
   const page = await screen({ viewport: { width: 390, height: 844 } });
-  for (const name of readdirSync(CARDS).filter((n) => n.endsWith(".json"))) {
+  for (const name of readdirSync(CARDS).filter((n) => /^card_.*\.json$/.test(n))) {
     const { ts } = await asTheApp("chat.postMessage", { channel: "C0OPS", text: name, blocks: JSON.parse(readFileSync(join(CARDS, name), "utf8")) });
     const line = page.locator(`.line[data-ts="${ts}"]`);
     await line.locator("h3").waitFor();
