@@ -39,7 +39,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		}
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone(), ruling.Why, ruling.Rule, 0
 	case Refuse:
-		return b, nil, fmt.Errorf("call %q: %w: %s", string(cmd.Call), ErrRefused, ruling.Reason)
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
 	default:
 		return b, nil, fmt.Errorf("%w: amended without a ruling", ErrInvalid)
 	}

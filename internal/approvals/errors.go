@@ -36,10 +36,23 @@ var (
 	ErrAbsence = errors.New("absence not possible")
 	// ErrNoDecision: there is no decision of this person to take back.
 	ErrNoDecision = errors.New("nothing to take back")
-	// ErrRefused: the policy refuses the call, whoever signs it.
+	// ErrRefused: the policy refuses the call, whoever signs it. See [RefusedError].
 	ErrRefused = errors.New("refused by policy")
 	// ErrInvalid: the command, arguments or results are not well formed.
 	ErrInvalid = errors.New("invalid")
 	// ErrOpen: results were asked for while something is still pending.
 	ErrOpen = errors.New("not all calls are settled")
 )
+
+// A RefusedError is an [ErrRefused] with what the policy says, for people.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string {
+	if e.Reason == "" {
+		return ErrRefused.Error()
+	}
+	return ErrRefused.Error() + ": " + e.Reason
+}
+
+// Unwrap returns [ErrRefused].
+func (e *RefusedError) Unwrap() error { return ErrRefused }

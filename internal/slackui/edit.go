@@ -189,15 +189,19 @@ func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm,
 	if len(wrong) == 0 && !known {
 		return reply{}, err
 	}
-	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+	reason := "arguments that do not fit the tool" // what is wrong with them may quote them
+	if len(wrong) == 0 {
+		reason = err.Error()
+	}
+	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.String("reason", reason))
 	open := len(f.fields) > 0
 	switch {
 	case open && len(wrong) > 0:
 		return under(f.place(wrong)), nil
 	case open && errors.Is(err, approvals.ErrRefused):
 		said := "The policy refuses these arguments, whoever signs them."
-		if _, why, ok := strings.Cut(err.Error(), approvals.ErrRefused.Error()+": "); ok {
-			said += " It says: " + brief(why, 300)
+		if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
+			said += " It says: " + brief(refused.Reason, 300)
 		}
 		return f.first(said), nil
 	case open && isTryAgain(err):
