@@ -76,6 +76,10 @@ type Config struct {
 	// that is not in it answers every full member.
 	MayAsk map[string]approvals.From
 
+	// Overhear are the agents that take a reply without a mention as one, in
+	// threads that they are in already.
+	Overhear map[string]bool
+
 	Desk   desk
 	Runs   runs
 	Runner runner
@@ -136,6 +140,7 @@ func (c Config) validate() error {
 			problems = append(problems, fmt.Errorf("slackui: nobody may ask %q", agent))
 		}
 	}
+	problems = append(problems, c.checkOverhear()...)
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
 		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
 	}
@@ -188,7 +193,7 @@ func New(c Config) (*UI, error) {
 	}
 	api := newAPI(c.BotToken, c.APIURL)
 	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, tools: c.Tools, now: c.Now, log: c.Log}
-	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, now: c.Now}
+	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, now: c.Now}
 	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,

@@ -47,10 +47,13 @@ type mention struct {
 	Channel  string `json:"channel"`
 	TS       string `json:"ts"`
 	Thread   string `json:"thread_ts"`
+
+	ChannelType string `json:"channel_type"` // of a message event
+	manner      manner
 }
 
-// events takes a delivery of the Events API. A repeated delivery is known by
-// its event id where it is committed, not by Slack's retry headers.
+// events takes a delivery of the Events API. A repeated delivery of a message
+// is known by the message where it is committed, not by Slack's retry headers.
 func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -70,82 +73,88 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 	if err := json.Unmarshal(e.Event, &inner); err != nil {
 		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
 	}
-	if inner.Type != "app_mention" {
+	if inner.Type != "app_mention" && inner.Type != "message" {
 		return reply{}, s.changed(ctx, e, inner.Type)
 	}
 	var m mention
 	if err := json.Unmarshal(e.Event, &m); err != nil {
-		return reply{}, fmt.Errorf("%w: mention: %w", errBody, err)
+		return reply{}, fmt.Errorf("%w: %s: %w", errBody, inner.Type, err)
 	}
 	if !e.of(s.cfg) {
 		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", brief(e.Team, 64)))
 		return reply{}, nil
 	}
-	if m.Bot != "" || m.User == "" || m.Subtype != "" {
+	if m.Bot != "" || m.User == "" || !slices.Contains(subtypes, m.Subtype) {
 		return reply{}, nil // a bot's word, our own perhaps, is never a request
 	}
 	if e.ID == "" || !idForm.MatchString(m.User) || !idForm.MatchString(m.Channel) || !validTS(m.TS) || (m.Thread != "" && !validTS(m.Thread)) {
 		return reply{}, fmt.Errorf("%w: a mention without id, user, channel or ts", errBody)
 	}
+	if inner.Type == "message" {
+		return reply{}, s.heard(ctx, e, m)
+	}
 	return reply{}, s.mentioned(ctx, e, m)
 }
 
 func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
-	root := m.Thread
-	if root == "" {
-		root = m.TS
-	}
 	if err := s.people.admit(ctx, m.User, m.UserTeam); err != nil {
 		return s.turnAway(ctx, m, err)
 	}
-	bot := ""
-	for _, a := range e.Authorizations {
-		if a.Bot {
-			bot = a.User
-		}
-	}
-	if bot == "" {
-		self, err := s.api.whoami(ctx)
-		if err != nil {
-			return err
-		}
-		bot = self.UserID
-	}
-	if m.User == bot {
-		return nil
+	bot, err := s.botOf(ctx, e)
+	if err != nil || m.User == bot {
+		return err
 	}
 	text := spoken(m.Text, bot)
-	if text == "" {
-		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "Write what you need in the same message that mentions me.")
+	switch {
+	case text == "" && m.manner == overheard:
+		return nil
+	case text == "" && m.ChannelType == direct:
+		return s.tellWriter(ctx, m, "Write what you need in words: nothing else of a message is read.")
+	case text == "":
+		return s.tellWriter(ctx, m, "Write what you need in the same message that mentions me.")
 	}
-	agent := s.cfg.Agent
-	if a, ok := s.cfg.Agents[m.Channel]; ok {
-		agent = a
+	agent := s.agentIn(m.Channel)
+	if agent == "" && m.ChannelType == direct {
+		return s.tellWriter(ctx, m, "No agent answers direct messages. Mention me in a channel where one works; whoever runs Countersign knows them.")
 	}
 	if agent == "" {
-		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
+		return s.tellWriter(ctx, m, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
 	}
 	if err := s.mayAsk(ctx, agent, m); err != nil {
 		return s.turnAway(ctx, m, err)
 	}
 	run, err := s.cfg.Runner.Mention(ctx, agentrun.Mention{
-		Event:     e.ID,
-		Origin:    agentrun.Origin{Surface: surface, Team: e.Team, Channel: m.Channel, Root: root},
+		Event:     m.event(),
+		Origin:    m.origin(e.Team),
 		Agent:     agent,
 		Requester: approvals.UserID(m.User),
 		Text:      text,
 	})
 	if errors.Is(err, agentrun.ErrQueueFull) {
-		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
+		return s.tellWriter(ctx, m, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
 	}
 	if errors.Is(err, agentrun.ErrThreadClosed) {
-		return s.tell(ctx, place{m.Channel, m.Thread, m.User}, "This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own.")
+		return s.tellWriter(ctx, m, "This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own.")
+	}
+	if waits, ok := errors.AsType[*agentrun.PendingError](err); ok {
+		return s.busy(ctx, m, waits.Batch)
 	}
 	if err != nil {
 		return fmt.Errorf("commit mention: %w", err)
 	}
 	s.cfg.Log.InfoContext(ctx, "mention taken", slog.String("run", string(run.ID)), slog.String("user", m.User))
 	return nil
+}
+
+// botOf is the user id of the bot that the delivery is for.
+func (s *Server) botOf(ctx context.Context, e envelope) (string, error) {
+	for _, a := range e.Authorizations {
+		if a.Bot && a.User != "" {
+			return a.User, nil
+		}
+	}
+	self, err := s.api.whoami(ctx)
+	return self.UserID, err
 }
 
 // mayAsk refuses those who may not start the agent. A group that cannot be
@@ -172,7 +181,10 @@ func (s *Server) turnAway(ctx context.Context, m mention, err error) error {
 	if !known || isTryAgain(err) {
 		return fmt.Errorf("look up who asks: %w", err)
 	}
-	return s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
+	if m.manner == overheard {
+		return nil
+	}
+	return s.tellWriter(ctx, m, words)
 }
 
 // spoken is what the person wrote: without the mention of the bot, and with

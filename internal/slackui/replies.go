@@ -21,6 +21,7 @@ type Replies struct {
 	runs  runs
 	api   *api
 	memos memos
+	cards *Cards
 	now   func() time.Time
 }
 
@@ -75,7 +76,7 @@ func (r *Replies) draw(ctx context.Context, h *held[replies], id approvals.RunID
 		return run.Version, nil
 	}
 	if run.Parent != "" && len(h.body.Replies) == 0 {
-		if err := r.parent(ctx, run.Parent); err != nil {
+		if err := r.refresh(ctx, run.Parent); err != nil {
 			return 0, err
 		}
 	}
@@ -88,12 +89,12 @@ func (r *Replies) draw(ctx context.Context, h *held[replies], id approvals.RunID
 			return 0, err
 		}
 	}
-	return run.Version, nil
+	return run.Version, r.behind(ctx, run)
 }
 
-// parent brings the message of a resumed run up to date: it said that it was
-// waiting.
-func (r *Replies) parent(ctx context.Context, id approvals.RunID) error {
+// refresh brings the message of another run up to date: of one that is resumed,
+// which said that it was waiting, or of one that waits for this.
+func (r *Replies) refresh(ctx context.Context, id approvals.RunID) error {
 	h, err := r.ledger().claim(ctx, string(id))
 	if err != nil {
 		return err

@@ -17,7 +17,12 @@ import (
 // messages is what the thread says of a run, at least one message.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]message, error) {
 	switch run.Status {
+	case agentrun.RunMerged:
+		return r.superseding(ctx, run)
 	case agentrun.RunWaiting:
+		if run.Supersedes != "" {
+			return r.superseding(ctx, run)
+		}
 		return r.waiting(ctx, run)
 	case agentrun.RunQueued, agentrun.RunRunning:
 		return []message{working(run)}, nil
@@ -51,7 +56,24 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]message, err
 	if before := slices.Index(t.Queue, run.ID); before > 0 {
 		text = fmt.Sprintf("Queued behind %s of this thread.", count(before+1, "request"))
 	}
-	return []message{plainly(text, say(text))}, nil
+	first, err := r.runs.Run(ctx, t.Active)
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && first.Status != agentrun.RunDeferred {
+		return []message{plainly(text, say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+	}
+	b, err := r.desk.Batch(ctx, first.Deferred)
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && b.Settled() {
+		return []message{plainly(text, say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
+	}
+	what, tools := pending(b)
+	open, goesOn := what+" of this thread "+verb(pendingCalls(b), "waits")+" to be settled", " The agent goes on then."
+	spans := append(append([]span{say(text + " " + open + ": ")}, tools...), say("."))
+	return []message{plainly(text+" "+open+"."+goesOn, append(append(spans, r.cards.leadTo(ctx, b)...), say(goesOn))...)}, nil
 }
 
 func working(run agentrun.Run) message {
@@ -115,6 +137,12 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]message, er
 	text := "Waiting for " + list(parts) + "."
 	if len(b.Approvals) > 0 {
 		text += " The card is in this thread; the agent goes on when everything on it is decided."
+	}
+	if o := superseded(b); o.any() {
+		said, spans := o.words()
+		text = "Stopped for " + list(parts) + "."
+		text, spans = text+" Then a newer message came."+said, append([]span{say(text + " Then "), named(b.Requester), say(" wrote something new.")}, spans...)
+		return []message{plainly(text, spans...)}, nil
 	}
 	if b.Settled() {
 		text = "Stopped for " + list(parts) + ". Everything is decided; it went on below."
