@@ -46,6 +46,10 @@ type App struct {
 			URL          string `yaml:"url"`
 			ShouldEscape bool   `yaml:"should_escape"`
 		} `yaml:"slash_commands"`
+		Shortcuts []struct {
+			Type     string `yaml:"type"`
+			Callback string `yaml:"callback_id"`
+		} `yaml:"shortcuts"`
 	} `yaml:"features"`
 	OAuth struct {
 		Scopes struct {

@@ -33,6 +33,8 @@ var calls = []struct{ method, scope, reason string }{
 	{"conversations.members", "channels:read", "who is in a public channel whose members sign"},
 	{"conversations.members", "groups:read", "who is in a private channel whose members sign"},
 	{"views.open", "", "the form for a reason, or the full arguments"},
+	{"views.push", "", "such a form over a review"},
+	{"views.publish", "", "the Home tab of somebody"},
 	{"views.update", "", "what such a form shows a moment later"},
 	{"usergroups.users.list", "usergroups:read", "who is in a group at the click"},
 	{"usergroups.list", "usergroups:read", "bot check: whether the groups of the policy exist"},
@@ -41,6 +43,7 @@ var calls = []struct{ method, scope, reason string }{
 
 // deliveries are what Slack sends us, and what that needs.
 var deliveries = map[string]string{
+	"app_home_opened":         "",
 	"app_mention":             "app_mentions:read",
 	"/countersign":            "commands",
 	"member_joined_channel":   "channels:read", // groups:read, of private ones
@@ -98,7 +101,9 @@ func TestTheScopesAreThoseThatOurCallsNeed(t *testing.T) {
 	a := read(t)
 	var events []string
 	for delivery, scope := range deliveries {
-		needed = append(needed, scope)
+		if scope != "" {
+			needed = append(needed, scope)
+		}
 		if !strings.HasPrefix(delivery, "/") {
 			events = append(events, delivery)
 		}
@@ -110,6 +115,12 @@ func TestTheScopesAreThoseThatOurCallsNeed(t *testing.T) {
 	require.Equal(t, events, a.Settings.Events.Bot)
 	require.Len(t, a.Features.SlashCommands, 1)
 	require.Contains(t, deliveries, a.Features.SlashCommands[0].Command)
+	require.True(t, a.Features.AppHome.Home, "without it nothing can be published there")
+	source, err := os.ReadFile("../internal/slackui/shortcut.go")
+	require.NoError(t, err)
+	require.Len(t, a.Features.Shortcuts, 1)
+	require.Equal(t, "message", a.Features.Shortcuts[0].Type)
+	require.Contains(t, string(source), `"`+a.Features.Shortcuts[0].Callback+`"`)
 }
 
 func TestEveryScopeIsJustified(t *testing.T) {

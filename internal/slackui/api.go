@@ -90,6 +90,28 @@ func (a *api) openView(ctx context.Context, trigger string, v slack.ModalViewReq
 	return classify("views.open", err)
 }
 
+func (a *api) pushView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {
+	_, err := a.client.PushViewContext(ctx, trigger, v)
+	return classify("views.push", err)
+}
+
+// publishView shows the Home tab of a person and returns the hash of it. With a
+// hash it replaces only the one that has it.
+func (a *api) publishView(ctx context.Context, user, hash string, v slack.HomeTabViewRequest) (string, error) {
+	r := slack.PublishViewContextRequest{UserID: user, View: v}
+	if hash != "" {
+		r.Hash = &hash
+	}
+	shown, err := a.client.PublishViewContext(ctx, r)
+	if err == nil && (shown == nil || shown.Hash == "") {
+		err = errNoAnswer
+	}
+	if err != nil {
+		return "", classify("views.publish", err)
+	}
+	return shown.Hash, nil
+}
+
 func (a *api) updateView(ctx context.Context, id, hash string, v slack.ModalViewRequest) error {
 	_, err := a.client.UpdateViewContext(ctx, v, "", hash, id)
 	return classify("views.update", err)

@@ -29,11 +29,23 @@ type Card struct {
 	// Tools are what is known of the tools, by name. A call of one that is not
 	// in it is approved with a confirmation and cannot be edited.
 	Tools map[string]agentrun.Spec
-	// Elsewhere says that the message is outside the thread: an escalation
-	// shows it there too.
-	Elsewhere bool
-	Missed    []Missed
+	// Place is where it is shown, if not in the thread; Link leads back there,
+	// if it is known.
+	Place  Place
+	Link   string
+	Missed []Missed
 }
+
+// Place is where a card is shown.
+type Place string
+
+// The places.
+const (
+	PlaceThread     Place = ""
+	PlaceEscalation Place = "escalation" // the channel of an escalation
+	PlaceDirect     Place = "direct"     // a direct message to somebody who can sign
+	PlaceReview     Place = "review"     // a modal
+)
 
 // Missed is a channel in which an escalation was to show the card and could
 // not, by Slack's word for why.
@@ -154,17 +166,37 @@ func (c Card) asker() []para {
 		spans = append(spans, say(fmt.Sprintf(" It also waits for %s that run elsewhere.", count(ext, "call"))))
 	}
 	paras := []para{line(spans...)}
-	if c.Elsewhere {
-		paras = append(paras, line(say("It was asked in "), grouped(c.Batch.Channel), say(", and is shown here too because it was not settled in time.")))
-	}
+	paras = append(paras, c.whence()...)
 	for _, m := range c.Missed {
 		paras = append(paras, line(say("It was to be shown in "), grouped(m.Channel), say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
 	}
 	return paras
 }
 
+// whence says where it was asked, outside of its thread.
+func (c Card) whence() []para {
+	why := ""
+	switch c.Place {
+	case PlaceThread:
+		return nil
+	case PlaceEscalation:
+		why = ", and is shown here too because it was not settled in time"
+	case PlaceDirect:
+		why = ", and is shown to you because you can sign it"
+	case PlaceReview:
+	}
+	spans := []span{say("It was asked in "), grouped(c.Batch.Channel), say(why + ".")}
+	if strings.HasPrefix(c.Batch.Channel, "D") {
+		spans = []span{say("It was asked in a direct message" + why + ".")}
+	}
+	if c.Link != "" {
+		spans = append(spans, say(" "), slack.NewRichTextSectionLinkElement(c.Link, "Open the thread", nil))
+	}
+	return []para{line(spans...)}
+}
+
 func (c Card) itsThread() string {
-	if c.Elsewhere {
+	if c.Place != PlaceThread {
 		return "its own thread"
 	}
 	return "this thread"

@@ -17,7 +17,7 @@ import (
 )
 
 // payload is what we read of an interaction. It is our own type, see
-// [envelope]; of the message nothing is read at all.
+// [envelope]; of the message only a shortcut reads something: where it is.
 type payload struct {
 	Type string `json:"type"`
 	Team *struct {
@@ -32,6 +32,7 @@ type payload struct {
 		Team string `json:"team_id"`
 	} `json:"user"`
 	Trigger   string `json:"trigger_id"`
+	Callback  string `json:"callback_id"` // of a shortcut
 	Container struct {
 		Message string `json:"message_ts"`
 		Channel string `json:"channel_id"`
@@ -45,8 +46,10 @@ type payload struct {
 		Value string `json:"value"`
 		TS    string `json:"action_ts"`
 	} `json:"actions"`
-	View struct {
+	Message shortcut `json:"message"` // read for a shortcut only
+	View    struct {
 		ID        string `json:"id"`
+		Type      string `json:"type"`
 		Hash      string `json:"hash"`
 		Callback  string `json:"callback_id"`
 		Metadata  string `json:"private_metadata"`
@@ -82,6 +85,8 @@ func (s *Server) interactivity(ctx context.Context, body []byte) (reply, error) 
 		return reply{}, fmt.Errorf("%w: a payload without a type", errBody)
 	case "block_actions":
 		return s.pressed(ctx, p)
+	case "message_action":
+		return s.chosen(ctx, p)
 	case "view_submission":
 		return s.submitted(ctx, p)
 	case "view_closed":
@@ -98,13 +103,15 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		return reply{}, fmt.Errorf("%w: an action without an action", errBody)
 	}
 	press := p.Actions[0]
+	action := actionOf(press.ID)
 	var about about
 	var err error
-	switch actionOf(press.ID) {
+	switch action {
 	case actionApprove:
 		about, err = s.decide(ctx, p, press.Value, approvals.Approve, "")
 		if errors.Is(err, approvals.ErrReasonNeeded) {
 			about, err = s.askReason(ctx, p, press.Value, approvals.Approve)
+			action = actionDeny // nothing is decided yet
 		}
 	case actionDeny:
 		about, err = s.askReason(ctx, p, press.Value, approvals.Deny)
@@ -116,12 +123,24 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		about, err = s.viewFull(ctx, p, press.Value)
 	case actionPage:
 		err = s.turnPage(ctx, p, press.Value)
+	case actionReview:
+		if p.screen().View != "" {
+			about, err = s.show(ctx, p, press.Value)
+			break
+		}
+		about, err = s.openReview(ctx, p, press.Value)
+	case actionNext:
+		err = s.next(ctx, p)
+	case actionTurn:
+		err = s.turnHome(ctx, p, press.Value)
+	case actionBack:
+		err = s.comesBack(ctx, p)
 	default:
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", brief(press.ID, 64)))
-		return reply{}, s.tell(ctx, p.place(), "This button is from another version of Countersign and does nothing any more.")
+		return reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")
 	}
 	if err == nil {
-		return reply{}, nil
+		return reply{}, s.followed(ctx, p, action)
 	}
 	words, known := explain(err, about)
 	if !known {
@@ -129,7 +148,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	}
 	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User.ID),
 		slog.String("action", brief(press.ID, 64)), slog.Any("reason", err))
-	return reply{}, s.tell(ctx, p.place(), words)
+	return reply{}, s.answer(ctx, p, words)
 }
 
 // decide commits one person's verdict. Whatever it returns besides an error is

@@ -85,6 +85,7 @@ type Config struct {
 	Runner runner
 	Memos  memos
 	Open   openList
+	Lists  lists // may be nil: then nothing is listed for anybody
 	Tools  tools // may be nil: then every approval is confirmed, and nothing can be edited
 
 	// Membership is how old a looked-up membership or account may be when a
@@ -175,6 +176,7 @@ type UI struct {
 	Cards   *Cards
 	Replies *Replies
 	Notices *Notices
+	Homes   *Homes
 
 	people *directory
 }
@@ -188,6 +190,9 @@ func New(c Config) (*UI, error) {
 	if c.APIURL == "" {
 		c.APIURL = defaultAPIURL
 	}
+	if c.Lists == nil {
+		c.Lists = noLists{}
+	}
 	if c.Membership == 0 {
 		c.Membership = defaultMembership
 	}
@@ -198,7 +203,13 @@ func New(c Config) (*UI, error) {
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
 	}
-	ui := &UI{Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, people: people}
+	homes := &Homes{
+		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
+	}
+	ui := &UI{
+		Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
+	}
+	ui.Server.homes = homes
 	if c.overSocket() {
 		ui.Socket = newSocket(c, ui.Server)
 	}

@@ -134,6 +134,13 @@ type target struct {
 
 func home(o agentrun.Origin) target { return target{channel: o.Channel, thread: o.Root} }
 
+func (t target) place() Place {
+	if t.further {
+		return PlaceEscalation
+	}
+	return PlaceThread
+}
+
 // has reports whether the message is for this target. A copy in the channel of
 // an escalation is one of its own.
 func (t target) has(a Anchor) bool {
@@ -201,7 +208,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if err != nil {
 		return err
 	}
-	card.Elsewhere, card.Missed = t.further, h.body.Missed
+	card.Place, card.Missed = t.place(), h.body.Missed
 	m := card.message(c.now())
 	for _, a := range old {
 		err := c.api.update(ctx, a.Channel, a.TS, m)
@@ -274,11 +281,14 @@ func (c *Cards) loadEarlier(ctx context.Context, card Card, a approvals.Approval
 	return nil
 }
 
+// markerType marks the messages that are cards.
+const markerType = "countersign_batch"
+
 func (c Card) message(now time.Time) message {
 	return message{
 		text:   c.sentence(now),
 		blocks: Render(c, now),
-		marker: &slack.SlackMetadata{EventType: "countersign_batch", EventPayload: map[string]any{
+		marker: &slack.SlackMetadata{EventType: markerType, EventPayload: map[string]any{
 			"batch": string(c.Batch.ID), "part": c.Part,
 		}},
 	}

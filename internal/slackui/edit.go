@@ -40,7 +40,7 @@ func (s *Server) openEdit(ctx context.Context, p payload, value string) (about, 
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p.Trigger, view)
+	return at, s.open(ctx, p, view)
 }
 
 // formOf makes the form of a call as it was shown.
@@ -135,7 +135,9 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 	at.approval, _ = ptr.in(after)
 	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
 	sum := changes(f.args, args, approvals.HiddenAt(a.WriteOnly))
-	return replace(editedView(at, sum, s.signsToo(ctx, p, &at, ptr, decision))), nil
+	signed := s.signsToo(ctx, p, &at, ptr, decision)
+	s.redrawReview(ctx, p)
+	return replace(editedView(at, sum, signed)), nil
 }
 
 // signsToo approves what was changed if the person wants to, and says what came
@@ -272,7 +274,7 @@ func argumentErrors(err error) []*agentrun.ArgumentError {
 }
 
 func originOf(p payload, value string) origin {
-	return origin{Value: value, Channel: p.place().channel, Thread: p.place().thread}
+	return origin{Value: value, Channel: p.place().channel, Thread: p.place().thread, Review: p.screen()}
 }
 
 func readOrigin(p payload) origin {

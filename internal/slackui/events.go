@@ -73,6 +73,9 @@ func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
 	if err := json.Unmarshal(e.Event, &inner); err != nil {
 		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
 	}
+	if inner.Type == "app_home_opened" {
+		return reply{}, s.opensHome(ctx, e)
+	}
 	if inner.Type != "app_mention" && inner.Type != "message" {
 		return reply{}, s.changed(ctx, e, inner.Type)
 	}

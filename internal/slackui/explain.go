@@ -25,6 +25,7 @@ const (
 	deciding   deed = ""
 	editing    deed = "edit"
 	takingBack deed = "take back"
+	reading    deed = "read"
 )
 
 // undone says what came of it: nothing.
@@ -34,6 +35,8 @@ func (d deed) undone() string {
 		return "Nothing was changed."
 	case takingBack:
 		return "Nothing was taken back."
+	case reading:
+		return "Nothing was decided."
 	case deciding:
 	}
 	return "Your click was not counted."
@@ -55,6 +58,8 @@ func explain(err error, a about) (words string, known bool) {
 		return "This came from another Slack workspace than the one this Countersign serves. Nothing was decided.", true
 	case errors.Is(err, errNoTeam):
 		return "This came without a workspace, as from an installation for a whole organisation, which this Countersign does not serve. Nothing was decided.", true
+	case errors.Is(err, errMayNotLook):
+		return explainMayNotLook(a), true
 	case errors.Is(err, errForm):
 		return "Slack did not open the form in time. Nothing was decided. Press the button again.", true
 	case unanswered:
@@ -79,6 +84,15 @@ func explainLookup(e *lookupError) string {
 		return "It could not be looked up who is away, so it is not known for whom you may sign. Nothing was done. Try again in a moment."
 	}
 	return "Slack did not say whose account this is. Nothing was done. Try again in a moment."
+}
+
+func explainMayNotLook(a about) string {
+	where := ""
+	if idForm.MatchString(a.batch.Channel) && isChannel(a.batch.Channel) {
+		where = ", and the members of " + group(a.batch.Channel)
+	}
+	return "This request can be read by those who can sign it, by whoever asked for it" + where + ". You are none of them. Ask " +
+		person(a.batch.Requester) + " if you need to know more."
 }
 
 func explainNotAllowed(e *notAllowedError) string {

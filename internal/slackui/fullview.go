@@ -25,7 +25,7 @@ func (s *Server) viewFull(ctx context.Context, p payload, value string) (about, 
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p.Trigger, view)
+	return at, s.open(ctx, p, view)
 }
 
 // turnPage shows another page in the modal that is open.

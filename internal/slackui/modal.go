@@ -27,6 +27,7 @@ type origin struct {
 	Value   string `json:"p"`
 	Channel string `json:"c"`
 	Thread  string `json:"t,omitempty"`
+	Review  screen `json:"r,omitzero"` // the review that it was pressed in
 }
 
 // askReason opens the form for a denial, or for an approval that must say why;
@@ -49,11 +50,16 @@ func (s *Server) askReason(ctx context.Context, p payload, value string, v appro
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p.Trigger, view)
+	return at, s.open(ctx, p, view)
 }
 
-func (s *Server) open(ctx context.Context, trigger string, view slack.ModalViewRequest) error {
-	err := s.api.openView(ctx, trigger, view)
+// open shows a form: over the modal that the person is in, if they are in one.
+func (s *Server) open(ctx context.Context, p payload, view slack.ModalViewRequest) error {
+	show := s.api.openView
+	if p.View.Type == string(slack.VTModal) {
+		show = s.api.pushView
+	}
+	err := show(ctx, p.Trigger, view)
 	if err == nil {
 		return nil
 	}
@@ -121,6 +127,7 @@ func (s *Server) given(ctx context.Context, p payload, v approvals.Verdict) (rep
 	reason := trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
 	at, err := s.decide(ctx, p, readOrigin(p).Value, v, reason)
 	if err == nil {
+		s.redrawReview(ctx, p)
 		return reply{}, nil
 	}
 	words, known := explain(err, at)

@@ -183,7 +183,7 @@ func amended(tb testing.TB, to ...string) slackui.Card {
 }
 
 func elsewhere(c slackui.Card) slackui.Card {
-	c.Elsewhere = true
+	c.Place = slackui.PlaceEscalation
 	return c
 }
 

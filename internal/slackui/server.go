@@ -21,6 +21,7 @@ const (
 	// maxWords and maxCopies bound what is still being done after the answer.
 	maxWords      = 64
 	maxCopies     = 16
+	maxScreens    = 64
 	afterworkTime = 20 * time.Second
 )
 
@@ -31,17 +32,19 @@ type Server struct {
 	api    *api
 	cards  *Cards
 	people *directory
+	homes  *Homes
 	mux    *http.ServeMux
 
 	afterwork sync.WaitGroup
 	words     places // of what is told to people
 	copies    places // of copies of cards that are taken into care
+	screens   places // of modals and Homes that are drawn
 }
 
 func newServer(c Config, a *api, cards *Cards, people *directory) *Server {
 	s := &Server{
 		cfg: c, api: a, cards: cards, people: people, mux: http.NewServeMux(),
-		words: make(places, maxWords), copies: make(places, maxCopies),
+		words: make(places, maxWords), copies: make(places, maxCopies), screens: make(places, maxScreens),
 	}
 	if !c.signed() {
 		return s // there is nothing to believe a request by

@@ -1,0 +1,320 @@
+package slackui_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// Inbox answers from everything that is stored, which real lists do not.
+func (s *shelf) Inbox(_ context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, "", s.fail
+	}
+	place := func(b approvals.Batch) approvals.Cursor {
+		return approvals.Cursor(fmt.Sprintf("%016d|%s", b.OpenedAt.UnixMicro(), b.ID))
+	}
+	var found []approvals.Batch
+	for _, b := range s.batches {
+		if place(b) > after && slices.ContainsFunc(b.Concerns(), func(k approvals.ListKey) bool { return slices.Contains(keys, k) }) {
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b approvals.Batch) int { return cmp.Compare(place(a), place(b)) })
+	if len(found) <= limit {
+		return found, "", nil
+	}
+	return found[:limit], place(found[limit-1]), nil
+}
+
+func (s *shelf) Decided(_ context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []approvals.Batch
+	for _, b := range s.batches {
+		if _, ok := b.Deciders()[user]; ok {
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b approvals.Batch) int { return b.Deciders()[user].Compare(a.Deciders()[user]) })
+	return found[:min(limit, len(found))], s.fail
+}
+
+// inOffice is an office with lists, whose tools are known.
+func inOffice(t *testing.T, tune ...func(*slackui.Config)) *office {
+	t.Helper()
+	return newOffice(t, slacksim.Config{}, append([]func(*slackui.Config){func(c *slackui.Config) {
+		c.Lists, _ = c.Memos.(*shelf)
+		c.Tools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
+	}}, tune...)...)
+}
+
+// another stores one more batch, opened so much later, in a thread of its own.
+func (o *office) another(name string, later time.Duration, calls ...approvals.Deferral) approvals.Batch {
+	o.t.Helper()
+	root := o.say("U0ALICE", "and "+name)
+	run := agentrun.Run{
+		ID: approvals.RunID("run-07-" + name), Thread: agentrun.ThreadID("thread-07-" + name), Status: agentrun.RunDeferred,
+		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
+		Deferred: approvals.BatchID("batch-07-" + name), Agent: "ops", Requester: "U0ALICE", Version: 3,
+	}
+	b, _, err := approvals.Open(approvals.Batch{
+		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read().Add(later),
+	}, calls, nil)
+	require.NoError(o.t, err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.runs[run.ID], o.batches[b.ID] = run, b
+	for _, c := range calls {
+		o.args[approvals.DigestOf(b.ID, c.Call)] = c.Call.Args
+	}
+	return b
+}
+
+// stirs is a round of the due work that follows from a change of the batch.
+func (o *office) stirs(b approvals.Batch) error {
+	o.t.Helper()
+	return o.ui.Homes.Reconcile(o.t.Context(), string(b.ID))
+}
+
+// atHome opens somebody's Home and waits until it is drawn.
+func (o *office) atHome(user string) slacksim.View {
+	o.t.Helper()
+	require.NoError(o.t, o.OpenHome(user))
+	require.NoError(o.t, o.Idle(o.t.Context()))
+	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
+	home, drawn := o.Home(user)
+	require.True(o.t, drawn)
+	return home
+}
+
+// uses presses the button with this label in a view, and waits for what follows.
+func (o *office) uses(user string, v slacksim.View, label string) slacksim.ClickOutcome {
+	o.t.Helper()
+	return o.usesNth(user, v, label, 0)
+}
+
+func (o *office) usesNth(user string, v slacksim.View, label string, n int) slacksim.ClickOutcome {
+	o.t.Helper()
+	for _, a := range v.Actions() {
+		if a.Text != label {
+			continue
+		}
+		if n--; n >= 0 {
+			continue
+		}
+		out, err := o.Click(slacksim.Click{User: user, ViewID: v.ID, ActionID: a.ActionID, BlockID: a.BlockID, Confirmed: true})
+		require.NoError(o.t, err)
+		require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
+		return out
+	}
+	o.t.Fatalf("no button %q in %v", label, v.Actions())
+	return slacksim.ClickOutcome{}
+}
+
+func (o *office) top(user string) slacksim.View {
+	o.t.Helper()
+	views := o.Views(user)
+	require.NotEmpty(o.t, views)
+	return views[len(views)-1]
+}
+
+func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
+	o := inOffice(t)
+	now := o.now.read()
+	old := o.another("old", -time.Hour, call("c1", "read_file", `{}`, sre))
+	late := o.another("late", -time.Minute, until(call("c1", "delete_file", `{"path":"SECRET.txt"}`, sre), now.Add(3*time.Hour), true))
+	soon := o.another("soon", 0, until(call("c1", "mystery", `{}`, sre), now.Add(time.Hour), true))
+	o.another("theirs", 0, call("c1", "not_mine", `{}`, approvals.Quorum{Name: "sec", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}))
+	for _, b := range []approvals.Batch{old, late, soon} {
+		require.NoError(t, o.stirs(b))
+	}
+	home := o.atHome("U0BOB")
+	text := words(home.Blocks)
+	require.Regexp(t, `(?s)Waiting for you.*3 requests wait.*mystery.*risk not known.*delete_file.*may destroy something.*read_file.*only reads.*Waiting for others`, text)
+	require.Contains(t, text, "Asked by <@U0ALICE>")
+	require.Contains(t, text, "sre: 0 of 1 signed")
+	require.NotContains(t, text, "SECRET", "arguments are for the review")
+	require.NotContains(t, text, "not_mine")
+	require.Contains(t, text, "You are not away.")
+
+	alice := words(o.atHome("U0ALICE").Blocks)
+	require.Contains(t, alice, "Nothing waits for you.")
+	require.Regexp(t, `(?s)Waiting for others.*read_file.*You asked`, alice)
+}
+
+func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {
+	o := inOffice(t)
+	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	o.draw(b)
+	require.NoError(t, o.stirs(b))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	review := o.top("U0BOB")
+	require.Equal(t, "Review", review.Title)
+	require.Contains(t, plainWords(review), `path: "a.txt"`)
+	require.Contains(t, plainWords(review), "It was asked in C0OPS")
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.uses("U0BOB", review, "Approve"))
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	review = o.top("U0BOB")
+	require.Contains(t, plainWords(review), "Approved by U0BOB")
+	require.NotContains(t, fmt.Sprint(review.Actions()), "countersign.approve")
+	// Pressed on an old screen, it is explained where the person looks.
+	o.draw(b)
+	require.NotContains(t, o.card("U0BOB", o.runs["run-07-one"].Origin.Root).Shown(), "Waiting")
+}
+
+func TestARefusalInAReviewIsSaidInIt(t *testing.T) {
+	o := inOffice(t)
+	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	require.NoError(t, o.stirs(b))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	review := o.top("U0BOB")
+	o.approvesAs("U0CAROL", b, 0)
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.uses("U0BOB", review, "Approve"))
+	require.Contains(t, plainWords(o.top("U0BOB")), "Already settled: approved by <@U0CAROL>")
+	require.Empty(t, o.Calls("chat.postEphemeral"))
+}
+
+// approvesAs decides outside of Slack.
+func (o *office) approvesAs(user string, b approvals.Batch, i int) {
+	o.t.Helper()
+	ref := b.Approvals[i].Call
+	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID(user+string(ref.ID)), approvals.Decide{Decision: approvals.Decision{
+		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve, At: o.now.read(),
+		By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
+	}})
+	require.NoError(o.t, err)
+}
+
+func TestTheFormsOfAReviewLieOverItAndLeadBack(t *testing.T) {
+	o := inOffice(t)
+	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	require.NoError(t, o.stirs(b))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	o.uses("U0BOB", o.top("U0BOB"), "View full")
+	require.Len(t, o.Views("U0BOB"), 2)
+	require.Equal(t, "Full arguments", o.top("U0BOB").Title)
+	o.leaves("U0BOB")
+
+	o.uses("U0BOB", o.top("U0BOB"), "Edit…")
+	require.Len(t, o.Views("U0BOB"), 2)
+	o.leaves("U0BOB")
+	o.uses("U0BOB", o.top("U0BOB"), "Deny…")
+	require.Len(t, o.Views("U0BOB"), 2)
+	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: o.top("U0BOB").ID, Values: map[string]map[string]any{"reason": {"text": "Use the archive."}}})
+	require.NoError(t, err)
+	require.True(t, out.Closed)
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	require.Equal(t, approvals.Denied, o.status(b, 0))
+	require.Len(t, o.Views("U0BOB"), 1)
+	require.Contains(t, plainWords(o.top("U0BOB")), "Denied by U0BOB")
+}
+
+// leaves closes what is on top of somebody's screen.
+func (o *office) leaves(user string) {
+	o.t.Helper()
+	require.NoError(o.t, o.CloseView(user, o.top(user).ID, false))
+}
+
+func TestNextWalksThroughWhatWaits(t *testing.T) {
+	o := inOffice(t)
+	for i, name := range []string{"aa", "bb", "cc"} {
+		require.NoError(t, o.stirs(o.another(name, time.Duration(i)*time.Minute-time.Hour, call("c1", "tool_"+name, `{}`, sre))))
+	}
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	for _, want := range []string{"tool_aa", "tool_bb", "tool_cc", "tool_aa"} {
+		require.Contains(t, plainWords(o.top("U0BOB")), want+" is waiting")
+		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
+	}
+	for _, want := range []string{"tool_bb", "tool_cc"} {
+		require.Contains(t, plainWords(o.top("U0BOB")), want+" is waiting")
+		o.uses("U0BOB", o.top("U0BOB"), "Approve")
+		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
+	}
+	require.Contains(t, plainWords(o.top("U0BOB")), "tool_aa is waiting")
+	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing else waits for you.")
+}
+
+func TestALargeRequestIsReviewedCardByCard(t *testing.T) {
+	o := inOffice(t)
+	b := o.another("big", 0, many(20, `{"path":"a.txt"}`)...)
+	require.NoError(t, o.stirs(b))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Calls 1 to 8 of 20")
+	o.uses("U0BOB", o.top("U0BOB"), "Calls after these")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Calls 9 to 16 of 20")
+	o.usesNth("U0BOB", o.top("U0BOB"), "Approve", 3)
+	require.Equal(t, approvals.Approved, o.status(b, 11))
+	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Calls 17 to 20 of 20")
+}
+
+// lends shows somebody a button that leads to the first card of the batch, and
+// they press it.
+func (o *office) lends(user, batch string) {
+	o.t.Helper()
+	button := slack.NewButtonBlockElement("countersign.review.0", "r1|"+batch+"|0", slack.NewTextBlockObject(slack.PlainTextType, "Review", false, false))
+	_, ts, err := slack.New(o.BotToken(), slack.OptionAPIURL(o.api)).PostMessage("C0GENERAL", slack.MsgOptionBlocks(slack.NewActionBlock("", button)), slack.MsgOptionText("see", false))
+	require.NoError(o.t, err)
+	_, err = o.Click(slacksim.Click{User: user, Channel: "C0GENERAL", TS: ts, ActionID: "countersign.review.0"})
+	require.NoError(o.t, err)
+	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
+}
+
+// seen is everything that only this person was told in the channel, and sees in
+// modals.
+func (o *office) seen(user string) string {
+	o.t.Helper()
+	all, err := o.Messages(user, "C0GENERAL", "")
+	require.NoError(o.t, err)
+	text := ""
+	for _, m := range all {
+		if m.Ephemeral {
+			text += m.Shown() + "\n"
+		}
+	}
+	for _, v := range o.Views(user) {
+		text += plainWords(v)
+	}
+	return text
+}
+
+// Members of the channel may read along; others may not, and a question that
+// Slack does not answer lets nobody in.
+func TestAReviewIsOpenedOnlyForWhoMayLook(t *testing.T) {
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		if channels[i].ID == "C0OPS" {
+			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
+		}
+	}
+	o := newOffice(t, slacksim.Config{Channels: channels}, func(c *slackui.Config) { c.Lists, _ = c.Memos.(*shelf) })
+	secret := approvals.Quorum{Name: "sec", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE"}}}
+	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, secret))
+	for user, says := range map[string]string{
+		"U0ALICE": `path: "a.txt"`, "U0CAROL": `path: "a.txt"`, "U0DAVE": "can be read by those who can sign it",
+	} {
+		o.lends(user, "batch-07-one")
+		require.Contains(t, o.seen(user), says, user)
+	}
+	o.now.move(2 * time.Minute)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
+	o.lends("U0DAVE", string(b.ID))
+	require.Contains(t, o.seen("U0DAVE"), "Try again")
+	require.NotContains(t, o.seen("U0DAVE"), "a.txt")
+}

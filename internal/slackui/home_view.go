@@ -1,0 +1,382 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	actionTurn    = "countersign.turn"    // shows other pages of the Home
+	actionBack    = "countersign.back"    // ends the person's own absence
+	actionSeveral = "countersign.several" // opens a sheet of what waits for the person
+
+	callbackHome = "countersign.home"
+
+	// A row takes two blocks, and a Home holds 100.
+	waitingRows = 15
+	otherRows   = 10
+	decidedRows = 10
+	standsShown = 5
+	toolsShown  = 4
+)
+
+// pages says which page each part of a Home shows.
+type pages struct {
+	Waiting stretch `json:"w,omitzero"`
+	Others  int     `json:"o,omitempty"`
+	Decided int     `json:"d,omitempty"`
+}
+
+// A stretch is where a window of an inbox begins, and how many of it are passed.
+type stretch struct {
+	Cursor approvals.Cursor `json:"c,omitempty"`
+	Offset int              `json:"o,omitempty"`
+}
+
+func (p pages) String() string {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return "{}"
+	}
+	return string(raw)
+}
+
+func parsePages(s string) (pages, error) {
+	var p pages
+	if len(s) > maxPointer || json.Unmarshal([]byte(s), &p) != nil || p.Waiting.Offset < 0 || p.Others < 0 || p.Decided < 0 {
+		return pages{}, errPointer
+	}
+	return p, nil
+}
+
+// A Home is what one person's Home tab shows.
+type Home struct {
+	Person    approvals.UserID
+	Waiting   shelf
+	Others    shelf
+	Decided   shelf
+	Away      approvals.Absence
+	IsAway    bool
+	StandsFor []approvals.Absence
+	Unsure    bool // Slack did not say of every group who is in it
+	Several   bool // several calls can be approved together
+	Tool      func(agent, name string) (agentrun.Spec, bool)
+	Pages     pages
+	Now       time.Time
+}
+
+// A shelf is one page of a list.
+type shelf struct {
+	rows  []pile
+	from  int
+	total int
+	size  int
+	Next  approvals.Cursor // there is more behind all of these
+}
+
+func newShelf(all []pile, from, size int) shelf {
+	if from >= len(all) {
+		from = max(0, (len(all)-1)/size*size)
+	}
+	return shelf{rows: all[from:min(from+size, len(all))], from: from, total: len(all), size: size}
+}
+
+// HomeView draws a Home. It is pure, and stays below Slack's 100 blocks.
+func HomeView(h Home) slack.HomeTabViewRequest {
+	blocks := slices.Concat(h.waiting(), h.others(), h.decided(), h.delegations())
+	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, CallbackID: callbackHome, Blocks: slack.Blocks{BlockSet: blocks}}
+}
+
+func title(words string) slack.Block { return slack.NewHeaderBlock(literal(words)) }
+
+func (h Home) waiting() []slack.Block {
+	blocks := []slack.Block{title("Waiting for you")}
+	s := h.Waiting
+	switch {
+	case len(s.rows) > 0:
+		said := count(s.total, "request") + " " + verb(s.total, "waits") + " for your signature, the most urgent first."
+		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
+			said = "These are " + number(s.total) + " of many requests that wait for your signature, the most urgent of them first."
+		}
+		blocks = append(blocks, small(said))
+	case h.Unsure:
+		blocks = append(blocks, small("Nothing is known to wait for you."))
+	default:
+		blocks = append(blocks, small("Nothing waits for you. What does is shown here, and on its card."))
+	}
+	if h.Unsure {
+		blocks = append(blocks, small("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment."))
+	}
+	if h.Several && s.total > 1 {
+		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(actionSeveral+".0", "mine", literal("Approve several…"))))
+	}
+	for _, p := range s.rows {
+		blocks = append(blocks, h.row(p, h.waits(p)...)...)
+	}
+	return append(blocks, h.turns(0, "More urgent", "Less urgent", s, func(to int) pages {
+		at := h.Pages
+		at.Waiting.Offset = to
+		return at
+	})...)
+}
+
+func (h Home) others() []slack.Block {
+	blocks := []slack.Block{title("Waiting for others")}
+	s := h.Others
+	if len(s.rows) == 0 {
+		return append(blocks, small("Nothing that you asked for, or have signed, waits for others."))
+	}
+	for _, p := range s.rows {
+		by := "Asked by " + person(p.batch.Requester)
+		if p.batch.Requester == h.Person {
+			by = "You asked"
+		}
+		if slices.ContainsFunc(p.calls, func(i int) bool { return h.mine(p.batch.Approvals[i]) != "" }) {
+			by += ", and you have decided"
+		}
+		blocks = append(blocks, h.row(p, ours(by+" · "+h.ends(p)), h.progress(p))...)
+	}
+	return append(blocks, h.turns(1, "Older", "Newer", s, func(to int) pages {
+		at := h.Pages
+		at.Others = to
+		return at
+	})...)
+}
+
+func (h Home) decided() []slack.Block {
+	blocks := []slack.Block{title("Recently decided")}
+	s := h.Decided
+	if len(s.rows) == 0 {
+		return append(blocks, small("Nothing yet. What you approve or deny is shown here once it is settled."))
+	}
+	for _, p := range s.rows {
+		by := map[approvals.Status]int{}
+		verdicts := map[approvals.Verdict]int{}
+		for _, i := range p.calls {
+			by[shown(p.batch.Approvals[i], h.Now)]++
+			verdicts[h.mine(p.batch.Approvals[i])]++
+		}
+		var ended []string
+		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+			if n := by[s]; n > 0 && len(p.calls) > 1 {
+				ended = append(ended, fmt.Sprintf("%d %s", n, counted[s]))
+			} else if n > 0 {
+				ended = append(ended, counted[s])
+			}
+		}
+		you := "You approved"
+		switch {
+		case verdicts[approvals.Approve] == 0:
+			you = "You denied"
+		case verdicts[approvals.Deny] > 0:
+			you = fmt.Sprintf("You approved %d and denied %d", verdicts[approvals.Approve], verdicts[approvals.Deny])
+		}
+		said := sentence(list(ended)) + " " + you + " " + when(p.decidedBy(h.Person)) + " · asked by " + person(p.batch.Requester)
+		blocks = append(blocks, h.row(p, ours(said))...)
+	}
+	return append(blocks, h.turns(2, "Newer", "Older", s, func(to int) pages {
+		at := h.Pages
+		at.Decided = to
+		return at
+	})...)
+}
+
+// mine is the person's own verdict on the call, if there is one.
+func (h Home) mine(a approvals.Approval) approvals.Verdict {
+	for _, d := range a.Decisions {
+		if d.By.User == h.Person {
+			return d.Verdict
+		}
+	}
+	return ""
+}
+
+func (h Home) delegations() []slack.Block {
+	blocks := []slack.Block{title("Your delegations")}
+	if h.IsAway {
+		said := "You are away until " + when(h.Away.Until) + ". "
+		if h.Away.Delegate == "" {
+			said += "Nobody is asked in your place."
+		} else {
+			said += person(h.Away.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
+		}
+		end := slack.NewButtonBlockElement(actionBack+".0", "back", literal("I am back"))
+		blocks = append(blocks, slack.NewSectionBlock(ours(said), nil, slack.NewAccessory(end)))
+	} else {
+		blocks = append(blocks, small("You are not away. To say that you are, write `/countersign away until friday, ask @ann`."))
+	}
+	for i, a := range h.StandsFor {
+		if i == standsShown {
+			blocks = append(blocks, small("You stand in for "+number(len(h.StandsFor)-i)+" more."))
+			break
+		}
+		blocks = append(blocks, small("You stand in for "+person(a.User)+" until "+when(a.Until)+". Only they can end it."))
+	}
+	return blocks
+}
+
+// row is one request: its tools with a button, and what is said of it. Foreign
+// words are in plain text.
+func (h Home) row(p pile, said ...slack.MixedElement) []slack.Block {
+	at := p.reviewing()
+	open := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, at.part), at.String(), literal("Review"))
+	agent := literal("Agent " + brief(p.batch.Agent, 60))
+	return []slack.Block{
+		slack.NewSectionBlock(literal(h.tools(p)), nil, slack.NewAccessory(open)),
+		slack.NewContextBlock("", append(said, agent)...),
+	}
+}
+
+// tools names the tools of the calls, each once with how often.
+func (h Home) tools(p pile) string {
+	var names []string
+	times := map[string]int{}
+	for _, i := range p.calls {
+		name := p.batch.Approvals[i].Call.Name
+		if times[name]++; times[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	var said []string
+	for i, name := range names {
+		if i == toolsShown {
+			said = append(said, count(len(names)-i, "more tool"))
+			break
+		}
+		words := brief(name, 60)
+		if times[name] > 1 {
+			words += fmt.Sprintf(" (%d times)", times[name])
+		}
+		said = append(said, words)
+	}
+	return list(said)
+}
+
+// waits says of a request that waits for the person who asks, until when, how
+// much harm it may do, and how far it is.
+func (h Home) waits(p pile) []slack.MixedElement {
+	said := "Asked by " + person(p.batch.Requester) + " · " + h.ends(p) + " · " + h.risk(p)
+	return []slack.MixedElement{ours(said), h.progress(p)}
+}
+
+func (h Home) ends(p pile) string {
+	if d := p.deadline(); !d.IsZero() {
+		return "by " + when(d)
+	}
+	return "asked " + ago(h.Now.Sub(p.batch.OpenedAt))
+}
+
+// risk is the worst that the tools say of themselves.
+func (h Home) risk(p pile) string {
+	worst := "only reads"
+	for _, i := range p.calls {
+		spec, known := agentrun.Spec{}, false
+		if h.Tool != nil {
+			spec, known = h.Tool(p.batch.Agent, p.batch.Approvals[i].Call.Name)
+		}
+		switch {
+		case !known:
+			return "*risk not known*"
+		case destructive(spec.Annotations):
+			worst = "*may destroy something*"
+		case !spec.Annotations.ReadOnlyHint && worst == "only reads":
+			worst = "changes something"
+		}
+	}
+	return worst
+}
+
+// progress is how far the calls are. The quorums' names are foreign.
+func (h Home) progress(p pile) slack.MixedElement {
+	if len(p.calls) > 1 {
+		return literal(fmt.Sprintf("%d of %s of the request", len(p.calls), count(len(p.batch.Approvals), "call")))
+	}
+	var said []string
+	for i, q := range p.batch.Approvals[p.calls[0]].Progress() {
+		if i == quorumsShown {
+			said = append(said, "and more")
+			break
+		}
+		said = append(said, fmt.Sprintf("%s: %d of %d signed", brief(q.Quorum.Name, 40), len(q.By), q.Quorum.Need))
+	}
+	if len(said) == 0 {
+		said = append(said, "Nobody can sign this")
+	}
+	return literal(strings.Join(said, " · "))
+}
+
+// turns leads to the pages before and behind this one.
+func (h Home) turns(part int, before, behind string, s shelf, to func(offset int) pages) []slack.Block {
+	var elements []slack.BlockElement
+	add := func(label string, p pages) {
+		elements = append(elements, slack.NewButtonBlockElement(
+			fmt.Sprintf("%s.%d", actionTurn, 10*part+len(elements)), p.String(), literal(label)))
+	}
+	first := h.Pages
+	first.Waiting = stretch{}
+	if part == 0 && h.Pages.Waiting.Cursor != "" && s.from == 0 {
+		add("Back to the first", first)
+	}
+	if s.from > 0 {
+		add(before, to(max(0, s.from-s.size)))
+	}
+	next := h.Pages
+	next.Waiting = stretch{Cursor: s.Next}
+	switch {
+	case s.from+len(s.rows) < s.total:
+		add(behind, to(s.from+s.size))
+	case part == 0 && s.Next != "":
+		add("Next requests", next)
+	}
+	if len(elements) == 0 {
+		return nil
+	}
+	where := small(fmt.Sprintf("%d to %d of %s", min(s.from+1, s.total), s.from+len(s.rows), number(s.total)))
+	return []slack.Block{where, slack.NewActionBlock("", elements...)}
+}
+
+// turnHome shows other pages of the person's Home.
+func (s *Server) turnHome(ctx context.Context, p payload, value string) error {
+	if err := s.sameTeam(p); err != nil {
+		return err
+	}
+	at, err := parsePages(value)
+	if err != nil {
+		return err
+	}
+	return s.after(ctx, s.screens, "turn a page of a Home", func(ctx context.Context) error {
+		return s.homes.soon(ctx, approvals.UserID(p.User.ID), at)
+	})
+}
+
+// comesBack ends the absence of the person, from their Home.
+func (s *Server) comesBack(ctx context.Context, p payload) error {
+	if err := s.sameTeam(p); err != nil {
+		return err
+	}
+	user := approvals.UserID(p.User.ID)
+	if _, err := s.people.admitted(ctx, p.User.ID, p.User.Team, sought{named: []approvals.UserID{user}}); err != nil {
+		return err
+	}
+	before, after, err := s.people.changeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
+	if errors.Is(err, approvals.ErrConflict) {
+		return fmt.Errorf("%w: %w", errTryAgain, err)
+	}
+	if err != nil {
+		return err
+	}
+	s.tellDelegates(ctx, user, before, after)
+	return s.after(ctx, s.screens, "draw a Home", func(ctx context.Context) error {
+		return s.homes.soon(ctx, user, pages{})
+	})
+}

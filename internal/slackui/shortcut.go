@@ -1,0 +1,181 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// callbackHere is the shortcut in the menu of a message: slash commands do not
+// work in threads.
+const callbackHere = "countersign.here"
+
+// shortcut is what we read of the message in whose menu it was chosen. What its
+// metadata says is a pointer, like a button's value.
+type shortcut struct {
+	TS       string `json:"ts"`
+	Thread   string `json:"thread_ts"`
+	Metadata struct {
+		Type    string `json:"event_type"`
+		Payload struct {
+			Batch string `json:"batch"`
+			Part  int    `json:"part"`
+		} `json:"event_payload"`
+	} `json:"metadata"`
+}
+
+// chosen handles a message shortcut.
+func (s *Server) chosen(ctx context.Context, p payload) (reply, error) {
+	if p.Callback != callbackHere {
+		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", brief(p.Callback, 64)))
+		return reply{}, s.tellHere(ctx, p, "This shortcut is from another version of Countersign and does nothing any more.")
+	}
+	about, err := s.here(ctx, p)
+	if err == nil {
+		return reply{}, nil
+	}
+	words, known := explain(err, about)
+	if !known {
+		return reply{}, err
+	}
+	s.cfg.Log.InfoContext(ctx, "shortcut refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+	return reply{}, s.tellHere(ctx, p, words)
+}
+
+// tellHere tells the person in a modal: the shortcut asks for one. If it does
+// not open any more, they are told where they are.
+func (s *Server) tellHere(ctx context.Context, p payload, words string) error {
+	err := s.open(ctx, p, notice(words))
+	if errors.Is(err, errForm) {
+		at := p.place()
+		at.thread = p.Message.Thread
+		return s.tell(ctx, at, words)
+	}
+	return err
+}
+
+// here opens the review of what waits for signatures in the thread, or says
+// that nothing does. With more than one request they are listed.
+func (s *Server) here(ctx context.Context, p payload) (about, error) {
+	at := about{user: p.User.ID, now: s.cfg.Now(), deed: reading}
+	if err := s.sameTeam(p); err != nil {
+		return at, err
+	}
+	found, err := s.inThread(ctx, p)
+	if err != nil {
+		return at, err
+	}
+	switch len(found) {
+	case 0:
+		return at, s.open(ctx, p, notice("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`."))
+	case 1:
+		return s.openReview(ctx, p, found[0].reviewing().String())
+	}
+	for _, f := range found {
+		if err := s.people.mayLook(ctx, p.User.ID, p.User.Team, f.batch); err != nil {
+			at.batch = f.batch
+			return at, err
+		}
+	}
+	return at, s.open(ctx, p, HereView(found, at.now))
+}
+
+// inThread finds the requests that are open in the thread of the message, and
+// the one of which the message itself is a card.
+func (s *Server) inThread(ctx context.Context, p payload) ([]pile, error) {
+	channel, root := p.Channel.ID, p.Message.Thread
+	if root == "" {
+		root = p.Message.TS
+	}
+	if !idForm.MatchString(channel) || !validTS(root) {
+		return nil, errPointer
+	}
+	var found []pile
+	add := func(id approvals.BatchID, part int) error {
+		b, err := s.cfg.Desk.Batch(ctx, id)
+		if errors.Is(err, approvals.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("load batch %s: %w", id, err)
+		}
+		all := pile{batch: b}
+		for i, a := range b.Approvals {
+			if shown(a, s.cfg.Now()) == approvals.Pending && i/callsPerCard >= part {
+				all.calls = append(all.calls, i)
+			}
+		}
+		for _, f := range found {
+			if f.batch.ID == b.ID {
+				return nil
+			}
+		}
+		if len(all.calls) > 0 {
+			found = append(found, all)
+		}
+		return nil
+	}
+	if m := p.Message.Metadata; m.Type == markerType {
+		r, err := parseReviewing(reviewing{approvals.BatchID(m.Payload.Batch), m.Payload.Part}.String())
+		if err != nil {
+			return nil, err
+		}
+		if err := add(r.batch, r.part); err != nil {
+			return nil, err
+		}
+	}
+	for _, team := range p.teams(s.cfg) {
+		t, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(agentrun.Origin{Surface: surface, Team: team, Channel: channel, Root: root}))
+		if errors.Is(err, approvals.ErrNotFound) || (err == nil && t.Active == "") {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for the thread of a message: %w", err)
+		}
+		run, err := s.cfg.Runs.Run(ctx, t.Active)
+		if err != nil {
+			return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+		}
+		if run.Deferred == "" {
+			continue
+		}
+		if err := add(run.Deferred, 0); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// teams are those under which a thread may be stored: the workspace of the
+// payload, and the one that installed the app.
+func (p payload) teams(c Config) []string {
+	teams := []string{c.Team}
+	for _, team := range []string{p.User.Team} {
+		if team != "" && team != c.Team {
+			teams = append(teams, team)
+		}
+	}
+	if p.Team != nil && p.Team.ID != "" && p.Team.ID != c.Team && p.Team.ID != p.User.Team {
+		teams = append(teams, p.Team.ID)
+	}
+	return teams
+}
+
+// HereView lists the requests of a thread, each with its way to the review.
+func HereView(found []pile, now time.Time) slack.ModalViewRequest {
+	h := Home{Now: now}
+	blocks := []slack.Block{slack.NewSectionBlock(ours(count(len(found), "request")+" "+verb(len(found), "waits")+" for signatures in this thread."), nil, nil)}
+	for _, p := range found {
+		blocks = append(blocks, h.row(p, ours("Asked by "+person(p.batch.Requester)+" · "+h.ends(p)), h.progress(p))...)
+	}
+	v := notice("")
+	v.Blocks = slack.Blocks{BlockSet: blocks}
+	return v
+}

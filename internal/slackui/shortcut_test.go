@@ -1,0 +1,73 @@
+package slackui_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// inItsThread says that the run of the batch is what goes on in the thread.
+func (o *office) inItsThread(run agentrun.Run) {
+	o.t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.threads[agentrun.ThreadIDOf(run.Origin)] = agentrun.Thread{Active: run.ID}
+}
+
+func (o *office) reviewsHere(user, channel, ts string) {
+	o.t.Helper()
+	out, err := o.Shortcut(slacksim.Shortcut{User: user, CallbackID: "countersign.here", Channel: channel, TS: ts})
+	require.NoError(o.t, err)
+	require.Equal(o.t, slacksim.ClickOutcome{Status: 200}, out)
+}
+
+// Slash commands do not work in threads: the menu of any message there does.
+func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
+	o := inOffice(t)
+	root := o.say("U0ALICE", "clean up")
+	o.reviewsHere("U0BOB", "C0OPS", root)
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
+	o.leaves("U0BOB")
+
+	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	o.inItsThread(o.runs[b.Run])
+	o.draw(b)
+	for _, ts := range []string{root, o.card("U0BOB", root).TS} {
+		o.reviewsHere("U0BOB", "C0OPS", ts)
+		require.Equal(t, "Review", o.top("U0BOB").Title)
+		require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
+		o.leaves("U0BOB")
+	}
+	o.approves(b, 0)
+	o.reviewsHere("U0BOB", "C0OPS", root)
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
+}
+
+// The card of another thread was copied into this one: both can be meant.
+func TestTheShortcutListsSeveral(t *testing.T) {
+	o := inOffice(t)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	other := o.another("other", 0, call("c1", "drop_table", `{}`, sre))
+	o.draw(other)
+	card := o.card("U0BOB", o.runs[other.Run].Origin.Root)
+	run := o.runs[b.Run]
+	run.Origin.Root = card.ThreadTS
+	o.inItsThread(run)
+	o.reviewsHere("U0BOB", "C0OPS", card.TS)
+	require.Contains(t, words(o.top("U0BOB").Blocks), "2 requests wait for signatures in this thread")
+	o.usesNth("U0BOB", o.top("U0BOB"), "Review", 1)
+	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
+	require.Len(t, o.Views("U0BOB"), 2)
+}
+
+func TestAnotherShortcutIsExplained(t *testing.T) {
+	o := inOffice(t)
+	root := o.say("U0ALICE", "clean up")
+	_, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "old", Channel: "C0OPS", TS: root})
+	require.NoError(t, err)
+	require.Contains(t, plainWords(o.top("U0BOB")), "another version")
+}
