@@ -71,10 +71,10 @@ default:
 `
 
 // writePolicy returns the path of a policy in the folder.
-func writePolicy(t testing.TB, folder, text string) string {
-	t.Helper()
+func writePolicy(tb testing.TB, folder, text string) string {
+	tb.Helper()
 	path := filepath.Join(folder, policyName)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(tb, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

@@ -29,7 +29,7 @@ type conditionConfig struct {
 
 // UnmarshalYAML reads one of the three forms. What is none of them the [form]
 // has said.
-func (a *approvalConfig) UnmarshalYAML(decode func(any) error) error {
+func (a *approvalConfig) UnmarshalYAML(decode func(any) error) error { //nolint:unparam // as the decoder wants it
 	var all bool
 	if decode(&all) == nil {
 		*a = approvalConfig{Kind: approvalNone}

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-func write(t testing.TB, text string) string {
+func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))

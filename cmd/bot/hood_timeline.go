@@ -176,6 +176,14 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneWait, args, "%s changed the arguments of %s: decisions on the old ones do not count", t.who(e.By.User), tool)
 		})
+	case approvals.Reminded:
+		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+			t.say(e.At, run, toneWait, args, "Those who can still move %s are reminded", tool)
+		})
+	case approvals.Escalated:
+		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+			t.say(e.At, run, toneWait, args, "Nobody has settled %s: more people are asked, or it is shown elsewhere", tool)
+		})
 	case approvals.Fulfilled:
 		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneGood, args, "The result of %s came in", tool)

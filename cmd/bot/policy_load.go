@@ -94,8 +94,8 @@ func (a approvalConfig) setting(place string) policy.Setting {
 
 // checkPolicy returns everything that is wrong with the tools of the
 // configuration and with its policy.
-func (c config) checkPolicy(extra toolsFor) error {
-	sets, err := newToolSets(c, extra)
+func (c config) checkPolicy() error {
+	sets, err := newToolSets(c, nil)
 	if c.Policy == "" {
 		return err // that there is none, check says
 	}

@@ -72,7 +72,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 			read, err := readConfig(path)
 			require.NoError(t, err)
 			require.NoError(t, read.check())
-			require.NoError(t, read.checkPolicy(nil))
+			require.NoError(t, read.checkPolicy())
 			sets, err := newToolSets(read, nil)
 			require.NoError(t, err)
 			p, err := policy.Load(read.Policy, policy.Options{Tools: policyTools(read, sets)})
@@ -98,12 +98,12 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 	path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+`, tools: {read_file: {approval: {when: "args.pth == 1"}}}}]`)
 	read, err := readConfig(path)
 	require.NoError(t, err)
-	require.ErrorContains(t, read.checkPolicy(nil), `agents[0].tools.read_file.approval: there is no argument "pth"`)
+	require.ErrorContains(t, read.checkPolicy(), `agents[0].tools.read_file.approval: there is no argument "pth"`)
 }
 
 // What Slack says of the people decides the start only if Slack says it.
 func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
-	start := func(c slacksim.Config, change func(*installation)) (error, string) {
+	start := func(c slacksim.Config, change func(*installation)) (string, error) {
 		i := newInstallation(t, c)
 		i.o.Online = false
 		change(i)
@@ -117,15 +117,15 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 		if b != nil {
 			require.NoError(t, b.close(context.WithoutCancel(t.Context())))
 		}
-		return err, said.String()
+		return said.String(), err
 	}
-	err, _ := start(slacksim.Config{}, func(*installation) {})
+	_, err := start(slacksim.Config{}, func(*installation) {})
 	require.NoError(t, err)
-	err, _ = start(slacksim.Config{}, func(i *installation) {
+	_, err = start(slacksim.Config{}, func(i *installation) {
 		i.rules = "groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"
 	})
 	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could sign")
-	err, said := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
+	said, err := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
 	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
 	require.Contains(t, said, "whether the people of the policy can meet it is not known")
 	require.Contains(t, said, "missing_scope")

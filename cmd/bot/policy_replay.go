@@ -120,12 +120,15 @@ func (r *replay) see(d policy.Difference) {
 	if r.shown++; r.shown > mostShown {
 		return
 	}
-	fmt.Fprintf(r.out, "line %d  %s%s, agent %s, asked by %s: %s -> %s\n", d.Line, word, d.Call.Tool, orNobody(d.Call.Agent),
+	r.line("line %d  %s%s, agent %s, asked by %s: %s -> %s\n", d.Line, word, d.Call.Tool, orNobody(d.Call.Agent),
 		orNobody(string(d.Call.Requester)), rulingWord(d.Old), rulingWord(d.New))
 	for _, c := range d.Changes {
-		fmt.Fprintf(r.out, "    %s\n", c)
+		r.line("    %s\n", c)
 	}
 }
+
+// line writes for people; what fails is said by the last flush.
+func (r *replay) line(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format, args...) }
 
 func orNobody(s string) string {
 	if s == "" {
@@ -144,12 +147,12 @@ func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.D
 		return
 	}
 	if r.shown > mostShown {
-		fmt.Fprintf(r.out, "... and %d more; --json writes all\n", r.shown-mostShown)
+		r.line("... and %d more; --json writes all\n", r.shown-mostShown)
 	}
 	if r.shown > 0 {
-		fmt.Fprintln(r.out)
+		r.line("\n")
 	}
-	fmt.Fprintf(r.out, "%d calls, %s against %s: %d differ; %d are, or may be, treated more leniently\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
+	r.line("%d calls, %s against %s: %d differ; %d are, or may be, treated more leniently\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
 	var moves []string
 	for _, from := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
 		for _, to := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
@@ -159,9 +162,9 @@ func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.D
 		}
 	}
 	if len(moves) > 0 {
-		fmt.Fprintln(r.out, strings.Join(moves, "\n"))
+		r.line("%s\n", strings.Join(moves, "\n"))
 	}
-	fmt.Fprintf(r.out, "%.2f s, %.0f calls a second\n", took.Seconds(), rate)
+	r.line("%.2f s, %.0f calls a second\n", took.Seconds(), rate)
 }
 
 // moreLenient reports whether the new ruling lets a call pass more easily, or

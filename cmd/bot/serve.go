@@ -34,7 +34,7 @@ func runServe(ctx context.Context, args, environ []string, stderr io.Writer) err
 	c, err := readConfig(*path)
 	e, envErr := readEnvironment(environ)
 	if err == nil {
-		err = errors.Join(c.check(), c.checkPolicy(nil))
+		err = errors.Join(c.check(), c.checkPolicy())
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err

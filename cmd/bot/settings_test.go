@@ -112,9 +112,12 @@ func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 	documented, readme := rows(t, "docs/settings.md"), rows(t, "README.md")
 	for _, v := range variables {
-		want := "required"
-		if !v.required {
-			want = "`" + v.preset + "`"
+		want := "`" + v.preset + "`"
+		switch {
+		case v.required:
+			want = "required"
+		case v.preset == "":
+			want = "none"
 		}
 		require.Equal(t, want, documented[v.name][0], v.name)
 		require.Equal(t, want, readme[v.name][0], v.name)
@@ -150,7 +153,7 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 	}
 	k8s, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "countersign.yaml"))
 	require.NoError(t, err)
-	for _, document := range strings.Split(string(k8s), "\n---\n") {
+	for document := range strings.SplitSeq(string(k8s), "\n---\n") {
 		var object struct {
 			Kind string            `yaml:"kind"`
 			Data map[string]string `yaml:"data"`

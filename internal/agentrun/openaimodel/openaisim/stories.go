@@ -164,8 +164,10 @@ func refund(c Conversation) Reply {
 	}
 	return Reply{
 		Text: "I would like to refund order 1042.",
-		Calls: []Call{{Name: toolRefund,
-			Args: `{"order": "1042", "customer": "ada@example.com", "cents": 48000, "reason": "The card was charged twice."}`}},
+		Calls: []Call{{
+			Name: toolRefund,
+			Args: `{"order": "1042", "customer": "ada@example.com", "cents": 48000, "reason": "The card was charged twice."}`,
+		}},
 	}
 }
 
