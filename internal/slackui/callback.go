@@ -41,7 +41,8 @@ type payload struct {
 	Channel struct {
 		ID string `json:"id"`
 	} `json:"channel"`
-	Actions []struct {
+	Response string `json:"response_url"`
+	Actions  []struct {
 		ID    string `json:"action_id"`
 		Value string `json:"value"`
 		TS    string `json:"action_ts"`
@@ -135,6 +136,18 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		err = s.turnHome(ctx, p, press.Value)
 	case actionBack:
 		err = s.comesBack(ctx, p)
+	case actionList:
+		err = s.turnList(ctx, p, press.Value)
+	case actionSheet:
+		err = s.pressedSheet(ctx, p, press.Value)
+	case actionSheetPage:
+		err = s.redrawSheet(ctx, p, press.Value)
+	case actionTick:
+		err = s.redrawSheet(ctx, p, "")
+	case actionResult:
+		err = s.openResult(ctx, p, press.Value)
+	case actionResultPage:
+		err = s.turnResult(ctx, p, press.Value)
 	default:
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", brief(press.ID, 64)))
 		return reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")

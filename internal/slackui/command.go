@@ -2,11 +2,9 @@ package slackui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/slack-go/slack"
@@ -14,10 +12,24 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-const (
-	listLooks = 100 // open batches that a list looks at
-	listShows = 10  // calls that it shows
-)
+// A slash is a slash command, as it was sent. The words are still as Slack
+// escaped them: a mention is one only where Slack made it.
+type slash struct {
+	command               string // how ours is called
+	user, team, channel   string
+	trigger, rest         string
+	words                 []string // behind the subcommand
+	enterprise, responses string
+}
+
+func slashOf(form url.Values) slash {
+	_, rest, _ := cutWord(form.Get("text"))
+	return slash{
+		command: ourName(form.Get("command")), user: form.Get("user_id"), team: form.Get("team_id"),
+		channel: form.Get("channel_id"), trigger: form.Get("trigger_id"), rest: rest, words: strings.Fields(rest),
+		enterprise: form.Get("enterprise_id"), responses: form.Get("response_url"),
+	}
+}
 
 // commands answers a slash command, to the person alone.
 func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
@@ -25,34 +37,42 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 	if err != nil || form.Get("command") == "" || !idForm.MatchString(form.Get("user_id")) {
 		return reply{}, fmt.Errorf("%w: not a slash command", errBody)
 	}
-	if !s.cfg.serves(form.Get("team_id"), form.Get("enterprise_id")) {
+	c := slashOf(form)
+	if !s.cfg.serves(c.team, c.enterprise) {
 		words, _ := explain(errOtherTeam, about{})
 		return ephemeral(words), nil
 	}
-	words := strings.Fields(unescape(form.Get("text")))
-	if len(words) == 0 {
-		return ephemeral(help(form.Get("command"))), nil
-	}
-	switch strings.ToLower(words[0]) {
-	case "help":
-		return ephemeral(help(form.Get("command"))), nil
+	word, _, _ := cutWord(form.Get("text"))
+	switch strings.ToLower(word) {
+	case "", "help":
+		return c.help(), nil
 	case "list":
-		if len(words) > 1 {
-			return ephemeral("`list` takes nothing after it.\n" + help(form.Get("command"))), nil
+		return s.list(ctx, c)
+	case "approve":
+		return s.bulk(ctx, c, approvals.Approve)
+	case "deny":
+		return s.bulk(ctx, c, approvals.Deny)
+	case "status":
+		if len(c.words) > 0 {
+			return c.extra("status"), nil
 		}
-		return s.list(ctx, form.Get("user_id"), form.Get("channel_id"))
+		return s.status(ctx, c)
 	case "away":
-		_, rest, _ := cutWord(form.Get("text"))
-		return s.away(ctx, form, rest)
+		return s.away(ctx, form, c.rest)
 	case "back":
-		if len(words) > 1 {
-			return ephemeral("`back` takes nothing after it.\n" + help(form.Get("command"))), nil
+		if len(c.words) > 0 {
+			return c.extra("back"), nil
 		}
-		return s.back(ctx, approvals.UserID(form.Get("user_id")))
+		return s.back(ctx, approvals.UserID(c.user))
 	}
-	odd := slack.NewRichTextBlock("", line(say("There is no command "), styled(brief(words[0], 40), code), say(".")))
-	return answered("There is no such command. "+help(form.Get("command")),
-		odd, slack.NewSectionBlock(ours(help(form.Get("command"))), nil, nil)), nil
+	odd := slack.NewRichTextBlock("", line(say("There is no command "), styled(brief(unescape(word), 40), code), say(". Nothing was done.")))
+	return answered("There is no such command. "+helpWords(c.command),
+		odd, slack.NewSectionBlock(ours(helpWords(c.command)), nil, nil)), nil
+}
+
+// extra refuses words behind a subcommand that takes none.
+func (c slash) extra(sub string) reply {
+	return ephemeral("`" + sub + "` takes nothing after it. Nothing was done.\n" + helpWords(c.command))
 }
 
 // cutWord returns the first word and what is behind it.
@@ -73,6 +93,26 @@ func answered(text string, blocks ...slack.Block) reply {
 	return reply{map[string]any{"response_type": "ephemeral", "text": text, "blocks": blocks}}
 }
 
+// reply answers with the message, to the person alone.
+func (m message) reply() reply { return answered(m.text, m.blocks...) }
+
+// told is a message of our own words.
+func told(mrkdwn string) message {
+	return message{text: mrkdwn, blocks: []slack.Block{slack.NewSectionBlock(ours(mrkdwn), nil, nil)}}
+}
+
+// toldOf is a message in which a word of theirs stands between words of ours,
+// and a hint behind it.
+func toldOf(before, word, after, hint string) message {
+	return message{
+		text: before + "it" + after + " " + hint,
+		blocks: []slack.Block{
+			richText(line(say(before), styled(brief(word, 60), code), say(after))),
+			slack.NewSectionBlock(ours(hint), nil, nil),
+		},
+	}
+}
+
 // ourName is how the command is called, if that is a name of a command.
 func ourName(command string) string {
 	if strings.Trim(command, "/abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || command == "" {
@@ -81,95 +121,41 @@ func ourName(command string) string {
 	return command
 }
 
-func help(command string) string {
-	command = ourName(command)
-	return "`" + command + " list` shows what waits for signatures in this channel, and what waits for you anywhere.\n" +
-		"`" + command + " away until friday, ask @ann` says that you are away, and who is asked in your place; `" + command + " away` shows it, and `" + command + " back` ends it.\n" +
-		"`" + command + " help` shows this.\n" +
-		"To ask for something, mention me in a message. To sign or to deny, use the buttons on the card."
+func helpWords(command string) string {
+	return strings.ReplaceAll("`/c list` shows what waits for you and what is open in this channel.\n"+
+		"`/c approve FILTER` and `/c deny FILTER REASON` sign many calls at once, from a list that you read first.\n"+
+		"`/c status` says whether all is well and how much waits.\n"+
+		"`/c away until friday, ask @ann` says that you are away; `/c back` ends it.\n"+
+		"`/c help approve` says more of one of these.\n"+
+		"To ask for something, mention me in a message. To sign one call, use the buttons on its card.", "/c ", command+" ")
 }
 
-// waiting is one open call, as the list shows it.
-type waiting struct {
-	batch approvals.Batch
-	index int
-	mine  bool
+// helpOf says more of one subcommand.
+var helpOf = map[string]string{
+	"list": "`/c list` shows the open calls that you can see, the oldest first: what waits for you, what you asked for, and what is shown in this channel.\n" +
+		"`/c list mine` shows only what your signature would bring further, `/c list channel` only what is shown in this channel.\n" +
+		"The six characters before a call are its id: `/c approve a1b2c3` takes it.",
+	"approve": "`/c approve FILTER` opens a list of the calls that the filter finds, with what each would do. Nothing is signed before you press the button below it, " +
+		"and then exactly what is listed is: a call that came later, or whose arguments changed, is not.\n" +
+		"Calls that may do harm, were edited, or cannot be shown whole have a box each: tick those you want.\n" + filterHint + "\n" +
+		"For example `/c approve tool:read_* older:2h`, or `/c approve channel from:@ann`.",
+	"deny": "`/c deny FILTER REASON` opens a list of the calls that the filter finds, with the reason that the agents and everybody in the threads will read. " +
+		"Nothing is denied before you press the button below it.\n" + filterHint + "\n" +
+		"For example `/c deny thread:LINK the plan has changed`. If the reason begins like a filter, put it into quotes.",
+	"status": "`/c status` says whether the bot reaches its store and Slack, how many calls wait for you and in this channel, and since when.",
+	"away": "`/c away until friday, ask @ann` says until when you are away and who is asked in your place; so do `until tomorrow 15:00`, `until 2026-12-24` and `for 3 days`.\n" +
+		"`/c away` shows what is set.",
+	"back": "`/c back` ends your absence.",
 }
 
-// list answers with what is open in the channel and what waits for the person
-// anywhere, the oldest first.
-func (s *Server) list(ctx context.Context, user, channel string) (reply, error) {
-	batches, err := s.cfg.Open.OpenBatches(ctx, listLooks+1)
-	if err != nil {
-		return reply{}, fmt.Errorf("list open batches: %w", err)
+// help answers with everything in short, or with one subcommand.
+func (c slash) help() reply {
+	if len(c.words) == 0 {
+		return ephemeral(helpWords(c.command))
 	}
-	more := len(batches) > listLooks
-	batches = batches[:min(len(batches), listLooks)]
-	who, lookup := s.people.principal(ctx, user, "", soughtFor(batches...))
-	if lookup != nil && !errors.Is(lookup, errLookup) {
-		words, _ := explain(lookup, about{})
-		return ephemeral(words), nil
+	words, ok := helpOf[strings.ToLower(strings.Trim(c.words[0], "`/"))]
+	if !ok || len(c.words) > 1 {
+		return toldOf("There is no help on ", unescape(c.rest), ".", helpWords(c.command)).reply()
 	}
-	who.User = approvals.UserID(user)
-	now := s.cfg.Now()
-	var rows []waiting
-	for _, b := range batches {
-		for i, a := range b.Approvals {
-			if shown(a, now) != approvals.Pending {
-				continue
-			}
-			if mine := b.Helps(a, who); mine || b.Channel == channel {
-				rows = append(rows, waiting{batch: b, index: i, mine: mine})
-			}
-		}
-	}
-	return s.answerList(ctx, rows, lookup, more), nil
-}
-
-func (s *Server) answerList(ctx context.Context, rows []waiting, lookup error, more bool) reply {
-	if len(rows) == 0 && lookup == nil && !more {
-		return ephemeral("Nothing waits for signatures in this channel, and nothing waits for you anywhere.")
-	}
-	now := s.cfg.Now()
-	paras := []para{line(styled(count(len(rows), "call")+" waiting, the oldest first", bold))}
-	for i, r := range rows {
-		if i == listShows {
-			paras = append(paras, line(say("and "+number(len(rows)-i)+" more. Decide these first, then list again.")))
-			break
-		}
-		paras = append(paras, line(s.row(ctx, r, now)...))
-	}
-	if more {
-		paras = append(paras, line(say(fmt.Sprintf("Only the %d oldest requests were looked at; there are more.", listLooks))))
-	}
-	if lookup != nil {
-		paras = append(paras, line(say("Slack did not say which groups you are in, so what waits for your groups elsewhere may be missing. Try again in a moment.")))
-	}
-	return answered(count(len(rows), "call")+" waiting for signatures.", richText(paras...))
-}
-
-func (s *Server) row(ctx context.Context, r waiting, now time.Time) []span {
-	a := r.batch.Approvals[r.index]
-	spans := []span{say("• "), styled(brief(a.Call.Name, 60), code), say(", asked by "), named(r.batch.Requester), say(" " + ago(now.Sub(r.batch.OpenedAt)))}
-	if r.mine {
-		spans = append(spans, styled(", waits for you", bold))
-	}
-	at, _ := s.cards.anchor(ctx, r.batch, r.index)
-	if link := s.api.permalink(ctx, at.Channel, at.TS, at.Thread); link != "" {
-		return append(spans, say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil))
-	}
-	return append(spans, say(" — its card is not drawn yet"))
-}
-
-// ago says roughly how long something waits.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return count(int(d.Minutes()), "minute") + " ago"
-	case d < 48*time.Hour:
-		return count(int(d.Hours()), "hour") + " ago"
-	}
-	return count(int(d.Hours()/24), "day") + " ago"
+	return ephemeral(strings.ReplaceAll(words, "/c ", c.command+" "))
 }

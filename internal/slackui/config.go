@@ -87,6 +87,8 @@ type Config struct {
 	Open   openList
 	Lists  lists // may be nil: then nothing is listed for anybody
 	Tools  tools // may be nil: then every approval is confirmed, and nothing can be edited
+	Bulk   bulk  // may be nil: then nobody signs many calls at once
+	Health Health
 
 	// Membership is how old a looked-up membership or account may be when a
 	// person decides; default 60 s.
@@ -177,6 +179,7 @@ type UI struct {
 	Replies *Replies
 	Notices *Notices
 	Homes   *Homes
+	Answers *Answers
 
 	people *directory
 }
@@ -210,8 +213,10 @@ func New(c Config) (*UI, error) {
 		Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
 	}
 	ui.Server.homes = homes
+	ui.Answers = &Answers{server: ui.Server, memos: c.Memos, now: c.Now, log: c.Log}
 	if c.overSocket() {
 		ui.Socket = newSocket(c, ui.Server)
+		ui.Server.linked = ui.Socket.Ready
 	}
 	return ui, nil
 }

@@ -117,6 +117,8 @@ func (s *Server) submitted(ctx context.Context, p payload) (reply, error) {
 		return s.given(ctx, p, approvals.Approve)
 	case callbackEdit:
 		return s.edited(ctx, p)
+	case callbackSheet:
+		return s.submittedSheet(ctx, p)
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", brief(p.View.Callback, 64)))
 	return replace(notice("This form is from another version of Countersign. Nothing was decided.")), nil

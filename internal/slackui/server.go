@@ -33,6 +33,7 @@ type Server struct {
 	cards  *Cards
 	people *directory
 	homes  *Homes
+	linked func() error // why no socket is open; nil over HTTP
 	mux    *http.ServeMux
 
 	afterwork sync.WaitGroup

@@ -86,17 +86,20 @@ func (o *office) command(user, text string) string {
 }
 
 func TestTheListNamesWhatWaits(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := inOffice(t)
 	require.Contains(t, o.command("U0BOB", "list"), "Nothing waits")
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, many(12, `{}`)...)
-	require.Contains(t, o.command("U0BOB", "list"), "not drawn yet")
+	require.NoError(t, o.stirs(b))
+	require.Contains(t, o.command("U0BOB", "list"), "Review", "without a card it is read in a form")
 	o.draw(b)
 	said := o.command("U0BOB", "list")
-	require.Contains(t, said, "12 calls waiting")
+	require.Contains(t, said, "Calls 1 to 10 of those waiting, the oldest first")
+	require.Contains(t, said, b.Approvals[0].Call.Digest.String()[:6])
 	require.Contains(t, said, "waits for you")
-	require.Contains(t, said, "and 2 more")
-	require.Contains(t, said, "open the card")
+	require.Contains(t, said, "Show the next")
+	require.Contains(t, said, "Open the card")
+	require.NotContains(t, said, "Review")
 	require.NotContains(t, o.command("U0DAVE", "list"), "waits for you")
 
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 500}}})
@@ -110,5 +113,5 @@ func TestHelpSaysWhatWasWrong(t *testing.T) {
 	said := o.command("U0BOB", "<!channel> *all*")
 	require.Contains(t, said, "There is no command")
 	require.Contains(t, said, "/countersign list")
-	require.Contains(t, o.command("U0BOB", "list everything"), "takes nothing after it")
+	require.Contains(t, o.command("U0BOB", "list everything"), "There is no list")
 }

@@ -1,0 +1,398 @@
+package slackui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// bulk is what sheets need of [approvals.Bulk].
+type bulk interface {
+	Show(ctx context.Context, s approvals.Sheet) (approvals.Sheet, error)
+	Sheet(ctx context.Context, id approvals.SheetID) (approvals.Sheet, error)
+	Submit(ctx context.Context, id approvals.SheetID, r approvals.RequestID, who approvals.Principal, ticked []int, reason string) (approvals.Sheet, error)
+}
+
+const (
+	sheetLooks = 4000 // batches that are looked at for one sheet
+	sheetLoads = 16   // reads of the store at the same time
+)
+
+// A left is why a call that the filter found is not on the sheet.
+type left string
+
+const (
+	leftOwn      left = "own"      // the person asked for it
+	leftEdit     left = "edit"     // the person changed it
+	leftApprover left = "approver" // not an approver
+	leftDecided  left = "decided"  // the person has decided
+	leftNeed     left = "need"     // enough others signed, or others are asked first
+	leftRead     left = "read"     // the arguments cannot be read
+	leftOther    left = "other"
+)
+
+// leftWords say it, after "12 calls".
+var leftWords = map[left]string{
+	leftOwn:      "that you asked for yourself: somebody else must sign",
+	leftEdit:     "that you changed: somebody else must sign",
+	leftApprover: "of which you are not an approver",
+	leftDecided:  "that you have decided already",
+	leftNeed:     "that do not need your signature now: others have signed in that place, or sign first",
+	leftRead:     "whose arguments cannot be read now",
+	leftOther:    "that cannot be signed here",
+}
+
+// leftOver counts what is not on a sheet, for one reason.
+type leftOver struct {
+	Why   left           `json:"w"`
+	Calls int            `json:"n"`
+	Tools []leftTool     `json:"t,omitempty"`
+	IDs   []string       `json:"i,omitempty"`
+	by    map[string]int // calls by tool
+}
+
+type leftTool struct {
+	Name  string `json:"n"`
+	Calls int    `json:"c"`
+}
+
+const (
+	leftTools = 3
+	leftIDs   = 4
+)
+
+// backdrop is what a sheet remembers of how it was made. It is part of what is
+// sealed.
+type backdrop struct {
+	Left   []leftOver `json:"left,omitempty"`
+	More   bool       `json:"more,omitempty"`   // there are more calls than fit, or were looked at
+	Unsure bool       `json:"unsure,omitempty"` // Slack did not say of every group who is in it
+	Reason bool       `json:"reason,omitempty"` // an approval must say why
+}
+
+// A sheetOrder is a person's wish for a sheet.
+type sheetOrder struct {
+	user, team string
+	channel    string // where it was said; what is shown there the person may see
+	verdict    approvals.Verdict
+	reason     string
+	filter     filter
+	unique     string // the same wish delivered again has the same
+}
+
+// A draft is a sheet before it is shown.
+type draft struct {
+	lines []approvals.Line
+	left  map[left]*leftOver
+	backdrop
+}
+
+// found is a call that the filter means.
+type found struct {
+	batch approvals.Batch
+	a     approvals.Approval
+	risky bool
+	why   left // not empty: it is left out
+}
+
+// draft collects what the filter means and the person may see, and judges what
+// of it goes on the sheet. It is an error if that cannot be known; who the
+// person is, is asked as for a signature.
+func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
+	var d draft
+	batches, err := s.meant(ctx, o, &d)
+	if err != nil {
+		return d, err
+	}
+	p, err := s.people.principal(ctx, o.user, o.team, soughtFor(batches...))
+	if err != nil {
+		return d, err
+	}
+	who := seeker{Principal: p}
+	now := s.cfg.Now()
+	var all []found
+	named := map[string]int{}
+	for _, b := range batches {
+		for _, a := range b.Approvals {
+			if shown(a, now) != approvals.Pending || !o.filter.matches(b, a, now) || !who.sees(b, a, o.channel, now) && !(o.verdict == approvals.Deny && who.maySay(b, a, o.verdict, now) == nil) {
+				continue
+			}
+			for _, id := range o.filter.IDs {
+				if strings.HasPrefix(a.Call.Digest.String(), id) {
+					named[id]++
+				}
+			}
+			all = append(all, found{batch: b, a: a, why: who.leavesOut(b, a, o.verdict, now)})
+		}
+	}
+	for _, id := range o.filter.IDs {
+		if named[id] > 1 {
+			return d, &wordError{told("`" + id + "` names " + count(named[id], "call") + ". Write more of the id: the card shows it as its digest. Nothing was signed.")}
+		}
+	}
+	if all, err = s.judged(ctx, o, all); err != nil {
+		return d, err
+	}
+	d.take(all, o.verdict)
+	return d, nil
+}
+
+// meant are the batches in which the filter may mean something.
+func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals.Batch, error) {
+	if o.filter.Batch != "" {
+		b, err := s.cfg.Desk.Batch(ctx, o.filter.Batch)
+		if err != nil {
+			return nil, fmt.Errorf("load batch %s: %w", o.filter.Batch, err)
+		}
+		return []approvals.Batch{b}, nil
+	}
+	who, err := s.people.seeker(ctx, o.user, o.team)
+	if err != nil {
+		return nil, err
+	}
+	d.Unsure = who.unsure
+	keys := listing{Scope: scopeAll}.keys(who, o.channel)
+	if o.filter.Channel != "" {
+		keys = []approvals.ListKey{approvals.ShownIn(o.filter.Channel)}
+	}
+	var batches []approvals.Batch
+	now, calls := s.cfg.Now(), 0
+	err = s.eachListed(ctx, keys, sheetLooks, func(b approvals.Batch) bool {
+		n := 0
+		for _, a := range b.Approvals {
+			if shown(a, now) == approvals.Pending && o.filter.matches(b, a, now) {
+				n++
+			}
+		}
+		if n == 0 {
+			return true
+		}
+		// Some of these will be left out, which makes room for others.
+		if calls += n; calls > 2*approvals.MaxLines {
+			return false
+		}
+		batches = append(batches, b)
+		return true
+	}, &d.More)
+	return batches, err
+}
+
+// leavesOut is why the call is not for this person to sign now.
+func (w seeker) leavesOut(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) left {
+	err := w.maySay(b, a, v, now)
+	switch {
+	case errors.Is(err, approvals.ErrOwnEdit):
+		return leftEdit
+	case errors.Is(err, approvals.ErrOwnRequest):
+		return leftOwn
+	case errors.Is(err, approvals.ErrNotEligible):
+		return leftApprover
+	case errors.Is(err, approvals.ErrDecided), err == nil && slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User }):
+		return leftDecided
+	case err != nil:
+		return leftOther
+	case v == approvals.Approve && !b.Helps(a, w.Principal):
+		return leftNeed
+	}
+	return ""
+}
+
+// judged reads the arguments of the calls: whether they can be shown whole, and
+// which are like the one that is meant.
+func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
+	calls := make([]approvals.ToolCall, len(all))
+	errs := make([]error, len(all))
+	s.concurrently(len(all), func(i int) {
+		if all[i].why == "" || o.filter.Like != "" {
+			calls[i], errs[i] = s.cfg.Desk.Call(ctx, all[i].batch, all[i].a.Call.ID)
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	like := slices.IndexFunc(all, func(f found) bool { return o.filter.Like != "" && callKey(f.a.Call.ID) == o.filter.Like })
+	var out []found
+	for i, f := range all {
+		if o.filter.Like != "" && (like < 0 || calls[i].Name != calls[like].Name || !bytes.Equal(calls[i].Args, calls[like].Args)) {
+			continue
+		}
+		switch {
+		case f.why != "":
+		case errs[i] != nil:
+			f.why = leftRead
+		case o.verdict == approvals.Approve:
+			f.risky = s.risky(f, calls[i])
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// concurrently runs f for 0 to n-1, some at the same time.
+func (s *Server) concurrently(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	free := make(chan struct{}, sheetLoads)
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+// onSheet is how much of a call's arguments is shown on a sheet.
+var onSheet = detail{value: 300, keys: 12}
+
+// onSheetRunes is how long they may be all together.
+const onSheetRunes = 900
+
+// risky reports whether the call is approved only when ticked by itself: what
+// may do harm or is not known, what somebody edited, and what cannot be shown
+// whole.
+func (s *Server) risky(f found, call approvals.ToolCall) bool {
+	if len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0 || s.cfg.Tools == nil {
+		return true
+	}
+	spec, known := s.cfg.Tools.ToolSpec(f.batch.Agent, call.Name)
+	if !known || destructive(spec.Annotations) || len(spec.WriteOnly) > 0 {
+		return true
+	}
+	_, whole := argumentsOnSheet(f.a, call)
+	return !whole
+}
+
+// argumentsOnSheet are the arguments as a sheet shows them; whole is whether
+// nothing was left out.
+func argumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []drawn, whole bool) {
+	list, incomplete := draw(arguments(call.Args, a.WriteOnly), onSheet)
+	runes := 0
+	for i, d := range list {
+		if runes += len([]rune(d.text)); runes > onSheetRunes {
+			return append(list[:i:i], drawn{label: line(styled("The rest is not shown here.", bold))}), false
+		}
+	}
+	return list, !incomplete && len(a.WriteOnly) == 0
+}
+
+// take puts the calls on the sheet, in the order in which they are read: by
+// tool and agent, the oldest first, and what must be ticked behind all others.
+func (d *draft) take(all []found, v approvals.Verdict) {
+	d.left = map[left]*leftOver{}
+	slices.SortStableFunc(all, func(x, y found) int {
+		return cmp.Or(bit(x.risky)-bit(y.risky), cmp.Compare(x.a.Call.Name, y.a.Call.Name), cmp.Compare(x.batch.Agent, y.batch.Agent))
+	})
+	for _, f := range all {
+		switch {
+		case f.why != "":
+			d.leave(f)
+		case len(d.lines) == approvals.MaxLines:
+			d.More = true
+		default:
+			d.lines = append(d.lines, f.batch.Line(f.a, f.risky))
+			d.Reason = d.Reason || v == approvals.Approve && f.a.Requirement.ReasonNeeded
+		}
+	}
+	for _, l := range d.left {
+		for name, n := range l.by {
+			l.Tools = append(l.Tools, leftTool{brief(name, 40), n})
+		}
+		slices.SortFunc(l.Tools, func(x, y leftTool) int { return cmp.Or(y.Calls-x.Calls, cmp.Compare(x.Name, y.Name)) })
+		l.Tools = l.Tools[:min(len(l.Tools), leftTools)]
+		d.Left = append(d.Left, *l)
+	}
+	slices.SortFunc(d.Left, func(x, y leftOver) int { return cmp.Or(y.Calls-x.Calls, cmp.Compare(x.Why, y.Why)) })
+}
+
+func (d *draft) leave(f found) {
+	l := d.left[f.why]
+	if l == nil {
+		l = &leftOver{Why: f.why, by: map[string]int{}}
+		d.left[f.why] = l
+	}
+	l.Calls++
+	l.by[f.a.Call.Name]++
+	if len(l.IDs) < leftIDs {
+		l.IDs = append(l.IDs, shortID(f.a.Call.Digest))
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sheet is the draft as it is stored when it is shown.
+func (d draft) sheet(team string, o sheetOrder) (approvals.Sheet, error) {
+	back, err := json.Marshal(d.backdrop)
+	if err != nil {
+		return approvals.Sheet{}, fmt.Errorf("write what is left out: %w", err)
+	}
+	user := approvals.UserID(o.user)
+	return approvals.Sheet{
+		ID: approvals.NewSheetID(team, user, o.unique), By: user, Verdict: o.verdict, Reason: o.reason,
+		Origin: string(back), Lines: d.lines,
+	}, nil
+}
+
+func backdropOf(sheet approvals.Sheet) backdrop {
+	var b backdrop
+	_ = json.Unmarshal([]byte(sheet.Origin), &b) // what is not there is not shown
+	return b
+}
+
+// paras say what is not on the sheet, and why.
+func (b backdrop) paras() []para {
+	var out []para
+	for _, l := range b.Left {
+		words := leftWords[l.Why]
+		if words == "" {
+			words = leftWords[leftOther]
+		}
+		spans := []span{styled("Left out: "+count(l.Calls, "call"), bold), say(" " + words + " (")}
+		for i, t := range l.Tools {
+			if i > 0 {
+				spans = append(spans, say(", "))
+			}
+			spans = append(spans, styled(times(t.Name, t.Calls), code))
+		}
+		for i, id := range l.IDs {
+			sep := " "
+			if i == 0 {
+				sep = ": "
+			}
+			spans = append(spans, say(sep), styled(id, code))
+		}
+		if l.Calls > len(l.IDs) {
+			spans = append(spans, say(" and "+number(l.Calls-len(l.IDs))+" more"))
+		}
+		out = append(out, line(append(spans, say(")."))...))
+	}
+	if b.More {
+		out = append(out, line(styled("There are more calls than one list holds.", bold), say(" They are not on it: ask for them again when you are done with these, or narrow the filter.")))
+	}
+	if b.Unsure {
+		out = append(out, line(say("Slack did not say of every group who is in it, so calls that wait for your groups may be missing.")))
+	}
+	return out
+}
+
+// times names a tool and how often.
+func times(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return name + " ×" + number(n)
+}

@@ -1,0 +1,336 @@
+package slackui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	// A page of a sheet holds what fits into a modal at its worst: a call with
+	// a box to tick takes the room of several others.
+	sheetRoom     = 30
+	sheetRiskRoom = 3
+
+	tickBlock = "tick." // and the line
+)
+
+// sheetMemo is what the form of a sheet keeps: which one, which page, and what
+// was ticked on the others. None of it is believed: what may be ticked is
+// checked against the sheet.
+type sheetMemo struct {
+	Sheet approvals.SheetID `json:"s"`
+	Page  int               `json:"p,omitempty"`
+	Ticks bits              `json:"t,omitempty"`
+}
+
+func readSheetMemo(raw string) (sheetMemo, error) {
+	var m sheetMemo
+	if json.Unmarshal([]byte(raw), &m) != nil {
+		return m, errPointer
+	}
+	if _, err := approvals.Partition(string(m.Sheet)); err != nil || len(m.Ticks) > approvals.MaxLines/8+1 {
+		return m, errPointer
+	}
+	return m, nil
+}
+
+// bits are a set of small numbers.
+type bits []byte
+
+func (b bits) has(i int) bool { return i/8 < len(b) && b[i/8]&(1<<(i%8)) != 0 }
+
+func (b *bits) set(i int, on bool) {
+	for on && i/8 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	switch {
+	case on:
+		(*b)[i/8] |= 1 << (i % 8)
+	case i/8 < len(*b):
+		(*b)[i/8] &^= 1 << (i % 8)
+	}
+}
+
+// list returns the numbers in the set, in their order.
+func (b bits) list() []int {
+	var all []int
+	for i := range len(b) * 8 {
+		if b.has(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// sheetPages says which lines are on which page: it depends on the lines alone.
+func sheetPages(lines []approvals.Line) [][2]int {
+	var pages [][2]int
+	from, room := 0, 0
+	for i, l := range lines {
+		needs := 1
+		if l.Risky {
+			needs = sheetRiskRoom
+		}
+		if room+needs > sheetRoom && i > from {
+			pages, from, room = append(pages, [2]int{from, i}), i, 0
+		}
+		room += needs
+	}
+	return append(pages, [2]int{from, len(lines)})
+}
+
+// A shownLine is a line of a sheet with what is shown of it.
+type shownLine struct {
+	at    int
+	line  approvals.Line
+	batch approvals.Batch
+	a     approvals.Approval
+	call  approvals.ToolCall
+	index int // of the call in the batch
+	gone  bool
+}
+
+// shownLines loads what is shown of these lines: the arguments as they were
+// when the sheet was made.
+func (s *Server) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
+	batches, err := s.batchesOf(ctx, sheet.Lines[from:to])
+	if err != nil {
+		return nil, err
+	}
+	out := make([]shownLine, to-from)
+	errs := make([]error, to-from)
+	s.concurrently(to-from, func(i int) {
+		l := sheet.Lines[from+i]
+		x := shownLine{at: from + i, line: l, batch: batches[l.Batch]}
+		x.index = slices.IndexFunc(x.batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call })
+		if x.gone = x.index < 0; !x.gone {
+			x.a = x.batch.Approvals[x.index]
+			x.call, errs[i] = callAs(ctx, s.cfg.Desk, x.batch, l.Call, l.Digest)
+		}
+		if errors.Is(errs[i], approvals.ErrStale) || errors.Is(errs[i], approvals.ErrNotFound) {
+			x.gone, errs[i] = true, nil
+		}
+		out[i] = x
+	})
+	return out, errors.Join(errs...)
+}
+
+// batchesOf loads the batches of these lines, each once. One that is gone is
+// not among them.
+func (s *Server) batchesOf(ctx context.Context, lines []approvals.Line) (map[approvals.BatchID]approvals.Batch, error) {
+	var ids []approvals.BatchID
+	for _, l := range lines {
+		ids = append(ids, l.Batch)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	batches, errs := make([]approvals.Batch, len(ids)), make([]error, len(ids))
+	s.concurrently(len(ids), func(i int) { batches[i], errs[i] = s.cfg.Desk.Batch(ctx, ids[i]) })
+	all := map[approvals.BatchID]approvals.Batch{}
+	for i, id := range ids {
+		switch {
+		case errors.Is(errs[i], approvals.ErrNotFound), errors.Is(errs[i], approvals.ErrUnreadable):
+		case errs[i] != nil:
+			return nil, fmt.Errorf("load batch %s: %w", id, errs[i])
+		default:
+			all[id] = batches[i]
+		}
+	}
+	return all, nil
+}
+
+// sheetView draws a page of the sheet as the form in which it is submitted.
+// note stands on top of it.
+func (s *Server) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
+	pages := sheetPages(sheet.Lines)
+	memo.Page = min(max(0, memo.Page), len(pages)-1)
+	from, to := pages[memo.Page][0], pages[memo.Page][1]
+	lines, err := s.shownLines(ctx, sheet, from, to)
+	if err != nil {
+		return slack.ModalViewRequest{}, err
+	}
+	metadata, err := json.Marshal(memo)
+	if err != nil {
+		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
+	}
+	verb := verbOf(sheet.Verdict)
+	back := backdropOf(sheet)
+	var blocks []slack.Block
+	if note != "" {
+		blocks = append(blocks, richText(line(styled(note, bold))))
+	}
+	blocks = append(blocks, richText(sheetHead(sheet, memo, len(pages))...))
+	if memo.Page == 0 {
+		if left := back.paras(); len(left) > 0 {
+			blocks = append(blocks, richText(left...))
+		}
+	}
+	if input := sheetReason(sheet, back); input != nil {
+		blocks = append(blocks, input)
+	}
+	blocks = append(blocks, lineBlocks(lines, memo.Ticks)...)
+	if turn := sheetTurns(memo.Page, len(pages)); turn != nil {
+		blocks = append(blocks, turn)
+	}
+	title := map[approvals.Verdict]string{approvals.Approve: "Approve several calls", approvals.Deny: "Deny several calls"}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: callbackSheet, PrivateMetadata: string(metadata),
+		Title: literal(title[sheet.Verdict]), Submit: literal(submitLabel(verb, chosen(sheet, memo.Ticks))), Close: literal("Cancel"),
+		Blocks: slack.Blocks{BlockSet: blocks},
+	}, nil
+}
+
+func verbOf(v approvals.Verdict) string {
+	if v == approvals.Deny {
+		return "Deny"
+	}
+	return "Approve"
+}
+
+func submitLabel(verb string, n int) string {
+	if n == 0 {
+		return verb + " what is ticked"
+	}
+	return verb + " " + count(n, "call")
+}
+
+// chosen is how many lines a submission with these ticks would choose.
+func chosen(sheet approvals.Sheet, ticks bits) (n int) {
+	for i, l := range sheet.Lines {
+		if !l.Risky || ticks.has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// sheetHead says what pressing the button means.
+func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []para {
+	risky, batches := 0, map[approvals.BatchID]bool{}
+	for _, l := range sheet.Lines {
+		risky += bit(l.Risky)
+		batches[l.Batch] = true
+	}
+	plain := len(sheet.Lines) - risky
+	verb := verbOf(sheet.Verdict)
+	first := []span{styled(count(len(sheet.Lines), "call")+" of "+count(len(batches), "request"), bold)}
+	switch {
+	case risky == 0:
+		first = append(first, say(". "+verb+" signs all of them, on every page."))
+	case plain == 0:
+		first = append(first, say(". Each may do harm, was edited or cannot be shown whole, so each has a box: "+verb+" signs only what you tick."))
+	default:
+		first = append(first, say(fmt.Sprintf(". %s signs %s, and of the other %d, which may do harm, were edited or cannot be shown whole, only those that you tick.",
+			verb, count(plain, "call"), risky)))
+	}
+	out := []para{line(first...), line(
+		say("You sign exactly this list, as it was at "), dated(sheet.CreatedAt),
+		say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), dated(sheet.ExpiresAt), say("."))}
+	if pages > 1 {
+		out = append(out, line(styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), bold), say(" The buttons at the end turn the page; ticks are kept.")))
+	}
+	return out
+}
+
+// sheetReason is the field for the reason, where one is needed.
+func sheetReason(sheet approvals.Sheet, back backdrop) *slack.InputBlock {
+	const read = "The agents and everybody in the threads will read it."
+	var b *slack.InputBlock
+	switch {
+	case sheet.Verdict == approvals.Deny:
+		b = reasonInputBlock("Why not?", read, true, false)
+	case back.Reason:
+		b = reasonInputBlock("Why do you approve it?", "Some of these need a reason. "+read, true, false)
+	default:
+		return nil
+	}
+	if input, ok := b.Element.(*slack.PlainTextInputBlockElement); ok {
+		input.InitialValue = sheet.Reason
+	}
+	return b
+}
+
+// lineBlocks draws lines under a heading for each tool and agent.
+func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
+	var blocks []slack.Block
+	head := ""
+	for _, x := range lines {
+		this := fmt.Sprintf("%t %s\n%s", x.line.Risky, x.line.Tool, x.batch.Agent)
+		var text []para
+		if this != head {
+			head = this
+			text = append(text, line(styled(brief(x.line.Tool, 60), bold), say(" of the agent "), styled(brief(x.batch.Agent, 40), bold)))
+		}
+		blocks = append(blocks, richText(append(text, x.paras()...)...))
+		if x.line.Risky {
+			blocks = append(blocks, x.box(ticks.has(x.at)))
+		}
+	}
+	return blocks
+}
+
+// paras are a call as it is signed.
+func (x shownLine) paras() []para {
+	id := []span{styled(shortID(x.line.Digest), code)}
+	if x.gone {
+		return []para{line(append(id, say(" is not there any more and will be skipped."))...)}
+	}
+	id = append(id, say(" asked by "), named(x.batch.Requester))
+	if d := x.a.Requirement.Deadline; !d.IsZero() {
+		id = append(id, say(", expires "), dated(d))
+	}
+	if len(x.a.Amendments) > 0 {
+		id = append(id, say(", edited by "))
+		id = append(id, several(people(editorsOf(x.a)), namesShown)...)
+	}
+	out := []para{line(id...)}
+	if x.a.Call.Digest != x.line.Digest {
+		out = append(out, line(styled("Its arguments were changed since this list was made, so it will be skipped. These are the old ones.", bold)))
+	}
+	list, whole := argumentsOnSheet(x.a, x.call)
+	if len(list) == 0 {
+		out = append(out, line(styled("No arguments.", italic)))
+	}
+	out = append(out, boxes(list)...)
+	if !whole {
+		out = append(out, line(styled("Not everything is shown. Open View full before you tick it.", bold)))
+	}
+	return out
+}
+
+// box is where one risky call is chosen, and where all of it can be read.
+func (x shownLine) box(ticked bool) slack.Block {
+	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), literal("Approve "+shortID(x.line.Digest)), nil)
+	check := slack.NewCheckboxGroupsBlockElement(fmt.Sprintf("%s.%d", actionTick, x.at), option)
+	if ticked {
+		check.InitialOptions = []*slack.OptionBlockObject{option}
+	}
+	elements := []slack.BlockElement{check}
+	value, err := pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.encode()
+	if err == nil && !x.gone {
+		elements = append(elements, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionView, x.at), value, literal("View full")))
+	}
+	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
+}
+
+func sheetTurns(page, pages int) slack.Block {
+	var elements []slack.BlockElement
+	add := func(to int, label string) {
+		if to >= 0 && to < pages {
+			elements = append(elements, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionSheetPage, to), fmt.Sprint(to), literal(label)))
+		}
+	}
+	add(page-1, "Previous page")
+	add(page+1, "Next page")
+	if len(elements) == 0 {
+		return nil
+	}
+	return slack.NewActionBlock("", elements...)
+}
