@@ -48,6 +48,7 @@ var deliveries = map[string]string{
 	"/countersign":            "commands",
 	"member_joined_channel":   "channels:read", // groups:read, of private ones
 	"member_left_channel":     "channels:read",
+	"message.im":              "im:history",
 	"subteam_members_changed": "usergroups:read",
 	"subteam_updated":         "usergroups:read",
 	"user_change":             "users:read",
@@ -178,7 +179,7 @@ func TestTheScopesAreEnoughAndNoneIsTooMany(t *testing.T) {
 	all := manifests.Scopes()
 	require.Empty(t, refused(all))
 	for i, s := range all {
-		if s == "commands" || s == "app_mentions:read" {
+		if s == "commands" || s == "app_mentions:read" || s == "im:history" {
 			continue // no method needs them: without them Slack delivers nothing
 		}
 		require.NotEmpty(t, refused(slices.Concat(all[:i], all[i+1:])), "%s is not needed", s)

@@ -86,7 +86,8 @@ func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[st
 		}
 		agents[a.Name] = agentrun.Agent{
 			Name: a.Name, Instructions: a.Instructions, Model: model, Tools: sets[a.Name],
-			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
+			Pending: a.Pending,
+			Limits:  agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
 	}
 	return agents, errors.Join(problems...)
@@ -112,7 +113,8 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 	ui, err := slackui.New(slackui.Config{
 		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open, AppToken: e.AppToken.open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
-		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Tools: b.runner,
+		Overhear: c.overhear(),
+		Desk:     b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Tools: b.runner,
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {

@@ -195,11 +195,11 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 	if !app.Settings.Interactivity.Enabled {
 		wrong("settings.interactivity.is_enabled: must be true, or no click arrives")
 	}
-	for _, s := range missing(manifests.Scopes(), app.OAuth.Scopes.Bot) {
+	for _, s := range missing(c.config.scopes(), app.OAuth.Scopes.Bot) {
 		wrong("oauth_config.scopes.bot: %s is missing", s)
 	}
-	if !slices.Contains(app.Settings.Events.Bot, "app_mention") {
-		wrong("settings.event_subscriptions.bot_events: app_mention is missing, without it no mention arrives")
+	for _, e := range missing(c.config.events(), app.Settings.Events.Bot) {
+		wrong("settings.event_subscriptions.bot_events: %s is missing, without it %s arrives", e, arrivals(e))
 	}
 	return problems
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
-
-	"github.com/countersign/countersign/manifests"
 )
 
 // signatureWindow is how far our clock may be from Slack's: a request that is
@@ -61,7 +59,7 @@ func (c *checker) checkScopes(h http.Header) {
 		return
 	}
 	granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-	if lacks := missing(manifests.Scopes(), granted); len(lacks) > 0 {
+	if lacks := missing(c.config.scopes(), granted); len(lacks) > 0 {
 		c.problem(`add them in "OAuth & Permissions" and install the app again`, "Slack: the bot lacks the scopes %s", strings.Join(lacks, ", "))
 		return
 	}

@@ -188,7 +188,7 @@ default: {why: x, quorums: [{name: sre, need: 3, from: {groups: [none], people: 
 		"REDIS_URL: the Redis URL is not one",
 		"OPENAI_BASE_URL: openaimodel: Config.BaseURL must begin with",
 		"--url: must begin with https://", "--url: must name a host that Slack can reach",
-		"Slack: the bot lacks the scopes app_mentions:read, commands, groups:read, im:write",
+		"Slack: the bot lacks the scopes app_mentions:read, commands, groups:read, im:history, im:write",
 		"agents[0].channels: C0NOWHERE: there is no such channel",
 		"policy.yaml:1:16: there is no user group S0NONE",
 		"agents[1].who.users: U0GONE is deactivated",

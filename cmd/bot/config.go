@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -28,6 +29,8 @@ type agentConfig struct {
 	Files        string                `yaml:"files"`    // the folder that the built-in file tools work on
 	Channels     []string              `yaml:"channels"` // where a mention starts this agent; everywhere if left out
 	Who          *peopleConfig         `yaml:"who"`      // whose mention starts it; every full member's if left out
+	Replies      repliesRule           `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
+	Pending      agentrun.PendingRule  `yaml:"pending"`  // what a new message does while calls wait; reject if left out
 	Approval     approvalConfig        `yaml:"approval"` // which calls need a signature, if the policy has no rule for them
 	Tools        map[string]toolConfig `yaml:"tools"`    // by name
 	Timeout      time.Duration         `yaml:"timeout"`  // of one answer of the model; 5m if left out
@@ -102,6 +105,7 @@ func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 			wrong("%s.limits.%s: is %d, must not be negative", at, key, n)
 		}
 	}
+	a.checkConversation(at, wrong)
 	if a.Who != nil {
 		for _, p := range flatten(a.Who.check(at + ".who")) {
 			wrong("%w", p)
