@@ -145,13 +145,10 @@ func (r *reach) ask(a *ask) {
 	if len(r.all) > before {
 		return
 	}
-	switch {
-	case fragile != "" && !a.fragile.b:
+	// A fragile that is not needed today is no mistake: a group that grows must
+	// not stop the next start.
+	if fragile != "" && !a.fragile.b {
 		r.wrong(a.mark, "%s; name more people, or say fragile: true", fragile)
-	case fragile == "" && a.fragile.b && all:
-		r.wrong(a.fragile.mark, "is not needed: whoever is missing, others can sign; leave it out")
-	case a.fragile.set() && !a.fragile.b:
-		return
 	}
 }
 
