@@ -24,6 +24,8 @@ type Requirement struct {
 	// Delegation lets somebody sign in the place of a person who is away and
 	// named them, see [Absence]. It is false unless the rule says so.
 	Delegation bool
+	// Direct asks each of those who can help by a message of their own, too.
+	Direct bool
 	// ReasonNeeded refuses an approval that says no reason.
 	ReasonNeeded bool
 }

@@ -34,8 +34,8 @@ func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Dige
 	return raw, wrap(err, "load arguments %s of %s", d.Short(), id)
 }
 
-// CommitBatch implements [approvals.Store]. It derives that the card is to be
-// drawn ([Cards]), when time moves the batch next ([Deadlines]), for a batch
+// CommitBatch implements [approvals.Store]. It derives that the card and what
+// people see of it elsewhere are to be drawn ([Cards], [Homes]), when time moves the batch next ([Deadlines]), for a batch
 // that is settled that its run is to be resumed ([Resumes]), and from the facts
 // that people are to be told ([Notices]): of a reminder, of an escalation, and
 // those whose decisions an amendment has cleared.
@@ -178,6 +178,7 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	}
 	putInbox(ch, p, before, b)
 	w.now(Cards, id)
+	w.now(Homes, id)
 	if at := b.Next(); at.IsZero() {
 		w.done(Deadlines, id)
 	} else {

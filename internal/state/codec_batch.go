@@ -66,6 +66,7 @@ type storedRequirement struct {
 	EditorMaySign bool           `json:"editor_may_sign,omitempty"`
 	Delegation    bool           `json:"delegation,omitempty"`
 	ReasonNeeded  bool           `json:"reason_needed,omitempty"`
+	Direct        bool           `json:"direct,omitempty"`
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Ladder        []storedRung   `json:"ladder,omitempty"`
 }
@@ -229,7 +230,8 @@ func storeEnding(e approvals.Ending) storedEnding {
 func storeRequirement(r approvals.Requirement) storedRequirement {
 	out := storedRequirement{
 		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
-		EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded, Deadline: r.Deadline.UTC(),
+		EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
+		Direct: r.Direct, Deadline: r.Deadline.UTC(),
 	}
 	for _, g := range r.Ladder {
 		out.Ladder = append(out.Ladder, storedRung{g.At.UTC(), g.Kind, g.Quorum, g.Add.Users, g.Add.Groups, g.Channel})
@@ -279,7 +281,8 @@ func (r *reader) ref(s storedRef) approvals.CallRef {
 func requirement(s storedRequirement) approvals.Requirement {
 	out := approvals.Requirement{
 		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
-		EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded, Deadline: s.Deadline,
+		EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
+		Direct: s.Direct, Deadline: s.Deadline,
 	}
 	for _, g := range s.Ladder {
 		out.Ladder = append(out.Ladder, approvals.Rung{

@@ -81,13 +81,14 @@ const (
 	Cards     Kind = "cards"     // a batch changed since its card was drawn
 	Deadlines Kind = "deadlines" // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
 	Notices   Kind = "notices"   // people are to be told of something that happened to a batch
+	Homes     Kind = "homes"     // a batch changed since the pages of those whom it concerns were drawn
 	Sheets    Kind = "sheets"    // a sheet is submitted and not finished, or its worker's lease is over
 	Answers   Kind = "answers"   // a sheet is finished and the person not answered
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices, Sheets, Answers}
+	return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices, Homes, Sheets, Answers}
 }
 
 // document returns the key of the document that an item of this kind is about.
@@ -95,7 +96,7 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 	switch k {
 	case Runs, Replies:
 		return p.run(id), nil
-	case Resumes, Cards, Deadlines, Notices:
+	case Resumes, Cards, Deadlines, Notices, Homes:
 		return p.batch(id), nil
 	case Sheets, Answers:
 		return p.sheet(id), nil
