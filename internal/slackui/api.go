@@ -74,15 +74,24 @@ func (a *api) whisper(ctx context.Context, channel, thread, user string, m messa
 
 // direct sends a direct message to one person.
 func (a *api) direct(ctx context.Context, user string, m message) error {
+	im, err := a.openDirect(ctx, user)
+	if err != nil {
+		return err
+	}
+	_, err = a.post(ctx, im, "", m)
+	return err
+}
+
+// openDirect returns where direct messages to the person go.
+func (a *api) openDirect(ctx context.Context, user string) (string, error) {
 	im, _, _, err := a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 	if err == nil && (im == nil || im.ID == "") {
 		err = errNoAnswer
 	}
 	if err != nil {
-		return classify("conversations.open", err)
+		return "", classify("conversations.open", err)
 	}
-	_, err = a.post(ctx, im.ID, "", m)
-	return err
+	return im.ID, nil
 }
 
 func (a *api) openView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {

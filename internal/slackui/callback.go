@@ -300,7 +300,11 @@ func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals
 		}
 	}
 	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
-		if err := s.cards.adopt(ctx, b.ID, part, channel, ts, channel != b.Channel && slices.Contains(b.Channels(), channel)); err != nil {
+		found := Anchor{Part: part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
+		if strings.HasPrefix(channel, "D") && channel != b.Channel {
+			found.Direct = approvals.UserID(p.User.ID)
+		}
+		if err := s.cards.adopt(ctx, b.ID, found); err != nil {
 			return err
 		}
 		return s.cards.Reconcile(ctx, string(b.ID))

@@ -206,6 +206,7 @@ func New(c Config) (*UI, error) {
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
 	}
+	cards.asked = notices.audience
 	homes := &Homes{
 		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
 	}
@@ -214,6 +215,7 @@ func New(c Config) (*UI, error) {
 	}
 	ui.Server.homes = homes
 	ui.Answers = &Answers{server: ui.Server, memos: c.Memos, now: c.Now, log: c.Log}
+	ui.Server.homes = homes
 	if c.overSocket() {
 		ui.Socket = newSocket(c, ui.Server)
 		ui.Server.linked = ui.Socket.Ready

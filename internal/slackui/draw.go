@@ -26,6 +26,7 @@ type Cards struct {
 	tools tools // may be nil
 	now   func() time.Time
 	log   *slog.Logger
+	asked asking // nil: nobody is asked directly
 }
 
 // An Anchor is one message in which a part of a batch is drawn.
@@ -37,6 +38,8 @@ type Anchor struct {
 	Version int64  `json:"version"` // of the batch that it shows
 	Copy    bool   `json:"copy,omitempty"`
 	Further bool   `json:"further,omitempty"` // an escalation shows it here too
+
+	Direct approvals.UserID `json:"direct,omitempty"` // it is in a direct message to this person
 }
 
 // anchors is the memo of the cards of a batch. Missed are the channels in which
@@ -44,6 +47,8 @@ type Anchor struct {
 type anchors struct {
 	Anchors []Anchor `json:"anchors"`
 	Missed  []Missed `json:"missed,omitempty"`
+
+	Unreached []approvals.UserID `json:"unreached,omitempty"` // who cannot be written to
 }
 
 func (a *anchors) missed(channel string) bool {
@@ -114,8 +119,8 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 				return 0, err
 			}
 		}
-		if furtherErr != nil {
-			return 0, furtherErr
+		if err := errors.Join(furtherErr, c.directly(ctx, h, b)); err != nil {
+			return 0, err
 		}
 		// A copy may have been found while this one drew.
 		if !slices.ContainsFunc(h.body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < parts(b) }) {
@@ -129,14 +134,19 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 type target struct {
 	channel, thread string
 	further         bool
-	left            bool // it is not shown here any more, but what is there is kept right
+	direct          approvals.UserID // in a direct message to this person
+	parts           []int            // of what they can help with
+	left            bool             // it is not shown here any more, but what is there is kept right
 }
 
 func home(o agentrun.Origin) target { return target{channel: o.Channel, thread: o.Root} }
 
 func (t target) place() Place {
-	if t.further {
+	switch {
+	case t.further:
 		return PlaceEscalation
+	case t.direct != "":
+		return PlaceDirect
 	}
 	return PlaceThread
 }
@@ -144,7 +154,7 @@ func (t target) place() Place {
 // has reports whether the message is for this target. A copy in the channel of
 // an escalation is one of its own.
 func (t target) has(a Anchor) bool {
-	return t.further == a.Further && (!t.further || t.channel == a.Channel)
+	return t.further == a.Further && t.direct == a.Direct && (!t.further || t.channel == a.Channel)
 }
 
 // further draws the batch in the channels of its escalations.
@@ -201,7 +211,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if len(here) > 0 && len(old) == 0 {
 		return nil
 	}
-	if t.further && len(here) == 0 && (t.left || b.Settled()) {
+	if (t.further || t.direct != "") && len(here) == 0 && (t.left || b.Settled()) {
 		return nil // nobody there is needed any more
 	}
 	card, err := c.load(ctx, b, part)
@@ -209,6 +219,10 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 		return err
 	}
 	card.Place, card.Missed = t.place(), h.body.Missed
+	if i := slices.IndexFunc(h.body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
+		home := h.body.Anchors[i]
+		card.Link = c.api.permalink(ctx, home.Channel, home.TS, home.Thread)
+	}
 	m := card.message(c.now())
 	for _, a := range old {
 		err := c.api.update(ctx, a.Channel, a.TS, m)
@@ -231,7 +245,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
-	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Further: t.further}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Further: t.further, Direct: t.direct}
 	if err := h.save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}
@@ -303,9 +317,10 @@ func (c *Cards) knows(ctx context.Context, id approvals.BatchID, channel, ts str
 
 // adopt takes a message into care in which a click just happened: a copy that
 // was posted when the answer to the first attempt was lost.
-func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, part int, channel, ts string, further bool) error {
+func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
 	return c.ledger().edit(ctx, string(id), func(a *anchors) {
-		a.put(Anchor{Part: part, Channel: channel, TS: ts, Copy: true, Further: further})
+		x.Copy = true
+		a.put(x)
 	})
 }
 
@@ -320,5 +335,5 @@ func (c *Cards) anchor(ctx context.Context, b approvals.Batch, call int) (Anchor
 	if len(all) == 0 {
 		return Anchor{}, false
 	}
-	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further }))], true
+	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
 }

@@ -1,0 +1,107 @@
+package slackui_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// directCall asks each of those who can sign by a message of their own.
+func directCall(id string, q ...approvals.Quorum) approvals.Deferral {
+	d := call(id, "delete_file", `{"path":"a.txt"}`, q...)
+	d.Ask.Requirement.Direct = true
+	return d
+}
+
+// directs are the app's messages to one person.
+func (o *office) directs(user string) []slacksim.Message {
+	o.t.Helper()
+	all, err := o.Messages(user, "D"+user[1:], "")
+	if errors.Is(err, slacksim.ErrNoSuch) {
+		return nil
+	}
+	require.NoError(o.t, err)
+	return all
+}
+
+func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
+	o, root, b := one(t, directCall("c1", sre))
+	for _, user := range []string{"U0BOB", "U0CAROL"} {
+		cards := o.directs(user)
+		require.Len(t, cards, 1, user)
+		require.Contains(t, plainWords(cards[0]), "It was asked in C0OPS, and is shown to you because you can sign it.")
+		require.NotEmpty(t, cards[0].Actions())
+	}
+	require.Empty(t, o.directs("U0DAVE"), "who cannot sign is not asked")
+	require.Empty(t, o.directs("U0ALICE"))
+	o.draw(b)
+	require.Len(t, o.Calls("chat.postMessage"), 3, "nobody is asked twice")
+
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0))
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	o.draw(b)
+	for _, card := range []slacksim.Message{o.card("U0ALICE", root), o.directs("U0BOB")[0], o.directs("U0CAROL")[0]} {
+		require.Contains(t, plainWords(card), "Approved by U0BOB")
+		require.Empty(t, card.Actions())
+	}
+	require.Len(t, o.Calls("chat.postMessage"), 3)
+}
+
+// A stage that comes later asks its people when it is their turn.
+func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
+	first, second := sre, approvals.Quorum{Name: "boss", Need: 1, Stage: 2, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}
+	first.Stage = 1
+	o, _, b := one(t, directCall("c1", first, second))
+	require.Empty(t, o.directs("U0DAVE"))
+	o.approves(b, 0)
+	o.draw(b)
+	require.Len(t, o.directs("U0DAVE"), 1)
+	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "boss: 0 of 1 signature")
+}
+
+func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	d := escalating(o, "C0GENERAL")
+	d.Ask.Requirement.Direct = true
+	b := o.opens(root, d)
+	o.draw(b)
+	require.Empty(t, o.directs("U0DAVE"))
+	o.now.move(2 * time.Minute)
+	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
+	o.draw(b)
+	require.Len(t, o.directs("U0DAVE"), 1)
+}
+
+func TestWhoCannotBeWrittenToIsPassedOver(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, directCall("c1", sre))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}}})
+	o.draw(b)
+	o.draw(b)
+	require.Len(t, o.Calls("conversations.open"), 2, "once each, and not again")
+	require.Empty(t, o.directs("U0BOB"))
+	require.Len(t, o.directs("U0CAROL"), 1)
+	require.NotEmpty(t, o.card("U0BOB", root).Actions())
+}
+
+func TestACrowdIsAskedInTheChannelOnly(t *testing.T) {
+	people, group := slacksim.DefaultPeople(), slacksim.Group{ID: "S0ALL", Handle: "all", Name: "All"}
+	for i := range 21 {
+		id := fmt.Sprintf("U0MANY%02d", i)
+		people = append(people, slacksim.Person{ID: id, Name: id, Team: slacksim.TeamID})
+		group.Users = append(group.Users, id)
+	}
+	o := newOffice(t, slacksim.Config{People: people, Groups: append(slacksim.DefaultGroups(), group)})
+	root := o.say("U0ALICE", "clean up")
+	o.draw(o.opens(root, directCall("c1", approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
+	require.Empty(t, o.Calls("conversations.open"))
+	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0ALL")
+}
