@@ -114,7 +114,7 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open, AppToken: e.AppToken.open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
 		Overhear: c.overhear(),
-		Desk:     b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Tools: b.runner,
+		Desk:     b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Lists: b.store, Tools: b.runner,
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {
@@ -133,6 +133,7 @@ func (b *bot) reconcile(ctx context.Context) {
 		state.Cards:     b.ui.Cards.Reconcile,
 		state.Replies:   b.ui.Replies.Reconcile,
 		state.Notices:   b.ui.Notices.Reconcile,
+		state.Homes:     b.ui.Homes.Reconcile,
 	} {
 		all.Go(func() {
 			if err := b.due.Work(ctx, kind, f); err != nil && !errors.Is(err, context.Canceled) {
