@@ -20,6 +20,8 @@ const callTimeout = 5 * time.Second
 // whether a repetition is harmless.
 type api struct {
 	client *slack.Client
+	now    func() time.Time // nil: nothing is paused
+	paused pauses
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -41,20 +43,40 @@ func (a *api) post(ctx context.Context, channel, thread string, m message) (stri
 	if m.marker != nil {
 		opts = append(opts, slack.MsgOptionMetadata(*m.marker))
 	}
-	_, ts, err := a.client.PostMessageContext(ctx, channel, opts...)
-	if err == nil && ts == "" {
-		err = errNoAnswer
+	const method = "chat.postMessage"
+	ts := ""
+	err := a.unless(method, channel, func() (err error) {
+		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
+		if err == nil && ts == "" {
+			err = errNoAnswer
+		}
+		return err
+	})
+	return ts, err
+}
+
+// unless calls Slack, unless it wants the channel to be left alone.
+func (a *api) unless(method, channel string, call func() error) error {
+	if a.now == nil {
+		return classify(method, call())
 	}
-	return ts, classify("chat.postMessage", err)
+	if err := a.paused.left(method, channel, a.now()); err != nil {
+		return err
+	}
+	err := call()
+	a.paused.note(method, channel, a.now(), err)
+	return classify(method, err)
 }
 
 // update replaces a message. Repeating it is harmless.
 func (a *api) update(ctx context.Context, channel, ts string, m message) error {
-	_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.options()...)
-	if err == nil && at == "" {
-		err = errNoAnswer
-	}
-	return classify("chat.update", err)
+	return a.unless("chat.update", channel, func() error {
+		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.options()...)
+		if err == nil && at == "" {
+			err = errNoAnswer
+		}
+		return err
+	})
 }
 
 // whisper shows words to one person, in the thread if there is one, and in a

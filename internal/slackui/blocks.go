@@ -34,6 +34,9 @@ type Card struct {
 	Place  Place
 	Link   string
 	Missed []Missed
+	// Others are the parts of the batch that are posted nowhere there, if this
+	// card is the one to say so.
+	Others []int
 }
 
 // Place is where a card is shown.
@@ -100,6 +103,9 @@ func (c Card) render(d detail, now time.Time) []slack.Block {
 			blocks = append(blocks, slack.NewDividerBlock())
 		}
 		blocks = append(blocks, c.call(i, a, d, now)...)
+	}
+	if more := c.others(); more != nil {
+		blocks = append(blocks, more)
 	}
 	return blocks
 }

@@ -130,6 +130,8 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 			break
 		}
 		about, err = s.openReview(ctx, p, press.Value)
+	case actionDigest:
+		about, err = s.openDigest(ctx, p, press.Value)
 	case actionNext:
 		err = s.next(ctx, p)
 	case actionTurn:

@@ -1,6 +1,7 @@
 package slackui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,12 @@ type Config struct {
 	// person decides; default 60 s.
 	Membership time.Duration
 
+	// CardsPerMinute is how many new cards a channel gets in any minute,
+	// MessagesPerMinute how many new messages one person gets; default 10 each.
+	// What is more goes into one digest.
+	CardsPerMinute    int
+	MessagesPerMinute int
+
 	Now func() time.Time
 	Log *slog.Logger
 }
@@ -153,6 +160,9 @@ func (c Config) validate() error {
 	if c.Membership < 0 {
 		problems = append(problems, errors.New("slackui: the age of a membership cannot be negative"))
 	}
+	if c.CardsPerMinute < 0 || c.MessagesPerMinute < 0 {
+		problems = append(problems, errors.New("slackui: the numbers of messages per minute cannot be negative"))
+	}
 	return errors.Join(problems...)
 }
 
@@ -200,8 +210,15 @@ func New(c Config) (*UI, error) {
 		c.Membership = defaultMembership
 	}
 	api := newAPI(c.BotToken, c.APIURL)
+	api.now = c.Now
 	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, tools: c.Tools, now: c.Now, log: c.Log}
+	cards.budget = &budget{
+		memos: c.Memos, team: c.Team, cards: cmp.Or(c.CardsPerMinute, defaultPerMinute), messages: cmp.Or(c.MessagesPerMinute, defaultPerMinute),
+		now: c.Now, log: c.Log,
+	}
+	cards.digests = &digests{memos: c.Memos, api: api, team: c.Team, now: c.Now}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, now: c.Now}
+	cards.listed = replies.refresh
 	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,

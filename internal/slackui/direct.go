@@ -80,11 +80,14 @@ func (c *Cards) toPerson(ctx context.Context, h *held[anchors], b approvals.Batc
 			continue
 		}
 		var err error
-		if at.channel == "" {
+		if at.channel = h.body.directly(at); at.channel == "" {
 			at.channel, err = c.api.openDirect(ctx, string(t.direct))
 		}
 		if err == nil {
-			err = c.part(ctx, h, b, part, at)
+			var r Room
+			if r, err = c.room(ctx, h, b, at); err == nil {
+				err = c.part(ctx, h, b, part, at, r)
+			}
 		}
 		if hasCode(err, unreachable...) {
 			c.log.WarnContext(ctx, "somebody cannot be asked directly", slog.String("batch", string(b.ID)),

@@ -27,6 +27,10 @@ type Cards struct {
 	now   func() time.Time
 	log   *slog.Logger
 	asked asking // nil: nobody is asked directly
+
+	budget  *budget
+	digests *digests
+	listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
 }
 
 // An Anchor is one message in which a part of a batch is drawn.
@@ -35,17 +39,21 @@ type Anchor struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 	Thread  string `json:"thread,omitempty"`
-	Version int64  `json:"version"` // of the batch that it shows
+	Version int64  `json:"version"`       // of the batch that it shows
+	Sum     string `json:"sum,omitempty"` // of what it shows
 	Copy    bool   `json:"copy,omitempty"`
 	Further bool   `json:"further,omitempty"` // an escalation shows it here too
 
 	Direct approvals.UserID `json:"direct,omitempty"` // it is in a direct message to this person
 }
 
-// anchors is the memo of the cards of a batch. Missed are the channels in which
-// an escalation could not show them: that is not tried again.
+// anchors is the memo of the cards of a batch. Rooms are where it is shown
+// other than on a card too. Missed are the channels in which an escalation could
+// not show them: that is not tried again.
 type anchors struct {
 	Anchors []Anchor `json:"anchors"`
+	Rooms   []Room   `json:"rooms,omitempty"`
+	Listed  bool     `json:"listed,omitempty"` // its thread knows that a digest lists it
 	Missed  []Missed `json:"missed,omitempty"`
 
 	Unreached []approvals.UserID `json:"unreached,omitempty"` // who cannot be written to
@@ -68,7 +76,9 @@ func (a *anchors) find(channel, ts string) int {
 
 func (a *anchors) put(x Anchor) {
 	if i := a.find(x.Channel, x.TS); i >= 0 {
-		a.Anchors[i].Version = max(a.Anchors[i].Version, x.Version)
+		if x.Version > a.Anchors[i].Version {
+			a.Anchors[i].Version, a.Anchors[i].Sum = x.Version, x.Sum
+		}
 		return
 	}
 	a.Anchors = append(a.Anchors, x)
@@ -114,12 +124,13 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 	for {
 		// What goes wrong in a further channel does not keep the thread waiting.
 		furtherErr := c.further(ctx, h, b)
-		for part := range parts(b) {
-			if err := c.part(ctx, h, b, part, home(run.Origin)); err != nil {
-				return 0, err
-			}
+		if err := c.at(ctx, h, b, home(run.Origin)); err != nil {
+			return 0, err
 		}
-		if err := errors.Join(furtherErr, c.directly(ctx, h, b)); err != nil {
+		if err := errors.Join(furtherErr, c.directly(ctx, h, b), c.digested(ctx, h, b)); err != nil {
+			return 0, err
+		}
+		if err := c.list(ctx, h, b); err != nil {
 			return 0, err
 		}
 		// A copy may have been found while this one drew.
@@ -127,6 +138,17 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 			return b.Version, nil
 		}
 	}
+}
+
+// list says in the thread of a batch where the digest is that lists it.
+func (c *Cards) list(ctx context.Context, h *held[anchors], b approvals.Batch) error {
+	if h.body.digest() == "" || h.body.Listed {
+		return nil
+	}
+	if err := c.listed(ctx, b.Run); err != nil {
+		return fmt.Errorf("say in its thread where batch %s is: %w", b.ID, err)
+	}
+	return h.save(ctx, func(n *anchors) { n.Listed = true })
 }
 
 // A target is where a part of a batch is drawn: in the thread of the run, or in
@@ -174,20 +196,15 @@ func (c *Cards) further(ctx context.Context, h *held[anchors], b approvals.Batch
 		if h.body.missed(channel) {
 			continue
 		}
-		for part := range parts(b) {
-			err := c.part(ctx, h, b, part, t)
-			if code, shut := codeOf(err, closed...); shut {
-				c.log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
-					slog.String("channel", channel), slog.Any("error", err))
-				missed := Missed{Channel: channel, Code: code}
-				if err := h.save(ctx, func(n *anchors) { n.miss(missed) }); err != nil {
-					return fmt.Errorf("remember that batch %s is not shown in %s: %w", b.ID, channel, err)
-				}
-				break
-			}
-			if err != nil {
-				return err
-			}
+		err := c.at(ctx, h, b, t)
+		if code, shut := codeOf(err, closed...); shut {
+			c.log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
+				slog.String("channel", channel), slog.Any("error", err))
+			missed := Missed{Channel: channel, Code: code}
+			err = h.save(ctx, func(n *anchors) { n.miss(missed) })
+		}
+		if err != nil {
+			return fmt.Errorf("show batch %s in %s: %w", b.ID, channel, err)
 		}
 	}
 	return nil
@@ -197,7 +214,9 @@ func (c *Cards) further(ctx context.Context, h *held[anchors], b approvals.Batch
 // as people leave it so.
 var closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
 
-func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, part int, t target) error {
+// part makes the messages of one part of the batch show it, and posts one if
+// there is none and there is room.
+func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, part int, t target, r Room) error {
 	var here, old []Anchor
 	for _, a := range h.body.Anchors {
 		if a.Part != part || !t.has(a) {
@@ -211,41 +230,45 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if len(here) > 0 && len(old) == 0 {
 		return nil
 	}
-	if (t.further || t.direct != "") && len(here) == 0 && (t.left || b.Settled()) {
-		return nil // nobody there is needed any more
+	if len(here) == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
+		return nil // there is no room, or nobody there is needed any more
 	}
 	card, err := c.load(ctx, b, part)
 	if err != nil {
 		return err
 	}
-	card.Place, card.Missed = t.place(), h.body.Missed
+	card.Place, card.Missed, card.Others = t.place(), h.body.Missed, r.others(part, t.wants(b))
 	if i := slices.IndexFunc(h.body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
 		home := h.body.Anchors[i]
 		card.Link = c.api.permalink(ctx, home.Channel, home.TS, home.Thread)
 	}
 	m := card.message(c.now())
+	sum := m.sum()
 	for _, a := range old {
-		err := c.api.update(ctx, a.Channel, a.TS, m)
+		var err error
+		if a.Sum == "" || a.Sum != sum {
+			err = c.api.update(ctx, a.Channel, a.TS, m)
+		}
 		switch {
 		case err == nil:
-			a.Version = b.Version
+			a.Version, a.Sum = b.Version, sum
 			err = h.save(ctx, func(n *anchors) { n.put(a) })
 		case hasCode(err, gone...):
-			here = slices.DeleteFunc(here, func(x Anchor) bool { return x == a })
+			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
 			err = h.save(ctx, func(n *anchors) { n.drop(a) })
 		}
 		if err != nil {
 			return fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
 		}
 	}
-	if len(here) > 0 || t.left || (len(old) > 0 && b.Settled()) {
+	if len(here) > 0 || t.left || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
 		return nil // somebody removed the last card of a settled batch: leave it
 	}
 	ts, err := c.api.post(ctx, t.channel, t.thread, m)
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
-	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Further: t.further, Direct: t.direct}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Sum: sum, Further: t.further, Direct: t.direct}
 	if err := h.save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}
@@ -324,16 +347,19 @@ func (c *Cards) adopt(ctx context.Context, id approvals.BatchID, x Anchor) error
 	})
 }
 
-// anchor returns where the part of the batch with the call is drawn, in its
-// thread if it is there.
+// anchor returns where the part of the batch with the call is drawn, else where
+// another part is, in its thread if it is there.
 func (c *Cards) anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
 	n, _, err := c.ledger().load(ctx, string(b.ID))
 	if err != nil {
 		return Anchor{}, false
 	}
-	all := slices.DeleteFunc(n.Body.Anchors, func(a Anchor) bool { return a.Part != call/callsPerCard })
+	all := n.Body.Anchors
 	if len(all) == 0 {
 		return Anchor{}, false
+	}
+	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/callsPerCard }) {
+		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/callsPerCard })
 	}
 	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
 }

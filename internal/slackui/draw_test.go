@@ -26,24 +26,24 @@ func (o *office) approves(b approvals.Batch, i int) {
 	require.NoError(o.t, err)
 }
 
-func TestALargeBatchHasOneMessageForEightCalls(t *testing.T) {
+func TestABatchHasOneMessageForEightCalls(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
-	b := o.opens(root, many(20, `{"path":"a.txt"}`)...)
+	b := o.opens(root, many(12, `{"path":"a.txt"}`)...)
 	o.draw(b)
 	cards := o.thread("U0BOB", root)
-	require.Len(t, cards, 3)
-	require.Contains(t, cards[2].Shown(), "Calls 17 to 20 of 20")
+	require.Len(t, cards, 2)
+	require.Contains(t, cards[1].Shown(), "Calls 9 to 12 of 12")
 	require.Equal(t, "countersign_batch", cards[1].Metadata["event_type"])
 	for _, m := range cards {
 		require.NotEmpty(t, m.Text)
 	}
-	o.approves(b, 19)
+	o.approves(b, 11)
 	o.draw(b)
-	require.Len(t, o.Calls("chat.postMessage"), 3)
-	require.Contains(t, o.thread("U0BOB", root)[2].Shown(), "1 approved")
-	require.Equal(t, 200, o.press("U0BOB", cards[2], "approve", 0).Status)
-	require.Equal(t, approvals.Approved, o.status(b, 16))
+	require.Len(t, o.Calls("chat.postMessage"), 2)
+	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "1 approved")
+	require.Equal(t, 200, o.press("U0BOB", cards[1], "approve", 0).Status)
+	require.Equal(t, approvals.Approved, o.status(b, 8))
 }
 
 func TestNothingIsDrawnTwice(t *testing.T) {
@@ -126,6 +126,11 @@ func TestLimitsAndLossesOfSlack(t *testing.T) {
 				require.NotErrorAs(t, err, &later)
 			}
 			require.Zero(t, o.drawnVersion(string(b.ID), "cards"))
+			if name == "limited" {
+				require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+				require.Len(t, o.Calls("chat.postMessage"), 1, "the channel is left alone for that long")
+				o.now.move(c.after)
+			}
 			o.draw(b) // the claim was given up: the next attempt need not wait
 			require.Len(t, o.thread("U0BOB", root), 1)
 		})

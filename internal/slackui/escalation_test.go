@@ -81,6 +81,7 @@ func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
 	var later *slackui.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
+	o.now.move(later.After)
 	o.draw(b)
 	further, err := o.Messages("U0DAVE", "C0GENERAL", "")
 	require.NoError(t, err)

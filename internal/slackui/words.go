@@ -146,6 +146,8 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]message, er
 	}
 	if b.Settled() {
 		text = "Stopped for " + list(parts) + ". Everything is decided; it went on below."
+	} else if m, listed := r.cards.listing(ctx, b, "Waiting for "+list(parts)+"."); listed {
+		return []message{m}, nil
 	}
 	return []message{plainly(text, say(text))}, nil
 }

@@ -1,0 +1,130 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	defaultPerMinute = 10
+	budgetSpan       = time.Minute
+)
+
+// A budget bounds how many new messages a channel, or a person, gets in any
+// minute. It is kept in a memo of the channel, so that all replicas share it.
+type budget struct {
+	memos    memos
+	team     string
+	cards    int // for a channel
+	messages int // for a person
+	now      func() time.Time
+	log      *slog.Logger
+}
+
+// spent is the memo of one channel: what was posted there in the last minute,
+// or is about to be.
+type spent struct {
+	Slots []slot `json:"slots,omitempty"`
+}
+
+// A slot is room for one message. For names it, so that trying to post it again
+// takes no more room.
+type slot struct {
+	For string    `json:"for"`
+	At  time.Time `json:"at"`
+}
+
+func (s *spent) forget(now time.Time) {
+	s.Slots = slices.DeleteFunc(s.Slots, func(x slot) bool { return now.Sub(x.At) >= budgetSpan })
+}
+
+func (s *spent) has(what string) bool {
+	return slices.ContainsFunc(s.Slots, func(x slot) bool { return x.For == what })
+}
+
+// room is how many of the messages, from the first on, there is room for.
+func (s *spent) room(what []string, limit int) int {
+	free := limit - len(s.Slots)
+	for i, w := range what {
+		if s.has(w) {
+			continue
+		}
+		if free--; free < 0 {
+			return i
+		}
+	}
+	return len(what)
+}
+
+func (s *spent) take(what []string, now time.Time) {
+	for _, w := range what {
+		if !s.has(w) {
+			s.Slots = append(s.Slots, slot{For: w, At: now})
+		}
+	}
+}
+
+func (b *budget) limit(channel string) int {
+	if ofOnePerson(channel) {
+		return b.messages
+	}
+	return b.cards
+}
+
+// ofOnePerson reports whether what is posted there is read by one person.
+func ofOnePerson(channel string) bool { return strings.HasPrefix(channel, "D") }
+
+// channelID is the id under which something of a channel is kept.
+func channelID(kind, team, channel string) string {
+	return approvals.NewID(kind, approvals.PartitionOf(team, channel), strings.ToLower(team+"-"+channel))
+}
+
+// take returns for how many of these messages, from the first on, there is room
+// in the channel, and takes it. Where it cannot be read what there is room for,
+// there is none: then they go into the digest, and not to nobody. The error is
+// a [*LaterError]: others were faster again and again.
+func (b *budget) take(ctx context.Context, channel string, what ...string) (int, error) {
+	l, id := ledger[spent]{memos: b.memos, surface: "budget", now: b.now}, channelID("budget", b.team, channel)
+	for range attempts {
+		n, version, err := l.load(ctx, id)
+		if err != nil {
+			return 0, b.unknown(ctx, channel, err)
+		}
+		now := b.now()
+		n.Body.forget(now)
+		granted := n.Body.room(what, b.limit(channel))
+		if slices.IndexFunc(what[:granted], func(w string) bool { return !n.Body.has(w) }) < 0 {
+			return granted, nil // nothing new: there is nothing to write
+		}
+		n.Body.take(what[:granted], now)
+		switch err := l.store(ctx, id, n, version, 0); {
+		case err == nil:
+			return granted, nil
+		case !errors.Is(err, approvals.ErrConflict):
+			return 0, b.unknown(ctx, channel, err)
+		}
+	}
+	return 0, lostRace(approvals.ErrConflict)
+}
+
+func (b *budget) unknown(ctx context.Context, channel string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	b.log.WarnContext(ctx, "it is not known how many messages a channel got; more go into its digest",
+		slog.String("channel", channel), slog.Any("error", err))
+	return nil
+}
+
+// lostRace is of a memo that many change at once. They come again one by one.
+func lostRace(err error) *LaterError {
+	wait := 50*time.Millisecond + rand.N(100*time.Millisecond) //nolint:gosec // jitter is no secret
+	return &LaterError{After: wait, Err: err}
+}

@@ -1,0 +1,148 @@
+package slackui_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// drawsAll draws the batches until none has to wait, and moves the clock as far
+// as they ask for.
+func (o *office) drawsAll(batches ...approvals.Batch) {
+	o.t.Helper()
+	for len(batches) > 0 {
+		var again []approvals.Batch
+		wait := time.Duration(0)
+		for _, b := range batches {
+			err := o.ui.Cards.Reconcile(o.t.Context(), string(b.ID))
+			var later *slackui.LaterError
+			if err != nil {
+				require.ErrorAs(o.t, err, &later)
+				wait, again = max(wait, later.After), append(again, b)
+			}
+		}
+		o.now.move(wait)
+		batches = again
+	}
+}
+
+// marked are the messages at the top of #ops that are of this kind.
+func (o *office) marked(kind string) []slacksim.Message {
+	o.t.Helper()
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(o.t, err)
+	return slices.DeleteFunc(all, func(m slacksim.Message) bool { return m.Metadata["event_type"] != kind })
+}
+
+func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 3 })
+	var all []approvals.Batch
+	for n := range 9 {
+		all = append(all, o.another(fmt.Sprint("n", n), 0, call("c1", "delete_file", fmt.Sprintf(`{"n":%d}`, n), sre), call("c2", "run_sql", fmt.Sprintf(`{"n":%d}`, n), sre)))
+	}
+	o.drawsAll(all...)
+	require.Len(t, o.Calls("chat.postMessage"), 4, "three cards and a digest")
+	digests := o.marked("countersign_digest")
+	require.Len(t, digests, 1)
+	shown := plainWords(digests[0])
+	require.Contains(t, shown, "6 requests wait for signatures")
+	require.Contains(t, shown, "12 calls of 6 requests wait.")
+	require.Contains(t, shown, "delete_file ×6, run_sql ×6")
+	require.Contains(t, shown, "ops ×12")
+	require.NotContains(t, shown, `"n"`)
+	require.LessOrEqual(t, len(o.Calls("chat.update")), 1, "five more are one update")
+
+	o.now.move(2 * time.Minute)
+	o.drawsAll(all...)
+	require.Len(t, o.Calls("chat.postMessage"), 4, "a batch in a digest is not posted later by itself")
+	late := o.another("n9", 0, call("c1", "delete_file", `{}`, sre))
+	o.drawsAll(late)
+	require.Len(t, o.Calls("chat.postMessage"), 5, "in another minute there is room for a card")
+}
+
+func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	first, a, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{"a":1}`, sre)), o.another("n2", 0, call("c1", "y", `{"b":1}`, sre))
+	o.drawsAll(first, a, b)
+	digest := func() slacksim.Message { return o.marked("countersign_digest")[0] }
+	require.Contains(t, plainWords(digest()), "2 requests wait")
+	o.approves(a, 0)
+	o.drawsAll(a)
+	require.Contains(t, plainWords(digest()), "1 request waits")
+	require.Contains(t, plainWords(digest()), "1 call that was listed here is decided already")
+	o.approves(b, 0)
+	o.drawsAll(b)
+	require.Contains(t, plainWords(digest()), "All of these are decided")
+	require.Empty(t, digest().Actions())
+
+	c := o.another("n3", 0, call("c1", "x", `{"c":1}`, sre))
+	d := o.another("n4", 0, call("c1", "x", `{"d":1}`, sre))
+	o.drawsAll(c, d)
+	require.Len(t, o.marked("countersign_digest"), 2, "one that is settled takes nothing more")
+	o.now.move(2 * time.Hour)
+	o.drawsAll(o.another("n5", 0, call("c1", "x", `{"e":1}`, sre)), o.another("n6", 0, call("c1", "x", `{"f":1}`, sre)))
+	require.Len(t, o.marked("countersign_digest"), 3, "nor does one that is old")
+	o.approves(c, 0)
+	o.drawsAll(c)
+	require.Contains(t, plainWords(o.marked("countersign_digest")[1]), "1 call that was listed here is decided already", "it is kept right all the same")
+}
+
+func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	first, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	run := o.runs[b.Run]
+	require.NoError(t, o.reply(run))
+	require.Contains(t, o.thread("U0BOB", run.Origin.Root)[0].Shown(), "The card is in this thread")
+	o.drawsAll(first, b)
+	reply := o.thread("U0BOB", run.Origin.Root)
+	require.Len(t, reply, 1)
+	require.Contains(t, reply[0].Shown(), "It is one of several that wait, and has no card of its own.")
+	require.Contains(t, reply[0].Shown(), "Open the list")
+	for _, m := range []slacksim.Message{reply[0], o.marked("countersign_digest")[0]} {
+		action := m.Actions()[0].ActionID
+		out, err := o.Click(slacksim.Click{User: "U0BOB", Channel: m.Channel, TS: m.TS, ActionID: action})
+		require.NoError(t, err)
+		require.Equal(t, 200, out.Status)
+		views := o.Views("U0BOB")
+		require.Contains(t, fmt.Sprint(views[len(views)-1]), "a.txt")
+	}
+}
+
+func TestABudgetThatCannotBeReadSendsToTheDigest(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	id := "budget-" + strings.TrimPrefix(approvals.NewID("x", approvals.PartitionOf(slacksim.TeamID, "C0OPS"), strings.ToLower(slacksim.TeamID+"-C0OPS")), "x-")
+	require.NoError(t, o.CommitMemo(t.Context(), id, "budget", []byte("{"), 0, 0))
+	o.drawsAll(o.another("n0", 0, call("c1", "x", `{}`, sre)))
+	require.Len(t, o.marked("countersign_digest"), 1)
+}
+
+func TestALargeBatchHasTwoCardsAndTheRestInReview(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	var calls []approvals.Deferral
+	for i := range 64 {
+		calls = append(calls, call(fmt.Sprintf("c%d", i), "delete_file", fmt.Sprintf(`{"n":"file-%d"}`, i), sre))
+	}
+	b := o.opens(root, calls...)
+	o.drawsAll(b)
+	cards := o.thread("U0BOB", root)
+	require.Len(t, cards, 2)
+	require.NotContains(t, plainWords(cards[0]), "on no card here")
+	require.Contains(t, plainWords(cards[1]), "*48 more calls of this request* are on no card here; 48 of them wait.")
+	out, err := o.Click(slacksim.Click{User: "U0BOB", Channel: cards[1].Channel, TS: cards[1].TS, ActionID: "countersign.review.2"})
+	require.NoError(t, err)
+	require.Equal(t, 200, out.Status)
+	require.Contains(t, fmt.Sprint(o.Views("U0BOB")), "file-16")
+	o.approves(b, 63)
+	o.drawsAll(b)
+	require.Contains(t, plainWords(o.thread("U0BOB", root)[1]), "47 of them wait.")
+	require.Len(t, o.Calls("chat.update"), 1, "the first card says the same as before")
+}

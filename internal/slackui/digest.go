@@ -1,0 +1,273 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	// digestEvery is the least time between two drawings of a digest.
+	digestEvery = 3 * time.Second
+	// digestFresh is for how long a digest takes further requests: an older
+	// message is far up in the channel, where nobody sees that it grew.
+	digestFresh = time.Hour
+	// digestMost is how many requests one digest takes.
+	digestMost = 300
+)
+
+// digests keep the messages that stand for requests for which there is no room
+// in a channel, or in somebody's direct messages: one message that is updated
+// in place. Like [Cards] they hold nothing. The work is derived from the due
+// entries of the batches: one stays until the message shows what it is about,
+// so that a process that is killed loses nothing.
+type digests struct {
+	memos memos
+	api   *api
+	team  string
+	now   func() time.Time
+
+	several bool // whether several calls can be approved together
+}
+
+// lastDigest is the memo of a channel that says which of its digests takes
+// requests now.
+type lastDigest struct {
+	Number int `json:"number,omitempty"` // 0: there was none yet
+}
+
+// A digest is the memo of one such message.
+type digest struct {
+	Channel  string                         `json:"channel,omitempty"`
+	TS       string                         `json:"ts,omitempty"`
+	Born     time.Time                      `json:"born,omitzero"`
+	Changes  int64                          `json:"changes,omitempty"` // so many were noted
+	Drawn    int64                          `json:"drawn,omitempty"`   // so many of them the message shows
+	DrawnAt  time.Time                      `json:"drawn_at,omitzero"`
+	Requests map[approvals.BatchID]digested `json:"requests,omitempty"` // that wait, and those that were decided since Drawn
+	Decided  int                            `json:"decided,omitempty"`  // calls of all other requests
+}
+
+// digested is what a digest says of one request.
+type digested struct {
+	Version  int64          `json:"v"`
+	Change   int64          `json:"c"` // with which it became so
+	Agent    string         `json:"a"`
+	Tools    map[string]int `json:"t,omitempty"` // its open calls by tool
+	Decided  int            `json:"n,omitempty"` // its other calls
+	Opened   time.Time      `json:"o"`
+	Deadline time.Time      `json:"d,omitzero"`
+}
+
+func digestOf(b approvals.Batch) digested {
+	d := digested{Version: b.Version, Agent: b.Agent, Opened: b.OpenedAt, Deadline: b.Deadline()}
+	for _, a := range b.Approvals {
+		if a.Status != approvals.Pending {
+			d.Decided++
+			continue
+		}
+		if d.Tools == nil {
+			d.Tools = map[string]int{}
+		}
+		d.Tools[a.Call.Name]++
+	}
+	return d
+}
+
+func (d digested) open() bool { return len(d.Tools) > 0 }
+
+// reads reports whether both are said in the same words.
+func (d digested) reads(e digested) bool {
+	return len(d.Tools) == len(e.Tools) && d.Decided == e.Decided && d.Deadline.Equal(e.Deadline) &&
+		!slices.ContainsFunc(toolsOf(d), func(t string) bool { return d.Tools[t] != e.Tools[t] })
+}
+
+func toolsOf(d digested) []string {
+	all := make([]string, 0, len(d.Tools))
+	for t := range d.Tools {
+		all = append(all, t)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// note takes the state of a batch in. What is decided already is not taken.
+func (d *digest) note(channel string, b approvals.Batch, now time.Time) {
+	if !d.lacks(b) {
+		return
+	}
+	next := digestOf(b)
+	next.Change = d.Requests[b.ID].Change
+	if old, ok := d.Requests[b.ID]; !ok || !old.reads(next) {
+		d.Changes++
+		next.Change = d.Changes
+	}
+	if d.Requests == nil {
+		d.Requests = map[approvals.BatchID]digested{}
+	}
+	if d.Born.IsZero() {
+		d.Born, d.Channel = now, channel
+	}
+	d.Requests[b.ID] = next
+}
+
+// lacks reports whether the memo does not know this state of the batch.
+func (d *digest) lacks(b approvals.Batch) bool {
+	old, ok := d.Requests[b.ID]
+	return ok && old.Version < b.Version || !ok && digestOf(b).open()
+}
+
+// shows reports whether the message says what is known of the batch.
+func (d *digest) shows(id approvals.BatchID) bool {
+	r, ok := d.Requests[id]
+	return !ok || r.Change <= d.Drawn
+}
+
+// drew notes that the message shows so many changes.
+func (d *digest) drew(ts string, changes int64, at time.Time) {
+	d.TS, d.Drawn, d.DrawnAt = ts, changes, at
+	for id, r := range d.Requests {
+		if !r.open() && r.Change <= changes {
+			d.Decided += r.Decided
+			delete(d.Requests, id)
+		}
+	}
+}
+
+func (d *digest) waits() bool {
+	for _, r := range d.Requests {
+		if r.open() {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether a further request may go into it.
+func (d *digest) takes(now time.Time) bool {
+	if d.Born.IsZero() {
+		return true
+	}
+	return d.waits() && len(d.Requests) < digestMost && now.Sub(d.Born) < digestFresh
+}
+
+func (d *digests) ledger() ledger[digest] {
+	return ledger[digest]{memos: d.memos, surface: "digest", now: d.now}
+}
+
+func (d *digests) id(channel string, number int) string {
+	return channelID("digest", d.team, channel) + "-" + strconv.Itoa(number)
+}
+
+// current returns the digest of the channel that takes requests now.
+func (d *digests) current(ctx context.Context, channel string) (string, error) {
+	last, id := ledger[lastDigest]{memos: d.memos, surface: "digests", now: d.now}, channelID("digests", d.team, channel)
+	for range attempts {
+		n, version, err := last.load(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if n.Body.Number > 0 {
+			x, _, err := d.ledger().load(ctx, d.id(channel, n.Body.Number))
+			if err != nil {
+				return "", err
+			}
+			if x.Body.takes(d.now()) {
+				return d.id(channel, n.Body.Number), nil
+			}
+		}
+		n.Body.Number++
+		err = last.store(ctx, id, n, version, 0)
+		if err == nil {
+			return d.id(channel, n.Body.Number), nil
+		}
+		if !errors.Is(err, approvals.ErrConflict) {
+			return "", err
+		}
+	}
+	return "", lostRace(approvals.ErrConflict)
+}
+
+var errDigestSoon = errors.New("the digest changed a moment ago")
+
+// show makes the digest say what has become of the batch. Until it does, it is
+// a [*LaterError].
+func (d *digests) show(ctx context.Context, id, channel string, b approvals.Batch) error {
+	n, _, err := d.ledger().load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if n.Body.lacks(b) {
+		err := d.ledger().edit(ctx, id, func(x *digest) { x.note(channel, b, d.now()); n.Body = *x })
+		if errors.Is(err, approvals.ErrConflict) {
+			return lostRace(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n.Body.shows(b.ID) {
+		return nil
+	}
+	if left := digestEvery - d.now().Sub(n.Body.DrawnAt); left > 0 {
+		return &LaterError{After: left, Err: errDigestSoon}
+	}
+	h, err := d.ledger().claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := d.draw(ctx, h); err != nil {
+		return h.abandon(ctx, err)
+	}
+	return h.release(ctx, 0)
+}
+
+// draw runs under the claim, so that nothing older is drawn over it.
+func (d *digests) draw(ctx context.Context, h *held[digest]) error {
+	changes, at := h.body.Changes, d.now()
+	if h.body.Drawn == changes {
+		return nil
+	}
+	if left := digestEvery - at.Sub(h.body.DrawnAt); left > 0 {
+		return &LaterError{After: left, Err: errDigestSoon}
+	}
+	ts, m := h.body.TS, digestMessage(h.id, h.body, d.several)
+	var err error
+	if ts != "" {
+		err = d.api.update(ctx, h.body.Channel, ts, m)
+		if hasCode(err, gone...) {
+			ts, err = "", nil
+		}
+	}
+	if err == nil && ts == "" && h.body.waits() {
+		ts, err = d.api.post(ctx, h.body.Channel, "", m)
+	}
+	if err != nil {
+		return fmt.Errorf("draw digest %s: %w", h.id, err)
+	}
+	return h.save(ctx, func(x *digest) { x.drew(ts, changes, at) })
+}
+
+// place is where the digest is, if it is posted.
+func (d *digests) place(ctx context.Context, id string) (Anchor, bool) {
+	n, _, err := d.ledger().load(ctx, id)
+	if err != nil || n.Body.TS == "" {
+		return Anchor{}, false
+	}
+	return Anchor{Channel: n.Body.Channel, TS: n.Body.TS}, true
+}
+
+// parseDigest checks the value of a button of a digest.
+func parseDigest(value string) (string, error) {
+	if _, err := approvals.Partition(value); err != nil || len(value) > maxPointer || !strings.HasPrefix(value, "digest-") ||
+		strings.Trim(value, idChars) != "" {
+		return "", errPointer
+	}
+	return value, nil
+}

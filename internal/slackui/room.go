@@ -1,0 +1,208 @@
+package slackui
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// cardsPerBatch is how many messages one batch gets in one place. What is on
+// none of them is reached by Review.
+const cardsPerBatch = 2
+
+// A Room is what there was room for in one place when the batch was to be shown
+// there: these of its parts, or a line in a digest. It is decided once, so that
+// a batch in a digest is not posted later by itself.
+type Room struct {
+	Place   Place            `json:"place,omitempty"`
+	Channel string           `json:"channel"`
+	Direct  approvals.UserID `json:"direct,omitempty"` // whose direct messages they are
+	Parts   []int            `json:"parts,omitempty"`
+	Asked   []int            `json:"asked,omitempty"` // the parts that it was decided for
+	Digest  string           `json:"digest,omitempty"`
+}
+
+func (t target) room() Room { return Room{Place: t.place(), Channel: t.channel, Direct: t.direct} }
+
+func (r Room) same(x Room) bool { return r.Place == x.Place && r.Channel == x.Channel }
+
+func (a *anchors) room(t target) (Room, bool) {
+	i := slices.IndexFunc(a.Rooms, t.room().same)
+	if i < 0 {
+		return t.room(), false
+	}
+	return a.Rooms[i], true
+}
+
+func (a *anchors) setRoom(r Room) { a.Rooms = append(slices.DeleteFunc(a.Rooms, r.same), r) }
+
+// digest is the one that lists the batch in the place of its thread, if one does.
+func (a *anchors) digest() string {
+	i := slices.IndexFunc(a.Rooms, func(r Room) bool { return r.Digest != "" && r.Place == PlaceThread })
+	if i < 0 {
+		return ""
+	}
+	return a.Rooms[i].Digest
+}
+
+// directly is the channel of the person's direct messages, if it is known.
+func (a *anchors) directly(t target) string {
+	if t.channel != "" {
+		return t.channel
+	}
+	if i := slices.IndexFunc(a.Rooms, func(r Room) bool { return r.Direct == t.direct }); i >= 0 {
+		return a.Rooms[i].Channel
+	}
+	return ""
+}
+
+// wants are the parts of the batch that belong to the place.
+func (t target) wants(b approvals.Batch) []int {
+	if t.direct != "" {
+		return slices.Sorted(slices.Values(t.parts))
+	}
+	all := make([]int, parts(b))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// room decides how the batch is shown in a place, or says how that was decided.
+func (c *Cards) room(ctx context.Context, h *held[anchors], b approvals.Batch, t target) (Room, error) {
+	r, known := h.body.room(t)
+	fresh := slices.DeleteFunc(t.wants(b), func(part int) bool { return slices.Contains(r.Asked, part) })
+	if !known {
+		for _, a := range h.body.Anchors { // posted before there was a budget
+			if t.has(a) && !slices.Contains(r.Parts, a.Part) {
+				r.Parts = append(r.Parts, a.Part)
+			}
+		}
+		if len(r.Parts) > 0 {
+			return r, nil
+		}
+	}
+	if r.Digest != "" || len(fresh) == 0 {
+		return r, nil
+	}
+	var names []string
+	for _, part := range fresh[:min(len(fresh), cardsPerBatch-min(len(r.Parts), cardsPerBatch))] {
+		names = append(names, fmt.Sprintf("%s %s %d", b.ID, r.Place, part))
+	}
+	granted, err := c.budget.take(ctx, t.channel, names...)
+	if err != nil {
+		return r, err
+	}
+	r.Parts, r.Asked = append(slices.Clone(r.Parts), fresh[:granted]...), append(slices.Clone(r.Asked), fresh...)
+	if len(r.Parts) == 0 {
+		if r.Digest, err = c.digests.current(ctx, t.channel); err != nil {
+			return r, err
+		}
+	}
+	return r, h.save(ctx, func(n *anchors) { n.setRoom(r) })
+}
+
+// at makes a channel show the batch: on its cards there, or in the digest.
+func (c *Cards) at(ctx context.Context, h *held[anchors], b approvals.Batch, t target) error {
+	r, _ := h.body.room(t)
+	if !t.left && (!t.further || !b.Settled()) {
+		var err error
+		if r, err = c.room(ctx, h, b, t); err != nil {
+			return err
+		}
+	}
+	for part := range parts(b) {
+		if err := c.part(ctx, h, b, part, t, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digested makes the digests that list the batch show it. One that has to wait
+// does not keep the others waiting.
+func (c *Cards) digested(ctx context.Context, h *held[anchors], b approvals.Batch) error {
+	var last error
+	for _, r := range h.body.Rooms {
+		if r.Digest == "" || (r.Place == PlaceEscalation && h.body.missed(r.Channel)) || slices.Contains(h.body.Unreached, r.Direct) {
+			continue
+		}
+		err := c.digests.show(ctx, r.Digest, r.Channel, b)
+		code, shut := codeOf(err, append(slices.Clone(closed), unreachable...)...)
+		if shut && r.Place != PlaceThread {
+			c.log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("error", err))
+			err = h.save(ctx, func(n *anchors) {
+				if r.Direct != "" {
+					n.unreached(r.Direct)
+					return
+				}
+				n.miss(Missed{Channel: r.Channel, Code: code})
+			})
+		}
+		if err != nil {
+			last = err
+		}
+	}
+	return last
+}
+
+// others are the parts of the batch that belong to the place and are not posted
+// there. They are said on the last part that is.
+func (r Room) others(part int, wants []int) []int {
+	if len(r.Parts) == 0 || part != slices.Max(r.Parts) {
+		return nil
+	}
+	return slices.DeleteFunc(wants, func(p int) bool { return slices.Contains(r.Parts, p) })
+}
+
+// others leads from the last card that is posted to the calls that are on none.
+func (c Card) others() slack.Block {
+	calls, open, first := 0, 0, -1
+	for i, a := range c.Batch.Approvals {
+		if !slices.Contains(c.Others, i/callsPerCard) {
+			continue
+		}
+		calls++
+		if a.Status == approvals.Pending {
+			open++
+			if first < 0 {
+				first = i / callsPerCard
+			}
+		}
+	}
+	if calls == 0 {
+		return nil
+	}
+	said := "*" + count(calls, "more call") + " of this request* " + isAre(calls) + " on no card here"
+	if open == 0 {
+		return slack.NewSectionBlock(ours(said+", and decided already."), nil, nil)
+	}
+	button := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, first), reviewing{batch: c.Batch.ID, part: first}.String(), literal("Review the others"))
+	said += "; " + number(open) + " of them " + verb(open, "waits") + "."
+	return slack.NewSectionBlock(ours(said), nil, slack.NewAccessory(button))
+}
+
+// listing is what the thread of a batch says while it has no card of its own.
+func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (message, bool) {
+	n, _, err := c.ledger().load(ctx, string(b.ID))
+	if err != nil || n.Body.digest() == "" {
+		return message{}, false
+	}
+	text += " It is one of several that wait, and has no card of its own."
+	spans := []span{say(text)}
+	if at, posted := c.digests.place(ctx, n.Body.digest()); posted {
+		if link := c.api.permalink(ctx, at.Channel, at.TS, ""); link != "" {
+			spans = append(spans, say(" "), slack.NewRichTextSectionLinkElement(link, "Open the list", nil), say("."))
+		}
+	}
+	const next = " The agent goes on when everything of it is decided."
+	m := plainly(text+next, append(spans, say(next))...)
+	m.blocks = append(m.blocks, slack.NewActionBlock("",
+		slack.NewButtonBlockElement(actionReview+".0", reviewing{batch: b.ID}.String(), literal("Review"))))
+	return m, true
+}
