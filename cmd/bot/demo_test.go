@@ -47,11 +47,11 @@ func TestTheSlackOfTheDemoHasTheAppOfTheManifest(t *testing.T) {
 	}
 }
 
-func TestTheDemoLacksWhatTheManifestLacks(t *testing.T) {
+func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
 	s, _ := startDemo(t)
 	var state slacksim.State
 	s.do(http.MethodGet, "/sim/state", nil, &state)
-	require.False(t, state.Home, "the manifest has no Home tab")
-	require.False(t, state.Messages, "and takes no direct messages")
+	require.True(t, state.Home, "the manifest has a Home tab")
+	require.True(t, state.Messages, "and takes direct messages")
 	require.Equal(t, []string{"/countersign"}, state.Commands)
 }

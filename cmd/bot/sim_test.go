@@ -83,8 +83,13 @@ const cleanUp = "clean up the old reports"
 // and returns the timestamp.
 func (s *sim) ask(text, thread string) string {
 	s.t.Helper()
+	return s.askAs(alice, text, thread)
+}
+
+func (s *sim) askAs(user, text, thread string) string {
+	s.t.Helper()
 	var out struct{ TS, Error string }
-	in := map[string]string{"user": alice, "channel": ops, "text": "@countersign " + text}
+	in := map[string]string{"user": user, "channel": ops, "text": "@countersign " + text}
 	if thread != "" {
 		in["thread_ts"] = thread
 	}

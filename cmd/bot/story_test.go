@@ -136,9 +136,9 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 	s.do(http.MethodPost, "/sim/command", map[string]string{"user": bob, "channel": ops, "command": "/countersign", "text": "list"}, &list)
 	require.Contains(t, everyText(list), "delete_file")
 
-	// While people decide, the thread is busy: what comes next waits, and
-	// says so.
-	next := s.ask("what can you do?", root)
+	// While people decide, the thread is busy: what somebody else asks waits,
+	// and says so.
+	next := s.askAs(bob, "what can you do?", root)
 	s.await(alice, root, "that it waits", func(m message) bool { return strings.HasPrefix(m.words(), "Queued") && m.TS > next })
 
 	card := s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
@@ -147,6 +147,19 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 	require.Empty(t, s.click(bob, card, "2023-q2", "Approve").VisibleError)
 	s.await(alice, root, "the answer", says("reports/2023-q1-sales.txt: deleted", "reports/2023-q2-sales.txt: deleted"))
 	s.await(alice, root, "the next answer", func(m message) bool { return m.TS > next && strings.Contains(m.words(), "clean up the old reports") })
+}
+
+// TestStoryOfSomethingNew: what the person who asked writes next ends what
+// still waits, and nothing of it runs.
+func TestStoryOfSomethingNew(t *testing.T) {
+	s, folder := startDemo(t)
+	root := s.ask(cleanUp, "")
+	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
+	next := s.ask("what can you do?", root)
+	s.await(alice, root, "the answer", func(m message) bool { return m.TS > next && strings.Contains(m.words(), "I can clean up") })
+	card := s.await(bob, root, "the card without buttons", says("Superseded", "wrote something new before it was settled"))
+	require.Empty(t, card.buttons("2023-q1"))
+	require.FileExists(t, filepath.Join(folder, "reports", "2023-q1-sales.txt"))
 }
 
 // everyText is every string below v.

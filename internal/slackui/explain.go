@@ -179,6 +179,9 @@ func settledWords(a about) string {
 		if a.approval.Ending.By != "" {
 			by = " by " + person(a.approval.Ending.By)
 		}
+		if a.approval.Superseded() {
+			return "Already settled: it was superseded" + at + ", because " + person(a.approval.Ending.By) + " wrote something new, and does not run. Your click changed nothing."
+		}
 		return "Already settled: it was withdrawn" + by + at + " and does not run. Your click changed nothing."
 	case approvals.Pending:
 	}

@@ -219,6 +219,19 @@ func people(ids []approvals.UserID) []span {
 	return spans
 }
 
+// withdrawn is who ended the call without a decision.
+func withdrawn(a approvals.Approval) []span {
+	if a.Superseded() {
+		return []span{styled("↩ Superseded", bold), say(": "), named(a.Ending.By),
+			say(" wrote something new before it was settled. It does not run.")}
+	}
+	spans := []span{styled("↩ Withdrawn", bold)}
+	if a.Ending.By != "" {
+		spans = append(spans, say(" by "), named(a.Ending.By))
+	}
+	return append(spans, say(". It does not run."))
+}
+
 // outcome is how the call ended, by whom and when.
 func outcome(a approvals.Approval, status approvals.Status) []span {
 	var spans []span
@@ -230,11 +243,7 @@ func outcome(a approvals.Approval, status approvals.Status) []span {
 	case approvals.Expired:
 		spans = []span{styled("⌛ Expired", bold), say(": it was not denied, the time to sign it ran out. It does not run.")}
 	case approvals.Withdrawn:
-		spans = []span{styled("↩ Withdrawn", bold)}
-		if a.Ending.By != "" {
-			spans = append(spans, say(" by "), named(a.Ending.By))
-		}
-		spans = append(spans, say(". It does not run."))
+		spans = withdrawn(a)
 	case approvals.Pending:
 		return []span{say("Waiting.")}
 	default:
@@ -310,7 +319,7 @@ func reasons(a approvals.Approval, d detail) []para {
 			}
 		}
 	}
-	if a.Status == approvals.Withdrawn && strings.TrimSpace(a.Ending.Reason) != "" {
+	if a.Status == approvals.Withdrawn && !a.Superseded() && strings.TrimSpace(a.Ending.Reason) != "" {
 		add(a.Ending.Reason, say("The reason:"))
 	}
 	return out
