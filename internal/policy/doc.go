@@ -56,6 +56,7 @@
 //	  editor_may_sign: false
 //	  delegates: false                           # whether delegates of people who are away sign
 //	  reason: optional                           # or required
+//	  dm: false                                  # true asks those who can help by direct message too
 //	  fragile: false                             # true accepts that one missing person stops it
 //
 // People who may sign are named by from: people, groups, roles, channels (their

@@ -217,6 +217,7 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		{r.EditorMaySign, "whoever edits may sign"},
 		{r.Delegation, "delegates may sign"},
 		{r.ReasonNeeded, "an approval needs a reason"},
+		{r.Direct, "those who can help get a direct message"},
 	} {
 		if o.on {
 			lines = append(lines, o.what)

@@ -66,6 +66,7 @@ type askForm struct {
 	EditorMaySign    truth              `yaml:"editor_may_sign"`
 	Delegates        truth              `yaml:"delegates"`
 	Reason           text               `yaml:"reason"`
+	DM               truth              `yaml:"dm"`
 	Fragile          truth              `yaml:"fragile"`
 }
 

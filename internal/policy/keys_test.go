@@ -116,6 +116,7 @@ func keyCases() map[string][2]string {
 		"askForm.editor_may_sign":    ask(", editor_may_sign: true"),
 		"askForm.delegates":          ask(", delegates: true"),
 		"askForm.reason":             ask(", reason: required"),
+		"askForm.dm":                 ask(", dm: true"),
 		"askForm.fragile": rule("name: r, tools: [delete_file], ask: {quorums: [{name: a, from: {people: [bob]}}]}",
 			"name: r, tools: [delete_file], ask: {quorums: [{name: a, from: {people: [bob]}}], fragile: true}"),
 

@@ -66,6 +66,7 @@ func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 			r.Deadline = d
 		}
 		r.ReasonNeeded = r.ReasonNeeded || a.reason
+		r.Direct = r.Direct || a.dm
 	}
 	return r
 }

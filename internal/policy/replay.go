@@ -118,7 +118,7 @@ func same(a, b approvals.Ruling) bool {
 func sameRequirement(a, b approvals.Requirement) bool {
 	return slices.EqualFunc(a.Quorums, b.Quorums, sameQuorum) && slices.EqualFunc(a.Vetoes, b.Vetoes, sameQuorum) &&
 		slices.EqualFunc(a.Ladder, b.Ladder, sameRung) && a.Deny == b.Deny && a.Separation == b.Separation &&
-		a.Deadline.Equal(b.Deadline) && a.EditorMaySign == b.EditorMaySign && a.Delegation == b.Delegation && a.ReasonNeeded == b.ReasonNeeded
+		a.Deadline.Equal(b.Deadline) && a.EditorMaySign == b.EditorMaySign && a.Delegation == b.Delegation && a.ReasonNeeded == b.ReasonNeeded && a.Direct == b.Direct
 }
 
 func sameQuorum(a, b approvals.Quorum) bool {
