@@ -23,7 +23,7 @@ type budget struct {
 	memos    memos
 	team     string
 	cards    int // for a channel
-	messages int // for a person
+	messages int // for a person, their digest among them
 	now      func() time.Time
 	log      *slog.Logger
 }
@@ -73,7 +73,7 @@ func (s *spent) take(what []string, now time.Time) {
 
 func (b *budget) limit(channel string) int {
 	if ofOnePerson(channel) {
-		return b.messages
+		return max(1, b.messages-1) // one is for the digest
 	}
 	return b.cards
 }

@@ -83,6 +83,8 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	require.Contains(t, plainWords(digest()), "All of these are decided")
 	require.Empty(t, digest().Actions())
 
+	o.now.move(time.Minute)
+	o.drawsAll(o.another("n7", 0, call("c1", "x", `{}`, sre)))
 	c := o.another("n3", 0, call("c1", "x", `{"c":1}`, sre))
 	d := o.another("n4", 0, call("c1", "x", `{"d":1}`, sre))
 	o.drawsAll(c, d)

@@ -149,12 +149,14 @@ func (d *digest) waits() bool {
 	return false
 }
 
-// takes reports whether a further request may go into it.
+// takes reports whether a further request may go into it. There is at most one
+// new digest a minute.
 func (d *digest) takes(now time.Time) bool {
 	if d.Born.IsZero() {
 		return true
 	}
-	return d.waits() && len(d.Requests) < digestMost && now.Sub(d.Born) < digestFresh
+	age := now.Sub(d.Born)
+	return age < budgetSpan || d.waits() && len(d.Requests) < digestMost && age < digestFresh
 }
 
 func (d *digests) ledger() ledger[digest] {

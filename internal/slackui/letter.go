@@ -93,7 +93,7 @@ func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) [
 func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []span {
 	at, drawn := n.cards.anchor(ctx, b, call)
 	if !drawn {
-		return []span{say(".")}
+		return append([]span{say(".")}, n.cards.toList(ctx, b)...)
 	}
 	link := n.api.permalink(ctx, at.Channel, at.TS, at.Thread)
 	if link == "" {

@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -138,11 +139,16 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 	if err != nil {
 		return err
 	}
+	var soon error
 	for _, user := range news.people() {
 		if slices.Contains(h.body.Round.People, string(user)) {
 			continue
 		}
-		err := n.api.direct(ctx, string(user), n.letter(ctx, b, news.letters[user]))
+		err := n.reach(ctx, b, h.body.Round.To, string(user), news.letters[user])
+		if later, ok := errors.AsType[*LaterError](err); ok && !later.outage && errors.Is(err, errDigestSoon) {
+			soon = err // the others need not wait for this one
+			continue
+		}
 		if hasCode(err, unreachable...) {
 			n.log.WarnContext(ctx, "somebody cannot be told", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
 			err = nil
@@ -154,8 +160,8 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 			return err
 		}
 	}
-	if len(news.crowd) == 0 || h.body.Round.Thread {
-		return nil
+	if soon != nil || len(news.crowd) == 0 || h.body.Round.Thread {
+		return soon
 	}
 	_, err = n.api.post(ctx, home.channel, home.thread, n.call(ctx, b, news))
 	if err != nil && !hasCode(err, unreachable...) {
@@ -166,6 +172,24 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 			x.Round.Thread = true
 		}
 	})
+}
+
+// reach sends a person their letter, or puts the batch into the digest of their
+// direct messages when there is no room for more of these.
+func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l letter) error {
+	channel, err := n.api.openDirect(ctx, user)
+	if err != nil {
+		return err
+	}
+	room, err := n.cards.budget.take(ctx, channel, fmt.Sprintf("%s notice %v", b.ID, to))
+	if err != nil {
+		return err
+	}
+	if room == 0 {
+		return n.cards.enlist(ctx, b, channel, approvals.UserID(user))
+	}
+	_, err = n.api.post(ctx, channel, "", n.letter(ctx, b, l))
+	return err
 }
 
 func (x *noticed) told(user string) {

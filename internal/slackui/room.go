@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -151,6 +152,36 @@ func (c *Cards) digested(ctx context.Context, h *held[anchors], b approvals.Batc
 	return last
 }
 
+// enlist puts the batch into the digest of a person's direct messages, besides
+// what they have of it.
+func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
+	t := target{channel: channel, direct: user}
+	n, _, err := c.ledger().load(ctx, string(b.ID))
+	if err != nil {
+		return err
+	}
+	r, _ := n.Body.room(t)
+	if r.Digest == "" {
+		id, err := c.digests.current(ctx, channel)
+		if err != nil {
+			return err
+		}
+		err = c.ledger().edit(ctx, string(b.ID), func(a *anchors) {
+			if r, _ = a.room(t); r.Digest == "" {
+				r.Digest = id
+				a.setRoom(r)
+			}
+		})
+		if errors.Is(err, approvals.ErrConflict) {
+			return lostRace(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.digests.show(ctx, r.Digest, channel, b)
+}
+
 // others are the parts of the batch that belong to the place and are not posted
 // there. They are said on the last part that is.
 func (r Room) others(part int, wants []int) []int {
@@ -194,15 +225,32 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (me
 		return message{}, false
 	}
 	text += " It is one of several that wait, and has no card of its own."
-	spans := []span{say(text)}
-	if at, posted := c.digests.place(ctx, n.Body.digest()); posted {
-		if link := c.api.permalink(ctx, at.Channel, at.TS, ""); link != "" {
-			spans = append(spans, say(" "), slack.NewRichTextSectionLinkElement(link, "Open the list", nil), say("."))
-		}
-	}
+	spans := append([]span{say(text)}, c.toDigest(ctx, n.Body.digest())...)
 	const next = " The agent goes on when everything of it is decided."
 	m := plainly(text+next, append(spans, say(next))...)
 	m.blocks = append(m.blocks, slack.NewActionBlock("",
 		slack.NewButtonBlockElement(actionReview+".0", reviewing{batch: b.ID}.String(), literal("Review"))))
 	return m, true
+}
+
+// toList leads to the digest that lists the batch in the place of its thread, if
+// one does.
+func (c *Cards) toList(ctx context.Context, b approvals.Batch) []span {
+	n, _, err := c.ledger().load(ctx, string(b.ID))
+	if err != nil || n.Body.digest() == "" {
+		return nil
+	}
+	return c.toDigest(ctx, n.Body.digest())
+}
+
+func (c *Cards) toDigest(ctx context.Context, id string) []span {
+	at, posted := c.digests.place(ctx, id)
+	if !posted {
+		return nil
+	}
+	link := c.api.permalink(ctx, at.Channel, at.TS, "")
+	if link == "" {
+		return nil
+	}
+	return []span{say(" "), slack.NewRichTextSectionLinkElement(link, "Open the list", nil), say(".")}
 }
