@@ -101,15 +101,19 @@ func told(mrkdwn string) message {
 	return message{text: mrkdwn, blocks: []slack.Block{slack.NewSectionBlock(ours(mrkdwn), nil, nil)}}
 }
 
+// unticked takes our own markup out of a sentence for those who hear it read.
+var unticked = strings.NewReplacer("`", "", "*", "")
+
 // toldOf is a message in which a word of theirs stands between words of ours,
 // and a hint behind it.
 func toldOf(before, word, after, hint string) message {
+	spans := []span{styled(brief(word, 60), code), say(after)}
+	if before != "" {
+		spans = append([]span{say(before)}, spans...)
+	}
 	return message{
-		text: before + "it" + after + " " + hint,
-		blocks: []slack.Block{
-			richText(line(say(before), styled(brief(word, 60), code), say(after))),
-			slack.NewSectionBlock(ours(hint), nil, nil),
-		},
+		text:   escape(before + brief(word, 60) + after + " " + unticked.Replace(hint)),
+		blocks: []slack.Block{richText(line(spans...)), slack.NewSectionBlock(ours(hint), nil, nil)},
 	}
 }
 

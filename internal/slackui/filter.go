@@ -120,7 +120,12 @@ type typed struct {
 // filter reads words up to the first that is none of a filter, which begins the
 // rest.
 func (t typed) filter(words []string) (f filter, rest []string, bad *misread) {
-	for i, w := range words {
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if strings.EqualFold(w, "from:") && i+1 < len(words) && mentioned.MatchString(words[i+1]) {
+			i++ // Slack sets a mention apart
+			w += words[i]
+		}
 		ok, problem := t.word(&f, w)
 		if problem != "" {
 			return filter{}, nil, &misread{word: unescape(w), why: problem}
