@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type bot struct {
 	store    *state.Store
 	due      *state.Due
 	desk     *approvals.Desk
+	bulk     *approvals.Bulk
 	runner   *agentrun.Runner
 	ui       *slackui.UI
 	policy   *policy.Live
@@ -55,6 +57,7 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
 	})
 	b.desk = approvals.NewDesk(b.store, b.policy, b.runner.CheckCall, time.Now)
+	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	if b.ui, err = newUI(ctx, b, c, e); err == nil {
 		b.people.open(b.ui)
 		err = b.checkPeople(ctx)
@@ -115,6 +118,8 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
 		Overhear: c.overhear(),
 		Desk:     b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Lists: b.store, Tools: b.runner,
+		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
+		Bulk: b.bulk, Health: b.health(),
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {
@@ -134,6 +139,8 @@ func (b *bot) reconcile(ctx context.Context) {
 		state.Replies:   b.ui.Replies.Reconcile,
 		state.Notices:   b.ui.Notices.Reconcile,
 		state.Homes:     b.ui.Homes.Reconcile,
+		state.Sheets:    b.workSheet,
+		state.Answers:   b.ui.Answers.Reconcile,
 	} {
 		all.Go(func() {
 			if err := b.due.Work(ctx, kind, f); err != nil && !errors.Is(err, context.Canceled) {
@@ -148,9 +155,12 @@ func (b *bot) reconcile(ctx context.Context) {
 const runStuck = "This run failed again and again, so the bot has stopped trying. " +
 	"Calls that already ran are not repeated. The reason is in the bot's log."
 
-// onParked tells people of a run that was given up: its thread would say for
-// ever that the agent is at work.
+// onParked tells people of a run or a sheet that was given up: the thread would
+// say for ever that the agent is at work, and the person would wait.
 func (b *bot) onParked(ctx context.Context, k state.Kind, id string) {
+	if k == state.Sheets {
+		b.sheetParked(ctx, id)
+	}
 	if k != state.Runs {
 		return
 	}

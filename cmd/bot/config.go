@@ -50,6 +50,9 @@ type limitsConfig struct {
 
 type slackConfig struct {
 	GroupsMaxAge time.Duration `yaml:"groups_max_age"` // how old a looked-up membership may be; 60s if left out
+
+	CardsPerMinute    int `yaml:"cards_per_minute"`    // new cards that a channel gets in any minute; 10 if left out
+	MessagesPerMinute int `yaml:"messages_per_minute"` // new direct messages that a person gets in any minute; 10 if left out
 }
 
 type redisConfig struct {
@@ -79,6 +82,12 @@ func (c config) check() error {
 	}
 	if c.Slack.GroupsMaxAge < 0 {
 		wrong("slack.groups_max_age: is %s, must not be negative", c.Slack.GroupsMaxAge)
+	}
+	if n := c.Slack.CardsPerMinute; n < 0 {
+		wrong("slack.cards_per_minute: is %d, must not be negative", n)
+	}
+	if n := c.Slack.MessagesPerMinute; n < 0 {
+		wrong("slack.messages_per_minute: is %d, must not be negative", n)
 	}
 	if strings.ContainsAny(c.Redis.Prefix, "{} \r\n") {
 		wrong("redis.prefix: is %q, must hold neither braces nor spaces", c.Redis.Prefix)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,4 +123,43 @@ func TestLimitsAndTimeoutsReachTheAgent(t *testing.T) {
 	require.NoError(t, err)
 	_, err = agents["hasty"].Model.Request(t.Context(), ask)
 	require.Error(t, err)
+}
+
+// One card and one digest, where the file leaves room for one card; the reviewer
+// gets one message and one digest.
+func TestTheMessagesOfAMinuteAreBoundedAsTheFileSays(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text = strings.Replace(twoAgents, "groups_max_age: 1ns", "cards_per_minute: 1, messages_per_minute: 1", 1)
+	i.rules = oneOfSRE + "  dm: true\n"
+	model := httptest.NewServer(openaisim.New(openaisim.Story{
+		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
+		Turn: func(openaisim.Conversation) openaisim.Reply {
+			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
+		},
+	}))
+	t.Cleanup(model.Close)
+	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	b := i.bot()
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+	i.mentions(b, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops}, slacksim.Post{User: alice, Channel: ops})
+	kinds := func(channel string) map[string]int {
+		found := map[string]int{}
+		for _, c := range i.slack.Calls("chat.postMessage") {
+			for _, kind := range []string{"countersign_batch", "countersign_digest"} {
+				if strings.Contains(c.Request, "channel="+channel) && strings.Contains(c.Request, kind) {
+					found[kind]++
+				}
+			}
+		}
+		return found
+	}
+	want := map[string]int{"countersign_batch": 1, "countersign_digest": 1}
+	waiting, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	for _, channel := range []string{ops, "D0BOB"} {
+		require.NoError(t, i.slack.Await(waiting, func() bool { return maps.Equal(kinds(channel), want) }), "%s: %v", channel, kinds(channel))
+	}
 }

@@ -150,7 +150,7 @@ func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
 
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	c := config{
-		Slack: slackConfig{GroupsMaxAge: -1}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"}, Reload: 1,
+		Slack: slackConfig{GroupsMaxAge: -1, CardsPerMinute: -1, MessagesPerMinute: -2}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"}, Reload: 1,
 		Agents: []agentConfig{
 			{Name: "a"},
 			{Name: "a", Timeout: -1, Who: &peopleConfig{}},
@@ -160,7 +160,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 	err := c.check()
 	for _, want := range []string{
-		"slack.groups_max_age: is -1ns", "runs.lease: is 1ns", `redis.prefix: is "a{b"`,
+		"slack.groups_max_age: is -1ns", "slack.cards_per_minute: is -1", "slack.messages_per_minute: is -2", "runs.lease: is 1ns", `redis.prefix: is "a{b"`,
 		`agents[1].name: "a" is there twice`, "agents[1].timeout", "agents[1].channels: agents[0] already", "agents[1].who: names nobody",
 		"agents[2].name: is missing", "agents[2].limits.requests: is -1", "agents[2].limits.tool_calls: is -2", "agents[2].limits.total_tokens: is -3",
 		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,
