@@ -138,6 +138,8 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		err = s.turnHome(ctx, p, press.Value)
 	case actionBack:
 		err = s.comesBack(ctx, p)
+	case actionSeveral:
+		err = s.approveSeveral(ctx, p)
 	case actionList:
 		err = s.turnList(ctx, p, press.Value)
 	case actionSheet:

@@ -226,13 +226,13 @@ func New(c Config) (*UI, error) {
 	cards.asked = notices.audience
 	homes := &Homes{
 		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
+		several: c.Bulk != nil,
 	}
 	ui := &UI{
 		Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
 	}
 	ui.Server.homes = homes
 	ui.Answers = &Answers{server: ui.Server, memos: c.Memos, now: c.Now, log: c.Log}
-	ui.Server.homes = homes
 	if c.overSocket() {
 		ui.Socket = newSocket(c, ui.Server)
 		ui.Server.linked = ui.Socket.Ready

@@ -66,6 +66,8 @@ type stirred struct {
 	Version int64              `json:"version"`
 	Seen    time.Time          `json:"seen"`
 	People  []approvals.UserID `json:"people,omitempty"`
+	Done    []approvals.UserID `json:"done,omitempty"`  // whose Home shows it
+	Drawn   int64              `json:"drawn,omitempty"` // the version that all of them show
 }
 
 func (h *Homes) visitors() (l ledger[visitors], id string) {
@@ -91,6 +93,9 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
+	if n.Body.Drawn == b.Version {
+		return l.store(ctx, id, n, version, b.Version)
+	}
 	concerned, err := h.concerned(ctx, b)
 	if err != nil {
 		return err
@@ -105,24 +110,32 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 		}
 		version++
 	}
-	if err := h.all(ctx, concerned, n.Body.Seen); err != nil {
+	before := len(n.Body.Done)
+	if err := h.all(ctx, concerned, &n.Body); err != nil {
+		if len(n.Body.Done) > before {
+			_ = l.store(ctx, id, n, version, 0) // lost, they are drawn once more
+		}
 		return err
 	}
-	n.Body.Version = b.Version
+	n.Body.Version, n.Body.Drawn, n.Body.Done = b.Version, b.Version, nil
 	return l.store(ctx, id, n, version, b.Version)
 }
 
-// all brings these Homes up to date with everything that happened before seen.
-// One that has to wait does not keep the others waiting.
-func (h *Homes) all(ctx context.Context, people []approvals.UserID, seen time.Time) error {
+// all brings these Homes up to date with a change. One that has to wait does not
+// keep the others waiting.
+func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *stirred) error {
 	var later error
 	for _, user := range people {
+		if slices.Contains(change.Done, user) {
+			continue
+		}
 		l, id := h.page(user)
 		n, _, err := l.load(ctx, id)
 		if err != nil {
 			return err
 		}
-		if n.Body.Begun.After(seen.Add(skew)) {
+		if n.Body.Begun.After(change.Seen.Add(skew)) {
+			change.Done = append(change.Done, user)
 			continue
 		}
 		if wait := homePause - h.now().Sub(n.Body.Begun); wait > 0 {
@@ -135,7 +148,9 @@ func (h *Homes) all(ctx context.Context, people []approvals.UserID, seen time.Ti
 			h.log.WarnContext(ctx, "a Home cannot be drawn", slog.String("user", string(user)), slog.Any("error", err))
 		case err != nil:
 			later = err
+			continue
 		}
+		change.Done = append(change.Done, user)
 	}
 	return later
 }

@@ -54,13 +54,13 @@ func (s *shelf) Decided(_ context.Context, user approvals.UserID, limit int) ([]
 	return found[:min(limit, len(found))], s.fail
 }
 
+// knownTools are what is known of the tools here.
+var knownTools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
+
 // inOffice is an office with lists, whose tools are known.
 func inOffice(t *testing.T, tune ...func(*slackui.Config)) *office {
 	t.Helper()
-	return newOffice(t, slacksim.Config{}, append([]func(*slackui.Config){func(c *slackui.Config) {
-		c.Lists, _ = c.Memos.(*shelf)
-		c.Tools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
-	}}, tune...)...)
+	return newOffice(t, slacksim.Config{}, append([]func(*slackui.Config){inLists}, tune...)...)
 }
 
 // another stores one more batch, opened so much later, in a thread of its own.

@@ -18,7 +18,7 @@ import (
 const (
 	actionTurn    = "countersign.turn"    // shows other pages of the Home
 	actionBack    = "countersign.back"    // ends the person's own absence
-	actionSeveral = "countersign.several" // opens a sheet of what waits for the person
+	actionSeveral = "countersign.several" // opens a sheet of all that waits for the person
 
 	callbackHome = "countersign.home"
 
@@ -357,6 +357,15 @@ func (s *Server) turnHome(ctx context.Context, p payload, value string) error {
 	return s.after(ctx, s.screens, "turn a page of a Home", func(ctx context.Context) error {
 		return s.homes.soon(ctx, approvals.UserID(p.User.ID), at)
 	})
+}
+
+// approveSeveral opens a sheet of all that waits for the person.
+func (s *Server) approveSeveral(ctx context.Context, p payload) error {
+	all, err := json.Marshal(sheetWish{Verdict: approvals.Approve, Filter: filter{All: true}})
+	if err != nil {
+		return fmt.Errorf("ask for a sheet: %w", err)
+	}
+	return s.pressedSheet(ctx, p, string(all))
 }
 
 // comesBack ends the absence of the person, from their Home.

@@ -20,11 +20,11 @@ import (
 )
 
 // atNoon is an office whose clock, like Slack's, stands at noon.
-func atNoon(t *testing.T, sim slacksim.Config) *office {
+func atNoon(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *office {
 	t.Helper()
 	slack := &clock{at: noon}
 	sim.Now = slack.read
-	o := newOffice(t, sim)
+	o := newOffice(t, sim, tune...)
 	o.now.move(noon.Sub(o.now.read()))
 	o.later = slack
 	return o
