@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// TestWhatRanCanBeJudgedByAnotherPolicy: the calls of a story are read back
+// from its Redis, argument by argument, and a new policy says what it would
+// have ruled.
+func TestWhatRanCanBeJudgedByAnotherPolicy(t *testing.T) {
+	client, ok := statetest.Redis(t).(*redis.Client)
+	require.True(t, ok)
+	url := "unix://" + client.Options().Addr
+	s, _ := startDemo(t, "--redis", url)
+	root := s.ask(cleanUp, "")
+	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
+
+	var calls, words bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"policy", "calls"}, []string{"REDIS_URL=" + url}, &calls, &words))
+	require.Contains(t, words.String(), "The arguments of the calls are in what is written")
+	var said []string
+	for line := range strings.Lines(calls.String()) {
+		var r policy.Recorded
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		p := r.Proposal()
+		require.Equal(t, "ops", p.Agent)
+		require.EqualValues(t, alice, p.Requester)
+		said = append(said, p.Call.Name+" "+string(p.Call.Args))
+	}
+	require.Equal(t, []string{
+		`list_files {}`,
+		`read_file {"path":"reports/2023-q1-sales.txt"}`, `read_file {"path":"reports/2023-q2-sales.txt"}`,
+		`delete_file {"path":"reports/2023-q1-sales.txt"}`, `delete_file {"path":"reports/2023-q2-sales.txt"}`,
+	}, said)
+
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const asks = "groups: {sre: S0SRE}\ndefault: {quorums: [{name: sre, need: 1, from: {groups: [sre]}}]}\n"
+	was := file("was.yaml", asks)
+	will := file("will.yaml", asks+"rules:\n  - {name: keep, tools: [delete_file], when: 'args.path.contains(\"q1\")', deny: Kept.}\n")
+	var out bytes.Buffer
+	replay := []string{"policy", "replay", "--old", was, "--new", will, file("calls.jsonl", calls.String())}
+	require.NoError(t, run(t.Context(), replay, nil, &out, &words), "stricter is no failure")
+	require.Contains(t, out.String(), "delete_file")
+	require.Contains(t, out.String(), "5 calls")
+}
