@@ -23,7 +23,7 @@ type slash struct {
 }
 
 func slashOf(form url.Values) slash {
-	_, rest, _ := cutWord(form.Get("text"))
+	_, rest := cutWord(form.Get("text"))
 	return slash{
 		command: ourName(form.Get("command")), user: form.Get("user_id"), team: form.Get("team_id"),
 		channel: form.Get("channel_id"), trigger: form.Get("trigger_id"), rest: rest, words: strings.Fields(rest),
@@ -42,7 +42,7 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 		words, _ := explain(errOtherTeam, about{})
 		return ephemeral(words), nil
 	}
-	word, _, _ := cutWord(form.Get("text"))
+	word, _ := cutWord(form.Get("text"))
 	switch strings.ToLower(word) {
 	case "", "help":
 		return c.help(), nil
@@ -56,7 +56,7 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 		if len(c.words) > 0 {
 			return c.extra("status"), nil
 		}
-		return s.status(ctx, c)
+		return s.status(ctx, c), nil
 	case "away":
 		return s.away(ctx, form, c.rest)
 	case "back":
@@ -76,13 +76,13 @@ func (c slash) extra(sub string) reply {
 }
 
 // cutWord returns the first word and what is behind it.
-func cutWord(s string) (word, rest string, more bool) {
+func cutWord(s string) (word, rest string) {
 	s = strings.TrimSpace(s)
 	i := strings.IndexFunc(s, unicode.IsSpace)
 	if i < 0 {
-		return s, "", false
+		return s, ""
 	}
-	return s[:i], strings.TrimSpace(s[i:]), true
+	return s[:i], strings.TrimSpace(s[i:])
 }
 
 func ephemeral(mrkdwn string) reply {
@@ -101,8 +101,8 @@ func told(mrkdwn string) message {
 	return message{text: mrkdwn, blocks: []slack.Block{slack.NewSectionBlock(ours(mrkdwn), nil, nil)}}
 }
 
-// unticked takes our own markup out of a sentence for those who hear it read.
-var unticked = strings.NewReplacer("`", "", "*", "")
+// unticked takes the marks of code out of a sentence for those who hear it read.
+var unticked = strings.NewReplacer("`", "")
 
 // toldOf is a message in which a word of theirs stands between words of ours,
 // and a hint behind it.

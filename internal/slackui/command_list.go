@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -87,8 +88,10 @@ func (s *Server) turnList(ctx context.Context, p payload, value string) error {
 
 // replace puts a message in the place of the one that was pressed, which only
 // one person sees.
-func (a *api) replace(ctx context.Context, response string, m message) error {
-	_, _, err := a.client.PostMessageContext(ctx, "", append(m.options(), slack.MsgOptionReplaceOriginal(response))...)
+func (*api) replace(ctx context.Context, response string, m message) error {
+	err := slack.PostWebhookCustomHTTPContext(ctx, response, &http.Client{Timeout: callTimeout}, &slack.WebhookMessage{
+		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.text, Blocks: &slack.Blocks{BlockSet: m.blocks},
+	})
 	return classify("response_url", err)
 }
 

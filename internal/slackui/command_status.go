@@ -25,14 +25,10 @@ const (
 )
 
 // status says whether the bot is well, and how much waits.
-func (s *Server) status(ctx context.Context, c slash) (reply, error) {
+func (s *Server) status(ctx context.Context, c slash) reply {
 	said := s.wellness(ctx)
-	waits, err := s.waitingWords(ctx, c)
-	if err != nil {
-		return reply{}, err
-	}
-	said = append(said, waits...)
-	return ephemeral(strings.Join(said, "\n")), nil
+	said = append(said, s.waitingWords(ctx, c)...)
+	return ephemeral(strings.Join(said, "\n"))
 }
 
 func (s *Server) wellness(ctx context.Context) []string {
@@ -73,11 +69,11 @@ func (s *Server) wellness(ctx context.Context) []string {
 
 // waitingWords says how much waits for the person and in the channel, as far as
 // statusLooks batches tell.
-func (s *Server) waitingWords(ctx context.Context, c slash) ([]string, error) {
+func (s *Server) waitingWords(ctx context.Context, c slash) []string {
 	who, err := s.people.seeker(ctx, c.user, c.team)
 	if errors.Is(err, errLookup) {
 		words, _ := explain(err, about{})
-		return []string{"What waits for you is not known now. " + words}, nil
+		return []string{"What waits for you is not known now. " + words}
 	}
 	if err != nil {
 		who = seeker{Principal: approvals.Principal{User: approvals.UserID(c.user)}} // may sign nothing
@@ -104,7 +100,7 @@ func (s *Server) waitingWords(ctx context.Context, c slash) ([]string, error) {
 		return true
 	}, &more)
 	if err != nil {
-		return []string{"What waits for you is not known now: the store does not answer. Try again in a moment."}, nil
+		return []string{"What waits for you is not known now: the store does not answer. Try again in a moment."}
 	}
 	least := ""
 	if more {
@@ -118,7 +114,7 @@ func (s *Server) waitingWords(ctx context.Context, c slash) ([]string, error) {
 	if who.unsure {
 		said = append(said, "Slack did not say of every group who is in it, so there may be more.")
 	}
-	return said, nil
+	return said
 }
 
 // eachListed hands out the batches of these lists, the oldest first, until f

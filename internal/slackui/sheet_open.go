@@ -98,16 +98,8 @@ func uniqueOf(user, trigger string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// sheetButton opens a sheet of what the filter means to whoever presses it. At
-// is its number in the message.
-func sheetButton(label string, v approvals.Verdict, f filter, at int) (*slack.ButtonBlockElement, error) {
-	value, err := json.Marshal(sheetWish{Verdict: v, Filter: f})
-	if err != nil || len(value) > maxPointer {
-		return nil, errPointer
-	}
-	return slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionSheet, at), string(value), literal(label)), nil
-}
-
+// A sheetWish is the value of a button that opens a sheet of what the filter
+// means to whoever presses it.
 type sheetWish struct {
 	Verdict approvals.Verdict `json:"v"`
 	Filter  filter            `json:"f"`
