@@ -157,7 +157,8 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		return reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")
 	}
 	if err == nil {
-		return reply{}, s.followed(ctx, p, action)
+		s.followed(ctx, p, action)
+		return reply{}, nil
 	}
 	words, known := explain(err, about)
 	if !known {

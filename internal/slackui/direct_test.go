@@ -13,8 +13,8 @@ import (
 )
 
 // directCall asks each of those who can sign by a message of their own.
-func directCall(id string, q ...approvals.Quorum) approvals.Deferral {
-	d := call(id, "delete_file", `{"path":"a.txt"}`, q...)
+func directCall(q ...approvals.Quorum) approvals.Deferral {
+	d := call("c1", "delete_file", `{"path":"a.txt"}`, q...)
 	d.Ask.Requirement.Direct = true
 	return d
 }
@@ -31,7 +31,7 @@ func (o *office) directs(user string) []slacksim.Message {
 }
 
 func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
-	o, root, b := one(t, directCall("c1", sre))
+	o, root, b := one(t, directCall(sre))
 	for _, user := range []string{"U0BOB", "U0CAROL"} {
 		cards := o.directs(user)
 		require.Len(t, cards, 1, user)
@@ -57,7 +57,7 @@ func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
 func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
 	first, second := sre, approvals.Quorum{Name: "boss", Need: 1, Stage: 2, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}
 	first.Stage = 1
-	o, _, b := one(t, directCall("c1", first, second))
+	o, _, b := one(t, directCall(first, second))
 	require.Empty(t, o.directs("U0DAVE"))
 	o.approves(b, 0)
 	o.draw(b)
@@ -82,7 +82,7 @@ func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
 func TestWhoCannotBeWrittenToIsPassedOver(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
-	b := o.opens(root, directCall("c1", sre))
+	b := o.opens(root, directCall(sre))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}}})
 	o.draw(b)
 	o.draw(b)
@@ -101,7 +101,7 @@ func TestACrowdIsAskedInTheChannelOnly(t *testing.T) {
 	}
 	o := newOffice(t, slacksim.Config{People: people, Groups: append(slacksim.DefaultGroups(), group)})
 	root := o.say("U0ALICE", "clean up")
-	o.draw(o.opens(root, directCall("c1", approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
+	o.draw(o.opens(root, directCall(approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
 	require.Empty(t, o.Calls("conversations.open"))
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0ALL")
 }

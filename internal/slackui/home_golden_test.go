@@ -34,7 +34,7 @@ func busy(t *testing.T) *office {
 	half := o.another("half", -3*time.Hour, call("c1", "delete_file", `{"path":"b.txt"}`, two))
 	over := o.another("over", -4*time.Hour, call("c1", "delete_file", `{"path":"c.txt"}`, sre))
 	for _, b := range []approvals.Batch{half, over} {
-		o.approvesAs("U0BOB", b, 0)
+		o.approvesAs("U0BOB", b)
 		require.NoError(t, o.stirs(b))
 	}
 	o.command("U0BOB", "away for 3 days, ask <@U0CAROL>")
@@ -66,22 +66,22 @@ func TestReviewsAreAsKept(t *testing.T) {
 	asKept(t, "review_decided", o.top("U0BOB"))
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	asKept(t, "review_several", o.top("U0BOB"))
-	o.approvesAs("U0CAROL", o.batches["batch-07-two"], 0)
+	o.approvesAs("U0CAROL", o.batches["batch-07-two"])
 	o.uses("U0BOB", o.top("U0BOB"), "Approve")
 	asKept(t, "review_refused", o.top("U0BOB"))
-	o.leaves("U0BOB")
+	o.leaves()
 	o.another("big", 0, many(20, `{"path":"a.txt"}`)...)
 	o.lends("U0BOB", "batch-07-big")
 	asKept(t, "review_large", o.top("U0BOB"))
-	o.leaves("U0BOB")
+	o.leaves()
 	root := o.say("U0ALICE", "nothing here")
-	o.reviewsHere("U0BOB", "C0OPS", root)
+	o.reviewsHere(root)
 	asKept(t, "review_nothing", o.top("U0BOB"))
 }
 
 func TestADirectCopyIsAsKept(t *testing.T) {
 	o := atNoon(t, slacksim.Config{}, inLists)
-	b := o.opens(o.say("U0ALICE", "clean up"), directCall("c1", sre))
+	b := o.opens(o.say("U0ALICE", "clean up"), directCall(sre))
 	o.draw(b)
 	raw, err := json.Marshal(o.directs("U0BOB")[0].Blocks)
 	require.NoError(t, err)

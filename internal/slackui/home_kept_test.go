@@ -27,8 +27,7 @@ func (o *office) settles(batches ...approvals.Batch) time.Duration {
 		var wait time.Duration
 		for _, b := range batches {
 			err := o.stirs(b)
-			var later *slackui.LaterError
-			if errors.As(err, &later) {
+			if later, is := errors.AsType[*slackui.LaterError](err); is {
 				wait = max(wait, later.After)
 				continue
 			}
@@ -186,7 +185,7 @@ func TestAHomeIsReadPageByPage(t *testing.T) {
 	}
 	// A change keeps the page; opening it anew begins with the first.
 	o.rests()
-	o.approvesAs("U0CAROL", o.batches["batch-07-n039"], 0)
+	o.approvesAs("U0CAROL", o.batches["batch-07-n039"])
 	require.NoError(t, o.stirs(o.batches["batch-07-n039"]))
 	home, _ = o.Home("U0BOB")
 	require.Contains(t, words(home.Blocks), "tool_015")

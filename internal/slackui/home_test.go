@@ -58,9 +58,9 @@ func (s *shelf) Decided(_ context.Context, user approvals.UserID, limit int) ([]
 var knownTools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
 
 // inOffice is an office with lists, whose tools are known.
-func inOffice(t *testing.T, tune ...func(*slackui.Config)) *office {
+func inOffice(t *testing.T) *office {
 	t.Helper()
-	return newOffice(t, slacksim.Config{}, append([]func(*slackui.Config){inLists}, tune...)...)
+	return newOffice(t, slacksim.Config{}, inLists)
 }
 
 // another stores one more batch, opened so much later, in a thread of its own.
@@ -183,16 +183,16 @@ func TestARefusalInAReviewIsSaidInIt(t *testing.T) {
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	review := o.top("U0BOB")
-	o.approvesAs("U0CAROL", b, 0)
+	o.approvesAs("U0CAROL", b)
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.uses("U0BOB", review, "Approve"))
 	require.Contains(t, plainWords(o.top("U0BOB")), "Already settled: approved by <@U0CAROL>")
 	require.Empty(t, o.Calls("chat.postEphemeral"))
 }
 
 // approvesAs decides outside of Slack.
-func (o *office) approvesAs(user string, b approvals.Batch, i int) {
+func (o *office) approvesAs(user string, b approvals.Batch) {
 	o.t.Helper()
-	ref := b.Approvals[i].Call
+	ref := b.Approvals[0].Call
 	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID(user+string(ref.ID)), approvals.Decide{Decision: approvals.Decision{
 		Call: ref.ID, Digest: ref.Digest, Verdict: approvals.Approve, At: o.now.read(),
 		By: approvals.Principal{User: approvals.UserID(user), Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
@@ -208,11 +208,11 @@ func TestTheFormsOfAReviewLieOverItAndLeadBack(t *testing.T) {
 	o.uses("U0BOB", o.top("U0BOB"), "View full")
 	require.Len(t, o.Views("U0BOB"), 2)
 	require.Equal(t, "Full arguments", o.top("U0BOB").Title)
-	o.leaves("U0BOB")
+	o.leaves()
 
 	o.uses("U0BOB", o.top("U0BOB"), "Edit…")
 	require.Len(t, o.Views("U0BOB"), 2)
-	o.leaves("U0BOB")
+	o.leaves()
 	o.uses("U0BOB", o.top("U0BOB"), "Deny…")
 	require.Len(t, o.Views("U0BOB"), 2)
 	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: o.top("U0BOB").ID, Values: map[string]map[string]any{"reason": {"text": "Use the archive."}}})
@@ -224,10 +224,10 @@ func TestTheFormsOfAReviewLieOverItAndLeadBack(t *testing.T) {
 	require.Contains(t, plainWords(o.top("U0BOB")), "Denied by U0BOB")
 }
 
-// leaves closes what is on top of somebody's screen.
-func (o *office) leaves(user string) {
+// leaves closes what is on top of bob's screen.
+func (o *office) leaves() {
 	o.t.Helper()
-	require.NoError(o.t, o.CloseView(user, o.top(user).ID, false))
+	require.NoError(o.t, o.CloseView("U0BOB", o.top("U0BOB").ID, false))
 }
 
 func TestNextWalksThroughWhatWaits(t *testing.T) {

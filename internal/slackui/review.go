@@ -186,9 +186,12 @@ func readReviewed(metadata string) reviewed {
 // committed before.
 func (s *Server) reviewAgain(ctx context.Context, p payload, on screen, words string) error {
 	memo := readReviewed(on.Memo)
-	r, err := parseReviewing(memo.At)
-	if on.View == "" || err != nil {
+	if on.View == "" {
 		return nil
+	}
+	r, err := parseReviewing(memo.At)
+	if err != nil {
+		return err
 	}
 	return s.after(ctx, s.screens, "draw a review anew", func(ctx context.Context) error {
 		return s.redraw(ctx, p, on, r, memo.Urgency, words, nil)
@@ -269,14 +272,13 @@ func (s *Server) answer(ctx context.Context, p payload, words string) error {
 
 // followed does what follows from a press that worked: in a review, it shows
 // what was decided.
-func (s *Server) followed(ctx context.Context, p payload, action string) error {
+func (s *Server) followed(ctx context.Context, p payload, action string) {
 	if action != actionApprove && action != actionRetract {
-		return nil
+		return
 	}
 	if err := s.reviewAgain(ctx, p, p.screen(), ""); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
-	return nil
 }
 
 // redrawReview shows what a form has changed in the review under it.

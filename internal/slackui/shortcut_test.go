@@ -17,9 +17,9 @@ func (o *office) inItsThread(run agentrun.Run) {
 	o.threads[agentrun.ThreadIDOf(run.Origin)] = agentrun.Thread{Active: run.ID}
 }
 
-func (o *office) reviewsHere(user, channel, ts string) {
+func (o *office) reviewsHere(ts string) {
 	o.t.Helper()
-	out, err := o.Shortcut(slacksim.Shortcut{User: user, CallbackID: "countersign.here", Channel: channel, TS: ts})
+	out, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "countersign.here", Channel: "C0OPS", TS: ts})
 	require.NoError(o.t, err)
 	require.Equal(o.t, slacksim.ClickOutcome{Status: 200}, out)
 }
@@ -28,21 +28,21 @@ func (o *office) reviewsHere(user, channel, ts string) {
 func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 	o := inOffice(t)
 	root := o.say("U0ALICE", "clean up")
-	o.reviewsHere("U0BOB", "C0OPS", root)
+	o.reviewsHere(root)
 	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
-	o.leaves("U0BOB")
+	o.leaves()
 
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	o.inItsThread(o.runs[b.Run])
 	o.draw(b)
 	for _, ts := range []string{root, o.card("U0BOB", root).TS} {
-		o.reviewsHere("U0BOB", "C0OPS", ts)
+		o.reviewsHere(ts)
 		require.Equal(t, "Review", o.top("U0BOB").Title)
 		require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
-		o.leaves("U0BOB")
+		o.leaves()
 	}
 	o.approves(b, 0)
-	o.reviewsHere("U0BOB", "C0OPS", root)
+	o.reviewsHere(root)
 	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
 }
 
@@ -57,7 +57,7 @@ func TestTheShortcutListsSeveral(t *testing.T) {
 	run := o.runs[b.Run]
 	run.Origin.Root = card.ThreadTS
 	o.inItsThread(run)
-	o.reviewsHere("U0BOB", "C0OPS", card.TS)
+	o.reviewsHere(card.TS)
 	require.Contains(t, words(o.top("U0BOB").Blocks), "2 requests wait for signatures in this thread")
 	o.usesNth("U0BOB", o.top("U0BOB"), "Review", 1)
 	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
