@@ -47,6 +47,7 @@ type App struct {
 			ShouldEscape bool   `yaml:"should_escape"`
 		} `yaml:"slash_commands"`
 		Shortcuts []struct {
+			Name     string `yaml:"name"`
 			Type     string `yaml:"type"`
 			Callback string `yaml:"callback_id"`
 		} `yaml:"shortcuts"`

@@ -168,6 +168,11 @@ func demoSlack(bot string) (slacksim.Config, error) {
 		c.Commands, c.CommandsURL = append(c.Commands, command.Command), command.URL
 		c.EscapeCommands = command.ShouldEscape // the simulator has one answer for all
 	}
+	for _, s := range app.Features.Shortcuts {
+		if s.Type == "message" {
+			c.Shortcuts = append(c.Shortcuts, slacksim.MenuEntry{CallbackID: s.Callback, Name: s.Name})
+		}
+	}
 	for _, s := range demoStories() {
 		c.Suggestions = append(c.Suggestions, "@countersign "+s.Prompt)
 	}

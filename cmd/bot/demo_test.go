@@ -54,4 +54,5 @@ func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
 	require.True(t, state.Home, "the manifest has a Home tab")
 	require.True(t, state.Messages, "and takes direct messages")
 	require.Equal(t, []string{"/countersign"}, state.Commands)
+	require.Equal(t, []slacksim.MenuEntry{{CallbackID: "countersign.here", Name: "Review approvals here"}}, state.Shortcuts)
 }

@@ -57,6 +57,10 @@ type Config struct {
 	Events   []string // subscribed bot events; nil: the ones [DefaultEvents] lists
 	Commands []string // registered slash commands; nil: any
 
+	// Shortcuts are the app's own entries in the menu of a message, for the
+	// page to offer. [Server.Shortcut] takes any.
+	Shortcuts []MenuEntry
+
 	// Suggestions are first messages that the page offers to a newcomer.
 	Suggestions []string
 

@@ -202,8 +202,9 @@ type State struct {
 	Workspaces  []Workspace `json:"workspaces,omitempty"` // when there is more than one
 	Suggestions []string    `json:"suggestions"`
 	Commands    []string    `json:"commands,omitempty"`
-	Home        bool        `json:"home"`     // the app has a Home tab
-	Messages    bool        `json:"messages"` // people may write to the app
+	Shortcuts   []MenuEntry `json:"shortcuts,omitempty"` // in the menu of a message
+	Home        bool        `json:"home"`                // the app has a Home tab
+	Messages    bool        `json:"messages"`            // people may write to the app
 	Now         int64       `json:"now"`
 }
 
@@ -213,7 +214,8 @@ func (s *Server) State() State {
 	defer s.mu.Unlock()
 	out := State{
 		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
-		Home: !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
+		Shortcuts: slices.Clone(s.cfg.Shortcuts),
+		Home:      !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
 	}
 	if len(s.teams) > 1 {
 		out.Workspaces = slices.Clone(s.teams)
