@@ -305,6 +305,173 @@ async function onAPhoneInTheDark() {
   await page.context().close();
 }
 
+/** everywhere takes a picture of a wide screen and of a phone, in both colours. */
+async function everywhere(page, name) {
+  if (!SHOTS) return;
+  await shot(page, name);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await shot(page, name + "-dark");
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await shot(page, name + "-phone-dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await shot(page, name + "-phone");
+  await page.setViewportSize(size);
+}
+
+async function aRefund() {
+  const page = await screen();
+  const side = page.getByRole("navigation", { name: "Channels and apps" });
+  const refund = thread(page).locator(".blocks.kit").filter({ hasText: "issue_refund" }).first();
+  const onCard = (words) => refund.getByText(words).first().waitFor();
+  const press = (name) => refund.getByRole("button", { name }).click();
+  const asked = (words) => guide(page).getByText(words).waitFor();
+  const refunds = join(FOLDER, "refunds");
+
+  // Alice asks. The card says what, why, and who must sign in which order.
+  await page.getByRole("button", { name: /refund the 48 euros of order 1042/ }).click();
+  await asked("a person in @sre and in @finance must sign. Now act as Bob");
+  await guide(page).getByRole("button", { name: "Open the thread" }).click();
+  for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari may not sign", "One denial of finance stops it."]) await onCard(words);
+  for (const quorum of [/operations: 0 of 1 signature, from @sre/, /finance: 0 of 1 signature, from @finance/, /security: 0 of 1 signature, from @security, asked once operations and finance have signed/]) assert.match(await refund.innerText(), quorum);
+  await everywhere(page, "70-three-groups");
+
+  // Bob signs, takes it back, and signs again.
+  await act(page, "Bob Brandt");
+  await side.getByRole("button", { name: /^Countersign, unread/ }).waitFor();
+  const approve = async () => {
+    await press(/^Approve/);
+    const sure = page.getByRole("dialog", { name: /^Approve issue_refund/ });
+    await sure.getByRole("button", { name: "Approve" }).click();
+  };
+  await asked("Bob may sign: approve, correct it with Edit…, or deny and say why");
+  await approve();
+  await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
+  await press("Take back");
+  await onCard(/operations: 0 of 1 signature/);
+  await approve();
+  await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
+  await asked("a person in @finance must sign. Now act as Frank");
+
+  // Frank corrects the amount. What is no amount is refused at its field, and
+  // what was written stays.
+  await act(page, "Frank Fischer");
+  await press("Edit…");
+  const form = page.getByRole("dialog", { name: "Edit arguments" });
+  await form.getByText(/what @Bob Brandt decided no longer counts/).waitFor();
+  const cents = form.getByLabel("cents", { exact: true });
+  assert.equal(await cents.inputValue(), "48000");
+  const change = form.getByRole("button", { name: "Change" });
+  await cents.fill("forty-eight");
+  await change.click();
+  await form.getByRole("alert").waitFor();
+  assert.equal(await cents.getAttribute("aria-invalid"), "true");
+  assert.equal(await cents.inputValue(), "forty-eight");
+  assert.match(await form.getByRole("alert").innerText(), /number/);
+  await everywhere(page, "71-edit-error");
+  await cents.fill("4800");
+  await form.getByLabel("Approve as changed").check();
+  await change.click();
+  const done = page.getByRole("dialog", { name: "Arguments changed" });
+  for (const words of ["cents: 48000 → 4800", "Your approval of the new arguments counts.", /operations: 0 of 1 signature, from @sre/]) await done.getByText(words).first().waitFor();
+  await shot(page, "71-edit-done");
+  await done.getByRole("button", { name: "Close" }).last().click();
+  await done.waitFor({ state: "detached" });
+
+  // The card says what was, what is, and whose signature it cleared; Bob is
+  // told so himself.
+  await onCard(/48000 → 4800/);
+  const changed = await refund.innerText();
+  for (const words of [/cents: 4800$/m, /Frank Fischer/, /Bob Brandt.*no longer counts/s, /operations: 0 of 1 signature/, /finance: 1 of 1 signature by @Frank Fischer, complete/]) assert.match(changed, words);
+  assert.ok(!existsSync(refunds), "nothing runs before all have signed");
+  await everywhere(page, "72-edited");
+  await asked("a person in @sre must sign. Now act as Bob");
+  await act(page, "Bob Brandt");
+  await side.getByRole("button", { name: /^Countersign, unread/ }).click();
+  await page.getByText(/of yours no longer counts/).first().waitFor();
+  await everywhere(page, "73-direct");
+  await side.getByRole("button", { name: "Countersign", exact: true }).waitFor();
+
+  // He signs again, from what the menu of the message shows.
+  await side.getByRole("button", { name: /^ops/ }).click();
+  const root = page.getByRole("region", { name: "Messages in #ops" }).locator(".line").filter({ hasText: "refund the 48 euros" });
+  await root.hover();
+  await root.getByRole("button", { name: "Message menu" }).click();
+  await page.getByRole("menuitem", { name: /Review approvals here/ }).click();
+  await reviewed(page, "74-from-the-menu", /operations: 1 of 1 signature by @Bob Brandt, complete/);
+
+  // Carol is asked last. Her Home says so, and she decides there.
+  await act(page, "Carol Chen");
+  await side.getByRole("button", { name: "Countersign home" }).click();
+  const home = page.getByRole("tabpanel", { name: "Home" });
+  await home.getByText("1 request waits for your signature").waitFor();
+  await home.getByText(/operations: 1 of 1 signed · finance: 1 of 1 signed · security: 0 of 1 signed/).waitFor();
+  await everywhere(page, "75-home");
+  await home.getByRole("button", { name: "Review" }).click();
+  await reviewed(page, "76-from-home", /Approved by/);
+  await home.getByText("Nothing waits for you.").waitFor();
+  await home.getByText(/Approved\. You approved/).waitFor();
+  await shot(page, "77-home-after");
+
+  // What ran is what was signed, and the agent says so.
+  await side.getByRole("button", { name: /^ops/ }).click();
+  await page.getByRole("button", { name: /\d repl/ }).first().click();
+  await thread(page).getByText("Refunded 48.00 EUR of order 1042").waitFor();
+  await onCard(/Approved by/);
+  assert.match(await refund.innerText(), /48000 → 4800/);
+  for (const name of ["Frank Fischer", "Bob Brandt", "Carol Chen"]) await onCard(name);
+  assert.equal(await refund.getByRole("button").count(), 0, "a settled card has no buttons");
+  await asked("Done. The thread holds the answer");
+  await everywhere(page, "78-settled");
+  const [written] = readdirSync(refunds);
+  assert.equal(JSON.parse(readFileSync(join(refunds, written), "utf8")).cents, 4800);
+  await page.context().close();
+}
+
+/** reviewed approves the card that a form shows, reads that it counts, and closes the form. */
+async function reviewed(page, name, after) {
+  const review = page.getByRole("dialog", { name: "Review" });
+  await review.getByText("48000 → 4800").waitFor();
+  await everywhere(page, name);
+  await review.getByRole("button", { name: /^Approve/ }).click();
+  await page.getByRole("dialog", { name: /^Approve issue_refund/ }).getByRole("button", { name: "Approve" }).click();
+  await review.getByText(after).first().waitFor();
+  await review.getByRole("button", { name: "Close" }).last().click();
+  await review.waitFor({ state: "detached" });
+}
+
+/** severalAtOnce signs from a list that Bob asks for; what may do harm is ticked one by one. */
+async function severalAtOnce() {
+  const page = await screen();
+  await page.getByRole("button", { name: /clean up the old reports/ }).click();
+  await guide(page).getByText("Now act as Bob").waitFor();
+  await act(page, "Bob Brandt");
+  const composer = page.getByRole("textbox", { name: "Message #ops" });
+  await composer.fill("/countersign approve tool:delete_*");
+  await composer.press("Enter");
+  const sheet = page.getByRole("dialog", { name: "Approve several calls" });
+  await sheet.getByText(/signs only what you tick/).waitFor();
+  for (const words of ["2023-q1-sales.txt", "2023-q2-sales.txt", "You sign exactly this list"]) await sheet.getByText(words).first().waitFor();
+  await everywhere(page, "80-sheet");
+  await sheet.getByRole("checkbox").first().check();
+  await sheet.getByRole("button", { name: "Approve 1 call" }).waitFor();
+  await everywhere(page, "81-sheet-ticked");
+  await sheet.getByRole("button", { name: "Approve 1 call" }).click();
+  const stored = page.getByRole("dialog", { name: "Countersign" });
+  await stored.getByText("Your word is stored").waitFor();
+  await stored.getByRole("button", { name: "Close" }).last().click();
+  const side = page.getByRole("navigation", { name: "Channels and apps" });
+  await side.getByRole("button", { name: /^Countersign, unread/ }).click();
+  await page.getByText(/Approved 1 call\. 1 not ticked, so not signed/).waitFor();
+  await everywhere(page, "82-sheet-answer");
+  await side.getByRole("button", { name: /^ops/ }).click();
+  await guide(page).getByRole("button", { name: "Open the thread" }).click();
+  await thread(page).getByText("Approved by @Bob Brandt").waitFor();
+  assert.equal(await thread(page).getByRole("button", { name: /^Approve/ }).count(), 1, "what was not ticked still waits");
+  assert.ok(existsSync(file("2023-q1-sales.txt")) && existsSync(file("2023-q2-sales.txt")));
+  await page.context().close();
+}
+
 async function hostileText() {
   const page = await screen({ colorScheme: "dark" });
   const composer = page.getByRole("textbox", { name: "Message #ops" });
@@ -497,6 +664,18 @@ async function everyElement() {
   await answered;
   assert.equal(clicks.at(-1).action_id, "sure");
 
+  // What is chosen in a message is told at once.
+  const told = async (choose, action, value) => {
+    const answered = page.waitForResponse((r) => r.url().endsWith("/sim/click"));
+    await choose();
+    await answered;
+    assert.deepEqual([clicks.at(-1).action_id, clicks.at(-1).value], [action, value]);
+  };
+  await told(() => line.locator("input[type=date]").fill("2026-05-06"), "day", "2026-05-06");
+  await told(() => line.getByRole("checkbox", { name: "one" }).check(), "boxes", ["one"]);
+  await told(() => line.getByRole("checkbox", { name: "three" }).check(), "boxes", ["one", "three"]);
+  await told(() => line.getByRole("radio", { name: "three" }).check(), "radio", "three");
+
   // The overflow menu by keyboard.
   await line.getByRole("button", { name: "More actions" }).focus();
   await page.keyboard.press("Enter");
@@ -530,8 +709,9 @@ async function everyElement() {
   await more.click();
   await page.getByRole("button", { name: "Show less", expanded: true }).waitFor();
 
-  // Home, with every input.
-  if (!(await tabs()).home) return page.context().close();
+  // Home, with every input, once the bot has drawn its own.
+  await page.getByRole("button", { name: "Countersign home" }).click();
+  await page.getByText("Waiting for you").waitFor();
   const input = (label, element, more) => ({ type: "input", label: plain(label), element: { action_id: "a", ...element }, ...more });
   await asTheApp("views.publish", { user_id: "U0ALICE", view: { type: "home", blocks: [
     { type: "header", text: plain("Settings") },
@@ -539,11 +719,33 @@ async function everyElement() {
     input("One of", { type: "static_select", options: three }), input("Some of", { type: "multi_static_select", options: three }), input("Boxes", { type: "checkboxes", options: three, initial_options: [three[0]] }),
     input("Radio", { type: "radio_buttons", options: three }), input("Day", { type: "datepicker" }), input("Number", { type: "number_input", is_decimal_allowed: false }), input("Address", { type: "url_text_input" }), input("People", { type: "multi_users_select" }),
   ] } });
-  await page.getByRole("button", { name: "Countersign home" }).click();
   for (const label of ["A line", "Paragraphs (optional)", "One of", "Day", "Number", "Address"]) await page.getByLabel(label, { exact: true }).waitFor();
   for (const label of ["Some of", "Boxes", "People"]) await page.getByRole("group", { name: label }).waitFor();
   await page.getByRole("radiogroup", { name: "Radio" }).waitFor();
+  await page.getByLabel("Day", { exact: true }).fill("2026-05-06");
+  await page.getByLabel("Number", { exact: true }).fill("12");
+  await page.getByLabel("One of", { exact: true }).selectOption("two");
+  await page.getByRole("radio", { name: "three" }).check();
+  await page.getByLabel("Paragraphs (optional)").fill("x".repeat(21));
+  await page.getByText("1 too many").waitFor();
+  assert.equal(await page.getByLabel("Day", { exact: true }).inputValue(), "2026-05-06");
   await shot(page, "43-home-inputs");
+  await page.context().close();
+}
+
+/** tooMany asks for more than a channel has room for in a minute: what is too much is listed in one message. */
+async function tooMany() {
+  const page = await screen();
+  const post = (n) => fetch(PAGE + "/sim/post", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ user: "U0ALICE", channel: "C0OPS", text: "@countersign refund the 48 euros of order 1042" + " ".repeat(n) }) });
+  for (let n = 0; n < 24; n++) await post(n);
+  const list = page.locator(".blocks.kit").filter({ hasText: /\d+ requests wait for signatures/ }).first();
+  await list.waitFor();
+  await act(page, "Bob Brandt");
+  await list.getByRole("button", { name: "Review" }).waitFor();
+  await everywhere(page, "90-digest");
+  await list.getByRole("button", { name: "Review" }).click();
+  await page.getByRole("dialog", { name: "Review" }).getByText("issue_refund").first().waitFor();
+  await everywhere(page, "91-digest-review");
   await page.context().close();
 }
 
@@ -564,7 +766,7 @@ async function everyCard() {
   await page.context().close();
 }
 
-const stories = { everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
+const stories = { tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
 try {
   await stories[STORY]();
   // A click that is refused answers 200; nothing else may go wrong unseen.

@@ -24,15 +24,18 @@ func TestStory(t *testing.T) {
 	cards, err := filepath.Abs("../../../testdata")
 	require.NoError(t, err)
 	for name, story := range map[string]string{
-		"with the mouse, from typing to the deleted file": "withTheMouse",
-		"with the keyboard alone":                         "withTheKeyboard",
-		"on a phone, in the dark":                         "onAPhoneInTheDark",
-		"hostile text stays text":                         "hostileText",
-		"what is unread, and direct messages":             "unread",
-		"a guest is refused, and told what to do":         "aGuest",
-		"the workspace stops and is there again":          "stopped",
-		"every block and element":                         "everyElement",
-		"every card that the bot draws, on a phone":       "everyCard",
+		"with the mouse, from typing to the deleted file":  "withTheMouse",
+		"with the keyboard alone":                          "withTheKeyboard",
+		"on a phone, in the dark":                          "onAPhoneInTheDark",
+		"hostile text stays text":                          "hostileText",
+		"what is unread, and direct messages":              "unread",
+		"a guest is refused, and told what to do":          "aGuest",
+		"the workspace stops and is there again":           "stopped",
+		"a refund that three groups sign and one corrects": "aRefund",
+		"several calls signed from one list":               "severalAtOnce",
+		"more requests than a channel has room for":        "tooMany",
+		"every block and element":                          "everyElement",
+		"every card that the bot draws, on a phone":        "everyCard",
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()

@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { Confirm } from "./dialogs";
 import { Icon } from "./icons";
 import { ImageBox } from "./media";
+import { Menu } from "./menu";
 import type { ClickOutcome, Json } from "./sim";
 import { held, useSurface, type Entered } from "./surface";
 import { Link, TextObject } from "./text";
@@ -65,47 +66,10 @@ function Feedback({ block, element }: ElementProps) {
   );
 }
 
-/** Overflow is the "…" menu: arrows move, Enter chooses, Escape closes. */
 function Overflow({ block, element }: ElementProps) {
   const { act, busy, after } = useAct(block, element);
-  const [open, setOpen] = useState(false);
-  const root = useRef<HTMLSpanElement>(null);
-  const id = useId();
-  useEffect(() => {
-    if (!open) return;
-    root.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
-    const away = (e: Event) => { if (!root.current?.contains(e.target as HTMLElement)) setOpen(false); };
-    document.addEventListener("pointerdown", away);
-    document.addEventListener("focusin", away);
-    return () => { document.removeEventListener("pointerdown", away); document.removeEventListener("focusin", away); };
-  }, [open]);
-  const shut = () => { setOpen(false); root.current?.querySelector("button")?.focus(); };
-  function onKeyDown(e: React.KeyboardEvent) {
-    if (!open) {
-      if (e.key === "ArrowDown") { e.preventDefault(); setOpen(true); }
-      return;
-    }
-    const items = [...root.current!.querySelectorAll<HTMLElement>("[role=menuitem]")];
-    const at = items.indexOf(document.activeElement as HTMLElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[e.key];
-    if (to !== undefined) { e.preventDefault(); items.at(to % items.length)!.focus(); }
-    if (e.key === "Escape") { e.preventDefault(); e.stopPropagation(); shut(); }
-  }
-  return (
-    <span className="menu-root" ref={root} onKeyDown={onKeyDown}>
-      <button type="button" className="act square" aria-label="More actions" aria-haspopup="menu" aria-expanded={open} aria-controls={open ? id : undefined} aria-busy={busy} onClick={() => setOpen(!open)}><Icon name="more" /></button>
-      {open && (
-        <span className="menu" role="menu" id={id}>
-          {element.options.map((o: Json) => (
-            <button key={o.value} type="button" role="menuitem" tabIndex={-1} onClick={() => { shut(); act(o.value); }}>
-              <TextObject of={o.text} />{o.description && <small><TextObject of={o.description} /></small>}
-            </button>
-          ))}
-        </span>
-      )}
-      {after}
-    </span>
-  );
+  const entries = element.options.map((o: Json) => ({ value: o.value, label: <TextObject of={o.text} />, description: o.description && <TextObject of={o.description} /> }));
+  return <Menu label="More actions" entries={entries} busy={busy} onPick={act}>{after}</Menu>;
 }
 
 /** useField is an element that holds a value. */

@@ -26,7 +26,7 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
   if (!state.suggestions.length) return null;
   const next = nextOf(state, me, messages);
   if (next.kind === "nothing") return null;
-  const at = next.kind + (next.kind === "sign" ? next.card.ts : next.ask.ts);
+  const at = next.kind + ("card" in next ? next.card.ts : next.ask.ts);
   if (at === closed) return null;
 
   const as = (p: Person, words = `Act as ${first(p)}`) => <button type="button" className="act as" onClick={() => onAct(p.id)}><Avatar person={p} id={p.id} size="tiny" />{words}</button>;
@@ -47,19 +47,26 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
     case "work":
       if (next.ask.user !== me.id) return tell([], "Ask", `${nameOf(state.people.find((p) => p.id === next.ask.user), next.ask.user).split(" ")[0]} asked, and nothing has answered here yet.`, tries);
       return tell([], "Ask", "The agent is at work. It looks by itself, and stops before it changes anything.");
+    case "many":
+      return tell(["Ask"], "Sign", "More is waiting than fits on cards. Review it one by one from the list, or in the app's Home.", open(next.card, "Open the thread"));
     case "read":
       return tell(next.outcome === "signed" ? ["Ask", "Sign", "Read"] : ["Ask", "Read"], "", ends[next.outcome], <>{open(next.last, "Read the thread")}{tries}</>);
   }
-  const { card, groups, signers, outsider } = next;
-  if (!signers.length) return tell(["Ask"], "Sign", "The agent has stopped. Somebody named on the card must sign.", open(card, "Open the thread"));
+  const { card, groups, signers, later, editable, outsider } = next;
+  if (!signers.length && !later.length) return tell(["Ask"], "Sign", "The agent has stopped. Somebody named on the card must sign.", open(card, "Open the thread"));
   if (signers.some((p) => p.id === me.id)) {
-    return tell(["Ask"], "Sign", <>The agent has stopped and waits. {first(me)} may sign: approve, or deny and say why.{outsider && <span className="wide-only"> Somebody who may not sign is told so, and only they see it.</span>}</>,
+    return tell(["Ask"], "Sign", <>The agent has stopped and waits. {first(me)} may sign: approve, {editable && "correct it with Edit…, "}or deny and say why.{outsider && <span className="wide-only"> Somebody who may not sign is told so, and only they see it.</span>}</>,
       <>{open(card, "Open the thread")}{outsider && as(outsider, `Try as ${first(outsider)}`)}</>);
   }
-  const who = groups.length ? `a person in ${groups.map((g) => "@" + g).join(", ")}` : signers.slice(0, 3).map((p) => nameOf(p, p.id)).join(" or ");
-  return tell(["Ask"], "Sign", <>The agent has stopped: {who} must sign. Now act as {first(signers[0]!)}.{me.id === outsider?.id && ` Or press Approve as ${first(me)}, and see what an outsider is told.`}</>,
-    <>{as(signers[0]!)}{open(card, "Open the thread")}</>);
+  const asked = signers.length ? signers : later;
+  const who = groups.length ? `a person in ${list(groups.map((g) => "@" + g), "and in")}` : list(asked.slice(0, 3).map((p) => nameOf(p, p.id)), "or");
+  const early = later.some((p) => p.id === me.id) && ` ${first(me)} is asked after that.`;
+  return tell(["Ask"], "Sign", <>The agent has stopped: {who} must sign.{early} Now act as {first(asked[0]!)}.{me.id === outsider?.id && ` Or press Approve as ${first(me)}, and see what an outsider is told.`}</>,
+    <>{as(asked[0]!)}{open(card, "Open the thread")}</>);
 }
+
+/** list writes "a, b and c". */
+const list = (words: string[], last: string) => words.length > 1 ? `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}` : words.join();
 
 const textOf = (m: Message) => m.text.replace(/<@\w+>\s*/g, "");
 

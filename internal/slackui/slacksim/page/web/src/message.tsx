@@ -5,8 +5,9 @@ import { useClick } from "./click";
 import { ago, clock, dayOf, near } from "./dates";
 import { emojiOf } from "./emoji";
 import { Icon, Seal } from "./icons";
+import { Menu } from "./menu";
 import { decisive } from "./next";
-import type { Json, Message, Person } from "./sim";
+import { sim, type ClickOutcome, type Json, type Message, type Person } from "./sim";
 import { SurfaceProvider } from "./surface";
 import { Link, Mrkdwn } from "./text";
 import { nameOf, useWorkspace } from "./workspace";
@@ -54,10 +55,21 @@ const Line = memo(function Line({ message: m, compact, replies, onThread, onDism
           <p className="reactions">{m.reactions.map((r) => <span key={r.name} title={`:${r.name}:`}>{emojiOf(r.name) ?? `:${r.name}:`} {r.count}</span>)}</p>
         )}
         {onThread && !m.is_ephemeral && <Replies message={m} replies={replies ?? []} fresh={fresh} now={now} onOpen={() => onThread(m.thread_ts ?? m.ts)} />}
+        {seen.state.shortcuts && !m.is_ephemeral && <Shortcuts message={m} of={seen.state.shortcuts} />}
       </div>
     </li>
   );
 }, (a, b) => a.message === b.message && a.compact === b.compact && a.fresh === b.fresh && a.replies?.length === b.replies?.length && a.replies?.at(-1) === b.replies?.at(-1));
+
+/** Shortcuts are what the app offers in the menu of every message. */
+function Shortcuts({ message: m, of }: { message: Message; of: { callback_id: string; name: string }[] }) {
+  const { seen, look, say } = useWorkspace();
+  const use = (callback_id: string) => {
+    sim<ClickOutcome>("shortcut", { user: seen.me.id, callback_id, channel: m.channel, ts: m.ts })
+      .then((out) => { if (out.visible_error) say(out.visible_error); look(); }, (e: Error) => say(e.message));
+  };
+  return <span className="shortcuts"><Menu label="Message menu" className="icon" entries={of.map((s) => ({ value: s.callback_id, label: s.name, description: nameOf(seen.state.bot, "") }))} onPick={use} /></span>;
+}
 
 function Replies({ message: m, replies, fresh, now, onOpen }: { message: Message; replies: Message[]; fresh?: boolean; now: Date; onOpen(): void }) {
   const { person } = useWorkspace();

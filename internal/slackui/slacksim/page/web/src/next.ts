@@ -5,7 +5,8 @@ import type { Json, Message, Person, State } from "./sim";
 export type Next =
   | { kind: "nothing" }
   | { kind: "refused"; ask: Message; instead?: Person }
-  | { kind: "sign"; card: Message; groups: string[]; signers: Person[]; outsider?: Person }
+  | { kind: "sign"; card: Message; groups: string[]; signers: Person[]; later: Person[]; editable: boolean; outsider?: Person }
+  | { kind: "many"; card: Message }
   | { kind: "work"; ask: Message }
   | { kind: "read"; ask: Message; last: Message; outcome: Outcome };
 
@@ -13,7 +14,9 @@ export type Next =
 export type Outcome = "none" | "signed" | "unsigned";
 
 /** decisive says whether the blocks hold a button that decides something. */
-export const decisive = (blocks: Json[] | undefined) => (blocks ?? []).some((b) => b.type === "actions" && b.elements.some((e: Json) => e.type === "button" && e.style));
+export const decisive = (blocks: Json[] | undefined) => buttons(blocks ?? []).some((e) => e.style);
+
+const buttons = (blocks: Json[]): Json[] => blocks.filter((b) => b.type === "actions").flatMap((b) => b.elements).filter((e) => e.type === "button");
 
 export function nextOf(state: State, me: Person, messages: Message[]): Next {
   const people = state.people.filter((p) => !p.deleted && !p.is_bot);
@@ -27,42 +30,82 @@ export function nextOf(state: State, me: Person, messages: Message[]): Next {
 
   const card = all.findLast((m) => m.bot_id && decisive(m.blocks));
   if (card) {
-    const { ids, groups } = signersIn(card.blocks ?? [], state);
-    const signers = people.filter((p) => ids.includes(p.id));
-    return { kind: "sign", card, groups, signers, outsider: people.find((p) => !ids.includes(p.id) && p.id !== ask?.user && !p.is_restricted) };
+    const blocks = card.blocks ?? [];
+    if (!lines(blocks).some(counts)) return { kind: "many", card };
+    const { now, later, groups } = signersIn(blocks, state);
+    const who = (ids: Set<string>) => people.filter((p) => ids.has(p.id));
+    const named = new Set([...now, ...later, ask?.user]);
+    return {
+      kind: "sign", card, groups, signers: who(now), later: who(later), editable: buttons(blocks).some((b) => /^Edit/.test(b.text?.text)),
+      outsider: ask && people.find((p) => !named.has(p.id) && !p.is_restricted),
+    };
   }
   if (!ask || !last) return { kind: "nothing" };
   if (!last.bot_id) return { kind: "work", ask };
   return { kind: "read", ask, last, outcome: outcomeOf(within) };
 }
 
-/** sections lists the lines of the rich text in blocks, each as its elements. */
-const sections = (blocks: Json[]): Json[][] => blocks.filter((b) => b.type === "rich_text").flatMap((b) => b.elements).filter((s) => s.type === "rich_text_section").map((s) => s.elements);
+/** lines lists the lines of the rich text in blocks, those of lists too, each as its elements. */
+const lines = (blocks: Json[]): Json[][] => {
+  const of = (e: Json): Json[][] => (e.type === "rich_text_section" ? [e.elements] : e.type === "rich_text_list" ? e.elements.flatMap(of) : []);
+  return blocks.filter((b) => b.type === "rich_text").flatMap((b) => b.elements).flatMap(of);
+};
 
-/** signersIn reads who may still sign from the lines that count signatures, and from nothing else. */
-function signersIn(blocks: Json[], state: State): { ids: string[]; groups: string[] } {
-  const ids = new Set<string>();
+const texts = (test: RegExp) => (e: Json) => e.type === "text" && test.test(e.text);
+
+/** counts says whether a line counts signatures. */
+const counts = (line: Json[]) => line.some(texts(/: \d+ of \d+ signature/));
+
+/** signersIn reads who may still sign from the lines that count signatures, and who is asked only after others. */
+function signersIn(blocks: Json[], state: State): { now: Set<string>; later: Set<string>; groups: string[] } {
+  const now = new Set<string>();
+  const later = new Set<string>();
   const groups = new Set<string>();
-  for (const line of sections(blocks)) {
-    if (!line.some((e) => e.type === "text" && /: \d+ of \d+ signature/.test(e.text))) continue;
-    const from = line.findIndex((e) => e.type === "text" && /, from $/.test(e.text));
-    if (from < 0) continue; // complete
-    const did = line.slice(0, from).map((e) => e.user_id);
-    for (const e of line.slice(from)) {
-      const group = e.type === "usergroup" && state.groups.find((g) => g.id === e.usergroup_id);
-      if (group) groups.add(group.handle);
-      for (const id of group ? group.users : e.type === "user" ? [e.user_id as string] : []) if (!did.includes(id)) ids.add(id);
+  for (const call of callsIn(blocks)) {
+    const list = lines(call).filter(counts).flatMap(quorumsIn);
+    const out = new Set([...list.flatMap((q) => q.did), ...ruledOut(call)]); // one person, one signature
+    for (const q of list.filter((q) => q.from.length)) {
+      for (const e of q.from) {
+        const group = e.type === "usergroup" && state.groups.find((g) => g.id === e.usergroup_id);
+        if (group && !q.later) groups.add(group.handle);
+        for (const id of group ? group.users : e.type === "user" ? [e.user_id as string] : []) if (!out.has(id)) (q.later ? later : now).add(id);
+      }
     }
   }
+  return { now, later, groups: [...groups] };
+}
+
+/** callsIn parts the blocks of a card: those of an open call end with its buttons. */
+function callsIn(blocks: Json[]): Json[][] {
+  const calls: Json[][] = [[]];
   for (const b of blocks) {
-    if (b.type !== "context") continue;
-    for (const m of JSON.stringify(b.elements).matchAll(/<@(\w+)> may not sign/g)) ids.delete(m[1]!);
+    calls.at(-1)!.push(b);
+    if (b.type === "actions") calls.push([]);
   }
-  return { ids: [...ids], groups: [...groups] };
+  return calls;
+}
+
+/** quorumsIn reads a line: who signed, and from whom more is needed. */
+function quorumsIn(line: Json[]): { did: string[]; from: Json[]; later: boolean }[] {
+  const starts = line.flatMap((e, i) => (counts([e]) ? [i] : []));
+  return starts.map((start, i) => {
+    const part = line.slice(start, starts[i + 1] ?? line.length);
+    const from = part.findIndex(texts(/, from $/)); // -1: complete
+    const users = (list: Json[]) => list.filter((e) => e.type === "user").map((e) => e.user_id as string);
+    return { did: users(from < 0 ? part : part.slice(0, from)), from: from < 0 ? [] : part.slice(from), later: line.some(texts(/asked once /)) };
+  });
+}
+
+/** ruledOut are those of whom the card says that they may not sign, or have denied. */
+function ruledOut(blocks: Json[]): string[] {
+  const fine = blocks.filter((b) => b.type === "context").map((b) => b.elements.map((e: Json) => (e.type === "mrkdwn" ? e.text : "")).join(" · "));
+  const may = fine.flatMap((t) => t.split(" · ")).filter((t) => t.endsWith("may not sign")).flatMap((t) => [...t.matchAll(/<@(\w+)>/g)].map((m) => m[1]!));
+  const denied = lines(blocks).filter((l) => l[0]?.type === "user" && l.slice(1).some(texts(/^ denied it/))).map((l) => l[0]!.user_id as string);
+  return [...may, ...denied];
 }
 
 function outcomeOf(thread: Message[]): Outcome {
-  const bold = thread.filter((m) => m.bot_id).flatMap((m) => sections(m.blocks ?? [])).flat().filter((e) => e.type === "text" && e.style?.bold).map((e) => e.text as string);
+  const bold = thread.filter((m) => m.bot_id).flatMap((m) => lines(m.blocks ?? [])).flat().filter((e) => e.type === "text" && e.style?.bold).map((e) => e.text as string);
   if (bold.some((t) => /^\W*(Approved|Denied)$/.test(t))) return "signed";
-  return bold.some((t) => /^\W*(Expired|Withdrawn)$/.test(t)) ? "unsigned" : "none";
+  return bold.some((t) => /^\W*(Expired|Withdrawn|Superseded)$/.test(t)) ? "unsigned" : "none";
 }

@@ -13,6 +13,8 @@ export interface State {
   groups: Group[];
   suggestions: string[];
   commands?: string[];
+  /** What the app offers in the menu of a message. */
+  shortcuts?: { callback_id: string; name: string }[];
   /** The tabs that the app has; a workspace that does not say so has both. */
   home?: boolean;
   messages?: boolean;

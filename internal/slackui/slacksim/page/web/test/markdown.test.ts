@@ -64,9 +64,9 @@ describe("hostile text stays text", () => {
   ]);
   for (const bad of ["*", "_", "`", "[", "> ", "- ", "**a ", "[a](", "| ", "  - a\n", "~~x", "<https://"]) {
     test(`a lot of ${JSON.stringify(bad)} is read soon`, { timeout: 5000 }, () => {
-      const began = performance.now();
+      const began = process.cpuUsage(); // the machine may be busy with something else
       markdown(bad.repeat(3000));
-      assert.ok(performance.now() - began < 2000);
+      assert.ok(process.cpuUsage(began).user < 2e6);
     });
   }
 });

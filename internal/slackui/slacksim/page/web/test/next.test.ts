@@ -35,7 +35,32 @@ test("who may sign is read from the line that counts signatures", () => {
   assert.deepEqual(signers(dave, ask(alice), asks(bot("2.0", quorum(sre)), "<@UALICE> may not sign")), ["sre", "UBOB"]);
   assert.deepEqual(signers(alice, ask(alice), asks(bot("2.0", quorum(user(dave))))), ["", "UDAVE"]);
   assert.deepEqual(signers(alice, ask(alice), asks(bot("2.0", [text("sre", true), text(": 1 of 2 signatures"), text(" by "), user(bob), text(", from "), sre]))), ["sre", "UALICE"], "who signed has signed");
-  assert.deepEqual(signers(bob, ask(alice), asks(bot("2.0", [text("Please look, "), user(bob)]))), ["", ""], "to be mentioned is not to be named");
+  assert.deepEqual(signers(bob, ask(alice), asks(bot("2.0", [text("Please look, "), user(bob)], quorum(user(dave))))), ["", "UDAVE"], "to be mentioned is not to be named");
+});
+
+test("who is asked first is told first, on a card with quorums in order", () => {
+  const quorum = (name: string, so: string, after: string, ...from: Json[]) => [text(name, true), text(`: ${so} of 1 signature`), ...from, ...(after ? [text(", " + after)] : [])];
+  const from = (...who: Json[]) => [text(", from "), ...who];
+  const next = (...lines: Json[][]) => {
+    const n = told(gita, ask(alice), asks(bot("2.0", ...lines)));
+    return n.kind === "sign" ? [n.groups.join(), n.signers.map((p) => p.id).join(), n.later.map((p) => p.id).join()] : [];
+  };
+  const last = quorum("security", "0", "asked once operations has signed", ...from(user(dave)));
+  assert.deepEqual(next(quorum("operations", "0", "", ...from(sre)), last), ["sre", "UALICE,UBOB", "UDAVE"]);
+  const signed = [text("operations", true), text(": 1 of 1 signature"), text(" by "), user(bob), text(", complete")];
+  assert.deepEqual(next(signed, quorum("security", "0", "", ...from(user(dave), sre))), ["sre", "UALICE,UDAVE", ""], "who signed for one quorum does not sign for another");
+  assert.deepEqual(next(quorum("operations", "0", "", ...from(sre)), [user(bob), text(" denied it:")]), ["sre", "UALICE", ""]);
+});
+
+test("alternatives and editors are read too", () => {
+  const any: Message = bot("2.0", [text("Any of:", true)]);
+  any.blocks![0]!.elements.push({ type: "rich_text_list", elements: [{ type: "rich_text_section", elements: [text("leads", true), text(": 0 of 2 signatures"), text(", from "), user(dave), text("; together with "), text("sre", true), text(": 0 of 1 signature"), text(", from "), sre] }] });
+  assert.deepEqual(signers(gita, ask(alice), asks(any, "One denial stops it · <@UALICE> may not sign · <@UBOB>, <@UDAVE> changed it and may not sign · digest `x`")), ["sre", ""]);
+  assert.deepEqual(signers(gita, ask(alice), asks(any, "<@UALICE> may not sign")), ["sre", "UBOB,UDAVE"]);
+});
+
+test("a list of many is no card that names who signs", () => {
+  assert.equal(told(alice, ask(alice), asks(bot("2.0", [text("Tools: ", true)]))).kind, "many");
 });
 
 test("the card is spoken of only if one was decided", () => {
@@ -47,4 +72,5 @@ test("the card is spoken of only if one was decided", () => {
   assert.equal(outcome([text("✅ Approved", true), text(" by "), user(bob)]), "signed");
   assert.equal(outcome([text("⛔ Denied", true)]), "signed");
   assert.equal(outcome([text("⌛ Expired", true)]), "unsigned");
+  assert.equal(outcome([text("↩ Superseded", true)]), "unsigned");
 });
