@@ -25,6 +25,7 @@ type api struct {
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
+	dms  map[string]string       // where direct messages go, by person: that never changes
 }
 
 func newAPI(token func() string, url string) *api {
@@ -106,6 +107,12 @@ func (a *api) direct(ctx context.Context, user string, m message) error {
 
 // openDirect returns where direct messages to the person go.
 func (a *api) openDirect(ctx context.Context, user string) (string, error) {
+	a.mu.Lock()
+	known := a.dms[user]
+	a.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
 	im, _, _, err := a.client.OpenConversationContext(ctx, &slack.OpenConversationParameters{Users: []string{user}})
 	if err == nil && (im == nil || im.ID == "") {
 		err = errNoAnswer
@@ -113,6 +120,12 @@ func (a *api) openDirect(ctx context.Context, user string) (string, error) {
 	if err != nil {
 		return "", classify("conversations.open", err)
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.dms == nil {
+		a.dms = map[string]string{}
+	}
+	a.dms[user] = im.ID
 	return im.ID, nil
 }
 

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// A flood is a workspace into which many requests come, on a clock of its own:
+// what waits is done when its time has come, one after the other.
+type flood struct {
+	t     testing.TB
+	slack *slacksim.Server
+	store *state.Store
+	desk  *approvals.Desk
+	ui    *slackui.UI
+
+	mu     sync.Mutex
+	at     time.Time
+	calls  map[string]int              // answered, by method
+	limits map[string]int              // 429s, by method
+	posted map[string][]floodedMessage // by channel
+
+	due map[string]time.Time // batches whose cards are to be drawn
+}
+
+type floodedMessage struct {
+	at   time.Time
+	kind string
+	text string
+}
+
+func (f *flood) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}
+
+// newFlood has so many people in the group S0MANY, and room for so many cards a
+// minute.
+func newFlood(t testing.TB, people, cards int) *flood {
+	t.Helper()
+	f := &flood{
+		t: t, at: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+		calls: map[string]int{}, limits: map[string]int{}, posted: map[string][]floodedMessage{}, due: map[string]time.Time{},
+	}
+	everybody := slacksim.DefaultPeople()
+	channels, many := slacksim.DefaultChannels(), slacksim.Group{ID: "S0MANY", Handle: "many", Name: "Many"}
+	for n := range people {
+		id := fmt.Sprintf("U0P%03d", n)
+		everybody = append(everybody, slacksim.Person{ID: id, Name: strings.ToLower(id), RealName: id})
+		many.Users = append(many.Users, id)
+	}
+	f.slack = slacksim.New(slacksim.Config{
+		Now: f.now, PostLimit: true, People: everybody, Channels: channels, Groups: append(slacksim.DefaultGroups(), many),
+	})
+	server := httptest.NewServer(http.HandlerFunc(f.watch))
+	f.slack.SetPublicURL(server.URL)
+	t.Cleanup(func() { f.slack.Close(); server.Close() })
+	var err error
+	f.store, err = state.Open(t.Context(), state.Options{Client: statetest.Miniredis(t), Now: f.now})
+	require.NoError(t, err)
+	f.desk = approvals.NewDesk(f.store, nil, nil, f.now)
+	f.ui, err = slackui.New(slackui.Config{
+		BotToken: f.slack.BotToken, SigningSecret: f.slack.SigningSecret, APIURL: server.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
+		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Open: f.store, Lists: f.store, CardsPerMinute: cards, Now: f.now, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	return f
+}
+
+// nobody starts no agent.
+type nobody struct{}
+
+func (nobody) Mention(context.Context, agentrun.Mention) (agentrun.Run, error) {
+	return agentrun.Run{}, errors.New("nobody is asked")
+}
+
+// watch counts what Slack is asked.
+func (f *flood) watch(w http.ResponseWriter, r *http.Request) {
+	method := path.Base(r.URL.Path)
+	form := ""
+	if r.Method == http.MethodPost {
+		_ = r.ParseForm()
+		form = r.PostForm.Encode()
+		r.Body = http.NoBody
+		r2 := r.Clone(r.Context())
+		r2.Body = newBody(form)
+		r2.ContentLength = int64(len(form))
+		r = r2
+	}
+	answer := httptest.NewRecorder()
+	f.slack.ServeHTTP(answer, r)
+	f.mu.Lock()
+	if answer.Code == http.StatusTooManyRequests {
+		f.limits[method]++
+	} else {
+		f.calls[method]++
+		if method == "chat.postMessage" {
+			kind := "reply"
+			for _, k := range []string{"countersign_batch", "countersign_digest"} {
+				if strings.Contains(r.PostForm.Get("metadata"), k) {
+					kind = strings.TrimPrefix(k, "countersign_")
+				}
+			}
+			c := r.PostForm.Get("channel")
+			f.posted[c] = append(f.posted[c], floodedMessage{f.at, kind, r.PostForm.Get("text")})
+		}
+	}
+	f.mu.Unlock()
+	for k, v := range answer.Header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+type body struct{ *strings.Reader }
+
+func newBody(s string) body { return body{strings.NewReader(s)} }
+
+func (body) Close() error { return nil }
+
+// request stores a run in a thread of #ops that has deferred so many calls, and
+// makes it due.
+func (f *flood) request(n, calls int, r approvals.Requirement) approvals.Batch {
+	f.t.Helper()
+	root, err := f.slack.PostAs(slacksim.Post{User: alice, Channel: ops, Text: fmt.Sprintf("request %d", n)})
+	require.NoError(f.t, err)
+	p := n % approvals.Partitions
+	run := agentrun.Run{
+		ID: approvals.RunID(approvals.NewID("run", p, fmt.Sprint(n))), Thread: agentrun.ThreadID(approvals.NewID("thread", p, fmt.Sprint(n))),
+		Status: agentrun.RunDeferred, Agent: []string{"ops", "billing"}[n%2], Requester: alice,
+		Deferred: approvals.BatchID(approvals.NewID("batch", p, fmt.Sprint(n))),
+		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: ops, Root: root},
+	}
+	args := map[approvals.Digest]json.RawMessage{}
+	var deferrals []approvals.Deferral
+	for i := range calls {
+		call := approvals.ToolCall{
+			ID: approvals.ToolCallID(fmt.Sprintf("call-%d", i)), Name: []string{"delete_file", "send_email", "run_sql"}[i%3],
+			Args: json.RawMessage(fmt.Sprintf(`{"path":"/srv/%d/%d"}`, n, i)),
+		}
+		args[approvals.DigestOf(run.Deferred, call)] = call.Args
+		deferrals = append(deferrals, approvals.Deferral{Call: call, Ask: approvals.Ask{Why: "It changes something.", Requirement: r}})
+	}
+	b, events, err := approvals.Open(approvals.Batch{
+		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: ops, Agent: run.Agent, Requester: alice, OpenedAt: f.now(),
+	}, deferrals, nil)
+	require.NoError(f.t, err)
+	opens := agentrun.OpenBatch{Batch: b, Events: events, Args: args}
+	require.NoError(f.t, f.store.Commit(f.t.Context(), agentrun.Commit{
+		Request: approvals.RequestID(run.ID), Thread: &agentrun.Thread{ID: run.Thread, Active: run.ID}, Runs: []agentrun.Run{run}, Opens: &opens,
+	}))
+	f.due[string(b.ID)] = f.now()
+	return b
+}
+
+// goes does what is due until that time, or until nothing is.
+func (f *flood) goes(until time.Time) {
+	f.t.Helper()
+	for {
+		var next string
+		for item, at := range f.due {
+			if next == "" || at.Before(f.due[next]) || at.Equal(f.due[next]) && item < next {
+				next = item
+			}
+		}
+		if next == "" || f.due[next].After(until) {
+			break
+		}
+		f.mu.Lock()
+		if f.due[next].After(f.at) {
+			f.at = f.due[next]
+		}
+		f.mu.Unlock()
+		delete(f.due, next)
+		if err := f.ui.Cards.Reconcile(f.t.Context(), next); err != nil {
+			var later *slackui.LaterError
+			require.ErrorAs(f.t, err, &later)
+			f.due[next] = f.now().Add(max(later.After, 10*time.Millisecond))
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if until.After(f.at) && until.Before(f.at.Add(time.Hour)) {
+		f.at = until
+	}
+}
+
+// most is how many of these messages a channel got in any minute.
+func (f *flood) most(channel string, kinds ...string) int {
+	all := slices.DeleteFunc(slices.Clone(f.posted[channel]), func(m floodedMessage) bool { return !slices.Contains(kinds, m.kind) })
+	most := 0
+	for i, m := range all {
+		n := 0
+		for _, x := range all[i:] {
+			if x.at.Sub(m.at) < time.Minute {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// reachable are the requests that somebody reaches from what is posted in a
+// channel: from cards, and from the digests that list them.
+func (f *flood) reachable(user, channel string, threads ...string) map[approvals.BatchID]bool {
+	f.t.Helper()
+	found := map[approvals.BatchID]bool{}
+	for _, thread := range append(threads, "") {
+		all, err := f.slack.Messages(user, channel, thread)
+		if errors.Is(err, slacksim.ErrNoSuch) {
+			return found
+		}
+		require.NoError(f.t, err)
+		for _, m := range all {
+			for _, a := range m.Actions() {
+				for _, field := range strings.Split(a.Value, "|") {
+					if strings.HasPrefix(field, "batch-") {
+						found[approvals.BatchID(field)] = true
+					}
+				}
+				if strings.HasPrefix(a.Value, "digest-") {
+					raw, _, err := f.store.Memo(f.t.Context(), a.Value, "digest")
+					require.NoError(f.t, err)
+					var memo struct {
+						Body struct {
+							Requests map[approvals.BatchID]struct {
+								Tools map[string]int `json:"t"`
+							} `json:"requests"`
+						} `json:"body"`
+					}
+					require.NoError(f.t, json.Unmarshal(raw, &memo))
+					for id, r := range memo.Body.Requests {
+						if len(r.Tools) > 0 {
+							found[id] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// A thousand calls of two hundred runs within a minute, in one channel, each of
+// which twenty people are asked to sign.
+func TestAThousandCallsInAMinuteStayReadableAndReachable(t *testing.T) {
+	const runs, each, people = 200, 5, 20
+	f := newFlood(t, people, 0)
+	start := f.now()
+	asks := approvals.Requirement{
+		Quorums: []approvals.Quorum{{Name: "many", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0MANY"}}}}, Direct: true,
+	}
+	var batches []approvals.Batch
+	var threads []string
+	for n := range runs {
+		f.goes(start.Add(time.Duration(n) * time.Minute / runs))
+		b := f.request(n, each, asks)
+		batches = append(batches, b)
+		run, err := f.store.Run(t.Context(), b.Run)
+		require.NoError(t, err)
+		threads = append(threads, run.Origin.Root)
+	}
+	f.goes(start.Add(10 * time.Minute))
+	require.Empty(t, f.due, "everything is drawn")
+
+	require.LessOrEqual(t, f.most(ops, "batch"), 10, "cards in the channel in any minute")
+	digests := 0
+	for _, m := range f.posted[ops] {
+		if m.kind == "digest" {
+			digests++
+		}
+	}
+	worst := 0
+	for n := range people {
+		worst = max(worst, f.most(fmt.Sprintf("D0P%03d", n), "batch", "digest", "reply"))
+	}
+	require.LessOrEqual(t, worst, 10, "messages to a person in any minute")
+	require.Positive(t, worst)
+	t.Logf("channel: %d cards, %d digests, %d replies in their threads; at most %d cards a minute",
+		f.most(ops, "batch"), digests, len(f.posted[ops])-f.most(ops, "batch")-digests, f.most(ops, "batch"))
+	t.Logf("person: at most %d messages a minute, %d in all", worst, len(f.posted["D0P000"]))
+	t.Logf("calls to Slack: %v; 429s: %v", f.calls, f.limits)
+
+	open := map[approvals.BatchID]bool{}
+	for _, b := range batches {
+		open[b.ID] = true
+	}
+	require.Equal(t, open, f.reachable(bob, ops, threads...), "from the channel")
+	require.Equal(t, open, f.reachable("U0P000", "D0P000"), "from the direct messages")
+	listed := map[approvals.BatchID]bool{}
+	for cursor, first := approvals.Cursor(""), true; first || cursor != ""; first = false {
+		var page []approvals.Batch
+		var err error
+		page, cursor, err = f.store.Inbox(t.Context(), []approvals.ListKey{approvals.WaitsForGroup("S0MANY")}, cursor, 64)
+		require.NoError(t, err)
+		for _, b := range page {
+			listed[b.ID] = true
+			for _, a := range b.Approvals {
+				require.Equal(t, approvals.Pending, a.Status, "nothing is decided because it is many")
+			}
+		}
+	}
+	require.Equal(t, open, listed, "from the Home")
+}
+
+// Five hundred decisions on a hundred requests in a moment are one redraw of
+// each card.
+func TestManyDecisionsOfAMomentAreOneRedrawOfEachCard(t *testing.T) {
+	f := newFlood(t, 1, 1000)
+	asks := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "many", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0MANY"}}}}}
+	var batches []approvals.Batch
+	for n := range 100 {
+		batches = append(batches, f.request(n, 5, asks))
+	}
+	f.goes(f.now().Add(10 * time.Minute))
+	require.Empty(t, f.due)
+	who := approvals.Principal{User: "U0P000", Groups: []approvals.GroupID{"S0MANY"}, GroupsAt: f.now()}
+	for _, b := range batches {
+		for _, a := range b.Approvals {
+			_, err := f.desk.Decide(t.Context(), b.ID, approvals.RequestID(string(b.ID)+string(a.Call.ID)), approvals.Decide{Decision: approvals.Decision{
+				Call: a.Call.ID, By: who, Verdict: approvals.Approve, Digest: a.Call.Digest, At: f.now(),
+			}})
+			require.NoError(t, err)
+			f.due[string(b.ID)] = f.now()
+		}
+	}
+	f.goes(f.now().Add(10 * time.Minute))
+	require.Empty(t, f.due)
+	require.Equal(t, 100, f.calls["chat.update"])
+}
