@@ -38,6 +38,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 			return b, nil, err
 		}
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone(), ruling.Why, ruling.Rule, 0
+		a.Unjudged = ruling.Unjudged
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
 	default:

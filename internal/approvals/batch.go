@@ -56,6 +56,8 @@ type Approval struct {
 	Proposed    Digest          // of the arguments as the model made them; differs from Call.Digest after an [Amend]
 	Why         string          // why people are asked, in words
 	Rule        string          // the rule that asks and the version of its policy
+	Unjudged    bool            // it is asked in place of a refusal that could not be judged
+	Gate        Gate            // why the tool itself asks, if it does
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Requirement Requirement
@@ -95,6 +97,7 @@ type Ending struct {
 // A Deferral is one call to be set aside when a batch is opened.
 type Deferral struct {
 	Call      ToolCall
+	Gate      Gate
 	Metadata  json.RawMessage
 	WriteOnly []string // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls

@@ -19,6 +19,7 @@ type Absent struct {
 	User   UserID
 	Groups []GroupID
 	Until  time.Time
+	Via    []UserID // who passed it on, on the way to the one who signs
 }
 
 // Verdict is what a person says about a call.

@@ -33,6 +33,7 @@ type absentJSON struct {
 	User   UserID    `json:"user"`
 	Groups []GroupID `json:"groups,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
+	Via    []UserID  `json:"via,omitempty"`
 }
 
 type (
@@ -211,7 +212,7 @@ func decoded[T any](raw []byte, event func(T) Event) (Event, error) {
 func (p principalJSON) principal() Principal {
 	out := Principal{User: p.User, Groups: p.Groups, GroupsAt: plain(p.GroupsAt)}
 	for _, a := range p.For {
-		out.For = append(out.For, Absent{a.User, a.Groups, plain(a.Until)})
+		out.For = append(out.For, Absent{a.User, a.Groups, plain(a.Until), a.Via})
 	}
 	return out
 }

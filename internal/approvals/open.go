@@ -40,6 +40,8 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Proposed:    ref.Digest,
 			Why:         d.Ask.Why,
 			Rule:        d.Ask.Rule,
+			Unjudged:    d.Ask.Unjudged,
+			Gate:        d.Gate,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Requirement: d.Ask.Requirement.clone(),

@@ -34,6 +34,8 @@ type storedApproval struct {
 	Proposed    string            `json:"proposed"`
 	Why         string            `json:"why,omitempty"`
 	Rule        string            `json:"rule,omitempty"`
+	Unjudged    bool              `json:"unjudged,omitempty"`
+	Gate        approvals.Gate    `json:"gate,omitempty"`
 	Metadata    json.RawMessage   `json:"metadata,omitempty"`
 	WriteOnly   []string          `json:"write_only,omitempty"`
 	Requirement storedRequirement `json:"requirement"`
@@ -94,6 +96,7 @@ type storedAbsent struct {
 	User   approvals.UserID    `json:"user"`
 	Groups []approvals.GroupID `json:"groups,omitempty"`
 	Until  time.Time           `json:"until,omitzero"`
+	Via    []approvals.UserID  `json:"via,omitempty"`
 }
 
 type storedPrincipal struct {
@@ -150,7 +153,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	for _, a := range b.Approvals {
 		s := storedApproval{
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
-			Rule: a.Rule, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
+			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 		}
 		for _, d := range a.Decisions {
@@ -186,7 +189,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
-			Rule: s.Rule, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
+			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 		}
 		for _, d := range s.Decisions {
@@ -218,7 +221,7 @@ func storeRef(c approvals.CallRef) storedRef {
 func storePrincipal(p approvals.Principal) storedPrincipal {
 	out := storedPrincipal{User: p.User, Groups: p.Groups, GroupsAt: p.GroupsAt.UTC()}
 	for _, a := range p.For {
-		out.For = append(out.For, storedAbsent{a.User, a.Groups, a.Until.UTC()})
+		out.For = append(out.For, storedAbsent{a.User, a.Groups, a.Until.UTC(), a.Via})
 	}
 	return out
 }
