@@ -73,7 +73,7 @@ func (p puzzle) principal(who int, at time.Time) Principal {
 		if a.over {
 			until = at
 		}
-		out.For = append(out.For, Absent{puzzleNames[a.who], groupsIn(a.groups), until})
+		out.For = append(out.For, Absent{User: puzzleNames[a.who], Groups: groupsIn(a.groups), Until: until})
 	}
 	return out
 }
