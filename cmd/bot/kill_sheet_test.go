@@ -79,7 +79,7 @@ func (s *sim) answersTo(user string) []message {
 	s.t.Helper()
 	var found []message
 	for _, m := range s.lettersTo(user) {
-		if strings.Contains(m.words(), "You sent the list on") {
+		if strings.Contains(m.words(), "You sent the list") {
 			found = append(found, m)
 		}
 	}

@@ -160,7 +160,7 @@ func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, e
 	if sum.NotChosen > 0 {
 		spans = append(spans, say(" "+number(sum.NotChosen)+" not ticked, so not signed."))
 	}
-	paras := []para{line(append(spans, say(" You sent the list on "), dated(sheet.SubmittedAt), say("."))...)}
+	paras := []para{line(append(spans, say(" You sent the list "), dated(sheet.SubmittedAt), say("."))...)}
 	batches, err := s.batchesOf(ctx, sheet.Lines)
 	if err != nil {
 		return message{}, err
@@ -278,7 +278,7 @@ func (s *Server) resultView(ctx context.Context, sheet approvals.Sheet, page int
 	}
 	links := make([]string, len(lines))
 	s.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
-	head := []span{styled(count(len(sheet.Lines), "call")+", sent on ", bold), dated(sheet.SubmittedAt)}
+	head := []span{styled(count(len(sheet.Lines), "call")+", sent ", bold), dated(sheet.SubmittedAt)}
 	if pages > 1 {
 		head = append(head, say(fmt.Sprintf(". Page %d of %d.", page+1, pages)))
 	}

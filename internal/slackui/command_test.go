@@ -88,7 +88,7 @@ func TestAListIsTurnedPageByPage(t *testing.T) {
 // idsIn are the ids of calls in blocks.
 func idsIn(raw string) []string {
 	var found []string
-	for _, piece := range strings.Split(raw, `"text":"`) {
+	for piece := range strings.SplitSeq(raw, `"text":"`) {
 		id, _, _ := strings.Cut(piece, `"`)
 		if len(id) == 6 && strings.Trim(id, "0123456789abcdef") == "" {
 			found = append(found, id)

@@ -123,7 +123,8 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	named := map[string]int{}
 	for _, b := range batches {
 		for _, a := range b.Approvals {
-			if shown(a, now) != approvals.Pending || !o.filter.matches(b, a, now) || !who.sees(b, a, o.channel, now) && !(o.verdict == approvals.Deny && who.maySay(b, a, o.verdict, now) == nil) {
+			seen := who.sees(b, a, o.channel, now) || who.maySay(b, a, o.verdict, now) == nil
+			if !seen || shown(a, now) != approvals.Pending || !o.filter.matches(b, a, now) {
 				continue
 			}
 			for _, id := range o.filter.IDs {

@@ -203,8 +203,9 @@ func (h *hall) ticks(user string, lines ...int) {
 	}
 }
 
-func (h *hall) turns(user string, page int) {
+func (h *hall) turns(page int) {
 	h.t.Helper()
+	const user = "U0CAROL"
 	out, err := h.Click(slacksim.Click{User: user, ViewID: h.top1(user).ID, ActionID: fmt.Sprintf("countersign.sheet_page.%d", page)})
 	require.NoError(h.t, err)
 	require.Equal(h.t, 200, out.Status)

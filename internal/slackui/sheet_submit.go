@@ -64,8 +64,12 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 		return replace(notice(words)), nil
 	}
 	memo, err := readSheetMemo(p.View.Metadata)
-	if err != nil || s.cfg.Bulk == nil {
-		return replace(notice(explainSheet(approvals.ErrInvalid))), nil
+	if s.cfg.Bulk == nil {
+		err = errPointer
+	}
+	if err != nil {
+		words := explainSheet(err)
+		return replace(notice(words)), nil
 	}
 	memo = p.ticked(memo)
 	reason := trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)

@@ -196,7 +196,7 @@ func verbOf(v approvals.Verdict) string {
 
 func submitLabel(verb string, n int) string {
 	if n == 0 {
-		return verb + " what is ticked"
+		return verb + " ticked calls"
 	}
 	return verb + " " + count(n, "call")
 }
@@ -231,7 +231,7 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []para {
 			verb, count(plain, "call"), risky)))
 	}
 	out := []para{line(first...), line(
-		say("You sign exactly this list, as it was at "), dated(sheet.CreatedAt),
+		say("You sign exactly this list, as it was "), dated(sheet.CreatedAt),
 		say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), dated(sheet.ExpiresAt), say("."))}
 	if pages > 1 {
 		out = append(out, line(styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), bold), say(" The buttons at the end turn the page; ticks are kept.")))
