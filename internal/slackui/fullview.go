@@ -18,8 +18,7 @@ const (
 	pieceRunes = 2500
 )
 
-// viewFull opens a modal with the whole arguments, for members and for those
-// who are named.
+// viewFull opens a modal with the whole arguments, for those who may look.
 func (s *Server) viewFull(ctx context.Context, p payload, value string) (about, error) {
 	at, view, err := s.fullView(ctx, p, value, 0)
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Server) fullView(ctx context.Context, p payload, value string, page int
 	if err != nil {
 		return at, none, err
 	}
-	if _, err := s.people.admitted(ctx, p.User.ID, p.User.Team, soughtFor(b)); err != nil {
+	if err := s.people.mayLook(ctx, p.User.ID, p.User.Team, b); err != nil {
 		return at, none, err
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)

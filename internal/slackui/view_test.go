@@ -3,6 +3,7 @@ package slackui_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -114,4 +115,23 @@ func TestHelpSaysWhatWasWrong(t *testing.T) {
 	require.Contains(t, said, "There is no command")
 	require.Contains(t, said, "/countersign list")
 	require.Contains(t, o.command("U0BOB", "list everything"), "There is no list")
+}
+
+// TestViewFullIsForThoseWhomItConcerns: a page of arguments is asked for anew,
+// and whoever has left the channel and cannot sign does not get it.
+func TestViewFullIsForThoseWhomItConcerns(t *testing.T) {
+	o, root, _ := one(t, call("c1", "write_file", `{"content":"`+strings.Repeat("x", 65_000)+`FINISH"}`, sre))
+	o.press("U0DAVE", o.card("U0DAVE", root), "view", 0)
+	o.press("U0BOB", o.card("U0BOB", root), "view", 0)
+	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
+	require.NoError(t, o.Leave("U0BOB", "C0OPS"))
+	o.now.move(2 * time.Minute)
+	for _, user := range []string{"U0DAVE", "U0BOB"} {
+		out, err := o.Click(slacksim.Click{User: user, ViewID: o.Views(user)[0].ID, ActionID: "countersign.page.1"})
+		require.NoError(t, err)
+		require.Equal(t, 200, out.Status)
+	}
+	require.Contains(t, words(o.Views("U0DAVE")[0].Blocks), "You are none of them")
+	require.NotContains(t, words(o.Views("U0DAVE")[0].Blocks), "xxx")
+	require.Contains(t, words(o.Views("U0BOB")[0].Blocks), "xxx", "who can sign may look from anywhere")
 }
