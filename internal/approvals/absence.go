@@ -90,25 +90,34 @@ func (as Absences) Of(user UserID, at time.Time) (Absence, bool) {
 	return Absence{}, false
 }
 
+// A Stand is whom somebody stands in for. Via are those who passed it on, from
+// the one whom the absent person named to the one who named whoever stands in.
+type Stand struct {
+	Absence
+	Via []UserID
+}
+
 // StandsFor returns whom this person stands in for at this time: those away who
 // named them, and those away who named one of these, and so on, [MaxHops] deep.
 // The nearest come first, nobody comes twice, and never the person themselves.
 // Each lasts only as long as everybody on the way from them is away.
-func (as Absences) StandsFor(user UserID, at time.Time) []Absence {
-	var all []Absence
-	ends := []Absence{{User: user}}
+func (as Absences) StandsFor(user UserID, at time.Time) []Stand {
+	var all []Stand
+	ends := []Stand{{Absence: Absence{User: user}}}
 	for hop := range MaxHops {
-		var further []Absence
+		var further []Stand
 		for _, end := range ends {
 			for _, a := range as {
 				if a.Delegate == "" || a.Delegate != end.User || a.User == user || a.User == "" || !a.covers(at) ||
-					slices.ContainsFunc(all, func(b Absence) bool { return b.User == a.User }) {
+					slices.ContainsFunc(all, func(b Stand) bool { return b.User == a.User }) {
 					continue
 				}
+				stand := Stand{Absence: a}
 				if hop > 0 {
-					a.From, a.Until = later(a.From, end.From), earlier(a.Until, end.Until)
+					stand.From, stand.Until = later(a.From, end.From), earlier(a.Until, end.Until)
+					stand.Via = append([]UserID{end.User}, end.Via...)
 				}
-				all, further = append(all, a), append(further, a)
+				all, further = append(all, stand), append(further, stand)
 			}
 		}
 		ends = further

@@ -110,6 +110,8 @@ func TestWhoIsAwayTooPassesItOn(t *testing.T) {
 	chain := as.StandsFor("d", opened.Add(2*day))
 	require.Equal(t, opened.Add(5*day), chain[3].Until, "a's, until b is back")
 	require.Equal(t, opened.Add(2*day), chain[3].From)
+	require.Equal(t, []UserID{"b", "c"}, chain[3].Via)
+	require.Empty(t, chain[0].Via, "c named d")
 	loop := Absences{away("a", "b", 0, 9), away("b", "a", 0, 9), away("c", "c", 0, 9)} // never set, but read
 	require.Len(t, loop.StandsFor("a", opened), 1)
 	require.Empty(t, loop.StandsFor("c", opened))
@@ -160,6 +162,14 @@ func TestAbsencesHoldTogether(t *testing.T) {
 						require.NotContains(t, hops, s.User)
 						hops[s.User] = hops[as[slices.IndexFunc(as, func(a Absence) bool { return a.User == s.User })].Delegate] + 1
 						require.LessOrEqual(t, hops[s.User], MaxHops)
+						require.Len(t, s.Via, hops[s.User]-1)
+						way := s.User
+						for _, x := range append(slices.Clip(s.Via), u) {
+							a, ok := as.Of(way, at)
+							require.True(t, ok)
+							require.Equal(t, a.Delegate, x)
+							way = x
+						}
 						require.False(t, at.Before(s.From))
 						require.True(t, at.Before(s.Until))
 					}

@@ -91,7 +91,7 @@ func (d Decision) clone() Decision {
 func (p Principal) clone() Principal {
 	p.Groups, p.For = slices.Clone(p.Groups), slices.Clone(p.For)
 	for i := range p.For {
-		p.For[i].Groups = slices.Clone(p.For[i].Groups)
+		p.For[i].Groups, p.For[i].Via = slices.Clone(p.For[i].Groups), slices.Clone(p.For[i].Via)
 	}
 	return p
 }

@@ -27,7 +27,8 @@
 //     old, [Refuse] refuses. The editor does not count unless the rule says so.
 //  13. Who signs in the place of somebody away fills one place, and so does the
 //     one who is away, whoever signs for them. Nobody signs for who may not
-//     sign, is back, or named nobody.
+//     sign, is back, or named nobody, nor because somebody who may not sign
+//     passed it on.
 //  14. [Climb] takes every rung of a ladder once, in order, not before its time,
 //     while the call is open. By it more people may sign, never fewer.
 //  15. At [Batch.Next] time moves the batch, by [Climb] or [Expire], and not

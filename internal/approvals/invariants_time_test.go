@@ -19,6 +19,9 @@ func invariant13NobodySignsTwiceForAnybody(t require.TestingT, _ *machine, s ste
 				require.NotEqual(t, d.By.User, away.User)
 				require.True(t, away.Until.After(d.At), "back already")
 				require.False(t, barred(a, away.User))
+				for _, u := range away.Via {
+					require.False(t, barred(a, u), "%s chose who signs", u)
+				}
 				require.True(t, i == 0 || d.By.For[i-1].User < away.User, "sorted, each once")
 				require.True(t, slices.IsSorted(away.Groups))
 				all := slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes)

@@ -179,10 +179,14 @@ func (m *machine) principal() Principal {
 func (m *machine) away() []Absent {
 	var away []Absent
 	for range max(0, m.dice.roll(5)-2) {
-		away = append(away, Absent{
+		a := Absent{
 			User: machineUsers[m.dice.roll(7)], Groups: m.groups(m.dice.roll(8)),
 			Until: m.now.Add(time.Duration(m.dice.roll(4)) * time.Minute),
-		})
+		}
+		for range max(0, m.dice.roll(6)-3) {
+			a.Via = append(a.Via, machineUsers[m.dice.roll(6)])
+		}
+		away = append(away, a)
 	}
 	return away
 }

@@ -30,6 +30,7 @@ type awayOne struct {
 	who    int
 	groups uint
 	over   bool // already back when the decision is made
+	via    []int
 }
 
 type signatory struct {
@@ -79,7 +80,7 @@ func newPuzzle(r *rand.Rand) puzzle {
 	for who := range p.people {
 		s := signatory{who: who, groups: set(2)}
 		for range max(0, r.IntN(4)-1) {
-			s.away = append(s.away, awayOne{r.IntN(puzzlePeople), set(2), one(6)})
+			s.away = append(s.away, awayOne{r.IntN(puzzlePeople), set(2), one(6), r.Perm(puzzlePeople)[:max(0, r.IntN(5)-2)]})
 		}
 		p.people[who] = s
 	}
@@ -135,7 +136,7 @@ func (o *oracle) heard(s signatory) signatory {
 	}
 	out := signatory{who: s.who, groups: s.groups & named}
 	for _, a := range s.away {
-		if !o.delegate || a.over || a.who == s.who || o.barred(a.who) {
+		if !o.delegate || a.over || a.who == s.who || o.barred(a.who) || slices.ContainsFunc(a.via, o.barred) {
 			continue
 		}
 		in := func(q places) bool { return q.takes(a.who, a.groups) }

@@ -73,7 +73,11 @@ func (p puzzle) principal(who int, at time.Time) Principal {
 		if a.over {
 			until = at
 		}
-		out.For = append(out.For, Absent{User: puzzleNames[a.who], Groups: groupsIn(a.groups), Until: until})
+		absent := Absent{User: puzzleNames[a.who], Groups: groupsIn(a.groups), Until: until}
+		for _, v := range a.via {
+			absent.Via = append(absent.Via, puzzleNames[v])
+		}
+		out.For = append(out.For, absent)
 	}
 	return out
 }

@@ -114,7 +114,7 @@ func (r Requirement) record(p Principal) Principal {
 	}
 	var away []Absent
 	for _, a := range p.For {
-		a = Absent{User: a.User, Groups: known(a.Groups), Until: plain(a.Until)}
+		a = Absent{User: a.User, Groups: known(a.Groups), Until: plain(a.Until), Via: union(nil, a.Via)}
 		if who := a.principal(); !admits(r.Quorums, who) && !admits(r.Vetoes, who) {
 			continue
 		}
@@ -124,6 +124,7 @@ func (r Requirement) record(p Principal) Principal {
 			continue
 		}
 		away[i].Groups = sorted(append(away[i].Groups, a.Groups...))
+		away[i].Via = union(away[i].Via, a.Via)
 		if a.Until.After(away[i].Until) {
 			away[i].Until = a.Until
 		}

@@ -64,14 +64,15 @@ func (a Approval) voices(v Verdict, barred func(UserID) bool) []Principal {
 }
 
 // voice returns p as their word on the call counts at this time: with those
-// people away in whose place they may sign. Nobody signs for who is barred.
+// people away in whose place they may sign. Nobody signs for who is barred, or
+// because somebody who is barred passed it on: that one would choose who signs.
 func (a Approval) voice(p Principal, at time.Time, barred func(UserID) bool) Principal {
 	if len(p.For) == 0 || !a.Requirement.Delegation {
 		p.For = nil
 		return p
 	}
 	p.For = slices.DeleteFunc(slices.Clone(p.For), func(away Absent) bool {
-		return away.User == p.User || !away.Until.After(at) || barred(away.User)
+		return away.User == p.User || !away.Until.After(at) || barred(away.User) || slices.ContainsFunc(away.Via, barred)
 	})
 	return p
 }

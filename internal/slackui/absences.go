@@ -86,7 +86,7 @@ func (d *directory) absentFor(ctx context.Context, user approvals.UserID, what s
 		if !member {
 			groups = nil
 		}
-		all = append(all, approvals.Absent{User: away.User, Groups: groups, Until: away.Until})
+		all = append(all, approvals.Absent{User: away.User, Groups: groups, Until: away.Until, Via: away.Via})
 	}
 	return all, nil
 }

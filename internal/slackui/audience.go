@@ -254,10 +254,10 @@ func (r hall) standIn(user approvals.UserID) (approvals.UserID, approvals.Absenc
 		return "", approvals.Absence{}, false
 	}
 	for _, absence := range r.away.StandsFor(a.Delegate, at) {
-		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until}
+		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until, Via: absence.Via}
 		p := approvals.Principal{User: a.Delegate, GroupsAt: at, For: []approvals.Absent{absent}}
 		if absence.User == user && r.batch.Helps(r.call, p) {
-			return a.Delegate, absence, true
+			return a.Delegate, absence.Absence, true
 		}
 	}
 	return "", approvals.Absence{}, false

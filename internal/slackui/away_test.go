@@ -199,3 +199,27 @@ func TestAGuestWhoIsNamedMayBeAway(t *testing.T) {
 	o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }
+
+// Carol names Alice, who then asks for something, and names Dave for herself.
+func TestWhoAskedDoesNotChooseWhoSigns(t *testing.T) {
+	for _, separation := range []bool{true, false} {
+		o := atNoon(t, escaping())
+		root := o.say("U0ALICE", "clean up")
+		d := call("c1", "delete_file", `{}`, by("carol", fromUser("U0CAROL")))
+		d.Ask.Requirement.Delegation, d.Ask.Requirement.Separation = true, separation
+		b := o.opens(root, d)
+		o.draw(b)
+		o.slash("U0CAROL", "away until friday, ask @alice")
+		o.slash("U0ALICE", "away until friday, ask @dave")
+		o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
+		now, err := o.Batch(t.Context(), b.ID)
+		require.NoError(t, err)
+		if separation {
+			require.Equal(t, approvals.Pending, now.Approvals[0].Status)
+			require.Empty(t, now.Approvals[0].Decisions)
+			continue
+		}
+		require.Equal(t, approvals.Approved, now.Approvals[0].Status)
+		require.Equal(t, []approvals.UserID{"U0ALICE"}, now.Approvals[0].Decisions[0].By.For[0].Via)
+	}
+}

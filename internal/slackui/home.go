@@ -188,7 +188,7 @@ func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.U
 		case h.now().Sub(at) > homeKept:
 			continue
 		case !sure, decided, b.Requester == user, slices.Contains(named, user),
-			slices.ContainsFunc(away.StandsFor(user, h.now()), func(a approvals.Absence) bool { return slices.Contains(named, a.User) }):
+			slices.ContainsFunc(away.StandsFor(user, h.now()), func(a approvals.Stand) bool { return slices.Contains(named, a.User) }):
 			all = append(all, user)
 		}
 	}

@@ -67,7 +67,7 @@ type Home struct {
 	Decided   shelf
 	Away      approvals.Absence
 	IsAway    bool
-	StandsFor []approvals.Absence
+	StandsFor []approvals.Stand
 	Unsure    bool // Slack did not say of every group who is in it
 	Several   bool // several calls can be approved together
 	Tool      func(agent, name string) (agentrun.Spec, bool)

@@ -82,7 +82,7 @@ func (d *directory) seeker(ctx context.Context, user, team string) (seeker, erro
 	}
 	for _, a := range who.away.StandsFor(who.User, d.now()) {
 		theirs, _ := in.with(string(a.User), d.now())
-		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until})
+		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until, Via: a.Via})
 		who.keys = append(who.keys, approvals.WaitsForUser(a.User))
 		for _, g := range theirs {
 			who.keys = append(who.keys, approvals.WaitsForGroup(g))
