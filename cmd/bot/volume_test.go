@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -57,10 +61,10 @@ func (f *flood) now() time.Time {
 
 // newFlood has so many people in the group S0MANY, and room for so many cards a
 // minute.
-func newFlood(t testing.TB, people, cards int) *flood {
-	t.Helper()
+func newFlood(tb testing.TB, people, cards int) *flood {
+	tb.Helper()
 	f := &flood{
-		t: t, at: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+		t: tb, at: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
 		calls: map[string]int{}, limits: map[string]int{}, posted: map[string][]floodedMessage{}, due: map[string]time.Time{},
 	}
 	everybody := slacksim.DefaultPeople()
@@ -75,16 +79,16 @@ func newFlood(t testing.TB, people, cards int) *flood {
 	})
 	server := httptest.NewServer(http.HandlerFunc(f.watch))
 	f.slack.SetPublicURL(server.URL)
-	t.Cleanup(func() { f.slack.Close(); server.Close() })
+	tb.Cleanup(func() { f.slack.Close(); server.Close() })
 	var err error
-	f.store, err = state.Open(t.Context(), state.Options{Client: statetest.Miniredis(t), Now: f.now})
-	require.NoError(t, err)
+	f.store, err = state.Open(tb.Context(), state.Options{Client: statetest.Miniredis(tb), Now: f.now})
+	require.NoError(tb, err)
 	f.desk = approvals.NewDesk(f.store, nil, nil, f.now)
 	f.ui, err = slackui.New(slackui.Config{
 		BotToken: f.slack.BotToken, SigningSecret: f.slack.SigningSecret, APIURL: server.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
 		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Open: f.store, Lists: f.store, CardsPerMinute: cards, Now: f.now, Log: slog.New(slog.DiscardHandler),
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return f
 }
 
@@ -98,16 +102,9 @@ func (nobody) Mention(context.Context, agentrun.Mention) (agentrun.Run, error) {
 // watch counts what Slack is asked.
 func (f *flood) watch(w http.ResponseWriter, r *http.Request) {
 	method := path.Base(r.URL.Path)
-	form := ""
-	if r.Method == http.MethodPost {
-		_ = r.ParseForm()
-		form = r.PostForm.Encode()
-		r.Body = http.NoBody
-		r2 := r.Clone(r.Context())
-		r2.Body = newBody(form)
-		r2.ContentLength = int64(len(form))
-		r = r2
-	}
+	raw, _ := io.ReadAll(r.Body)
+	form, _ := url.ParseQuery(string(raw))
+	r.Body = io.NopCloser(bytes.NewReader(raw))
 	answer := httptest.NewRecorder()
 	f.slack.ServeHTTP(answer, r)
 	f.mu.Lock()
@@ -118,27 +115,19 @@ func (f *flood) watch(w http.ResponseWriter, r *http.Request) {
 		if method == "chat.postMessage" {
 			kind := "reply"
 			for _, k := range []string{"countersign_batch", "countersign_digest"} {
-				if strings.Contains(r.PostForm.Get("metadata"), k) {
+				if strings.Contains(form.Get("metadata"), k) {
 					kind = strings.TrimPrefix(k, "countersign_")
 				}
 			}
-			c := r.PostForm.Get("channel")
-			f.posted[c] = append(f.posted[c], floodedMessage{f.at, kind, r.PostForm.Get("text")})
+			c := form.Get("channel")
+			f.posted[c] = append(f.posted[c], floodedMessage{f.at, kind, form.Get("text")})
 		}
 	}
 	f.mu.Unlock()
-	for k, v := range answer.Header() {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes())
 }
-
-type body struct{ *strings.Reader }
-
-func newBody(s string) body { return body{strings.NewReader(s)} }
-
-func (body) Close() error { return nil }
 
 // request stores a run in a thread of #ops that has deferred so many calls, and
 // makes it due.
@@ -236,7 +225,7 @@ func (f *flood) reachable(user, channel string, threads ...string) map[approvals
 		require.NoError(f.t, err)
 		for _, m := range all {
 			for _, a := range m.Actions() {
-				for _, field := range strings.Split(a.Value, "|") {
+				for field := range strings.SplitSeq(a.Value, "|") {
 					if strings.HasPrefix(field, "batch-") {
 						found[approvals.BatchID(field)] = true
 					}

@@ -34,12 +34,12 @@ func (o *office) drawsAll(batches ...approvals.Batch) {
 	}
 }
 
-// marked are the messages at the top of #ops that are of this kind.
-func (o *office) marked(kind string) []slacksim.Message {
+// digests are those of #ops.
+func (o *office) digests() []slacksim.Message {
 	o.t.Helper()
 	all, err := o.Messages("U0BOB", "C0OPS", "")
 	require.NoError(o.t, err)
-	return slices.DeleteFunc(all, func(m slacksim.Message) bool { return m.Metadata["event_type"] != kind })
+	return slices.DeleteFunc(all, func(m slacksim.Message) bool { return m.Metadata["event_type"] != "countersign_digest" })
 }
 
 func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
 	}
 	o.drawsAll(all...)
 	require.Len(t, o.Calls("chat.postMessage"), 4, "three cards and a digest")
-	digests := o.marked("countersign_digest")
+	digests := o.digests()
 	require.Len(t, digests, 1)
 	shown := plainWords(digests[0])
 	require.Contains(t, shown, "6 requests wait for signatures")
@@ -72,7 +72,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	first, a, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{"a":1}`, sre)), o.another("n2", 0, call("c1", "y", `{"b":1}`, sre))
 	o.drawsAll(first, a, b)
-	digest := func() slacksim.Message { return o.marked("countersign_digest")[0] }
+	digest := func() slacksim.Message { return o.digests()[0] }
 	require.Contains(t, plainWords(digest()), "2 requests wait")
 	o.approves(a, 0)
 	o.drawsAll(a)
@@ -88,13 +88,13 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	c := o.another("n3", 0, call("c1", "x", `{"c":1}`, sre))
 	d := o.another("n4", 0, call("c1", "x", `{"d":1}`, sre))
 	o.drawsAll(c, d)
-	require.Len(t, o.marked("countersign_digest"), 2, "one that is settled takes nothing more")
+	require.Len(t, o.digests(), 2, "one that is settled takes nothing more")
 	o.now.move(2 * time.Hour)
 	o.drawsAll(o.another("n5", 0, call("c1", "x", `{"e":1}`, sre)), o.another("n6", 0, call("c1", "x", `{"f":1}`, sre)))
-	require.Len(t, o.marked("countersign_digest"), 3, "nor does one that is old")
+	require.Len(t, o.digests(), 3, "nor does one that is old")
 	o.approves(c, 0)
 	o.drawsAll(c)
-	require.Contains(t, plainWords(o.marked("countersign_digest")[1]), "1 call that was listed here is decided already", "it is kept right all the same")
+	require.Contains(t, plainWords(o.digests()[1]), "1 call that was listed here is decided already", "it is kept right all the same")
 }
 
 func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {
@@ -108,7 +108,7 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 	require.Len(t, reply, 1)
 	require.Contains(t, reply[0].Shown(), "It is one of several that wait, and has no card of its own.")
 	require.Contains(t, reply[0].Shown(), "Open the list")
-	for _, m := range []slacksim.Message{reply[0], o.marked("countersign_digest")[0]} {
+	for _, m := range []slacksim.Message{reply[0], o.digests()[0]} {
 		action := m.Actions()[0].ActionID
 		out, err := o.Click(slacksim.Click{User: "U0BOB", Channel: m.Channel, TS: m.TS, ActionID: action})
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestABudgetThatCannotBeReadSendsToTheDigest(t *testing.T) {
 	id := "budget-" + strings.TrimPrefix(approvals.NewID("x", approvals.PartitionOf(slacksim.TeamID, "C0OPS"), strings.ToLower(slacksim.TeamID+"-C0OPS")), "x-")
 	require.NoError(t, o.CommitMemo(t.Context(), id, "budget", []byte("{"), 0, 0))
 	o.drawsAll(o.another("n0", 0, call("c1", "x", `{}`, sre)))
-	require.Len(t, o.marked("countersign_digest"), 1)
+	require.Len(t, o.digests(), 1)
 }
 
 func TestALargeBatchHasTwoCardsAndTheRestInReview(t *testing.T) {

@@ -216,7 +216,7 @@ func New(c Config) (*UI, error) {
 		memos: c.Memos, team: c.Team, cards: cmp.Or(c.CardsPerMinute, defaultPerMinute), messages: cmp.Or(c.MessagesPerMinute, defaultPerMinute),
 		now: c.Now, log: c.Log,
 	}
-	cards.digests = &digests{memos: c.Memos, api: api, team: c.Team, now: c.Now}
+	cards.digests = &digests{memos: c.Memos, api: api, team: c.Team, now: c.Now, several: c.Bulk != nil}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, now: c.Now}
 	cards.listed = replies.refresh
 	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}

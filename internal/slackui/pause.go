@@ -15,7 +15,7 @@ type pauses struct {
 	until map[string]time.Time
 }
 
-var errPaused = errors.New("Slack limits this channel")
+var errPaused = errors.New("the channel is limited by Slack")
 
 // left is how long this kind of call still waits in the channel.
 func (p *pauses) left(method, channel string, now time.Time) error {
