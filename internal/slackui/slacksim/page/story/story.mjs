@@ -766,7 +766,70 @@ async function everyCard() {
   await page.context().close();
 }
 
-const stories = { tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
+/** everyForm shows the views that the app's own tests hold, over the workspace's: what is entered into them is read off the request. */
+async function everyForm() {
+  const page = await screen({ viewport: { width: 390, height: 844 } });
+  const shown = { views: [] };
+  await page.route("**/sim/views?**", (route) => route.fulfill({ json: shown }));
+  const sent = [];
+  await page.route("**/sim/submit", (route) => { sent.push(JSON.parse(route.request().postData())); return route.fulfill({ json: {} }); });
+  await page.route("**/sim/close", (route) => { shown.views.pop(); return route.fulfill({ json: { closed: true } }); });
+  let ids = 0;
+  const read = (name) => {
+    const golden = JSON.parse(readFileSync(join(CARDS, name), "utf8"));
+    const view = Array.isArray(golden) ? { title: plain("Review"), blocks: golden } : golden;
+    const words = (label) => label?.text ?? label;
+    return { ...view, id: "V" + ++ids, hash: "1", title: words(view.title), submit: words(view.submit), close: words(view.close) };
+  };
+  const look = async () => { // the page reads its views again with whatever happens
+    await asTheApp("chat.postMessage", { channel: "C0GENERAL", text: "something happened" });
+  };
+  const dialog = page.getByRole("dialog");
+  for (const name of readdirSync(CARDS, { recursive: true }).filter((n) => /^(forms\/|home_|review_|sheet_).*\.json$/.test(n)).sort()) {
+    shown.views = [read(name)];
+    await look();
+    await dialog.getByRole("heading", { name: shown.views[0].title, exact: true }).waitFor();
+    assert.equal(await dialog.getByText("This page cannot show").count(), 0, name);
+    assert.equal(await dialog.locator(".mention", { hasText: /@(channel|here|everyone)/ }).count(), 0, name + " pings");
+    const cut = await dialog.evaluate((node) => [...node.querySelectorAll("*")].filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest(".sr, .scroll")).length);
+    assert.equal(cut, 0, name + " is cut off on a phone");
+    await shot(page, "51-" + name.replace(/\W/g, "-").replace("-json", ""));
+    shown.views = [];
+    await look();
+    await dialog.waitFor({ state: "detached" });
+  }
+
+  // One view on another: what was entered below is still there.
+  const edit = read("forms/edit.json");
+  shown.views = [edit];
+  await look();
+  await dialog.getByLabel("to", { exact: true }).fill("changed");
+  shown.views = [edit, read("review_open.json")];
+  await look();
+  await dialog.getByRole("button", { name: "Back" }).click();
+  await look();
+  await dialog.getByRole("heading", { name: edit.title }).waitFor();
+  assert.equal(await dialog.getByLabel("to", { exact: true }).inputValue(), "changed");
+
+  // A field of each kind, and what of it is sent.
+  const field = (label) => dialog.getByLabel(label, { exact: true });
+  await field("amount").fill("12");
+  await field("on (optional)").fill("2026-05-06");
+  await field("note (optional)").fill("Third line");
+  await dialog.getByRole("radiogroup", { name: "dry_run" }).getByRole("radio", { name: "true" }).check();
+  const answered = page.waitForResponse((r) => r.url().endsWith("/sim/submit"));
+  await dialog.getByRole("button", { name: "Change" }).click();
+  await answered;
+  assert.deepEqual(Object.values(sent.at(-1).values).map((v) => v.value), ["changed", "12", "0", "2026-05-06", "Third line"]);
+  edit.errors = { [edit.blocks.find((b) => b.label?.text === "amount").block_id]: "Too much." };
+  await look();
+  await dialog.getByRole("alert").getByText("Too much.").waitFor();
+  assert.ok(await field("amount").evaluate((node) => node === document.activeElement), "the field that is wrong has no focus");
+  await shot(page, "52-form-error");
+  await page.context().close();
+}
+
+const stories = { everyForm,  tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
 try {
   await stories[STORY]();
   // A click that is refused answers 200; nothing else may go wrong unseen.

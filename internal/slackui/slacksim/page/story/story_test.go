@@ -35,6 +35,7 @@ func TestStory(t *testing.T) {
 		"several calls signed from one list":               "severalAtOnce",
 		"more requests than a channel has room for":        "tooMany",
 		"every block and element":                          "everyElement",
+		"every form that the bot draws, on a phone":        "everyForm",
 		"every card that the bot draws, on a phone":        "everyCard",
 	} {
 		t.Run(name, func(t *testing.T) {
