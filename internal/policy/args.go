@@ -6,15 +6,14 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-
-	"cel.dev/cel-go/common/types"
 )
 
 // noArgs are the arguments of a call without any.
 var noArgs = map[string]any{}
 
-// readArgs reads arguments as conditions see them. Whole numbers stay exact;
-// one that nothing can hold is an error to whoever looks at it.
+// readArgs reads arguments as conditions see them. Whole numbers stay exact. A
+// number that nothing can hold, wherever it stands, is an error of all of them:
+// inside a list, an equality would take it for a number that differs.
 func readArgs(raw json.RawMessage, s *shape) (map[string]any, error) {
 	if len(raw) == 0 {
 		return noArgs, nil
@@ -28,18 +27,18 @@ func readArgs(raw json.RawMessage, s *shape) (map[string]any, error) {
 	if m == nil {
 		return noArgs, nil
 	}
-	exact(m, s)
+	if !exact(m, s) {
+		return nil, errNumber
+	}
 	return m, nil
 }
 
 // nothing is known of what has no shape.
 var nothing = &shape{}
 
-// exact replaces the numbers in v, in place where it can.
-func exact(v any, s *shape) any {
-	if s == nil {
-		s = nothing
-	}
+// exact replaces the numbers in an object or a list, and reports whether all of
+// them could be held.
+func exact(v any, s *shape) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, e := range v {
@@ -47,38 +46,54 @@ func exact(v any, s *shape) any {
 			if f == nil {
 				f = s.rest
 			}
-			switch e.(type) {
-			case json.Number, map[string]any, []any:
-				v[k] = exact(e, f)
+			n, ok := value(e, f)
+			if !ok {
+				return false
 			}
+			v[k] = n
 		}
 	case []any:
 		for i, e := range v {
-			v[i] = exact(e, s.elem)
+			n, ok := value(e, s.elem)
+			if !ok {
+				return false
+			}
+			v[i] = n
 		}
-	case json.Number:
-		return number(string(v), s.kind)
 	}
-	return v
+	return true
+}
+
+func value(v any, s *shape) (any, bool) {
+	if s == nil {
+		s = nothing
+	}
+	if n, ok := v.(json.Number); ok {
+		return number(string(n), s.kind)
+	}
+	return v, exact(v, s)
 }
 
 // number reads a number as what the schema says it is: a double unless that
 // would round a whole number, an int if it is whole.
-func number(n, kind string) any {
+func number(n, kind string) (v any, ok bool) {
 	whole, isWhole := integer(n, kind)
 	if kind == "number" || !isWhole {
 		f, err := strconv.ParseFloat(n, 64)
-		if err != nil {
-			return types.NewErr("a number is out of range")
+		if err != nil || f == 0 && !isZero(n) {
+			return nil, false
 		}
 		if whole == nil || equals(f, whole) {
-			return f
+			return f, true
 		}
 	}
-	if whole == nil {
-		return types.NewErr("a number is out of range")
-	}
-	return whole
+	return whole, whole != nil
+}
+
+// isZero reports whether a number is written with no digit but zero.
+func isZero(n string) bool {
+	digits, _, _ := strings.Cut(strings.ToLower(n), "e")
+	return !strings.ContainsAny(digits, "123456789")
 }
 
 // integer reads a whole number into an int64 or uint64, or nothing if it fits

@@ -6,6 +6,7 @@ import "errors"
 // the arguments.
 var (
 	errArgs      = errors.New("its arguments could not be read")
+	errNumber    = errors.New("a number in its arguments is too large or too small to be judged")
 	errMissing   = errors.New("something that it looks at is missing")
 	errCost      = errors.New("its condition would take too long")
 	errDirectory = errors.New("the groups of the requester could not be looked up")

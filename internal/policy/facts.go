@@ -161,6 +161,8 @@ func (f *facts) blame(err error) error {
 	switch s := err.Error(); {
 	case strings.Contains(s, errArgs.Error()):
 		return errArgs
+	case strings.Contains(s, errNumber.Error()):
+		return errNumber
 	case strings.HasPrefix(s, "no such key"), strings.HasPrefix(s, "no such attribute"), strings.HasPrefix(s, "index out of bounds"), strings.HasPrefix(s, "optional.none()"):
 		return errMissing
 	case strings.Contains(s, "cost limit"):

@@ -113,7 +113,7 @@ rules:
 		"a direct message is no channel":          {with(call("room", `{}`), func(q *approvals.Proposal) { q.Channel = "D0ALICE001" }), "strictest: The rule room could not be judged for this call: it was not asked in a channel. So everybody is needed whom the policy names for any call."},
 		"large whole numbers are exact":           {call("exact", `{"id":9007199254740993}`), "runs"},
 		"and not the one beside":                  {call("exact", `{"id":9007199254740992}`), "asks: default"},
-		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: its condition could not be computed. So everybody is needed whom the policy names for any call."},
+		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: a number in its arguments is too large or too small to be judged. So everybody is needed whom the policy names for any call."},
 		"an optional argument may be there":       {call("optional", `{"force":true}`), "refused: forced"},
 		"or not":                                  {call("optional", `{}`), "runs"},
 		"what was never called counts zero":       {call("loop", `{}`), "asks: default"},
