@@ -29,6 +29,7 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 			p = w.consider(ctx, run, c, retry[c.Name])
 		}
 		plans = append(plans, p)
+		w.soFar = w.count(standIns(plans)...)
 	}
 	return w.carryOut(ctx, run, plans, retry, true, "")
 }
@@ -59,9 +60,9 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if err := w.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
-	w.soFar = w.count(w.parts(plans)...)
 	for _, p := range plans {
 		if p.ran && p.aside == AsideApproval {
+			w.soFar = w.count(w.parts(plans)...)
 			w.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}

@@ -30,6 +30,8 @@ type plan struct {
 	raised   bool // set aside by the tool itself, while it validated or ran
 	metadata json.RawMessage
 	ask      approvals.Ask
+	gate     approvals.Gate // why the tool asks, as the policy was told
+	unjudged bool           // of a signed call: people knew that a rule could not judge it
 
 	ran       bool // it has been executed in this step, now or before a crash
 	elsewhere bool // it ran elsewhere
@@ -141,6 +143,7 @@ func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approv
 // ruleOn lets the policy have its word on a plan: it may refuse it, or ask for
 // a signature, even for a call that runs elsewhere. It never lifts a gate.
 func (w *worker) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
+	p.gate = gate
 	switch ruling := w.rule(ctx, run, p.call, gate).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
@@ -172,7 +175,7 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
 		SoFar: w.soFar, At: at,
 	})
-	why := whyNoRuling
+	why, unjudged := whyNoRuling, true
 	switch ruling := ruling.(type) {
 	case approvals.Refuse, approvals.Ask:
 		if err == nil {
@@ -183,13 +186,13 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 			return ruling
 		}
 		if err == nil {
-			why = whyPermit
+			why, unjudged = whyPermit, false
 		}
 	}
 	if err != nil {
 		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(c.ID)), slog.String("err", class(err)))
 	}
-	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why}
+	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why, Unjudged: unjudged}
 }
 
 func (w *worker) askPolicy(ctx context.Context, p approvals.Proposal) (_ approvals.Ruling, err error) {
@@ -235,7 +238,7 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 			if p.aside == AsideNone || p.raised != raised {
 				continue
 			}
-			d := approvals.Deferral{Call: p.call, Metadata: p.metadata, Ask: p.ask}
+			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, Ask: p.ask}
 			if p.tool != nil {
 				d.WriteOnly = p.tool.Spec().WriteOnly
 			}

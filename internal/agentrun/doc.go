@@ -57,8 +57,10 @@
 // The world may have moved on meanwhile. Therefore the arguments are validated
 // again and the policy is asked again right before the execution: a refusal
 // stops the call, and a policy that cannot judge stops the step, which is tried
-// again later. Nothing else that the policy says lifts the signature or asks for
-// another one.
+// again later. It cannot judge if it fails, and if a rule of it that might
+// refuse does ([approvals.Ask].Unjudged); but where people were asked because of
+// just that, their signature is for it too. Nothing else that the policy says
+// lifts the signature or asks for another one.
 //
 // # What a policy knows of the run
 //
@@ -67,12 +69,15 @@
 // count. It is counted from what is committed, so a worker that takes over asks
 // the policy the same question.
 //
-// All proposals of one response see the same counts: those before anything of
-// the response was done. A call that a tool sets aside while it runs is proposed
-// when the other calls of the step have ended, and sees what came of them; so
-// does what is signed, on resume, and the batch has the same counts for what is
-// proposed while it is open. So a rule that counts does not see the siblings of
-// a call: a response may propose many at once.
+// The calls of one response are ruled on in their order, before any of them
+// runs. To those after it, a call that may run counts as executed, also if it
+// fails later, and one that the policy refuses as denied; one that people are
+// asked about counts as neither. So a rule that says executed < 5 lets five
+// calls of a response through, however many it proposes. The same holds on
+// resume for what was signed: such a rule refuses the sixth, though it is signed.
+// A call that a tool sets aside while it runs is proposed when the others of the
+// step have ended, and sees what came of them; the batch has the same counts for
+// what is proposed while it is open.
 //
 // # What never happens
 //

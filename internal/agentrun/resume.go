@@ -87,6 +87,7 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 		p := &plan{call: c, tool: w.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID)}
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
+			p.gate, p.unjudged = askedWhy(b, c.ID)
 			if err := w.applyApproval(ctx, run, p, answer); err != nil {
 				return false, err
 			}
@@ -94,11 +95,23 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 			w.applyResult(p, results.Calls[c.ID])
 		}
 		plans[i] = p
+		w.soFar = w.count(standIns(plans[:i+1])...)
 	}
 	if err := w.show(ctx, plans); err != nil {
 		return false, err
 	}
 	return w.carryOut(ctx, run, plans, nil, false, run.Prompt)
+}
+
+// askedWhy is why the tool of a signed call asked, and whether a rule that could
+// not judge it is why people were asked.
+func askedWhy(b approvals.Batch, id approvals.ToolCallID) (gate approvals.Gate, unjudged bool) {
+	for _, a := range b.Approvals {
+		if a.Call.ID == id {
+			return a.Gate, a.Unjudged
+		}
+	}
+	return approvals.GateNone, false
 }
 
 // current returns the calls with the arguments that the batch was opened with.
@@ -191,8 +204,9 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 
 // considerSigned decides what becomes of a call that people approved. The
 // arguments are validated again, and the policy may still refuse. Any other
-// ruling lets the signature stand; without one the call is not executed, and
-// the step is taken again later.
+// ruling lets the signature stand. Without one the call is not executed, and
+// the step is taken again later; so it is if a rule that might refuse cannot
+// judge the call, unless people signed knowing that.
 func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
 		p.answer(w.again(p.call, w.unknownTool(p.call.Name)))
@@ -204,14 +218,18 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	}
 	at := w.now()
 	ruling, err := w.askPolicy(ctx, approvals.Proposal{
-		Call: p.call, Gate: approvals.GateDeclared, Agent: run.Agent, Requester: run.Requester,
+		Call: p.call, Gate: p.gate, Agent: run.Agent, Requester: run.Requester,
 		Channel: run.Origin.Channel, SoFar: w.soFar, At: at,
 	})
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
 	switch ruling := ruling.(type) {
-	case approvals.Permit, approvals.Ask:
+	case approvals.Permit:
+	case approvals.Ask:
+		if ruling.Unjudged && !p.unjudged {
+			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
+		}
 	case approvals.Refuse:
 		p.answer(w.refused(p.call, ruling))
 		return nil

@@ -54,6 +54,23 @@ func SoFar(messages []Message, lapsed map[approvals.ToolCallID]bool) approvals.S
 	return s
 }
 
+// standIns are the results that the plans made so far will have, as far as they
+// are counted: a call that may run counts as executed before it is. A worker
+// who takes over rules on the rest by the same: so what has ended in the
+// meantime counts as nothing more.
+func standIns(plans []*plan) []RequestPart {
+	var parts []RequestPart
+	for _, p := range plans {
+		switch {
+		case p.execute, p.ran, p.aside == AsideExternal:
+			parts = append(parts, ToolReturn{ToolName: p.call.Name, CallID: p.call.ID, Outcome: OutcomeSuccess})
+		case p.part != nil:
+			parts = append(parts, p.part)
+		}
+	}
+	return parts
+}
+
 func more(count map[string]int, tool string) map[string]int {
 	if count == nil {
 		count = map[string]int{}

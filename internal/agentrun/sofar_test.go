@@ -29,8 +29,9 @@ func (w *world) counts(call string, n int) approvals.SoFar {
 
 type count = map[string]int
 
-// What a policy is told of the run: the same for all calls of a response, on
-// resume with what the first step did, and nothing of other requests.
+// What a policy is told of the run: of the calls before it in its response those
+// that may run and those that were refused, on resume what the first step did,
+// and nothing of other requests.
 func TestThePolicyIsToldWhatTheRunHasDone(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Tools = append(w.agent.Tools, w.does("never", ""), &fake{
@@ -45,9 +46,12 @@ func TestThePolicyIsToldWhatTheRunHasDone(t *testing.T) {
 			[3]string{"w", "plain", `{"x":"wrong"}`}, [3]string{"g", "gated", `{"x":1}`}, [3]string{"h", "gated", `{"x":2}`}),
 		calls([3]string{"q", "plain", `{"x":2}`}, [3]string{"i", "gated", `{"x":3}`}),
 	)
-	for _, call := range []string{"p", "n", "b", "g", "h"} {
-		require.Equal(t, approvals.SoFar{Steps: 1}, w.counts(call, 1), call)
-	}
+	require.Equal(t, approvals.SoFar{Steps: 1}, w.counts("p", 1))
+	require.Equal(t, approvals.SoFar{Steps: 1, Executed: count{"plain": 1}}, w.counts("n", 1))
+	require.Equal(t, approvals.SoFar{Steps: 1, Executed: count{"plain": 1}, Denied: count{"never": 1}}, w.counts("b", 1))
+	permitted := approvals.SoFar{Steps: 1, Executed: count{"plain": 1, "breaks": 1}, Denied: count{"never": 1}}
+	require.Equal(t, permitted, w.counts("g", 1), "it will fail, and that is not known yet")
+	require.Equal(t, permitted, w.counts("h", 1), "who is asked about has not run")
 	first := approvals.SoFar{
 		Steps: 1, Executed: count{"plain": 1, "breaks": 1}, Failed: count{"breaks": 1}, Denied: count{"never": 1},
 	}
@@ -62,6 +66,7 @@ func TestThePolicyIsToldWhatTheRunHasDone(t *testing.T) {
 		Denied: count{"never": 1, "gated": 1},
 	}
 	require.Equal(t, then, w.counts("q", 1))
+	then.Executed = count{"plain": 2, "breaks": 1, "gated": 1}
 	require.Equal(t, then, w.counts("i", 1))
 
 	w.decide(second.Deferred, "i", approvals.Approve, "")
@@ -82,7 +87,7 @@ func TestWhatRanInTheSameStepCountsOnceItHasEnded(t *testing.T) {
 	require.Equal(t, approvals.SoFar{Steps: 1, Executed: count{"plain": 1}}, w.counts("c", 2))
 	require.Equal(t, w.counts("c", 2), w.batch(run.Deferred).SoFar)
 
-	// What the policy refuses then counts for the batch, not for the siblings.
+	// What the policy refuses then counts for the others, and for the batch.
 	w = newWorld(t)
 	late := w.does("late", "")
 	late.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
@@ -95,7 +100,7 @@ func TestWhatRanInTheSameStepCountsOnceItHasEnded(t *testing.T) {
 		}
 	}
 	run = w.say(calls([3]string{"l", "late", `{"x":1}`}, [3]string{"c", "cond", `{"x":1}`}))
-	require.Equal(t, approvals.SoFar{Steps: 1}, w.counts("c", 2))
+	require.Equal(t, approvals.SoFar{Steps: 1, Denied: count{"late": 1}}, w.counts("c", 2))
 	require.Equal(t, approvals.SoFar{Steps: 1, Denied: count{"late": 1}}, w.batch(run.Deferred).SoFar)
 }
 
