@@ -44,9 +44,8 @@ func (a *api) post(ctx context.Context, channel, thread string, m message) (stri
 	if m.marker != nil {
 		opts = append(opts, slack.MsgOptionMetadata(*m.marker))
 	}
-	const method = "chat.postMessage"
 	ts := ""
-	err := a.unless(method, channel, func() (err error) {
+	err := a.unless("chat.postMessage", channel, func() (err error) {
 		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
 		if err == nil && ts == "" {
 			err = errNoAnswer
