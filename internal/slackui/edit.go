@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -252,7 +254,8 @@ func sentence(s string) string {
 	if s = brief(s, 500); s == "" {
 		return "The tool does not take this."
 	}
-	s = strings.ToUpper(s[:1]) + s[1:]
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
 	return strings.TrimRight(s, ".") + "."
 }
 

@@ -127,7 +127,7 @@ func (x field) menu() slack.BlockElement {
 func (x field) hint() *slack.TextBlockObject {
 	var said []string
 	if about := brief(x.about, 300); about != "" {
-		said = append(said, strings.TrimSuffix(about, ".")+".")
+		said = append(said, sentence(strings.TrimSuffix(about, ".")+"."))
 	}
 	switch x.input {
 	case inputSecret:

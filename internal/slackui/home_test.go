@@ -145,7 +145,7 @@ func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
 	}
 	home := o.atHome("U0BOB")
 	text := words(home.Blocks)
-	require.Regexp(t, `(?s)Waiting for you.*3 requests wait.*mystery.*risk not known.*delete_file.*may destroy something.*read_file.*only reads.*Waiting for others`, text)
+	require.Regexp(t, `(?s)Waiting for you.*3 requests wait.*mystery.*risk not known.*delete_file.*may do harm.*read_file.*only reads.*Waiting for others`, text)
 	require.Contains(t, text, "Asked by <@U0ALICE>")
 	require.Contains(t, text, "sre: 0 of 1 signed")
 	require.NotContains(t, text, "SECRET", "arguments are for the review")

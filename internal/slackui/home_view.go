@@ -104,7 +104,10 @@ func (h Home) waiting() []slack.Block {
 	s := h.Waiting
 	switch {
 	case len(s.rows) > 0:
-		said := count(s.total, "request") + " " + verb(s.total, "waits") + " for your signature, the most urgent first."
+		said := count(s.total, "request") + " " + verb(s.total, "waits") + " for your signature."
+		if s.total > 1 {
+			said = strings.TrimSuffix(said, ".") + ", the most urgent first."
+		}
 		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
 			said = "These are " + number(s.total) + " of many requests that wait for your signature, the most urgent of them first."
 		}
@@ -228,8 +231,11 @@ func (h Home) delegations() []slack.Block {
 // row is one request: its tools with a button, and what is said of it. Foreign
 // words are in plain text.
 func (h Home) row(p pile, said ...slack.MixedElement) []slack.Block {
-	at := p.reviewing()
-	open := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, at.part), at.String(), literal("Review"))
+	at, label := p.reviewing(), "Review"
+	if p.batch.Settled() {
+		label = "Open"
+	}
+	open := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, at.part), at.String(), literal(label))
 	agent := literal("Agent " + brief(p.batch.Agent, 60))
 	return []slack.Block{
 		slack.NewSectionBlock(literal(h.tools(p)), nil, slack.NewAccessory(open)),
@@ -271,7 +277,7 @@ func (h Home) waits(p pile) []slack.MixedElement {
 
 func (h Home) ends(p pile) string {
 	if d := p.deadline(); !d.IsZero() {
-		return "by " + when(d)
+		return "expires " + when(d)
 	}
 	return "asked " + ago(h.Now.Sub(p.batch.OpenedAt))
 }
@@ -288,7 +294,7 @@ func (h Home) risk(p pile) string {
 		case !known:
 			return "*risk not known*"
 		case destructive(spec.Annotations):
-			worst = "*may destroy something*"
+			worst = "*may do harm*"
 		case !spec.Annotations.ReadOnlyHint && worst == "only reads":
 			worst = "changes something"
 		}
