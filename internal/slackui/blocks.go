@@ -3,7 +3,6 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -278,9 +277,6 @@ func (c Card) gathered(first []para, groups [][]para) []slack.Block {
 	return blocks
 }
 
-// short reports whether a text is never folded away.
-func short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
-
 // roomy is a card of few calls, on which what is said of each may take blocks
 // of its own.
 func (c Card) roomy() bool { return len(c.calls()) <= 4 }
@@ -294,160 +290,6 @@ func (c Card) room() int {
 	}
 	n := len(c.calls())
 	return min(10, (50-header-n*others)/n)
-}
-
-// fine is the fine print under an open call. What the policy wrote stands in
-// plain text of its own.
-func (c Card) fine(a approvals.Approval) slack.Block {
-	r := a.Requirement
-	var said []string
-	if !r.Deadline.IsZero() {
-		said = append(said, "Expires "+when(r.Deadline)+", then it does not run")
-	}
-	if deny := max(r.Deny, 1); deny == 1 {
-		said = append(said, "one denial stops it")
-	} else {
-		said = append(said, number(deny)+" denials stop it")
-	}
-	if r.ReasonNeeded {
-		said = append(said, "an approval must say why")
-	}
-	if r.Separation {
-		said = append(said, person(c.Batch.Requester)+" may not sign")
-	}
-	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
-		said = append(said, names(editors)+" changed it and may not sign")
-	}
-	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
-	elements := []slack.MixedElement{ours(strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · "))}
-	for i, v := range r.Vetoes {
-		if i == quorumsShown {
-			elements = append(elements, literal(count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
-			break
-		}
-		elements = append(elements, literal(veto(v)))
-	}
-	if rule, policy := ruleOf(a.Rule); rule != "" {
-		elements = append(elements, literal("Rule: "+brief(rule, 60)+policy))
-	}
-	return slack.NewContextBlock("", elements...)
-}
-
-func veto(q approvals.Quorum) string {
-	if q.Need == 1 {
-		return "One denial of " + brief(q.Name, 60) + " stops it."
-	}
-	return number(q.Need) + " denials of " + brief(q.Name, 60) + " stop it."
-}
-
-// ruleOf takes the rule's name and the policy's version apart.
-func ruleOf(rule string) (name, policy string) {
-	i := strings.LastIndexByte(rule, '@')
-	if i < 0 {
-		return rule, ""
-	}
-	return rule[:i], ", policy " + brief(rule[i+1:], 16)
-}
-
-// editorsOf returns who changed the arguments, each once.
-func editorsOf(a approvals.Approval) []approvals.UserID {
-	var all []approvals.UserID
-	for _, m := range a.Amendments {
-		if !slices.Contains(all, m.By.User) {
-			all = append(all, m.By.User)
-		}
-	}
-	return all
-}
-
-// drawn is one box of arguments, under its label if it has one. Without text it
-// is a remark.
-type drawn struct {
-	label para
-	text  string
-}
-
-func boxes(list []drawn) []para {
-	var paras []para
-	for _, d := range list {
-		if d.label != nil {
-			paras = append(paras, d.label)
-		}
-		if d.text != "" {
-			paras = append(paras, box(d.text))
-		}
-	}
-	return paras
-}
-
-// draw puts short values together in one box, a line each, and long ones into
-// boxes of their own, so that no value can look like another one's key. It says
-// whether anything was left out, a piece of a key included.
-func draw(args []argument, d detail) (out []drawn, incomplete bool) {
-	var lines []string
-	flush := func() {
-		if len(lines) > 0 {
-			out = append(out, drawn{text: strings.Join(lines, "\n")})
-			lines = nil
-		}
-	}
-	for i, a := range args {
-		if i == d.keys {
-			flush()
-			return append(out, drawn{label: line(styled(count(len(args)-i, "more argument")+" not shown here.", bold))}), true
-		}
-		text, left := shorten(a.text, d.value)
-		key, lost := shorten(a.key, maxKey)
-		incomplete = incomplete || left > 0 || (lost > 0 && !d.uncut)
-		if lost > 0 && d.uncut {
-			flush()
-			said := line(styled("A key of "+count(utf8.RuneCountInString(a.key), "character"), italic))
-			out = append(out, drawn{label: said, text: a.key}, drawn{label: a.label(styled("Its value", italic), left), text: text})
-			continue
-		}
-		if a.block {
-			flush()
-			out = append(out, drawn{label: a.label(styled(key, bold), left), text: text})
-			continue
-		}
-		if key != "" {
-			text = key + ": " + text
-		}
-		lines = append(lines, text)
-		if len(lines) == linesPerBox {
-			flush()
-		}
-	}
-	flush()
-	return out, incomplete
-}
-
-// linesPerBox keeps a box of short values below what one text may hold.
-const linesPerBox = 15
-
-// maxKey is how many runes of a key stand beside its value.
-const maxKey = 64
-
-// label stands above the box of a long value.
-func (a argument) label(name span, left int) para {
-	var notes []string
-	if a.note != "" {
-		notes = append(notes, a.note)
-	}
-	if left > 0 {
-		notes = append(notes, fmt.Sprintf("%s, %s left out", count(utf8.RuneCountInString(a.text), "character"), number(left)))
-	}
-	if a.key == "" {
-		if len(notes) == 0 {
-			return nil
-		}
-		name = say("All arguments") // not bold: no key looks like it
-	}
-	spans := []span{name}
-	if len(notes) > 0 {
-		spans = append(spans, say(" ("+strings.Join(notes, "; ")+")"))
-	}
-	return line(spans...)
 }
 
 // textLength counts the characters of every text in the blocks.

@@ -1,0 +1,74 @@
+package slackui
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// fine is the fine print under an open call. What the policy wrote stands in
+// plain text of its own.
+func (c Card) fine(a approvals.Approval) slack.Block {
+	r := a.Requirement
+	var said []string
+	if !r.Deadline.IsZero() {
+		said = append(said, "Expires "+when(r.Deadline)+", then it does not run")
+	}
+	if deny := max(r.Deny, 1); deny == 1 {
+		said = append(said, "one denial stops it")
+	} else {
+		said = append(said, number(deny)+" denials stop it")
+	}
+	if r.ReasonNeeded {
+		said = append(said, "an approval must say why")
+	}
+	if r.Separation {
+		said = append(said, person(c.Batch.Requester)+" may not sign")
+	}
+	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
+		said = append(said, names(editors)+" changed it and may not sign")
+	}
+	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
+	elements := []slack.MixedElement{ours(strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · "))}
+	for i, v := range r.Vetoes {
+		if i == quorumsShown {
+			elements = append(elements, literal(count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
+			break
+		}
+		elements = append(elements, literal(veto(v)))
+	}
+	if rule, policy := ruleOf(a.Rule); rule != "" {
+		elements = append(elements, literal("Rule: "+brief(rule, 60)+policy))
+	}
+	return slack.NewContextBlock("", elements...)
+}
+
+func veto(q approvals.Quorum) string {
+	if q.Need == 1 {
+		return "One denial of " + brief(q.Name, 60) + " stops it."
+	}
+	return number(q.Need) + " denials of " + brief(q.Name, 60) + " stop it."
+}
+
+// ruleOf takes the rule's name and the policy's version apart.
+func ruleOf(rule string) (name, policy string) {
+	i := strings.LastIndexByte(rule, '@')
+	if i < 0 {
+		return rule, ""
+	}
+	return rule[:i], ", policy " + brief(rule[i+1:], 16)
+}
+
+// editorsOf returns who changed the arguments, each once.
+func editorsOf(a approvals.Approval) []approvals.UserID {
+	var all []approvals.UserID
+	for _, m := range a.Amendments {
+		if !slices.Contains(all, m.By.User) {
+			all = append(all, m.By.User)
+		}
+	}
+	return all
+}
