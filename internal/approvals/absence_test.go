@@ -90,6 +90,38 @@ func TestAnAbsenceIsSet(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid)
 }
 
+// It is a circle only if all in it are away at one time.
+func TestCirclesOfThree(t *testing.T) {
+	for name, c := range map[string]struct {
+		bo, cy, dee [2]int // from which day, and for how many
+		circle      bool
+	}{
+		"all at one time":               {[2]int{0, 10}, [2]int{0, 10}, [2]int{5, 1}, true},
+		"on one day":                    {[2]int{0, 5}, [2]int{4, 6}, [2]int{2, 9}, true},
+		"the first is back by then":     {[2]int{0, 5}, [2]int{5, 5}, [2]int{0, 10}, false},
+		"the first is not away by then": {[2]int{6, 4}, [2]int{0, 6}, [2]int{0, 10}, false},
+		"the last is back by then":      {[2]int{0, 5}, [2]int{4, 6}, [2]int{0, 4}, false},
+		"the last leaves only then":     {[2]int{0, 5}, [2]int{0, 9}, [2]int{5, 3}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			as := absences(t, away("bo", "cy", c.bo[0], c.bo[1]), away("cy", "dee", c.cy[0], c.cy[1]))
+			_, err := as.Set(away("dee", "bo", c.dee[0], c.dee[1]), opened)
+			if c.circle {
+				require.ErrorIs(t, err, ErrAbsence)
+				return
+			}
+			require.NoError(t, err)
+		})
+	}
+	as := absences(t, away("a", "b", 0, 9), away("b", "c", 0, 9), away("c", "d", 0, 9), away("d", "e", 0, 9))
+	_, err := as.Set(away("e", "a", 0, 9), opened)
+	require.ErrorIs(t, err, ErrAbsence, "however many are in it")
+	_, err = as.Set(away("e", "x", 0, 9), opened)
+	require.NoError(t, err)
+	_, err = as.Set(away("x", "a", 0, 9), opened)
+	require.NoError(t, err, "a way into no circle")
+}
+
 func TestWhoIsAwayTooPassesItOn(t *testing.T) {
 	as := absences(t, away("a", "b", 0, 9), away("b", "c", 1, 4), away("c", "d", 2, 9), away("d", "e", 0, 9), away("x", "d", 0, 9), away("y", "", 0, 9))
 	names := func(u UserID, from int) (all []UserID) {

@@ -3,7 +3,12 @@ package approvals
 import (
 	"fmt"
 	"slices"
+	"time"
 )
+
+// MaxAmendments is how often the arguments of a call may be changed: each change
+// clears what people signed, and has them read anew.
+const MaxAmendments = 10
 
 // amend gives the call new arguments. Whoever signed the old ones signed
 // nothing any more.
@@ -18,6 +23,12 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	}
 	if cmd.From.IsZero() || cmd.From != a.Call.Digest {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrStale)
+	}
+	if cmd.By.User == b.Requester && a.deniedBesides(b.Requester) {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrDenied)
+	}
+	if len(a.Amendments) >= MaxAmendments {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrAmendments)
 	}
 	// No bytes at all would read as "not overridden" in the results.
 	if len(cmd.Args) == 0 {
@@ -37,7 +48,8 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		if err := b.checkRequirement(ruling.Requirement); err != nil {
 			return b, nil, err
 		}
-		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone(), ruling.Why, ruling.Rule, 0
+		until := a.Requirement.Deadline
+		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().endingBy(until), ruling.Why, ruling.Rule, 0
 		a.Unjudged = ruling.Unjudged
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
@@ -54,4 +66,23 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	})
 	a.Call, a.Decisions = ref, nil
 	return b.with(i, a).moved(at, event)
+}
+
+// endingBy returns the requirement with no later a deadline than this one, and
+// without the rungs that would come after it: an edit gives no more time.
+func (r Requirement) endingBy(until time.Time) Requirement {
+	if until.IsZero() || !r.Deadline.IsZero() && !r.Deadline.After(until) {
+		return r
+	}
+	r.Deadline = until
+	r.Ladder = slices.DeleteFunc(r.Ladder, func(rung Rung) bool { return !rung.At.Before(until) })
+	if len(r.Ladder) == 0 {
+		r.Ladder = nil
+	}
+	return r
+}
+
+// deniedBesides reports whether somebody else than this person denies the call.
+func (a Approval) deniedBesides(u UserID) bool {
+	return slices.ContainsFunc(a.Decisions, func(d Decision) bool { return d.Verdict == Deny && d.By.User != u })
 }

@@ -263,6 +263,11 @@ func TestNothingIsTakenBackAfterTheDeadline(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Event{Retracted{Batch: b.ID, Call: theCall, By: Principal{User: "ann"}, At: late.At}}, events)
 	require.Empty(t, next.Approvals[0].Decisions)
+	b.Approvals[0].Requirement.Delegation = true
+	late.By.For = []Absent{{User: "bo", Until: deadline}}
+	_, again, err := b.Apply(late)
+	require.NoError(t, err)
+	require.Equal(t, events, again, "whomever it was for, it is one's own word")
 	for _, bad := range []Retract{{Call: "?", By: late.By, At: opened}, {Call: theCall, At: opened}, {Call: theCall, By: late.By}} {
 		_, _, err := b.Apply(bad)
 		require.Error(t, err)

@@ -1,8 +1,10 @@
 package approvals
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,7 +17,8 @@ type Check func(ctx context.Context, b Batch, c ToolCall) error
 // Amend checks the new arguments, rules on them under the current policy and
 // commits them; the command's own ruling is not looked at. What would be
 // refused whatever the arguments are is neither checked nor ruled on: an
-// outsider learns nothing of the tool.
+// outsider learns nothing of the tool. Arguments that differ from those of now
+// in white space only are no change, and [ErrInvalid].
 func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (Batch, error) {
 	cmd.At = d.at(cmd.At)
 	if err := CheckArgs(cmd.Args); err != nil {
@@ -32,15 +35,43 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 		if err != nil {
 			return change{}, err
 		}
+		if err := d.changes(ctx, b, cmd); err != nil {
+			return change{}, err
+		}
 		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
 		if err := d.fits(ctx, b, call); err != nil {
 			return change{}, fmt.Errorf("call %q: %w", string(cmd.Call), err)
 		}
-		cmd.Ruling = d.rule(ctx, b, call, cmd.At)
+		cmd.Ruling = d.rule(ctx, b, b.Approvals[i].Gate, call, cmd.At)
 		next, events, err = b.Apply(cmd)
 		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
 		return change{batch: next, events: events, args: args}, err
 	})
+}
+
+// changes is nil if the new arguments are others, and not the same with other
+// white space. Of those that are not there nothing is known to be the same.
+func (d *Desk) changes(ctx context.Context, b Batch, cmd Amend) error {
+	now, err := d.Call(ctx, b, cmd.Call)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(compact(now.Args), compact(cmd.Args)) {
+		return fmt.Errorf("call %q: %w: nothing but white space is changed", string(cmd.Call), ErrInvalid)
+	}
+	return nil
+}
+
+// compact returns arguments without the white space that means nothing.
+func compact(args json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, args) != nil {
+		return args
+	}
+	return out.Bytes()
 }
 
 // fits is nil if the new arguments fit the tool of the call.
@@ -54,11 +85,13 @@ func (d *Desk) fits(ctx context.Context, b Batch, call ToolCall) error {
 	return nil
 }
 
-// rule is the current policy's word on an amended call. It fails closed.
-func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, at time.Time) Ruling {
+// rule is the current policy's word on an amended call. It hears why the tool
+// asked when the call was proposed. It fails closed, and what it lets through
+// keeps the requirement that was there: an edit opens no gate.
+func (d *Desk) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at time.Time) Ruling {
 	ruling, err := d.policy.Rule(ctx, Proposal{
 		Call:      call,
-		Gate:      GateDeclared, // a gate once closed is not opened by an edit
+		Gate:      gate,
 		Agent:     b.Agent,
 		Requester: b.Requester,
 		Channel:   b.Channel,
@@ -66,7 +99,7 @@ func (d *Desk) rule(ctx context.Context, b Batch, call ToolCall, at time.Time) R
 		At:        at,
 	})
 	if err != nil || ruling == nil {
-		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments."}
+		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments.", Unjudged: true}
 	}
 	return ruling
 }

@@ -27,6 +27,7 @@ type shelf struct {
 	done    map[RequestID]bool
 	facts   []Event
 	commits int
+	kept    []time.Duration // of each commit: how long its request is remembered
 
 	loseReplies int                 // so many commits go through and say they did not
 	conflicts   int                 // so many commits lose a race against nobody
@@ -92,6 +93,7 @@ func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 	}
 	s.batches[c.Batch.ID] = c.Batch
 	s.done[c.Request] = true
+	s.kept = append(s.kept, c.Keep)
 	s.facts = append(s.facts, c.Events...)
 	s.commits++
 	maps.Copy(s.args, c.Args)
@@ -326,7 +328,7 @@ func TestDeskOfMany(t *testing.T) {
 func TestDeskAmendsUnderTheCurrentPolicy(t *testing.T) {
 	args := json.RawMessage(`{"path":"/srv/b"}`)
 	base := open(t, all(of(1, "ann", "bo")))
-	base.Channel = "C1"
+	base.Channel, base.Approvals[0].Gate = "C1", GateRaised
 	cmd := Amend{
 		Call: theCall, From: base.Approvals[0].Call.Digest, Args: args, By: Principal{User: "ann"},
 		Ruling: Permit{}, // whoever sends a ruling along is not believed
@@ -353,7 +355,7 @@ func TestDeskAmendsUnderTheCurrentPolicy(t *testing.T) {
 			got, err := d.Amend(t.Context(), base.ID, "r1", cmd)
 			require.ErrorIs(t, err, tt.err)
 			require.Equal(t, Proposal{
-				Call: ToolCall{ID: theCall, Name: "delete", Args: args}, Gate: GateDeclared,
+				Call: ToolCall{ID: theCall, Name: "delete", Args: args}, Gate: GateRaised,
 				Agent: "billing", Requester: "req", Channel: "C1", At: now,
 			}, asked)
 			if err != nil {
@@ -361,6 +363,7 @@ func TestDeskAmendsUnderTheCurrentPolicy(t *testing.T) {
 				return
 			}
 			require.Equal(t, tt.want, got.Approvals[0].Requirement)
+			require.Equal(t, tt.policy != nil || tt.ruling == nil, got.Approvals[0].Unjudged)
 			require.Equal(t, args, s.args[got.Approvals[0].Call.Digest])
 			call, err := d.Call(t.Context(), got, theCall)
 			require.NoError(t, err)
@@ -442,6 +445,7 @@ func TestDeskDecidesSeveralInOneCommit(t *testing.T) {
 	require.ErrorIs(t, err, errLost)
 	check(d.DecideAll(t.Context(), b.ID, "r1", cmds))
 	check(d.DecideAll(t.Context(), b.ID, "r1", cmds))
+	require.Equal(t, []time.Duration{0, 25 * time.Hour}, s.kept, "longer than a sheet may be gone on with")
 
 	_, skipped, err := d.DecideAll(t.Context(), b.ID, "r2", each("out", Approve))
 	require.NoError(t, err)

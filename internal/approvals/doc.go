@@ -23,8 +23,9 @@
 //  11. [Decide] at or after the deadline is [ErrExpired], [Expire] before it is
 //     [ErrNotYet], swept or not.
 //  12. [Amend] names the digest it replaces and carries the ruling of the
-//     current policy: a new requirement replaces the old, [Permit] keeps the
-//     old, [Refuse] refuses. The editor does not count unless the rule says so.
+//     current policy: a new requirement replaces the old, with no later a
+//     deadline, [Permit] keeps the old, [Refuse] refuses. The editor does not
+//     count unless the rule says so. Who asked wipes nobody's denial away.
 //  13. Who signs in the place of somebody away fills one place, and so does the
 //     one who is away, whoever signs for them. Nobody signs for who may not
 //     sign, is back, or named nobody, nor because somebody who may not sign

@@ -28,6 +28,11 @@ var (
 	// ErrOwnEdit: the person amended the arguments and may not sign them. It is
 	// an ErrOwnRequest too: it was they who asked for these arguments.
 	ErrOwnEdit = fmt.Errorf("%w: arguments changed by the same person", ErrOwnRequest)
+	// ErrDenied: whoever asked for the call cannot change it while somebody else's
+	// denial stands: that would wipe it away.
+	ErrDenied = errors.New("somebody denied it: withdraw it, or ask again")
+	// ErrAmendments: the arguments were changed as often as they may be.
+	ErrAmendments = fmt.Errorf("arguments changed %d times already", MaxAmendments)
 	// ErrDecided: the person has already said the opposite about this call.
 	ErrDecided = errors.New("already decided otherwise")
 	// ErrReasonNeeded: an approval of this call must say why.

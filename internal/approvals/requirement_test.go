@@ -54,7 +54,9 @@ func TestARequirementThatCannotBeFollowedIsRefused(t *testing.T) {
 		"of an unknown, in a channel": {ladder(Rung{At: at, Kind: Escalate, Quorum: "sales", Channel: "C"}), ErrInvalid},
 		"people for no quorum":        {ladder(Rung{At: at, Kind: Escalate, Add: add, Channel: "C"}), ErrInvalid},
 		"an escalation to nothing":    {ladder(Rung{At: at, Kind: Escalate, Quorum: "ops"}), ErrInvalid},
-		"a reminder that adds":        {ladder(Rung{At: at, Kind: Remind, Quorum: "ops", Add: add}), ErrInvalid},
+		"a reminder that adds":        {ladder(Rung{At: at, Kind: Remind, Add: add}), ErrInvalid},
+		"a reminder of a quorum":      {ladder(Rung{At: at, Kind: Remind, Quorum: "ops"}), ErrInvalid},
+		"a reminder alone":            {ladder(Rung{At: at, Kind: Remind}), nil},
 		"a reminder in a channel":     {ladder(Rung{At: at, Kind: Remind, Channel: "C"}), ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,6 +170,15 @@ func TestAVetoDeniesAndDoesNotApprove(t *testing.T) {
 		require.ErrorIs(t, err, step.err)
 		require.Equal(t, step.want, next.Approvals[0].Status)
 		b = next
+	}
+	// A veto is nobody's alternative, whatever it says.
+	for _, c := range []int{-1, 1, 2} {
+		b = open(t, Requirement{Quorums: []Quorum{choice(1, 0, of(1, "ann")), choice(1, 1, of(1, "bo"))}, Vetoes: []Quorum{
+			choice(c, 0, of(1, "ciso")), choice(c, 1, of(1, "kim")),
+		}, Deny: 2})
+		for _, u := range []UserID{"ciso", "kim"} {
+			require.Equal(t, Denied, must(t, b, say(b, u, Deny)).Approvals[0].Status)
+		}
 	}
 	b = open(t, Requirement{Quorums: []Quorum{of(1, "ann")}, Deny: 2, Vetoes: []Quorum{of(1, "ciso")}, ReasonNeeded: true})
 	for _, reason := range []string{"", " \n\u200b"} {
