@@ -227,6 +227,28 @@ func TestManyAreCalledTogetherInTheThread(t *testing.T) {
 	require.Len(t, o.thread("U0BOB", root), 2)
 }
 
+// That the thread is told is remembered before anything else is done: a worker
+// that goes on with the round does not call everybody together again.
+func TestTheThreadIsToldOnce(t *testing.T) {
+	sim := slacksim.Config{People: slacksim.DefaultPeople(), Groups: slacksim.DefaultGroups()}
+	for i := range 21 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		sim.People = append(sim.People, p)
+		sim.Groups[0].Users = append(sim.Groups[0].Users, p.ID)
+	}
+	o := atNoon(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, laddered(call("c1", "delete_file", `{}`, sre), reminds(time.Hour)))
+	o.draw(b)
+	o.pass(time.Hour)
+	o.climbs(b)
+	stopped := `{"body":{"told":{"rungs":[0],"amended":[0]},"round":{"to":{"rungs":[1],"amended":[0]},"thread":true}}}`
+	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "notices", []byte(stopped), o.memos[string(b.ID)+"/notices"].version, 0))
+	o.notify(b)
+	require.Len(t, o.thread("U0BOB", root), 1, "the card, and no second call")
+	require.Contains(t, string(o.memos[string(b.ID)+"/notices"].data), `"told":{"rungs":[1]`)
+}
+
 // Twelve and twelve are too many as well, however few each call asks.
 func TestTheCallsOfABatchShareTheMostPeople(t *testing.T) {
 	sim := slacksim.Config{People: slacksim.DefaultPeople()}
