@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strings"
 
 	"cel.dev/cel-go/cel"
 
@@ -80,7 +79,8 @@ type plan struct {
 	deny    []*rule
 	flow    []*rule // allow and ask
 	shadows []*rule
-	would   *plan // of a file in shadow mode: as if it were not
+	asks    []*ask // that a call needs together which nobody can judge
+	would   *plan  // of a file in shadow mode: as if it were not
 	shape   *shape
 	hints   hints
 }
@@ -111,11 +111,16 @@ func (p *Policy) plan(agent, tool string) *plan {
 }
 
 func (p *Policy) newPlan(agent, tool string) *plan {
-	if !p.shadow {
-		return planFor(p.rules, agent, tool)
+	rules := p.rules
+	if p.shadow {
+		rules = p.settings()
 	}
-	enforced := planFor(p.settings(), agent, tool)
-	enforced.would = planFor(p.rules, agent, tool)
+	enforced := planFor(rules, agent, tool)
+	enforced.asks = p.asks
+	if p.shadow {
+		enforced.would = planFor(p.rules, agent, tool)
+		enforced.would.asks = p.wholeAsks
+	}
 	return enforced
 }
 
@@ -182,12 +187,12 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		}
 	}
 	if len(v.broken) > 0 {
-		v.by, v.ruling = v.broken[0].rule, p.unjudged(f, v.broken)
+		v.by, v.ruling = v.broken[0].rule, p.unjudged(f, pl.asks, v.broken)
 		return v
 	}
 	req, err := p.fallback.requirement(f.q, p.names)
 	if err != nil {
-		v.ruling = p.unjudged(f, []broken{{&rule{name: nameDefault, full: p.defaultName}, err}})
+		v.ruling = p.unjudged(f, pl.asks, []broken{{&rule{name: nameDefault, full: p.defaultName, kind: KindAsk, ask: p.fallback}, err}})
 		return v
 	}
 	v.ruling = approvals.Ask{Requirement: req, Why: p.fallback.why, Rule: p.defaultName}
@@ -217,17 +222,6 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 	}
 	req, err := r.ask.requirement(f.q, p.names)
 	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full}, err
-}
-
-// unjudged asks with the strictest requirement, and says which rule could not
-// be judged and, without its arguments, why.
-func (p *Policy) unjudged(f *facts, all []broken) approvals.Ask {
-	var why []string
-	for _, b := range all {
-		why = append(why, "The rule "+b.rule.name+" could not be judged for this call: "+b.err.Error()+".")
-	}
-	why = append(why, "So everybody is needed whom the policy names for any call.")
-	return approvals.Ask{Requirement: p.Strictest(f.q.At), Why: strings.Join(why, " "), Rule: all[0].rule.full}
 }
 
 // rule judges one call. What shadow rules would have done is told to report.
@@ -269,6 +263,10 @@ func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
 	}
 	_, refused := v.ruling.(approvals.Refuse)
 	earlier := v.by != nil && v.by.pos < r.pos
+	asks := p.asks
+	if r.kind == KindAsk {
+		asks = append(slices.Clip(asks), r.ask)
+	}
 	switch {
 	case refused, r.kind != KindDeny && (earlier || len(v.broken) > 0):
 		return v.ruling, true
@@ -277,9 +275,9 @@ func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
 		if err == nil {
 			return ruling, true
 		}
-		return p.unjudged(f, []broken{{r, err}}), true
+		return p.unjudged(f, asks, []broken{{r, err}}), true
 	}
-	return p.unjudged(f, []broken{{r, err}}), true
+	return p.unjudged(f, asks, []broken{{r, err}}), true
 }
 
 // static is a directory that knows one person.

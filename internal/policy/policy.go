@@ -35,9 +35,9 @@ type Policy struct {
 
 	fallback    *ask
 	defaultName string
-	strictest   []approvals.Quorum
-	vetoes      []approvals.Quorum
-	deadlines   []*ask
+	asks        []*ask             // that are enforced
+	wholeAsks   []*ask             // that would be if the file were
+	strictest   []approvals.Quorum // of the asks, those that every call has
 
 	tools  []*tool
 	plans  map[[2]string]*plan
@@ -45,7 +45,8 @@ type Policy struct {
 }
 
 // Rule implements [approvals.Policy]. It never returns an error: what cannot be
-// judged asks with [Policy.Strictest].
+// judged asks with every quorum of the file, for the requester and the channel
+// of the call.
 func (p *Policy) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {
 	f := p.facts(ctx, q)
 	return p.rule(f, p.plan(q.Agent, q.Call.Name), p.options.Shadow), nil
@@ -53,31 +54,6 @@ func (p *Policy) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruli
 
 func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
 	return &facts{p: p, q: q, ctx: ctx, directory: p.options.Directory}
-}
-
-// Strictest implements [approvals.Policy]: every quorum of the file whose
-// people do not depend on the call, alternatives included, the shortest
-// deadline, one denial, and neither the requester nor an editor nor a delegate
-// signs. What is in shadow mode does not count.
-func (p *Policy) Strictest(at time.Time) approvals.Requirement {
-	r := approvals.Requirement{Quorums: copied(p.strictest), Vetoes: copied(p.vetoes), Deny: 1, Separation: true, ReasonNeeded: false}
-	for _, a := range p.deadlines {
-		if d := a.hours.add(at, a.within); r.Deadline.IsZero() || d.Before(r.Deadline) {
-			r.Deadline = d
-		}
-		r.ReasonNeeded = r.ReasonNeeded || a.reason
-		r.Direct = r.Direct || a.dm
-	}
-	return r
-}
-
-func copied(quorums []approvals.Quorum) []approvals.Quorum {
-	quorums = slices.Clone(quorums)
-	for i := range quorums {
-		f := &quorums[i].From
-		f.Users, f.Groups = slices.Clone(f.Users), slices.Clone(f.Groups)
-	}
-	return quorums
 }
 
 // Version is the beginning of the SHA-256 over the files, 8 hex digits. With it
@@ -258,44 +234,26 @@ func (p *Policy) add(r *rule) {
 	p.rules = append(p.rules, r)
 }
 
-// collect gathers what [Policy.Strictest] needs: each quorum once, with the
-// highest need that any ask has for the same people.
+// collect gathers the asks that [Policy.Strictest] puts together: those that
+// are enforced, and those that would be if the file were.
 func (p *Policy) collect(found *problems, at mark) {
-	asks := []*ask{p.fallback}
+	p.asks, p.wholeAsks = []*ask{p.fallback}, []*ask{p.fallback}
 	for _, r := range p.rules[:p.own] {
-		if r.kind == KindAsk && !r.shadow && !p.shadow && r.ask != nil {
-			asks = append(asks, r.ask)
+		if r.kind != KindAsk || r.shadow || r.ask == nil {
+			continue
+		}
+		p.wholeAsks = append(p.wholeAsks, r.ask)
+		if !p.shadow {
+			p.asks = append(p.asks, r.ask)
 		}
 	}
-	p.deadlines = asks
-	for _, a := range asks {
-		p.strictest = union(p.strictest, a.quorums)
-		p.vetoes = union(p.vetoes, a.vetoes)
+	for _, a := range p.asks {
+		always := slices.DeleteFunc(slices.Clone(a.quorums), func(q quorum) bool { return q.from.depends() })
+		p.strictest = union(p.strictest, a.resolved(always, approvals.Proposal{}, p.names))
 	}
 	if len(p.strictest) == 0 && len(found.all) == 0 {
 		found.wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
 	}
-}
-
-func union(all []approvals.Quorum, more []quorum) []approvals.Quorum {
-	for _, q := range more {
-		if q.from.depends() {
-			continue
-		}
-		i := slices.IndexFunc(all, func(o approvals.Quorum) bool {
-			return slices.Equal(o.From.Users, q.from.Users) && slices.Equal(o.From.Groups, q.from.Groups)
-		})
-		if i >= 0 {
-			all[i].Need = max(all[i].Need, q.Need)
-			continue
-		}
-		name := q.Name
-		for slices.ContainsFunc(all, func(o approvals.Quorum) bool { return o.Name == name }) {
-			name += "+" // a batch has no two quorums of one name
-		}
-		all = append(all, approvals.Quorum{Name: name, Need: q.Need, From: q.from.From, Stage: 1})
-	}
-	return all
 }
 
 // short is a rule's name without the version of its policy.

@@ -58,7 +58,8 @@ func say(tb testing.TB, p *policy.Policy, q approvals.Proposal) string {
 		require.NotEmpty(tb, r.Requirement.Quorums)
 		require.True(tb, strings.HasSuffix(r.Rule, "@"+p.Version()), r.Rule)
 		if strings.Contains(r.Why, "could not be judged") {
-			require.Equal(tb, p.Strictest(q.At), r.Requirement)
+			require.True(tb, r.Requirement.Separation && r.Requirement.Deny == 1 && !r.Requirement.Delegation && !r.Requirement.EditorMaySign)
+			require.Equal(tb, p.Strictest(q.At).Deadline, r.Requirement.Deadline)
 			return "strictest: " + r.Why
 		}
 		return "asks: " + strings.TrimSuffix(r.Rule, "@"+p.Version())
@@ -104,16 +105,16 @@ rules:
 		"then the next":                           {call("pay", `{"amount":50}`), "asks: pays"},
 		"a deny wins where others matched before": {call("read_secret", `{"name":"root"}`), "refused: never"},
 		"a deny wins from behind":                 {call("pay", `{"amount":5000}`), "refused: too much"},
-		"a missing argument asks everybody":       {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that it looks at is missing. So everybody is needed whom the policy names for any call."},
-		"so does one of a strange type":           {call("pay", `{"amount":"x"}`), "strictest: The rule big could not be judged for this call: its condition could not be computed. So everybody is needed whom the policy names for any call."},
-		"arguments that are none ask everybody":   {call("pay", `[`), "strictest: The rule big could not be judged for this call: its arguments could not be read. So everybody is needed whom the policy names for any call."},
+		"a missing argument asks everybody":       {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that it looks at is missing. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
+		"so does one of a strange type":           {call("pay", `{"amount":"x"}`), "strictest: The rule big could not be judged for this call: its condition could not be computed. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
+		"arguments that are none ask everybody":   {call("pay", `[`), "strictest: The rule big could not be judged for this call: its arguments could not be read. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
 		"a manager is the requester's":            {call("boss", `{}`), "asks: late"},
-		"without a manager everybody is needed":   {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. So everybody is needed whom the policy names for any call."},
+		"without a manager everybody is needed":   {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. It asks about what it matches: default. So it needs what all rules of the policy ask for together."},
 		"here is the channel":                     {call("room", `{}`), "asks: room"},
-		"a direct message is no channel":          {with(call("room", `{}`), func(q *approvals.Proposal) { q.Channel = "D0ALICE001" }), "strictest: The rule room could not be judged for this call: it was not asked in a channel. So everybody is needed whom the policy names for any call."},
+		"a direct message is no channel":          {with(call("room", `{}`), func(q *approvals.Proposal) { q.Channel = "D0ALICE001" }), "strictest: The rule room could not be judged for this call: it was not asked in a channel. It asks about what it matches: default. So it needs what all rules of the policy ask for together. Nobody can sign for room here, so it will not run."},
 		"large whole numbers are exact":           {call("exact", `{"id":9007199254740993}`), "runs"},
 		"and not the one beside":                  {call("exact", `{"id":9007199254740992}`), "asks: default"},
-		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: a number in its arguments is too large or too small to be judged. So everybody is needed whom the policy names for any call."},
+		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: a number in its arguments is too large or too small to be judged. So it needs what all rules of the policy ask for together."},
 		"an optional argument may be there":       {call("optional", `{"force":true}`), "refused: forced"},
 		"or not":                                  {call("optional", `{}`), "runs"},
 		"what was never called counts zero":       {call("loop", `{}`), "asks: default"},
@@ -147,7 +148,7 @@ rules:
 `
 	for _, o := range []policy.Options{{}, {Directory: dir{err: errors.New("secret detail")}}} {
 		got := say(t, parse(t, rules, o), call("x", `{}`))
-		require.Equal(t, "strictest: The rule a could not be judged for this call: the groups of the requester could not be looked up. So everybody is needed whom the policy names for any call.", got)
+		require.Equal(t, "strictest: The rule a could not be judged for this call: the groups of the requester could not be looked up. It refuses what it matches: a. So it needs what all rules of the policy ask for together.", got)
 	}
 }
 
@@ -202,7 +203,7 @@ func TestSettingsOfToolsComeBehindTheFile(t *testing.T) {
 		"a setting never lifts what a tool asks": {policy.Tool{Setting: never}, approvals.GateRaised, `{}`, "asks: default"},
 		"a condition that is true asks":          {policy.Tool{AgentSetting: when}, "", `{"n":2}`, "asks: agents[0].approval"},
 		"one that is false lets it run":          {policy.Tool{AgentSetting: when}, "", `{"n":1}`, "runs"},
-		"one that breaks asks everybody":         {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that it looks at is missing. So everybody is needed whom the policy names for any call."},
+		"one that breaks asks everybody":         {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that it looks at is missing. It asks about what it matches: default. So it needs what all rules of the policy ask for together."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.tool.Agent, c.tool.Name, c.tool.Schema = "ops", "x", schema
@@ -235,6 +236,7 @@ rules:
 	require.Equal(t, approvals.Requirement{
 		Quorums: []approvals.Quorum{
 			{Name: "ops", Need: 3, Stage: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SRE00001"}}},
+			{Name: "boss", Need: 1, Stage: 1, From: approvals.From{Users: []approvals.UserID{"U0CAROL001"}}},
 			{Name: "one", Need: 1, Stage: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SECUR001"}}},
 			{Name: "ops+", Need: 2, Stage: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE001", "U0BOB00001", "U0CAROL001"}}},
 		},
