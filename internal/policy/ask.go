@@ -99,7 +99,7 @@ func (f from) of(q approvals.Proposal, n *names) (approvals.From, error) {
 // refuses more.
 const maxWays = 64
 
-// newAsk reads an ask. What it leaves out of within and hours it takes from
+// newAsk reads an ask. Of within and hours it takes each that it leaves out from
 // fallback, which is nil for the default itself; one that names no quorums is
 // the fallback with other words.
 func newAsk(f *askForm, n *names, fallback *ask) *ask {
@@ -164,16 +164,16 @@ func (a *ask) times(f *askForm, n *names, fallback *ask) {
 		a.within = f.Within.d
 	case fallback != nil:
 		a.within = fallback.within
-		if !f.Hours.set() {
-			a.hours = fallback.hours
-		}
 	}
-	if f.Hours.set() {
+	switch {
+	case f.Hours.set():
 		c, ok := n.calendars[f.Hours.s]
 		if !ok {
 			unknown(n, f.Hours, "calendar", "calendars", n.calendars)
 		}
 		a.hours = c
+	case fallback != nil:
+		a.hours = fallback.hours
 	}
 }
 
