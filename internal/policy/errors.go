@@ -15,3 +15,6 @@ var (
 	errNotBool   = errors.New("its condition is neither true nor false")
 	errEval      = errors.New("its condition could not be computed")
 )
+
+// errSettling is that content is new and not yet known to stay.
+var errSettling = errors.New("the policy is still being written; it is taken when it stays as it is")

@@ -3,6 +3,8 @@ package policy
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,7 +13,9 @@ import (
 )
 
 // Live rules by the current policy of a path, and follows its changes. A file
-// that is broken changes nothing: the policy before it stays.
+// that is broken changes nothing: the policy before it stays. Nor does content
+// that is there for one look only: a directory that is being written may lack a
+// file with a deny for a moment.
 type Live struct {
 	path    string
 	options Options
@@ -20,12 +24,14 @@ type Live struct {
 
 	mu     sync.Mutex // guards what follows, and that one change is taken at a time
 	seen   [sha256.Size]byte
-	failed string // the problem with the content that was seen, if it was one
+	failed string            // the problem with the content that was seen, if it was one
+	fresh  [sha256.Size]byte // content that one look saw; taken if the next one agrees
 }
 
 // Open loads the policy at the path. Report, if not nil, is told of every
 // change that was taken, with a nil error, and once per content of every one
-// that was not: then both policies are the one that stays.
+// that was not: then both policies are the one that stays. [Lifted] says which
+// rules went with a change.
 func Open(path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
 	p, err := Load(path, o)
 	if err != nil {
@@ -39,17 +45,38 @@ func Open(path string, o Options, report func(ctx context.Context, old, current 
 // Current returns the policy that rules now.
 func (l *Live) Current() *Policy { return l.current.Load() }
 
-// Reload reads the path and takes what it finds, if that is sound. What is
-// there already is not taken again. It reports as [Open] says, and returns the
-// error too.
+// settle is how long a reload waits between two looks, and maxLooks how many it
+// takes until two in a row agree.
+const (
+	settle   = 500 * time.Millisecond
+	maxLooks = 20
+)
+
+// Reload reads the path and takes what it finds, if that is sound and stays as
+// it is for half a second. What is there already is not taken again. It reports
+// as [Open] says, and returns the error too.
 func (l *Live) Reload(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.look(ctx, true)
+	l.fresh = [sha256.Size]byte{}
+	for range maxLooks {
+		err := l.look(ctx, true)
+		if !errors.Is(err, errSettling) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settle):
+		}
+	}
+	l.refused(ctx, [sha256.Size]byte{}, errSettling)
+	return errSettling
 }
 
-// Watch looks at the content every so often, until the context ends. It goes by
-// the content alone, and so sees replaced files and swapped links alike.
+// Watch looks at the content every so often, until the context ends, and takes
+// what two looks in a row agree on. It goes by the content alone, and so sees
+// replaced files and swapped links alike.
 func (l *Live) Watch(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -59,17 +86,19 @@ func (l *Live) Watch(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 			l.mu.Lock()
-			_ = l.look(ctx, false) // reported
+			_ = l.look(ctx, false) // reported, or looked at again
 			l.mu.Unlock()
 		}
 	}
 }
 
-// look takes what is at the path if it is new. What was seen before is left
-// alone, unless again wants its problem once more.
+// look takes what is at the path if it is new, and was there at the look before
+// this one; until then it is errSettling. What was seen before is left alone,
+// unless again wants its problem once more.
 func (l *Live) look(ctx context.Context, again bool) error {
 	files, err := read(l.path)
 	if err != nil {
+		l.fresh = [sha256.Size]byte{}
 		if l.failed != err.Error() {
 			l.refused(ctx, [sha256.Size]byte{}, err)
 		}
@@ -77,8 +106,12 @@ func (l *Live) look(ctx context.Context, again bool) error {
 	}
 	sum := digest(files)
 	if sum == l.Current().content {
-		l.seen, l.failed = sum, ""
+		l.seen, l.failed, l.fresh = sum, "", sum
 		return nil
+	}
+	if sum != l.fresh {
+		l.fresh = sum
+		return errSettling
 	}
 	if sum == l.seen && l.failed != "" && !again {
 		return nil
@@ -103,6 +136,23 @@ func (l *Live) refused(ctx context.Context, sum [sha256.Size]byte, err error) {
 	if l.report != nil {
 		l.report(ctx, l.Current(), l.Current(), err)
 	}
+}
+
+// Lifted returns the names of the rules that deny or ask in the policy before and
+// do neither in the one after it, in the order of the file: what they guarded
+// may run now. A rule that is tried in shadow mode does neither.
+func Lifted(before, after *Policy) []string {
+	guards := func(p *Policy) []string {
+		var all []string
+		for _, r := range p.rules[:p.own] {
+			if !p.shadow && !r.shadow && r.kind != KindAllow {
+				all = append(all, r.name)
+			}
+		}
+		return all
+	}
+	still := guards(after)
+	return slices.DeleteFunc(guards(before), func(name string) bool { return slices.Contains(still, name) })
 }
 
 // Rule implements [approvals.Policy].
