@@ -48,6 +48,15 @@ func (c config) overhear() map[string]bool {
 	return all
 }
 
+// pending is what a new message does while calls wait, by agent.
+func (c config) pending() map[string]agentrun.PendingRule {
+	all := map[string]agentrun.PendingRule{}
+	for _, a := range c.Agents {
+		all[a.Name] = a.Pending
+	}
+	return all
+}
+
 // scopes are those that the bot needs with this configuration.
 func (c config) scopes() []string {
 	if len(c.overhear()) == 0 {

@@ -225,7 +225,7 @@ func (s *Server) judge(ctx context.Context, p payload, value string, v approvals
 		return at, pointer{}, none, err
 	}
 	ptr, b, a, err := s.resolve(ctx, value)
-	at.batch, at.approval = b, a
+	at.batch, at.approval, at.stop = b, a, s.cfg.stopping(b)
 	if err != nil {
 		return at, ptr, none, err
 	}

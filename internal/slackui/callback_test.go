@@ -81,6 +81,7 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		approvals.ErrOwnRequest: "You asked for this", approvals.ErrNotEligible: "not an approver", approvals.ErrStale: "arguments changed",
 		approvals.ErrDecided: "You already approved", approvals.ErrNotFound: "no longer exists", approvals.ErrRefused: "policy refuses",
 		approvals.ErrReasonNeeded: "must say why", approvals.ErrNoDecision: "no decision of yours", approvals.ErrAbsence: "at most 60 days", errNoForm: "No form can change",
+		approvals.ErrDenied: "Somebody denied this call", approvals.ErrAmendments: "changed 10 times",
 		approvals.ErrConflict: "Try again", errPointer: "damaged", errForm: "did not open the form",
 		errOtherTeam: "another Slack workspace", errNoTeam: "without a workspace", errGone: "deactivated", errBot: "Bots", errGuest: "Guests", errStranger: "other organisations",
 	} {

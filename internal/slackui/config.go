@@ -81,6 +81,10 @@ type Config struct {
 	// threads that they are in already.
 	Overhear map[string]bool
 
+	// Pending is what a new message does while calls of its thread wait, by the
+	// agent's name: whoever asked is told how they stop their own request.
+	Pending map[string]agentrun.PendingRule
+
 	Desk   desk
 	Runs   runs
 	Runner runner

@@ -118,7 +118,7 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 		return replace(notice("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card.")), nil
 	case len(problems) > 0:
 		return under(problems), nil
-	case bytes.Equal(args, f.args):
+	case sameJSON(args, f.args):
 		return f.first("Nothing is changed yet. Change something, or cancel."), nil
 	}
 	if err := approvals.CheckArgs(args); err != nil {
@@ -140,6 +140,16 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 	signed := s.signsToo(ctx, p, &at, ptr, decision)
 	s.redrawReview(ctx, p)
 	return replace(editedView(at, sum, signed)), nil
+}
+
+// sameJSON reports whether two arguments differ in white space at most, that is
+// not at all.
+func sameJSON(x, y []byte) bool {
+	var one, two bytes.Buffer
+	if json.Compact(&one, x) != nil || json.Compact(&two, y) != nil {
+		return bytes.Equal(x, y)
+	}
+	return bytes.Equal(one.Bytes(), two.Bytes())
 }
 
 // signsToo approves what was changed if the person wants to, and says what came

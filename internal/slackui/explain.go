@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -16,6 +17,21 @@ type about struct {
 	batch    approvals.Batch
 	approval approvals.Approval
 	now      time.Time
+	stop     string // how whoever asked stops their own request, in words
+}
+
+// stopping says how whoever asked for the batch stops it: by a message, if its
+// agent takes one as that. They cannot sign, so they cannot deny it either.
+func (c Config) stopping(b approvals.Batch) string {
+	switch c.Pending[b.Agent] {
+	case agentrun.PendingKeep, agentrun.PendingRefuse:
+		return ""
+	case agentrun.PendingReject, "":
+	}
+	if c.Overhear[b.Agent] {
+		return " To stop it, write something new in the thread."
+	}
+	return " To stop it, mention the agent in the thread and write something new."
 }
 
 // deed is what the person was doing.
@@ -109,7 +125,11 @@ func explainDecision(err error, a about) (string, bool) {
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return "You changed what this call would do, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + ".", true
 	case errors.Is(err, approvals.ErrOwnRequest):
-		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + ".", true
+		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + "." + a.stop, true
+	case errors.Is(err, approvals.ErrDenied):
+		return "Somebody denied this call, so whoever asked for it cannot change it any more: that would wipe the denial away. " + undone + " An approver can still change it." + a.stop, true
+	case errors.Is(err, approvals.ErrAmendments):
+		return "The arguments of this call were changed " + number(approvals.MaxAmendments) + " times, which is as often as they may be. " + undone + " Approve or deny it as it is.", true
 	case errors.Is(err, approvals.ErrNotEligible):
 		return notEligible(a), true
 	case errors.Is(err, approvals.ErrStale) && a.deed == editing:
