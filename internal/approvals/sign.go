@@ -37,7 +37,6 @@ func (b Batch) denied(a Approval) bool {
 		return true
 	}
 	return slices.ContainsFunc(r.Vetoes, func(veto Quorum) bool {
-		veto.Choice = 0
 		return Requirement{Quorums: []Quorum{veto}}.met(people)
 	})
 }
