@@ -42,8 +42,9 @@ image: ## Build the final stage of the Dockerfile without an engine, and run it
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
+	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./cmd/bot
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy

@@ -45,7 +45,7 @@ func (a *api) post(ctx context.Context, channel, thread string, m message) (stri
 		opts = append(opts, slack.MsgOptionMetadata(*m.marker))
 	}
 	ts := ""
-	err := a.unless("chat.postMessage", channel, func() (err error) {
+	err := a.unless(postMessage, channel, m.key(thread), m.calm, func() (err error) {
 		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
 		if err == nil && ts == "" {
 			err = errNoAnswer
@@ -55,22 +55,22 @@ func (a *api) post(ctx context.Context, channel, thread string, m message) (stri
 	return ts, err
 }
 
-// unless calls Slack, unless it wants the channel to be left alone.
-func (a *api) unless(method, channel string, call func() error) error {
+// unless calls Slack, unless it wants to be left alone by such calls.
+func (a *api) unless(method, channel, key string, calm bool, call func() error) error {
 	if a.now == nil {
 		return classify(method, call())
 	}
-	if err := a.paused.left(method, channel, a.now()); err != nil {
+	if err := a.paused.left(method, channel, key, calm, a.now()); err != nil {
 		return err
 	}
 	err := call()
-	a.paused.note(method, channel, a.now(), err)
+	a.paused.note(method, channel, key, calm, a.now(), err)
 	return classify(method, err)
 }
 
 // update replaces a message. Repeating it is harmless.
 func (a *api) update(ctx context.Context, channel, ts string, m message) error {
-	return a.unless("chat.update", channel, func() error {
+	return a.unless(postUpdate, channel, channel+" "+ts, m.calm, func() error {
 		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.options()...)
 		if err == nil && at == "" {
 			err = errNoAnswer
@@ -268,6 +268,15 @@ type message struct {
 	text   string
 	blocks []slack.Block
 	marker *slack.SlackMetadata
+	calm   bool // it can wait for what cannot
+}
+
+// key tells messages apart that are posted in one channel.
+func (m message) key(thread string) string {
+	if m.marker == nil {
+		return thread
+	}
+	return fmt.Sprint(thread, m.marker.EventType, m.marker.EventPayload)
 }
 
 func (m message) options() []slack.MsgOption {

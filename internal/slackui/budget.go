@@ -114,6 +114,36 @@ func (b *budget) take(ctx context.Context, channel string, what ...string) (int,
 	return 0, lostRace(approvals.ErrConflict)
 }
 
+// own takes room for what a person must know, whatever else they got in this
+// minute. It never becomes part of a digest: what there is no room for now waits,
+// and is a [*LaterError].
+func (b *budget) own(ctx context.Context, channel, what string) error {
+	l, id := ledger[spent]{memos: b.memos, surface: "budget", now: b.now}, channelID("own", b.team, channel)
+	for range attempts {
+		n, version, err := l.load(ctx, id)
+		if err != nil {
+			return b.unknown(ctx, channel, err) // better too many than none
+		}
+		now := b.now()
+		if n.Body.forget(now); n.Body.has(what) {
+			return nil
+		}
+		if n.Body.room([]string{what}, b.messages) == 0 {
+			return &LaterError{After: n.Body.Slots[0].At.Add(budgetSpan).Sub(now), Err: errOwnFull}
+		}
+		n.Body.take([]string{what}, now)
+		switch err := l.store(ctx, id, n, version, 0); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, approvals.ErrConflict):
+			return b.unknown(ctx, channel, err)
+		}
+	}
+	return lostRace(approvals.ErrConflict)
+}
+
+var errOwnFull = errors.New("the person was told much in this minute")
+
 func (b *budget) unknown(ctx context.Context, channel string, err error) error {
 	if ctx.Err() != nil {
 		return err

@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// digestEvery is the least time between two drawings of a digest.
-	digestEvery = 3 * time.Second
 	// digestFresh is for how long a digest takes further requests: an older
 	// message is far up in the channel, where nobody sees that it grew.
 	digestFresh = time.Hour
@@ -47,9 +45,9 @@ type digest struct {
 	Channel  string                         `json:"channel,omitempty"`
 	TS       string                         `json:"ts,omitempty"`
 	Born     time.Time                      `json:"born,omitzero"`
-	Changes  int64                          `json:"changes,omitempty"` // so many were noted
-	Drawn    int64                          `json:"drawn,omitempty"`   // so many of them the message shows
-	DrawnAt  time.Time                      `json:"drawn_at,omitzero"`
+	Changes  int64                          `json:"changes,omitempty"`  // so many were noted
+	Drawn    int64                          `json:"drawn,omitempty"`    // so many of them the message shows
+	Next     time.Time                      `json:"next,omitzero"`      // when it may be drawn again
 	Requests map[approvals.BatchID]digested `json:"requests,omitempty"` // that wait, and those that were decided since Drawn
 	Decided  int                            `json:"decided,omitempty"`  // calls of all other requests
 }
@@ -63,6 +61,7 @@ type digested struct {
 	Decided  int            `json:"n,omitempty"` // its other calls
 	Opened   time.Time      `json:"o"`
 	Deadline time.Time      `json:"d,omitzero"`
+	Reminded bool           `json:"r,omitempty"` // somebody is to be told of it again
 }
 
 func digestOf(b approvals.Batch) digested {
@@ -103,7 +102,7 @@ func (d *digest) note(channel string, b approvals.Batch, now time.Time) {
 		return
 	}
 	next := digestOf(b)
-	next.Change = d.Requests[b.ID].Change
+	next.Change, next.Reminded = d.Requests[b.ID].Change, d.Requests[b.ID].Reminded
 	if old, ok := d.Requests[b.ID]; !ok || !old.reads(next) {
 		d.Changes++
 		next.Change = d.Changes
@@ -129,9 +128,30 @@ func (d *digest) shows(id approvals.BatchID) bool {
 	return !ok || r.Change <= d.Drawn
 }
 
+// remind says of a request that it asks again.
+func (d *digest) remind(b approvals.BatchID) {
+	if r, ok := d.Requests[b]; ok && r.open() && !r.Reminded {
+		d.Changes++
+		r.Reminded, r.Change = true, d.Changes
+		d.Requests[b] = r
+	}
+}
+
+// leads reports whether the request is the one that waits longest for the
+// digest to be drawn. It comes when the time is there; the others look later.
+func (d *digest) leads(id approvals.BatchID) bool {
+	mine := d.Requests[id].Change
+	for _, r := range d.Requests {
+		if r.Change > d.Drawn && r.Change < mine {
+			return false
+		}
+	}
+	return true
+}
+
 // drew notes that the message shows so many changes.
-func (d *digest) drew(ts string, changes int64, at time.Time) {
-	d.TS, d.Drawn, d.DrawnAt = ts, changes, at
+func (d *digest) drew(ts string, changes int64, next time.Time) {
+	d.TS, d.Drawn, d.Next = ts, changes, next
 	for id, r := range d.Requests {
 		if !r.open() && r.Change <= changes {
 			d.Decided += r.Decided
@@ -196,17 +216,34 @@ func (d *digests) current(ctx context.Context, channel string) (string, error) {
 	return "", lostRace(approvals.ErrConflict)
 }
 
-var errDigestSoon = errors.New("the digest changed a moment ago")
-
 // show makes the digest say what has become of the batch. Until it does, it is
 // a [*LaterError].
 func (d *digests) show(ctx context.Context, id, channel string, b approvals.Batch) error {
+	return d.shows(ctx, id, channel, b, nil)
+}
+
+// remind also makes it say that the batch asks again.
+func (d *digests) remind(ctx context.Context, id, channel string, b approvals.Batch) error {
+	return d.shows(ctx, id, channel, b, func(x *digest) { x.remind(b.ID) })
+}
+
+func (d *digests) shows(ctx context.Context, id, channel string, b approvals.Batch, and func(*digest)) error {
 	n, _, err := d.ledger().load(ctx, id)
 	if err != nil {
 		return err
 	}
-	if n.Body.lacks(b) {
-		err := d.ledger().edit(ctx, id, func(x *digest) { x.note(channel, b, d.now()); n.Body = *x })
+	lacks := n.Body.lacks(b)
+	if r := n.Body.Requests[b.ID]; and != nil && r.open() && !r.Reminded {
+		lacks = true
+	}
+	if lacks {
+		err := d.ledger().edit(ctx, id, func(x *digest) {
+			x.note(channel, b, d.now())
+			if and != nil {
+				and(x)
+			}
+			n.Body = *x
+		})
 		if errors.Is(err, approvals.ErrConflict) {
 			return lostRace(err)
 		}
@@ -217,43 +254,78 @@ func (d *digests) show(ctx context.Context, id, channel string, b approvals.Batc
 	if n.Body.shows(b.ID) {
 		return nil
 	}
-	if left := digestEvery - d.now().Sub(n.Body.DrawnAt); left > 0 {
-		return &LaterError{After: left, Err: errDigestSoon}
+	if left := n.Body.Next.Sub(d.now()); left > 0 {
+		return d.later(&n.Body, b.ID, left)
 	}
 	h, err := d.ledger().claim(ctx, id)
+	if later, ok := errors.AsType[*LaterError](err); ok && errors.Is(err, errBusy) {
+		return d.later(&n.Body, b.ID, later.After)
+	}
 	if err != nil {
 		return err
 	}
-	if err := d.draw(ctx, h); err != nil {
+	if err := d.draw(ctx, h, b.ID); err != nil {
 		return h.abandon(ctx, err)
 	}
 	return h.release(ctx, 0)
 }
 
+func (d *digests) later(x *digest, b approvals.BatchID, left time.Duration) error {
+	if x.leads(b) {
+		return &LaterError{After: left, Err: errDigestSoon}
+	}
+	return &LaterError{After: left + digestFollow, Err: errDigestFollows}
+}
+
 // draw runs under the claim, so that nothing older is drawn over it.
-func (d *digests) draw(ctx context.Context, h *held[digest]) error {
+func (d *digests) draw(ctx context.Context, h *held[digest], b approvals.BatchID) error {
 	changes, at := h.body.Changes, d.now()
 	if h.body.Drawn == changes {
 		return nil
 	}
-	if left := digestEvery - at.Sub(h.body.DrawnAt); left > 0 {
-		return &LaterError{After: left, Err: errDigestSoon}
+	if left := h.body.Next.Sub(at); left > 0 {
+		return d.later(&h.body, b, left)
 	}
-	ts, m := h.body.TS, digestMessage(h.id, h.body, d.several)
-	var err error
-	if ts != "" {
-		err = d.api.update(ctx, h.body.Channel, ts, m)
-		if hasCode(err, gone...) {
-			ts, err = "", nil
+	next, err := d.send(ctx, h, at)
+	if later, ok := errors.AsType[*LaterError](err); ok && !later.outage {
+		if err := h.save(ctx, func(x *digest) { x.Next = at.Add(later.After) }); err != nil {
+			return err
 		}
-	}
-	if err == nil && ts == "" && h.body.waits() {
-		ts, err = d.api.post(ctx, h.body.Channel, "", m)
+		return d.later(&h.body, b, later.After)
 	}
 	if err != nil {
 		return fmt.Errorf("draw digest %s: %w", h.id, err)
 	}
-	return h.save(ctx, func(x *digest) { x.drew(ts, changes, at) })
+	return h.save(ctx, func(x *digest) { x.drew(next.ts, changes, next.at) })
+}
+
+// A sentDigest is where a digest is now, and when it may be drawn again.
+type sentDigest struct {
+	ts string
+	at time.Time
+}
+
+func (d *digests) send(ctx context.Context, h *held[digest], at time.Time) (sentDigest, error) {
+	ts, m := h.body.TS, digestMessage(h.id, h.body, d.several)
+	next := at.Add(paceOf(h.body.Channel).every)
+	if ts != "" {
+		var err error
+		if next, err = d.pace(ctx, h.body.Channel, h.id, at); err != nil {
+			return sentDigest{}, err
+		}
+		m.calm = true
+		err = d.api.update(ctx, h.body.Channel, ts, m)
+		if err == nil || !hasCode(err, gone...) {
+			return sentDigest{ts, next}, err
+		}
+		ts = ""
+	}
+	if !h.body.waits() {
+		return sentDigest{ts, next}, nil
+	}
+	m.calm = false
+	ts, err := d.api.post(ctx, h.body.Channel, "", m)
+	return sentDigest{ts, next}, err
 }
 
 // place is where the digest is, if it is posted.

@@ -24,6 +24,7 @@ const (
 // sums is what a digest says of all its requests.
 type sums struct {
 	requests, calls, decided int
+	again                    int            // requests that ask again
 	tools, agents            map[string]int // calls
 	oldest, deadline         time.Time
 }
@@ -36,6 +37,9 @@ func (d digest) sums() sums {
 			continue
 		}
 		s.requests++
+		if r.Reminded {
+			s.again++
+		}
 		for tool, n := range r.Tools {
 			s.calls += n
 			s.tools[tool] += n
@@ -85,6 +89,9 @@ func digestMessage(id string, d digest, several bool) message {
 	}
 	if !s.deadline.IsZero() {
 		paras = append(paras, line(styled("The first expires ", bold), dated(s.deadline), say(", and then does not run.")))
+	}
+	if s.again > 0 {
+		paras = append(paras, line(styled("Reminder", bold), say(": "+count(s.again, "request")+" of these "+verb(s.again, "asks")+" again, because nobody has decided.")))
 	}
 	if s.decided > 0 {
 		paras = append(paras, line(say(count(s.decided, "call")+" that "+were(s.decided)+" listed here "+isAre(s.decided)+" decided already.")))

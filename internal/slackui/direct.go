@@ -30,13 +30,11 @@ func (c *Cards) directly(ctx context.Context, h *held[anchors], b approvals.Batc
 			targets[a.Direct] = t
 		}
 	}
-	var last error
+	var late soonest // the others need not wait for one
 	for _, user := range slices.Sorted(maps.Keys(targets)) {
-		if err := c.toPerson(ctx, h, b, targets[user]); err != nil {
-			last = err // the others need not wait for this one
-		}
+		late.add(c.toPerson(ctx, h, b, targets[user]))
 	}
-	return last
+	return late.err()
 }
 
 // recipients are those who are asked by a message of their own now, and the

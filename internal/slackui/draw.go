@@ -127,7 +127,11 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 		if err := c.at(ctx, h, b, home(run.Origin)); err != nil {
 			return 0, err
 		}
-		if err := errors.Join(furtherErr, c.directly(ctx, h, b), c.digested(ctx, h, b)); err != nil {
+		var late soonest
+		late.add(furtherErr)
+		late.add(c.directly(ctx, h, b))
+		late.add(c.digested(ctx, h, b))
+		if err := late.err(); err != nil {
 			return 0, err
 		}
 		if err := c.list(ctx, h, b); err != nil {
@@ -244,6 +248,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	}
 	m := card.message(c.now())
 	sum := m.sum()
+	m.calm = slices.ContainsFunc(card.calls(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {
@@ -264,6 +269,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if len(here) > 0 || t.left || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
 		return nil // somebody removed the last card of a settled batch: leave it
 	}
+	m.calm = false // there are few of these
 	ts, err := c.api.post(ctx, t.channel, t.thread, m)
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)

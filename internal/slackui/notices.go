@@ -139,14 +139,14 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 	if err != nil {
 		return err
 	}
-	var soon error
+	var late soonest // the others need not wait for one
 	for _, user := range news.people() {
 		if slices.Contains(h.body.Round.People, string(user)) {
 			continue
 		}
 		err := n.reach(ctx, b, h.body.Round.To, string(user), news.letters[user])
-		if later, ok := errors.AsType[*LaterError](err); ok && !later.outage && errors.Is(err, errDigestSoon) {
-			soon = err // the others need not wait for this one
+		if later, ok := errors.AsType[*LaterError](err); ok && !later.outage {
+			late.add(err)
 			continue
 		}
 		if hasCode(err, unreachable...) {
@@ -160,8 +160,8 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 			return err
 		}
 	}
-	if soon != nil || len(news.crowd) == 0 || h.body.Round.Thread {
-		return soon
+	if err := late.err(); err != nil || len(news.crowd) == 0 || h.body.Round.Thread {
+		return err
 	}
 	_, err = n.api.post(ctx, home.channel, home.thread, n.call(ctx, b, news))
 	if err != nil && !hasCode(err, unreachable...) {
@@ -175,13 +175,22 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 }
 
 // reach sends a person their letter, or puts the batch into the digest of their
-// direct messages when there is no room for more of these.
+// direct messages when there is no room for more of these. That their signature
+// counts no more reaches them whatever else did.
 func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l letter) error {
 	channel, err := n.api.openDirect(ctx, user)
 	if err != nil {
 		return err
 	}
-	room, err := n.cards.budget.take(ctx, channel, fmt.Sprintf("%s notice %v", b.ID, to))
+	what := fmt.Sprintf("%s notice %v", b.ID, to)
+	if len(l.cleared) > 0 {
+		if err := n.cards.budget.own(ctx, channel, what); err != nil {
+			return err
+		}
+		_, err = n.api.post(ctx, channel, "", n.letter(ctx, b, l))
+		return err
+	}
+	room, err := n.cards.budget.take(ctx, channel, what)
 	if err != nil {
 		return err
 	}

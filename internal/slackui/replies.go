@@ -45,8 +45,12 @@ func (r *replies) set(i int, x Reply) {
 	r.Replies[i] = x
 }
 
-// editEvery is how often a message may change while its run is working.
-const editEvery = time.Second
+const (
+	// editEvery is how often a message may change while its run is working, and
+	// editBusy is when there is much to tell: then only where it ends is told soon.
+	editEvery = time.Second
+	editBusy  = 30 * time.Second
+)
 
 func (r *Replies) ledger() ledger[replies] {
 	return ledger[replies]{memos: r.memos, surface: "replies", now: r.now}
@@ -116,6 +120,7 @@ func (r *Replies) refresh(ctx context.Context, id approvals.RunID) error {
 
 func (r *Replies) show(ctx context.Context, h *held[replies], run agentrun.Run, i int, m message) error {
 	sum, now := m.sum(), r.now()
+	m.calm = !finished(run)
 	if i >= len(h.body.Replies) || h.body.Replies[i].TS == "" {
 		ts, err := r.api.post(ctx, run.Origin.Channel, run.Origin.Root, m)
 		if err != nil {
@@ -128,7 +133,11 @@ func (r *Replies) show(ctx context.Context, h *held[replies], run agentrun.Run, 
 	if old.Sum == sum {
 		return nil
 	}
-	if left := old.At.Add(editEvery).Sub(now); left > 0 && !finished(run) {
+	every := editEvery
+	if r.api.paused.busy(postUpdate, old.Channel, now) {
+		every = editBusy
+	}
+	if left := old.At.Add(every).Sub(now); left > 0 && !finished(run) {
 		return &LaterError{After: left, Err: errTooOften}
 	}
 	err := r.api.update(ctx, old.Channel, old.TS, m)

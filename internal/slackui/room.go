@@ -128,7 +128,7 @@ func (c *Cards) at(ctx context.Context, h *held[anchors], b approvals.Batch, t t
 // digested makes the digests that list the batch show it. One that has to wait
 // does not keep the others waiting.
 func (c *Cards) digested(ctx context.Context, h *held[anchors], b approvals.Batch) error {
-	var last error
+	var late soonest
 	for _, r := range h.body.Rooms {
 		if r.Digest == "" || (r.Place == PlaceEscalation && h.body.missed(r.Channel)) || slices.Contains(h.body.Unreached, r.Direct) {
 			continue
@@ -145,11 +145,9 @@ func (c *Cards) digested(ctx context.Context, h *held[anchors], b approvals.Batc
 				n.miss(Missed{Channel: r.Channel, Code: code})
 			})
 		}
-		if err != nil {
-			last = err
-		}
+		late.add(err)
 	}
-	return last
+	return late.err()
 }
 
 // enlist puts the batch into the digest of a person's direct messages, besides
@@ -179,7 +177,7 @@ func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, u
 			return err
 		}
 	}
-	return c.digests.show(ctx, r.Digest, channel, b)
+	return c.digests.remind(ctx, r.Digest, channel, b)
 }
 
 // others are the parts of the batch that belong to the place and are not posted
