@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -203,37 +202,6 @@ func looksAt(a *cel.Ast, is func(name string) bool) bool {
 
 func visit(a *cel.Ast, each func(ast.Expr)) {
 	ast.PreOrderVisit(a.NativeRep().Expr(), ast.NewExprVisitor(each))
-}
-
-// constants refuses a condition that is compared with a name that nothing has:
-// it would never be true.
-func (c *checker) constants(when text, a *cel.Ast) {
-	known := map[string]struct {
-		kind  string
-		names []string
-	}{
-		"requester.groups": {"group", slices.Sorted(maps.Keys(c.names.groups))},
-		"channel.name":     {"channel", slices.Sorted(maps.Keys(c.names.groups))},
-		"requester.name":   {"person", slices.Sorted(maps.Keys(c.names.people))},
-		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
-	}
-	if len(c.tools) > 0 {
-		tools, agents := known["tool"], known["agent"]
-		tools.kind, agents.kind = "tool", "agent"
-		for _, t := range c.tools {
-			tools.names, agents.names = append(tools.names, t.Name), append(agents.names, t.Agent)
-		}
-		known["tool"], known["agent"] = tools, agents
-		for _, of := range []string{"run.executed", "run.failed", "run.denied"} {
-			known[of] = tools
-		}
-	}
-	compared(a, func(e ast.Expr, s string) {
-		k, ok := known[chain(e)]
-		if ok && !slices.Contains(k.names, s) {
-			c.wrong(when.mark, "there is no %s %q%s", k.kind, s, hint(s, k.names))
-		}
-	})
 }
 
 // enums refuses a comparison with what the schema says never comes.

@@ -60,7 +60,8 @@
 //	  fragile: false                             # true accepts that one missing person stops it
 //
 // People who may sign are named by from: people, groups, roles, channels (their
-// members), and channel: here (those of the channel where it was asked). An ask
+// members), and channel: here (those of the channel where it was asked; only in a rule
+// with channels, since whoever asks chooses it). An ask
 // without quorums is default with another why.
 //
 // # Conditions
@@ -76,12 +77,15 @@
 //	now                          now.getHours("Europe/Berlin")
 //	run.steps                    how often the model has answered
 //	run.executed, .failed, .denied   by tool: run.executed["refund"]; 0 for one that was not called
+//	                             (calls of one answer that are let through count for those after them)
 //	gate                         declared, predicate, raised, or empty: why the tool itself wants a signature
 //
 // It is type-checked when the file is read, against the schema of every tool
 // that its rule is for; so name them under tools. Whole numbers are exact, and
-// numbers of all types compare. A text that is compared with a name (a tool, an
-// agent, a group, a value of an enum) must be one.
+// numbers of all types compare. What a call may leave out is looked at behind
+// has(args.x) && or as args.?x. A text that is compared with a name (a tool, an
+// agent, a group, a value of an enum) must be one. Groups are looked up one by one
+// as they are looked for; a condition that counts or lists them looks up all.
 //
 // # Examples
 //
@@ -105,6 +109,7 @@
 // nobody could sign: an ask that is not met even if everybody signs, in any of
 // its ways; one that one missing person stops, unless fragile says so; more
 // denials or a larger veto than there are people; an escalation that adds nobody.
-// So is what says nothing: a rule that never matches, or behind one that decides
+// So is what says nothing: a veto of people whose denial is enough anyway, a role
+// or calendar that nothing uses, a rule that never matches, or behind one that decides
 // all of its calls; a reminder after the deadline.
 package policy

@@ -24,7 +24,9 @@ type rule struct {
 	channels   []string // ids
 	requesters *approvals.From
 	when       cel.Program
-	isWhen     bool // there is a condition, though it may not be sound
+	isWhen     bool                // there is a condition, though it may not be sound
+	written    string              // the condition, however it is spaced; empty if there is none
+	wanted     []approvals.GroupID // the groups that it looks for
 
 	reason string // of a deny
 	ask    *ask   // of an ask
@@ -57,18 +59,18 @@ func (r *rule) matches(f *facts) (ok bool, why string, err error) {
 		if len(r.requesters.Groups) == 0 {
 			return false, "another requester", nil
 		}
-		groups, err := f.member()
+		in, err := f.inOneOf(r.requesters.Groups)
 		if err != nil {
 			return false, "", err
 		}
-		if !slices.ContainsFunc(groups, func(g approvals.GroupID) bool { return slices.Contains(r.requesters.Groups, g) }) {
+		if !in {
 			return false, "another requester", nil
 		}
 	}
 	if r.when == nil {
 		return !r.isWhen, "", nil
 	}
-	if ok, err = f.judge(r.when); ok || err != nil {
+	if ok, err = f.judge(r); ok || err != nil {
 		return ok, "", err
 	}
 	return false, "the condition is false", nil

@@ -24,9 +24,14 @@ type facts struct {
 	directory Directory
 
 	args   any
-	groups []approvals.GroupID
-	asked  bool
-	failed error // why the groups are not known
+	wanted []approvals.GroupID // what the condition at hand looks for in the requester's groups
+	member map[approvals.GroupID]membership
+}
+
+// A membership is whether the requester is in a group, or why nobody knows.
+type membership struct {
+	in  bool
+	err error
 }
 
 type hints struct{ readOnly, destructive, idempotent, openWorld bool }
@@ -88,38 +93,58 @@ func (f *facts) readArgs() any {
 	return m
 }
 
-// member returns the groups of the file in which the requester is.
-func (f *facts) member() ([]approvals.GroupID, error) {
-	if f.asked {
-		return f.groups, f.failed
+// in reports whether the requester is in the group. Each is looked up when a
+// rule needs it, and once: a group that cannot be looked up is in the way of
+// the rules that name it, and of no others.
+func (f *facts) in(g approvals.GroupID) (bool, error) {
+	if known, ok := f.member[g]; ok {
+		return known.in, known.err
 	}
-	f.asked = true
+	var m membership
 	if f.directory == nil || f.q.Requester == "" {
-		f.failed = errDirectory
-		return nil, f.failed
+		m.err = errDirectory
+	} else if groups, err := f.directory.GroupsOf(f.ctx, f.q.Requester, []approvals.GroupID{g}); err != nil {
+		m.err = errDirectory
+	} else {
+		m.in = slices.Contains(groups, g)
 	}
-	groups, err := f.directory.GroupsOf(f.ctx, f.q.Requester, slices.Clone(f.p.groups))
-	if err != nil {
-		f.failed = errDirectory
-		return nil, f.failed
+	if f.member == nil {
+		f.member = map[approvals.GroupID]membership{}
 	}
-	f.groups = groups
-	return groups, nil
+	f.member[g] = m
+	return m.in, m.err
 }
 
-func (f *facts) groupNames() any {
-	groups, err := f.member()
-	if err != nil {
-		return types.WrapErr(err)
-	}
-	called := make([]string, 0, len(groups))
+// inOneOf is an error only if none is known to hold them, and one is not known.
+func (f *facts) inOneOf(groups []approvals.GroupID) (bool, error) {
+	var failed error
 	for _, g := range groups {
-		if name := f.p.names.called[string(g)]; name != "" {
-			called = append(called, name)
+		in, err := f.in(g)
+		if in {
+			return true, nil
+		}
+		if err != nil {
+			failed = err
 		}
 	}
-	slices.Sort(called)
-	return called
+	return false, failed
+}
+
+// groupNames are the names of the groups in which the requester is, of those
+// that the condition at hand looks for.
+func (f *facts) groupNames() any {
+	names := []string{}
+	for _, g := range f.wanted {
+		in, err := f.in(g)
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		if in {
+			names = append(names, f.p.names.called[string(g)])
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // counts are numbers by tool: of a tool that is not there, none.
@@ -142,8 +167,9 @@ func (c counts) Find(key ref.Val) (ref.Val, bool) {
 }
 
 // judge evaluates a condition. Its errors say nothing of the arguments.
-func (f *facts) judge(when cel.Program) (bool, error) {
-	v, _, err := when.Eval(f)
+func (f *facts) judge(r *rule) (bool, error) {
+	f.wanted = r.wanted
+	v, _, err := r.when.Eval(f)
 	if err != nil {
 		return false, f.blame(err)
 	}
@@ -155,10 +181,9 @@ func (f *facts) judge(when cel.Program) (bool, error) {
 }
 
 func (f *facts) blame(err error) error {
-	if f.failed != nil {
-		return errDirectory
-	}
 	switch s := err.Error(); {
+	case strings.Contains(s, errDirectory.Error()):
+		return errDirectory
 	case strings.Contains(s, errArgs.Error()):
 		return errArgs
 	case strings.Contains(s, errNumber.Error()):

@@ -105,6 +105,31 @@ type fromForm struct {
 	Channel  text       `yaml:"channel"`
 }
 
+// here says where an ask asks the channel in which it was asked. Whoever asks
+// chooses that, so without channels they choose their approvers.
+func (f *askForm) here(p *problems) {
+	say := func(f *fromForm) {
+		if f != nil && f.Channel.set() {
+			p.wrong(f.Channel.mark, "lets whoever asks choose who signs, by the channel; write channels in the rule too, or name people or groups")
+		}
+	}
+	for _, q := range f.Quorums.items {
+		say(q.From)
+		for _, o := range q.Any.items {
+			say(o.From)
+			for _, q := range o.All.items {
+				say(q.From)
+			}
+		}
+	}
+	for _, q := range f.Veto.items {
+		say(q.From)
+	}
+	for _, e := range f.Escalate.items {
+		say(e.Add)
+	}
+}
+
 type escalateForm struct {
 	mark
 	After   span      `yaml:"after"`

@@ -12,6 +12,8 @@ import (
 )
 
 func TestAnAskTakesFromTheDefaultWhatItLeavesOutOfItsTimes(t *testing.T) {
+	const uses = "  - {name: u, mode: shadow, tools: [u], ask: {hours: office, quorums: [{name: x, from: {groups: [sre]}}]}}\n" +
+		"  - {name: v, mode: shadow, tools: [v], ask: {hours: late, quorums: [{name: x, from: {groups: [sre]}}]}}\n"
 	for name, c := range map[string]struct{ ofDefault, ofAsk, want string }{
 		"nothing anywhere":                  {"", "", "Sat 16:00"},
 		"the default's deadline":            {"within: 2h, ", "", "Fri 18:00"},
@@ -31,7 +33,7 @@ calendars:
   office: {zone: UTC, days: [mon, tue, wed, thu, fri], from: "09:00", to: "17:00"}
   late: {zone: UTC, days: [fri, sat], from: "20:00", to: "23:30"}
 default: {`+c.ofDefault, 1)
-			p, err := policy.Parse("p.yaml", []byte(src+"rules:\n  - {name: a, tools: [a], ask: {"+c.ofAsk+"quorums: [{name: x, from: {groups: [sre]}}]}}\n"), policy.Options{})
+			p, err := policy.Parse("p.yaml", []byte(src+"rules:\n  - {name: a, tools: [a], ask: {"+c.ofAsk+"quorums: [{name: x, from: {groups: [sre]}}]}}\n"+uses), policy.Options{})
 			require.NoError(t, err)
 			friday := time.Date(2026, 3, 6, 16, 0, 0, 0, time.UTC)
 			deadline := asked(t, p, with(call("a", `{}`), func(q *approvals.Proposal) { q.At = friday })).Requirement.Deadline

@@ -20,7 +20,9 @@ const (
 		"roles: {lead: {people: [bob], groups: [security], channels: [ops]}}\n" +
 		"calendars: {office: {zone: Europe/Berlin, days: [mon, tue], from: \"09:00\", to: \"17:00\", holidays: [\"2026-03-10\"]}}\n"
 	keyDefault = "default: {why: default, quorums: [{name: d, from: {groups: [sre]}}]}\n"
-	keyAsk     = "why: x, quorums: [{name: a, from: {groups: [sre]}}]"
+	// What nothing uses is refused.
+	keyUses = "  - {name: uses, mode: shadow, tools: [list_files], ask: {quorums: [{name: u, from: {groups: [sre], roles: [lead]}}], hours: office}}\n"
+	keyAsk  = "why: x, quorums: [{name: a, from: {groups: [sre]}}]"
 )
 
 // A key is changed, and nothing else: the rulings must change.
@@ -133,13 +135,14 @@ func keyCases() map[string][2]string {
 			"{any: [{name: a, from: {groups: [sre]}}, {all: [{name: b, from: {groups: [security]}}, {name: c, from: {channels: [ops]}}]}]}"),
 		"plainQuorum.name": veto("{name: v, from: {groups: [security]}}", "{name: w, from: {groups: [security]}}"),
 		"plainQuorum.need": veto("{name: v, from: {groups: [security]}}", "{name: v, need: 2, from: {groups: [security]}}"),
-		"plainQuorum.from": veto("{name: v, from: {groups: [security]}}", "{name: v, from: {groups: [sre]}}"),
+		"plainQuorum.from": veto("{name: v, from: {groups: [security]}}", "{name: v, from: {people: [bob]}}"),
 
 		"fromForm.people":   from("people: [bob]"),
 		"fromForm.groups":   quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre, security]}}"),
 		"fromForm.roles":    from("roles: [manager]"),
 		"fromForm.channels": from("channels: [ops]"),
-		"fromForm.channel":  from("channel: here"),
+		"fromForm.channel": rule("name: r, tools: [delete_file], channels: [war-room], ask: {quorums: [{name: a, from: {groups: [sre]}}]}",
+			"name: r, tools: [delete_file], channels: [war-room], ask: {quorums: [{name: a, from: {groups: [sre], channel: here}}]}"),
 
 		"escalateForm.after":   escalate("{after: 1h, channel: ops}", "{after: 2h, channel: ops}"),
 		"escalateForm.quorum":  escalate("{after: 1h, quorum: a, add: {groups: [security]}}", "{after: 1h, quorum: b, add: {groups: [security]}}"),
@@ -175,6 +178,7 @@ func observe(t *testing.T, doc string) string {
 	require.NoError(t, err)
 	roster, err := ReadRoster("../../examples/company/roster.yaml")
 	require.NoError(t, err)
+	doc = strings.Replace(doc+strings.Repeat("rules:\n", 1-min(1, strings.Count(doc, "rules:\n"))), "rules:\n", "rules:\n"+keyUses, 1)
 	var said []string
 	o := Options{Tools: tools, Directory: inRoster{roster}, Shadow: func(_ context.Context, r ShadowRuling) { said = append(said, fmt.Sprint("shadow ", short(r.Rule))) }}
 	if strings.Contains(doc, "people: [bob]}}]") && strings.Contains(doc, "name: a, from: {people") {

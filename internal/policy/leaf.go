@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -71,10 +75,34 @@ func (t *text) take(d *decoder, n ast.Node, at mark) {
 	switch {
 	case !ok:
 		d.wrong(at, "must be a text; put it in quotes if it looks like a number")
-	case s == "":
+	case strings.TrimSpace(s) == "":
 		d.wrong(at, "is empty: write something or leave the key out")
+		s = ""
+	default:
+		if i := strings.IndexFunc(s, hidden); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			d.wrong(at, "holds %U, which does not show, so it is not what people read; remove it", r)
+		}
 	}
 	*t = text{at, s, from}
+}
+
+// hidden are the letters that do not show, or turn around those that do.
+func hidden(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) ||
+		unicode.IsControl(r) && r != '\n' && r != '\t'
+}
+
+// decimal is how numbers are written: others read them in other ways.
+var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// plain says of a number that is written otherwise.
+func (d *decoder) plain(n *ast.IntegerNode, at mark) bool {
+	if written := n.GetToken().Value; !decimal.MatchString(written) {
+		d.wrong(at, "%s is no plain number; write it in decimal, without a leading 0", written)
+		return false
+	}
+	return true
 }
 
 func (w *whole) take(d *decoder, n ast.Node, at mark) {
@@ -83,7 +111,10 @@ func (w *whole) take(d *decoder, n ast.Node, at mark) {
 		d.wrong(at, "must be a whole number")
 		return
 	}
-	w.mark = at
+	if w.mark = at; !d.plain(i, at) {
+		w.n = 1 // nothing more is said of it
+		return
+	}
 	switch v := i.Value.(type) {
 	case int64:
 		w.n = int(v)
@@ -112,8 +143,8 @@ func (s *span) take(d *decoder, n ast.Node, at mark) {
 	case err != nil:
 		d.wrong(at, "must be a duration with its unit, such as 30m or 24h")
 		return
-	case long <= 0 || long > MaxWithin:
-		d.wrong(at, "is %s, must be more than 0s and at most %s", written, hours(MaxWithin))
+	case long < time.Minute || long > MaxWithin:
+		d.wrong(at, "is %s, must be between 1m and %s", written, hours(MaxWithin))
 		return
 	}
 	s.mark, s.d = at, long
@@ -171,6 +202,7 @@ func (d *decoder) value(n ast.Node, at mark) any {
 	case *ast.BoolNode:
 		return n.Value
 	case *ast.IntegerNode:
+		d.plain(n, at)
 		return n.Value
 	case *ast.FloatNode:
 		return n.Value

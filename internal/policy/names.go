@@ -33,6 +33,12 @@ type names struct {
 	userAt  map[approvals.UserID]mark
 	groupAt map[approvals.GroupID]mark
 	called  map[string]string // the name of an id
+
+	// What is used otherwise than by who signs, and where.
+	looked     map[string]mark // ids
+	roleAt     map[string]mark
+	calendarAt map[string]mark
+	usedRoles  map[string]bool
 }
 
 // from is who may fill a place: those who are known now, and those whom only
@@ -50,6 +56,7 @@ func newNames(p *problems) *names {
 		problems: p, groups: map[string]approvals.GroupID{}, people: map[string]approvals.UserID{},
 		managers: map[approvals.UserID]approvals.UserID{}, roles: map[string]from{}, calendars: map[string]*calendar{},
 		userAt: map[approvals.UserID]mark{}, groupAt: map[approvals.GroupID]mark{}, called: map[string]string{},
+		looked: map[string]mark{}, roleAt: map[string]mark{}, calendarAt: map[string]mark{}, usedRoles: map[string]bool{},
 	}
 }
 
@@ -92,6 +99,7 @@ func (n *names) learn(f *fileForm) {
 			n.wrong(e.key.mark, "is there twice")
 			continue
 		}
+		n.calendarAt[e.key.s] = e.key.mark
 		n.calendars[e.key.s] = newCalendar(e.val, n.problems)
 	}
 }
@@ -119,6 +127,7 @@ func (n *names) resolve(f *fileForm) {
 		case has(n.roles, e.key.s):
 			n.wrong(e.key.mark, "is there twice")
 		default:
+			n.roleAt[e.key.s] = e.key.mark
 			n.roles[e.key.s] = n.from(&fromForm{mark: e.val.mark, People: e.val.People, Groups: e.val.Groups, Channels: e.val.Channels}, mark{})
 		}
 	}
@@ -199,6 +208,7 @@ func (n *names) from(f *fromForm, owner mark) from {
 	}
 	for _, t := range f.Roles.items {
 		role, ok := n.roles[t.s]
+		n.usedRoles[t.s] = true
 		switch {
 		case t.s == roleManager && len(n.managers) == 0:
 			n.wrong(t.mark, "nobody has a manager: write managers")
@@ -243,4 +253,22 @@ func (n *names) callOf(id string) string {
 		return name
 	}
 	return id
+}
+
+// look notes that something is looked for that is not a signer, so that a
+// roster can say whether there is such a person, group or channel.
+func (n *names) look(of, s string, at mark) {
+	id := s
+	switch of {
+	case "requester.groups", "channel.name":
+		id = string(n.groups[s])
+	case "requester.name":
+		id = string(n.people[s])
+	case "requester.id", "channel.id":
+	default:
+		return
+	}
+	if _, named := n.called[id]; named {
+		n.looked[id] = at
+	}
 }

@@ -28,6 +28,8 @@ func (r *reach) check() {
 	if len(r.all) > 0 {
 		return // what is not understood cannot be weighed
 	}
+	r.unused()
+	r.vetoes()
 	r.members()
 	asks := []*ask{r.p.fallback}
 	for _, rule := range r.p.rules[:r.p.own] {
@@ -59,6 +61,7 @@ func (r *reach) members() {
 	if r.roster == nil {
 		return
 	}
+	r.others()
 	users, groups := r.used()
 	for _, u := range users {
 		switch r.roster.People[u] {
@@ -78,6 +81,80 @@ func (r *reach) members() {
 			r.wrong(r.n.groupAt[g], "nobody in %s could sign; add people, or name another", g)
 		}
 	}
+}
+
+// others says who is named otherwise than as a signer, and whom nobody knows: a
+// rule would never match, or never tell anybody. That they have left, or that
+// nobody is in there, is no mistake.
+func (r *reach) others() {
+	users, groups := r.used()
+	looked := maps.Clone(r.n.looked)
+	for u := range r.n.managers {
+		looked[string(u)] = r.n.userAt[u]
+	}
+	for _, a := range r.asks() {
+		for _, s := range a.rungs {
+			if s.channel != "" {
+				looked[s.channel] = s.mark
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(looked)) {
+		u, g := approvals.UserID(id), approvals.GroupID(id)
+		_, isUser := r.n.userAt[u]
+		_, known := r.roster.Groups[g]
+		switch {
+		case isUser && r.roster.People[u] == "" && !slices.Contains(users, u):
+			r.wrong(r.n.userAt[u], "there is nobody %s (%s looks for them); correct the id", u, looked[id])
+		case !isUser && !known && !slices.Contains(groups, g):
+			r.wrong(r.n.groupAt[g], "there is no group or channel %s (%s looks for it); correct the id", g, looked[id])
+		}
+	}
+}
+
+// unused says what looks like protection, and protects nothing.
+func (r *reach) unused() {
+	for _, name := range slices.Sorted(maps.Keys(r.n.roles)) {
+		if !r.n.usedRoles[name] {
+			r.wrong(r.n.roleAt[name], "nothing uses this role; name it under roles of a from, or remove it")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.n.calendars)) {
+		if !slices.ContainsFunc(r.asks(), func(a *ask) bool { return a.hours == r.n.calendars[name] }) {
+			r.wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask, or remove it")
+		}
+	}
+}
+
+// vetoes says which vetoes do nothing: one denial of anybody who may sign
+// settles it already.
+func (r *reach) vetoes() {
+	for _, a := range r.asks() {
+		var may from
+		for _, q := range a.quorums {
+			may.Users, may.Groups = slices.Concat(may.Users, q.from.Users), slices.Concat(may.Groups, q.from.Groups)
+			may.manager, may.here = may.manager || q.from.manager, may.here || q.from.here
+		}
+		for _, v := range a.vetoes {
+			switch {
+			case a.denials == 1 && within(v.from, may):
+				r.wrong(v.mark, "does nothing: these people may sign, and one denial settles it already; write denials: 2 or more, or remove the veto")
+			case v.Need >= a.denials && within(v.from, may):
+				r.wrong(v.mark, "does nothing: these people may sign, and %d denials settle it already; need fewer, or remove the veto", a.denials)
+			}
+		}
+	}
+}
+
+// asks are the default and those of the rules, each once.
+func (r *reach) asks() []*ask {
+	all := []*ask{r.p.fallback}
+	for _, rule := range r.p.rules[:r.p.own] {
+		if rule.ask != nil && len(rule.ask.quorums) > 0 && !sameQuorums(rule.ask, r.p.fallback) {
+			all = append(all, rule.ask)
+		}
+	}
+	return all
 }
 
 // used returns who is named as a signer, sorted.
@@ -163,7 +240,7 @@ func at(way []quorum, a *ask) mark {
 // requesters are those for whom the ask differs: anybody, or everybody who has
 // a manager.
 func (r *reach) requesters(a *ask) []approvals.UserID {
-	if !slices.ContainsFunc(a.quorums, func(q quorum) bool { return q.from.manager }) {
+	if !slices.ContainsFunc(slices.Concat(a.quorums, a.vetoes), func(q quorum) bool { return q.from.manager }) {
 		return []approvals.UserID{stranger}
 	}
 	return slices.Sorted(maps.Keys(r.n.managers))

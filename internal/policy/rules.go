@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"cel.dev/cel-go/cel"
-
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -29,7 +27,7 @@ func (p *Policy) newRule(f ruleForm, c *checker) *rule {
 	if f.When.set() {
 		r.isWhen = true
 		if f.When.s != "" {
-			r.when = c.compile(f.When, p.concerned(r))
+			c.condition(f.When, p.concerned(r), true).of(r)
 		}
 	}
 	r.unsound = len(c.all) > before
@@ -47,6 +45,8 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 		matches := func(name string) bool { ok, _ := path.Match(g.s, name); return ok }
 		switch {
 		case g.s == "":
+		case strings.Contains(g.s, "[!"):
+			c.wrong(g.mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.s)
 		case err != nil:
 			c.wrong(g.mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.s)
 		case len(tools) > 0 && !slices.ContainsFunc(tools, matches):
@@ -71,11 +71,18 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 	for _, ch := range f.Channels.items {
 		if id, ok := c.names.group(ch, true); ok {
 			r.channels = append(r.channels, string(id))
+			c.names.looked[string(id)] = ch.mark
 		}
 	}
 	if f.Requesters != nil {
 		who := c.names.from(&fromForm{mark: f.Requesters.mark, People: f.Requesters.People, Groups: f.Requesters.Groups}, f.mark)
 		r.requesters = &approvals.From{Users: who.Users, Groups: who.Groups}
+		for _, t := range f.Requesters.People.items {
+			c.names.look("requester.name", t.s, t.mark)
+		}
+		for _, t := range f.Requesters.Groups.items {
+			c.names.look("requester.groups", t.s, t.mark)
+		}
 	}
 }
 
@@ -96,6 +103,9 @@ func (p *Policy) readEffect(r *rule, f ruleForm, c *checker) {
 	if f.Ask != nil {
 		effects++
 		r.kind, r.ask = KindAsk, newAsk(f.Ask, c.names, p.fallback)
+		if !f.Channels.set() {
+			f.Ask.here(c.problems)
+		}
 	}
 	switch effects {
 	case 0:
@@ -121,7 +131,7 @@ func (p *Policy) concerned(r *rule) []*tool {
 // setting, else that of its agent, else what its code says. A tool of which
 // none says anything asks with the default.
 func (p *Policy) addSettings(c *checker) {
-	conditions := map[string]map[string]cel.Program{}
+	conditions := map[string]map[string]condition{}
 	for _, t := range p.tools {
 		s := t.Setting
 		if s.Approval == ApprovalUnset {
@@ -140,15 +150,14 @@ func (p *Policy) addSettings(c *checker) {
 			}
 		case ApprovalWhen:
 			asks := *r
-			asks.isWhen = true
 			if conditions[s.Place] == nil {
-				conditions[s.Place] = map[string]cel.Program{}
+				conditions[s.Place] = map[string]condition{}
 			}
 			key := s.When + "\x00" + string(t.Schema)
 			if _, known := conditions[s.Place][key]; !known {
-				conditions[s.Place][key] = c.compile(text{mark: at, s: s.When, from: -1}, []*tool{t})
+				conditions[s.Place][key] = c.condition(text{mark: at, s: s.When, from: -1}, []*tool{t}, false)
 			}
-			asks.when = conditions[s.Place][key]
+			conditions[s.Place][key].of(&asks)
 			p.add(&asks)
 			r.kind = KindAllow
 		case ApprovalUnset:
@@ -217,7 +226,7 @@ func verb(k Kind) string {
 // covers reports whether r, if it matches, leaves nothing for o to decide.
 func (r *rule) covers(o *rule, before, mayAsk bool) bool {
 	switch {
-	case r.shadow, r.unsound, r.isWhen, len(r.channels) > 0, r.requesters != nil, r == o:
+	case r.shadow, r.unsound, r == o, !r.asWide(o):
 		return false
 	case r.kind == KindDeny:
 		return before || o.kind != KindDeny
@@ -225,6 +234,25 @@ func (r *rule) covers(o *rule, before, mayAsk bool) bool {
 		return false
 	}
 	return r.kind == KindAsk || o.kind == KindAllow || !mayAsk
+}
+
+// asWide reports whether r matches what o matches, but for tools and agents: by
+// what is written the same, or left out.
+func (r *rule) asWide(o *rule) bool {
+	switch {
+	case r.isWhen && r.written != o.written, !part(r.channels, o.channels):
+		return false
+	case r.requesters == nil:
+		return true
+	}
+	return o.requesters != nil && all(r.requesters.Users, o.requesters.Users) && all(r.requesters.Groups, o.requesters.Groups)
+}
+
+// part reports whether some is within all, where nothing stands for everything.
+func part(of, some []string) bool { return len(of) == 0 || len(some) > 0 && all(of, some) }
+
+func all[T comparable](of, some []T) bool {
+	return !slices.ContainsFunc(some, func(s T) bool { return !slices.Contains(of, s) })
 }
 
 func (p *Policy) coverOf(i int, r *rule, t *tool) *rule {
@@ -240,9 +268,6 @@ func (p *Policy) coverOf(i int, r *rule, t *tool) *rule {
 // coverUnknown is for a file that is read without tools: then only what is
 // written the same, or left out, is known to cover.
 func (p *Policy) coverUnknown(i int, r *rule) *rule {
-	part := func(all, some []string) bool {
-		return len(all) == 0 || len(some) > 0 && !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
-	}
 	for j, o := range p.rules[:p.own] {
 		if part(o.tools, r.tools) && part(o.agents, r.agents) && o.covers(r, j < i, true) {
 			return o

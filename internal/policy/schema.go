@@ -18,7 +18,9 @@ type shape struct {
 	fields map[string]*shape
 	rest   *shape // of fields that have no name here; nil: there are none
 	elem   *shape
-	enum   []string // of strings, if they are all that may be
+	// optional are those of the fields that may be left out, where that is plain.
+	optional map[string]bool
+	enum     []string // of strings, if they are all that may be
 }
 
 type schemaForm struct {
@@ -30,6 +32,11 @@ type schemaForm struct {
 	PrefixItems          json.RawMessage            `json:"prefixItems"`
 	Enum                 []any                      `json:"enum"`
 	Const                any                        `json:"const"`
+	Required             json.RawMessage            `json:"required"`
+	AllOf                json.RawMessage            `json:"allOf"`
+	AnyOf                json.RawMessage            `json:"anyOf"`
+	OneOf                json.RawMessage            `json:"oneOf"`
+	If                   json.RawMessage            `json:"if"`
 	Ref                  string                     `json:"$ref"`
 	Defs                 json.RawMessage            `json:"$defs"`
 }
@@ -82,6 +89,14 @@ func (s *shape) object(f schemaForm, root json.RawMessage, depth int) {
 	s.fields = make(map[string]*shape, len(f.Properties))
 	for name, p := range f.Properties {
 		s.fields[name] = shapeAt(p, root, depth+1)
+	}
+	var required []string
+	if len(f.Required) > 0 && json.Unmarshal(f.Required, &required) != nil || len(f.AllOf)+len(f.AnyOf)+len(f.OneOf)+len(f.If) > 0 {
+		return // other parts may require more
+	}
+	s.optional = map[string]bool{}
+	for name := range f.Properties {
+		s.optional[name] = !slices.Contains(required, name)
 	}
 }
 
@@ -163,6 +178,7 @@ func (p *provider) typeOf(s *shape, place string) *types.Type {
 			t = types.NewMapType(types.StringType, p.typeOf(s.rest, place+"[]"))
 			break
 		}
+		place = "@" + strings.TrimPrefix(place, "@") // nothing that a condition could write is the name of a type
 		p.shapes[place] = s
 		t = types.NewObjectType(place)
 	case "array":

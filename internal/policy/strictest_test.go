@@ -54,10 +54,11 @@ func names(of []approvals.Quorum) []string {
 }
 
 func TestAnUnjudgedCallNeedsItsManagerAndItsChannelToo(t *testing.T) {
-	p := parse(t, `
+	const rules = `
 rules:
-  - {name: pay, tools: [pay], when: args.amount > 10, ask: {why: Money leaves., fragile: true, quorums: [{name: boss, from: {roles: [manager]}}, {name: room, need: 2, from: {channel: here}}]}}
-`, policy.Options{})
+  - {name: pay, tools: [pay], channels: [war-room], when: args.amount > 10, ask: {why: Money leaves., fragile: true, quorums: [{name: boss, from: {roles: [manager]}}, {name: room, need: 2, from: {channel: here}}]}}
+`
+	p := parse(t, rules, policy.Options{})
 	without := call("pay", `{}`)
 	ask := asked(t, p, without)
 	require.Equal(t, []string{"ops1[][S0SRE00001]", "boss1[U0CAROL001][]", "room2[][C0WARROOM1]"}, names(ask.Requirement.Quorums))
@@ -68,6 +69,7 @@ rules:
 	ask = asked(t, p, without)
 	require.Equal(t, "boss1[U0CAROL001][]", names(ask.Requirement.Quorums)[1], "who has no manager is signed for by a manager of somebody")
 
+	p = parse(t, rules+"  - {name: late, tools: [pay], when: args.amount > 10, ask: {why: It is late.}}\n", policy.Options{})
 	without.Channel = "D0BOB00001"
 	ask = asked(t, p, without)
 	require.Equal(t, "room2[][]", names(ask.Requirement.Quorums)[2])
@@ -92,7 +94,7 @@ func TestTheFewestDenialsOfAnyVetoAreEnough(t *testing.T) {
 	p := parse(t, `
 rules:
   - {name: a, tools: [a], ask: {fragile: true, quorums: [{name: x, from: {groups: [sre]}}], veto: [{name: v, need: 3, from: {groups: [security]}}]}}
-  - {name: b, tools: [b], ask: {fragile: true, quorums: [{name: x, from: {groups: [sre]}}], veto: [{name: v, need: 2, from: {groups: [security]}}, {name: m, from: {channel: here, people: [carol]}}]}}
+  - {name: b, tools: [b], channels: [war-room], ask: {fragile: true, quorums: [{name: x, from: {groups: [sre]}}], veto: [{name: v, need: 2, from: {groups: [security]}}, {name: m, from: {channel: here, people: [carol]}}]}}
 `, policy.Options{})
 	require.Equal(t, []string{"v2[][S0SECUR001]", "m1[U0CAROL001][]"}, names(p.Strictest(monday).Vetoes))
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -97,6 +98,7 @@ type decoder struct {
 // the file could not be read at all.
 func decode(file string, src []byte, p *problems, form any) bool {
 	top := mark{file: file, line: 1, col: 1}
+	src = bytes.TrimPrefix(src, []byte("\ufeff")) // some editors begin a file with it
 	switch {
 	case len(src) > maxBytes:
 		p.wrong(top, "holds %d bytes; at most %d are read", len(src), maxBytes)

@@ -1,0 +1,171 @@
+package policy
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+)
+
+// directID is the id of a direct message, which has no name in the file.
+var directID = regexp.MustCompile(`^D[A-Z0-9]{3,}$`)
+
+// constants refuses a condition that is compared with a name that nothing has:
+// it would never be true.
+func (c *checker) constants(when text, a *cel.Ast) {
+	type kind struct {
+		kind  string
+		names []string
+	}
+	channels, people := []string{""}, []string{""}
+	for name, id := range c.names.groups {
+		if channelID.MatchString(string(id)) {
+			channels = append(channels, name, string(id))
+		}
+	}
+	for name, id := range c.names.people {
+		people = append(people, name, string(id))
+	}
+	slices.Sort(channels)
+	slices.Sort(people)
+	ids := func(all []string, id bool) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(s string) bool {
+			return s != "" && (userID.MatchString(s) || channelID.MatchString(s)) != id
+		})
+	}
+	known := map[string]kind{
+		"requester.groups": {"group", slices.Sorted(maps.Keys(c.names.groups))},
+		"channel.name":     {"channel", ids(channels, false)},
+		"channel.id":       {"channel under groups", ids(channels, true)},
+		"requester.name":   {"person", ids(people, false)},
+		"requester.id":     {"person under people", ids(people, true)},
+		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
+	}
+	if len(c.tools) > 0 {
+		tools, agents := kind{kind: "tool"}, kind{kind: "agent"}
+		for _, t := range c.tools {
+			tools.names, agents.names = append(tools.names, t.Name), append(agents.names, t.Agent)
+		}
+		known["tool"], known["agent"] = tools, agents
+		for _, of := range []string{"run.executed", "run.failed", "run.denied"} {
+			known[of] = tools
+		}
+	}
+	named(a.NativeRep().Expr(), nil, func(of, s string) {
+		k, ok := known[of]
+		switch {
+		case !ok:
+		case of == "channel.id" && directID.MatchString(s):
+		case !slices.Contains(k.names, s):
+			c.wrong(when.mark, "there is no %s %q%s", k.kind, s, hint(s, k.names))
+		default:
+			c.names.look(of, s, when.mark)
+		}
+	})
+	visit(a, func(e ast.Expr) { c.zone(when, e) })
+}
+
+// ofTime are what a time may be asked for by the clocks of a zone.
+var ofTime = regexp.MustCompile(`^get(Date|DayOfMonth|DayOfWeek|DayOfYear|FullYear|Hours|Milliseconds|Minutes|Month|Seconds)$`)
+
+var anOffset = regexp.MustCompile(`^[+-]?(0[0-9]|1[0-4]):[0-5][0-9]$`)
+
+// zone refuses a time zone that nothing knows: the rule could never be judged.
+func (c *checker) zone(when text, e ast.Expr) {
+	if e.Kind() != ast.CallKind || !ofTime.MatchString(e.AsCall().FunctionName()) {
+		return
+	}
+	for _, a := range e.AsCall().Args() {
+		eachText(a, func(s string) {
+			if _, err := time.LoadLocation(s); (err != nil || s == "" || s == "Local") && !anOffset.MatchString(s) {
+				c.wrong(when.mark, "%q is no time zone such as Europe/Berlin", s)
+			}
+		})
+	}
+}
+
+// named goes over what is compared with a text, looked up by one, or looked for
+// in a list of some, by the chain of its names. What goes over a list stands
+// for it.
+func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
+	at := func(e ast.Expr) string {
+		if e.Kind() == ast.IdentKind && vars[e.AsIdent()] != "" {
+			return vars[e.AsIdent()]
+		}
+		return chain(e)
+	}
+	switch e.Kind() {
+	case ast.CallKind:
+		args := e.AsCall().Args()
+		if len(args) != 2 {
+			break
+		}
+		switch e.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals, operators.In:
+			eachText(args[0], func(s string) { each(at(args[1]), s) })
+			eachText(args[1], func(s string) { each(at(args[0]), s) })
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			eachText(args[1], func(s string) { each(at(args[0]), s) })
+		}
+	case ast.SelectKind:
+		each(at(e.AsSelect().Operand()), e.AsSelect().FieldName())
+	case ast.ComprehensionKind:
+		inside := maps.Clone(vars)
+		if inside == nil {
+			inside = map[string]string{}
+		}
+		inside[e.AsComprehension().IterVar()] = at(e.AsComprehension().IterRange())
+		named(e.AsComprehension().IterRange(), vars, each)
+		for _, part := range children(e)[1:] {
+			named(part, inside, each)
+		}
+		return
+	}
+	for _, part := range children(e) {
+		named(part, vars, each)
+	}
+}
+
+// children are the parts of an expression; of a comprehension what it goes over
+// is the first.
+func children(e ast.Expr) []ast.Expr {
+	switch e.Kind() {
+	case ast.CallKind:
+		if e.AsCall().IsMemberFunction() {
+			return append([]ast.Expr{e.AsCall().Target()}, e.AsCall().Args()...)
+		}
+		return e.AsCall().Args()
+	case ast.SelectKind:
+		return []ast.Expr{e.AsSelect().Operand()}
+	case ast.ListKind:
+		return e.AsList().Elements()
+	case ast.MapKind:
+		var all []ast.Expr
+		for _, m := range e.AsMap().Entries() {
+			all = append(all, m.AsMapEntry().Key(), m.AsMapEntry().Value())
+		}
+		return all
+	case ast.StructKind:
+		var all []ast.Expr
+		for _, f := range e.AsStruct().Fields() {
+			all = append(all, f.AsStructField().Value())
+		}
+		return all
+	case ast.ComprehensionKind:
+		l := e.AsComprehension()
+		return []ast.Expr{l.IterRange(), l.AccuInit(), l.LoopCondition(), l.LoopStep(), l.Result()}
+	}
+	return nil
+}
+
+// literal is the value of a literal, if it is a T.
+func literal[T any](e ast.Expr) (v T, ok bool) {
+	if e.Kind() == ast.LiteralKind {
+		v, ok = e.AsLiteral().(T)
+	}
+	return v, ok
+}
