@@ -87,7 +87,9 @@ func rosterOf(ctx context.Context, p *policy.Policy, l lookup) (*policy.Roster, 
 	}
 	standings, err := standingsOf(ctx, looked, l)
 	for i, u := range looked {
-		r.People[u] = standings[i]
+		if standings[i] != "" {
+			r.People[u] = standings[i]
+		}
 	}
 	return r, len(ids) - len(looked), err
 }
@@ -120,7 +122,7 @@ func standingOf(ctx context.Context, u approvals.UserID, l lookup) (policy.Stand
 	}
 	switch {
 	case isCode(err, "user_not_found", "user_not_visible"):
-		return policy.Gone, nil
+		return "", nil // nobody: the id is wrong
 	case err != nil:
 		return "", fmt.Errorf("who %s is: %w", u, err)
 	case able:
