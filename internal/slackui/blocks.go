@@ -36,6 +36,10 @@ type Card struct {
 	// Others are the parts of the batch that are posted nowhere there, if this
 	// card is the one to say so.
 	Others []int
+	// Sheets is whether several calls can be decided together.
+	Sheets bool
+
+	rows []row
 }
 
 // Place is where a card is shown.
@@ -61,6 +65,7 @@ func parts(b approvals.Batch) int {
 // Render returns what the card shows. It is pure, and stays within Slack's
 // limits by cutting values shorter, never by leaving out that it did.
 func Render(c Card, now time.Time) []slack.Block {
+	c.rows = c.gather(now)
 	for _, d := range details {
 		if blocks := c.render(d, now); textLength(blocks) <= maxCardText {
 			return blocks
@@ -97,11 +102,11 @@ func (c Card) render(d detail, now time.Time) []slack.Block {
 		slack.NewHeaderBlock(literal(c.title(now))),
 		richText(c.asker()...),
 	}
-	for i, a := range c.calls() {
+	for i, r := range c.rows {
 		if i > 0 {
 			blocks = append(blocks, slack.NewDividerBlock())
 		}
-		blocks = append(blocks, c.call(i, a, d, now)...)
+		blocks = append(blocks, c.row(r, d, now)...)
 	}
 	if more := c.others(); more != nil {
 		blocks = append(blocks, more)
@@ -217,11 +222,13 @@ func whyMissed(code string) string {
 	return "the app is not in that channel"
 }
 
-func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack.Block {
+// row draws one call, or several that are the same.
+func (c Card) row(r row, d detail, now time.Time) []slack.Block {
 	var text []para
-	n := len(c.Batch.Approvals)
-	if n > 1 {
-		text = append(text, line(styled(fmt.Sprintf("%d of %d: ", c.Part*callsPerCard+i+1, n), nil), styled(brief(a.Call.Name, 80), bold)))
+	r, between := c.apart(r)
+	a := r.a
+	if len(c.Batch.Approvals) > 1 {
+		text = append(text, c.which(r))
 	}
 	call, known := c.Calls[a.Call.ID]
 	if !known {
@@ -237,6 +244,7 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 		below = append(below, []para{line(styled("Not everything is shown. Open View full before you sign.", bold))})
 	}
 	below = append(below, c.verdict(a, status, d)...)
+	below = append(below, nonempty(between)...)
 	// Slack folds a long block away behind "Show more": what must be seen
 	// before a button is pressed stands with nothing long in one block.
 	var blocks []slack.Block
@@ -258,7 +266,11 @@ func (c Card) call(i int, a approvals.Approval, d detail, now time.Time) []slack
 		}
 	}
 	if status == approvals.Pending && known {
-		blocks = append(blocks, c.fine(a), c.buttons(i, a))
+		buttons := c.buttons(r.calls[0], a)
+		if r.several() {
+			buttons = c.together(r)
+		}
+		blocks = append(blocks, c.fine(r), buttons)
 	}
 	return blocks
 }
@@ -277,18 +289,18 @@ func (c Card) gathered(first []para, groups [][]para) []slack.Block {
 	return blocks
 }
 
-// roomy is a card of few calls, on which what is said of each may take blocks
+// roomy is a card of few rows, on which what is said of each may take blocks
 // of its own.
-func (c Card) roomy() bool { return len(c.calls()) <= 4 }
+func (c Card) roomy() bool { return len(c.rows) <= 4 }
 
-// room is how many blocks the arguments of one call may take.
+// room is how many blocks the arguments of one row may take.
 func (c Card) room() int {
 	const header = 2
 	others := 5 // amendments, verdict, fine print, buttons, divider
 	if c.roomy() {
 		others += amendmentsShown + 2 // each amendment, what is incomplete, why, progress, reasons
 	}
-	n := len(c.calls())
+	n := len(c.rows)
 	return min(10, (50-header-n*others)/n)
 }
 

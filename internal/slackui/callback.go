@@ -124,7 +124,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		about, err = s.viewFull(ctx, p, press.Value)
 	case actionPage:
 		err = s.turnPage(ctx, p, press.Value)
-	case actionReview:
+	case actionReview, actionEach:
 		if p.screen().View != "" {
 			about, err = s.show(ctx, p, press.Value)
 			break

@@ -287,7 +287,7 @@ var gone = []string{"message_not_found", "cant_update_message", "edit_window_clo
 // load collects what a card needs: the arguments are those of the digests.
 func (c *Cards) load(ctx context.Context, b approvals.Batch, part int) (Card, error) {
 	card := Card{
-		Batch: b, Part: part, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
+		Batch: b, Part: part, Sheets: c.digests.several, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
 		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{},
 	}
 	for _, a := range card.calls() {

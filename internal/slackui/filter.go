@@ -27,10 +27,10 @@ type filter struct {
 	Older   time.Duration      `json:"older,omitempty"`
 	Newer   time.Duration      `json:"newer,omitempty"`
 
-	// Batch means one request only, and Like, a call of it by its key, those of
-	// its calls that are to do the very same.
-	Batch approvals.BatchID `json:"batch,omitempty"`
-	Like  string            `json:"like,omitempty"`
+	// Batch means one request only, and Drawn those of its calls that had these
+	// digests when a button was drawn.
+	Batch approvals.BatchID  `json:"batch,omitempty"`
+	Drawn []approvals.Digest `json:"drawn,omitempty"`
 }
 
 func (f filter) empty() bool {
@@ -52,10 +52,31 @@ func (f filter) matches(b approvals.Batch, a approvals.Approval, now time.Time) 
 		len(f.Threads) > 0 && !slices.Contains(f.Threads, b.Thread),
 		f.Older > 0 && age < f.Older,
 		f.Newer > 0 && age > f.Newer,
-		f.Batch != "" && f.Batch != b.ID:
+		f.Batch != "" && f.Batch != b.ID,
+		len(f.Drawn) > 0 && !f.drew(a):
 		return false
 	}
 	return true
+}
+
+// drew reports whether the call, as it is or as it was before it was changed, is
+// one of those that were drawn.
+func (f filter) drew(a approvals.Approval) bool {
+	return slices.Contains(f.Drawn, a.Call.Digest) ||
+		slices.ContainsFunc(a.Amendments, func(m approvals.Amendment) bool { return slices.Contains(f.Drawn, m.From) })
+}
+
+// moved is why a call that was drawn is not the one that was drawn any more.
+func (f filter) moved(a approvals.Approval, now time.Time) left {
+	switch {
+	case len(f.Drawn) == 0:
+		return ""
+	case shown(a, now) != approvals.Pending:
+		return leftSettled
+	case !slices.Contains(f.Drawn, a.Call.Digest):
+		return leftChanged
+	}
+	return ""
 }
 
 // shownIn reports whether the call was asked for in the channel, or is shown

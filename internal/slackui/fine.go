@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// fine is the fine print under an open call. What the policy wrote stands in
+// fine is the fine print under an open row. What the policy wrote stands in
 // plain text of its own.
-func (c Card) fine(a approvals.Approval) slack.Block {
-	r := a.Requirement
+func (c Card) fine(these row) slack.Block {
+	a, r := these.a, these.a.Requirement
 	var said []string
 	if !r.Deadline.IsZero() {
 		said = append(said, "Expires "+when(r.Deadline)+", then it does not run")
@@ -32,7 +32,7 @@ func (c Card) fine(a approvals.Approval) slack.Block {
 		said = append(said, names(editors)+" changed it and may not sign")
 	}
 	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
-	elements := []slack.MixedElement{ours(strings.Join(append(said, "digest `"+a.Call.Digest.Short()+"`"), " · "))}
+	elements := []slack.MixedElement{ours(strings.Join(append(said, c.digests(these)), " · "))}
 	for i, v := range r.Vetoes {
 		if i == quorumsShown {
 			elements = append(elements, literal(count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
@@ -71,4 +71,16 @@ func editorsOf(a approvals.Approval) []approvals.UserID {
 		}
 	}
 	return all
+}
+
+// digests name the calls of a row by what they are signed by.
+func (c Card) digests(r row) string {
+	var all []string
+	for _, i := range r.calls {
+		all = append(all, "`"+c.calls()[i].Call.Digest.Short()+"`")
+	}
+	if r.several() {
+		return "digests " + list(all)
+	}
+	return "digest " + all[0]
 }

@@ -86,7 +86,9 @@ func FuzzRender(f *testing.F) {
 			})
 		}
 		for part := range 2 {
-			inspect(t, slackui.Render(slackui.Card{Batch: b, Part: part, Calls: calls}, time.Unix(1, 0)))
+			for _, sheets := range []bool{false, true} {
+				inspect(t, slackui.Render(slackui.Card{Batch: b, Part: part, Calls: calls, Sheets: sheets}, time.Unix(1, 0)))
+			}
 		}
 	})
 }

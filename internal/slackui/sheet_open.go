@@ -241,7 +241,7 @@ func (s *Server) makeSheet(ctx context.Context, o sheetOrder) made {
 		return made{err: err}
 	}
 	if len(d.lines) == 0 {
-		m := d.nothing(o.verdict)
+		m := d.nothing(o)
 		return made{said: &m}
 	}
 	sheet, err := d.sheet(s.cfg.Team, o)
@@ -258,11 +258,14 @@ func (s *Server) makeSheet(ctx context.Context, o sheetOrder) made {
 }
 
 // nothing says that the filter found nothing to sign, and what there is.
-func (d draft) nothing(v approvals.Verdict) message {
-	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[v]
+func (d draft) nothing(o sheetOrder) message {
+	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[o.verdict]
 	words := "No open call that you can see fits this filter, so there is nothing to " + verb + "."
 	if len(d.Left) > 0 {
 		words = "Nothing that fits this filter is for you to " + verb + "."
+	}
+	if len(o.filter.Drawn) > 0 {
+		words = "None of these calls is for you to " + verb + " now."
 	}
 	m := message{text: words, blocks: []slack.Block{richText(append([]para{line(styled(words, bold))}, d.paras()...)...)}}
 	hint := "`/countersign list` shows what is open, and `/countersign list mine` what waits for you."
