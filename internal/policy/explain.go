@@ -19,6 +19,10 @@ type Explanation struct {
 	Ruling approvals.Ruling
 	By     string // the rule that decided, name@version
 
+	// Unknown is that the agent has no such tool. No rule is asked then: the
+	// model is told, and tries again.
+	Unknown bool
+
 	names *names
 }
 
@@ -73,6 +77,7 @@ func (p *Policy) explain(f *facts) Explanation {
 	if v.by != nil {
 		e.By = v.by.full
 	}
+	e.Unknown = len(p.tools) > 0 && !slices.ContainsFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent })
 	for i, r := range p.rules {
 		s, seen := steps[r]
 		shadow := r.shadow || p.shadow && i < p.own
@@ -129,6 +134,10 @@ func (p *Policy) shadowStep(r *rule, f *facts) Step {
 func (e Explanation) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))
+	if e.Unknown {
+		fmt.Fprintf(&b, "-> runs nothing: %s has no tool of this name, so the model is told, and tries again; no rule is asked\n", orNobody(e.Agent))
+		return b.String()
+	}
 	wide := 0
 	for _, s := range e.Steps {
 		wide = max(wide, len(s.Rule))
