@@ -169,6 +169,9 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	return reply{}, s.answer(ctx, p, words)
 }
 
+// errCounted is a person who says again what they have said.
+var errCounted = errors.New("already counted")
+
 // decide commits one person's verdict. Whatever it returns besides an error is
 // for the explanation of that.
 func (s *Server) decide(ctx context.Context, p payload, value string, v approvals.Verdict, reason string) (about, error) {
@@ -178,12 +181,18 @@ func (s *Server) decide(ctx context.Context, p payload, value string, v approval
 	}
 	decision.Reason = reason
 	b, call := at.batch.ID, decision.Call
+	again := slices.ContainsFunc(at.approval.Decisions, func(d approvals.Decision) bool {
+		return d.By.User == decision.By.User && d.Verdict == v && d.Digest == decision.Digest
+	})
 	after, err := s.cfg.Desk.Decide(ctx, b, s.request(p, ptr, v, reason), approvals.Decide{Decision: decision})
 	if err != nil {
 		s.refresh(ctx, &at, ptr)
 		return at, fmt.Errorf("decide call %s of batch %s: %w", call, b, err)
 	}
 	at.batch = after
+	if again {
+		return at, errCounted
+	}
 	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(b)),
 		slog.String("call", brief(string(call), 64)), slog.String("user", p.User.ID), slog.String("verdict", string(v)))
 	return at, nil

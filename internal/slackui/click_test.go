@@ -256,3 +256,19 @@ func words(blocks any) string {
 	}
 	return ""
 }
+
+// TestASecondApprovalIsSaidToCountAlready: silence would look like a click that
+// went nowhere.
+func TestASecondApprovalIsSaidToCountAlready(t *testing.T) {
+	two := sre
+	two.Need = 2
+	o, root, b := one(t, call("c1", "delete_file", `{"path":"a"}`, two))
+	for range 2 {
+		require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "approve", 0))
+	}
+	require.Len(t, o.whispers("U0BOB", root), 1)
+	require.Contains(t, o.whispers("U0BOB", root)[0], "Already counted: you approved this call, once.")
+	after, err := o.Batch(t.Context(), b.ID)
+	require.NoError(t, err)
+	require.Len(t, after.Approvals[0].Decisions, 1)
+}

@@ -138,6 +138,8 @@ func explainDecision(err error, a about) (string, bool) {
 		return "The arguments changed after this card was drawn. " + undone + " Read the card again: it shows the new ones in a moment.", true
 	case errors.Is(err, approvals.ErrReasonNeeded):
 		return "An approval of this call must say why, and yours said nothing. " + undone + " Press Approve again: a form asks for the reason.", true
+	case errors.Is(err, errCounted):
+		return "Already counted: you " + past(a) + " this call, once. This click changed nothing; the card says what is still missing.", true
 	case errors.Is(err, approvals.ErrDecided):
 		return "You already " + past(a) + " this call, and that stands. This click changed nothing. To decide otherwise, press Take back first.", true
 	case errors.Is(err, approvals.ErrNoDecision):
