@@ -227,7 +227,7 @@ func New(c Config) (*UI, error) {
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
 	}
-	cards.asked = notices.audience
+	cards.asked, cards.mayLook = notices.audience, people.mayLook
 	homes := &Homes{
 		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
 		several: c.Bulk != nil,

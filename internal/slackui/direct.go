@@ -2,10 +2,13 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -105,5 +108,41 @@ func (c *Cards) toPerson(ctx context.Context, h *held[anchors], b approvals.Batc
 func (a *anchors) unreached(user approvals.UserID) {
 	if !slices.Contains(a.Unreached, user) {
 		a.Unreached = append(a.Unreached, user)
+	}
+}
+
+// blind reports whether what is shown at the target must not be read there any
+// more: it is a copy that nobody there is asked by now, and the person may not
+// look, or the channel is none of the request's.
+func (c *Cards) blind(ctx context.Context, b approvals.Batch, t target) (bool, error) {
+	switch {
+	case !t.left:
+		return false, nil
+	case t.further:
+		return true, nil
+	case t.direct == "" || c.mayLook == nil:
+		return false, nil
+	}
+	err := c.mayLook(ctx, string(t.direct), "", b)
+	if err == nil {
+		return false, nil
+	}
+	for _, out := range []error{errMayNotLook, errGone, errBot, errGuest, errStranger} {
+		if errors.Is(err, out) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("ask whether %s may still read batch %s: %w", t.direct, b.ID, err)
+}
+
+// passedOn is what is left of a copy where it must not be read any more: no
+// arguments and no buttons.
+func (c Card) passedOn() message {
+	const said = "This request is not put before you any more"
+	who := c.Batch.Requester
+	return message{
+		text: escape(said + "."),
+		blocks: []slack.Block{richText(line(styled(said, bold),
+			say(": it was changed, or you left those who can sign it. Nothing is wanted of you. Ask "), named(who), say(" if you need to know more.")))},
 	}
 }

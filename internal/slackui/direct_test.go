@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -104,4 +105,39 @@ func TestACrowdIsAskedInTheChannelOnly(t *testing.T) {
 	o.draw(o.opens(root, directCall(approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
 	require.Empty(t, o.Calls("conversations.open"))
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0ALL")
+}
+
+// TestACopyIsNotRedrawnForWhoMayNotLook: new arguments are not sent to somebody
+// who was asked, is asked no more, and sees the request nowhere else.
+func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		if channels[i].ID == "C0OPS" {
+			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
+		}
+	}
+	o := newOffice(t, slacksim.Config{Channels: channels})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, directCall(sre))
+	o.draw(b)
+	require.NotEmpty(t, o.directs("U0BOB")[0].Actions())
+	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
+	o.now.move(11 * time.Minute)
+	next := json.RawMessage(`{"path":"TOPSECRET"}`)
+	o.moves(b, func(now *approvals.Batch) {
+		a := now.Approvals[0]
+		from := a.Call.Digest
+		a.Call.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: "c1", Name: "delete_file", Args: next})
+		a.Call.Size = len(next)
+		a.Amendments = append(a.Amendments, approvals.Amendment{From: from, To: a.Call.Digest, By: approvals.Principal{User: "U0ALICE"}, At: o.now.read()})
+		now.Approvals[0] = a
+		o.args[a.Call.Digest] = next
+	})
+	o.draw(b)
+	bob, carol := o.directs("U0BOB")[0], o.directs("U0CAROL")[0]
+	require.NotContains(t, plainWords(bob)+bob.Text, "TOPSECRET")
+	require.Contains(t, plainWords(bob), "This request is not put before you any more")
+	require.Empty(t, bob.Actions())
+	require.Contains(t, plainWords(carol), "TOPSECRET")
+	require.NotEmpty(t, carol.Actions())
 }

@@ -28,6 +28,10 @@ type Cards struct {
 	log   *slog.Logger
 	asked asking // nil: nobody is asked directly
 
+	// mayLook refuses those who may not read the arguments of a batch; nil:
+	// everybody whose message it is may.
+	mayLook func(ctx context.Context, user, team string, b approvals.Batch) error
+
 	budget  *budget
 	digests *digests
 	listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
@@ -247,6 +251,11 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 		card.Link = c.api.permalink(ctx, home.Channel, home.TS, home.Thread)
 	}
 	m := card.message(c.now())
+	if blind, err := c.blind(ctx, b, t); err != nil {
+		return err
+	} else if blind {
+		m = card.passedOn()
+	}
 	sum := m.sum()
 	m.calm = slices.ContainsFunc(card.calls(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
 	for _, a := range old {
