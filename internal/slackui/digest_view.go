@@ -73,13 +73,13 @@ func digestMessage(id string, d digest, several bool) message {
 	m := message{marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.calls == 0 {
 		head := "All of these are decided"
-		said := count(s.decided, "call") + " " + were(s.decided) + " listed here, and nothing of it waits any more."
+		said := count(s.decided, "call") + " " + were(s.decided) + " listed here, and none of them waits any more."
 		m.text = head + ": " + said
 		m.blocks = []slack.Block{title(head), richText(line(say(said + " What became of each stands in the thread where it was asked.")))}
 		return m
 	}
 	head := count(s.requests, "request") + " " + verb(s.requests, "waits") + " for signatures"
-	m.text = escape(fmt.Sprintf("%s of %s: %s.", head, count(s.calls, "call"), "too many at once for a card each"))
+	m.text = escape(fmt.Sprintf("%s, with %s. They came too fast for a card each, so they are listed together.", head, count(s.calls, "call")))
 	paras := []para{
 		line(say(fmt.Sprintf("%s of %s %s. They came too fast for a card each, so they are listed here together.",
 			count(s.calls, "call"), count(s.requests, "request"), verb(s.calls, "waits")))),
