@@ -56,6 +56,20 @@
 // longer each time up to a minute, and none of that counts as a failure. What
 // Slack refuses by a word that stays true is one.
 //
+// # Elsewhere than on cards
+//
+// [Homes] keeps the Home tabs of those who opened theirs. A review is a card in
+// a modal, drawn by the same [Render], and everything leads to it: Homes, lists,
+// digests, the shortcut of a message. A sheet is a stored list for one person,
+// of which exactly the frozen lines are signed ([approvals.Sheet]); [Answers]
+// says afterwards what came of each. Whole arguments are shown to those whom a
+// request concerns, which is asked each time.
+//
+// A channel gets so many new cards a minute, and a person so many direct
+// messages, counted over all replicas. What is more goes into a digest, one
+// message that is updated in place; every call stays within reach of those who
+// can sign it.
+//
 // # Text
 //
 // Whatever a model or a person wrote is hostile. It goes into rich_text and
