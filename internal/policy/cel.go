@@ -15,7 +15,7 @@ import (
 // The bounds of a condition. The cost is counted in steps, and every text that
 // is looked at costs a step for ten of its letters.
 const (
-	maxCost       = 50_000
+	maxCost       = 250_000
 	maxExpression = 4 << 10
 )
 
@@ -116,7 +116,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
 		c.wrong(when.mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
 	}
-	if len(c.all) > before {
+	if c.affordable(when, env, checked); len(c.all) > before {
 		return nil
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))

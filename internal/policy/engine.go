@@ -141,18 +141,28 @@ type broken struct {
 // note is told of every rule that was looked at.
 type note func(r *rule, o Outcome, why string)
 
+// refuses reports whether a deny matches, and what it says then. One that runs
+// out of its budget matches: or whoever pads the arguments would get past it.
+func (r *rule) refuses(f *facts) (reason string, ok bool, why string, err error) {
+	ok, why, err = r.matches(f)
+	if errors.Is(err, errCost) {
+		return "The arguments are too large for the rule " + r.name + " to be judged in time, so they are refused; send smaller ones. " + sentence(r.reason), true, "", nil
+	}
+	return r.reason, ok, why, err
+}
+
 // judge rules: any deny that matches; else, if a rule could not be judged, the
 // strictest requirement; else the first allow or ask that matches; else the
 // default.
 func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 	var v verdict
 	for _, r := range pl.deny {
-		ok, why, err := r.matches(f)
+		reason, ok, why, err := r.refuses(f)
 		switch {
 		case err != nil:
 			v.broken = append(v.broken, broken{r, err})
 		case ok && v.by == nil:
-			v.by, v.ruling = r, approvals.Refuse{Reason: r.reason}
+			v.by, v.ruling = r, approvals.Refuse{Reason: reason}
 			if said == nil {
 				return v
 			}
@@ -219,9 +229,6 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 	if r.kind == KindAllow {
 		return approvals.Permit{}, nil
 	}
-	if r.kind == KindDeny {
-		return approvals.Refuse{Reason: r.reason}, nil
-	}
 	req, err := r.ask.requirement(f.q, p.names)
 	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full}, err
 }
@@ -259,7 +266,7 @@ func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
 	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
 		return nil, false
 	}
-	ok, _, err := r.matches(f)
+	reason, ok, _, err := r.refuses(f)
 	if !ok && err == nil {
 		return nil, false
 	}
@@ -272,6 +279,8 @@ func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
 	switch {
 	case refused, r.kind != KindDeny && (earlier || len(v.broken) > 0):
 		return v.ruling, true
+	case err == nil && r.kind == KindDeny:
+		return approvals.Refuse{Reason: reason}, true
 	case err == nil:
 		ruling, err := p.ruling(r, f)
 		if err == nil {

@@ -1,0 +1,46 @@
+package policy
+
+import (
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/cost"
+)
+
+// What a condition is taken to look at when its cost is estimated. Arguments may
+// be larger: then it is stopped at run time.
+const (
+	usualLetters  = 256 // of a text
+	usualElements = 10  // of a list or an object
+)
+
+// usual estimates by usual arguments, and knows the exact size of what is
+// written in the condition itself.
+type usual struct{}
+
+// EstimateSize implements [cost.Estimator].
+func (usual) EstimateSize(of cost.AstNode) *cost.SizeEstimate {
+	if known := of.ComputedSize(); known != nil {
+		return nil
+	}
+	most := uint64(usualElements)
+	if t := of.Type(); t != nil && (t.Kind() == cel.StringKind || t.Kind() == cel.BytesKind) {
+		most = usualLetters
+	}
+	return &cost.SizeEstimate{Min: 0, Max: most}
+}
+
+// EstimateCallCost implements [cost.Estimator].
+func (usual) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}
+
+// affordable refuses a condition that would run out of its budget by what is
+// written in it, or with arguments of usual size.
+func (c *checker) affordable(when text, env *cel.Env, checked *cel.Ast) {
+	estimate, err := env.EstimateCost(checked, usual{})
+	switch {
+	case err != nil:
+		c.wrong(when.mark, "cannot be used: %s", firstLine(err.Error()))
+	case estimate.Max > maxCost:
+		c.wrong(when.mark, "would take too long, in %d steps of at most %d; go over fewer or shorter lists", estimate.Max, uint64(maxCost))
+	}
+}

@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+func TestADenyIsNotPassedByPaddingAnArgument(t *testing.T) {
+	one := `args.text.contains("drop table ") || `
+	rules := "rules:\n  - {name: no, tools: [x], when: '" + strings.Repeat(one, 31) + `args.text.contains("rm -rf")` + "', deny: Nothing is dropped}\n  - {name: yes, tools: [x], allow: true}\n"
+	p := parse(t, rules, policy.Options{})
+	padded := `{"text":"` + strings.Repeat("a", 255<<10) + `rm -rf"}`
+	require.Equal(t, "refused: The arguments are too large for the rule no to be judged in time, so they are refused; send smaller ones. Nothing is dropped.", say(t, p, call("x", padded)))
+	require.Equal(t, say(t, p, call("x", padded)), "refused: "+p.Explain(t.Context(), call("x", padded)).Ruling.(approvals.Refuse).Reason)
+	require.Equal(t, "runs", say(t, p, call("x", `{"text":"select"}`)))
+	require.Equal(t, "refused: Nothing is dropped", say(t, p, call("x", `{"text":"rm -rf"}`)))
+
+	var would approvals.Ruling
+	p = parse(t, strings.Replace(rules, "{name: no,", "{name: no, mode: shadow,", 1), policy.Options{Shadow: func(_ context.Context, r policy.ShadowRuling) { would = r.Would }})
+	require.Equal(t, "runs", say(t, p, call("x", padded)))
+	require.IsType(t, approvals.Refuse{}, would)
+}
+
+func TestLargeArgumentsAreJudged(t *testing.T) {
+	p := parse(t, "rules:\n  - {name: no, tools: [x], when: 'args.text.contains(\"drop\") || args.text.contains(\"rm -rf\") || args.text.startsWith(\"b\")', deny: no}\n", policy.Options{})
+	require.Equal(t, "asks: default", say(t, p, call("x", `{"text":"`+strings.Repeat("a", 255<<10)+`"}`)))
+}
+
+func TestAConditionThatAlwaysTakesTooLongIsRefusedWhenRead(t *testing.T) {
+	list := "[1" + strings.Repeat(",1", 99) + "]"
+	for name, when := range map[string]string{
+		"over lists that are written": list + ".all(a, " + list + ".all(b, " + list + ".all(c, a + b + c > args.n)))",
+		"over arguments":              "args.l.all(a, args.l.all(b, args.l.all(c, args.l.all(d, args.l.all(e, args.l.all(f, a + b + c + d + e + f > 0))))))",
+	} {
+		_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: slow, tools: [x], when: '"+when+"', deny: no}\n"), policy.Options{})
+		require.ErrorContains(t, err, "rules[0].when: would take too long, in ", name)
+	}
+	parse(t, "rules:\n  - {name: two, tools: [x], when: 'args.l.all(a, "+list+".exists(b, a == b)) && args.s.matches(\"^a+$\")', deny: no}\n", policy.Options{})
+}
