@@ -1,0 +1,60 @@
+package slackui_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+func TestAPageOfSomebodyElsesListIsNotDrawn(t *testing.T) {
+	h := newHall(t)
+	h.asks("one", "U0ALICE", time.Hour, append(tags(1, sre), call("d", "delete_file", `{"path":"b"}`, sre))...)
+	v, id := h.sheet("U0BOB", "approve all"), h.sheetID("U0BOB")
+	for _, action := range []string{"countersign.sheet_page.0", "countersign.tick.1"} {
+		h.delivers(map[string]any{
+			"type": "block_actions", "team": map[string]any{"id": slacksim.TeamID}, "user": map[string]any{"id": "U0DAVE"}, "trigger_id": "t1",
+			"actions": []any{map[string]any{"action_id": action, "value": "0", "action_ts": "1.1"}},
+			"view": map[string]any{
+				"id": v.ID, "type": "modal", "callback_id": "countersign.sheet", "private_metadata": `{"s":"` + string(id) + `"}`,
+			},
+		})
+		require.NoError(t, h.ui.Server.Shutdown(t.Context()))
+		require.Contains(t, shows(h.top1("U0BOB")), "made for somebody else", action)
+		require.NotContains(t, shows(h.top1("U0BOB")), "reports/0.txt", action)
+	}
+}
+
+func TestACallThatSomebodyEditedIsTickedByItself(t *testing.T) {
+	h := newHall(t)
+	both := sre
+	both.Need = 2
+	b := h.asks("one", "U0ALICE", time.Hour, tags(2, both)...)
+	_, err := h.desk.Amend(t.Context(), b.ID, "edit", approvals.Amend{
+		Call: "t0", From: b.Approvals[0].Call.Digest, Args: json.RawMessage(`{"path":"/etc/passwd"}`), At: h.now.read(),
+		By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
+	})
+	require.NoError(t, err)
+	v := h.sheet("U0BOB", "approve all")
+	require.Equal(t, "Approve 1 call", v.Submit, "only the one that nobody edited")
+	require.Contains(t, shows(v), "edited by")
+	id := h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB")
+	h.finishes(id)
+	require.Empty(t, h.stored(b).Approvals[0].Decisions)
+	require.Len(t, h.stored(b).Approvals[1].Decisions, 1)
+}
+
+func TestACallOfAnUnknownToolIsTickedByItself(t *testing.T) {
+	h := newHall(t)
+	b := h.asks("one", "U0ALICE", time.Hour, call("odd", "odd_tool", `{"path":"a"}`, sre), tags(1, sre)[0])
+	require.Equal(t, "Approve 1 call", h.sheet("U0BOB", "approve all").Submit)
+	id := h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB")
+	h.finishes(id)
+	require.Equal(t, "pending approved", h.statuses(b))
+}
