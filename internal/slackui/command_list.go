@@ -219,6 +219,9 @@ func (s *Server) listMessage(ctx context.Context, rows []waiting, l listing, nex
 	if next != nil || l.Before > 0 {
 		head = fmt.Sprintf("Calls %d to %d of those %s, the oldest first", l.Before+1, l.Before+len(rows), listHeads[l.Scope])
 	}
+	if len(rows) == 0 {
+		head = "No call is " + listHeads[l.Scope] + " among the " + count(listLooks, "request") + " that were looked at, but there are more behind them"
+	}
 	m := message{text: head + ".", blocks: []slack.Block{richText(line(styled(head, bold)))}}
 	for i, r := range rows {
 		m.blocks = append(m.blocks, richText(s.row(ctx, r, now)...))

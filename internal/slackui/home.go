@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -347,54 +346,4 @@ func (p pile) decidedBy(user approvals.UserID) time.Time {
 		}
 	}
 	return last
-}
-
-// homeOpened is the event that somebody looks at their Home.
-type homeOpened struct {
-	User string `json:"user"`
-	Tab  string `json:"tab"`
-}
-
-// opensHome notes who looks at their Home, and draws it after the answer: from
-// the first page on.
-func (s *Server) opensHome(ctx context.Context, e envelope) error {
-	var o homeOpened
-	if err := json.Unmarshal(e.Event, &o); err != nil {
-		return fmt.Errorf("%w: app_home_opened: %w", errBody, err)
-	}
-	if !e.of(s.cfg) || o.Tab != "home" {
-		return nil
-	}
-	if !idForm.MatchString(o.User) {
-		return fmt.Errorf("%w: a Home of nobody", errBody)
-	}
-	user := approvals.UserID(o.User)
-	if err := s.homes.visited(ctx, user); err != nil {
-		return err
-	}
-	return s.after(ctx, s.screens, "draw a Home", func(ctx context.Context) error {
-		l, id := s.homes.page(user)
-		if n, _, err := l.load(ctx, id); err == nil && s.cfg.Now().Sub(n.Body.Begun) < homePause && n.Body.Pages == (pages{}) {
-			return nil // somebody goes to and fro: what has changed since is due by itself
-		}
-		return s.homes.soon(ctx, user, pages{})
-	})
-}
-
-// soon draws a Home for somebody who waits for it.
-func (h *Homes) soon(ctx context.Context, user approvals.UserID, turn pages) error {
-	for {
-		err := h.draw(ctx, user, &turn)
-		later, busy := err.(*LaterError) //nolint:errorlint // only our own claim
-		if !busy {
-			return err
-		}
-		wait := time.NewTimer(later.After)
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return err
-		case <-wait.C:
-		}
-	}
 }

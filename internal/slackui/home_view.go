@@ -1,9 +1,7 @@
 package slackui
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,6 +110,8 @@ func (h Home) waiting() []slack.Block {
 			said = "These are " + number(s.total) + " of many requests that wait for your signature, the most urgent of them first."
 		}
 		blocks = append(blocks, small(said))
+	case s.Next != "":
+		blocks = append(blocks, small("None of the requests that were looked at waits for your signature. There are more behind them."))
 	case h.Unsure:
 		blocks = append(blocks, small("Nothing is known to wait for you."))
 	default:
@@ -347,51 +347,10 @@ func (h Home) turns(part int, before, behind string, s shelf, to func(offset int
 	if len(elements) == 0 {
 		return nil
 	}
-	where := small(fmt.Sprintf("%d to %d of %s", min(s.from+1, s.total), s.from+len(s.rows), number(s.total)))
-	return []slack.Block{where, slack.NewActionBlock("", elements...)}
-}
-
-// turnHome shows other pages of the person's Home.
-func (s *Server) turnHome(ctx context.Context, p payload, value string) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
+	buttons := slack.NewActionBlock("", elements...)
+	if len(s.rows) == 0 {
+		return []slack.Block{buttons}
 	}
-	at, err := parsePages(value)
-	if err != nil {
-		return err
-	}
-	return s.after(ctx, s.screens, "turn a page of a Home", func(ctx context.Context) error {
-		return s.homes.soon(ctx, approvals.UserID(p.User.ID), at)
-	})
-}
-
-// approveSeveral opens a sheet of all that waits for the person.
-func (s *Server) approveSeveral(ctx context.Context, p payload) error {
-	all, err := json.Marshal(sheetWish{Verdict: approvals.Approve, Filter: filter{All: true}})
-	if err != nil {
-		return fmt.Errorf("ask for a sheet: %w", err)
-	}
-	return s.pressedSheet(ctx, p, string(all))
-}
-
-// comesBack ends the absence of the person, from their Home.
-func (s *Server) comesBack(ctx context.Context, p payload) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
-	user := approvals.UserID(p.User.ID)
-	if _, err := s.people.admitted(ctx, p.User.ID, p.User.Team, sought{named: []approvals.UserID{user}}); err != nil {
-		return err
-	}
-	before, after, err := s.people.changeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
-	if errors.Is(err, approvals.ErrConflict) {
-		return fmt.Errorf("%w: %w", errTryAgain, err)
-	}
-	if err != nil {
-		return err
-	}
-	s.tellDelegates(ctx, user, before, after)
-	return s.after(ctx, s.screens, "draw a Home", func(ctx context.Context) error {
-		return s.homes.soon(ctx, user, pages{})
-	})
+	where := small(fmt.Sprintf("%d to %d of %s", s.from+1, s.from+len(s.rows), number(s.total)))
+	return []slack.Block{where, buttons}
 }

@@ -263,24 +263,6 @@ func waits(ctx context.Context, from lists, who seeker, after approvals.Cursor, 
 	return found, after, nil
 }
 
-// nextAfter is the next card with something for the person, in the order of
-// urgency and round from the end to the beginning.
-func nextAfter(ctx context.Context, from lists, who seeker, at string, skip reviewing, now time.Time) (pile, bool, error) {
-	piles, _, err := waits(ctx, from, who, "", now)
-	if err != nil {
-		return pile{}, false, err
-	}
-	var all []pile
-	for _, p := range piles {
-		all = append(all, p.parts()...)
-	}
-	all = slices.DeleteFunc(all, func(p pile) bool { return p.reviewing() == skip })
-	if len(all) == 0 {
-		return pile{}, false, nil
-	}
-	return all[max(0, slices.IndexFunc(all, func(p pile) bool { return p.urgency() > at }))], true, nil
-}
-
 func (p pile) reviewing() reviewing {
 	return reviewing{batch: p.batch.ID, part: p.calls[0] / callsPerCard}
 }

@@ -145,14 +145,12 @@ func (s *Server) next(ctx context.Context, p payload) error {
 		if err != nil {
 			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
 		}
-		to, found, err := nextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
+		to, found, looked, err := nextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
 		switch {
 		case err != nil:
 			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
-		case !found && who.unsure:
-			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "Nothing else is known to wait for you, but Slack did not say of all groups who is in them. Press the button again in a moment.", nil)
 		case !found:
-			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "Nothing else waits for you.", nil)
+			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, noneElse(who.unsure, looked), nil)
 		}
 		return s.redraw(ctx, p, p.screen(), to.reviewing(), to.urgency(), "", nil)
 	})
