@@ -1,15 +1,14 @@
 package slackui
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -36,8 +35,7 @@ const (
 	leftDecided  left = "decided"  // the person has decided
 	leftNeed     left = "need"     // enough others signed, or others are asked first
 	leftRead     left = "read"     // the arguments cannot be read
-	leftChanged  left = "changed"  // its arguments are not those that were drawn
-	leftSettled  left = "settled"
+	leftGone     left = "gone"     // one of its groups is none that Slack knows
 	leftOther    left = "other"
 )
 
@@ -49,8 +47,7 @@ var leftWords = map[left]string{
 	leftDecided:  "that you have decided already",
 	leftNeed:     "that do not need your signature now: others have signed in that place, or sign first",
 	leftRead:     "whose arguments cannot be read now",
-	leftChanged:  "whose arguments were changed after the card was drawn: read it again",
-	leftSettled:  "settled already",
+	leftGone:     "of which you are not an approver, and which ask a group that is gone: Slack does not know it any more. Tell whoever runs Countersign",
 	leftOther:    "that cannot be signed here",
 }
 
@@ -116,7 +113,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	if err != nil {
 		return d, err
 	}
-	p, err := s.people.principal(ctx, o.user, o.team, soughtFor(batches...))
+	p, gone, err := s.signer(ctx, o.user, o.team, soughtFor(batches...))
 	if err != nil {
 		return d, err
 	}
@@ -127,8 +124,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	for _, b := range batches {
 		for _, a := range b.Approvals {
 			seen := who.sees(b, a, o.channel, now) || who.maySay(b, a, o.verdict, now) == nil
-			moved := o.filter.moved(a, now)
-			if !seen || (shown(a, now) != approvals.Pending && moved == "") || !o.filter.matches(b, a, now) {
+			if !seen || shown(a, now) != approvals.Pending || !o.filter.matches(b, a, now) {
 				continue
 			}
 			for _, id := range o.filter.IDs {
@@ -136,7 +132,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 					named[id]++
 				}
 			}
-			all = append(all, found{batch: b, a: a, why: cmp.Or(moved, who.leavesOut(b, a, o.verdict, now))})
+			all = append(all, found{batch: b, a: a, why: who.leavesOut(b, a, o.verdict, gone, now)})
 		}
 	}
 	for _, id := range o.filter.IDs {
@@ -191,40 +187,25 @@ func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals
 	return batches, err
 }
 
-// leavesOut is why the call is not for this person to sign now.
-func (w seeker) leavesOut(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) left {
-	err := w.maySay(b, a, v, now)
-	switch {
-	case errors.Is(err, approvals.ErrOwnEdit):
-		return leftEdit
-	case errors.Is(err, approvals.ErrOwnRequest):
-		return leftOwn
-	case errors.Is(err, approvals.ErrNotEligible):
-		return leftApprover
-	case errors.Is(err, approvals.ErrDecided), err == nil && slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User }):
-		return leftDecided
-	case err != nil:
-		return leftOther
-	case v == approvals.Approve && !b.Helps(a, w.Principal):
-		return leftNeed
-	}
-	return ""
-}
-
-// judged reads the arguments of the calls: whether they can be shown whole.
+// judged reads the arguments of the calls: whether they can be shown whole, and
+// which are like the one that is meant.
 func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
 	s.concurrently(len(all), func(i int) {
-		if all[i].why == "" {
+		if all[i].why == "" || o.filter.Like != "" {
 			calls[i], errs[i] = s.cfg.Desk.Call(ctx, all[i].batch, all[i].a.Call.ID)
 		}
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	like := slices.IndexFunc(all, func(f found) bool { return o.filter.Like != "" && callKey(f.a.Call.ID) == o.filter.Like })
 	var out []found
 	for i, f := range all {
+		if o.filter.Like != "" && (like < 0 || calls[i].Name != calls[like].Name || !bytes.Equal(calls[i].Args, calls[like].Args)) {
+			continue
+		}
 		switch {
 		case f.why != "":
 		case errs[i] != nil:

@@ -149,7 +149,7 @@ func (s *Server) submitSheet(ctx context.Context, p payload, sheet approvals.She
 	for _, b := range batches {
 		all = append(all, b)
 	}
-	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(all...))
+	who, _, err := s.signer(ctx, p.User.ID, p.User.Team, soughtFor(all...))
 	if err != nil {
 		return sheet, err
 	}

@@ -1,0 +1,78 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// signer resolves the person as for a signature, except that nobody is in a
+// group that Slack says is not there: one rule with a wrong group must not keep
+// everybody from signing what other rules ask. Such groups are returned as gone.
+// Any other lookup that fails is an error.
+func (s *Server) signer(ctx context.Context, user, team string, what sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
+	for {
+		p, err = s.people.principal(ctx, user, team, what)
+		absent := groupsGone(err)
+		if len(absent) == 0 {
+			return p, gone, err
+		}
+		left := slices.DeleteFunc(slices.Clone(what.groups), func(g approvals.GroupID) bool { return slices.Contains(absent, g) })
+		if len(left) == len(what.groups) {
+			return p, gone, err
+		}
+		what.groups, gone = left, append(gone, absent...)
+	}
+}
+
+// groupsGone are the groups in the tree of err that Slack does not know. What
+// Slack may know in a moment is not among them.
+func groupsGone(err error) []approvals.GroupID {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *lookupError:
+		if e.what == "group" && hasCode(e.err, "no_such_subteam", "channel_not_found") {
+			return []approvals.GroupID{approvals.GroupID(e.id)}
+		}
+	case interface{ Unwrap() error }:
+		return groupsGone(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []approvals.GroupID
+		for _, inner := range e.Unwrap() {
+			all = append(all, groupsGone(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// leavesOut is why the call is not for this person to sign now.
+func (w seeker) leavesOut(b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) left {
+	err := w.maySay(b, a, v, now)
+	switch {
+	case errors.Is(err, approvals.ErrOwnEdit):
+		return leftEdit
+	case errors.Is(err, approvals.ErrOwnRequest):
+		return leftOwn
+	case errors.Is(err, approvals.ErrNotEligible) && asksAny(a.Requirement, gone):
+		return leftGone
+	case errors.Is(err, approvals.ErrNotEligible):
+		return leftApprover
+	case errors.Is(err, approvals.ErrDecided), err == nil && slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User }):
+		return leftDecided
+	case err != nil:
+		return leftOther
+	case v == approvals.Approve && !b.Helps(a, w.Principal):
+		return leftNeed
+	}
+	return ""
+}
+
+// asksAny reports whether the requirement asks one of these groups.
+func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
+	return slices.ContainsFunc(slices.Concat(r.Quorums, r.Vetoes), func(q approvals.Quorum) bool {
+		return slices.ContainsFunc(q.From.Groups, func(g approvals.GroupID) bool { return slices.Contains(groups, g) })
+	})
+}
