@@ -95,7 +95,7 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 		steps = append(steps, step(s))
 	}
 	return p.sayJSON(map[string]any{
-		"agent": e.Agent, "tool": e.Tool, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
+		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
 	})
 }
 

@@ -143,18 +143,19 @@ func later(all []approvals.Progress, stage int) []string {
 			}
 			either = append(either, strings.Join(together, " with "))
 		}
-		name := strings.Join(either, " or ")
-		if len(either) > 1 {
-			name = "(" + name + ")"
-		}
-		names = append(names, name)
+		names = append(names, strings.Join(either, " or "))
 	}
 	return names
 }
 
 func asked(after []string) string {
 	if len(after) == 1 {
-		return "asked once " + strings.Trim(after[0], "()") + " has signed"
+		return "asked once " + after[0] + " has signed"
+	}
+	for i, name := range after {
+		if strings.Contains(name, " or ") {
+			after[i] = "(" + name + ")"
+		}
 	}
 	return "asked once " + list(after) + " have signed"
 }
