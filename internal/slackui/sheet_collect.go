@@ -1,7 +1,6 @@
 package slackui
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -36,6 +35,8 @@ const (
 	leftNeed     left = "need"     // enough others signed, or others are asked first
 	leftRead     left = "read"     // the arguments cannot be read
 	leftGone     left = "gone"     // one of its groups is none that Slack knows
+	leftChanged  left = "changed"  // its arguments are not those that were drawn
+	leftSettled  left = "settled"
 	leftOther    left = "other"
 )
 
@@ -48,6 +49,8 @@ var leftWords = map[left]string{
 	leftNeed:     "that do not need your signature now: others have signed in that place, or sign first",
 	leftRead:     "whose arguments cannot be read now",
 	leftGone:     "of which you are not an approver, and which ask a group that is gone: Slack does not know it any more. Tell whoever runs Countersign",
+	leftChanged:  "whose arguments were changed after the card was drawn: read it again",
+	leftSettled:  "settled already",
 	leftOther:    "that cannot be signed here",
 }
 
@@ -124,7 +127,8 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	for _, b := range batches {
 		for _, a := range b.Approvals {
 			seen := who.sees(b, a, o.channel, now) || who.maySay(b, a, o.verdict, now) == nil
-			if !seen || shown(a, now) != approvals.Pending || !o.filter.matches(b, a, now) {
+			moved := o.filter.moved(a, now)
+			if !seen || (shown(a, now) != approvals.Pending && moved == "") || !o.filter.matches(b, a, now) {
 				continue
 			}
 			for _, id := range o.filter.IDs {
@@ -132,7 +136,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 					named[id]++
 				}
 			}
-			all = append(all, found{batch: b, a: a, why: who.leavesOut(b, a, o.verdict, gone, now)})
+			all = append(all, found{batch: b, a: a, why: cmp.Or(moved, who.leavesOut(b, a, o.verdict, gone, now))})
 		}
 	}
 	for _, id := range o.filter.IDs {
@@ -187,25 +191,20 @@ func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals
 	return batches, err
 }
 
-// judged reads the arguments of the calls: whether they can be shown whole, and
-// which are like the one that is meant.
+// judged reads the arguments of the calls: whether they can be shown whole.
 func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
 	s.concurrently(len(all), func(i int) {
-		if all[i].why == "" || o.filter.Like != "" {
+		if all[i].why == "" {
 			calls[i], errs[i] = s.cfg.Desk.Call(ctx, all[i].batch, all[i].a.Call.ID)
 		}
 	})
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	like := slices.IndexFunc(all, func(f found) bool { return o.filter.Like != "" && callKey(f.a.Call.ID) == o.filter.Like })
 	var out []found
 	for i, f := range all {
-		if o.filter.Like != "" && (like < 0 || calls[i].Name != calls[like].Name || !bytes.Equal(calls[i].Args, calls[like].Args)) {
-			continue
-		}
 		switch {
 		case f.why != "":
 		case errs[i] != nil:
