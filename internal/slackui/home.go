@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -143,6 +144,13 @@ func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *stir
 		}
 		err = h.draw(ctx, user, nil)
 		switch {
+		case departed(err):
+			// Not even the next batch asks for it, until they open it again.
+			if err := h.forget(ctx, user); err != nil {
+				later = err
+				continue
+			}
+			h.log.InfoContext(ctx, "a Home is no longer drawn", slog.String("user", string(user)), slog.Any("reason", err))
 		case hasCode(err, unreachable...), hasCode(err, "not_enabled", "invalid_arguments"):
 			h.log.WarnContext(ctx, "a Home cannot be drawn", slog.String("user", string(user)), slog.Any("error", err))
 		case err != nil:
@@ -214,6 +222,17 @@ func (h *Homes) visited(ctx context.Context, user approvals.UserID) error {
 			v.dropOldest()
 		}
 	})
+}
+
+// departed reports whether the person can take no part any more.
+func departed(err error) bool {
+	return errors.Is(err, errGone) || errors.Is(err, errBot) || errors.Is(err, errGuest) || errors.Is(err, errStranger)
+}
+
+// forget ends that the Home of somebody is kept up to date.
+func (h *Homes) forget(ctx context.Context, user approvals.UserID) error {
+	l, id := h.visitors()
+	return l.edit(ctx, id, func(v *visitors) { delete(v.Opened, user) })
 }
 
 func (v *visitors) oldest() (user approvals.UserID, at time.Time) {

@@ -246,3 +246,43 @@ func TestADelegateFindsAtHomeWhatWaitsForTheOther(t *testing.T) {
 	home, _ = o.Home("U0DAVE")
 	require.Contains(t, words(home.Blocks), "You approved")
 }
+
+// Whoever has left does not keep the Homes of the others waiting, and is not
+// asked about again; back at work, they open theirs as everybody does.
+func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
+	o := inOffice(t)
+	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a"}`, sre))
+	require.NoError(t, o.stirs(b))
+	o.atHome("U0ALICE")
+	o.atHome("U0BOB")
+	require.NoError(t, o.SetActive("U0ALICE", false))
+	o.now.move(2 * time.Minute)
+	before := o.published()
+	o.approvesAs("U0CAROL", b)
+	require.NoError(t, o.stirs(b))
+	require.Equal(t, o.batches[b.ID].Version, o.drawnVersion(string(b.ID), "homes"))
+	require.Equal(t, before+1, o.published(), "bob's")
+
+	require.NoError(t, o.SetActive("U0ALICE", true))
+	o.now.move(2 * time.Minute)
+	o.settles(o.another("two", 0, call("c1", "tool_two", `{}`, sre)))
+	require.Equal(t, before+2, o.published(), "bob's: alice has not looked since")
+	require.Contains(t, words(o.atHome("U0ALICE").Blocks), "tool_two")
+}
+
+// An edit takes a call away from those whom the version before asked: their
+// Homes show that too.
+func TestTheHomesOfThoseWhomAnEarlierVersionAskedAreDrawn(t *testing.T) {
+	o := inOffice(t)
+	o.atHome("U0DAVE")
+	o.rests()
+	b := o.another("one", 0, call("c1", "delete_file", `{}`, only("boss", "U0DAVE")))
+	require.NoError(t, o.stirs(b))
+	home, _ := o.Home("U0DAVE")
+	require.Contains(t, words(home.Blocks), "delete_file")
+	o.rests()
+	o.moves(b, func(now *approvals.Batch) { now.Approvals[0].Requirement.Quorums = []approvals.Quorum{sre} })
+	require.NoError(t, o.stirs(b))
+	home, _ = o.Home("U0DAVE")
+	require.NotContains(t, words(home.Blocks), "delete_file")
+}
