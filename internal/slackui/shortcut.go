@@ -78,13 +78,20 @@ func (s *Server) here(ctx context.Context, p payload) (about, error) {
 	case 1:
 		return s.openReview(ctx, p, found[0].reviewing().String())
 	}
+	var may []pile
+	var refused error
 	for _, f := range found {
-		if err := s.people.mayLook(ctx, p.User.ID, p.User.Team, f.batch); err != nil {
-			at.batch = f.batch
-			return at, err
+		err := s.people.mayLook(ctx, p.User.ID, p.User.Team, f.batch)
+		if err == nil {
+			may = append(may, f)
+		} else if refused == nil {
+			at.batch, refused = f.batch, err
 		}
 	}
-	return at, s.open(ctx, p, HereView(found, at.now))
+	if len(may) == 0 {
+		return at, refused
+	}
+	return at, s.open(ctx, p, HereView(may, len(found)-len(may), at.now))
 }
 
 // inThread finds the requests that are open in the thread of the message, and
@@ -168,12 +175,16 @@ func (p payload) teams(c Config) []string {
 	return teams
 }
 
-// HereView lists the requests of a thread, each with its way to the review.
-func HereView(found []pile, now time.Time) slack.ModalViewRequest {
+// HereView lists the requests of a thread, each with its way to the review, and
+// says how many are left out.
+func HereView(found []pile, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
 	blocks := []slack.Block{slack.NewSectionBlock(ours(count(len(found), "request")+" "+verb(len(found), "waits")+" for signatures in this thread."), nil, nil)}
 	for _, p := range found {
 		blocks = append(blocks, h.row(p, ours("Asked by "+person(p.batch.Requester)+" · "+h.ends(p)), h.progress(p))...)
+	}
+	if hidden > 0 {
+		blocks = append(blocks, small(count(hidden, "more request")+" "+verb(hidden, "waits")+" here that you may not read, or of which Slack did not say whether you may."))
 	}
 	v := notice("")
 	v.Blocks = slack.Blocks{BlockSet: blocks}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
@@ -62,6 +63,34 @@ func TestTheShortcutListsSeveral(t *testing.T) {
 	o.usesNth("U0BOB", o.top("U0BOB"), "Review", 1)
 	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
 	require.Len(t, o.Views("U0BOB"), 2)
+}
+
+// What bob may read is listed, and what he may not is counted.
+func TestTheShortcutListsWhatMayBeReadAndCountsTheOthers(t *testing.T) {
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		if channels[i].ID == "C0GENERAL" {
+			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
+		}
+	}
+	o := newOffice(t, slacksim.Config{Channels: channels}, inLists)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "drop_table", `{"path":"SECRET"}`, only("boss", "U0DAVE")))
+	b.Channel = "C0GENERAL"
+	o.moves(b, func(now *approvals.Batch) { now.Channel = "C0GENERAL" })
+	other := o.another("other", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	o.draw(other)
+	card := o.card("U0BOB", o.runs[other.Run].Origin.Root)
+	run := o.runs[b.Run]
+	run.Origin.Root = card.ThreadTS
+	o.inItsThread(run)
+	o.reviewsHere(card.TS)
+	said := words(o.top("U0BOB").Blocks)
+	require.Contains(t, said, "1 request waits for signatures in this thread")
+	require.Contains(t, said, "1 more request waits here")
+	require.NotContains(t, said, "drop_table")
+	o.uses("U0BOB", o.top("U0BOB"), "Review")
+	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
 }
 
 func TestAnotherShortcutIsExplained(t *testing.T) {
