@@ -133,11 +133,16 @@ var whyWords = map[approvals.Why]string{
 	approvals.WhyOther:       "were refused",
 }
 
-func whyWord(w approvals.Why) string {
-	if words, ok := whyWords[w]; ok {
-		return words
+// skippedWords say how many calls were skipped, and why.
+func skippedWords(t approvals.Tally) string {
+	why := t.Why
+	if _, known := whyWords[why]; !known {
+		why = approvals.WhyOther
 	}
-	return whyWords[approvals.WhyOther]
+	if t.Lines == 1 {
+		return "Skipped, 1 call: " + lineWhy[why]
+	}
+	return "Skipped, " + count(t.Lines, "call") + " that " + whyWords[why]
 }
 
 // outcome is the answer to a finished sheet.
@@ -153,8 +158,10 @@ func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, e
 	for _, t := range sum.Skipped {
 		skipped += t.Lines
 	}
+	for _, t := range sum.Skipped {
+		text += " " + skippedWords(t) + "."
+	}
 	if skipped > 0 {
-		text += " " + number(skipped) + " skipped."
 		spans = append(spans, say(" "+number(skipped)+" skipped."))
 	}
 	if sum.NotChosen > 0 {
@@ -169,8 +176,7 @@ func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, e
 		paras = append(paras, s.group(ctx, past+": ", sheet, batches, func(l approvals.Line) bool { return l.Outcome == approvals.LineSigned }))
 	}
 	for _, t := range sum.Skipped {
-		head := "Skipped, " + count(t.Lines, "call") + " that " + whyWord(t.Why) + ": "
-		paras = append(paras, s.group(ctx, head, sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
+		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
 	m := message{text: text, blocks: []slack.Block{richText(paras...)}}
 	button := slack.NewButtonBlockElement(actionResult+".0", string(sheet.ID), literal("Show the whole list"))

@@ -87,7 +87,7 @@ func TestTheFrozenSet(t *testing.T) {
 		require.Equal(t, []approvals.Tally{{Why: approvals.WhyStale, Lines: 1}}, h.finishes(id).Summary().Skipped)
 		require.Empty(t, h.stored(b).Approvals[0].Decisions)
 		require.Len(t, h.stored(b).Approvals[1].Decisions, 1)
-		require.Contains(t, h.letters("U0BOB")[0], "Skipped, 1 call that were changed after you read the list")
+		require.Contains(t, h.letters("U0BOB")[0], "Skipped, 1 call: it was changed after you read the list")
 	})
 	for name, c := range map[string]struct {
 		user, memo string

@@ -1,0 +1,32 @@
+package slackui_test
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
+	h := newHall(t)
+	b := h.asks("one", "U0ALICE", time.Hour, tags(3, sre)...)
+	h.sheet("U0BOB", "approve all")
+	id := h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB")
+	for n := range 3 {
+		_, err := h.desk.Decide(t.Context(), b.ID, approvals.RequestID(fmt.Sprint("carol", n)), approvals.Decide{Decision: approvals.Decision{
+			Call: b.Approvals[n].Call.ID, By: approvals.Principal{User: "U0CAROL", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: h.now.read()},
+			Verdict: approvals.Deny, Reason: "no", Digest: b.Approvals[n].Call.Digest, At: h.now.read(),
+		}})
+		require.NoError(t, err)
+	}
+	h.finishes(id)
+	posts := h.Calls("chat.postMessage")
+	said, err := url.ParseQuery(posts[len(posts)-1].Request)
+	require.NoError(t, err)
+	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that others had settled before.", said.Get("text"))
+}
