@@ -2,10 +2,13 @@ package slackui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
+
+	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -50,8 +53,13 @@ func (s *Server) redrawSheet(ctx context.Context, p payload, page string) error 
 		return err
 	}
 	err = s.api.updateView(ctx, p.View.ID, p.View.Hash, view)
-	if hasCode(err, "hash_conflict", "not_found") {
-		return nil // a later tick draws it, or nobody looks any more
+	if hasCode(err, "hash_conflict") {
+		// Another tick was drawn since this one was made. Whoever ticks again
+		// before that sends all that is ticked, so this one says more.
+		err = s.api.updateView(ctx, p.View.ID, "", view)
+	}
+	if hasCode(err, "not_found") {
+		return nil // nobody looks any more
 	}
 	return err
 }
@@ -79,7 +87,7 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 	}
 	if err == nil {
 		if again := s.unfinished(sheet, memo, reason); again != "" {
-			return s.again(ctx, sheet, memo, again, again == needsReason)
+			return s.again(ctx, p, sheet, memo, again), nil
 		}
 		sheet, err = s.submitSheet(ctx, p, sheet, memo, reason)
 	}
@@ -91,16 +99,23 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 	words := explainSheet(err)
 	s.cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User.ID), slog.Any("reason", err))
 	switch {
-	case words == "" && !isTryAgain(err):
-		return reply{}, err
-	case isTryAgain(err):
-		if words == "" {
-			words = "Nothing was signed: the store did not answer in time."
+	case words == "":
+		s.cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User.ID), slog.Any("error", err))
+		words = "Nothing was sent: the store did not answer."
+		if errors.Is(err, errMaybeSent) {
+			words = "The store did not answer, so it is not known whether your word is stored. Nothing is signed twice."
 		}
-		return s.again(ctx, sheet, memo, words+" Press the button below again.", false)
+		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
+	case isTryAgain(err):
+		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
 	}
 	return replace(notice(words)), nil
 }
+
+const pressAgain = " Press the button below again."
+
+// errMaybeSent is a submission of which it is not known whether it is stored.
+var errMaybeSent = errors.New("perhaps submitted")
 
 func underWay(sheet approvals.Sheet, n int) string {
 	doing := "Approving"
@@ -127,16 +142,46 @@ func (s *Server) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string
 	return ""
 }
 
-// again keeps the form, with words on top of it or under its field.
-func (s *Server) again(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, words string, field bool) (reply, error) {
-	if field || len(sheet.Lines) == 0 {
-		return under(map[string]string{reasonBlock: words}), nil
+// maxAnswer bounds what is shown in the answer to a submission: over Socket Mode
+// Slack drops an answer of 20 KB, and says nothing.
+const maxAnswer = 16_000
+
+// again keeps what was ticked and says the words: under the field for the
+// reason, if there is one, and else on top of the page. A page that is too long
+// to be an answer, or cannot be drawn now, is one press away.
+func (s *Server) again(ctx context.Context, p payload, sheet approvals.Sheet, memo sheetMemo, words string) reply {
+	if _, field := p.View.State.Values[reasonBlock]; field {
+		return under(map[string]string{reasonBlock: words})
 	}
-	view, err := s.sheetView(ctx, sheet, memo, words)
+	if len(sheet.Lines) > 0 {
+		view, err := s.sheetView(ctx, sheet, memo, words)
+		raw, marshalErr := json.Marshal(view)
+		if err == nil && marshalErr == nil && len(raw) <= maxAnswer {
+			return replace(view)
+		}
+	}
+	return replace(memo.aside(sheet, words))
+}
+
+// aside is a small form that stands for a page of the sheet: it can be sent as
+// that page can, and leads back to it. Nothing is read from the sheet if it is
+// empty.
+func (m sheetMemo) aside(sheet approvals.Sheet, words string) slack.ModalViewRequest {
+	v := notice(words)
+	metadata, err := json.Marshal(m)
 	if err != nil {
-		return reply{}, err
+		return v
 	}
-	return replace(view), nil
+	v.CallbackID, v.PrivateMetadata, v.Close = callbackSheet, string(metadata), literal("Cancel")
+	switch n := chosen(sheet, m.Ticks); {
+	case len(sheet.Lines) == 0:
+		v.Submit = literal("Send again")
+	case n > 0:
+		v.Submit = literal(submitLabel(verbOf(sheet.Verdict), n))
+	}
+	back := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionSheetPage, m.Page), fmt.Sprint(m.Page), literal("Back to the list"))
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
+	return v
 }
 
 // submitSheet resolves the person for all that is on the sheet, and commits.
@@ -156,7 +201,7 @@ func (s *Server) submitSheet(ctx context.Context, p payload, sheet approvals.She
 	r := s.request(p, pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
 	next, err := s.cfg.Bulk.Submit(ctx, sheet.ID, r, who, memo.Ticks.list(), reason)
 	if err != nil {
-		return sheet, fmt.Errorf("submit sheet %s: %w", sheet.ID, err)
+		return sheet, fmt.Errorf("submit sheet %s: %w: %w", sheet.ID, errMaybeSent, err)
 	}
 	return next, nil
 }
