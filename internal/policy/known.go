@@ -124,6 +124,7 @@ func named(e ast.Expr, vars map[string]string, each func(of, s string)) {
 			named(part, inside, each)
 		}
 		return
+	default:
 	}
 	for _, part := range children(e) {
 		named(part, vars, each)
@@ -158,8 +159,9 @@ func children(e ast.Expr) []ast.Expr {
 	case ast.ComprehensionKind:
 		l := e.AsComprehension()
 		return []ast.Expr{l.IterRange(), l.AccuInit(), l.LoopCondition(), l.LoopStep(), l.Result()}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // literal is the value of a literal, if it is a T.
