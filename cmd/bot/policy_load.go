@@ -148,6 +148,9 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 		return
 	}
 	b.log.InfoContext(ctx, "the policy was changed", slog.String("before", before.Version()), slog.String("version", after.Version()))
+	if gone := policy.Lifted(before, after); len(gone) > 0 {
+		b.log.WarnContext(ctx, "rules that denied or asked are gone", slog.Any("rules", gone))
+	}
 	if err := b.checkPeople(ctx); err != nil {
 		b.log.WarnContext(ctx, "the changed policy asks for what the people who are there cannot sign", slog.Any("err", err))
 	}
