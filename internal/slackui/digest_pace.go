@@ -44,8 +44,8 @@ func (d *digests) pace(ctx context.Context, channel, id string, at time.Time) (t
 		if err != nil && ctx.Err() != nil {
 			return at, err
 		}
-		if err != nil { // none may stand still because this cannot be read
-			return at.Add(budgetSpan), nil
+		if err != nil {
+			return at.Add(budgetSpan), nil //nolint:nilerr // no digest may stand still because this cannot be read
 		}
 		n.Body.forget(at)
 		if most := int(budgetSpan / p.apart); len(n.Body.Slots) >= most {

@@ -69,7 +69,7 @@ func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
 func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
-	d := escalating(o, "C0GENERAL")
+	d := escalating(o)
 	d.Ask.Requirement.Direct = true
 	b := o.opens(root, d)
 	o.draw(b)

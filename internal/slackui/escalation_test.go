@@ -11,11 +11,11 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
-// escalating is a call that is shown in another channel after a minute.
-func escalating(o *office, channel string) approvals.Deferral {
+// escalating is a call that is shown in #general too after a minute.
+func escalating(o *office) approvals.Deferral {
 	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
 	d.Ask.Requirement.Ladder = []approvals.Rung{{
-		At: o.now.read().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: channel,
+		At: o.now.read().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: "C0GENERAL",
 	}}
 	return d
 }
@@ -23,7 +23,7 @@ func escalating(o *office, channel string) approvals.Deferral {
 func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
-	b := o.opens(root, escalating(o, "C0GENERAL"))
+	b := o.opens(root, escalating(o))
 	o.draw(b)
 	require.Len(t, o.Calls("chat.postMessage"), 1)
 	o.now.move(2 * time.Minute)
@@ -54,7 +54,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			o := newOffice(t, slacksim.Config{})
 			root := o.say("U0ALICE", "clean up")
-			b := o.opens(root, escalating(o, "C0GENERAL"))
+			b := o.opens(root, escalating(o))
 			o.draw(b)
 			o.now.move(2 * time.Minute)
 			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
@@ -73,7 +73,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
-	b := o.opens(root, escalating(o, "C0GENERAL"))
+	b := o.opens(root, escalating(o))
 	o.draw(b)
 	o.now.move(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))

@@ -52,7 +52,7 @@ func (o *office) rests() { o.now.move(2 * time.Second) }
 func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 	o := inOffice(t)
 	root := o.say("U0ALICE", "clean up")
-	d := escalating(o, "C0GENERAL")
+	d := escalating(o)
 	d.Ask.Requirement.Direct = true
 	b := o.opens(root, d)
 	o.draw(b)

@@ -223,8 +223,10 @@ func people(ids []approvals.UserID) []span {
 // withdrawn is who ended the call without a decision.
 func withdrawn(a approvals.Approval) []span {
 	if a.Superseded() {
-		return []span{styled("↩ Superseded", bold), say(": "), named(a.Ending.By),
-			say(" wrote something new before it was settled. It does not run.")}
+		return []span{
+			styled("↩ Superseded", bold), say(": "), named(a.Ending.By),
+			say(" wrote something new before it was settled. It does not run."),
+		}
 	}
 	spans := []span{styled("↩ Withdrawn", bold)}
 	if a.Ending.By != "" {
