@@ -279,7 +279,7 @@ func (h Home) ends(p pile) string {
 	if d := p.deadline(); !d.IsZero() {
 		return "expires " + when(d)
 	}
-	return "asked " + ago(h.Now.Sub(p.batch.OpenedAt))
+	return ago(h.Now.Sub(p.batch.OpenedAt))
 }
 
 // risk is the worst that the tools say of themselves.

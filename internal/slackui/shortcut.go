@@ -91,7 +91,7 @@ func (s *Server) here(ctx context.Context, p payload) (about, error) {
 	if len(may) == 0 {
 		return at, refused
 	}
-	return at, s.open(ctx, p, HereView(may, len(found)-len(may), at.now))
+	return at, s.open(ctx, p, hereView(may, len(found)-len(may), at.now))
 }
 
 // inThread finds the requests that are open in the thread of the message, and
@@ -175,9 +175,9 @@ func (p payload) teams(c Config) []string {
 	return teams
 }
 
-// HereView lists the requests of a thread, each with its way to the review, and
+// hereView lists the requests of a thread, each with its way to the review, and
 // says how many are left out.
-func HereView(found []pile, hidden int, now time.Time) slack.ModalViewRequest {
+func hereView(found []pile, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
 	blocks := []slack.Block{slack.NewSectionBlock(ours(count(len(found), "request")+" "+verb(len(found), "waits")+" for signatures in this thread."), nil, nil)}
 	for _, p := range found {

@@ -60,6 +60,7 @@ func TestTheShortcutListsSeveral(t *testing.T) {
 	o.inItsThread(run)
 	o.reviewsHere(card.TS)
 	require.Contains(t, words(o.top("U0BOB").Blocks), "2 requests wait for signatures in this thread")
+	asKept(t, "review_here", o.top("U0BOB"))
 	o.usesNth("U0BOB", o.top("U0BOB"), "Review", 1)
 	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
 	require.Len(t, o.Views("U0BOB"), 2)
