@@ -48,9 +48,9 @@ func (c Card) fine(these row) slack.Block {
 
 func veto(q approvals.Quorum) string {
 	if q.Need == 1 {
-		return "One denial of " + brief(q.Name, 60) + " stops it."
+		return "One denial by " + brief(q.Name, 60) + " stops it."
 	}
-	return number(q.Need) + " denials of " + brief(q.Name, 60) + " stop it."
+	return number(q.Need) + " denials by " + brief(q.Name, 60) + " stop it."
 }
 
 // ruleOf takes the rule's name and the policy's version apart.

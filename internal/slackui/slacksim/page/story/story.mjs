@@ -332,7 +332,7 @@ async function aRefund() {
   await page.getByRole("button", { name: /refund the 48 euros of order 1042/ }).click();
   await asked("a person in @sre and in @finance must sign. Now act as Bob");
   await guide(page).getByRole("button", { name: "Open the thread" }).click();
-  for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari may not sign", "One denial of finance stops it."]) await onCard(words);
+  for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari may not sign", "One denial by finance stops it."]) await onCard(words);
   for (const quorum of [/operations: 0 of 1 signature, from @sre/, /finance: 0 of 1 signature, from @finance/, /security: 0 of 1 signature, from @security, asked once operations and finance have signed/]) assert.match(await refund.innerText(), quorum);
   await everywhere(page, "70-three-groups");
 
