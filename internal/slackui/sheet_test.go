@@ -335,3 +335,19 @@ func TestAListThatTakesLongIsShownInAFormThatIsOpenAlready(t *testing.T) {
 	require.NoError(t, h.ui.Server.Shutdown(t.Context()))
 	require.Equal(t, "Approve 1 call", h.top1("U0BOB").Submit)
 }
+
+// TestAPageOfAListIsForWhoMayStillLook: the list outlives a membership, what is
+// on its pages does not.
+func TestAPageOfAListIsForWhoMayStillLook(t *testing.T) {
+	h := newHall(t)
+	h.asks("one", "U0ALICE", time.Hour, tags(40, sre)...)
+	first := shows(h.sheet("U0CAROL", "approve all"))
+	require.NoError(t, h.SetGroup("S0SRE", []string{"U0BOB"}))
+	require.NoError(t, h.Leave("U0CAROL", "C0OPS"))
+	h.pass(15 * time.Minute)
+	h.turns(1)
+	second := shows(h.top1("U0CAROL"))
+	require.Contains(t, first, "path:")
+	require.NotContains(t, second, "path:")
+	require.Contains(t, second, "is not there any more for you and will be skipped")
+}

@@ -98,11 +98,20 @@ type shownLine struct {
 }
 
 // shownLines loads what is shown of these lines: the arguments as they were
-// when the sheet was made.
+// when the sheet was made, where whoever it is for may still read them.
 func (s *Server) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
 	batches, err := s.batchesOf(ctx, sheet.Lines[from:to])
 	if err != nil {
 		return nil, err
+	}
+	for id, b := range batches {
+		err := s.people.mayLook(ctx, string(sheet.By), "", b)
+		switch {
+		case errors.Is(err, errMayNotLook):
+			delete(batches, id)
+		case err != nil:
+			return nil, err
+		}
 	}
 	out := make([]shownLine, to-from)
 	errs := make([]error, to-from)
@@ -280,7 +289,7 @@ func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
 func (x shownLine) paras() []para {
 	id := []span{styled(shortID(x.line.Digest), code)}
 	if x.gone {
-		return []para{line(append(id, say(" is not there any more and will be skipped."))...)}
+		return []para{line(append(id, say(" is not there any more for you and will be skipped."))...)}
 	}
 	id = append(id, say(" asked by "), named(x.batch.Requester))
 	if d := x.a.Requirement.Deadline; !d.IsZero() {
