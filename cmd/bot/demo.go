@@ -222,7 +222,7 @@ const demoWords = `Countersign demo: everything runs on this machine, in memory;
 
   Files  %s
   Policy %s
-         (edit it: a change is taken within a second)
+         (edit it: a change is taken within two seconds)
 `
 
 // close ends what was started, the last first.
