@@ -139,7 +139,7 @@ func oneLine(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case !unicode.IsPrint(r), unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		case Invisible(r), !unicode.IsPrint(r):
 			return -1
 		}
 		return r

@@ -7,10 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // The values of a form. Each knows where it is written; one that is left out
@@ -79,18 +80,12 @@ func (t *text) take(d *decoder, n ast.Node, at mark) {
 		d.wrong(at, "is empty: write something or leave the key out")
 		s = ""
 	default:
-		if i := strings.IndexFunc(s, hidden); i >= 0 {
+		if i := strings.IndexFunc(s, approvals.Invisible); i >= 0 {
 			r, _ := utf8.DecodeRuneInString(s[i:])
 			d.wrong(at, "holds %U, which does not show, so it is not what people read; remove it", r)
 		}
 	}
 	*t = text{at, s, from}
-}
-
-// hidden are the letters that do not show, or turn around those that do.
-func hidden(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point) ||
-		unicode.IsControl(r) && r != '\n' && r != '\t'
 }
 
 // decimal is how numbers are written: others read them in other ways.

@@ -210,7 +210,7 @@ func seen(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case !hidden(r) || r == remark:
+		case !approvals.Invisible(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			r -= 0x10000
@@ -224,7 +224,7 @@ func seen(s string) string {
 
 // asTyped reports whether a text comes back from an input as it went in.
 func asTyped(s string) bool {
-	return strings.TrimSpace(s) == s && strings.IndexFunc(s, func(r rune) bool { return hidden(r) && r != remark }) < 0
+	return strings.TrimSpace(s) == s && strings.IndexFunc(s, approvals.Invisible) < 0
 }
 
 // key names the field in the form: a form of another schema has other keys.

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 var (
@@ -58,22 +60,9 @@ func plain(s string) bool {
 // remark begins every remark of ours in the middle of a foreign text.
 const remark = '⟦'
 
-// hidden reports whether r leaves no mark of its own where it stands: control
-// and format characters, blanks other than the space, fillers that are drawn
-// as nothing, and selectors. The bracket of our remarks counts as such.
-func hidden(r rune) bool {
-	switch {
-	case r == '\n' || r == '\t' || r == ' ':
-		return false
-	case r == remark:
-		return true
-	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
-		return true
-	case unicode.Is(unicode.Variation_Selector, r) && r != 0xFE0F, unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
-		return true
-	}
-	return r == 0x2800 // a braille cell without dots
-}
+// hidden reports whether r must not be shown as itself: it is invisible, or the
+// bracket of our remarks.
+func hidden(r rune) bool { return r == remark || approvals.Invisible(r) }
 
 // squeeze shows long runs of spaces as their number: they would push what
 // follows to another line of a narrow screen.

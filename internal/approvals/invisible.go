@@ -1,0 +1,25 @@
+package approvals
+
+import "unicode"
+
+// Invisible reports whether r leaves no mark of its own where it stands, or
+// changes how others are seen: control and format characters, blanks other
+// than the space, fillers that are drawn as nothing, private characters, and
+// variation selectors. Line feeds, tabs and spaces are layout, not invisible,
+// and U+FE0F only makes the character before it an emoji.
+//
+// It is the one table of its kind: what a card marks, a policy refuses and a
+// quoted reason leaves out is the same set. The classes are those of
+// https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing and
+// https://www.unicode.org/reports/tr31/#Default_Ignorable_Code_Points.
+func Invisible(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t' || r == ' ' || r == 0xFE0F:
+		return false
+	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
+		return true
+	case unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		return true
+	}
+	return r == 0x2800 // a braille cell without dots
+}
