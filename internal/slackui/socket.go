@@ -54,6 +54,8 @@ var (
 type Socket struct {
 	handle func(ctx context.Context, f frame) (reply, error) // answers an envelope
 	client *slack.Client
+	dialer websocket.Dialer
+	now    func() time.Time
 	log    *slog.Logger
 	count  int
 	secure bool // only encrypted connections will do
@@ -70,9 +72,10 @@ func newSocket(c Config, s *Server) *Socket {
 		count = defaultSockets
 	}
 	return &Socket{
-		handle: s.envelope, log: c.Log, count: count, secure: strings.HasPrefix(c.APIURL, "https://"),
+		handle: s.envelope, now: c.Now, log: c.Log, count: count, secure: strings.HasPrefix(c.APIURL, "https://"),
 		client: slack.New("", slack.OptionAppLevelToken(c.AppToken()), slack.OptionAPIURL(strings.TrimSuffix(c.APIURL, "/")+"/"),
 			slack.OptionHTTPClient(&http.Client{Timeout: openTime})),
+		dialer: websocket.Dialer{Proxy: http.ProxyFromEnvironment},
 		places: make(chan struct{}, maxEnvelopes), up: map[*link]bool{}, problem: errNoSocket,
 	}
 }
@@ -120,14 +123,14 @@ func (s *Socket) hold(ctx context.Context) {
 			pause(ctx, wait(short, err))
 			continue
 		}
-		lasted := time.NewTimer(steady)
+		opened := s.now()
 		links.Go(func() { l.serve(ctx) })
 		select {
 		case <-l.ending:
 		case <-ctx.Done():
 		}
 		short++
-		if !lasted.Stop() {
+		if s.now().Sub(opened) >= steady {
 			short = 0
 		}
 		pause(ctx, wait(short, nil))
@@ -184,8 +187,7 @@ func (s *Socket) open(ctx context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment}
-	conn, answer, err := dialer.DialContext(ctx, address, nil)
+	conn, answer, err := s.dialer.DialContext(ctx, address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Slack: %w", err)
 	}
