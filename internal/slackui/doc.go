@@ -6,7 +6,8 @@
 //
 // [Server] is an [http.Handler] with three routes. Each request is read up to
 // 1 MiB, its signature is checked over the raw bytes, and only then is it
-// parsed. What came in is committed before it is acknowledged: an event or a
+// parsed; the only exception is the form with which Slack checks the
+// certificate of a command's URL. What came in is committed before it is acknowledged: an event or a
 // click that could not be committed is answered 500, so that Slack delivers
 // the event again or shows its warning beside the button. Known refusals are
 // answered 200 and explained to the person, to them alone.

@@ -150,18 +150,43 @@ func TestACallerWithoutASignatureIsToldNothing(t *testing.T) {
 	require.Contains(t, log.String(), errNoSignature.Error())
 }
 
+// Slack probes the certificate of a command's URL with a form, which need not
+// be signed. Nothing else is a probe, wherever ssl_check=1 is written in it.
 func TestTheProbeOfACommandURLNeedsNoSignature(t *testing.T) {
-	s, _ := door(t)
-	for body, want := range map[string]int{
-		"ssl_check=1&token=x":              http.StatusOK,
-		"ssl_check=1&command=%2Fx&token=x": http.StatusUnauthorized,
-		"payload=%7B%7D&ssl_check=1":       http.StatusUnauthorized,
+	const forms, commands = "application/x-www-form-urlencoded", "/slack/commands"
+	for name, c := range map[string]struct {
+		path, kind, body string
+		want             int
+	}{
+		"a probe":                  {commands, forms, "ssl_check=1&token=x", http.StatusOK},
+		"a probe with a charset":   {commands, forms + "; charset=utf-8", "token=x&ssl_check=1", http.StatusOK},
+		"a command":                {commands, forms, "ssl_check=1&command=%2Fx&token=x", http.StatusUnauthorized},
+		"an interaction":           {commands, forms, "payload=%7B%7D&ssl_check=1", http.StatusUnauthorized},
+		"another content type":     {commands, "application/json", "ssl_check=1&token=x", http.StatusUnauthorized},
+		"no content type":          {commands, "", "ssl_check=1&token=x", http.StatusUnauthorized},
+		"the URL of events":        {"/slack/events", forms, "ssl_check=1&token=x", http.StatusUnauthorized},
+		"the URL of interactivity": {"/slack/interactivity", forms, "ssl_check=1&token=x", http.StatusUnauthorized},
 	} {
+		s, _ := door(t)
+		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+		if c.kind != "" {
+			r.Header.Set("Content-Type", c.kind)
+		}
 		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/slack/commands", strings.NewReader(body)))
-		require.Equal(t, want, w.Code, body)
-		require.NotContains(t, w.Body.String(), "xoxb")
+		s.ServeHTTP(w, r)
+		require.Equal(t, c.want, w.Code, name)
+		require.NotContains(t, w.Body.String(), "xoxb", name)
 	}
+}
+
+// What people write may contain the parameter of the probe.
+func TestAnEventThatLooksLikeAProbeIsHandled(t *testing.T) {
+	s, _ := door(t)
+	w := knock(s, http.MethodPost, "/slack/events", `{"type":"url_verification","challenge":"a&ssl_check=1&b"}`)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Contains(t, w.Body.String(), "ssl_check=1")
+	w = knock(s, http.MethodPost, "/slack/interactivity", "ssl_check=1")
+	require.Equal(t, http.StatusBadRequest, w.Code, "an interaction without a payload")
 }
 
 func TestButtonsArePointersAndNothingElse(t *testing.T) {
