@@ -88,17 +88,23 @@ func (l ledger[T]) claim(ctx context.Context, id string) (*held[T], error) {
 		return nil, err
 	}
 	if left := n.Until.Sub(l.now()); n.Owner != "" && left > 0 {
-		// Most draws are over in a moment: look again well before the lease is.
-		return nil, &LaterError{After: min(left, time.Second), Err: errBusy}
+		return nil, &LaterError{After: min(left, lookAgain(lease-left)), Err: errBusy}
 	}
 	h := &held[T]{ledger: l, id: id, version: version, away: n.Away, body: n.Body, owner: rand.Text()}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
 		if errors.Is(err, approvals.ErrConflict) {
-			return nil, &LaterError{After: 100 * time.Millisecond, Err: errBusy}
+			return nil, &LaterError{After: lookAgain(0), Err: errBusy}
 		}
 		return nil, err
 	}
 	return h, nil
+}
+
+// lookAgain is how long to wait for somebody who claimed the document, or saved
+// a step, so long ago: most drawings are over in a moment, and few take
+// seconds.
+func lookAgain(since time.Duration) time.Duration {
+	return max(50*time.Millisecond, min(since, time.Second))
 }
 
 var errBusy = errors.New("somebody else is drawing it")

@@ -62,6 +62,27 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	require.Equal(t, []Anchor{{Channel: "C1", TS: "2.2"}}, n.Body.Anchors)
 }
 
+// Most drawings are over in a moment. Whoever finds that somebody else draws
+// looks again soon, and less often the longer that goes on.
+func TestAClaimIsLookedAtAgainSoon(t *testing.T) {
+	_, wait, l := drawers(t)
+	_, err := l.claim(t.Context(), "x")
+	require.NoError(t, err)
+	for _, c := range []struct{ passes, again time.Duration }{
+		{0, 50 * time.Millisecond},
+		{20 * time.Millisecond, 50 * time.Millisecond},
+		{380 * time.Millisecond, 400 * time.Millisecond},
+		{4 * time.Second, time.Second},
+		{lease - 4500*time.Millisecond, 100 * time.Millisecond},
+	} {
+		wait(c.passes)
+		_, err := l.claim(t.Context(), "x")
+		var later *LaterError
+		require.ErrorAs(t, err, &later)
+		require.Equal(t, c.again, later.After)
+	}
+}
+
 // What was added while somebody drew has not been drawn by them, so the due
 // entry stays.
 func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {

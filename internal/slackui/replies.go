@@ -36,6 +36,9 @@ type Reply struct {
 // replies is the memo of a run.
 type replies struct {
 	Replies []Reply `json:"replies"`
+	// Resumed says that the message of the run that this one resumes has been
+	// brought up to date.
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 func (r *replies) set(i int, x Reply) {
@@ -79,17 +82,22 @@ func (r *Replies) draw(ctx context.Context, h *held[replies], id approvals.RunID
 	if run.Origin.Surface != surface {
 		return run.Version, nil
 	}
-	if run.Parent != "" && len(h.body.Replies) == 0 {
-		if err := r.refresh(ctx, run.Parent); err != nil {
-			return 0, err
-		}
-	}
 	messages, err := r.messages(ctx, run)
 	if err != nil {
 		return 0, err
 	}
 	for i, m := range messages {
 		if err := r.show(ctx, h, run, i, m); err != nil {
+			return 0, err
+		}
+	}
+	// People wait for what the run itself says. Whoever still draws another
+	// run must not keep that from them, so the others come afterwards.
+	if run.Parent != "" && !h.body.Resumed {
+		if err := r.refresh(ctx, run.Parent); err != nil {
+			return 0, err
+		}
+		if err := h.save(ctx, func(n *replies) { n.Resumed = true }); err != nil {
 			return 0, err
 		}
 	}

@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -85,4 +86,50 @@ func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
 	o.breaks(nil)
 	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
 	require.Equal(t, approvals.Approved, o.batches[b.ID].Approvals[0].Status)
+}
+
+// busy makes somebody else the one who has just begun to draw the reply of a
+// run, or ends that.
+func (o *office) busy(id approvals.RunID, owner string) {
+	o.t.Helper()
+	raw, version, err := o.Memo(o.t.Context(), string(id), "replies")
+	require.NoError(o.t, err)
+	var note map[string]any
+	require.NoError(o.t, json.Unmarshal(raw, &note))
+	note["owner"], note["until"] = owner, o.now.read().Add(8*time.Second)
+	raw, err = json.Marshal(note)
+	require.NoError(o.t, err)
+	require.NoError(o.t, o.CommitMemo(o.t.Context(), string(id), "replies", raw, version, 0))
+}
+
+// The answer to a click that comes right after the card must not wait for
+// whoever still draws what stood there before.
+func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	parent := o.runs[b.Run]
+	require.NoError(t, o.reply(parent))
+	waits := o.thread("U0ALICE", root)[0].Shown()
+	require.Contains(t, waits, "Waiting for signatures")
+
+	o.approves(b, 0)
+	resumed := startedIn(root)
+	resumed.ID, resumed.Parent, resumed.Status, resumed.Output = "run-07-resumed", parent.ID, agentrun.RunCompleted, "Both reports are gone."
+	o.busy(parent.ID, "another")
+	var later *slackui.LaterError
+	require.ErrorAs(t, o.reply(resumed), &later)
+	require.LessOrEqual(t, later.After, 50*time.Millisecond)
+	all := o.thread("U0ALICE", root)
+	require.Len(t, all, 2)
+	require.Contains(t, all[1].Shown(), "Both reports are gone.", "its own message does not wait")
+	require.Equal(t, waits, all[0].Shown())
+	require.Zero(t, o.drawnVersion(string(resumed.ID), "replies"), "the rest is still due")
+
+	o.now.move(later.After)
+	o.busy(parent.ID, "")
+	require.NoError(t, o.reply(resumed))
+	require.NotEqual(t, waits, o.thread("U0ALICE", root)[0].Shown())
+	require.Equal(t, resumed.Version, o.drawnVersion(string(resumed.ID), "replies"))
+	require.Len(t, o.Calls("chat.postMessage"), 2)
 }
