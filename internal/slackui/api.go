@@ -22,6 +22,7 @@ type api struct {
 	client *slack.Client
 	now    func() time.Time // nil: nothing is paused
 	paused pauses
+	asks   asks
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
@@ -162,11 +163,15 @@ func (a *api) updateView(ctx context.Context, id, hash string, v slack.ModalView
 
 // members returns who is in the user group now.
 func (a *api) members(ctx context.Context, team, group string) ([]string, error) {
-	users, err := a.client.GetUserGroupMembersContext(ctx, group, slack.GetUserGroupMembersOptionTeamID(team))
-	if err == nil && users == nil {
-		err = errNoAnswer
-	}
-	return users, classify("usergroups.users.list", err)
+	var users []string
+	err := a.asked("usergroups.users.list", func() (err error) {
+		users, err = a.client.GetUserGroupMembersContext(ctx, group, slack.GetUserGroupMembersOptionTeamID(team))
+		if err == nil && users == nil {
+			err = errNoAnswer
+		}
+		return err
+	})
+	return users, err
 }
 
 // maxPages bounds how much of a channel is read: about 20,000 people.
@@ -179,14 +184,19 @@ func (a *api) inChannel(ctx context.Context, channel string) ([]string, error) {
 	var all []string
 	cursor := ""
 	for range maxPages {
-		page, next, err := a.client.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{
-			ChannelID: channel, Cursor: cursor, Limit: 999,
+		var page []string
+		next := ""
+		err := a.asked(method, func() (err error) {
+			page, next, err = a.client.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{
+				ChannelID: channel, Cursor: cursor, Limit: 999,
+			})
+			if err == nil && page == nil {
+				err = errNoAnswer
+			}
+			return err
 		})
-		if err == nil && page == nil {
-			err = errNoAnswer
-		}
 		if err != nil {
-			return nil, classify("conversations.members", err)
+			return nil, err
 		}
 		if all = append(all, page...); next == "" {
 			return all, nil
@@ -218,29 +228,38 @@ func (a *api) workspaces(ctx context.Context) ([]string, error) {
 }
 
 func (a *api) user(ctx context.Context, id string) (*slack.User, error) {
-	u, err := a.client.GetUserInfoContext(ctx, id)
-	if err == nil && (u == nil || u.ID != id) {
-		err = errNoAnswer
-	}
-	return u, classify("users.info", err)
+	var u *slack.User
+	err := a.asked("users.info", func() (err error) {
+		u, err = a.client.GetUserInfoContext(ctx, id)
+		if err == nil && (u == nil || u.ID != id) {
+			err = errNoAnswer
+		}
+		return err
+	})
+	return u, err
 }
 
-// whoami returns who the token is; it asks once.
+// whoami returns who the token is; it asks until it is told.
 func (a *api) whoami(ctx context.Context) (*slack.AuthTestResponse, error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.self != nil {
-		return a.self, nil
+	self := a.self
+	a.mu.Unlock()
+	if self != nil {
+		return self, nil
 	}
-	self, err := a.client.AuthTestContext(ctx)
-	if err == nil && (self == nil || self.UserID == "") {
-		err = errNoAnswer
-	}
-	if err != nil {
-		return nil, classify("auth.test", err)
-	}
-	a.self = self
-	return self, nil
+	return share(ctx, &a.asks, "auth.test", func(ctx context.Context) (*slack.AuthTestResponse, error) {
+		self, err := a.client.AuthTestContext(ctx)
+		if err == nil && (self == nil || self.UserID == "") {
+			err = errNoAnswer
+		}
+		if err != nil {
+			return nil, classify("auth.test", err)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.self = self
+		return self, nil
+	})
 }
 
 // permalink returns the address of a message, or nothing if it cannot be

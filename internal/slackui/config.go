@@ -223,7 +223,9 @@ func New(c Config) (*UI, error) {
 	cards.digests = &digests{memos: c.Memos, api: api, team: c.Team, now: c.Now, several: c.Bulk != nil}
 	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, now: c.Now}
 	cards.listed = replies.refresh
-	people := &directory{api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, now: c.Now}
+	people := &directory{
+		api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, ahead: c.Membership / 4, now: c.Now,
+	}
 	notices := &Notices{
 		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
 	}

@@ -7,10 +7,11 @@
 // [Server] is an [http.Handler] with three routes. Each request is read up to
 // 1 MiB, its signature is checked over the raw bytes, and only then is it
 // parsed; the only exception is the form with which Slack checks the
-// certificate of a command's URL. What came in is committed before it is acknowledged: an event or a
-// click that could not be committed is answered 500, so that Slack delivers
-// the event again or shows its warning beside the button. Known refusals are
-// answered 200 and explained to the person, to them alone.
+// certificate of a command's URL. What came in is committed before it is
+// acknowledged: an event or a click that could not be committed is answered
+// 500, so that Slack delivers the event again or shows its warning beside the
+// button. Known refusals are answered 200 and explained to the person, to them
+// alone.
 //
 // In Socket Mode [Socket] takes the place of the routes: the same content comes
 // in envelopes over connections that we open, and what is answered 200 over
@@ -30,6 +31,12 @@
 // deactivated accounts never. In an organisation with many workspaces everybody
 // is a colleague, and the organisation says whether a click is for our
 // installation: Slack may name no workspace, or another one.
+//
+// However many need the same answer at once, in however many replicas, Slack is
+// asked once; an answer that people keep needing is renewed before it is too
+// old. What Slack does not answer, or not in time, counts as not known: nobody
+// signs by it, and whoever waits is told. A lookup never takes all the time that
+// a request has: a second is left for the store and for the answer.
 //
 // People say themselves, and of themselves only, that they are away, until when
 // and who is asked in their place. Where a rule lets others sign for those who

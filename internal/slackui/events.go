@@ -157,7 +157,10 @@ func (s *Server) botOf(ctx context.Context, e envelope) (string, error) {
 		}
 	}
 	self, err := s.api.whoami(ctx)
-	return self.UserID, err
+	if err != nil {
+		return "", err
+	}
+	return self.UserID, nil
 }
 
 // mayAsk refuses those who may not start the agent. A group that cannot be

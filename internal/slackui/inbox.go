@@ -99,7 +99,7 @@ func (d *directory) seeker(ctx context.Context, user, team string) (seeker, erro
 // atLeisure looks groups up without hurry; sure is whether all answered.
 func (d *directory) atLeisure(ctx context.Context, groups []approvals.GroupID) (in rosters, sure bool) {
 	slow := *d
-	slow.age = max(d.age, leisure)
+	slow.leisurely = true
 	in, sure = rosters{}, true
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -107,9 +107,9 @@ func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
 func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
 	now := time.Unix(docTimestamp, 0)
 	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
-		d := &directory{memos: &board{version: 1, raw: jsonOf(t, roster{At: now.Add(-age), Users: []string{"U1"}})}, team: "T1", age: time.Minute, now: func() time.Time { return now }}
+		d := &directory{api: &api{}, memos: &board{version: 1, raw: jsonOf(t, roster{At: now.Add(-age), Users: []string{"U1"}})}, team: "T1", age: time.Minute, now: func() time.Time { return now }}
 		again := false
-		_, err := remembered(t.Context(), d, "group", "group", "S1", func(roster) (roster, error) {
+		_, err := remembered(t.Context(), d, "group", "group", "S1", func(context.Context, roster) (roster, error) {
 			again = true
 			return roster{At: now}, nil
 		})

@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +49,8 @@ type directory struct {
 	team       string // the workspace, or the organisation, that installed the app
 	enterprise string // the organisation of the workspace, if it has one
 	age        time.Duration
+	ahead      time.Duration // so long before it is too old, an answer that is needed is renewed; 0: never
+	leisurely  bool          // older answers will do
 	now        func() time.Time
 }
 
@@ -103,7 +104,9 @@ func (w sought) names(user approvals.UserID) bool {
 // they stand in. A guest or somebody of another organisation is in no group of
 // ours and stands in for nobody, and is refused unless they are named.
 func (d *directory) principal(ctx context.Context, user, team string, what sought) (approvals.Principal, error) {
-	member, err := d.admitted(ctx, user, team, what)
+	asking, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	member, err := d.admitted(asking, user, team, what)
 	if err != nil {
 		return approvals.Principal{}, err
 	}
@@ -111,13 +114,13 @@ func (d *directory) principal(ctx context.Context, user, team string, what sough
 	if !member {
 		return p, nil
 	}
-	rosters, err := d.rosters(ctx, what.groups)
+	rosters, err := d.rosters(asking, what.groups)
 	if err != nil {
 		return approvals.Principal{}, err
 	}
 	p.Groups, p.GroupsAt = rosters.with(user, p.GroupsAt)
 	if what.others {
-		p.For, err = d.absentFor(ctx, p.User, what, rosters)
+		p.For, err = d.absentFor(asking, p.User, what, rosters)
 	}
 	return p, err
 }
@@ -171,13 +174,14 @@ func (d *directory) barred(a account) error {
 }
 
 func (d *directory) account(ctx context.Context, user string) (account, error) {
-	return remembered(ctx, d, "user", "account", user, func(account) (account, error) {
+	return remembered(ctx, d, "user", "account", user, func(ctx context.Context, _ account) (account, error) {
+		at := d.now()
 		u, err := d.api.user(ctx, user)
 		if err != nil {
 			return account{}, err
 		}
 		return account{
-			At: d.now(), Team: u.TeamID, Enterprise: u.Enterprise.EnterpriseID, Gone: u.Deleted, Stranger: u.IsStranger,
+			At: at, Team: u.TeamID, Enterprise: u.Enterprise.EnterpriseID, Gone: u.Deleted, Stranger: u.IsStranger,
 			Bot:   u.IsBot || u.IsWorkflowBot || u.IsConnectorBot || user == "USLACKBOT",
 			Guest: u.IsRestricted || u.IsUltraRestricted || u.IsInvitedUser,
 			Zone:  u.TZ, Offset: u.TZOffset,
@@ -187,38 +191,18 @@ func (d *directory) account(ctx context.Context, user string) (account, error) {
 
 func (a account) fetched() time.Time { return a.At }
 
-// remembered answers from the memo if that is young enough, and asks Slack
-// otherwise; ask is given what was known before. A memo that cannot be read or
-// written costs a question, no more.
-func remembered[T interface{ fetched() time.Time }](ctx context.Context, d *directory, kind, what, id string, ask func(old T) (T, error)) (T, error) {
-	key := d.key(kind, id)
-	var known T
-	raw, version, err := d.memos.Memo(ctx, key, kind)
-	if err == nil && len(raw) > 0 && json.Unmarshal(raw, &known) == nil {
-		if age := d.now().Sub(known.fetched()); age >= 0 && age <= d.age {
-			return known, nil
-		}
-	}
-	fresh, askErr := ask(known)
-	if askErr != nil {
-		return fresh, &lookupError{what: what, id: id, err: askErr}
-	}
-	if raw, err := json.Marshal(fresh); err == nil {
-		_ = d.memos.CommitMemo(ctx, key, kind, raw, version, 0) // somebody else's answer is as good
-	}
-	return fresh, nil
-}
-
 func (d *directory) key(kind, id string) string {
 	return approvals.NewID(kind, approvals.PartitionOf(d.team, id), strings.ToLower(d.team+"-"+id))
 }
 
 // forget drops what is remembered, so that the next question goes to Slack. An
 // answer that is on its way from before is not kept either: the memo has moved.
+// Nor does anybody join those who wait for it.
 func (d *directory) forget(ctx context.Context, kind, id string) error {
 	if !idForm.MatchString(id) {
 		return nil
 	}
+	defer d.api.asks.forget(d.key(kind, id))
 	for range attempts {
 		_, version, err := d.memos.Memo(ctx, d.key(kind, id), kind)
 		if err != nil {

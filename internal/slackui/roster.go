@@ -62,10 +62,11 @@ func (d *directory) roster(ctx context.Context, group string) (roster, error) {
 	if !idForm.MatchString(group) {
 		return roster{}, &lookupError{what: "group", id: brief(group, 32), err: errors.New("not the id of a group")}
 	}
-	return remembered(ctx, d, "group", "group", group, func(old roster) (roster, error) {
+	return remembered(ctx, d, "group", "group", group, func(ctx context.Context, old roster) (roster, error) {
 		if isChannel(group) {
+			at := d.now()
 			users, err := d.api.inChannel(ctx, group)
-			return roster{At: d.now(), Users: users}, err
+			return roster{At: at, Users: users}, err
 		}
 		return d.userGroup(ctx, group, old.Team)
 	})
@@ -79,19 +80,21 @@ func isChannel[ID ~string](id ID) bool {
 // userGroup asks who is in a user group. An installation of an organisation
 // has to say in which workspace: the one that had it before is asked first.
 func (d *directory) userGroup(ctx context.Context, group, before string) (roster, error) {
+	at := d.now()
 	if !strings.HasPrefix(d.team, "E") {
 		users, err := d.api.members(ctx, d.team, group)
-		return roster{At: d.now(), Users: users}, err
+		return roster{At: at, Users: users}, err
 	}
 	if before != "" {
 		users, err := d.api.members(ctx, before, group)
 		if !hasCode(err, "no_such_subteam", "invalid_team") {
-			return roster{At: d.now(), Users: users, Team: before}, err
+			return roster{At: at, Users: users, Team: before}, err
 		}
 	}
-	all, err := remembered(ctx, d, "teams", "workspaces", d.team, func(workspaces) (workspaces, error) {
+	all, err := remembered(ctx, d, "teams", "workspaces", d.team, func(ctx context.Context, _ workspaces) (workspaces, error) {
+		at := d.now()
 		ids, err := d.api.workspaces(ctx)
-		return workspaces{At: d.now(), IDs: ids}, err
+		return workspaces{At: at, IDs: ids}, err
 	})
 	if err != nil {
 		return roster{}, err
@@ -100,7 +103,7 @@ func (d *directory) userGroup(ctx context.Context, group, before string) (roster
 	for _, team := range all.IDs {
 		var users []string
 		if users, err = d.api.members(ctx, team, group); err == nil {
-			return roster{At: d.now(), Users: users, Team: team}, nil
+			return roster{At: at, Users: users, Team: team}, nil
 		}
 		if !hasCode(err, "no_such_subteam") {
 			break

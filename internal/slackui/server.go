@@ -61,12 +61,14 @@ func newServer(c Config, a *api, cards *Cards, people *directory) *Server {
 // ServeHTTP serves /slack/events, /slack/interactivity and /slack/commands.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Shutdown waits for what is still being said after requests were answered, or
-// until ctx is over. Nothing of that is ever needed for a decision to count.
+// Shutdown waits for what is still being said after requests were answered, and
+// for questions to Slack that nobody waits for any more, or until ctx is over.
+// Nothing of that is ever needed for a decision to count.
 func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.afterwork.Wait()
+		s.api.asks.wait()
 		close(done)
 	}()
 	select {

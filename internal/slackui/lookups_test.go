@@ -1,0 +1,133 @@
+package slackui_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// crowd is 64 people of one user group, in a workspace that limits us as Slack
+// does.
+func crowd() (slacksim.Config, []string) {
+	sim := slacksim.Config{People: slacksim.DefaultPeople(), Groups: slacksim.DefaultGroups(), TierLimits: true}
+	var all []string
+	for i := range 64 {
+		all = append(all, fmt.Sprintf("U1%04d", i))
+		sim.People = append(sim.People, slacksim.Person{ID: all[i], Name: fmt.Sprintf("p%d", i)})
+	}
+	sim.Groups = append(sim.Groups, slacksim.Group{ID: "S0ALL", Handle: "all", Users: all})
+	return sim, all
+}
+
+// asked counts the calls of a method since then by the id that they ask for.
+func (o *office) asked(method, name string, since int) map[string]int {
+	o.t.Helper()
+	counts := map[string]int{}
+	for _, c := range o.Calls(method)[since:] {
+		form, err := url.ParseQuery(c.Request)
+		require.NoError(o.t, err)
+		counts[form.Get(name)]++
+	}
+	return counts
+}
+
+// When a membership has become too old, whoever clicks makes us ask Slack again:
+// once for each id, however many click at the same moment, in whatever replica.
+func TestManyClicksAtOnceAskSlackOnce(t *testing.T) {
+	for name, replicas := range map[string]int{"one replica": 1, "two replicas": 2} {
+		t.Run(name, func(t *testing.T) {
+			sim, people := crowd()
+			var cfg slackui.Config
+			o := newOffice(t, sim, inLists, func(c *slackui.Config) { cfg = *c })
+			offices := []*office{o}
+			for range replicas - 1 {
+				ui, err := slackui.New(cfg)
+				require.NoError(t, err)
+				other := *o
+				other.ui = ui
+				offices = append(offices, &other)
+				t.Cleanup(func() { require.NoError(t, ui.Server.Shutdown(context.Background())) })
+			}
+			var batches []approvals.Batch
+			for i := range people {
+				batches = append(batches, o.another(fmt.Sprint("n", i), 0, call("c1", "x", `{}`, by("all", fromGroup("S0ALL"))), call("c2", "x", `{}`, by("all", fromGroup("S0ALL")))))
+			}
+			require.Equal(t, 200, o.deliver(pressed(people[0], "1.1.a", "approve.0", button(batches[0], 0))))
+			require.Equal(t, approvals.Approved, o.status(batches[0], 0))
+
+			for round, who := range [][]string{people, slices.Repeat(people[:1], len(people))} {
+				o.now.move(61 * time.Second)
+				before := []int{len(o.Calls("users.info")), len(o.Calls("usergroups.users.list"))}
+				var all sync.WaitGroup
+				for i, user := range who {
+					all.Go(func() {
+						offices[i%replicas].deliver(pressed(user, fmt.Sprintf("1.%d.%d", round, i), "approve.0", button(batches[i], round)))
+					})
+				}
+				all.Wait()
+				for i := range who {
+					require.Equal(t, approvals.Approved, o.status(batches[i], round), "click %d of round %d", i, round)
+				}
+				for user, n := range o.asked("users.info", "user", before[0]) {
+					require.Equal(t, 1, n, user)
+				}
+				require.Equal(t, map[string]int{"S0ALL": 1}, o.asked("usergroups.users.list", "usergroup", before[1]))
+			}
+		})
+	}
+}
+
+// A membership that is needed while it is about to become too old is renewed
+// after the answer, so that nobody waits for Slack as long as people click.
+func TestAMembershipInUseIsRenewedBeforeItsEnd(t *testing.T) {
+	o := newOffice(t, slacksim.Config{Events: []string{"app_mention"}}, inLists) // no event says that a group has changed
+	b := o.another("one", 0, many(4, `{}`)...)
+	clicks := 0
+	click := func(user string) {
+		t.Helper()
+		require.Equal(t, 200, o.deliver(pressed(user, fmt.Sprint("1.", clicks), "approve.0", button(b, clicks))))
+		clicks++
+		require.NoError(t, o.ui.Server.Shutdown(t.Context())) // it waits for renewals too
+	}
+	asked := func() []int { return []int{len(o.Calls("users.info")), len(o.Calls("usergroups.users.list"))} }
+	click("U0BOB")
+	require.Equal(t, []int{1, 1}, asked())
+	o.now.move(40 * time.Second)
+	click("U0BOB")
+	require.Equal(t, []int{1, 1}, asked(), "it is young")
+	o.now.move(10 * time.Second)
+	require.NoError(t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
+	click("U0BOB")
+	require.Equal(t, approvals.Approved, o.status(b, 2), "what was known still counts")
+	require.Equal(t, []int{2, 2}, asked(), "both are renewed")
+	o.now.move(15 * time.Second)
+	click("U0BOB")
+	require.Equal(t, approvals.Pending, o.status(b, 3), "the new answer is that he has left")
+	require.Equal(t, []int{2, 2}, asked())
+}
+
+// While Slack limits a question it is not asked: people are refused, and told
+// that it is not known whether they may sign.
+func TestALimitedQuestionIsNotAskedUntilItMayBe(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, inLists)
+	b := o.another("one", 0, many(4, `{}`)...)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Status: 429, RetryAfter: 30}}})
+	for i := range 3 {
+		require.Equal(t, 200, o.deliver(pressed("U0BOB", fmt.Sprint("1.", i), "approve.0", button(b, i))))
+		require.Equal(t, approvals.Pending, o.status(b, i))
+	}
+	require.Len(t, o.Calls("usergroups.users.list"), 1)
+	o.now.move(30 * time.Second)
+	require.Equal(t, 200, o.deliver(pressed("U0BOB", "2.1", "approve.0", button(b, 0))))
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+}
