@@ -138,7 +138,7 @@ func (l listing) keys(who seeker, channel string) []approvals.ListKey {
 func (s *Server) listed(ctx context.Context, user, team, channel string, l listing) (message, error) {
 	who, err := s.people.seeker(ctx, user, team)
 	if errors.Is(err, errLookup) && l.Scope != scopeMine {
-		who, err = seeker{Principal: approvals.Principal{User: approvals.UserID(user)}, unsure: true}, nil
+		who, err = s.people.unknown(ctx, approvals.UserID(user)), nil
 	}
 	if words, known := explain(err, about{}); err != nil && known {
 		return told(words), nil

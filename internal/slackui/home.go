@@ -266,11 +266,11 @@ func (h *Homes) draw(ctx context.Context, user approvals.UserID, turn *pages) er
 	if turn != nil {
 		held.body.Pages = *turn
 	}
-	hash, err := h.publish(ctx, user, held.body)
+	hash, err := h.publish(ctx, user, held.body, turn != nil)
 	if hasCode(err, "hash_conflict") { // what Slack has is not what we remember: read again, and replace it
 		begun = h.now()
 		held.body.Hash = ""
-		hash, err = h.publish(ctx, user, held.body)
+		hash, err = h.publish(ctx, user, held.body, turn != nil)
 	}
 	if err != nil {
 		return held.abandon(ctx, fmt.Errorf("draw the Home of %s: %w", user, err))
@@ -282,22 +282,26 @@ func (h *Homes) draw(ctx context.Context, user approvals.UserID, turn *pages) er
 	return held.release(ctx, 0)
 }
 
-func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage) (string, error) {
-	v, err := h.gather(ctx, user, p.Pages)
+func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage, awaited bool) (string, error) {
+	v, err := h.gather(ctx, user, p.Pages, awaited)
 	if err != nil {
 		return "", err
 	}
 	return h.api.publishView(ctx, string(user), p.Hash, HomeView(v))
 }
 
-// gather reads what the Home of a person shows.
-func (h *Homes) gather(ctx context.Context, user approvals.UserID, at pages) (Home, error) {
+// gather reads what the Home of a person shows. If the person waits for it, it
+// does without what Slack does not say.
+func (h *Homes) gather(ctx context.Context, user approvals.UserID, at pages, awaited bool) (Home, error) {
 	now := h.now()
 	v := Home{Pages: at, Now: now, Several: h.several}
 	if h.tools != nil {
 		v.Tool = h.tools.ToolSpec
 	}
 	who, err := h.people.seeker(ctx, string(user), "")
+	if errors.Is(err, errLookup) && awaited {
+		who, err = h.people.unknown(ctx, user), nil
+	}
 	if err != nil {
 		return Home{}, err
 	}

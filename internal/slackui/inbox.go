@@ -63,7 +63,9 @@ type seeker struct {
 func (d *directory) seeker(ctx context.Context, user, team string) (seeker, error) {
 	who := seeker{Principal: approvals.Principal{User: approvals.UserID(user), GroupsAt: d.now()}}
 	who.keys = []approvals.ListKey{approvals.WaitsForUser(who.User)}
-	member, err := d.admitted(ctx, user, team, sought{named: []approvals.UserID{who.User}})
+	asking, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	member, err := d.admitted(asking, user, team, sought{named: []approvals.UserID{who.User}})
 	if err != nil {
 		return seeker{}, err
 	}
@@ -74,7 +76,7 @@ func (d *directory) seeker(ctx context.Context, user, team string) (seeker, erro
 	if err != nil {
 		return seeker{}, err
 	}
-	in, sure := d.atLeisure(ctx, groups)
+	in, sure := d.atLeisure(asking, groups)
 	who.unsure = !sure
 	who.Groups, who.GroupsAt = in.with(user, who.GroupsAt)
 	if who.away, _, err = d.absences(ctx); err != nil {
@@ -94,6 +96,16 @@ func (d *directory) seeker(ctx context.Context, user, team string) (seeker, erro
 	slices.Sort(who.keys)
 	who.keys = slices.Compact(who.keys)
 	return who, nil
+}
+
+// unknown is the seeker of somebody of whom Slack does not say who they are: in
+// no group, so that only what names them by id is theirs.
+func (d *directory) unknown(ctx context.Context, user approvals.UserID) seeker {
+	away, _, _ := d.absences(ctx) // not known either
+	return seeker{
+		Principal: approvals.Principal{User: user, GroupsAt: d.now()}, keys: []approvals.ListKey{approvals.WaitsForUser(user)},
+		unsure: true, away: away,
+	}
 }
 
 // atLeisure looks groups up without hurry; sure is whether all answered.
@@ -285,7 +297,9 @@ func (d *directory) mayLook(ctx context.Context, user, team string, b approvals.
 			}
 		}
 	})
-	member, err := d.admitted(ctx, user, team, sought{named: named})
+	asking, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	member, err := d.admitted(asking, user, team, sought{named: named})
 	if err != nil {
 		return err
 	}
@@ -317,7 +331,7 @@ func (d *directory) mayLook(ctx context.Context, user, team string, b approvals.
 		if !idForm.MatchString(string(g)) || strings.HasPrefix(string(g), "D") {
 			continue
 		}
-		r, err := d.roster(ctx, string(g))
+		r, err := d.roster(asking, string(g))
 		if err != nil {
 			unanswered = errors.Join(unanswered, err)
 			continue

@@ -93,9 +93,13 @@ func newHall(t *testing.T, tune ...func(*slackui.Config)) *hall {
 
 func newHallOn(t *testing.T, c redis.UniversalClient, tune ...func(*slackui.Config)) *hall {
 	t.Helper()
+	return newHallIn(t, escaping(), c, tune...)
+}
+
+func newHallIn(t *testing.T, sim slacksim.Config, c redis.UniversalClient, tune ...func(*slackui.Config)) *hall {
+	t.Helper()
 	h := &hall{}
 	slack := &clock{at: noon}
-	sim := escaping()
 	sim.Now = slack.read
 	h.office = newOffice(t, sim, append([]func(*slackui.Config){func(c2 *slackui.Config) {
 		store, err := state.Open(t.Context(), state.Options{Client: c, Prefix: "t", Now: c2.Now, Log: slog.New(slog.DiscardHandler)})
