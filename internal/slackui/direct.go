@@ -70,33 +70,39 @@ func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approval
 	return targets, nil
 }
 
-// toPerson draws the parts that a person has or needs. Who cannot be written to
-// is not tried again.
+// toPerson draws the parts that a person has or needs. Nothing more is posted to
+// somebody who cannot be written to. What they have already is kept right for as
+// long as Slack takes the change, and is given up after that.
 func (c *Cards) toPerson(ctx context.Context, h *held[anchors], b approvals.Batch, t target) error {
 	for part := range parts(b) {
 		at := t
 		at.left = !slices.Contains(t.parts, part)
 		has := slices.ContainsFunc(h.body.Anchors, func(a Anchor) bool { return a.Part == part && at.has(a) })
-		if (at.left && !has) || slices.Contains(h.body.Unreached, t.direct) {
+		unreached := slices.Contains(h.body.Unreached, t.direct)
+		if !has && (at.left || unreached) {
 			continue
 		}
 		var err error
 		if at.channel = h.body.directly(at); at.channel == "" {
 			at.channel, err = c.api.openDirect(ctx, string(t.direct))
 		}
+		var r Room // of an unreached person: no room for another message
+		if err == nil && !unreached {
+			r, err = c.room(ctx, h, b, at)
+		}
 		if err == nil {
-			var r Room
-			if r, err = c.room(ctx, h, b, at); err == nil {
-				err = c.part(ctx, h, b, part, at, r)
-			}
+			err = c.part(ctx, h, b, part, at, r)
 		}
 		if hasCode(err, unreachable...) {
 			c.log.WarnContext(ctx, "somebody cannot be asked directly", slog.String("batch", string(b.ID)),
 				slog.String("user", string(t.direct)), slog.Any("error", err))
-			if err := h.save(ctx, func(n *anchors) { n.unreached(t.direct) }); err != nil {
+			if err := h.save(ctx, func(n *anchors) {
+				n.unreached(t.direct)
+				n.loses(t.direct, part)
+			}); err != nil {
 				return fmt.Errorf("remember that %s cannot be asked: %w", t.direct, err)
 			}
-			return nil
+			continue
 		}
 		if err != nil {
 			return err
@@ -105,10 +111,17 @@ func (c *Cards) toPerson(ctx context.Context, h *held[anchors], b approvals.Batc
 	return nil
 }
 
+// unreached notes that the person cannot be written to.
 func (a *anchors) unreached(user approvals.UserID) {
 	if !slices.Contains(a.Unreached, user) {
 		a.Unreached = append(a.Unreached, user)
 	}
+}
+
+// loses drops the person's messages with this part: Slack does not let us change
+// them, so they could never show another version.
+func (a *anchors) loses(user approvals.UserID, part int) {
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
 }
 
 // blind reports whether what is shown at the target must not be read there any

@@ -125,7 +125,7 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 	if run.Origin.Surface != surface {
 		return b.Version, nil
 	}
-	for {
+	for range mostRounds {
 		// What goes wrong in a further channel does not keep the thread waiting.
 		furtherErr := c.further(ctx, h, b)
 		if err := c.at(ctx, h, b, home(run.Origin)); err != nil {
@@ -146,7 +146,16 @@ func (c *Cards) draw(ctx context.Context, h *held[anchors], id approvals.BatchID
 			return b.Version, nil
 		}
 	}
+	return 0, fmt.Errorf("draw batch %s: %w", id, errUnsettled)
 }
+
+// mostRounds bounds how often one reconciliation begins anew because it found
+// more to do at its end.
+const mostRounds = 8
+
+// errUnsettled is a failure, so that the due index waits longer each time: what
+// was to be shown did not come to an end.
+var errUnsettled = errors.New("there was more to show after every round")
 
 // list says in the thread of a batch where the digest is that lists it.
 func (c *Cards) list(ctx context.Context, h *held[anchors], b approvals.Batch) error {

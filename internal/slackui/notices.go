@@ -112,7 +112,10 @@ func (n *Notices) tell(ctx context.Context, h *held[noticed], id approvals.Batch
 		return b.Version, nil
 	}
 	now := marksOf(b)
-	for h.body.Round != nil || !h.body.Told.equal(now) {
+	for range mostRounds {
+		if h.body.Round == nil && h.body.Told.equal(now) {
+			return b.Version, nil
+		}
 		if h.body.Round == nil {
 			if err := h.save(ctx, func(x *noticed) { x.Round = &round{To: now} }); err != nil {
 				return 0, err
@@ -130,7 +133,7 @@ func (n *Notices) tell(ctx context.Context, h *held[noticed], id approvals.Batch
 			return 0, err
 		}
 	}
-	return b.Version, nil
+	return 0, fmt.Errorf("tell people of batch %s: %w", id, errUnsettled)
 }
 
 // round tells everybody of the round who has not been told.
