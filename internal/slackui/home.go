@@ -113,7 +113,9 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	before := len(n.Body.Done)
 	if err := h.all(ctx, concerned, &n.Body); err != nil {
 		if len(n.Body.Done) > before {
-			_ = l.store(ctx, id, n, version, 0) // lost, they are drawn once more
+			saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			_ = l.store(saving, id, n, version, 0) // lost, they are drawn once more
 		}
 		return err
 	}

@@ -15,6 +15,7 @@ type DueOptions struct {
 	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long handlers may go on once Work is to end; 0 means 10 s
+	Limit    time.Duration                   // how long a handler has for one item; 0 means 2 min. One of [Runs] has a day
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
 
 	// OnParked, if set, is told of each item that this process has parked, once
@@ -34,6 +35,13 @@ type Due struct {
 	mu     sync.Mutex
 	looked map[Kind]time.Time // of the loops that run; zero: not yet
 	counts map[Kind]Counts
+	unkept map[dueSet]bool // where what became of work could not be stored at the last attempt
+}
+
+// A dueSet is the part of the index of a kind that lies in one partition.
+type dueSet struct {
+	kind      Kind
+	partition int
 }
 
 // Counts is what became of the items that a process was handed.
@@ -58,10 +66,13 @@ func NewDue(s *Store, o DueOptions) *Due {
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Second
 	}
+	if o.Limit <= 0 {
+		o.Limit = 2 * time.Minute
+	}
 	if o.Backoff == nil {
 		o.Backoff = backoff
 	}
-	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts)}
+	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
 }
 
 // Work calls f with the id of every item of this kind that is due, until ctx
@@ -80,8 +91,15 @@ func NewDue(s *Store, o DueOptions) *Due {
 //     to be seen in [Due.Parked]. A new state of its document, or [Due.Unpark],
 //     makes it due again.
 //
-// The context of f ends only when the grace period after the end of ctx is
-// over. A failure after the end of ctx is not counted.
+// The context of f has a deadline. A call of f that returns after it with an
+// error has failed, whatever the error says. The context also ends when the
+// grace period after the end of ctx is over. A failure after the end of ctx is
+// not counted.
+//
+// What became of an item may be impossible to store, because Redis is full, is
+// a read-only replica, or is away. Then the items of its partition wait in
+// memory, longer each time and at most half a minute, unless another commit in
+// that partition succeeds. That is logged when it begins and when it is over.
 func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
 	if _, err := (partition{}).document(k, ""); err != nil {
 		return err
@@ -98,6 +116,7 @@ func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id s
 	defer func() {
 		d.mu.Lock()
 		delete(d.looked, k)
+		maps.DeleteFunc(d.unkept, func(at dueSet, _ bool) bool { return at.kind == k })
 		d.mu.Unlock()
 	}()
 	newLoop(d, k, f).run(ctx)
@@ -138,6 +157,18 @@ func (d *Due) alive(k Kind) {
 	d.mu.Lock()
 	d.looked[k] = now
 	d.mu.Unlock()
+}
+
+// runLimit is how long one worker may go on with a run. It is far more than a
+// run takes: each answer of the model and each call of a tool has a limit of its
+// own, and ending the context of a tool that runs leaves its call in doubt.
+const runLimit = 24 * time.Hour
+
+func (o DueOptions) limit(k Kind) time.Duration {
+	if k == Runs {
+		return runLimit
+	}
+	return o.Limit
 }
 
 func backoff(attempt int) time.Duration {

@@ -30,10 +30,22 @@ type loop struct {
 	inflight map[string]bool
 	done     chan result
 	overdue  map[string]string // to be parked when met again: id to reason
+	rests    [approvals.Partitions]rest
 
 	failing time.Duration // how long to wait after a look that failed
 	resume  <-chan time.Time
 }
+
+// A rest is for a partition in which the store did not take what became of an
+// item: nothing of it is handled until then.
+type rest struct {
+	until time.Time
+	times int // in a row
+}
+
+// longestRest bounds a rest, and so how late work can be once the store has
+// recovered and nothing else is committed in its partition.
+const longestRest = 30 * time.Second
 
 // An entry is a member of a due set as it was seen.
 type entry struct {
@@ -110,6 +122,7 @@ func (l *loop) heard(m any) {
 	case *redis.Message:
 		if n, err := strconv.Atoi(m.Payload); err == nil && n >= 0 && n < len(l.dirty) {
 			l.dirty[n] = true
+			l.rests[n].until = time.Time{} // somebody has just committed there
 		}
 	case *redis.Subscription:
 		l.all()
@@ -118,6 +131,13 @@ func (l *loop) heard(m any) {
 
 func (l *loop) finished(r result) {
 	delete(l.inflight, r.id)
+	switch {
+	case r.lost != nil:
+		l.rest(r.partition, r.lost)
+	case r.kept:
+		l.rests[r.partition] = rest{}
+		l.d.kept(l.kind, r.partition)
+	}
 	if r.again {
 		l.dirty[r.partition] = true
 	}
@@ -127,6 +147,23 @@ func (l *loop) finished(r result) {
 		l.overdue[r.id] = r.overdue
 	}
 }
+
+// rest leaves a partition alone for a while. Items that were handled at the same
+// time make it no longer.
+func (l *loop) rest(n int, cause error) {
+	l.d.lost(l.kind, n, cause)
+	now, r := l.d.store.now(), &l.rests[n]
+	if now.Before(r.until) {
+		return
+	}
+	r.times++
+	wait := max(min(l.d.o.Backoff(r.times), longestRest), shortest)
+	r.until = now.Add(wait - rand.N(wait/4)) //nolint:gosec // jitter is no secret
+	l.dirty[n] = true                        // a look sets the timer
+}
+
+// resting reports whether the partition is left alone now.
+func (l *loop) resting(n int) bool { return l.d.store.now().Before(l.rests[n].until) }
 
 // timer fires when the next entry that is known becomes due.
 func (l *loop) timer() (<-chan time.Time, func() bool) {
@@ -161,7 +198,7 @@ func (l *loop) launch(ctx, work context.Context) {
 		}
 		e := l.queue[0]
 		l.queue = l.queue[1:]
-		if l.inflight[e.id] {
+		if l.inflight[e.id] || l.resting(e.partition) {
 			continue
 		}
 		l.inflight[e.id] = true
@@ -178,15 +215,26 @@ func (l *loop) launch(ctx, work context.Context) {
 	}
 }
 
-// handle calls f and turns a panic into an error.
+// handle calls f with a deadline, and turns a panic into an error.
 func (l *loop) handle(ctx context.Context, id string) (err error) {
+	limit := l.d.o.limit(l.kind)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicked(v)
 		}
 	}()
-	return l.f(ctx, id)
+	err = l.f(ctx, id)
+	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
+		// What it says about another time is not wrapped: it had its time.
+		return fmt.Errorf("%w: %s: %v", errTooLong, limit, err) //nolint:errorlint // see above
+	}
+	return err
 }
+
+// errTooLong is of a handler that did not come to an end within its limit.
+var errTooLong = errors.New("the work took too long")
 
 // panicked keeps of a panic what cannot hold arguments: the place, and the
 // words of the runtime.
@@ -212,6 +260,10 @@ func (l *loop) look(ctx context.Context) bool {
 	pipe := s.client.Pipeline()
 	var found [approvals.Partitions]*redis.ZSliceCmd
 	for n, dirty := range l.dirty {
+		if dirty && l.resting(n) {
+			l.dirty[n], l.soon[n] = false, scoreOf(l.rests[n].until)
+			continue
+		}
 		if dirty {
 			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.kind)), &redis.ZRangeBy{
 				Min: "-inf", Max: scoreOf(now.Add(near)).String(), Count: limit,
@@ -245,6 +297,10 @@ func (l *loop) look(ctx context.Context) bool {
 			if !l.inflight[id] {
 				l.queue = append(l.queue, entry{n, id, at})
 			}
+		}
+		if due := len(cmd.Val()) > 0 && score(cmd.Val()[0].Score) <= scoreOf(now); !due && l.rests[n].times > 0 {
+			l.rests[n] = rest{} // somebody else has done it
+			l.d.kept(l.kind, n)
 		}
 		// There may be more behind the limit, so look again once these are begun.
 		l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit

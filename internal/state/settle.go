@@ -24,6 +24,8 @@ const (
 type verdict struct {
 	again   bool   // look at its partition at once
 	overdue string // it has failed too often: park it when it is met again, for this reason
+	lost    error  // why the store did not take what became of it
+	kept    bool   // the store did, or what the handler committed stands
 }
 
 // settle writes down what became of an item. Every write is conditional on the
@@ -44,16 +46,43 @@ func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
 		wait := max(later.RetryAfter(), shortest)
 		v.again = wait < near // a look sets the timer
 		failed = d.move(ctx, k, e, d.store.now().Add(wait))
-	case stopping: // it may well have failed because of that
+	case stopping:
+		return verdict{} // it may well have failed because of that
 	default:
 		d.count(k, func(c *Counts) { c.Failed++ })
 		v, failed = d.fail(ctx, k, e, err)
 	}
 	if failed != nil && !errors.Is(failed, approvals.ErrConflict) {
-		d.store.log.WarnContext(ctx, "cannot note what became of work; it will be done again",
-			slog.String("kind", string(k)), slog.String("id", e.id), slog.Any("err", failed))
+		return verdict{lost: failed}
 	}
+	v.kept = true
 	return v
+}
+
+// lost notes that the store did not take what became of an item, and says so if
+// it took everything before.
+func (d *Due) lost(k Kind, partition int, err error) {
+	d.mu.Lock()
+	first := len(d.unkept) == 0
+	d.unkept[dueSet{k, partition}] = true
+	d.mu.Unlock()
+	if first {
+		d.store.log.Warn("what became of work cannot be stored; it is tried again, less and less often",
+			slog.String("kind", string(k)), slog.Any("err", err))
+	}
+}
+
+// kept notes that the store takes what becomes of items in this place, and says
+// so if it was the last one where it did not.
+func (d *Due) kept(k Kind, partition int) {
+	d.mu.Lock()
+	was := len(d.unkept)
+	delete(d.unkept, dueSet{k, partition})
+	over := was > 0 && len(d.unkept) == 0
+	d.mu.Unlock()
+	if over {
+		d.store.log.Info("what becomes of work is stored again")
+	}
 }
 
 // unmoved deals with an item whose handler was content. Usually its commits
@@ -68,8 +97,11 @@ func (d *Due) unmoved(ctx context.Context, k Kind, e entry) (verdict, error) {
 	}
 	now := d.store.now()
 	next, version, err := d.store.derive(ctx, k, e.id)
-	if err != nil || version == 0 || (!next.IsZero() && !next.After(now)) {
-		return verdict{}, errors.Join(err, d.move(ctx, k, e, now.Add(idle)))
+	if err != nil {
+		return d.fail(ctx, k, e, err)
+	}
+	if version == 0 || (!next.IsZero() && !next.After(now)) {
+		return verdict{}, d.move(ctx, k, e, now.Add(idle))
 	}
 	p := d.store.partition(e.partition)
 	doc, err := p.document(k, e.id)
@@ -155,7 +187,6 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 	if n >= d.o.Attempts && at == e.at {
 		return d.parkAfter(ctx, k, e, reason, n, counted.Val(), log)
 	}
-	d.store.log.WarnContext(ctx, "work failed; it will be tried again", log...)
 	ch := d.change(p)
 	ch.wantScore(p.due(k), e.id, at)
 	ch.wantField(p.attempts(), item(k, e.id), counted.Val())
@@ -172,7 +203,11 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 	case (k == Runs || k == Sheets) && next > at:
 		ch.zadd(p.due(k), e.id, next) // a claim that is over no sooner
 	}
-	return v, d.store.apply(ctx, ch)
+	if err := d.store.apply(ctx, ch); err != nil {
+		return verdict{}, err
+	}
+	d.store.log.WarnContext(ctx, "work failed; it will be tried again", log...)
+	return v, nil
 }
 
 // park parks an item that failed too often earlier, instead of handling it.
@@ -194,10 +229,9 @@ func (d *Due) park(ctx context.Context, k Kind, e entry, reason string) verdict 
 		})
 	}
 	if err != nil && !errors.Is(err, approvals.ErrConflict) {
-		d.store.log.WarnContext(ctx, "cannot park work", slog.String("kind", string(k)), slog.String("id", e.id),
-			slog.Any("err", err))
-		v.overdue = reason
+		return verdict{overdue: reason, lost: err}
 	}
+	v.kept = err == nil
 	return v
 }
 
@@ -229,7 +263,7 @@ func reasonOf(err error) string {
 		return "conflict"
 	case errors.Is(err, approvals.ErrInvalid):
 		return "invalid"
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTooLong):
 		return "timeout"
 	case errors.As(err, &network):
 		return "network"

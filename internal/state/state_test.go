@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -47,4 +48,22 @@ func TestACommitThatForgetsRequestsIsNoticed(t *testing.T) {
 		return s
 	})
 	require.ErrorIs(t, err, approvals.ErrConflict)
+}
+
+// A server that is full, or that has become a replica, still answers what is
+// read.
+func TestWorkWaitsWhileRedisRefusesWrites(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]struct{ refuse, allow []any }{
+		"because it is full":      {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
+		"because it is a replica": {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := statetest.Redis(t)
+			statetest.RefusedWrites(t, c,
+				func() { require.NoError(t, c.Do(t.Context(), server.refuse...).Err()) },
+				func() { require.NoError(t, c.Do(context.Background(), server.allow...).Err()) }) // also when the test has ended
+		})
+	}
 }

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"stale":        stale,
 		"unmoved":      unmoved,
 		"ends":         ends,
+		"limits":       limits,
 		"outage":       outage,
 		"storm":        storm,
 		"backlog":      backlog,

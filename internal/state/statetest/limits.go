@@ -1,0 +1,59 @@
+package statetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// limits: every handler works under a deadline, and one that does not come to an
+// end within it has failed, also if it asks to come again.
+func limits(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	t.Run("every kind has one", func(t *testing.T) {
+		s := openStore(t, c, newClock().now)
+		d := state.NewDue(s, state.DueOptions{Sweep: never})
+		for _, k := range state.Kinds() {
+			got := make(chan bool, 10)
+			require.NoError(t, c.ZAdd(t.Context(), fmt.Sprintf("%s:{p07}:due:%s", s.Prefix(), k), redis.Z{Score: 1, Member: "any-07-id"}).Err())
+			work(t, d, k, func(ctx context.Context, _ string) error {
+				_, has := ctx.Deadline()
+				got <- has
+				return later(time.Hour)
+			})
+			require.True(t, wait(t, "the handler of "+string(k), got), k)
+		}
+	})
+	t.Run("it ends the work", func(t *testing.T) {
+		k := newClock()
+		s := openStore(t, c, k.now)
+		d := state.NewDue(s, state.DueOptions{
+			Sweep: never, Attempts: 2, Limit: time.Millisecond, Backoff: func(int) time.Duration { return time.Minute },
+		})
+		opens := openBatch(t, ids{1}.batch("b"), ids{1}.run("r"), 1, time.Time{})
+		id := string(opens.Batch.ID)
+		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+		ended := make(chan error, 10)
+		work(t, d, state.Cards, func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return fmt.Errorf("%w, because %w", later(0), ctx.Err())
+		})
+		require.ErrorIs(t, wait(t, "the end of the first", ended), context.DeadlineExceeded)
+		await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.now().Add(time.Second)) })
+		requireScore(t, c, s, state.Cards, id, k.now().Add(time.Minute))
+		require.Equal(t, state.Counts{Failed: 1}, d.Counts()[state.Cards])
+		k.advance(time.Minute + time.Second) // it is stored to the microsecond
+		require.NoError(t, c.Publish(t.Context(), s.Prefix()+":wake:cards", "1").Err())
+		require.ErrorIs(t, wait(t, "the end of the second", ended), context.DeadlineExceeded)
+		await(t, "it to be parked", func() bool { return score(t, c, s, state.Cards, id).IsZero() })
+		requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: id, Reason: "timeout", Attempts: 2, Since: k.now()})
+	})
+}

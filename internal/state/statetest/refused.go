@@ -1,0 +1,131 @@
+package statetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// lines counts what is logged, by message.
+type lines struct {
+	slog.Handler
+
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (l *lines) Handle(ctx context.Context, r slog.Record) error {
+	l.mu.Lock()
+	l.n[r.Message]++
+	l.mu.Unlock()
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l *lines) of(message string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n[message]
+}
+
+func (l *lines) all() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.n {
+		n += m
+	}
+	return n
+}
+
+// looks counts how often a client looks for work.
+type looks struct{ n *atomic.Int64 }
+
+func (l looks) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (l looks) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (l looks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) > 0 && cmds[0].Name() == "zrangebyscore" {
+			l.n.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// RefusedWrites checks that nobody is kept busy by a server that answers what is
+// read and refuses what is written, until the clock moves. refuse makes the
+// server of c such a one, and allow ends that.
+func RefusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) {
+	t.Helper()
+	const (
+		stops, returns = "what became of work cannot be stored; it is tried again, less and less often", "what becomes of work is stored again"
+		items, rounds  = 3, 6
+		longest        = 30 * time.Second
+	)
+	for name, answer := range map[string]error{
+		"a handler that fails":               errors.New("no"),
+		"a handler that is content":          nil,
+		"a handler that wants to come again": later(0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newClock()
+			log := &lines{Handler: slog.NewTextHandler(t.Output(), nil), n: map[string]int{}}
+			looked := looks{new(atomic.Int64)}
+			c := Harmed(t, c, func([]byte) Fault { return None })
+			c.AddHook(looked)
+			s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: k.now, Log: slog.New(log)})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			var batches []string
+			for n := range items {
+				opens := openBatch(t, ids{1 + n/2}.batch(string(rune('a'+n))), ids{1}.run("r"), 1, time.Time{})
+				require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+				batches = append(batches, string(opens.Batch.ID))
+			}
+			before := log.all()
+			refuse()
+			t.Cleanup(allow)
+
+			var calls atomic.Int64
+			d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace})
+			work(t, d, state.Cards, func(context.Context, string) error {
+				calls.Add(1)
+				return answer
+			})
+			// settled waits until the loop has looked again and again.
+			settled := func() {
+				t.Helper()
+				n := looked.n.Load() + 40
+				await(t, "more looks", func() bool { return looked.n.Load() >= n })
+			}
+			await(t, "the first calls", func() bool { return calls.Load() >= 2 })
+			settled()
+			for round := range int64(rounds) {
+				require.LessOrEqual(t, calls.Load(), items*(round+1), "each item is handled once until time passes")
+				require.Equal(t, 1, log.all()-before, "said once: %v", log.n)
+				k.advance(longest)
+				settled()
+			}
+			require.Equal(t, 1, log.of(stops))
+			require.GreaterOrEqual(t, calls.Load(), int64(2*rounds), "it is still tried")
+
+			allow()
+			k.advance(longest)
+			await(t, "the word that it is over", func() bool { return log.of(returns) == 1 })
+			for _, id := range batches {
+				await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.now()) })
+			}
+			require.Equal(t, 1, log.of(stops))
+			require.Equal(t, 1, log.of(returns))
+		})
+	}
+}
