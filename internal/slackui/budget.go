@@ -87,15 +87,15 @@ func channelID(kind, team, channel string) string {
 }
 
 // take returns for how many of these messages, from the first on, there is room
-// in the channel, and takes it. Where it cannot be read what there is room for,
-// there is none: then they go into the digest, and not to nobody. The error is
-// a [*LaterError]: others were faster again and again.
+// in the channel, and takes it. That there is none is known only if the store
+// says so: what it does not answer is an error, and to be asked again. Others
+// who are faster again and again are a [*LaterError].
 func (b *budget) take(ctx context.Context, channel string, what ...string) (int, error) {
 	l, id := ledger[spent]{memos: b.memos, surface: "budget", now: b.now}, channelID("budget", b.team, channel)
 	for range attempts {
-		n, version, err := l.load(ctx, id)
+		n, version, err := b.load(ctx, l, id, channel)
 		if err != nil {
-			return 0, b.unknown(ctx, channel, err)
+			return 0, err
 		}
 		now := b.now()
 		n.Body.forget(now)
@@ -108,7 +108,7 @@ func (b *budget) take(ctx context.Context, channel string, what ...string) (int,
 		case err == nil:
 			return granted, nil
 		case !errors.Is(err, approvals.ErrConflict):
-			return 0, b.unknown(ctx, channel, err)
+			return 0, err
 		}
 	}
 	return 0, lostRace(approvals.ErrConflict)
@@ -120,9 +120,9 @@ func (b *budget) take(ctx context.Context, channel string, what ...string) (int,
 func (b *budget) own(ctx context.Context, channel, what string) error {
 	l, id := ledger[spent]{memos: b.memos, surface: "budget", now: b.now}, channelID("own", b.team, channel)
 	for range attempts {
-		n, version, err := l.load(ctx, id)
+		n, version, err := b.load(ctx, l, id, channel)
 		if err != nil {
-			return b.unknown(ctx, channel, err) // better too many than none
+			return err
 		}
 		now := b.now()
 		if n.Body.forget(now); n.Body.has(what) {
@@ -136,7 +136,7 @@ func (b *budget) own(ctx context.Context, channel, what string) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, approvals.ErrConflict):
-			return b.unknown(ctx, channel, err)
+			return err
 		}
 	}
 	return lostRace(approvals.ErrConflict)
@@ -144,13 +144,17 @@ func (b *budget) own(ctx context.Context, channel, what string) error {
 
 var errOwnFull = errors.New("the person was told much in this minute")
 
-func (b *budget) unknown(ctx context.Context, channel string, err error) error {
-	if ctx.Err() != nil {
-		return err
+// load reads what was posted in a channel. A memo that makes no sense is begun
+// anew: it would make none the next time either, and nothing must be kept from
+// people because of it.
+func (b *budget) load(ctx context.Context, l ledger[spent], id, channel string) (note[spent], int64, error) {
+	n, version, err := l.load(ctx, id)
+	if errors.Is(err, errUnreadable) {
+		b.log.WarnContext(ctx, "what is stored of the messages of a channel cannot be read, and is begun anew",
+			slog.String("channel", channel), slog.Any("error", err))
+		return note[spent]{}, version, nil
 	}
-	b.log.WarnContext(ctx, "it is not known how many messages a channel got; more go into its digest",
-		slog.String("channel", channel), slog.Any("error", err))
-	return nil
+	return n, version, err
 }
 
 // lostRace is of a memo that many change at once. They come again one by one.

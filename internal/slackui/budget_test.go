@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,12 +119,88 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 	}
 }
 
-func TestABudgetThatCannotBeReadSendsToTheDigest(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	id := "budget-" + strings.TrimPrefix(approvals.NewID("x", approvals.PartitionOf(slacksim.TeamID, "C0OPS"), strings.ToLower(slacksim.TeamID+"-C0OPS")), "x-")
 	require.NoError(t, o.CommitMemo(t.Context(), id, "budget", []byte("{"), 0, 0))
-	o.drawsAll(o.another("n0", 0, call("c1", "x", `{}`, sre)))
-	require.Len(t, o.digests(), 1)
+	first, second := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{}`, sre))
+	o.drawsAll(first)
+	require.Empty(t, o.digests(), "it is not known that there is no room")
+	require.NotEmpty(t, o.card("U0BOB", o.runs[first.Run].Origin.Root).Actions())
+	o.drawsAll(second)
+	require.Len(t, o.digests(), 1, "it counts again")
+}
+
+// hiccups is a store that does not answer the next commands about a surface.
+type hiccups struct {
+	*shelf
+	surface       string
+	reads, writes int
+}
+
+func (h *hiccups) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
+	if surface == h.surface && h.reads > 0 {
+		h.reads--
+		return nil, 0, errOutage
+	}
+	return h.shelf.Memo(ctx, id, surface)
+}
+
+func (h *hiccups) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
+	if surface == h.surface && h.writes > 0 {
+		h.writes--
+		return errOutage
+	}
+	return h.shelf.CommitMemo(ctx, id, surface, data, version, drawn)
+}
+
+// A request goes into a digest when there is no room for a card, and not when
+// the store was asked for it at a bad moment.
+func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
+	for name, store := range map[string]*hiccups{
+		"when it is asked":   {surface: "budget", reads: 2},
+		"when it is written": {surface: "budget", writes: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+				s, ok := c.Memos.(*shelf)
+				require.True(t, ok)
+				store.shelf, c.Memos = s, store
+			})
+			b := o.another("n0", 0, call("c1", "x", `{}`, sre))
+			for range 2 {
+				require.ErrorIs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), errOutage)
+				require.Empty(t, o.Calls("chat.postMessage"))
+			}
+			o.draw(b)
+			require.Empty(t, o.digests())
+			require.NotEmpty(t, o.card("U0BOB", o.runs[b.Run].Origin.Root).Actions())
+		})
+	}
+}
+
+// The same holds for what one person is told.
+func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
+	store := &hiccups{surface: "budget", reads: 1, writes: 1}
+	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+		s, ok := c.Memos.(*shelf)
+		require.True(t, ok)
+		store.shelf, c.Memos = s, store
+	})
+	root := o.say("U0ALICE", "clean up")
+	d := call("c1", "delete_file", `{}`, sre)
+	d.Ask.Requirement.Ladder = []approvals.Rung{{At: o.now.read().Add(time.Minute), Kind: approvals.Remind}}
+	b := o.opens(root, d)
+	o.now.move(2 * time.Minute)
+	o.climbs(b)
+	for range 2 {
+		require.ErrorIs(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)), errOutage)
+	}
+	require.NoError(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)))
+	for _, user := range []string{"U0BOB", "U0CAROL"} {
+		require.Len(t, o.directs(user), 1, user)
+		require.Contains(t, plainWords(o.directs(user)[0]), "delete_file")
+	}
 }
 
 func TestALargeBatchHasTwoCardsAndTheRestInReview(t *testing.T) {

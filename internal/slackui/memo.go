@@ -46,11 +46,14 @@ func (l ledger[T]) load(ctx context.Context, id string) (note[T], int64, error) 
 	}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &n); err != nil {
-			return n, 0, fmt.Errorf("read the %s memo of %s: %w", l.surface, id, err)
+			return n, version, fmt.Errorf("%w: the %s memo of %s: %w", errUnreadable, l.surface, id, err)
 		}
 	}
 	return n, version, nil
 }
+
+// errUnreadable is of a memo that the store has, and that makes no sense.
+var errUnreadable = errors.New("cannot be read")
 
 func (l ledger[T]) store(ctx context.Context, id string, n note[T], version, drawn int64) error {
 	raw, err := json.Marshal(n)
