@@ -117,7 +117,7 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open, AppToken: e.AppToken.open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
 		Overhear: c.overhear(), Pending: c.pending(),
-		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Open: b.store, Lists: b.store, Tools: b.runner,
+		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.runner,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,

@@ -103,7 +103,7 @@ func (h *hood) keys(ctx context.Context, prefix string) ([]string, error) {
 
 // hoodOrder are the kinds of documents in the order of the story: what waits
 // for people, the run that asked, what it said, and what keeps it going.
-var hoodOrder = []string{"batch", "run", "thread", "messages", "journal", "args", "memo", "facts", "open", "due", "attempts", "parked", "parkedruns", "sheet", "request"}
+var hoodOrder = []string{"batch", "run", "thread", "messages", "journal", "args", "memo", "facts", "due", "attempts", "parked", "parkedruns", "sheet", "request"}
 
 func rank(key string) int {
 	at := slices.Index(hoodOrder, kindOf(key))

@@ -89,7 +89,7 @@ func newFlood(tb testing.TB, people, cards int) *flood {
 	f.desk = approvals.NewDesk(f.store, nil, nil, f.now)
 	f.ui, err = slackui.New(slackui.Config{
 		BotToken: f.slack.BotToken, SigningSecret: f.slack.SigningSecret, APIURL: server.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
-		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Open: f.store, Lists: f.store, CardsPerMinute: cards, Now: f.now, Log: slog.New(slog.DiscardHandler),
+		Desk: f.desk, Runs: f.store, Runner: nobody{}, Memos: f.store, Lists: f.store, CardsPerMinute: cards, Now: f.now, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(tb, err)
 	return f

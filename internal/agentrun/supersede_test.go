@@ -420,7 +420,9 @@ func TestSupersedingOnTheRealStore(t *testing.T) {
 		"user: go", `call g gated{"x":1}`, `call s slow{"x":2}`, "g " + superseded, "s " + elsewhereToo, "user: stop", "text: done",
 		"user: later", "text: done",
 	}, brief(history))
-	open, err := store.OpenBatches(t.Context(), 10)
+	deferred, err := store.Run(t.Context(), first.ID)
 	require.NoError(t, err)
-	require.Empty(t, open)
+	b, err := store.Batch(t.Context(), deferred.Deferred)
+	require.NoError(t, err)
+	require.True(t, b.Settled())
 }

@@ -51,11 +51,6 @@ type memos interface {
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 }
 
-// openList knows the batches that wait for people, the oldest first.
-type openList interface {
-	OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error)
-}
-
 // Config is what [New] works with. The fields without a default are required.
 type Config struct {
 	// The secrets are functions, so that a printed Config does not tell them.
@@ -89,7 +84,6 @@ type Config struct {
 	Runs   runs
 	Runner runner
 	Memos  memos
-	Open   openList
 	Lists  lists // may be nil: then nothing is listed for anybody
 	Tools  tools // may be nil: then every approval is confirmed, and nothing can be edited
 	Bulk   bulk  // may be nil: then nobody signs many calls at once
@@ -131,7 +125,6 @@ func (c Config) validate() error {
 	missing(c.Runs == nil, "the store of runs")
 	missing(c.Runner == nil, "the runner")
 	missing(c.Memos == nil, "the store of memos")
-	missing(c.Open == nil, "the list of open batches")
 	missing(c.Now == nil, "the clock")
 	missing(c.Log == nil, "the log")
 	ofOrg := strings.HasPrefix(c.Team, "E") && c.Team == c.Enterprise

@@ -114,7 +114,7 @@ func (o *office) replica(tune func(*slackui.Config)) *slackui.UI {
 	o.t.Helper()
 	c := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret, APIURL: o.api, Team: slacksim.TeamID, Agent: "ops",
-		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf, Open: o.shelf, Now: o.now.read, Log: slog.New(slog.DiscardHandler),
+		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf, Now: o.now.read, Log: slog.New(slog.DiscardHandler),
 	}
 	tune(&c)
 	ui, err := slackui.New(c)

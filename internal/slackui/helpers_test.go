@@ -136,19 +136,6 @@ func (s *shelf) mentioned() []agentrun.Mention {
 	return slices.Clone(s.mentions)
 }
 
-func (s *shelf) OpenBatches(_ context.Context, limit int) ([]approvals.Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var open []approvals.Batch
-	for _, b := range s.batches {
-		if !b.Settled() {
-			open = append(open, b)
-		}
-	}
-	slices.SortFunc(open, func(a, b approvals.Batch) int { return a.OpenedAt.Compare(b.OpenedAt) })
-	return open[:min(limit, len(open))], s.fail
-}
-
 func (s *shelf) Memo(_ context.Context, id, surface string) ([]byte, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +217,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	cfg := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
-		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf, Open: o.shelf,
+		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf,
 		Now: o.now.read, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range tune {

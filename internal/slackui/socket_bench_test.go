@@ -44,7 +44,7 @@ func benchClicks(b *testing.B, socket bool) func() time.Duration {
 	ui, err := slackui.New(slackui.Config{
 		BotToken: sim.BotToken, SigningSecret: sim.SigningSecret, AppToken: sim.AppToken,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
-		Desk: approvals.NewDesk(store, noPolicy{}, nil, time.Now), Runs: store, Runner: store, Memos: store, Open: store,
+		Desk: approvals.NewDesk(store, noPolicy{}, nil, time.Now), Runs: store, Runner: store, Memos: store,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(b, err)

@@ -70,26 +70,6 @@ func (s *Store) Answered(ctx context.Context, id approvals.BatchID, r approvals.
 	return n == 1, nil
 }
 
-// OpenBatches returns at most limit batches that are not settled, the oldest
-// first.
-func (s *Store) OpenBatches(ctx context.Context, limit int) ([]approvals.Batch, error) {
-	docs, err := s.oldest(ctx, limit, partition.open, partition.batch)
-	if err != nil {
-		return nil, fmt.Errorf("list open batches: %w", err)
-	}
-	var out []approvals.Batch
-	for _, doc := range docs {
-		b, err := batchOf(documentOf(doc))
-		if err != nil {
-			return nil, fmt.Errorf("load open batches: %w", err)
-		}
-		if !b.Settled() { // settled since we looked
-			out = append(out, b)
-		}
-	}
-	return out, nil
-}
-
 // oldest reads the documents of at most limit members of an index that every
 // partition has, the lowest scores first.
 func (s *Store) oldest(ctx context.Context, limit int, index func(partition) zsetKey, document func(partition, string) hashKey,
@@ -187,11 +167,8 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	if slices.ContainsFunc(events, tells) {
 		w.now(Notices, id)
 	}
-	if !b.Settled() {
-		ch.zadd(p.open(), id, scoreOf(b.OpenedAt))
-		return nil
+	if b.Settled() {
+		w.now(Resumes, id) // a settled batch is written once: it never moves again
 	}
-	ch.zrem(p.open(), id)
-	w.now(Resumes, id) // a settled batch is written once: it never moves again
 	return nil
 }

@@ -27,7 +27,6 @@
 //	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
 //	batch:<id>               hash    v, d                                     Commit, CommitBatch
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
-//	open                     zset    batches that are not settled, by opening Commit, CommitBatch
 //	parkedruns               zset    runs that people must look at, by when   Commit
 //	list:<list>              zset    <opened, µs>|<batch>, for each list that Commit, CommitBatch
 //	                                 a batch is on, see approvals.ListKey

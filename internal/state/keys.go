@@ -63,7 +63,6 @@ func (p partition) messages(id string) listKey { return listKey(p.base + "messag
 func (p partition) run(id string) hashKey      { return hashKey(p.base + "run:" + id) }
 func (p partition) journal(run string) hashKey { return hashKey(p.base + "journal:" + run) }
 func (p partition) batch(id string) hashKey    { return hashKey(p.base + "batch:" + id) }
-func (p partition) open() zsetKey              { return zsetKey(p.base + "open") }
 func (p partition) parkedRuns() zsetKey        { return zsetKey(p.base + "parkedruns") }
 func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }

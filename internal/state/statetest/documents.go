@@ -2,7 +2,6 @@ package statetest
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -132,26 +131,6 @@ func batches(t *testing.T, c redis.UniversalClient) {
 	raw, err := s.Args(ctx, got.ID, first)
 	require.NoError(t, err)
 	require.Equal(t, big.Args[first], raw, "arguments are written once")
-
-	for n := range 70 {
-		id := ids{n % approvals.Partitions}
-		o := openBatch(t, id.batch(fmt.Sprintf("b%02d", n)), id.run("r"), 1, time.Time{})
-		o.Batch.OpenedAt = start0.Add(time.Duration(n-100) * time.Minute)
-		require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &o}))
-	}
-	open, err := s.OpenBatches(ctx, 1000)
-	require.NoError(t, err)
-	require.Len(t, open, 71)
-	require.Equal(t, big.Batch.ID, open[70].ID, "the oldest first")
-	open, err = s.OpenBatches(ctx, 3)
-	require.NoError(t, err)
-	require.Equal(t, []approvals.BatchID{ids{0}.batch("b00"), ids{1}.batch("b01"), ids{2}.batch("b02")},
-		[]approvals.BatchID{open[0].ID, open[1].ID, open[2].ID})
-
-	require.NoError(t, s.CommitBatch(ctx, decide(t, open[0], approvals.Approve, "click")))
-	open, err = s.OpenBatches(ctx, 1)
-	require.NoError(t, err)
-	require.Equal(t, ids{1}.batch("b01"), open[0].ID, "a settled batch is not open")
 }
 
 // parkedRuns: what people must look at is listed until it ends.
@@ -190,6 +169,7 @@ func parkedRuns(t *testing.T, c redis.UniversalClient) {
 		parked[i].Status = status
 		commitRun(t, s, parked[i])
 		require.Equal(t, want[i+1:], list(10), status)
+		require.Equal(t, want[i+1:i+2], list(1), "one that ended takes no place of another")
 	}
 }
 
