@@ -55,6 +55,8 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"unmoved":      unmoved,
 		"ends":         ends,
 		"limits":       limits,
+		"forgotten":    forgotten,
+		"remembers":    remembers,
 		"outage":       outage,
 		"storm":        storm,
 		"backlog":      backlog,
