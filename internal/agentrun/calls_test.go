@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -183,6 +185,36 @@ func TestParallelBetweenSequential(t *testing.T) {
 	require.ElementsMatch(t, []string{"l2", "r2"}, ran[3:])
 	require.Equal(t, []string{"l1 success: null", "r1 success: null", `a1 success: "alone:1"`, "l2 success: null", "r2 success: null"},
 		w.added()[5:10])
+}
+
+// selective is a store that does not take the entries of one call.
+type selective struct {
+	*memory
+	not approvals.ToolCallID
+}
+
+var errUnstored = errors.New("the store does not answer")
+
+func (s selective) Commit(ctx context.Context, c agentrun.Commit) error {
+	if slices.ContainsFunc(c.Entries, func(e agentrun.Entry) bool { return e.Call == s.not }) {
+		return errUnstored
+	}
+	return s.memory.Commit(ctx, c)
+}
+
+// A worker that cannot store what it does begins nothing more of the step.
+func TestNothingMoreBeginsAfterTheStoreFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.model.answers = []any{calls([3]string{"p1", "plain", `{"x":1}`}, [3]string{"p2", "plain", `{"x":2}`}, [3]string{"p3", "plain", `{"x":3}`})}
+		run := w.mention("go")
+		runner := agentrun.NewRunner(agentrun.Config{
+			Store: selective{memory: w.store, not: "p2"}, Policy: w.policy, Now: w.now, Parallel: 1,
+			Agents: func(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name },
+		})
+		require.ErrorIs(t, runner.Work(t.Context(), run.ID), errUnstored)
+		require.Equal(t, []string{"plain:1"}, w.executed())
+	})
 }
 
 // What a tool adds comes after all results, in the order of the calls.

@@ -119,7 +119,15 @@ func TestMessagesThatEndNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t)
 			first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
-			run, err := w.runner().Mention(t.Context(), m)
+			runner := agentrun.NewRunner(agentrun.Config{
+				Store: w.store, Policy: w.policy, Now: w.now,
+				Agents: func(name string) (agentrun.Agent, bool) {
+					agent := w.agent
+					agent.Name = name
+					return agent, name == "ops" || name == "other"
+				},
+			})
+			run, err := runner.Mention(t.Context(), m)
 			require.NoError(t, err)
 			require.Empty(t, run.Supersedes)
 			require.Equal(t, []approvals.RunID{run.ID}, w.thread().Queue)
