@@ -1,0 +1,46 @@
+package slackui_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+)
+
+// Slack has limited all changes of messages. A card on which calls still wait
+// and a card that is decided may both change at the same time after that: the
+// decided one goes first, whichever of them comes first.
+func TestAnUpdateThatCanWaitYieldsToOneThatCannot(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	waits := o.another("waits", 0, call("c1", "x", `{}`, sre), call("c2", "x", `{"n":2}`, sre))
+	decided := o.another("decided", 0, call("c1", "x", `{}`, sre))
+	o.drawsAll(waits, decided)
+	draw := func(b approvals.Batch) error { return o.ui.Cards.Reconcile(t.Context(), string(b.ID)) }
+	later := func(err error) time.Duration {
+		t.Helper()
+		var later *slackui.LaterError
+		require.ErrorAs(t, err, &later)
+		return later.After
+	}
+
+	o.approves(waits, 0)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Status: 429, RetryAfter: 10}}})
+	first := later(draw(waits))
+	o.approves(decided, 0)
+	second := later(draw(decided))
+	require.Equal(t, first, second, "both have the first turn")
+	updates := len(o.Calls("chat.update"))
+
+	o.now.move(first)
+	again := later(draw(waits))
+	require.Len(t, o.Calls("chat.update"), updates, "it lets the other go first")
+	require.NoError(t, draw(decided))
+	require.Len(t, o.Calls("chat.update"), updates+1)
+	o.now.move(again)
+	require.NoError(t, draw(waits))
+	require.Len(t, o.Calls("chat.update"), updates+2)
+}
