@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ func runDemo(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	flags.SetOutput(stderr)
 	redisURL := flags.String("redis", "", "use the Redis at `URL` instead of one in memory")
 	addr := flags.String("addr", "", "serve the page at `HOST:PORT` (default "+demoAddr+")")
+	expose := flags.Bool("expose", false, "allow an address that other machines can reach")
 	folder := flags.String("folder", "", "use this `FOLDER` of files instead of a new one")
 	verbose := flags.Bool("v", false, "log what the bot does")
 	if err := flags.Parse(args); err != nil {
@@ -44,6 +46,12 @@ func runDemo(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 	if *verbose {
 		d.level = "info"
 	}
+	if *addr != "" {
+		if err := checkExposure(ctx, *addr, "the demo", *expose, stderr); err != nil {
+			return err
+		}
+	}
+	d.expose = *expose
 	if err := d.prepare(ctx, environ, *redisURL, *addr, *folder); err != nil {
 		return err
 	}
@@ -51,9 +59,10 @@ func runDemo(ctx context.Context, args, environ []string, stdout, stderr io.Writ
 }
 
 // demo owns everything that the demo starts. Its servers listen on loopback
-// only.
+// only; the page may be exposed.
 type demo struct {
 	level   string
+	expose  bool // the page may be served to other machines
 	stderr  io.Writer
 	env     environment
 	folder  string
@@ -131,7 +140,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if d.bot, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
-	url, bot := "http://"+d.page.Addr().String(), "http://"+d.bot.Addr().String()
+	url, bot := here(d.page), here(d.bot)
 	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder, d.policy).Redis.Prefix, demoPeople())
 	if err != nil {
 		return err
@@ -141,7 +150,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	app.PublicURL, app.Hood, app.Logger = url, inside.look, newLogger(d.stderr, d.level)
+	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.expose, inside.look, newLogger(d.stderr, d.level)
 	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = newSecret(d.slack.BotToken()), newSecret(d.slack.SigningSecret())
@@ -198,6 +207,18 @@ func (d *demo) listen(ctx context.Context, addr string) (net.Listener, error) {
 	return l, nil
 }
 
+// here is the URL under which this machine reaches what listens.
+func here(l net.Listener) string {
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+		if ip.Is6() {
+			host = "::1"
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
 func (d *demo) serve(l net.Listener, h http.Handler) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	d.servers = append(d.servers, s)
@@ -211,18 +232,19 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 // run is the bot itself, as `bot serve` runs it.
 func (d *demo) run(ctx context.Context, stdout io.Writer) error {
 	welcome := func() {
-		_, _ = fmt.Fprintf(stdout, demoWords, "http://"+d.page.Addr().String(), d.folder, d.policy) // nobody reads it: nothing to do
+		_, _ = fmt.Fprintf(stdout, demoWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nobody reads it: nothing to do
 	}
 	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, demoTools(d.folder), welcome, newLogger(d.stderr, d.level))
 }
 
 const demoWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.
 
-  Open   %s
+  Open    %[1]s
 
-  Files  %s
-  Policy %s
-         (edit it: a change is taken within two seconds)
+  Files   %[3]s
+  Policy  %[4]s
+          (edit it: a change is taken within two seconds)
+  Web API %[1]s/api/  (token: %[2]s)
 `
 
 // close ends what was started, the last first.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"os"
 	"testing"
@@ -55,4 +57,32 @@ func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
 	require.True(t, state.Messages, "and takes direct messages")
 	require.Equal(t, []string{"/countersign"}, state.Commands)
 	require.Equal(t, []slacksim.MenuEntry{{CallbackID: "countersign.here", Name: "Review approvals here"}}, state.Shortcuts)
+}
+
+func TestTheDemoStaysOnThisMachine(t *testing.T) {
+	for _, addr := range []string{":8484", "0.0.0.0:0", "[::]:0", "192.0.2.7:8484"} {
+		err := run(t.Context(), []string{"demo", "--addr", addr}, nil, io.Discard, io.Discard)
+		require.ErrorContains(t, err, "--expose", addr)
+		require.ErrorContains(t, err, "no login", addr)
+	}
+}
+
+func TestTheDemoIsServedToOtherMachinesOnDemand(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stdout, stderr := newOutput(), newOutput()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"demo", "--addr", "0.0.0.0:0", "--expose"}, nil, stdout, stderr) }()
+	s := newSim(t, stdout.await(t, `http://(127\.0\.0\.1|\[::1\]):\d+`))
+	root := s.ask("what can you do?", "")
+	s.await(alice, root, "the answer", says("I can clean up"))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/sim/state", nil)
+	require.NoError(t, err)
+	req.Host = "this-machine.example"
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode, "other machines know it by another name")
+	stop()
+	require.NoError(t, <-ended, stderr.String())
+	require.Contains(t, stderr.String(), "Warning: the demo has no login")
 }

@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t      *testing.T
 	sim    *sim
+	slack  *slacksim.Server
 	model  *openaisim.Server
 	redis  *redis.Client
 	folder string
@@ -73,11 +74,11 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, l.Close())
 
 	bot := "http://" + w.addr
-	slack := slacksim.New(slacksim.Config{
+	w.slack = slacksim.New(slacksim.Config{
 		EventsURL: bot + "/slack/events", InteractivityURL: bot + "/slack/interactivity", CommandsURL: bot + "/slack/commands",
 	})
-	slackServer := httptest.NewServer(slack)
-	t.Cleanup(func() { slack.Close(); slackServer.Close() })
+	slackServer := httptest.NewServer(w.slack)
+	t.Cleanup(func() { w.slack.Close(); slackServer.Close() })
 	var asked atomic.Int32
 	modelServer := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if n := asked.Add(1); w.before != nil {
@@ -90,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	require.True(t, ok)
 	w.redis = client
 	w.env = []string{
-		"SLACK_BOT_TOKEN=" + slack.BotToken(), "SLACK_SIGNING_SECRET=" + slack.SigningSecret(),
+		"SLACK_BOT_TOKEN=" + w.slack.BotToken(), "SLACK_SIGNING_SECRET=" + w.slack.SigningSecret(),
 		"SLACK_API_URL=" + slackServer.URL + "/api/", "REDIS_URL=unix://" + client.Options().Addr,
 		"OPENAI_API_KEY=scripted", "OPENAI_BASE_URL=" + modelServer.URL + "/v1", "COUNTERSIGN_ADDR=" + w.addr,
 	}

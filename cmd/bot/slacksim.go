@@ -20,10 +20,6 @@ import (
 // simAddr is where the simulator is, unless --addr says otherwise.
 const simAddr = "127.0.0.1:8485"
 
-// simAppToken is the app-level token of Socket Mode, unless --app-token says
-// otherwise.
-const simAppToken = "xapp-1-" + slacksim.AppID + "-slacksim"
-
 // simOptions are the flags of `bot slacksim`.
 type simOptions struct {
 	addr, events, scopes, commands string
@@ -49,10 +45,11 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f := flag.NewFlagSet("slacksim", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.StringVar(&o.addr, "addr", simAddr, "serve at `HOST:PORT`; port 0 takes a free one")
-	f.StringVar(&o.slack.BotToken, "bot-token", "xoxb-slacksim", "the `TOKEN` that the app must send")
-	f.StringVar(&o.slack.SigningSecret, "signing-secret", "slacksim-signing-secret", "sign requests to the app with this `SECRET`")
+	f.StringVar(&o.slack.BotToken, "bot-token", "", "the `TOKEN` that the app must send (default: random, printed at the start)")
+	f.StringVar(&o.slack.SigningSecret, "signing-secret", "", "sign requests to the app with this `SECRET` (default: random, printed at the start)")
+	f.StringVar(&o.slack.ClientSecret, "client-secret", "", "the `SECRET` with which the app exchanges the code of an installation (default: random, printed at the start)")
 	f.BoolVar(&o.slack.SocketMode, "socket-mode", false, "the app is set to Socket Mode: it connects, and nothing is sent to URLs")
-	f.StringVar(&o.slack.AppToken, "app-token", simAppToken, "the app-level `TOKEN` with which the app opens connections in Socket Mode")
+	f.StringVar(&o.slack.AppToken, "app-token", "", "the app-level `TOKEN` with which the app opens connections in Socket Mode (default: random, printed at the start)")
 	f.StringVar(&o.slack.EventsURL, "events-url", "", "send events to this `URL`; without one the app gets none")
 	f.StringVar(&o.slack.InteractivityURL, "interactivity-url", "", "send clicks and modals to this `URL`")
 	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "send slash commands to this `URL`")
@@ -67,7 +64,7 @@ func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
 	f.BoolVar(&o.slack.NoMessages, "no-messages", false, "the app takes no direct messages")
 	f.BoolVar(&o.slack.EscapeCommands, "should-escape", false, "escape people and channels in the text of slash commands")
 	f.Float64Var(&o.slack.RetryScale, "retry-scale", 1, "multiply the time between two attempts at an event by this `FACTOR`")
-	f.BoolVar(&o.second, "second-workspace", false, "add the workspace of another company, where the app is installed with "+slacksim.GlobexToken)
+	f.BoolVar(&o.second, "second-workspace", false, "add the workspace of another company, where the app is installed with a token of its own, printed at the start")
 	f.BoolVar(&o.org, "org", false, "add that workspace as one of an organization, where the app is installed as a whole")
 	f.BoolVar(&o.expose, "expose", false, "allow an address that other machines can reach")
 	f.BoolVar(&o.verbose, "v", false, "log what happens")
@@ -100,12 +97,6 @@ func runSlacksim(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if o.verbose {
 		level = "info"
 	}
-	switch {
-	case o.org:
-		o.slack = o.slack.WithOrg()
-	case o.second:
-		o.slack = o.slack.WithGlobex()
-	}
 	o.slack.Logger, o.slack.AnyHost = newLogger(stderr, level), o.expose
 	if o.slack.PublicURL == "" && !o.expose {
 		o.slack.PublicURL = "http://" + l.Addr().String()
@@ -130,17 +121,14 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 			problems = append(problems, fmt.Errorf("--%s: %q is not an http or https URL", u.name, u.value))
 		}
 	}
-	if !strings.HasPrefix(o.slack.BotToken, "xoxb-") {
+	if o.slack.BotToken != "" && !strings.HasPrefix(o.slack.BotToken, "xoxb-") {
 		problems = append(problems, errors.New("--bot-token: a bot's token starts with xoxb-"))
 	}
-	if !strings.HasPrefix(o.slack.AppToken, "xapp-") {
+	if o.slack.AppToken != "" && !strings.HasPrefix(o.slack.AppToken, "xapp-") {
 		problems = append(problems, errors.New("--app-token: an app-level token starts with xapp-"))
 	}
 	if urls := o.slack.EventsURL + o.slack.InteractivityURL + o.slack.CommandsURL + o.slack.OptionsURL; o.slack.SocketMode && urls != "" {
 		problems = append(problems, errors.New("--socket-mode: nothing is sent to URLs then; leave them out"))
-	}
-	if o.slack.SigningSecret == "" {
-		problems = append(problems, errors.New("--signing-secret: must not be empty"))
 	}
 	if o.slack.RetryScale <= 0 {
 		problems = append(problems, errors.New("--retry-scale: must be more than 0"))
@@ -149,16 +137,24 @@ func (o *simOptions) check(ctx context.Context, stderr io.Writer) error {
 	if o.second && o.org {
 		problems = append(problems, errors.New("--second-workspace and --org: only one of them makes sense"))
 	}
-	switch local, err := loopback(ctx, o.addr); {
-	case err != nil:
-		problems = append(problems, fmt.Errorf("--addr: %w", err))
-	case !local && !o.expose:
-		problems = append(problems, fmt.Errorf("--addr: other machines can reach %s, and the simulator has no login; "+
-			"use 127.0.0.1, or say --expose if that is what you want", o.addr))
-	case !local:
-		_, _ = fmt.Fprintf(stderr, "Warning: the simulator has no login. Whoever reaches %s can read everything in it and act as every person.\n", o.addr)
-	}
+	problems = append(problems, checkExposure(ctx, o.addr, "the simulator", o.expose, stderr))
 	return errors.Join(problems...)
+}
+
+// checkExposure refuses an address that other machines can reach, unless that
+// is what the person wants: whatever is served there has no login.
+func checkExposure(ctx context.Context, addr, what string, expose bool, stderr io.Writer) error {
+	local, err := loopback(ctx, addr)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--addr: %w", err)
+	case !local && !expose:
+		return fmt.Errorf("--addr: other machines can reach %s, and %s has no login; "+
+			"use 127.0.0.1, or say --expose if that is what you want", addr, what)
+	case !local:
+		_, err = fmt.Fprintf(stderr, "Warning: %s has no login. Whoever reaches %s can read everything in it and act as every person.\n", what, addr)
+	}
+	return err
 }
 
 // commaList is nil, which means the preset, for an empty list.
@@ -190,19 +186,17 @@ func loopback(ctx context.Context, addr string) (bool, error) {
 	return true, nil
 }
 
-const simWords = `A Slack workspace on this machine; it ends with this command.
-
-  Page     %[1]s
-  Web API  %[1]s/api/  (token: %[2]s)
-  Control  %[1]s/sim/  (docs/slacksim.md)
-  %[3]s
-`
-
 func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer) error {
-	sim := slacksim.New(o.slack) //nolint:contextcheck // it ends with Close
+	config := o.slack
+	switch {
+	case o.org:
+		config = config.WithOrg()
+	case o.second:
+		config = config.WithGlobex()
+	}
+	sim := slacksim.New(config) //nolint:contextcheck // it ends with Close
 	server := &http.Server{Handler: sim, ReadHeaderTimeout: 5 * time.Second}
-	if _, err := fmt.Fprintf(stdout, simWords, "http://"+l.Addr().String(), shownSecret(o.slack.BotToken, "xoxb-slacksim", "--bot-token"),
-		o.proof()); err != nil {
+	if _, err := io.WriteString(stdout, o.welcome("http://"+l.Addr().String(), sim)); err != nil {
 		sim.Close()
 		return errors.Join(fmt.Errorf("say where the simulator is: %w", err), l.Close())
 	}
@@ -219,19 +213,33 @@ func (o *simOptions) serve(ctx context.Context, l net.Listener, stdout io.Writer
 	return errors.Join(err, server.Close())
 }
 
-// proof is what tells the app that something comes from this Slack.
-func (o *simOptions) proof() string {
-	if o.slack.SocketMode {
-		return "Sockets  Socket Mode, app-level token: " + shownSecret(o.slack.AppToken, simAppToken, "--app-token")
+// welcome says where everything is, and what the app has to be given.
+func (o *simOptions) welcome(at string, sim *slacksim.Server) string {
+	var out strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&out, "  %-8s %s\n", name, fmt.Sprintf(format, args...))
 	}
-	return "Signing  secret: " + shownSecret(o.slack.SigningSecret, "slacksim-signing-secret", "--signing-secret")
+	out.WriteString("A Slack workspace on this machine. It ends with this command.\n\n")
+	line("Page", "%s", at)
+	line("Web API", "%s/api/  (token: %s)", at, shownSecret(o.slack.BotToken, sim.BotToken(), "--bot-token"))
+	if token := sim.TokenOf(slacksim.Globex); token != "" {
+		line("Globex", "%s/api/  (token: %s)", at, token)
+	}
+	if o.slack.SocketMode {
+		line("Sockets", "Socket Mode, app-level token: %s", shownSecret(o.slack.AppToken, sim.AppToken(), "--app-token"))
+	} else {
+		line("Signing", "secret: %s", shownSecret(o.slack.SigningSecret, sim.SigningSecret(), "--signing-secret"))
+	}
+	line("OAuth", "client: slacksim-client, secret: %s", shownSecret(o.slack.ClientSecret, sim.ClientSecret(), "--client-secret"))
+	line("Control", "%s/sim/  (docs/slacksim.md)", at)
+	return out.String()
 }
 
-// shownSecret shows the preset, which is no secret; what a person chose may
-// be one, and only its flag is named.
-func shownSecret(value, preset, flag string) string {
-	if value == preset {
-		return value
+// shownSecret shows what was made up for this start. What a person chose may be
+// a real secret, and only its flag is named.
+func shownSecret(chosen, random, flag string) string {
+	if chosen == "" {
+		return random
 	}
 	return "as given with " + flag
 }

@@ -43,7 +43,6 @@ func TestSlacksimServesWhatItPrints(t *testing.T) {
 	url, words := startSlacksim(t, "--bot-token", "xoxb-mine")
 	require.NotContains(t, words, "xoxb-mine", "what a person chose may be a real token")
 	require.Contains(t, words, "token: as given with --bot-token")
-	require.Contains(t, words, "secret: slacksim-signing-secret", "the preset is no secret")
 	answer, err := slack.New("xoxb-mine", slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.NoError(t, err)
 	require.Equal(t, "countersign", answer.User)
@@ -79,13 +78,14 @@ func TestSlacksimLacksTheTabsThatTheAppLacks(t *testing.T) {
 }
 
 func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
-	url, _ := startSlacksim(t, "--second-workspace")
-	answer, err := slack.New(slacksim.GlobexToken, slack.OptionAPIURL(url+"/api/")).AuthTest()
+	url, words := startSlacksim(t, "--second-workspace")
+	answer, err := slack.New(printed(t, words, "Globex"), slack.OptionAPIURL(url+"/api/")).AuthTest()
 	require.NoError(t, err)
 	require.Equal(t, "Globex", answer.Team)
 
-	url, _ = startSlacksim(t, "--org", "--scopes", "users:read")
-	api := slack.New("xoxb-slacksim", slack.OptionAPIURL(url+"/api/"))
+	url, words = startSlacksim(t, "--org", "--scopes", "users:read")
+	require.NotContains(t, words, "Globex", "one token is good for both")
+	api := slack.New(printed(t, words, "Web API"), slack.OptionAPIURL(url+"/api/"))
 	answer, err = api.AuthTest()
 	require.NoError(t, err)
 	require.Equal(t, "E0ACME", answer.EnterpriseID)
@@ -97,9 +97,10 @@ func TestSlacksimHasMoreWorkspacesOnDemand(t *testing.T) {
 
 func TestSlacksimHasSocketModeOnDemand(t *testing.T) {
 	url, words := startSlacksim(t, "--socket-mode")
-	require.Contains(t, words, "app-level token: "+simAppToken)
+	appToken := regexp.MustCompile(`app-level token: (\S+)`).FindStringSubmatch(words)
+	require.NotNil(t, appToken, words)
 	require.NotContains(t, words, "Signing", "nothing is signed")
-	api := slack.New("xoxb-slacksim", slack.OptionAPIURL(url+"/api/"), slack.OptionAppLevelToken(simAppToken))
+	api := slack.New(printed(t, words, "Web API"), slack.OptionAPIURL(url+"/api/"), slack.OptionAppLevelToken(appToken[1]))
 	_, link, err := api.StartSocketModeContext(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, link, "ws://127.0.0.1:")
@@ -109,6 +110,25 @@ func TestSlacksimHasSocketModeOnDemand(t *testing.T) {
 	err = run(t.Context(), []string{"slacksim", "--socket-mode", "--app-token", "xoxb-1", "--events-url", "http://127.0.0.1:1/"}, nil, io.Discard, io.Discard)
 	require.ErrorContains(t, err, "--app-token")
 	require.ErrorContains(t, err, "leave them out")
+}
+
+// printed is the token on a line of what slacksim said.
+func printed(t *testing.T, words, line string) string {
+	t.Helper()
+	found := regexp.MustCompile(line + ` .*token: (\S+)\)`).FindStringSubmatch(words)
+	require.NotNil(t, found, words)
+	return found[1]
+}
+
+func TestSlacksimMakesUpItsSecretsAndPrintsThem(t *testing.T) {
+	url, words := startSlacksim(t)
+	_, other := startSlacksim(t)
+	require.NotEqual(t, printed(t, words, "Web API"), printed(t, other, "Web API"), "nobody can know it before")
+	_, err := slack.New(printed(t, words, "Web API"), slack.OptionAPIURL(url+"/api/")).AuthTest()
+	require.NoError(t, err)
+	for _, secret := range []string{`Signing +secret: \w{32}\n`, `OAuth +client: slacksim-client, secret: \w{32}\n`} {
+		require.Regexp(t, secret, words)
+	}
 }
 
 func TestSlacksimStaysOnThisMachine(t *testing.T) {

@@ -22,7 +22,7 @@ func newSocketWorld(t *testing.T) *world {
 	w.sim.control("socketmode", map[string]any{"enabled": true})
 	for i, pair := range w.env {
 		if strings.HasPrefix(pair, "SLACK_SIGNING_SECRET=") {
-			w.env[i] = "SLACK_APP_TOKEN=" + simAppToken
+			w.env[i] = "SLACK_APP_TOKEN=" + w.slack.AppToken()
 		}
 	}
 	return w
@@ -150,23 +150,23 @@ func TestAWrongAppTokenFailsTheStart(t *testing.T) {
 func TestCheckLooksAtSocketMode(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{SocketMode: true})
 	delete(i.env, "SLACK_SIGNING_SECRET")
-	i.env["SLACK_APP_TOKEN"] = simAppToken
+	i.env["SLACK_APP_TOKEN"] = i.slack.AppToken()
 	found := i.check()
 	require.NotContains(t, found, "problem  ")
 	require.Contains(t, found, "Slack: opens connections with SLACK_APP_TOKEN")
 
 	for token, want := range map[string]string{
-		"xoxb-mine":          "SLACK_APP_TOKEN: is not an app-level token",
-		simAppToken + " ":    "SLACK_APP_TOKEN: begins or ends with a space",
-		i.slack.BotToken():   "apps.connections.open): not_allowed_token_type",
-		"xapp-1-tell-no-one": "apps.connections.open): invalid_auth",
+		"xoxb-mine":              "SLACK_APP_TOKEN: is not an app-level token",
+		i.slack.AppToken() + " ": "SLACK_APP_TOKEN: begins or ends with a space",
+		i.slack.BotToken():       "apps.connections.open): not_allowed_token_type",
+		"xapp-1-tell-no-one":     "apps.connections.open): invalid_auth",
 	} {
 		i.env["SLACK_APP_TOKEN"] = token
 		found := i.check()
 		require.Contains(t, found, want)
 		require.NotContains(t, found, "tell-no-one")
 	}
-	i.env["SLACK_APP_TOKEN"] = simAppToken
+	i.env["SLACK_APP_TOKEN"] = i.slack.AppToken()
 	i.o.Address = "https://countersign.acme.test"
 	require.Contains(t, i.check(), "leave out one of them")
 	delete(i.env, "SLACK_APP_TOKEN")
@@ -188,7 +188,7 @@ func TestCheckComparesTheModeOfTheManifest(t *testing.T) {
 	i.o.Online = false
 	i.manifest("socket_mode_enabled: true")
 	require.Contains(t, i.check(), "and SLACK_APP_TOKEN is not set")
-	i.env["SLACK_APP_TOKEN"] = simAppToken
+	i.env["SLACK_APP_TOKEN"] = i.slack.AppToken()
 	require.NotContains(t, i.check(), "problem  ")
 	i.manifest("socket_mode_enabled: false")
 	require.Contains(t, i.check(), "must be true, because SLACK_APP_TOKEN is set")

@@ -251,7 +251,7 @@ func TestWhatIsWrongWithTheAppTokenIsSaid(t *testing.T) {
 		says  string
 	}{
 		{slacksim.Config{SocketMode: true}, "xapp-1-other", "invalid_auth"},
-		{slacksim.Config{SocketMode: true}, "xoxb-slacksim", "not_allowed_token_type"},
+		{slacksim.Config{SocketMode: true, BotToken: "xoxb-1"}, "xoxb-1", "not_allowed_token_type"},
 		{slacksim.Config{SocketMode: true, AppToken: "xapp-1-a", AppScopes: []string{"none"}}, "xapp-1-a", "missing_scope"},
 	} {
 		o := newOffice(t, c.sim, func(cfg *slackui.Config) { cfg.AppToken = func() string { return c.token } })

@@ -8,17 +8,18 @@ import (
 )
 
 // Config is one app installed in one simulated workspace. The zero value is
-// a complete workspace with fixed credentials and no app listening.
+// a complete workspace with no app listening. Credentials that are not given
+// are random: another page or program on this machine cannot know them.
 type Config struct {
-	BotToken      string // what the app sends; default "xoxb-slacksim"
+	BotToken      string // what the app sends; see [Server.BotToken]
 	ClientID      string // of OAuth; default "slacksim-client"
-	ClientSecret  string // default "slacksim-client-secret"
-	SigningSecret string // what requests to the app are signed with; default "slacksim-signing-secret"
+	ClientSecret  string // of OAuth; see [Server.ClientSecret]
+	SigningSecret string // what requests to the app are signed with; see [Server.SigningSecret]
 
 	// SocketMode is the app's setting of this name: everything goes over
 	// WebSocket connections and nothing to the URLs below.
 	SocketMode bool
-	AppToken   string        // with which connections are opened; default "xapp-1-" and so on, see [Server.AppToken]
+	AppToken   string        // with which connections are opened; see [Server.AppToken]
 	AppScopes  []string      // of AppToken; nil: connections:write
 	SocketLife time.Duration // how long a connection lives, on the workspace's clock; default 5 h
 	SocketPing time.Duration // how often each is pinged; default 10 s, after three without an answer it is closed
@@ -29,13 +30,13 @@ type Config struct {
 	OptionsURL                               string // for external select menus; default InteractivityURL
 
 	// PublicURL is how the app reaches this server, without a trailing
-	// slash; response_urls start with it. When it is empty the host of the
-	// latest request is used.
+	// slash; response_urls start with it. When it is empty, it is the host
+	// that the latest call with one of the app's tokens named.
 	PublicURL string
 
-	// AnyHost lets pages under any host name use the control API. Without it
-	// only loopback names and the host of PublicURL may, so that a page whose
-	// name was pointed at this machine cannot.
+	// AnyHost serves under any host name. Without it only loopback names and
+	// the host of PublicURL are, so that a page whose name was pointed at this
+	// machine reaches nothing.
 	AnyHost bool
 
 	Now    func() time.Time // nil: time.Now
@@ -174,11 +175,11 @@ func (c Config) withDefaults() Config {
 			*p = v
 		}
 	}
-	set(&c.BotToken, "xoxb-slacksim")
+	set(&c.BotToken, "xoxb-"+randomHex(16))
 	set(&c.ClientID, "slacksim-client")
-	set(&c.ClientSecret, "slacksim-client-secret")
-	set(&c.SigningSecret, "slacksim-signing-secret")
-	set(&c.AppToken, "xapp-1-"+AppID+"-slacksim")
+	set(&c.ClientSecret, randomHex(16))
+	set(&c.SigningSecret, randomHex(16))
+	set(&c.AppToken, "xapp-1-"+AppID+"-"+randomHex(16))
 	if c.AppScopes == nil {
 		c.AppScopes = []string{"connections:write"}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"reflect"
 	"time"
@@ -96,7 +95,7 @@ func (s *Server) controlRoutes() http.Handler {
 	for _, r := range s.ControlRoutes() {
 		mux.HandleFunc(r.Pattern, r.handler)
 	}
-	return s.ownPagesOnly(mux)
+	return mux
 }
 
 // acting is a route that does something. Its input must be JSON with known
@@ -135,36 +134,6 @@ func writeOutcome(w http.ResponseWriter, out any, err error) {
 	default:
 		writeJSON(w, http.StatusBadRequest, Problem{err.Error()})
 	}
-}
-
-// ownPagesOnly keeps other web pages in the person's browser from acting
-// here. Browsers name the origin of requests that act; for a page whose name
-// was pointed at this machine afterwards, the host is foreign as well.
-func (s *Server) ownPagesOnly(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.ownHost(r.Host) {
-			writeJSON(w, http.StatusForbidden, Problem{"the control API is not served under the name " + r.Host})
-			return
-		}
-		if origin := r.Header.Get("Origin"); origin != "" {
-			if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
-				writeJSON(w, http.StatusForbidden, Problem{"another site's page may not act here"})
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func (s *Server) ownHost(host string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if public, err := url.Parse(s.cfg.PublicURL); s.cfg.AnyHost || (err == nil && public.Host == host) {
-		return true
-	}
-	name := (&url.URL{Host: host}).Hostname()
-	ip, err := netip.ParseAddr(name)
-	return name == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 // serveChanges is an event stream with one event per change, or per several.

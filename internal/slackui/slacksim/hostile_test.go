@@ -45,6 +45,7 @@ func TestEveryPlaceIsCheckedAgainstOtherKindsOfValue(t *testing.T) {
 		require.NoError(t, err)
 		form := url.Values{"token": {w.BotToken()}, "channel": {"C0OPS"}, "text": {"x"}, "blocks": {string(data)}}
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/chat.postMessage", strings.NewReader(form.Encode()))
+		req.Host = "127.0.0.1"
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		rec := httptest.NewRecorder()
 		w.ServeHTTP(rec, req)

@@ -21,7 +21,7 @@ func twoCompanies() slacksim.Config {
 
 func TestTokensAreOfOneWorkspace(t *testing.T) {
 	w := newWorkspace(t, twoCompanies())
-	globex := slack.New(slacksim.GlobexToken, slack.OptionAPIURL(w.url+"/api/"))
+	globex := slack.New(w.TokenOf(slacksim.Globex), slack.OptionAPIURL(w.url+"/api/"))
 	ours, err := w.api.AuthTest()
 	require.NoError(t, err)
 	theirs, err := globex.AuthTest()
@@ -95,7 +95,7 @@ func TestSlackConnectStrangers(t *testing.T) {
 	// The trigger is for the installation that got it.
 	view := map[string]any{"trigger_id": click["trigger_id"], "view": message(`[]`)}
 	view["view"] = decode(t, []byte(reasonModal))
-	stolen := w.raw(t, "views.open", "application/json; charset=utf-8", "Bearer "+slacksim.GlobexToken, string(mustJSON(t, view)))
+	stolen := w.raw(t, "views.open", "application/json; charset=utf-8", "Bearer "+w.TokenOf(slacksim.Globex), string(mustJSON(t, view)))
 	require.Equal(t, "invalid_trigger_id", stolen["error"])
 	opened := w.call(t, "views.open", view)
 	require.Equal(t, "T0GLOBEX", dig(t, opened, "view", "team_id"), "%v", opened)
@@ -212,7 +212,7 @@ func TestUninstallingEndsTheTokenAndTellsTheApp(t *testing.T) {
 	require.NoError(t, w.SetInstalled("", true))
 	_, err = w.api.AuthTest()
 	require.NoError(t, err)
-	_, err = slack.New(slacksim.GlobexToken, slack.OptionAPIURL(w.url+"/api/")).AuthTest()
+	_, err = slack.New(w.TokenOf(slacksim.Globex), slack.OptionAPIURL(w.url+"/api/")).AuthTest()
 	require.NoError(t, err, "the other installation is another matter")
 }
 

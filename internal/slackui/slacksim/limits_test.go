@@ -32,7 +32,7 @@ func TestTiersLimitEachMethodOfAnInstallation(t *testing.T) {
 
 	_, err = w.api.GetUserGroups()
 	require.NoError(t, err, "another method")
-	_, err = slack.New(slacksim.GlobexToken, slack.OptionAPIURL(w.url+"/api/")).GetUserGroupMembers("S0LAB")
+	_, err = slack.New(w.TokenOf(slacksim.Globex), slack.OptionAPIURL(w.url+"/api/")).GetUserGroupMembers("S0LAB")
 	require.NoError(t, err, "another workspace")
 	w.Advance(limited.RetryAfter)
 	_, err = w.api.GetUserGroupMembers("S0SRE")

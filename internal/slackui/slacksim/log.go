@@ -73,7 +73,7 @@ var tokens = []*regexp.Regexp{
 
 // redact removes every token and secret from text.
 func (s *Server) redact(text string) string {
-	for _, secret := range []string{s.cfg.BotToken, s.cfg.SigningSecret} {
+	for _, secret := range []string{s.cfg.BotToken, s.cfg.SigningSecret, s.cfg.ClientSecret} {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}
 	for _, t := range tokens {

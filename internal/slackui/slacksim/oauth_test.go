@@ -32,7 +32,7 @@ func (w *workspace) authorize(t *testing.T, more url.Values) (code, state string
 }
 
 func (w *workspace) exchange(code string) (*slack.OAuthV2Response, error) {
-	return slack.GetOAuthV2Response(http.DefaultClient, "slacksim-client", "slacksim-client-secret", code, back, slack.OAuthOptionAPIURL(w.url+"/api/"))
+	return slack.GetOAuthV2Response(http.DefaultClient, "slacksim-client", w.ClientSecret(), code, back, slack.OAuthOptionAPIURL(w.url+"/api/"))
 }
 
 func TestACodeIsExchangedOnceForTheToken(t *testing.T) {
@@ -51,11 +51,14 @@ func TestACodeIsExchangedOnceForTheToken(t *testing.T) {
 	require.NoError(t, err, "the app is installed again")
 	_, err = w.exchange(code)
 	require.EqualError(t, err, "invalid_code")
+	for _, e := range w.Calls("oauth.v2.access") {
+		require.NotContains(t, e.Request, w.ClientSecret(), "the log is for everybody who looks at the page")
+	}
 
 	code, _ = w.authorize(t, url.Values{"team": {"T0GLOBEX"}})
 	got, err = w.exchange(code)
 	require.NoError(t, err)
-	require.Equal(t, slacksim.GlobexToken, got.AccessToken)
+	require.Equal(t, w.TokenOf(slacksim.Globex), got.AccessToken)
 }
 
 func TestOAuthRefusesWhatSlackRefuses(t *testing.T) {
@@ -73,22 +76,22 @@ func TestOAuthRefusesWhatSlackRefuses(t *testing.T) {
 		"code":     {url.Values{"code": {"x"}}, "invalid_code"},
 		"verifier": {url.Values{"code": {verified}, "code_verifier": {"x"}}, "invalid_code_verifier"},
 	} {
-		in := url.Values{"client_id": {"slacksim-client"}, "client_secret": {"slacksim-client-secret"}, "redirect_uri": {back}}
+		in := url.Values{"client_id": {"slacksim-client"}, "client_secret": {w.ClientSecret()}, "redirect_uri": {back}}
 		maps.Copy(in, c.in)
 		require.Equal(t, c.want, w.form(t, "oauth.v2.access", in)["error"], name)
 	}
 	elsewhere, _ := w.authorize(t, nil)
-	in := url.Values{"client_id": {"slacksim-client"}, "client_secret": {"slacksim-client-secret"}, "code": {elsewhere}, "redirect_uri": {"https://other.example"}}
+	in := url.Values{"client_id": {"slacksim-client"}, "client_secret": {w.ClientSecret()}, "code": {elsewhere}, "redirect_uri": {"https://other.example"}}
 	require.Equal(t, "bad_redirect_uri", w.form(t, "oauth.v2.access", in)["error"])
 	w.Advance(10*time.Minute + time.Second)
 	_, err := w.exchange(late)
 	require.EqualError(t, err, "invalid_code")
-	in = url.Values{"client_id": {"slacksim-client"}, "client_secret": {"slacksim-client-secret"}}
+	in = url.Values{"client_id": {"slacksim-client"}, "client_secret": {w.ClientSecret()}}
 	require.Equal(t, "token_rotation_not_enabled", w.form(t, "oauth.v2.exchange", in)["error"])
 
 	verified, _ = w.authorize(t, url.Values{"code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}})
 	good := url.Values{
-		"client_id": {"slacksim-client"}, "client_secret": {"slacksim-client-secret"}, "redirect_uri": {back},
+		"client_id": {"slacksim-client"}, "client_secret": {w.ClientSecret()}, "redirect_uri": {back},
 		"code": {verified}, "code_verifier": {"dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"},
 	}
 	require.Equal(t, true, w.form(t, "oauth.v2.access", good)["ok"], "the example of RFC 7636")

@@ -2,27 +2,25 @@ package slacksim
 
 import "slices"
 
-// GlobexToken is the token of the app's installation in the second workspace
-// of [Config.WithGlobex].
-const GlobexToken = "xoxb-slacksim-globex" //nolint:gosec // simulated, and public
-
-const globex = "T0GLOBEX"
+// Globex is the id of the second workspace of [Config.WithGlobex].
+const Globex = "T0GLOBEX"
 
 // WithGlobex adds a second workspace, of another company: Erin and Fred,
-// #lab, and #deal, which Erin shares with Alice.
+// #lab, and #deal, which Erin shares with Alice. The app is installed there
+// with a token of its own, see [Server.TokenOf].
 func (c Config) WithGlobex() Config {
 	c = c.withDefaults()
 	c.Workspaces = append(slices.Clip(c.Workspaces), Workspace{
-		ID: globex, Name: "Globex", Domain: "globex", Token: GlobexToken,
+		ID: Globex, Name: "Globex", Domain: "globex", Token: "xoxb-" + randomHex(16),
 	})
 	c.People = append(slices.Clip(c.People),
-		Person{ID: "U0ERIN", Name: "erin", RealName: "Erin Ekdahl", Email: "erin@globex.example", Team: globex},
-		Person{ID: "U0FRED", Name: "fred", RealName: "Fred Faber", Email: "fred@globex.example", Team: globex})
+		Person{ID: "U0ERIN", Name: "erin", RealName: "Erin Ekdahl", Email: "erin@globex.example", Team: Globex},
+		Person{ID: "U0FRED", Name: "fred", RealName: "Fred Faber", Email: "fred@globex.example", Team: Globex})
 	c.Channels = append(slices.Clip(c.Channels),
-		Channel{ID: "C0DEAL", Name: "deal", Members: []string{"U0ALICE", "U0ERIN", BotUser}, Shared: []string{globex}},
-		Channel{ID: "C0LAB", Name: "lab", Members: []string{"U0ERIN", "U0FRED"}, Team: globex})
+		Channel{ID: "C0DEAL", Name: "deal", Members: []string{"U0ALICE", "U0ERIN", BotUser}, Shared: []string{Globex}},
+		Channel{ID: "C0LAB", Name: "lab", Members: []string{"U0ERIN", "U0FRED"}, Team: Globex})
 	c.Groups = append(slices.Clip(c.Groups),
-		Group{ID: "S0LAB", Handle: "lab", Name: "Laboratory", Users: []string{"U0ERIN"}, Team: globex})
+		Group{ID: "S0LAB", Handle: "lab", Name: "Laboratory", Users: []string{"U0ERIN"}, Team: Globex})
 	return c
 }
 
@@ -35,7 +33,7 @@ func (c Config) WithOrg() Config {
 		c.Workspaces[i].Org, c.Workspaces[i].Token = true, ""
 	}
 	for i, ch := range c.Channels {
-		if ch.Team == globex {
+		if ch.Team == Globex {
 			c.Channels[i].Members = append(slices.Clip(ch.Members), BotUser)
 		}
 	}

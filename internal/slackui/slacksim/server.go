@@ -15,12 +15,12 @@ import (
 // [http.Handler]; serve it on loopback only, because its control API lets
 // anybody act as any person. It is safe for concurrent use.
 type Server struct {
-	cfg   Config
-	clock *clock
-	mux   *http.ServeMux
-	life  func() context.Context // ends with Close
-	end   context.CancelFunc
-	wg    sync.WaitGroup // every goroutine the server starts
+	cfg     Config
+	clock   *clock
+	handler http.Handler
+	life    func() context.Context // ends with Close
+	end     context.CancelFunc
+	wg      sync.WaitGroup // every goroutine the server starts
 
 	mu         sync.Mutex // guards everything below
 	closed     bool
@@ -90,33 +90,30 @@ func New(cfg Config) *Server {
 	s.install()
 	s.SetURLs(cfg.EventsURL, cfg.InteractivityURL, cfg.CommandsURL)
 	s.SetOptionsURL(cfg.OptionsURL)
-	s.mux = s.routes()
+	s.handler = s.routes()
 	s.wg.Go(func() { s.clock.loop(ctx.Done()) })
 	return s
 }
 
-func (s *Server) routes() *http.ServeMux {
+// linkPath is where connections of Socket Mode are opened.
+const linkPath = "/link/"
+
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/api/{method}", s.serveAPI)
 	mux.HandleFunc("/api/{method}/{$}", s.serveAPI)
 	mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
 	mux.HandleFunc("POST /response/{team}/{id}", s.serveResponseURL)
-	mux.HandleFunc("GET /link/{$}", s.serveLink)
+	mux.HandleFunc("GET "+linkPath+"{$}", s.serveLink)
 	mux.Handle("/sim/", s.controlRoutes())
 	mux.Handle("/", page.Handler())
-	return mux
+	return s.guard(mux)
 }
 
 // ServeHTTP serves the Web API, response_urls, the control API and the page.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Host != "" {
-		s.mu.Lock()
-		if s.cfg.PublicURL == "" {
-			s.public = "http://" + r.Host
-		}
-		s.mu.Unlock()
-	}
-	s.mux.ServeHTTP(w, r)
+	s.reachedBy(r, "")
+	s.handler.ServeHTTP(w, r)
 }
 
 // Close ends deliveries, retries and event streams and waits for every
@@ -156,6 +153,19 @@ func (s *Server) SetPublicURL(url string) {
 
 // BotToken is the token the app must send.
 func (s *Server) BotToken() string { return s.cfg.BotToken }
+
+// TokenOf is the token of the app's own installation in a workspace, or empty.
+func (s *Server) TokenOf(team string) string {
+	for _, in := range s.installs { // fixed when the server was made
+		if in.team == team {
+			return in.token
+		}
+	}
+	return ""
+}
+
+// ClientSecret is what the app proves itself with when it exchanges a code.
+func (s *Server) ClientSecret() string { return s.cfg.ClientSecret }
 
 // SigningSecret is the secret that requests to the app are signed with.
 func (s *Server) SigningSecret() string { return s.cfg.SigningSecret }

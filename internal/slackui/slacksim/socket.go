@@ -145,7 +145,7 @@ func (s *Server) appsConnectionsOpen(c *call) (object, *failure) {
 		scheme = "wss"
 	}
 	q := url.Values{"ticket": {ticket}, "app_id": {randomHex(32)}}
-	return object{"url": scheme + "://" + strings.TrimPrefix(at, "http://") + "/link/?" + q.Encode()}, nil
+	return object{"url": scheme + "://" + strings.TrimPrefix(at, "http://") + linkPath + "?" + q.Encode()}, nil
 }
 
 // admit takes a ticket and returns how long its connection may live; zero,
@@ -171,7 +171,7 @@ func (s *Server) serveLink(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "the ticket is not known any more: open another connection", http.StatusForbidden)
 		return
 	}
-	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // the ticket is the proof
+	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // the guard has looked at it, and the ticket is the proof
 	conn, err := upgrader.Upgrade(rw, r, nil)
 	if err != nil {
 		return // it has answered

@@ -44,6 +44,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	m := methods[name]
 	a, body, problem := readArgs(r, m == nil || m.json)
+	s.reachedBy(r, a.token)
 	entry := LogEntry{Direction: FromApp, Kind: name, Method: r.Method, URL: r.URL.Path, Request: string(body)}
 	if len(body) == 0 {
 		entry.Request = r.URL.RawQuery

@@ -598,7 +598,7 @@ async function stopped() {
 
 /** asTheApp calls the Web API, as an app that draws what ours does not. */
 async function asTheApp(method, body) {
-  const response = await fetch(PAGE + "/api/" + method, { method: "POST", headers: { "Content-Type": "application/json; charset=utf-8", Authorization: "Bearer xoxb-slacksim" }, body: JSON.stringify(body) });
+  const response = await fetch(PAGE + "/api/" + method, { method: "POST", headers: { "Content-Type": "application/json; charset=utf-8", Authorization: "Bearer " + process.env.TOKEN }, body: JSON.stringify(body) });
   const answer = await response.json();
   assert.ok(answer.ok, `${method}: ${JSON.stringify(answer)}`);
   return answer;

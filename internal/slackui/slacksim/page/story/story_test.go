@@ -40,11 +40,11 @@ func TestStory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			page := startDemo(t, bot, folder)
+			page, token := startDemo(t, bot, folder)
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, "story.mjs")
-			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "FOLDER="+folder, "CARDS="+cards,
+			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "TOKEN="+token, "FOLDER="+folder, "CARDS="+cards,
 				"MODULES="+modules, "CHROMIUM="+chromium, "SHOTS="+os.Getenv("STORY_SHOTS"))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
@@ -69,10 +69,14 @@ func needs(t *testing.T) (node, chromium, modules string) {
 	return node, chromium, modules
 }
 
-var address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+var (
+	address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+	secret  = regexp.MustCompile(`token: (xoxb-\w+)\)`)
+)
 
-// startDemo runs `bot demo` on a free port and ends it with the test.
-func startDemo(t *testing.T, bot, folder string) string {
+// startDemo runs `bot demo` on a free port and ends it with the test. It
+// returns the address of the page and the token of the app.
+func startDemo(t *testing.T, bot, folder string) (page, token string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), bot, "demo", "--addr", "127.0.0.1:0", "--folder", folder)
 	var log bytes.Buffer
@@ -88,8 +92,8 @@ func startDemo(t *testing.T, bot, folder string) string {
 	for chunk := make([]byte, 1024); ; {
 		n, err := stdout.Read(chunk)
 		said = append(said, chunk[:n]...)
-		if found := address.Find(said); found != nil && bytes.Contains(said, []byte("Files")) {
-			return string(found)
+		if found := secret.FindSubmatch(said); found != nil {
+			return string(address.Find(said)), string(found[1])
 		}
 		require.NoError(t, err, "the demo did not say where it is: %s", said)
 	}
