@@ -2,6 +2,7 @@
 
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG      ?= ./...
 PAGE     := internal/slackui/slacksim/page/web
 
@@ -53,7 +54,7 @@ bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchtime 2s $(PKG)
 
 build: ## Build a static binary: bin/bot
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/bot ./cmd/bot
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/bot ./cmd/bot
 
 clean: ## Remove what was built
 	rm -rf bin

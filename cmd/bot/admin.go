@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,44 +18,53 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// runAdmin is for the operator: what is stuck, and what to do about it. It
-// needs REDIS_URL only.
-func runAdmin(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	flags := flag.NewFlagSet("admin", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	path := flags.String("config", "", "the configuration `FILE`, if it sets redis.prefix")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("admin: %w", err)
+// openAdmin opens the store for a command of the operator, and returns its
+// arguments. It needs REDIS_URL only.
+func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
+	path := in.flags.String("config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix.")
+	if args, err = in.parse(); err != nil {
+		return a, nil, err
 	}
-	e, _ := readEnvironment(environ) // only the Redis is needed
+	e, _ := readEnvironment(in.environ) // only the Redis is needed
 	if e.RedisURL.open() == "" {
-		return errors.New("REDIS_URL: is not set: which Redis the bot works on")
+		return a, nil, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on")
 	}
 	var c config
 	if *path != "" {
 		if c, err = readConfig(*path); err != nil {
-			return err
+			return a, nil, err
 		}
 	}
-	log := newLogger(stderr, e.LogLevel)
+	log := newLogger(in.stderr, e.LogLevel)
 	store, err := openStore(ctx, c, e, log)
+	return admin{store: store, stdout: in.stdout, log: log}, args, err
+}
+
+// administer runs f on the store that the call names.
+func administer(ctx context.Context, in *call, f func(a admin, args []string) error) error {
+	a, args, err := openAdmin(ctx, in)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	a := admin{store: store, stdout: stdout, log: log}
-	args = flags.Args()
-	switch {
-	case slices.Equal(args, []string{"parked"}):
-		return a.parked(ctx)
-	case len(args) == 3 && args[0] == "retry":
-		return a.retry(ctx, state.Kind(args[1]), args[2])
-	case len(args) == 2 && args[0] == "abandon":
-		return a.abandon(ctx, approvals.RunID(args[1]))
-	case len(args) == 4 && args[0] == "fulfil":
-		return a.fulfil(ctx, approvals.BatchID(args[1]), approvals.ToolCallID(args[2]), args[3])
-	}
-	return errors.New("admin takes: parked | retry KIND ID | abandon RUN | fulfil BATCH CALL JSON")
+	return errors.Join(f(a, args), a.store.Close())
+}
+
+func adminParked(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, _ []string) error { return a.parked(ctx) })
+}
+
+func adminRetry(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, args []string) error { return a.retry(ctx, state.Kind(args[0]), args[1]) })
+}
+
+func adminAbandon(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, args []string) error { return a.abandon(ctx, approvals.RunID(args[0])) })
+}
+
+func adminFulfil(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, args []string) error {
+		return a.fulfil(ctx, approvals.BatchID(args[0]), approvals.ToolCallID(args[1]), args[2])
+	})
 }
 
 type admin struct {

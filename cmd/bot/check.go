@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,20 +13,15 @@ import (
 )
 
 // runCheck says everything that is wrong with an installation, at once.
-func runCheck(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	o := checkOptions{Environ: environ, HTTP: http.DefaultTransport, Now: time.Now}
-	flags.StringVar(&o.Path, "config", "", "the configuration `FILE`")
-	flags.StringVar(&o.Address, "url", "", "the `URL` under which Slack reaches the bot; with --online the running bot is asked there")
-	flags.BoolVar(&o.Online, "online", false, "ask Slack, Redis and the model too; nothing is written anywhere")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("check: %w", err)
+func runCheck(ctx context.Context, in *call) error {
+	o := checkOptions{Environ: in.environ, HTTP: http.DefaultTransport, Now: time.Now}
+	in.flags.StringVar(&o.Path, "config", "", "The configuration `FILE`.")
+	in.flags.StringVar(&o.Address, "url", "", "The `URL` at which Slack reaches the bot. With --online, the running bot is asked there.")
+	in.flags.BoolVar(&o.Online, "online", false, "Ask Slack, Redis and the model provider too. Nothing is written anywhere.")
+	if _, err := in.parse(); err != nil {
+		return err
 	}
-	if o.Path == "" || flags.NArg() > 0 {
-		return errors.New("check takes --config FILE, --url URL and --online, and nothing else")
-	}
-	return report(stdout, check(ctx, o))
+	return report(in.stdout, check(ctx, o))
 }
 
 type checkOptions struct {

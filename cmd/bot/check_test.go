@@ -479,8 +479,8 @@ func TestTheCheckCommandEndsWithOneIfThereAreProblems(t *testing.T) {
 	require.NoError(t, call("--config", i.o.Path, "--online"))
 	require.ErrorContains(t, call("--config", i.o.Path, "--url", "http://x"), "there are 2 problems")
 	require.ErrorContains(t, call("--config", filepath.Join(i.dir, "no.yaml")), "there is a problem")
-	require.ErrorContains(t, call(), "check takes --config")
-	require.ErrorContains(t, call("--config", i.o.Path, "more"), "check takes --config")
+	require.ErrorContains(t, call(), "--config FILE is missing")
+	require.ErrorContains(t, call("--config", i.o.Path, "more"), `takes no argument "more"`)
 	require.ErrorContains(t, call("--what"), "check:")
 	require.Contains(t, out.String(), "-> ")
 }

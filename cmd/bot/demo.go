@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,35 +26,31 @@ const demoAddr = "127.0.0.1:8484"
 // runDemo is `bot serve` with everything it talks to on this machine: a Slack,
 // a model that follows a script, and a Redis in this process. Only addresses
 // differ.
-func runDemo(ctx context.Context, args, environ []string, stdout, stderr io.Writer) (err error) {
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	redisURL := flags.String("redis", "", "use the Redis at `URL` instead of one in memory")
-	addr := flags.String("addr", "", "serve the page at `HOST:PORT` (default "+demoAddr+")")
-	expose := flags.Bool("expose", false, "allow an address that other machines can reach")
-	folder := flags.String("folder", "", "use this `FOLDER` of files instead of a new one")
-	verbose := flags.Bool("v", false, "log what the bot does")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("demo: %w", err)
+func runDemo(ctx context.Context, in *call) (err error) {
+	redisURL := in.flags.String("redis", "", "Use the Redis at this `URL` instead of one in memory.")
+	addr := in.flags.String("addr", "", "Serve the page at `HOST:PORT`. Without it, that is "+demoAddr+", or a free port if it is taken.")
+	expose := in.flags.Bool("expose", false, "Allow an address that other machines can reach. The demo has no login: "+
+		"whoever reaches it can act as every person, and use the model of OPENAI_API_KEY.")
+	folder := in.flags.String("folder", "", "Let the agent work on this `FOLDER` instead of a new one.")
+	verbose := in.flags.Bool("v", false, "Log what the bot does.")
+	if _, err := in.parse(); err != nil {
+		return err
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("demo takes no argument %q", flags.Arg(0))
-	}
-	d := &demo{level: "warn", stderr: stderr}
+	d := &demo{level: "warn", stderr: in.stderr}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if *verbose {
 		d.level = "info"
 	}
 	if *addr != "" {
-		if err := checkExposure(ctx, *addr, "the demo", *expose, stderr); err != nil {
+		if err := checkExposure(ctx, *addr, "the demo", *expose, in.stderr); err != nil {
 			return err
 		}
 	}
 	d.expose = *expose
-	if err := d.prepare(ctx, environ, *redisURL, *addr, *folder); err != nil {
+	if err := d.prepare(ctx, in.environ, *redisURL, *addr, *folder); err != nil {
 		return err
 	}
-	return d.run(ctx, stdout)
+	return d.run(ctx, in.stdout)
 }
 
 // demo owns everything that the demo starts. Its servers listen on loopback

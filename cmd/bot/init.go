@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -28,16 +28,11 @@ var startingConfig string
 var startingPolicy string
 
 // runInit writes what a new installation begins with. It never overwrites.
-func runInit(args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("init", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	address := flags.String("url", "", "the `URL` under which Slack will reach the bot: https://, a host and no path")
-	dir := flags.String("dir", ".", "write the files into this `DIR`")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("init: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("init takes no argument %q", flags.Arg(0))
+func runInit(_ context.Context, in *call) error {
+	address := in.flags.String("url", "", "The `URL` at which Slack will reach the bot: https:// and a host, without a path.")
+	dir := in.flags.String("dir", ".", "The `DIRECTORY` for the files. It is made if it is not there.")
+	if _, err := in.parse(); err != nil {
+		return err
 	}
 	if *address == "" {
 		*address = manifests.Example
@@ -52,7 +47,7 @@ func runInit(args []string, stdout, stderr io.Writer) error {
 		replace = fmt.Sprintf(replaceWords, manifests.Example)
 	}
 	config, rules, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, policyName), filepath.Join(*dir, manifestName)
-	_, err := fmt.Fprintf(stdout, initWords, config, rules, manifest, replace, manifest, rules, config, config)
+	_, err := fmt.Fprintf(in.stdout, initWords, config, rules, manifest, replace, manifest, rules, config, config)
 	return err
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,54 +15,39 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 )
 
-// runPolicy is for whoever writes or reviews a policy. Nothing here changes
-// anything.
-func runPolicy(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
-	commands := map[string]func(context.Context, *policyCommand, []string) error{
-		"check": policyCheck, "explain": policyExplain, "test": policyTest, "replay": policyReplay, "calls": policyCalls,
-	}
-	if len(args) == 0 || commands[args[0]] == nil {
-		return errors.New("policy takes: check | explain | test | replay | calls; each says with --help what it takes")
-	}
-	p := &policyCommand{name: args[0], environ: environ, stdout: stdout, now: time.Now}
-	p.flags = flag.NewFlagSet("policy "+p.name, flag.ContinueOnError)
-	p.flags.SetOutput(stderr)
-	p.stderr = stderr
-	return commands[p.name](ctx, p, args[1:])
-}
-
-// policyCommand is one of them, with the flags that several have.
+// policyCommand is one of the commands for a policy, with the flags that
+// several of them have.
 type policyCommand struct {
-	name           string
-	flags          *flag.FlagSet
-	environ        []string
-	stdout, stderr io.Writer
-	now            func() time.Time
+	*call
+	args []string
+	now  func() time.Time
 
 	config, tools, roster string
 	online, json          bool
 }
 
+func newPolicyCommand(in *call) *policyCommand { return &policyCommand{call: in, now: time.Now} }
+
 // takesAgainst adds the flags that say what a policy is read against.
 func (p *policyCommand) takesAgainst() {
-	p.flags.StringVar(&p.config, "config", "", "the bot's configuration `FILE`: the tools of its agents, and its policy if no other is named")
-	p.flags.StringVar(&p.tools, "tools", "", "instead of a configuration, a `FILE` of tools: the answer of MCP's tools/list")
-	p.flags.StringVar(&p.roster, "roster", "", "a `FILE` that says who is in which group")
-	p.flags.BoolVar(&p.online, "online", false, "ask Slack who is in which group (SLACK_BOT_TOKEN)")
+	p.takesTools()
+	p.flags.BoolVar(&p.online, "online", false, "Ask Slack who is in which group. It needs SLACK_BOT_TOKEN.")
+}
+
+// takesTools adds those of them that need nobody to be asked.
+func (p *policyCommand) takesTools() {
+	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`: it says which tools there are, and where the policy is if none is named.")
+	p.flags.StringVar(&p.tools, "tools", "", "Instead of a configuration, a `FILE` of tools: the answer to tools/list of MCP.")
+	p.flags.StringVar(&p.roster, "roster", "", "A `FILE` that says who is in which group.")
 }
 
 func (p *policyCommand) takesJSON() {
-	p.flags.BoolVar(&p.json, "json", false, "write JSON")
+	p.flags.BoolVar(&p.json, "json", false, "Write JSON.")
 }
 
-func (p *policyCommand) parse(args []string, most int) error {
-	if err := p.flags.Parse(args); err != nil {
-		return fmt.Errorf("policy %s: %w", p.name, err)
-	}
-	if p.flags.NArg() > most {
-		return fmt.Errorf("policy %s: takes no argument %q", p.name, p.flags.Arg(most))
-	}
-	return nil
+func (p *policyCommand) parse() (err error) {
+	p.args, err = p.call.parse()
+	return err
 }
 
 // against returns what a policy is read against, and the policy that the
@@ -74,7 +57,7 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 	var path string
 	switch {
 	case p.config != "" && p.tools != "":
-		return o, "", errors.New("--config and --tools: one of the two says what tools there are")
+		return o, "", p.wrong("--config and --tools both say which tools there are; leave one out")
 	case p.config != "":
 		c, err := readConfig(p.config)
 		if err == nil {
@@ -107,11 +90,11 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 
 // path is the policy that the argument names, or else the configuration.
 func (p *policyCommand) path(configured string) (string, error) {
-	if p.flags.NArg() > 0 {
-		return p.flags.Arg(0), nil
+	if len(p.args) > 0 {
+		return p.args[0], nil
 	}
 	if configured == "" {
-		return "", fmt.Errorf("policy %s: name a policy, or a configuration that names one (--config FILE)", p.name)
+		return "", p.wrong("POLICY is missing, or --config FILE with a configuration that names one")
 	}
 	return configured, nil
 }
@@ -142,7 +125,7 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*policy.Roster, error) {
 	e, _ := readEnvironment(p.environ) // only Slack is needed
 	if e.SlackToken.open() == "" {
-		return nil, errors.New("SLACK_BOT_TOKEN: is not set, and --online asks Slack")
+		return nil, errors.New("SLACK_BOT_TOKEN is not set, and --online asks Slack")
 	}
 	api := slack.New(e.SlackToken.open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
 		slack.OptionHTTPClient(&http.Client{Timeout: patience}))
@@ -155,7 +138,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		return nil, fmt.Errorf("ask Slack %w", err)
 	}
 	if more > 0 {
-		if _, err := fmt.Fprintf(p.stderr, "%d more people may sign, who were not looked up and are taken for members\n", more); err != nil {
+		if _, err := fmt.Fprintf(p.stderr, "%s may sign. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {
 			return nil, err
 		}
 	}

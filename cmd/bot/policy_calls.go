@@ -17,15 +17,16 @@ const defaultSince = 30 * 24 * time.Hour
 const callsWords = "The arguments of the calls are in what is written: keep it as you keep the data that they are about.\n"
 
 // policyCalls writes the calls that the store holds, as JSON lines.
-func policyCalls(ctx context.Context, p *policyCommand, args []string) (err error) {
-	p.flags.StringVar(&p.config, "config", "", "the bot's configuration `FILE`, if it sets redis.prefix")
-	since := p.flags.Duration("since", defaultSince, "calls of threads in which people were asked something since this `LONG` ago")
-	if err := p.parse(args, 0); err != nil {
+func policyCalls(ctx context.Context, in *call) (err error) {
+	p := newPolicyCommand(in)
+	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix.")
+	since := p.flags.Duration("since", defaultSince, "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
+	if err := p.parse(); err != nil {
 		return err
 	}
 	e, _ := readEnvironment(p.environ) // only the Redis is needed
 	if e.RedisURL.open() == "" {
-		return errors.New("REDIS_URL: is not set: from which Redis the calls are read")
+		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names")
 	}
 	var c config
 	if p.config != "" {

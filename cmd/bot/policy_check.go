@@ -11,10 +11,11 @@ import (
 )
 
 // policyCheck says everything that is wrong with a policy, or what it is for.
-func policyCheck(ctx context.Context, p *policyCommand, args []string) error {
+func policyCheck(ctx context.Context, in *call) error {
+	p := newPolicyCommand(in)
 	p.takesAgainst()
 	p.takesJSON()
-	if err := p.parse(args, 1); err != nil {
+	if err := p.parse(); err != nil {
 		return err
 	}
 	loaded, o, path, err := p.load(ctx)

@@ -17,9 +17,10 @@ import (
 var anExample = regexp.MustCompile(`^(.+?):\d+:\d+: examples\[(\d+)\][^:]*: (?s)(.*)$`)
 
 // policyTest judges the examples of a policy and says of each whether it holds.
-func policyTest(ctx context.Context, p *policyCommand, args []string) error {
+func policyTest(ctx context.Context, in *call) error {
+	p := newPolicyCommand(in)
 	p.takesAgainst()
-	if err := p.parse(args, 1); err != nil {
+	if err := p.parse(); err != nil {
 		return err
 	}
 	_, _, path, err := p.load(ctx)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -14,27 +13,28 @@ import (
 )
 
 // policyExplain says of one call what each rule says of it, and why.
-func policyExplain(ctx context.Context, p *policyCommand, args []string) error {
+func policyExplain(ctx context.Context, in *call) error {
+	p := newPolicyCommand(in)
 	p.takesAgainst()
 	p.takesJSON()
 	var call policy.Recorded
-	file := p.flags.String("call", "", "a `FILE` with the call as JSON, as bot policy calls writes one")
-	p.flags.StringVar(&call.Tool, "tool", "", "the `NAME` of the tool that is called")
-	arguments := p.flags.String("args", "", "its arguments, as `JSON`")
-	p.flags.StringVar(&call.Agent, "agent", "", "the `NAME` of the agent; of the only one if it is left out")
-	p.flags.Func("requester", "the `ID` of the person who asked the agent", func(s string) error {
+	file := p.flags.String("call", "", "A `FILE` with the call as JSON, as bot policy calls writes one.")
+	p.flags.StringVar(&call.Tool, "tool", "", "The `NAME` of the tool that is called.")
+	arguments := p.flags.String("args", "", "The arguments of the call, as `JSON`.")
+	p.flags.StringVar(&call.Agent, "agent", "", "The `NAME` of the agent that makes the call. Without it, the first one of the configuration.")
+	p.flags.Func("requester", "The `ID` of the person who asked the agent.", func(s string) error {
 		call.Requester = approvals.UserID(s)
 		return nil
 	})
-	p.flags.StringVar(&call.Channel, "channel", "", "the `ID` of the channel in which they did")
-	at := p.flags.String("at", "", "when, as `TIME` such as 2026-03-01T09:00:00Z; now if it is left out")
-	gate := p.flags.Bool("gate", false, "the tool's code wants a signature for this call")
-	if err := p.parse(args, 1); err != nil {
+	p.flags.StringVar(&call.Channel, "channel", "", "The `ID` of the channel in which the agent was asked.")
+	at := p.flags.String("at", "", "The `TIME` of the call, such as 2026-03-01T09:00:00Z. Without it, now.")
+	gate := p.flags.Bool("gate", false, "The code of the tool asks for a signature for this call.")
+	if err := p.parse(); err != nil {
 		return err
 	}
 	if *file != "" {
 		if call.Tool != "" || *arguments != "" {
-			return errors.New("--call: says the tool and its arguments already")
+			return in.wrong("--call already says the tool and its arguments; leave out --tool and --args")
 		}
 		text, err := os.ReadFile(*file)
 		if err != nil {
@@ -47,18 +47,18 @@ func policyExplain(ctx context.Context, p *policyCommand, args []string) error {
 		}
 	}
 	if call.Tool == "" {
-		return errors.New("policy explain: name a tool (--tool), or a file with the call (--call)")
+		return in.wrong("--tool NAME is missing, or --call FILE")
 	}
 	if *arguments != "" {
 		call.Args = json.RawMessage(*arguments)
 	}
 	if err := approvals.CheckArgs(call.Args); err != nil && len(call.Args) > 0 {
-		return fmt.Errorf("--args: %w", err)
+		return in.wrong("--args: %w", err)
 	}
 	if *at != "" {
 		t, err := time.Parse(time.RFC3339, *at)
 		if err != nil {
-			return fmt.Errorf("--at: %q is not a time such as 2026-03-01T09:00:00Z", *at)
+			return in.wrong("--at: %q is not a time such as 2026-03-01T09:00:00Z", *at)
 		}
 		call.At = t
 	}

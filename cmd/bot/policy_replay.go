@@ -27,17 +27,18 @@ const (
 const mostShown = 50
 
 // policyReplay judges recorded calls by two policies.
-func policyReplay(ctx context.Context, p *policyCommand, args []string) error {
-	p.takesAgainst()
+func policyReplay(ctx context.Context, in *call) error {
+	p := newPolicyCommand(in)
+	p.takesTools()
 	p.takesJSON()
-	before := p.flags.String("old", "", "the policy (`FILE` or folder) as it is; that of the configuration if it is left out")
-	after := p.flags.String("new", "", "the policy (`FILE` or folder) as it is to be")
-	fail := p.flags.String("fail-on", failOnLenient, "end with 1 on `WHAT`: lenient, any or nothing")
-	if err := p.parse(args, 1); err != nil {
+	before := p.flags.String("old", "", "The policy as it is, a file or a directory. Without this `PATH`, the one that the configuration names.")
+	after := p.flags.String("new", "", "The policy as it is going to be, a file or a directory at this `PATH`.")
+	fail := p.flags.String("fail-on", failOnLenient, "End with 1 `WHEN` the new policy is, or may be, more lenient with a call (lenient), when the policies differ on a call (any), or never (nothing).")
+	if err := p.parse(); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{failOnLenient, failOnAny, failOnNothing}, *fail) {
-		return fmt.Errorf("--fail-on: is %q, must be lenient, any or nothing", *fail)
+		return in.wrong("--fail-on is %q; it must be lenient, any or nothing", *fail)
 	}
 	o, configured, err := p.against()
 	if err != nil {
@@ -46,22 +47,22 @@ func policyReplay(ctx context.Context, p *policyCommand, args []string) error {
 	if *before == "" {
 		*before = configured
 	}
-	if *before == "" || *after == "" || p.flags.NArg() != 1 {
-		return errors.New("policy replay takes --old POLICY --new POLICY and a file of calls, as bot policy calls writes them; - is what comes in")
+	if *before == "" {
+		return in.wrong("--old PATH is missing, or --config FILE with the policy as it is")
 	}
 	was, err1 := policy.Load(*before, o)
 	will, err2 := policy.Load(*after, o)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	in, err := openCalls(p.flags.Arg(0))
+	recorded, err := openCalls(p.args[0])
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // nothing was written
+	defer recorded.Close() //nolint:errcheck // nothing was written
 	r := &replay{p: p, out: bufio.NewWriter(p.stdout)}
 	began := p.now()
-	sum, err := policy.Replay(ctx, was, will, bufio.NewReaderSize(in, 1<<20), r.see)
+	sum, err := policy.Replay(ctx, was, will, bufio.NewReaderSize(recorded, 1<<20), r.see)
 	if err == nil {
 		err = r.err
 	}

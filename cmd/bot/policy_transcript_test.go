@@ -143,20 +143,20 @@ func TestThePolicyCommandsSayWhatIsMissing(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"policy takes: check | explain", nil},
-		{"policy takes: check | explain", []string{"chek"}},
-		{"name a policy", []string{"check"}},
+		{`there is no command "chek"`, []string{"chek"}},
+		{"POLICY is missing", []string{"check"}},
 		{`takes no argument "more"`, []string{"check", path, "more"}},
-		{"one of the two says what tools there are", []string{"check", "--config", "a", "--tools", "b"}},
-		{"SLACK_BOT_TOKEN: is not set", []string{"check", "--online", path}},
-		{"name a tool (--tool)", []string{"explain", path}},
+		{"both say which tools there are", []string{"check", "--config", "a", "--tools", "b"}},
+		{"SLACK_BOT_TOKEN is not set", []string{"check", "--online", path}},
+		{"--tool NAME is missing", []string{"explain", path}},
 		{"--at:", []string{"explain", "--tool", "x", "--at", "noon", path}},
 		{"--args:", []string{"explain", "--tool", "x", "--args", "{", path}},
-		{"says the tool and its arguments already", []string{"explain", "--tool", "x", "--call", "y", path}},
-		{"replay takes --old POLICY --new POLICY", []string{"replay", "--old", path}},
-		{"must be lenient, any or nothing", []string{"replay", "--old", path, "--new", path, "--fail-on", "all", "x"}},
+		{"already says the tool and its arguments", []string{"explain", "--tool", "x", "--call", "y", path}},
+		{"--new PATH is missing", []string{"replay", "--old", path}},
+		{"--old PATH is missing", []string{"replay", "--new", path, "calls.jsonl"}},
+		{"it must be lenient, any or nothing", []string{"replay", "--old", path, "--new", path, "--fail-on", "all", "x"}},
 		{"open the calls", []string{"replay", "--old", path, "--new", path, "missing.jsonl"}},
-		{"REDIS_URL: is not set", []string{"calls"}},
+		{"REDIS_URL is not set", []string{"calls"}},
 	} {
 		var out, stderr bytes.Buffer
 		err := run(t.Context(), append([]string{"policy"}, c.args...), nil, &out, &stderr)

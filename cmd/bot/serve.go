@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -21,18 +19,13 @@ const (
 	shutdownWork     = 20 * time.Second
 )
 
-func runServe(ctx context.Context, args, environ []string, stderr io.Writer) error {
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	path := flags.String("config", "", "the configuration `FILE`")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("serve: %w", err)
-	}
-	if *path == "" || flags.NArg() > 0 {
-		return errors.New("serve takes --config FILE and nothing else")
+func runServe(ctx context.Context, in *call) error {
+	path := in.flags.String("config", "", "The configuration `FILE`.")
+	if _, err := in.parse(); err != nil {
+		return err
 	}
 	c, err := readConfig(*path)
-	e, envErr := readEnvironment(environ)
+	e, envErr := readEnvironment(in.environ)
 	if err == nil {
 		err = errors.Join(c.check(), c.checkPolicy())
 	}
@@ -43,7 +36,7 @@ func runServe(ctx context.Context, args, environ []string, stderr io.Writer) err
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, nil, func() {}, newLogger(stderr, e.LogLevel))
+	return serve(ctx, l, c, e, nil, func() {}, newLogger(in.stderr, e.LogLevel))
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests

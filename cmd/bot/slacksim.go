@@ -28,65 +28,42 @@ type simOptions struct {
 	slack                          slacksim.Config
 }
 
-const simAbout = `bot slacksim: a Slack workspace on this machine, for any Slack app.
-
-The Web API is under /api/, a page to click in under /, and what the page does
-is JSON under /sim/ (docs/slacksim.md). It talks to the app's URLs and to nobody
-else, stores nothing, and has no login: whoever reaches it can act as everybody.
-
-  bot slacksim --events-url http://127.0.0.1:3000/slack/events \
-               --interactivity-url http://127.0.0.1:3000/slack/events \
-               --commands-url http://127.0.0.1:3000/slack/events
-
-`
-
-func simFlags(stderr io.Writer) (*flag.FlagSet, *simOptions) {
+func simFlags(f *flag.FlagSet) *simOptions {
 	o := &simOptions{}
-	f := flag.NewFlagSet("slacksim", flag.ContinueOnError)
-	f.SetOutput(stderr)
-	f.StringVar(&o.addr, "addr", simAddr, "serve at `HOST:PORT`; port 0 takes a free one")
-	f.StringVar(&o.slack.BotToken, "bot-token", "", "the `TOKEN` that the app must send (default: random, printed at the start)")
-	f.StringVar(&o.slack.SigningSecret, "signing-secret", "", "sign requests to the app with this `SECRET` (default: random, printed at the start)")
-	f.StringVar(&o.slack.ClientSecret, "client-secret", "", "the `SECRET` with which the app exchanges the code of an installation (default: random, printed at the start)")
-	f.BoolVar(&o.slack.SocketMode, "socket-mode", false, "the app is set to Socket Mode: it connects, and nothing is sent to URLs")
-	f.StringVar(&o.slack.AppToken, "app-token", "", "the app-level `TOKEN` with which the app opens connections in Socket Mode (default: random, printed at the start)")
-	f.StringVar(&o.slack.EventsURL, "events-url", "", "send events to this `URL`; without one the app gets none")
-	f.StringVar(&o.slack.InteractivityURL, "interactivity-url", "", "send clicks and modals to this `URL`")
-	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "send slash commands to this `URL`")
-	f.StringVar(&o.slack.OptionsURL, "options-url", "", "ask this `URL` for the options of external menus (default: the interactivity URL)")
-	f.StringVar(&o.slack.PublicURL, "public-url", "", "the `URL` by which the app reaches the simulator, if that is not its address")
-	f.StringVar(&o.scopes, "scopes", "", "the bot scopes that were granted, a comma-separated `LIST` (default: all)")
-	f.StringVar(&o.events, "events", "", "the bot events that the app subscribed to, a comma-separated `LIST`")
-	f.StringVar(&o.commands, "commands", "", "the slash commands that exist, a comma-separated `LIST` (default: any)")
-	f.BoolVar(&o.slack.PostLimit, "post-limit", false, "allow about one message per second and channel, as Slack does")
-	f.BoolVar(&o.slack.TierLimits, "tier-limits", false, "allow each method as often per minute as its tier says")
-	f.BoolVar(&o.slack.NoHome, "no-home", false, "the app has no Home tab")
-	f.BoolVar(&o.slack.NoMessages, "no-messages", false, "the app takes no direct messages")
-	f.BoolVar(&o.slack.EscapeCommands, "should-escape", false, "escape people and channels in the text of slash commands")
-	f.Float64Var(&o.slack.RetryScale, "retry-scale", 1, "multiply the time between two attempts at an event by this `FACTOR`")
-	f.BoolVar(&o.second, "second-workspace", false, "add the workspace of another company, where the app is installed with a token of its own, printed at the start")
-	f.BoolVar(&o.org, "org", false, "add that workspace as one of an organization, where the app is installed as a whole")
-	f.BoolVar(&o.expose, "expose", false, "allow an address that other machines can reach")
-	f.BoolVar(&o.verbose, "v", false, "log what happens")
-	f.Usage = func() {
-		_, _ = io.WriteString(f.Output(), simAbout)
-		f.PrintDefaults()
-	}
-	return f, o
+	f.StringVar(&o.addr, "addr", simAddr, "Serve at `HOST:PORT`. Port 0 takes a free one.")
+	f.StringVar(&o.slack.BotToken, "bot-token", "", "The `TOKEN` that the app must send. Without it, a random one is printed at the start.")
+	f.StringVar(&o.slack.SigningSecret, "signing-secret", "", "The `SECRET` with which requests to the app are signed. Without it, a random one is printed at the start.")
+	f.StringVar(&o.slack.ClientSecret, "client-secret", "", "The `SECRET` with which the app exchanges the code of an installation (OAuth). Without it, a random one is printed at the start.")
+	f.BoolVar(&o.slack.SocketMode, "socket-mode", false, "The app uses Socket Mode: it connects to the simulator, and nothing is sent to URLs.")
+	f.StringVar(&o.slack.AppToken, "app-token", "", "The app-level `TOKEN` with which the app opens connections in Socket Mode. Without it, a random one is printed at the start.")
+	f.StringVar(&o.slack.EventsURL, "events-url", "", "Send events to this `URL`. Without it, the app gets none.")
+	f.StringVar(&o.slack.InteractivityURL, "interactivity-url", "", "Send clicks and submitted modals to this `URL`.")
+	f.StringVar(&o.slack.CommandsURL, "commands-url", "", "Send slash commands to this `URL`.")
+	f.StringVar(&o.slack.OptionsURL, "options-url", "", "Ask this `URL` for the options of external menus. Without it, the interactivity URL is asked.")
+	f.StringVar(&o.slack.PublicURL, "public-url", "", "The `URL` at which the app reaches the simulator, if that is not its address.")
+	f.StringVar(&o.scopes, "scopes", "", "The bot scopes that were granted: a comma-separated `LIST`. Without it, all are.")
+	f.StringVar(&o.events, "events", "", "The bot events that the app subscribed to: a comma-separated `LIST`. Without it, these: "+strings.Join(slacksim.DefaultEvents(), ", ")+".")
+	f.StringVar(&o.commands, "commands", "", "The slash commands that exist: a comma-separated `LIST`. Without it, every one does.")
+	f.BoolVar(&o.slack.PostLimit, "post-limit", false, "Allow about one message per second and channel, as Slack does.")
+	f.BoolVar(&o.slack.TierLimits, "tier-limits", false, "Limit the calls of each method per minute to those of its tier.")
+	f.BoolVar(&o.slack.NoHome, "no-home", false, "The app has no Home tab.")
+	f.BoolVar(&o.slack.NoMessages, "no-messages", false, "The app takes no direct messages.")
+	f.BoolVar(&o.slack.EscapeCommands, "should-escape", false, "Escape people and channels in the text of slash commands.")
+	f.Float64Var(&o.slack.RetryScale, "retry-scale", 1, "Multiply the time between two attempts to deliver an event by this `FACTOR`.")
+	f.BoolVar(&o.second, "second-workspace", false, "Add the workspace of another company. The app is installed there with a token of its own, which is printed at the start.")
+	f.BoolVar(&o.org, "org", false, "Add the same workspace as one of an organization, in which the app is installed as a whole.")
+	f.BoolVar(&o.expose, "expose", false, "Allow an address that other machines can reach. The simulator has no login.")
+	f.BoolVar(&o.verbose, "v", false, "Log what happens.")
+	return o
 }
 
 // runSlacksim serves the simulator until ctx ends.
-func runSlacksim(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags, o := simFlags(stderr)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		return nil
-	case err != nil:
-		return fmt.Errorf("slacksim: %w", err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("slacksim takes no argument %q", flags.Arg(0))
+func runSlacksim(ctx context.Context, in *call) error {
+	o := simFlags(in.flags)
+	if _, err := in.parse(); err != nil {
+		return err
 	}
-	if err := o.check(ctx, stderr); err != nil {
+	if err := o.check(ctx, in.stderr); err != nil {
 		return err
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.addr)
@@ -97,11 +74,11 @@ func runSlacksim(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if o.verbose {
 		level = "info"
 	}
-	o.slack.Logger, o.slack.AnyHost = newLogger(stderr, level), o.expose
+	o.slack.Logger, o.slack.AnyHost = newLogger(in.stderr, level), o.expose
 	if o.slack.PublicURL == "" && !o.expose {
 		o.slack.PublicURL = "http://" + l.Addr().String()
 	}
-	return o.serve(ctx, l, stdout)
+	return o.serve(ctx, l, in.stdout)
 }
 
 // check refuses what cannot work and completes the options.

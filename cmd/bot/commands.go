@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// root is the program itself. It is made for each use: the list of commands
+// holds functions that look into it.
+func root() *command {
+	return &command{
+		name: "bot",
+		about: `
+Countersign: people sign, in Slack, what AI agents are about to do.
+Everything that "bot serve" needs to know is in one YAML file and in the
+environment; see the README.`,
+		example: "bot demo",
+		sub: []*command{
+			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, adminCommands, slacksimCommand, versionCommand,
+			{
+				name: "help", short: "Explains a command.", run: runHelp,
+				about: "Prints what the program or one of its commands does, like the flag --help.",
+				args: []argument{
+					{"COMMAND", "The command, such as serve. Without one, all commands are listed.", true},
+					{"SUBCOMMAND", "A command of a group, such as check of policy.", true},
+				},
+				example: "bot help policy check",
+			},
+		},
+	}
+}
+
+var demoCommand = &command{
+	name: "demo", short: "Runs everything on this machine, with nothing set up.", run: runDemo,
+	about: `
+Runs the whole product on this machine: a small Slack in the browser, an agent
+that works on a folder of files, and the bot between them. It needs no keys, no
+Redis and no Slack, and it stores nothing: everything is gone when it ends.
+
+If OPENAI_API_KEY is set, the agent uses that model; OPENAI_BASE_URL and
+OPENAI_MODEL are used too. Otherwise the model follows a script.`,
+	example: "bot demo",
+}
+
+var initCommand = &command{
+	name: "init", short: "Writes a first configuration, a policy and a Slack manifest.", run: runInit,
+	about: `
+Writes what a new installation starts with: config.yaml, policy.yaml, and
+slack-manifest.yaml, from which Slack creates the app. It overwrites nothing,
+and prints what to do next.`,
+	example: "bot init --url https://countersign.your-company.com",
+}
+
+var checkCommand = &command{
+	name: "check", short: "Lists everything that is wrong with an installation.", run: runCheck,
+	about: `
+Checks the configuration, the policy, the agents' folders, the environment and
+the Slack manifest beside the configuration; with --online also Slack, Redis and
+the model provider. It lists everything that is wrong, with what to do about it.
+It writes nothing anywhere and prints no secret. It ends with 1 if anything is
+wrong.`,
+	needs:   []string{"config"},
+	example: "bot check --config config.yaml --online",
+}
+
+var serveCommand = &command{
+	name: "serve", short: "Runs the bot for a real workspace.", run: runServe,
+	about: `
+Runs the bot until it is stopped with SIGINT or SIGTERM. Addresses and secrets
+come from the environment: SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, REDIS_URL,
+OPENAI_API_KEY and others; see the README. SIGHUP reads the policy again.`,
+	needs:   []string{"config"},
+	example: "bot serve --config config.yaml",
+}
+
+// what the policy commands read a policy against is the same for all of them.
+const policyArgument = "The policy: a file, or a directory of files. Without it, the one that the configuration names."
+
+var policyCommands = &command{
+	name: "policy", short: "Checks, explains, tests and compares policies.",
+	about: `
+For those who write or review a policy. These commands change nothing.`,
+	example: "bot policy check --config config.yaml",
+	sub: []*command{
+		{
+			name: "check", short: "Lists everything that is wrong with a policy.", run: policyCheck,
+			about: `
+Reads a policy as the bot does, and lists everything that is wrong with it, each
+with its file and line. If nothing is, it lists the rules, and for each tool the
+rules that may decide about its calls.`,
+			args:    []argument{{"POLICY", policyArgument, true}},
+			example: "bot policy check --config config.yaml",
+		},
+		{
+			name: "explain", short: "Says what a policy rules on one call, and why.", run: policyExplain,
+			about: `
+Says of one call what each rule of the policy makes of it, which one decides,
+and who must sign. Name the call with --tool and --args, or with --call.`,
+			args: []argument{{"POLICY", policyArgument, true}},
+			example: `
+bot policy explain --config config.yaml --tool delete_file \
+  --args '{"path": "a.txt"}' --requester U0123456789`,
+		},
+		{
+			name: "test", short: "Says which examples of a policy hold.", run: policyTest,
+			about: `
+Judges the examples in a policy, and says of each whether it holds. It ends with
+1 if one does not.`,
+			args:    []argument{{"POLICY", policyArgument, true}},
+			example: "bot policy test --config config.yaml",
+		},
+		{
+			name: "replay", short: "Compares two policies on recorded calls.", run: policyReplay,
+			about: `
+Judges recorded calls by two policies and lists the calls on which they differ.
+Calls that the new policy treats more leniently are marked. It prints no
+arguments of the calls.`,
+			needs:   []string{"new"},
+			args:    []argument{{"CALLS", "The file of calls, as bot policy calls writes it; - reads standard input.", false}},
+			example: "bot policy replay --config config.yaml --new next.yaml calls.jsonl",
+		},
+		{
+			name: "calls", short: "Writes the calls that Redis holds, for a replay.", run: policyCalls,
+			about: `
+Writes the calls on which the bot's policy has ruled as JSON, one call a line.
+It needs REDIS_URL. The arguments of the calls are in the output: keep it as you
+keep the data that they are about.`,
+			example: "bot policy calls --since 168h > calls.jsonl",
+		},
+	},
+}
+
+var adminCommands = &command{
+	name: "admin", short: "Shows what is stuck, and gets it going again.",
+	about: `
+For those who operate the bot. These commands work on the Redis that REDIS_URL
+names, while the bot runs or while it does not.`,
+	example: "bot admin parked",
+	sub: []*command{
+		{
+			name: "parked", short: "Lists the work that the bot has given up.", run: adminParked,
+			about: `
+Lists the work that the bot gave up after many failures, and the runs that wait
+for an operator because nobody knows whether a call happened. It needs
+REDIS_URL.`,
+			example: "bot admin parked",
+		},
+		{
+			name: "retry", short: "Has parked work tried again.", run: adminRetry,
+			about: `
+Has the bot try parked work again. A run in which nobody knows whether a call
+happened is refused: abandon it instead. It needs REDIS_URL.`,
+			args: []argument{
+				{"KIND", "The kind of work: the first column of bot admin parked; runs for a run.", false},
+				{"ID", "The id of the work: the second column of bot admin parked.", false},
+			},
+			example: "bot admin retry cards batch-01-7f3a",
+		},
+		{
+			name: "abandon", short: "Ends a run that nobody can continue.", run: adminAbandon,
+			about: `
+Ends a parked run for good. Its thread is told that an operator ended it, and
+can be used again. Nothing is executed. It needs REDIS_URL.`,
+			args:    []argument{{"RUN", "The id of the run, as bot admin parked and the thread show it.", false}},
+			example: "bot admin abandon run-01-7f3a",
+		},
+		{
+			name: "fulfil", short: "Delivers the result of a call that ran elsewhere.", run: adminFulfil,
+			about: `
+Delivers the result of a call that was approved here and executed elsewhere. The
+agent goes on with it. It needs REDIS_URL.`,
+			args: []argument{
+				{"BATCH", "The id of the batch that the call is in.", false},
+				{"CALL", "The id of the call.", false},
+				{"JSON", "The result, as JSON: a text needs its quotes.", false},
+			},
+			example: `bot admin fulfil batch-01-7f3a call-2 '"done"'`,
+		},
+	},
+}
+
+var slacksimCommand = &command{
+	name: "slacksim", short: "Runs a small Slack on this machine, for any Slack app.", run: runSlacksim,
+	about: `
+Runs a Slack workspace on this machine, for any Slack app. The Web API is under
+/api/, a page to click in is under /, and whatever the page does is JSON under
+/sim/; see docs/slacksim.md. It talks to the app and to nobody else, stores
+nothing, and has no login: whoever reaches it can act as every person.`,
+	example: `
+bot slacksim --events-url http://127.0.0.1:3000/slack/events \
+  --interactivity-url http://127.0.0.1:3000/slack/events \
+  --commands-url http://127.0.0.1:3000/slack/events`,
+}
+
+var versionCommand = &command{
+	name: "version", short: "Prints the version of this program.", run: runVersion,
+	about: `
+Prints the version of this program, the revision of the source it was built
+from, and the version of Go that built it.`,
+	example: "bot version",
+}
+
+// runHelp prints the help of what its arguments name.
+func runHelp(ctx context.Context, in *call) error {
+	args, err := in.parse()
+	if err != nil {
+		return err
+	}
+	about := &call{command: root(), path: "bot", words: append(args, "--help"), environ: in.environ, stdout: in.stdout, stderr: in.stderr}
+	return about.do(ctx)
+}
+
+// run is the program. It returns when ctx ends and everything is stored.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	in := &call{command: root(), path: "bot", words: args, environ: environ, stdout: stdout, stderr: stderr}
+	return in.do(ctx)
+}
+
+// The exit codes of the program.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// exitCode tells people how the program ended, and returns what it tells its
+// caller.
+func exitCode(err error, stderr io.Writer) int {
+	var wrong usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &wrong):
+		_, _ = fmt.Fprintln(stderr, wrong) // nobody is left to tell
+		return exitUsage
+	}
+	_, _ = fmt.Fprintf(stderr, "bot: %v\n", err)
+	return exitFailure
+}

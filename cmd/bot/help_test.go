@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// said runs the program and returns what it wrote and how it ended.
+func said(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = exitCode(run(t.Context(), args, nil, &out, &errs), &errs)
+	return out.String(), errs.String(), code
+}
+
+// everyCommand calls f with every command of the program, by its words.
+func everyCommand(f func(words []string, c *command)) {
+	var walk func(words []string, c *command)
+	walk = func(words []string, c *command) {
+		f(words, c)
+		for _, s := range c.sub {
+			walk(append(slices.Clone(words), s.name), s)
+		}
+	}
+	walk(nil, root())
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	n := 0
+	everyCommand(func(words []string, c *command) {
+		n++
+		name := strings.Join(append([]string{"bot"}, words...), " ")
+		t.Run(name, func(t *testing.T) {
+			help, stderr, code := said(t, append(words, "--help")...)
+			require.Zero(t, code)
+			require.Empty(t, stderr)
+			require.Contains(t, help, "Usage:\n  "+name)
+			require.Contains(t, help, "\nExample:\n  bot ")
+			for line := range strings.Lines(help) {
+				require.LessOrEqual(t, len(line), 81, line)
+			}
+			for _, s := range c.sub {
+				require.Regexp(t, `(?m)^  `+s.name+` +[A-Z].*\.$`, help, "what it is for")
+			}
+			for _, other := range [][]string{append(words, "-h"), append([]string{"help"}, words...)} {
+				same, stderr, code := said(t, other...)
+				require.Zero(t, code)
+				require.Empty(t, stderr)
+				require.Equal(t, help, same, "%v", other)
+			}
+		})
+	})
+	require.Greater(t, n, 15)
+}
+
+// What a usage line names is explained below it, and so is every flag: in
+// whole sentences.
+func TestEveryArgumentAndFlagIsExplained(t *testing.T) {
+	everyCommand(func(words []string, c *command) {
+		if c.run == nil {
+			return
+		}
+		help, _, _ := said(t, append(words, "--help")...)
+		usage, below, _ := strings.Cut(help, "\n\n")
+		for _, m := range regexp.MustCompile(`\[?(--[a-z-]+|\b[A-Z]+\b)`).FindAllStringSubmatch(strings.TrimPrefix(usage, "Usage:"), -1) {
+			if m[1] != "FLAGS" {
+				require.Regexp(t, `(?m)^  (--\S+ )?`+m[1]+`( [A-Z]+)?$`, below, "%s of %v", m[1], words)
+			}
+		}
+		explained := regexp.MustCompile(`(?m)^  (--?[a-z-]+.*|[A-Z]+)\n((?:      .*\n)*)`).FindAllStringSubmatch(below, -1)
+		if strings.Contains(usage, "[FLAGS]") || len(c.args) > 0 {
+			require.NotEmpty(t, explained)
+		}
+		for _, m := range explained {
+			require.Regexp(t, `^[A-Z](.|\n)*\.$`, strings.TrimSpace(m[2]), "%s of %v", m[1], words)
+		}
+	})
+}
+
+// Examples are what people copy: their commands and flags are there.
+func TestEveryExampleIsACallThatTheProgramTakes(t *testing.T) {
+	everyCommand(func(words []string, c *command) {
+		call := unquote(strings.ReplaceAll(c.example, "\\\n", ""))
+		if at := slices.Index(call, ">"); at > 0 {
+			call = call[:at]
+		}
+		require.Equal(t, "bot", call[0], c.example)
+		help, stderr, code := said(t, append(call[1:], "--help")...)
+		require.Zero(t, code, stderr)
+		if c.run != nil && c.name != "help" {
+			require.Contains(t, help, "Usage:\n  "+strings.Join(append([]string{"bot"}, words...), " "), c.example)
+		}
+	})
+}
+
+// unquote splits a line as a shell does.
+func unquote(line string) []string {
+	var words []string
+	for _, m := range regexp.MustCompile(`'([^']*)'|(\S+)`).FindAllStringSubmatch(line, -1) {
+		words = append(words, m[1]+m[2])
+	}
+	return words
+}
+
+func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
+	for _, c := range []struct{ args, want, hint string }{
+		{"dmeo", `there is no command "dmeo"`, "bot --help"},
+		{"serve --confg x", "-confg", "bot serve --help"},
+		{"serve", "--config FILE is missing", "bot serve --help"},
+		{"check --online", "--config FILE is missing", "bot check --help"},
+		{"serve --config x y", `takes no argument "y"`, "bot serve --help"},
+		{"demo now", `takes no argument "now"`, "bot demo --help"},
+		{"init --url", "flag needs an argument", "bot init --help"},
+		{"policy", "", ""},
+		{"policy chek", `there is no command "chek"`, "bot policy --help"},
+		{"policy check a b", `takes no argument "b"`, "bot policy check --help"},
+		{"policy replay --old a", "--new PATH is missing", "bot policy replay --help"},
+		{"policy replay --new a", "CALLS is missing", "bot policy replay --help"},
+		{"policy explain", "--tool", "bot policy explain --help"},
+		{"policy explain --at noon --tool x", "--at", "bot policy explain --help"},
+		{"admin", "", ""},
+		{"admin prked", `there is no command "prked"`, "bot admin --help"},
+		{"admin retry runs", "ID is missing", "bot admin retry --help"},
+		{"admin abandon", "RUN is missing", "bot admin abandon --help"},
+		{"slacksim --adr x", "-adr", "bot slacksim --help"},
+		{"slacksim x", `takes no argument "x"`, "bot slacksim --help"},
+		{"version x", `takes no argument "x"`, "bot version --help"},
+		{"help nothing", `there is no command "nothing"`, "bot --help"},
+	} {
+		out, stderr, code := said(t, strings.Fields(c.args)...)
+		if c.want == "" { // a group alone says what it has
+			require.Zero(t, code, c.args)
+			require.Contains(t, out, "Usage:", c.args)
+			require.Empty(t, stderr, c.args)
+			continue
+		}
+		require.Equal(t, 2, code, c.args)
+		require.Empty(t, out, c.args)
+		require.Contains(t, stderr, c.want, c.args)
+		require.Contains(t, stderr, "Run `"+c.hint+"` for usage.", c.args)
+	}
+}
+
+// What is wrong with the world is no wrong use.
+func TestFailuresEndWithOne(t *testing.T) {
+	_, stderr, code := said(t, "serve", "--config", "missing.yaml")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "bot: ")
+	require.NotContains(t, stderr, "for usage")
+	_, stderr, code = said(t, "admin", "parked")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "REDIS_URL is not set")
+}
+
+func TestFlagsMayStandAnywhere(t *testing.T) {
+	for _, args := range []string{"policy check missing.yaml --json", "policy --json check missing.yaml", "policy check --json missing.yaml"} {
+		out, _, code := said(t, strings.Fields(args)...)
+		require.Equal(t, 1, code, args)
+		require.Contains(t, out, `"policy":"missing.yaml"`, args)
+	}
+	_, stderr, code := said(t, "policy", "check", "--", "--json")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "--json: no such file", "what follows -- is an argument")
+	_, stderr, code = said(t, "admin", "fulfil", "b", "c", "-5")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "REDIS_URL is not set", "a number is no flag")
+
+	_, stderr, code = said(t, "admin", "--config", "missing.yaml", "parked")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "REDIS_URL is not set", "it was understood")
+}
+
+func TestVersionSaysWhatThisIs(t *testing.T) {
+	out, stderr, code := said(t, "version")
+	require.Zero(t, code)
+	require.Empty(t, stderr)
+	require.Regexp(t, `^countersign \S+\nrevision \S+.*\ngo1\.\S+ \w+/\w+\n$`, out)
+}
+
+func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bot")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", path, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	out, err = exec.CommandContext(t.Context(), path, "version").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "countersign v1.2.3\n")
+}
