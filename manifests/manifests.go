@@ -104,7 +104,7 @@ func CheckAddress(address string) error {
 	host := strings.ToLower(u.Hostname())
 	ip, ipErr := netip.ParseAddr(host)
 	isIP := ipErr == nil
-	wrong(u.Scheme != "https", "must begin with https://, Slack sends to nothing else")
+	wrong(u.Scheme != "https", "must begin with https://; Slack sends to nothing else")
 	wrong(u.User != nil, "must hold no user or password")
 	wrong(u.Path != "" && u.Path != "/", "must have no path: the bot answers below /slack/")
 	wrong(u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(address, "#"), "must have neither ? nor #")

@@ -89,7 +89,7 @@ func (a admin) parked(ctx context.Context) error {
 	}
 	var out strings.Builder
 	for _, r := range runs {
-		fmt.Fprintf(&out, "run\t%s\tagent %s\tsince %s\t%s\n", r.ID, r.Agent, r.CreatedAt.UTC().Format(time.RFC3339), r.Failure)
+		fmt.Fprintf(&out, "runs\t%s\tagent %s\tsince %s\t%s\n", r.ID, r.Agent, r.CreatedAt.UTC().Format(time.RFC3339), r.Failure)
 	}
 	for _, i := range items {
 		fmt.Fprintf(&out, "%s\t%s\t%d attempts\tsince %s\t%s\n", i.Kind, i.ID, i.Attempts, i.Since.UTC().Format(time.RFC3339), i.Reason)
@@ -114,7 +114,7 @@ func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
 // abandon ends a run that nobody goes on with; what happened is said in its
 // thread, and the thread goes on.
 func (a admin) abandon(ctx context.Context, id approvals.RunID) error {
-	words := "An operator ended this run. Of the calls without a result it is not known whether they happened."
+	words := "An operator ended this run. It is not known whether the calls without a result happened."
 	if err := a.runner().Abandon(ctx, id, words); err != nil {
 		return fmt.Errorf("abandon %s: %w", id, err)
 	}
@@ -138,7 +138,7 @@ func (a admin) say(words string) error {
 // fulfil delivers the result of a call that ran elsewhere.
 func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
 	if !json.Valid([]byte(value)) {
-		return errors.New("the result must be JSON: a text goes in quotes")
+		return errors.New("the result must be JSON; a text needs its quotes")
 	}
 	by := "operator"
 	if u, err := user.Current(); err == nil {

@@ -72,8 +72,7 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"admin takes", nil},
-		{"admin takes", []string{"unpark"}},
+		{`there is no command "unpark"`, []string{"unpark"}},
 		{"not found", []string{"retry", "cards", "batch-01-x"}},
 		{"not found", []string{"abandon", "run-01-x"}},
 		{"not found", []string{"abandon", "nonsense"}},

@@ -210,7 +210,7 @@ func (b *bot) ready(ctx context.Context) error {
 		return errors.New("redis does not answer")
 	}
 	if !b.due.Healthy(time.Now()) {
-		return errors.New("the reconcilers are not looking")
+		return errors.New("the reconcilers have stopped")
 	}
 	if b.ui.Socket != nil && b.ui.Socket.Ready() != nil {
 		return errors.New("no connection to Slack is open")

@@ -38,6 +38,7 @@ type mark string
 
 const (
 	isFine     mark = "ok"
+	isWarning  mark = "warning"
 	isProblem  mark = "problem"
 	notChecked mark = "could not check"
 )
@@ -81,6 +82,11 @@ func (c *checker) fine(format string, args ...any) {
 	c.findings = append(c.findings, finding{isFine, fmt.Sprintf(format, args...), ""})
 }
 
+// warn is for what the bot can run with and people hardly want.
+func (c *checker) warn(advice, format string, args ...any) {
+	c.findings = append(c.findings, finding{isWarning, fmt.Sprintf(format, args...), advice})
+}
+
 func (c *checker) problem(advice, format string, args ...any) {
 	c.findings = append(c.findings, finding{isProblem, fmt.Sprintf(format, args...), advice})
 }
@@ -114,7 +120,8 @@ func report(w io.Writer, findings []finding) error {
 			fmt.Fprintf(&out, "%s-> %s\n", indent, f.advice)
 		}
 	}
-	fmt.Fprintf(&out, "\n%d ok, %d could not be checked, %d wrong\n", count[isFine], count[notChecked], count[isProblem])
+	fmt.Fprintf(&out, "\n%d ok, %s, %d could not be checked, %d wrong\n", count[isFine],
+		counted(count[isWarning], "warning", "warnings"), count[notChecked], count[isProblem])
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -28,7 +28,7 @@ func (c *checker) checkFile() {
 		c.problem("", "%s", p)
 	}
 	if len(problems) == 0 {
-		c.fine("%s: agents %d", c.Path, len(read.Agents))
+		c.fine("%s: %s", c.Path, counted(len(read.Agents), "agent", "agents"))
 	}
 }
 
@@ -36,7 +36,7 @@ func (c *checker) checkFile() {
 func (c *checker) checkTools() {
 	for i, a := range c.config.Agents {
 		if a.Files == "" {
-			c.fine("agents[%d]: %s has no tools, it can only talk", i, a.Name)
+			c.warn("set files to the folder that it should work on", "agents[%d]: %s has no tools, so it can only talk", i, a.Name)
 			continue
 		}
 		at := fmt.Sprintf("agents[%d].files", i)
@@ -46,7 +46,7 @@ func (c *checker) checkTools() {
 			c.problem("make the folder, or name another", "%s: there is no folder %s", at, a.Files)
 			continue
 		case err == nil && !info.IsDir():
-			c.problem("name the folder that it is in", "%s: %s is a file", at, a.Files)
+			c.problem("name the folder that the file is in", "%s: %s is a file, not a folder", at, a.Files)
 			continue
 		}
 		one := c.config
@@ -74,7 +74,7 @@ func (c *checker) checkPolicy() {
 	}
 	sets, err := newToolSets(c.config, nil)
 	if err != nil {
-		c.unknown("correct what is said of the agents", "%s: whether it is right for their tools", c.config.Policy)
+		c.unknown("fix the agents first", "%s: whether its rules fit the agents' tools", c.config.Policy)
 		sets = nil
 	}
 	c.judging = policy.Options{Tools: policyTools(c.config, sets), Now: c.Now}
@@ -83,7 +83,7 @@ func (c *checker) checkPolicy() {
 		c.problem("", "%s", p)
 	}
 	if err == nil {
-		c.fine("%s: rules %d, version %s", c.config.Policy, len(c.policy.Rules()), c.policy.Version())
+		c.fine("%s: %s, version %s", c.config.Policy, counted(len(c.policy.Rules()), "rule", "rules"), c.policy.Version())
 	}
 }
 
@@ -96,20 +96,20 @@ func (c *checker) checkEnvironment() {
 	}
 	token, signing := e.SlackToken.open(), e.SigningSecret.open()
 	if token != "" && !strings.HasPrefix(token, "xoxb-") && !strings.HasPrefix(token, "xoxe.xoxb-") {
-		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "SLACK_BOT_TOKEN: is not a bot's token, which begins with xoxb-")
+		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "SLACK_BOT_TOKEN: this is not a bot token; bot tokens begin with xoxb-")
 	}
 	if strings.HasPrefix(signing, "xox") || strings.HasPrefix(signing, "xapp") {
-		c.problem(`copy the "Signing Secret" of the app, from "Basic Information"`, "SLACK_SIGNING_SECRET: is a token")
+		c.problem(`copy the "Signing Secret" of the app, from "Basic Information"`, "SLACK_SIGNING_SECRET: this is a token, not the signing secret")
 	}
 	if strings.TrimSpace(token) != token || strings.TrimSpace(signing) != signing {
-		c.problem("remove it", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
+		c.problem("remove the space", "SLACK_BOT_TOKEN or SLACK_SIGNING_SECRET: begins or ends with a space")
 	}
 	c.checkAppToken()
 	if u, err := url.Parse(e.SlackAPIURL); err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
 		c.problem("", "SLACK_API_URL: must begin with https:// or http:// and name a host")
 	}
 	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
-		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: is %q, must be a host and a port", e.Addr)
+		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", e.Addr)
 	}
 	if e.RedisURL.open() != "" {
 		if client, err := state.Dial(e.RedisURL.open()); err != nil {
@@ -120,11 +120,11 @@ func (c *checker) checkEnvironment() {
 	}
 	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: time.Now}); err != nil {
 		for _, p := range flatten(err) {
-			c.problem("", "OPENAI_BASE_URL: %s", p)
+			c.problem("", "OPENAI_BASE_URL: %s", strings.TrimPrefix(p.Error(), "openaimodel: Config.BaseURL "))
 		}
 	}
 	if len(c.findings) == before {
-		c.fine("environment: everything is set")
+		c.fine("environment: everything that is required is set")
 	}
 }
 
@@ -152,11 +152,11 @@ func (c *checker) checkAddress() {
 	}
 	if problems := c.manifestProblems(app); len(problems) > 0 {
 		for _, p := range problems {
-			c.problem("correct it there and in the app's own manifest, or write it anew with bot init", "%s: %s", path, p)
+			c.problem("fix it there and in the app's settings in Slack, or write a new one with bot init", "%s: %s", path, p)
 		}
 		return
 	}
-	c.fine("%s: its addresses and scopes are those that the bot has", path)
+	c.fine("%s: its addresses and scopes are what the bot needs", path)
 }
 
 func (c *checker) manifestProblems(app manifests.App) []string {
@@ -182,24 +182,24 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 		}
 		base, ok := strings.CutSuffix(place.url, place.path)
 		if !ok {
-			wrong("%s: is %q, must be the address of the bot and %s", place.key, place.url, place.path)
+			wrong("%s: must be the address of the bot followed by %s, but is %q", place.key, place.path, place.url)
 			continue
 		}
 		for _, p := range flatten(manifests.CheckAddress(base)) {
 			wrong("%s: %s", place.key, p)
 		}
 		if address != "" && base != address {
-			wrong("%s: is at %s, and --url is %s", place.key, base, address)
+			wrong("%s: points to %s, but --url is %s", place.key, base, address)
 		}
 	}
 	if !app.Settings.Interactivity.Enabled {
-		wrong("settings.interactivity.is_enabled: must be true, or no click arrives")
+		wrong("settings.interactivity.is_enabled: must be true; without it, Slack sends no clicks")
 	}
 	for _, s := range missing(c.config.scopes(), app.OAuth.Scopes.Bot) {
 		wrong("oauth_config.scopes.bot: %s is missing", s)
 	}
 	for _, e := range missing(c.config.events(), app.Settings.Events.Bot) {
-		wrong("settings.event_subscriptions.bot_events: %s is missing, without it %s arrives", e, arrivals(e))
+		wrong("settings.event_subscriptions.bot_events: %s is missing; without it, Slack sends %s", e, arrivals(e))
 	}
 	return problems
 }

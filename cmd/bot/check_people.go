@@ -50,7 +50,7 @@ func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 	}
 	list, err := l.groups(ctx)
 	if err != nil {
-		c.problem(slackAdvice(err), "Slack: the user groups cannot be looked up, so nobody in them could sign (usergroups.list): %s", err)
+		c.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could sign: %s", err)
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
@@ -67,7 +67,7 @@ func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 		case len(g.Users) == 0:
 			c.problem("add people in Slack, or name another", "%s: the user group @%s (%s) is empty", places[id], g.Handle, id)
 		default:
-			c.fine("%s: %s is @%s, with %d people", places[id], id, g.Handle, len(g.Users))
+			c.fine("%s: %s is @%s, with %s", places[id], id, g.Handle, counted(len(g.Users), "person", "people"))
 		}
 	}
 }
@@ -76,10 +76,14 @@ func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 func (c *checker) checkMembers(ctx context.Context, l *slackLookup, id approvals.GroupID, place string) {
 	members, _, err := l.Members(ctx, id)
 	if err != nil {
-		c.problem("correct the id; write /invite @countersign there; "+slackAdvice(err), "%s: who is in the channel %s cannot be looked up: %s", place, id, err)
+		advice := "correct the id; write /invite @countersign there"
+		if more := slackAdvice(err); more != "" {
+			advice += "; " + more
+		}
+		c.problem(advice, "%s: cannot look up who is in the channel %s: %s", place, id, err)
 		return
 	}
-	c.fine("%s: %s is a channel with %d people", place, id, len(members))
+	c.fine("%s: %s is a channel with %s", place, id, counted(len(members), "person", "people"))
 }
 
 // checkPeople looks up everybody who is named, and as many members of groups as
@@ -88,17 +92,17 @@ func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
 	places, _ := c.named()
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		u, err := l.person(ctx, id)
-		why := ""
+		var why string
 		switch {
 		case isCode(err, "user_not_found", "user_not_visible"):
-			why = "is nobody in this workspace"
+			why = "is not in this workspace"
 		case err != nil:
 			c.unknown(slackAdvice(err), "Slack: who %s is (users.info): %s", id, err)
 			continue
 		default:
 			why = l.unable(u)
 			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && c.signsByName(id) {
-				c.fine("%s: %s is %s, who %s and signs where the policy names them", places[id], id, u.Name, why)
+				c.fine("%s: %s is %s, who %s and may sign where the policy names them", places[id], id, u.Name, why)
 				continue
 			}
 		}
@@ -106,18 +110,18 @@ func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
 			c.fine("%s: %s is %s", places[id], id, u.Name)
 			continue
 		}
-		c.problem("name somebody else", "%s: %s %s, and so is not heard", places[id], id, why)
+		c.problem("name somebody else", "%s: %s %s, so the bot ignores them", places[id], id, why)
 	}
 	if c.policy == nil {
 		return // said before
 	}
 	roster, more, err := rosterOf(ctx, c.policy, l)
 	if err != nil {
-		c.unknown(slackAdvice(err), "%s: whether the people who are there can meet it: %s", c.config.Policy, err)
+		c.unknown(slackAdvice(err), "%s: whether enough people can sign: %s", c.config.Policy, err)
 		return
 	}
 	if more > 0 {
-		c.unknown("", "Slack: %d more people may sign, who were not looked up and are taken for members", more)
+		c.unknown("", "Slack: %s", counted(more, "more person who may sign, assumed to be a member", "more people who may sign, assumed to be members"))
 	}
 	o := c.judging
 	o.Roster = roster
@@ -126,7 +130,7 @@ func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
 		c.problem("", "%s", p)
 	}
 	if err == nil {
-		c.fine("%s: every rule can be met by the people who are there", c.config.Policy)
+		c.fine("%s: enough people can sign under every rule", c.config.Policy)
 	}
 }
 

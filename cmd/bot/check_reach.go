@@ -37,17 +37,17 @@ func (c *checker) checkRunning(ctx context.Context) {
 	status, answer, err := c.ask(ctx, http.MethodPost, at, body, c.signature(body))
 	switch {
 	case err != nil:
-		c.problem("start the bot; look at its address, certificate and ingress", "the running bot: %s does not answer: %s", at, err)
+		c.problem("start the bot; check its address, certificate and ingress", "the running bot: %s does not answer: %s", at, err)
 	case status == http.StatusUnauthorized:
-		c.problem("give both the secret of the app, from \"Basic Information\", and compare their clocks",
-			"the running bot: %s has another SLACK_SIGNING_SECRET than this environment, or a clock that is wrong", at)
+		c.problem(`set both to the "Signing Secret" of the app, from "Basic Information", and compare the clocks`,
+			"the running bot: %s uses another SLACK_SIGNING_SECRET than this environment, or one of the clocks is wrong", at)
 	case status >= 300 && status < 400:
-		c.problem("write the address that it sends to", "the running bot: %s sends elsewhere (%d)", at, status)
+		c.problem("use the address that it redirects to", "the running bot: %s redirects (%d)", at, status)
 	case status != http.StatusOK || !bytes.Contains(answer, []byte(challenge)):
-		c.problem("look at what listens there", "the running bot: %s answers %d, and not as the bot does", at, status)
+		c.problem("find out what listens there", "the running bot: %s answers %d, which is not what the bot answers", at, status)
 	default:
-		c.fine("the running bot: %s accepts what is signed with SLACK_SIGNING_SECRET", at)
-		c.unknown(`see "Event Subscriptions" of the app: its Request URL must be verified`, "whether Slack signs with the same secret")
+		c.fine("the running bot: %s accepts requests signed with SLACK_SIGNING_SECRET", at)
+		c.unknown(`look at "Event Subscriptions" in the app's settings: its Request URL must be verified`, "whether Slack signs with the same secret")
 	}
 }
 
@@ -93,13 +93,13 @@ func (c *checker) checkModel(ctx context.Context) {
 	var list struct{ Data []listedModel }
 	switch {
 	case err != nil:
-		c.problem("look at OPENAI_BASE_URL, and whether this machine may reach it", "%s does not answer: %s", at, err)
+		c.problem("check OPENAI_BASE_URL, and that this machine can reach it", "%s does not answer: %s", at, err)
 		return
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		c.problem("correct OPENAI_API_KEY", "%s refuses the key (%d)", at, status)
 		return
 	case status != http.StatusOK || json.Unmarshal(answer, &list) != nil || len(list.Data) == 0:
-		c.unknown("mention the bot and see", "%s does not list its models (%d), so the key was not tried", at, status)
+		c.unknown("mention the bot to find out", "%s: whether it accepts the key; it does not list its models (%d)", at, status)
 		return
 	}
 	for _, name := range c.models() {
@@ -107,7 +107,7 @@ func (c *checker) checkModel(ctx context.Context) {
 		if has {
 			c.fine("%s accepts the key and has %s", at, name)
 		} else {
-			c.unknown("correct OPENAI_MODEL or agents[].model, unless the provider has more than it lists", "%s accepts the key, and does not list the model %s", at, name)
+			c.unknown("correct OPENAI_MODEL or agents[].model, unless the provider has models that it does not list", "%s accepts the key but does not list the model %s", at, name)
 		}
 	}
 }

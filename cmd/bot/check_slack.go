@@ -26,11 +26,11 @@ func (c *checker) checkSlack(ctx context.Context) {
 		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
-		c.problem(slackAdvice(err), "Slack: does not know the bot (auth.test): %s", err)
+		c.problem(slackAdvice(err), "Slack: cannot find out who the bot is (auth.test): %s", err)
 		return
 	}
 	if who.BotID == "" {
-		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "Slack: SLACK_BOT_TOKEN is the token of the person %s", who.User)
+		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "Slack: SLACK_BOT_TOKEN belongs to the person %s, not to the bot", who.User)
 		return
 	}
 	c.fine("Slack: the bot is @%s in %s (%s)", who.User, who.Team, who.TeamID)
@@ -48,14 +48,14 @@ func (c *checker) checkClock(h http.Header) {
 		return
 	}
 	if off := c.Now().Sub(at).Round(time.Second); off.Abs() > signatureWindow {
-		c.problem("set the clock, for example with NTP", "the clock of this machine is %s from Slack's: everything that Slack sends would be refused", off)
+		c.problem("set the clock, for example with NTP", "the clock of this machine is %s off, so the bot would refuse every request from Slack", off.Abs())
 	}
 }
 
 func (c *checker) checkScopes(h http.Header) {
 	list := strings.Join(h.Values("X-OAuth-Scopes"), ",")
 	if list == "" {
-		c.unknown("compare them with manifests/slack/manifest.yaml", "Slack: it did not say which scopes the bot has")
+		c.unknown("compare them with manifests/slack/manifest.yaml", "Slack: which scopes the bot has; it did not say")
 		return
 	}
 	granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
@@ -74,7 +74,7 @@ func (c *checker) checkChannels(ctx context.Context, api *slack.Client) {
 			ch, err := api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
 			switch {
 			case isCode(err, "missing_scope"):
-				c.unknown("look yourself, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
+				c.unknown("look in Slack, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
 			case isCode(err, "channel_not_found"):
 				c.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
 			case err != nil:
@@ -94,7 +94,7 @@ func (c *checker) checkChannels(ctx context.Context, api *slack.Client) {
 func slackAdvice(err error) string {
 	var refused slack.SlackErrorResponse
 	if !errors.As(err, &refused) {
-		return "look at whether this machine may reach SLACK_API_URL"
+		return "check that this machine can reach SLACK_API_URL"
 	}
 	switch refused.Err {
 	case "invalid_auth", "not_authed", "token_expired", "not_allowed_token_type":

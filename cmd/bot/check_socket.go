@@ -20,13 +20,13 @@ func (c *checker) checkAppToken() {
 		return
 	}
 	if strings.TrimSpace(token) != token {
-		c.problem("remove it", "SLACK_APP_TOKEN: begins or ends with a space")
+		c.problem("remove the space", "SLACK_APP_TOKEN: begins or ends with a space")
 	}
 	if !strings.HasPrefix(strings.TrimSpace(token), "xapp-") {
-		c.problem(newAppToken, "SLACK_APP_TOKEN: is not an app-level token, which begins with xapp-")
+		c.problem(newAppToken, "SLACK_APP_TOKEN: this is not an app-level token; those begin with xapp-")
 	}
 	if c.Address != "" {
-		c.problem("leave out one of them", "--url: with SLACK_APP_TOKEN the bot connects to Slack, and serves nothing there")
+		c.problem("leave out one of them", "--url: with SLACK_APP_TOKEN, the bot connects to Slack and has no address")
 	}
 }
 
@@ -37,7 +37,7 @@ func (c *checker) modeProblem(app manifests.App) string {
 	case over && !app.Settings.SocketMode:
 		return "settings.socket_mode_enabled: must be true, because SLACK_APP_TOKEN is set"
 	case !over && app.Settings.SocketMode:
-		return "settings.socket_mode_enabled: is true, so that nothing is sent to the addresses, and SLACK_APP_TOKEN is not set"
+		return "settings.socket_mode_enabled: is true, so Slack sends nothing to the addresses, but SLACK_APP_TOKEN is not set"
 	}
 	return ""
 }
@@ -53,11 +53,11 @@ func (c *checker) checkSocket(ctx context.Context) {
 	_, _, err := api.StartSocketModeContext(ctx)
 	switch {
 	case isCode(err, "invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "token_expired", "missing_scope"):
-		c.problem(newAppToken, "Slack: does not open connections with SLACK_APP_TOKEN (apps.connections.open): %s", err)
+		c.problem(newAppToken, "Slack: opens no connection with SLACK_APP_TOKEN (apps.connections.open): %s", err)
 	case err != nil:
-		c.problem(slackAdvice(err), "Slack: does not open connections (apps.connections.open): %s", err)
+		c.problem(slackAdvice(err), "Slack: opens no connection (apps.connections.open): %s", err)
 	default:
 		c.fine("Slack: opens connections with SLACK_APP_TOKEN")
-		c.unknown(`see "Socket Mode" of the app`, "whether Socket Mode is turned on")
+		c.unknown(`look at "Socket Mode" in the app's settings`, "whether Socket Mode is turned on")
 	}
 }

@@ -127,17 +127,17 @@ func TestCheckOfAnInstallationInOrderFindsNothing(t *testing.T) {
 	found := i.check()
 	require.NotContains(t, found, "problem  ")
 	for _, want := range []string{
-		"config.yaml: agents 1\n",
-		"policy.yaml: rules 1, version ",
+		"config.yaml: 1 agent\n",
+		"policy.yaml: 1 rule, version ",
 		"agents[0]: ops has list_files, read_file, write_file, delete_file on " + filepath.Join(i.dir, "reports"),
-		"environment: everything is set",
+		"environment: everything that is required is set",
 		"Slack: the bot is @countersign in Acme (T0COUNTER)",
 		"Slack: the bot has all scopes that it needs",
 		"agents[0].channels: C0OPS: the bot is in #ops",
 		"agents[0].who.groups: S0SRE is @sre, with 2 people",
 		"agents[0].who.users: U0ALICE is alice",
 		"policy.yaml:3:17: U0CAROL is carol",
-		"policy.yaml: every rule can be met by the people who are there",
+		"policy.yaml: enough people can sign under every rule",
 		"accepts the key and has " + openaisim.ModelName,
 		"0 wrong",
 	} {
@@ -179,23 +179,23 @@ default: {why: x, quorums: [{name: sre, need: 3, from: {groups: [none], people: 
 	found := i.check()
 	for _, want := range []string{
 		"[3:17] agents[0].toolz: there is no such key",
-		`agents[1].name: "ops" is there twice`,
+		`agents[1].name: another agent is already called "ops"`,
 		`agents[1].who.users: "bob" is not a user id`,
-		"runs.lease: is 1ms",
+		"runs.lease: must be at least 1s, but is 1ms",
 		"agents[0].files: there is no folder " + filepath.Join(i.dir, "nowhere"),
 		"agents[1].files: " + filepath.Join(i.dir, "config.yaml") + " is a file",
-		"SLACK_SIGNING_SECRET: is not set", "COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_ADDR: is "8080"`,
-		"REDIS_URL: the Redis URL is not one",
-		"OPENAI_BASE_URL: openaimodel: Config.BaseURL must begin with",
+		"SLACK_SIGNING_SECRET: not set", "COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_ADDR: must be a host and a port, but is "8080"`,
+		"REDIS_URL: this is no Redis URL",
+		"OPENAI_BASE_URL: must begin with",
 		"--url: must begin with https://", "--url: must name a host that Slack can reach",
 		"Slack: the bot lacks the scopes app_mentions:read, commands, groups:read, im:history, im:write",
 		"agents[0].channels: C0NOWHERE: there is no such channel",
 		"policy.yaml:1:16: there is no user group S0NONE",
 		"agents[1].who.users: U0GONE is deactivated",
 		"policy.yaml:2:15: U0BOT is a bot",
-		"policy.yaml:2:30: U0NOBODY is nobody in this workspace",
-		"policy.yaml:2:47: U0GUEST is gita, who is a guest and signs where the policy names them",
-		"policy.yaml: whether it is right for their tools",
+		"policy.yaml:2:30: U0NOBODY is not in this workspace",
+		"policy.yaml:2:47: U0GUEST is gita, who is a guest and may sign where the policy names them",
+		"policy.yaml: whether its rules fit the agents' tools",
 	} {
 		require.Contains(t, found, want)
 	}
@@ -209,20 +209,20 @@ func TestCheckOfSlack(t *testing.T) {
 		want   []string
 	}{
 		"a wrong token": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xoxb-other" }, []string{
-			"problem          Slack: does not know the bot (auth.test): invalid_auth", `-> copy the "Bot User OAuth Token"`,
+			"problem          Slack: cannot find out who the bot is (auth.test): invalid_auth", `-> copy the "Bot User OAuth Token"`,
 		}},
 		"a token of another kind": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xapp-1-tell" }, []string{
-			"SLACK_BOT_TOKEN: is not a bot's token", "not_allowed_token_type",
+			"SLACK_BOT_TOKEN: this is not a bot token", "not_allowed_token_type",
 		}},
 		"Slack is not there": {slacksim.Config{}, func(i *installation) { i.env["SLACK_API_URL"] = "http://127.0.0.1:1/api/" }, []string{
-			"Slack: does not know the bot", "-> look at whether this machine may reach SLACK_API_URL",
+			"Slack: cannot find out who the bot is", "-> check that this machine can reach SLACK_API_URL",
 		}},
 		"no scope to look at channels": {slacksim.Config{Scopes: []string{"chat:write", "users:read", "usergroups:read"}}, nil, []string{
 			"could not check  agents[0].channels: C0OPS: whether the bot is in it", "/invite @countersign",
 			"the bot lacks the scopes app_mentions:read, channels:read,",
 		}},
 		"no scope to look at groups": {slacksim.Config{Scopes: []string{"users:read"}}, nil, []string{
-			"problem          Slack: the user groups cannot be looked up", "-> grant the scope usergroups:read",
+			"problem          Slack: cannot look up user groups", "-> grant the scope usergroups:read",
 		}},
 		"not in the channel": {slacksim.Config{Channels: []slacksim.Channel{{ID: "C0OPS", Name: "ops", Members: []string{"U0BOB"}}}}, nil, []string{
 			"problem          agents[0].channels: C0OPS: the bot is not in #ops", "-> write /invite @countersign there",
@@ -274,7 +274,7 @@ func TestCheckLooksUpOnlySoManyPeople(t *testing.T) {
 		people = append(people, slacksim.Person{ID: id, Name: strings.ToLower(id)})
 	}
 	found := newInstallation(t, slacksim.Config{People: people, Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: members}}}).check()
-	require.Contains(t, found, "could not check  Slack: 1 more people may sign, who were not looked up and are taken for members")
+	require.Contains(t, found, "could not check  Slack: 1 more person who may sign, assumed to be a member\n")
 	require.Contains(t, found, "0 wrong")
 }
 
@@ -292,10 +292,10 @@ func TestCheckOfTheRunningBot(t *testing.T) {
 		want string
 	}{
 		"the bot, with our secret":     {own, "ok               " + at + "accepts"},
-		"the bot, with another secret": {another, "problem          " + at + "has another SLACK_SIGNING_SECRET"},
+		"the bot, with another secret": {another, "problem          " + at + "uses another SLACK_SIGNING_SECRET"},
 		"somebody else":                {somebody(http.NotFound), "problem          " + at + "answers 404"},
-		"a redirect":                   {somebody(elsewhere.ServeHTTP), "problem          " + at + "sends elsewhere (302)"},
-		"one who answers everything":   {somebody(func(http.ResponseWriter, *http.Request) {}), "answers 200, and not as the bot does"},
+		"a redirect":                   {somebody(elsewhere.ServeHTTP), "problem          " + at + "redirects (302)"},
+		"one who answers everything":   {somebody(func(http.ResponseWriter, *http.Request) {}), "answers 200, which is not what the bot answers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := newInstallation(t, slacksim.Config{})
@@ -412,7 +412,7 @@ func TestCheckKnowsOldVersions(t *testing.T) {
 func TestCheckOfTheModel(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.env["OPENAI_MODEL"] = "no-such-model"
-	require.Contains(t, i.check(), "accepts the key, and does not list the model no-such-model")
+	require.Contains(t, i.check(), "accepts the key but does not list the model no-such-model")
 	for status, want := range map[int]string{
 		http.StatusUnauthorized: "refuses the key (401)", http.StatusNotFound: "does not list its models (404)",
 	} {
@@ -437,18 +437,18 @@ func TestCheckOfTheManifestBesideTheFile(t *testing.T) {
 	good := manifests.Slack("https://bot.acme.com")
 	manifest(good)
 	i.o.Address = "https://bot.acme.com/"
-	require.Contains(t, i.check(), "its addresses and scopes are those that the bot has")
+	require.Contains(t, i.check(), "its addresses and scopes are what the bot needs")
 	i.o.Address = "https://other.acme.com"
-	require.Contains(t, i.check(), "settings.interactivity.request_url: is at https://bot.acme.com, and --url is https://other.acme.com")
+	require.Contains(t, i.check(), "settings.interactivity.request_url: points to https://bot.acme.com, but --url is https://other.acme.com")
 	i.o.Address = ""
 	for text, want := range map[string]string{
 		manifests.Slack(manifests.Example):                                   "is the example; write your own",
 		strings.Replace(good, "url: https", "url: http", 1):                  "features.slash_commands: /countersign: url: must begin with https://",
-		strings.Replace(good, "/slack/events", "/events", 1):                 "settings.event_subscriptions.request_url: is \"https://bot.acme.com/events\"",
+		strings.Replace(good, "/slack/events", "/events", 1):                 "settings.event_subscriptions.request_url: must be the address of the bot followed by /slack/events, but is \"https://bot.acme.com/events\"",
 		strings.Replace(good, "- usergroups:read", "- team:read", 1):         "oauth_config.scopes.bot: usergroups:read is missing",
 		strings.Replace(good, "- app_mention\n", "- app_home_opened\n", 1):   "app_mention is missing",
-		strings.Replace(good, "is_enabled: true", "is_enabled: false", 1):    "no click arrives",
-		strings.Replace(good, "command: /countersign", "command: /other", 1): "features.slash_commands: /countersign: url: is \"\"",
+		strings.Replace(good, "is_enabled: true", "is_enabled: false", 1):    "Slack sends no clicks",
+		strings.Replace(good, "command: /countersign", "command: /other", 1): "features.slash_commands: /countersign: url: must be the address of the bot followed by /slack/commands, but is \"\"",
 		"features: [": "read the Slack manifest",
 	} {
 		manifest(text)
@@ -483,4 +483,28 @@ func TestTheCheckCommandEndsWithOneIfThereAreProblems(t *testing.T) {
 	require.ErrorContains(t, call("--config", i.o.Path, "more"), `takes no argument "more"`)
 	require.ErrorContains(t, call("--what"), "check:")
 	require.Contains(t, out.String(), "-> ")
+}
+
+func TestCheckWarnsOfAnAgentWithoutTools(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.replace("    files: reports\n", "")
+	i.rules = oneOfSRE
+	found := i.check()
+	require.Contains(t, found, "warning          agents[0]: ops has no tools, so it can only talk\n")
+	require.Contains(t, found, "-> set files to the folder")
+	require.Contains(t, found, "1 warning, 0 could not be checked, 0 wrong")
+}
+
+// What is counted reads as people say it.
+func TestWhatIsCountedIsInTheRightNumber(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	found := i.check()
+	require.Contains(t, found, ": 1 agent\n")
+	require.Contains(t, found, ": 1 rule, version")
+	require.Contains(t, found, "is @sre, with 2 people\n")
+	require.Contains(t, found, "0 warnings")
+	i.rules = strings.ReplaceAll(i.rules, "S0SRE", "S0SEC")
+	i.replace("S0SRE", "S0SEC")
+	require.Contains(t, i.check(), "is @security, with 1 person\n")
 }

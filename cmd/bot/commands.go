@@ -125,8 +125,8 @@ arguments of the calls.`,
 			name: "calls", short: "Writes the calls that Redis holds, for a replay.", run: policyCalls,
 			about: `
 Writes the calls on which the bot's policy has ruled as JSON, one call a line.
-It needs REDIS_URL. The arguments of the calls are in the output: keep it as you
-keep the data that they are about.`,
+It needs REDIS_URL. The output contains the arguments of the calls. Keep it as
+you keep the data that they are about.`,
 			example: "bot policy calls --since 168h > calls.jsonl",
 		},
 	},

@@ -69,31 +69,31 @@ func (c config) check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(c.Agents) == 0 {
-		wrong("agents: name at least one")
+		wrong("agents: there are none; add at least one")
 	}
 	for i := range c.Agents {
 		c.checkAgent(i, wrong)
 	}
 	if c.Policy == "" {
-		wrong("policy: is missing: the file that says who must sign what")
+		wrong("policy: not set; name the file that says who must sign what")
 	}
 	if r := c.Reload; r != 0 && r < time.Second {
-		wrong("policy_reload: is %s, must be 1s or more", r)
+		wrong("policy_reload: must be at least 1s, but is %s", r)
 	}
 	if c.Slack.GroupsMaxAge < 0 {
-		wrong("slack.groups_max_age: is %s, must not be negative", c.Slack.GroupsMaxAge)
+		wrong("slack.groups_max_age: must not be negative, but is %s", c.Slack.GroupsMaxAge)
 	}
 	if n := c.Slack.CardsPerMinute; n < 0 {
-		wrong("slack.cards_per_minute: is %d, must not be negative", n)
+		wrong("slack.cards_per_minute: must not be negative, but is %d", n)
 	}
 	if n := c.Slack.MessagesPerMinute; n < 0 {
-		wrong("slack.messages_per_minute: is %d, must not be negative", n)
+		wrong("slack.messages_per_minute: must not be negative, but is %d", n)
 	}
 	if strings.ContainsAny(c.Redis.Prefix, "{} \r\n") {
-		wrong("redis.prefix: is %q, must hold neither braces nor spaces", c.Redis.Prefix)
+		wrong("redis.prefix: must not contain braces or spaces, but is %q", c.Redis.Prefix)
 	}
 	if l := c.Runs.Lease; l != 0 && l < time.Second {
-		wrong("runs.lease: is %s, must be 1s or more", l)
+		wrong("runs.lease: must be at least 1s, but is %s", l)
 	}
 	return errors.Join(problems...)
 }
@@ -101,17 +101,17 @@ func (c config) check() error {
 func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 	a, before, at := c.Agents[i], c.Agents[:i], fmt.Sprintf("agents[%d]", i)
 	if a.Name == "" {
-		wrong("%s.name: is missing", at)
+		wrong("%s.name: not set; every agent needs a name", at)
 	}
 	if slices.ContainsFunc(before, func(o agentConfig) bool { return o.Name == a.Name }) {
-		wrong("%s.name: %q is there twice", at, a.Name)
+		wrong("%s.name: another agent is already called %q", at, a.Name)
 	}
 	if a.Timeout < 0 {
-		wrong("%s.timeout: is %s, must not be negative", at, a.Timeout)
+		wrong("%s.timeout: must not be negative, but is %s", at, a.Timeout)
 	}
 	for key, n := range map[string]int{"requests": a.Limits.Requests, "tool_calls": a.Limits.ToolCalls, "total_tokens": a.Limits.TotalTokens} {
 		if n < 0 {
-			wrong("%s.limits.%s: is %d, must not be negative", at, key, n)
+			wrong("%s.limits.%s: must not be negative, but is %d", at, key, n)
 		}
 	}
 	a.checkConversation(at, wrong)
@@ -122,11 +122,11 @@ func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 	everywhere := slices.IndexFunc(before, func(o agentConfig) bool { return len(o.Channels) == 0 })
 	if len(a.Channels) == 0 && everywhere >= 0 {
-		wrong("%s.channels: agents[%d] already answers everywhere; name the channels of this one", at, everywhere)
+		wrong("%s.channels: not set, but agents[%d] already answers everywhere; list the channels of one of them", at, everywhere)
 	}
 	for _, ch := range a.Channels {
 		if !channelID.MatchString(ch) {
-			wrong("%s.channels: %q is not a channel id such as C0123456789; names are not accepted, they can be changed", at, ch)
+			wrong("%s.channels: %q is not a channel id such as C0123456789; names are not accepted because they can change", at, ch)
 		}
 		if j := slices.IndexFunc(before, func(o agentConfig) bool { return slices.Contains(o.Channels, ch) }); j >= 0 {
 			wrong("%s.channels: %s already belongs to agents[%d]", at, ch, j)

@@ -20,21 +20,21 @@ func (a agentConfig) checkConversation(at string, wrong func(format string, args
 	switch a.Replies {
 	case "", repliesMention, repliesAll:
 	default:
-		wrong("%s.replies: is %q, must be mention or all", at, a.Replies)
+		wrong("%s.replies: must be mention or all, but is %q", at, a.Replies)
 	}
 	switch a.Pending {
 	case "", agentrun.PendingReject, agentrun.PendingKeep, agentrun.PendingRefuse:
 	default:
-		wrong("%s.pending: is %q, must be reject, keep or refuse", at, a.Pending)
+		wrong("%s.pending: must be reject, keep or refuse, but is %q", at, a.Pending)
 	}
 }
 
-// arrivals is what would not arrive without an event.
+// arrivals is what Slack would not send without an event.
 func arrivals(event string) string {
 	if event == "app_mention" {
-		return "no mention"
+		return "no mentions"
 	}
-	return "no reply without a mention"
+	return "no replies without a mention"
 }
 
 // overhear are the agents that take replies without a mention.

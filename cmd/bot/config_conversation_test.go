@@ -23,8 +23,8 @@ func TestHowAnAgentTakesMessagesIsRead(t *testing.T) {
 
 	c, err = readConfig(write(t, "policy: rules\nagents: [{name: a, replies: always, pending: drop}]"))
 	require.NoError(t, err)
-	require.ErrorContains(t, c.check(), `agents[0].replies: is "always", must be mention or all`)
-	require.ErrorContains(t, c.check(), `agents[0].pending: is "drop", must be reject, keep or refuse`)
+	require.ErrorContains(t, c.check(), `agents[0].replies: must be mention or all, but is "always"`)
+	require.ErrorContains(t, c.check(), `agents[0].pending: must be reject, keep or refuse, but is "drop"`)
 	require.Equal(t, manifests.Scopes(), c.scopes(), "nothing is asked for that is not used")
 }
 

@@ -30,15 +30,15 @@ var variables = []struct {
 	required           bool
 	set                func(*environment, string)
 }{
-	{"SLACK_BOT_TOKEN", "", "the bot's token, xoxb-…", true, func(e *environment, v string) { e.SlackToken = newSecret(v) }},
-	{"SLACK_SIGNING_SECRET", "", "what Slack signs its requests with", true, func(e *environment, v string) { e.SigningSecret = newSecret(v) }},
-	{"SLACK_APP_TOKEN", "", "the app's token for Socket Mode, xapp-…", false, func(e *environment, v string) { e.AppToken = newSecret(v) }},
-	{"REDIS_URL", "", "redis://…, rediss://… or unix://…", true, func(e *environment, v string) { e.RedisURL = newSecret(v) }},
-	{"OPENAI_API_KEY", "", "of the model provider", true, func(e *environment, v string) { e.OpenAIKey = newSecret(v) }},
-	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "of any compatible provider", false, func(e *environment, v string) { e.OpenAIBaseURL = v }},
+	{"SLACK_BOT_TOKEN", "", "the bot's token (xoxb-…)", true, func(e *environment, v string) { e.SlackToken = newSecret(v) }},
+	{"SLACK_SIGNING_SECRET", "", "the secret with which Slack signs its requests", true, func(e *environment, v string) { e.SigningSecret = newSecret(v) }},
+	{"SLACK_APP_TOKEN", "", "the app-level token for Socket Mode (xapp-…)", false, func(e *environment, v string) { e.AppToken = newSecret(v) }},
+	{"REDIS_URL", "", "the address of Redis (redis://…, rediss://… or unix://…)", true, func(e *environment, v string) { e.RedisURL = newSecret(v) }},
+	{"OPENAI_API_KEY", "", "the API key of the model provider", true, func(e *environment, v string) { e.OpenAIKey = newSecret(v) }},
+	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "the address of any compatible provider", false, func(e *environment, v string) { e.OpenAIBaseURL = v }},
 	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, func(e *environment, v string) { e.OpenAIModel = v }},
-	{"SLACK_API_URL", "https://slack.com/api/", "of another Slack, such as a simulator", false, func(e *environment, v string) { e.SlackAPIURL = v }},
-	{"COUNTERSIGN_ADDR", ":8080", "where the bot listens", false, func(e *environment, v string) { e.Addr = v }},
+	{"SLACK_API_URL", "https://slack.com/api/", "the address of another Slack, such as a simulator", false, func(e *environment, v string) { e.SlackAPIURL = v }},
+	{"COUNTERSIGN_ADDR", ":8080", "the address on which the bot listens", false, func(e *environment, v string) { e.Addr = v }},
 	{"COUNTERSIGN_LOG_LEVEL", "info", "debug, info, warn or error", false, func(e *environment, v string) { e.LogLevel = v }},
 }
 
@@ -62,12 +62,12 @@ func readEnvironment(environ []string) (environment, error) {
 		}
 		unsigned := v.name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"] != ""
 		if value == "" && v.required && !unsigned {
-			problems = append(problems, fmt.Errorf("%s: is not set: %s", v.name, v.what))
+			problems = append(problems, fmt.Errorf("%s: not set; it must be %s", v.name, v.what))
 		}
 		v.set(&e, value)
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, e.LogLevel) {
-		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_LEVEL: is %q, must be debug, info, warn or error", e.LogLevel))
+		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is %q", e.LogLevel))
 	}
 	return e, errors.Join(problems...)
 }

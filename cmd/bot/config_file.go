@@ -50,7 +50,7 @@ func decodeConfig(b []byte) (config, []error) {
 		return config{}, []error{errors.New("the file is empty")}
 	case 1:
 	default:
-		return config{}, []error{errors.New("the file holds several documents; only one is read, so remove the others")}
+		return config{}, []error{errors.New("the file holds several YAML documents; keep one")}
 	}
 	f := form{anchors: map[string]ast.Node{}}
 	ast.Walk(&f, documents[0].Body)
@@ -99,10 +99,10 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 			f.anchors[v.Value.String()] = known
 			return
 		}
-		f.wrong(n, at, "*%s names nothing", v.Value)
+		f.wrong(n, at, "*%s refers to an anchor that does not exist", v.Value)
 		return
 	case *ast.NullNode:
-		f.wrong(n, orTop(at), "has no value: write one or leave the key out")
+		f.wrong(n, orTop(at), "has no value; set one or remove the key")
 		return
 	}
 	if t == reflect.TypeFor[approvalConfig]() {
@@ -126,7 +126,7 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 	m, ok := n.(ast.MapNode)
 	if !ok {
-		f.wrong(n, orTop(at), "must be a mapping, with keys")
+		f.wrong(n, orTop(at), "must be a mapping of keys to values")
 		return
 	}
 	empty := true
@@ -147,13 +147,13 @@ func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 		}
 		field, ok := fieldOf(t, name)
 		if !ok {
-			f.wrong(key, place, "there is no such key; here may be %s", strings.Join(keysOf(t), ", "))
+			f.wrong(key, place, "there is no such key; the keys here are %s", strings.Join(keysOf(t), ", "))
 			continue
 		}
 		f.walk(place, value, field.Type)
 	}
 	if empty {
-		f.wrong(n, orTop(at), "is empty: write something or leave the key out")
+		f.wrong(n, orTop(at), "is empty; fill it in or remove the key")
 	}
 }
 
@@ -164,7 +164,7 @@ func (f *form) sequence(at string, n ast.Node, t reflect.Type) {
 		return
 	}
 	if len(s.Values) == 0 {
-		f.wrong(n, at, "is an empty list: write something or leave the key out")
+		f.wrong(n, at, "is an empty list; fill it in or remove the key")
 	}
 	for i, v := range s.Values {
 		f.walk(fmt.Sprintf("%s[%d]", at, i), v, t.Elem())

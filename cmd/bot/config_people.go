@@ -25,11 +25,11 @@ var (
 func (p peopleConfig) check(at string) error {
 	var problems []error
 	if len(p.Users) == 0 && len(p.Groups) == 0 {
-		problems = append(problems, fmt.Errorf("%s: names nobody", at))
+		problems = append(problems, fmt.Errorf("%s: names nobody; add users or groups", at))
 	}
 	for _, u := range p.Users {
 		if !userID.MatchString(string(u)) {
-			problems = append(problems, fmt.Errorf("%s.users: %q is not a user id such as U0123456789; names are not accepted, they can be changed by anybody", at, u))
+			problems = append(problems, fmt.Errorf("%s.users: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, u))
 		}
 	}
 	for _, g := range p.Groups {

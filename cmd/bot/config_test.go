@@ -96,7 +96,7 @@ runs: [1]
 `))
 	for _, want := range []string{
 		"[2:11] agents[0].name: must be a text; put it in quotes",
-		"[3:5] agents[0].toolz: there is no such key; here may be name, instructions",
+		"[3:5] agents[0].toolz: there is no such key; the keys here are name, instructions",
 		"[4:14] agents[0].timeout: must be a duration with its unit",
 		"[5:24] agents[0].limits.requests: must be a whole number",
 		"[5:41] agents[0].limits.tool_calls: must be a whole number",
@@ -111,7 +111,7 @@ runs: [1]
 		require.ErrorContains(t, err, want)
 	}
 	for text, want := range map[string]string{
-		"a: 1\n---\nb: 2\n":           "several documents",
+		"a: 1\n---\nb: 2\n":           "several YAML documents",
 		"agents: [{name: a}\n":        "[1:9]",
 		"agents: 1\nagents: 2\n":      "already defined",
 		"- agents\n":                  "the file: must be a mapping",
@@ -160,23 +160,23 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	}
 	err := c.check()
 	for _, want := range []string{
-		"slack.groups_max_age: is -1ns", "slack.cards_per_minute: is -1", "slack.messages_per_minute: is -2", "runs.lease: is 1ns", `redis.prefix: is "a{b"`,
-		`agents[1].name: "a" is there twice`, "agents[1].timeout", "agents[1].channels: agents[0] already", "agents[1].who: names nobody",
-		"agents[2].name: is missing", "agents[2].limits.requests: is -1", "agents[2].limits.tool_calls: is -2", "agents[2].limits.total_tokens: is -3",
+		"slack.groups_max_age: must not be negative, but is -1ns", "slack.cards_per_minute: must not be negative, but is -1", "slack.messages_per_minute: must not be negative, but is -2", "runs.lease: must be at least 1s, but is 1ns", `redis.prefix: must not contain braces or spaces, but is "a{b"`,
+		`agents[1].name: another agent is already called "a"`, "agents[1].timeout", "agents[1].channels: not set, but agents[0] already", "agents[1].who: names nobody",
+		"agents[2].name: not set", "agents[2].limits.requests: must not be negative, but is -1", "agents[2].limits.tool_calls: must not be negative, but is -2", "agents[2].limits.total_tokens: must not be negative, but is -3",
 		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,
 		`agents[3].who.users: "@ann" is not a user id`, `agents[3].who.groups: "sre" is not a user group id`,
-		"policy: is missing", "policy_reload: is 1ns",
+		"policy: not set", "policy_reload: must be at least 1s, but is 1ns",
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	require.ErrorContains(t, config{}.check(), "agents: name at least one")
+	require.ErrorContains(t, config{}.check(), "agents: there are none")
 }
 
 func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
 	_, err := readEnvironment([]string{"COUNTERSIGN_ADR=:1", "COUNTERSIGN_LOG_LEVEL=loud"})
 	for _, want := range []string{
-		"SLACK_BOT_TOKEN: is not set", "SLACK_SIGNING_SECRET: is not set", "REDIS_URL: is not set", "OPENAI_API_KEY: is not set",
-		"COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_LOG_LEVEL: is "loud"`,
+		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set", "REDIS_URL: not set", "OPENAI_API_KEY: not set",
+		"COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is "loud"`,
 	} {
 		require.ErrorContains(t, err, want)
 	}

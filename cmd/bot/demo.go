@@ -219,7 +219,7 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 	d.servers = append(d.servers, s)
 	d.serving.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			newLogger(d.stderr, d.level).Error("a server of the demo ended", slog.Any("err", err))
+			newLogger(d.stderr, d.level).Error("a server of the demo failed", slog.Any("err", err))
 		}
 	})
 }

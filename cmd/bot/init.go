@@ -51,13 +51,13 @@ func runInit(_ context.Context, in *call) error {
 	return err
 }
 
-const initWords = `Written: %s, %s and %s.
+const initWords = `Wrote %s, %s and %s.
 
 Next:
 %s  1. Create the Slack app: https://api.slack.com/apps, "Create New App", "From a
      manifest", and paste %s. Install it to the workspace.
-  2. In %s write the ids of those who sign, and make the folder
-     that the agent may work on.
+  2. In %s, fill in the ids of the people who sign. Make the folder
+     that the agent works on.
   3. Set SLACK_BOT_TOKEN ("OAuth & Permissions"), SLACK_SIGNING_SECRET ("Basic
      Information"), REDIS_URL and OPENAI_API_KEY.
   4. bot check --config %s --online
@@ -68,8 +68,8 @@ Next:
 Every step: docs/deploy.md
 `
 
-const replaceWords = `  0. Replace %s in the manifest by the
-     address under which Slack will reach the bot.
+const replaceWords = `  0. In the manifest, replace %s with the
+     address at which Slack will reach the bot.
 `
 
 // writeNew writes all of the files, or none if one of them is there.
@@ -79,7 +79,7 @@ func writeNew(dir string, files map[string]string) error {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); err == nil {
-			problems = append(problems, fmt.Errorf("%s is there already, and is not overwritten", path))
+			problems = append(problems, fmt.Errorf("%s already exists, and is not overwritten", path))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {

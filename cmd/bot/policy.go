@@ -135,7 +135,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 	}
 	roster, more, err := rosterOf(ctx, loaded, newSlackLookup(api, who))
 	if err != nil {
-		return nil, fmt.Errorf("ask Slack %w", err)
+		return nil, fmt.Errorf("ask Slack: %w", err)
 	}
 	if more > 0 {
 		if _, err := fmt.Fprintf(p.stderr, "%s may sign. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {

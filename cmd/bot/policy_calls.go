@@ -14,7 +14,7 @@ import (
 // defaultSince is how far back calls are read if nothing is said.
 const defaultSince = 30 * 24 * time.Hour
 
-const callsWords = "The arguments of the calls are in what is written: keep it as you keep the data that they are about.\n"
+const callsWords = "The output contains the arguments of the calls. Keep it as you keep the data that they are about.\n"
 
 // policyCalls writes the calls that the store holds, as JSON lines.
 func policyCalls(ctx context.Context, in *call) (err error) {
@@ -51,7 +51,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		}
 		if err != nil {
 			broken++
-			_, _ = fmt.Fprintf(p.stderr, "left out: %v\n", err) // counted, and said at the end
+			_, _ = fmt.Fprintf(p.stderr, "skipped: %v\n", err) // counted, and said at the end
 			continue
 		}
 		if err := lines.Encode(policy.Record(call.Proposal)); err != nil {
@@ -62,7 +62,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		return err
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d threads could not be read and are left out", broken)
+		return fmt.Errorf("%s could not be read, and the output lacks their calls", counted(broken, "thread", "threads"))
 	}
 	return nil
 }

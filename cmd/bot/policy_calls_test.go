@@ -28,7 +28,7 @@ func TestWhatRanCanBeJudgedByAnotherPolicy(t *testing.T) {
 
 	var calls, words bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"policy", "calls"}, []string{"REDIS_URL=" + url}, &calls, &words))
-	require.Contains(t, words.String(), "The arguments of the calls are in what is written")
+	require.Contains(t, words.String(), "The output contains the arguments of the calls")
 	var said []string
 	for line := range strings.Lines(calls.String()) {
 		var r policy.Recorded

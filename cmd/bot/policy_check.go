@@ -33,9 +33,9 @@ func policyCheck(ctx context.Context, in *call) error {
 		fmt.Fprintf(&out, "  %-5s  %s%s\n", r.Kind, r.Rule, shadowWords(r))
 	}
 	if len(about) == 0 {
-		fmt.Fprintf(&out, "  none: everything is as its tool says, or asks as default does\n")
+		fmt.Fprintf(&out, "  none: each tool decides by itself whether a call asks, and default says whom\n")
 	}
-	fmt.Fprintf(&out, "\nTools, each with what may decide about its calls:\n")
+	fmt.Fprintf(&out, "\nTools, each with the rules that may decide about its calls:\n")
 	for _, t := range o.Tools {
 		fmt.Fprintf(&out, "  %s, agent %s\n", t.Name, t.Agent)
 		for _, s := range coverage(ctx, loaded, t) {
@@ -43,10 +43,10 @@ func policyCheck(ctx context.Context, in *call) error {
 		}
 	}
 	if len(o.Tools) == 0 {
-		fmt.Fprintf(&out, "  none are known: --config or --tools says which there are; conditions on arguments were not checked\n")
+		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; name them with --config or --tools\n")
 	}
 	if o.Roster == nil {
-		fmt.Fprintf(&out, "\nWhether the people who are there can meet it was not checked: --roster FILE or --online.\n")
+		fmt.Fprintf(&out, "\nWhether enough people can sign was not checked; use --roster FILE or --online.\n")
 	}
 	return p.say("%s", out.String())
 }

@@ -54,7 +54,7 @@ func policyTest(ctx context.Context, in *call) error {
 			}
 		}
 	}
-	if err := p.say("\n%d of %d examples hold\n", len(examples)-len(wrong), len(examples)); err != nil {
+	if err := p.say("\n%d of %s\n", len(examples)-len(wrong), counted(len(examples), "example holds", "examples hold")); err != nil {
 		return err
 	}
 	switch len(wrong) {

@@ -59,7 +59,7 @@ func newToolSets(c config, extra toolsFor) (toolSets, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
 			if !own[name] {
-				wrong("agents[%d].tools.%s: %s has no such tool, so the setting would guard nothing; it has %s",
+				wrong("agents[%d].tools.%s: %s has no such tool, so the setting would have no effect; its tools are %s",
 					i, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 			}
 		}
@@ -143,16 +143,16 @@ func (b *bot) follow(ctx context.Context, every time.Duration) {
 // is taken all the same: what it asks for does not run.
 func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err error) {
 	if err != nil {
-		b.log.ErrorContext(ctx, "the changed policy is not taken, the one before it rules on",
+		b.log.ErrorContext(ctx, "the changed policy was refused, and the previous one stays in force",
 			slog.String("version", before.Version()), slog.Any("err", err))
 		return
 	}
-	b.log.InfoContext(ctx, "the policy was changed", slog.String("before", before.Version()), slog.String("version", after.Version()))
+	b.log.InfoContext(ctx, "the policy changed", slog.String("before", before.Version()), slog.String("version", after.Version()))
 	if gone := policy.Lifted(before, after); len(gone) > 0 {
-		b.log.WarnContext(ctx, "rules that denied or asked are gone", slog.Any("rules", gone))
+		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))
 	}
 	if err := b.checkPeople(ctx); err != nil {
-		b.log.WarnContext(ctx, "the changed policy asks for what the people who are there cannot sign", slog.Any("err", err))
+		b.log.WarnContext(ctx, "the changed policy has rules under which not enough people can sign", slog.Any("err", err))
 	}
 }
 

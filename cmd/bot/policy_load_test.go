@@ -34,7 +34,7 @@ rules:
 	w.config = write(t, "agents: [{name: ops, files: "+w.folder+", tools: {delete_flie: {approval: true}}}]\npolicy: "+rules+"\n")
 	p = w.launch()
 	require.Error(t, p.cmd.Wait())
-	require.Contains(t, p.out.String(), "agents[0].tools.delete_flie: ops has no such tool, so the setting would guard nothing; it has delete_file, list_files")
+	require.Contains(t, p.out.String(), "agents[0].tools.delete_flie: ops has no such tool, so the setting would have no effect; its tools are delete_file, list_files")
 }
 
 func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
@@ -127,7 +127,7 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could sign")
 	said, err := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
 	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
-	require.Contains(t, said, "whether the people of the policy can meet it is not known")
+	require.Contains(t, said, "could not check whether enough people can sign")
 	require.Contains(t, said, "missing_scope")
 }
 
@@ -146,16 +146,16 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 
 	path := filepath.Join(i.dir, policyName)
 	require.NoError(t, os.WriteFile(path, []byte(wholePolicy+"\nnonsense: 1\n"), 0o600))
-	said.await(t, `level=ERROR msg="the changed policy is not taken, the one before it rules on" version=`+before+` err=.*nonsense: there is no such key`)
+	said.await(t, `level=ERROR msg="the changed policy was refused, and the previous one stays in force" version=`+before+` err=.*nonsense: there is no such key`)
 	require.Equal(t, before, b.policy.Current().Version())
 	require.NoError(t, b.store.Ping(t.Context()))
 
 	require.NoError(t, os.WriteFile(path, []byte(wholePolicy+"\n# more\n"), 0o600))
-	said.await(t, `msg="the policy was changed" before=`+before)
+	said.await(t, `msg="the policy changed" before=`+before)
 	require.NotEqual(t, before, b.policy.Current().Version())
 
 	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
-	said.await(t, `level=WARN msg="the changed policy asks for what the people who are there cannot sign"`)
+	said.await(t, `level=WARN msg="the changed policy has rules under which not enough people can sign"`)
 }
 
 // A rule in shadow mode is logged with what it would have done, and never with

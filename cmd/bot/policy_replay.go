@@ -75,9 +75,9 @@ func policyReplay(ctx context.Context, in *call) error {
 	}
 	switch {
 	case *fail == failOnLenient && r.lenient > 0:
-		return fmt.Errorf("the new policy is, or may be, more lenient with %d calls", r.lenient)
+		return fmt.Errorf("the new policy is, or may be, more lenient with %s", counted(r.lenient, "call", "calls"))
 	case *fail == failOnAny && sum.Different > 0:
-		return fmt.Errorf("the policies rule differently on %d calls", sum.Different)
+		return fmt.Errorf("the policies rule differently on %s", counted(sum.Different, "call", "calls"))
 	}
 	return nil
 }
@@ -148,12 +148,13 @@ func (r *replay) summary(s policy.Summary, was, will *policy.Policy, took time.D
 		return
 	}
 	if r.shown > mostShown {
-		r.line("... and %d more; --json writes all\n", r.shown-mostShown)
+		r.line("... and %d more; --json lists all of them\n", r.shown-mostShown)
 	}
 	if r.shown > 0 {
 		r.line("\n")
 	}
-	r.line("%d calls, %s against %s: %d differ; %d are, or may be, treated more leniently\n", s.Calls, was.Version(), will.Version(), s.Different, r.lenient)
+	r.line("%s, %s compared with %s: %s differently; the new policy is, or may be, more lenient with %d\n",
+		counted(s.Calls, "call", "calls"), was.Version(), will.Version(), counted(s.Different, "is ruled", "are ruled"), r.lenient)
 	var moves []string
 	for _, from := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {
 		for _, to := range []policy.Kind{policy.KindDeny, policy.KindAsk, policy.KindAllow} {

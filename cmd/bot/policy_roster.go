@@ -27,7 +27,7 @@ type lookup interface {
 
 func (w *whoIsWho) open(l lookup) { w.ui.Store(&l) }
 
-var errNotKnownYet = errors.New("who is in which group is not known yet")
+var errNotKnownYet = errors.New("it is not known yet who is in which group")
 
 // GroupsOf implements [policy.Directory].
 func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error) {
@@ -143,7 +143,7 @@ func (b *bot) checkPeople(ctx context.Context) error {
 	defer cancel()
 	roster, _, err := rosterOf(ctx, b.policy.Current(), b.ui)
 	if err != nil {
-		b.log.WarnContext(ctx, "whether the people of the policy can meet it is not known", slog.Any("err", err))
+		b.log.WarnContext(ctx, "could not check whether enough people can sign", slog.Any("err", err))
 		return nil
 	}
 	o := b.judging

@@ -96,7 +96,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"replay-lenient":   {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "calls.jsonl"}, "more lenient with 2 calls"},
 		"replay-accepted":  {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "--fail-on", "nothing", "calls.jsonl"}, ""},
 		"replay-strict":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
-		"replay-any":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 calls"},
+		"replay-any":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 call"},
 		"replay-json":      {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
 		"replay-not-calls": {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
 	} {

@@ -156,7 +156,7 @@ func TestCheckLooksAtSocketMode(t *testing.T) {
 	require.Contains(t, found, "Slack: opens connections with SLACK_APP_TOKEN")
 
 	for token, want := range map[string]string{
-		"xoxb-mine":              "SLACK_APP_TOKEN: is not an app-level token",
+		"xoxb-mine":              "SLACK_APP_TOKEN: this is not an app-level token",
 		i.slack.AppToken() + " ": "SLACK_APP_TOKEN: begins or ends with a space",
 		i.slack.BotToken():       "apps.connections.open): not_allowed_token_type",
 		"xapp-1-tell-no-one":     "apps.connections.open): invalid_auth",
@@ -170,7 +170,7 @@ func TestCheckLooksAtSocketMode(t *testing.T) {
 	i.o.Address = "https://countersign.acme.test"
 	require.Contains(t, i.check(), "leave out one of them")
 	delete(i.env, "SLACK_APP_TOKEN")
-	require.Contains(t, i.check(), "SLACK_SIGNING_SECRET: is not set")
+	require.Contains(t, i.check(), "SLACK_SIGNING_SECRET: not set")
 }
 
 // manifest writes that of the app, with the line in it.
@@ -187,7 +187,7 @@ func TestCheckComparesTheModeOfTheManifest(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{SocketMode: true})
 	i.o.Online = false
 	i.manifest("socket_mode_enabled: true")
-	require.Contains(t, i.check(), "and SLACK_APP_TOKEN is not set")
+	require.Contains(t, i.check(), "but SLACK_APP_TOKEN is not set")
 	i.env["SLACK_APP_TOKEN"] = i.slack.AppToken()
 	require.NotContains(t, i.check(), "problem  ")
 	i.manifest("socket_mode_enabled: false")

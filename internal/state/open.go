@@ -119,7 +119,7 @@ func (s *Store) await(ctx context.Context, where string) error {
 	}
 }
 
-var errURL = errors.New("the Redis URL is not one: want redis://host:port, rediss://host:port or unix:///path, " +
+var errURL = errors.New("this is no Redis URL; use redis://host:port, rediss://host:port or unix:///path, " +
 	"with addr= for a cluster or master_name= for a Sentinel")
 
 // Dial returns a client with the settings that the store counts on, and makes
