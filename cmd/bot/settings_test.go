@@ -199,3 +199,13 @@ func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 		}
 	}
 }
+
+// A file that people edit says where its keys are explained: those of a policy
+// are on the page of the policy.
+func TestFilesPointAtThePageOfTheirKeys(t *testing.T) {
+	for text, page := range map[string]string{startingConfig: "docs/settings.md", startingPolicy: "docs/policy.md", demoPolicy: "docs/policy.md"} {
+		named := regexp.MustCompile(`Every key[^:]*: (docs/\w+\.md)`).FindStringSubmatch(text)
+		require.NotNil(t, named)
+		require.Equal(t, page, named[1])
+	}
+}
