@@ -7,7 +7,7 @@ PKG      ?= ./...
 PAGE     := internal/slackui/slacksim/page/web
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test deps lint page page-check unit story image fuzz soak bench build clean
+.PHONY: help demo test deps lint page page-check unit story image vuln fuzz soak bench build clean
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHO
 
 image: ## Build the final stage of the Dockerfile without an engine, and run it
 	@.ci/image
+
+vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); says so where its database cannot be reached
+	@.ci/vuln
 
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
