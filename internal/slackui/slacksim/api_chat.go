@@ -170,23 +170,28 @@ func (c *channel) replyTo(ts string) (string, *failure) {
 	return cmpOr(root.threadTS, root.ts), nil
 }
 
-func (s *Server) chatPostMessage(c *call) (object, *failure) {
-	k, f := c.contentOf()
-	if f != nil {
-		return nil, f
+// posting reads and checks a new message: what it says, and the channel and
+// thread that it goes to.
+func (s *Server) posting(c *call) (k content, ch *channel, root string, f *failure) {
+	if k, f = c.contentOf(); f != nil {
+		return k, nil, "", f
 	}
 	if p := s.known(c, c.str("channel")); p != nil && !p.Bot {
 		dm, _ := s.direct(c.in, p)
 		c.values["channel"] = dm.ID
 	}
-	ch, f := s.target(c, c.str("channel"))
-	if f != nil {
-		return nil, f
+	if ch, f = s.target(c, c.str("channel")); f != nil {
+		return k, nil, "", f
 	}
 	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
-		return nil, fail("no_text")
+		return k, nil, "", fail("no_text")
 	}
-	root, f := ch.replyTo(c.str("thread_ts"))
+	root, f = ch.replyTo(c.str("thread_ts"))
+	return k, ch, root, f
+}
+
+func (s *Server) chatPostMessage(c *call) (object, *failure) {
+	k, ch, root, f := s.posting(c)
 	if f != nil {
 		return nil, f
 	}
@@ -194,12 +199,17 @@ func (s *Server) chatPostMessage(c *call) (object, *failure) {
 		k.text = string([]rune(k.text)[:maxPostText])
 		c.warnings = append(c.warnings, "message_truncated")
 	}
-	m := s.store(ch, &message{
+	m := s.store(ch, c.message(k, root))
+	return object{"channel": ch.ID, "ts": m.ts, "message": s.messageJSON(ch, m, true)}, nil
+}
+
+// message is a new message of the app, not stored yet.
+func (c *call) message(k content, root string) *message {
+	return &message{
 		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
 		blocks: k.blocks, attachments: k.attachments, metadata: k.metadata,
 		broadcast: root != "" && c.bool("reply_broadcast"),
-	})
-	return object{"channel": ch.ID, "ts": m.ts, "message": s.messageJSON(ch, m, true)}, nil
+	}
 }
 
 func (s *Server) chatUpdate(c *call) (object, *failure) {
@@ -314,38 +324,13 @@ func (s *Server) chatGetPermalink(c *call) (object, *failure) {
 	if m == nil || m.visibleTo != "" {
 		return nil, fail("message_not_found")
 	}
+	return object{"channel": ch.ID, "permalink": s.permalink(ch, m)}, nil
+}
+
+func (s *Server) permalink(ch *channel, m *message) string {
 	link := "https://" + s.workspace(ch.Team).Domain + ".slack.com/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.ts, ".", "")
 	if m.threadTS != "" && m.threadTS != m.ts {
 		link += "?thread_ts=" + m.threadTS + "&cid=" + ch.ID
 	}
-	return object{"channel": ch.ID, "permalink": link}, nil
-}
-
-func (s *Server) reactionsAdd(c *call) (object, *failure) {
-	ch := s.joined(c, c.str("channel"))
-	if ch == nil {
-		return nil, fail("channel_not_found")
-	}
-	m := ch.find(c.str("timestamp"))
-	if m == nil || m.visibleTo != "" {
-		return nil, fail("message_not_found")
-	}
-	name := strings.Trim(c.str("name"), ":")
-	reactions := slices.Clone(m.reactions)
-	for i, r := range reactions {
-		if r["name"] == name {
-			users, _ := r["users"].([]string)
-			if slices.Contains(users, c.in.botUser) {
-				return nil, fail("already_reacted")
-			}
-			users = append(slices.Clone(users), c.in.botUser)
-			reactions[i] = object{"name": name, "users": users, "count": len(users)}
-			m.reactions = reactions
-			s.changed()
-			return object{}, nil
-		}
-	}
-	m.reactions = append(reactions, object{"name": name, "users": []string{c.in.botUser}, "count": 1})
-	s.changed()
-	return object{}, nil
+	return link
 }

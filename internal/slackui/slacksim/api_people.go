@@ -114,9 +114,29 @@ func (s *Server) usersList(c *call) (object, *failure) {
 	}, nil
 }
 
-// page cuts a list by limit and cursor.
+// usersProfileGet answers with a person's profile; without a user, with that of
+// the bot itself.
+func (s *Server) usersProfileGet(c *call) (object, *failure) {
+	p := s.known(c, cmpOr(c.str("user"), c.in.botUser))
+	if p == nil {
+		return nil, fail("user_not_found")
+	}
+	first, last, _ := strings.Cut(p.RealName, " ")
+	profile, _ := s.userJSON(c.in, p)["profile"].(object)
+	profile["first_name"], profile["last_name"], profile["title"], profile["phone"] = first, last, "", ""
+	profile["status_text"], profile["status_emoji"], profile["status_expiration"] = "", "", 0
+	return object{"profile": profile}, nil
+}
+
+// page cuts a list by limit and cursor; without a limit it holds the most.
 func (c *call) page(all []any, most int) (page []any, next string, f *failure) {
-	limit, from := most, 0
+	return c.pageOf(all, most, most)
+}
+
+// pageOf cuts a list by limit and cursor; usual is the limit of calls that name
+// none.
+func (c *call) pageOf(all []any, usual, most int) (page []any, next string, f *failure) {
+	limit, from := usual, 0
 	if text := c.str("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {

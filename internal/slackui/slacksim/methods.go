@@ -1,6 +1,9 @@
 package slacksim
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // method is one Web API method. This table is the only place that says which
 // methods exist, what they are granted by and what they must be given.
@@ -32,14 +35,18 @@ var (
 		"blocks": isJSON, "attachments": isJSON, "metadata": isJSON, "link_names": isBool, "mrkdwn": isBool,
 		"unfurl_links": isBool, "unfurl_media": isBool, "reply_broadcast": isBool, "as_user": isBool,
 	}
-	streamTypes = map[string]argType{"chunks": isJSON, "blocks": isJSON, "metadata": isJSON}
-	viewTypes   = map[string]argType{"view": isJSON}
+	scheduleTypes = map[string]argType{"post_at": isNumber}
+	streamTypes   = map[string]argType{"chunks": isJSON, "blocks": isJSON, "metadata": isJSON}
+	viewTypes     = map[string]argType{"view": isJSON}
 )
 
 var methods map[string]*method
 
 func init() { // breaks the cycle between the table and the handlers
+	maps.Copy(scheduleTypes, messageTypes)
 	table := []*method{
+		{name: "api.test", tier: 4, json: true, bare: true, run: (*Server).apiTest},
+		{name: "blocks.validate", json: true, bare: true, run: (*Server).blocksValidate},
 		{name: "apps.connections.open", tier: 3, json: true, bare: true, run: (*Server).appsConnectionsOpen},
 		{name: "auth.revoke", tier: 3, types: map[string]argType{"test": isBool}, run: (*Server).authRevoke},
 		{name: "auth.teams.list", tier: 2, run: (*Server).authTeamsList},
@@ -88,6 +95,19 @@ func init() { // breaks the cycle between the table and the handlers
 			required: []string{"channel_id", "prompts"}, types: map[string]argType{"prompts": isJSON},
 			run: (*Server).assistantSetPrompts,
 		},
+		{
+			name: "chat.scheduleMessage", tier: 3, json: true, scopes: []string{"chat:write"}, required: []string{"channel", "post_at"},
+			types: scheduleTypes, run: (*Server).chatScheduleMessage,
+		},
+		{
+			name: "chat.deleteScheduledMessage", tier: 3, json: true, scopes: []string{"chat:write"},
+			required: []string{"channel", "scheduled_message_id"}, types: map[string]argType{"as_user": isBool},
+			run: (*Server).chatDeleteScheduledMessage,
+		},
+		{
+			name: "chat.scheduledMessages.list", tier: 3, json: true, types: map[string]argType{"limit": isNumber},
+			run: (*Server).chatScheduledMessagesList,
+		},
 		{name: "chat.getPermalink", required: []string{"channel", "message_ts"}, run: (*Server).chatGetPermalink},
 		{name: "views.open", tier: 4, json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsOpen},
 		{name: "views.push", tier: 4, json: true, required: []string{"trigger_id", "view"}, types: viewTypes, run: (*Server).viewsPush},
@@ -96,6 +116,21 @@ func init() { // breaks the cycle between the table and the handlers
 		{
 			name: "conversations.open", tier: 3, json: true, scopes: []string{"im:write", "mpim:write", "channels:manage", "groups:write"},
 			types: map[string]argType{"return_im": isBool, "prevent_creation": isBool}, run: (*Server).conversationsOpen,
+		},
+		{name: "conversations.list", tier: 2, scopes: readChannels, run: (*Server).conversationsList},
+		{
+			name: "conversations.join", tier: 3, json: true, scopes: []string{"channels:join"}, required: []string{"channel"},
+			run: (*Server).conversationsJoin,
+		},
+		{
+			name: "conversations.create", tier: 2, json: true, required: []string{"name"}, empty: []string{"name"},
+			scopes: []string{"channels:manage", "channels:write", "groups:write", "im:write", "mpim:write"},
+			types:  map[string]argType{"is_private": isBool}, run: (*Server).conversationsCreate,
+		},
+		{
+			name: "conversations.invite", tier: 3, json: true, required: []string{"channel", "users"}, empty: []string{"users"},
+			scopes: []string{"channels:manage", "channels:write.invites", "groups:write", "groups:write.invites", "im:write", "mpim:write"},
+			types:  map[string]argType{"force": isBool}, run: (*Server).conversationsInvite,
 		},
 		{name: "conversations.info", tier: 3, scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsInfo},
 		{name: "conversations.members", tier: 4, scopes: readChannels, required: []string{"channel"}, run: (*Server).conversationsMembers},
@@ -108,6 +143,8 @@ func init() { // breaks the cycle between the table and the handlers
 			types: map[string]argType{"limit": isNumber, "inclusive": isBool, "include_all_metadata": isBool},
 			run:   (*Server).conversationsHistory,
 		},
+		{name: "users.conversations", tier: 3, scopes: readChannels, run: (*Server).usersConversations},
+		{name: "users.profile.get", tier: 4, scopes: []string{"users.profile:read"}, run: (*Server).usersProfileGet},
 		{name: "users.info", tier: 4, scopes: []string{"users:read"}, required: []string{"user"}, run: (*Server).usersInfo},
 		{
 			name: "users.lookupByEmail", tier: 3, scopes: []string{"users:read.email"}, required: []string{"email"},
@@ -125,6 +162,12 @@ func init() { // breaks the cycle between the table and the handlers
 			name: "reactions.add", tier: 3, json: true, scopes: []string{"reactions:write"},
 			required: []string{"channel", "name", "timestamp"}, run: (*Server).reactionsAdd,
 		},
+		{
+			name: "reactions.remove", tier: 2, json: true, scopes: []string{"reactions:write"}, required: []string{"name"},
+			run: (*Server).reactionsRemove,
+		},
+		{name: "reactions.get", tier: 3, scopes: []string{"reactions:read"}, run: (*Server).reactionsGet},
+		{name: "reactions.list", tier: 2, scopes: []string{"reactions:read"}, run: (*Server).reactionsList},
 	}
 	methods = map[string]*method{}
 	for _, m := range table {

@@ -8,6 +8,8 @@ import (
 
 type channel struct {
 	Channel
+	creator  string // empty: Alice, long ago
+	created  int64
 	messages []*message // in order of ts
 }
 
@@ -181,7 +183,7 @@ func (s *Server) userJSON(in *installation, p *Person) object {
 // channelJSON is a channel as an installation sees it.
 func (s *Server) channelJSON(in *installation, c *channel) object {
 	o := object{
-		"id": c.ID, "created": 1700000000, "is_archived": c.Archived, "is_im": c.IM, "is_mpim": c.MPIM,
+		"id": c.ID, "created": max(c.created, 1700000000), "is_archived": c.Archived, "is_im": c.IM, "is_mpim": c.MPIM,
 		"context_team_id": s.home(in).ID, "updated": 1700000000000, "is_org_shared": false,
 	}
 	if c.IM {
@@ -195,7 +197,7 @@ func (s *Server) channelJSON(in *installation, c *channel) object {
 	if len(c.Shared) > 0 {
 		o["shared_team_ids"], o["conversation_host_id"] = append([]string{c.Team}, c.Shared...), c.Team
 	}
-	o["is_member"], o["creator"] = c.has(in.botUser), "U0ALICE"
+	o["is_member"], o["creator"] = c.has(in.botUser), cmpOr(c.creator, "U0ALICE")
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
 	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
 	o["num_members"] = len(c.Members)

@@ -46,6 +46,7 @@ type Server struct {
 	tickets    map[string]time.Time // for one connection each
 	journal    []LogEntry
 	used       map[string][]time.Time // recent calls, for the rate limits
+	scheduled  []*scheduled           // messages, in the order in which they came
 	lastMicros int64
 	lastID     uint64
 	inflight   int

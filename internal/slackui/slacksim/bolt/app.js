@@ -21,8 +21,9 @@ const app = new bolt.App({
 const plain = (text) => ({ type: 'plain_text', text });
 const line = (text) => [{ type: 'section', text: { type: 'mrkdwn', text } }];
 
-app.event('app_mention', async ({ event, say }) => {
+app.event('app_mention', async ({ event, say, client }) => {
   const wish = event.text.replace(/<@[^>]+>\s*/, '');
+  await client.reactions.add({ channel: event.channel, timestamp: event.ts, name: 'eyes' });
   await say({
     thread_ts: event.ts,
     text: `May I: ${wish}?`,
@@ -81,6 +82,8 @@ app.action('window', async ({ ack, body, action, client }) => {
   await ack();
   const text = `Put off until ${action.selected_option.value} by ${body.user.name}`;
   await client.chat.update({ channel: body.channel.id, ts: body.message.ts, text, blocks: line(text) });
+  const inAnHour = Math.floor(Date.now() / 1000) + 3600;
+  await client.chat.scheduleMessage({ channel: body.channel.id, thread_ts: body.message.ts, post_at: inAnHour, text: 'Is it time?' });
 });
 
 app.shortcut('why', async ({ ack, shortcut, respond }) => {
@@ -89,6 +92,8 @@ app.shortcut('why', async ({ ack, shortcut, respond }) => {
 });
 
 app.event('app_home_opened', async ({ event, client }) => {
+  const { channels } = await client.users.conversations({ types: 'public_channel' });
+  if (channels.length === 0) throw new Error('the bot is in no channel');
   await client.views.publish({ user_id: event.user, view: { type: 'home', blocks: line('Nothing waits for you.') } });
 });
 

@@ -333,6 +333,7 @@ func (w *workspace) calledEverything(besides ...string) {
 		"auth.test", "app_mention", "chat.postMessage", "block_actions", "response_url",
 		"views.open", "view_submission", "chat.update", "chat.postEphemeral", "slash_command",
 		"block_suggestion", "message_action", "app_home_opened", "views.publish",
+		"reactions.add", "chat.scheduleMessage", "users.conversations",
 	}, besides...) {
 		require.True(w.t, kinds[kind], "nothing of %s went over the wire", kind)
 	}

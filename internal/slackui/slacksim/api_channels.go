@@ -1,0 +1,220 @@
+package slacksim
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// channelTypes are the values of the argument types, with the prefix of the
+// scopes for them.
+var channelTypes = map[string]string{
+	"public_channel": "channels", "private_channel": "groups", "mpim": "mpim", "im": "im",
+}
+
+func (c *channel) listedAs() string {
+	return map[string]string{"im": "im", "mpim": "mpim", "group": "private_channel", "channel": "public_channel"}[c.kind()]
+}
+
+// lacks returns the failure of a call that needs one of these scopes, if none
+// of them was granted.
+func (s *Server) lacks(scopes ...string) *failure {
+	if slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(s.cfg.Scopes, scope) }) {
+		return nil
+	}
+	f := fail("missing_scope")
+	f.extra = object{"needed": strings.Join(scopes, ","), "provided": strings.Join(s.cfg.Scopes, ",")}
+	return f
+}
+
+// commas splits a list of arguments.
+func commas(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func (s *Server) conversationsList(c *call) (object, *failure) { return s.listChannels(c, "") }
+
+func (s *Server) usersConversations(c *call) (object, *failure) {
+	user := cmpOr(c.str("user"), c.in.botUser)
+	if s.known(c, user) == nil {
+		return nil, fail("user_not_found")
+	}
+	return s.listChannels(c, user)
+}
+
+// listChannels lists the channels of the types that the call asks for, and
+// that somebody is in if a member is named. Only public ones can be seen by a
+// bot that is not in them.
+func (s *Server) listChannels(c *call, member string) (object, *failure) {
+	types := commas(cmpOr(c.str("types"), "public_channel"))
+	for _, t := range types {
+		if channelTypes[t] == "" {
+			return nil, fail("invalid_types")
+		}
+		if f := s.lacks(channelTypes[t] + ":read"); f != nil {
+			return nil, f
+		}
+	}
+	team, f := s.listed(c)
+	if f != nil {
+		return nil, f
+	}
+	var all []any
+	for _, ch := range s.channels {
+		own := ch.IM || ch.MPIM || ch.Team == team || slices.Contains(ch.Shared, team)
+		switch {
+		case !own || !s.sees(c.in, ch) || !slices.Contains(types, ch.listedAs()):
+		case ch.kind() != "channel" && !ch.has(c.in.botUser):
+		case member != "" && !ch.has(member):
+		case ch.Archived && c.bool("exclude_archived"):
+		default:
+			all = append(all, s.channelJSON(c.in, ch))
+		}
+	}
+	page, next, f := c.pageOf(all, 100, 999)
+	if f != nil {
+		return nil, f
+	}
+	return object{"channels": page, "response_metadata": object{"next_cursor": next}}, nil
+}
+
+func (s *Server) conversationsJoin(c *call) (object, *failure) {
+	ch := s.named(c.in, c.str("channel"))
+	switch {
+	case ch == nil || (ch.Private && !ch.has(c.in.botUser)):
+		return nil, fail("channel_not_found")
+	case ch.kind() != "channel":
+		return nil, fail("method_not_supported_for_channel_type")
+	case ch.Archived:
+		return nil, fail("is_archived")
+	case ch.has(c.in.botUser):
+		c.warnings = append(c.warnings, "already_in_channel")
+	default:
+		s.enter(ch, c.in.botUser)
+	}
+	return object{"channel": s.channelJSON(c.in, ch)}, nil
+}
+
+// enter puts somebody into a channel and tells the apps that are there.
+func (s *Server) enter(ch *channel, user string) {
+	ch.Members = append(slices.Clone(ch.Members), user)
+	s.changed()
+	s.membership("member_joined_channel", user, ch)
+}
+
+const maxChannelName = 80
+
+var (
+	channelName     = regexp.MustCompile(`^[\p{Ll}\p{Lo}\p{Lm}\p{N}_-]+$`)
+	onlyPunctuation = regexp.MustCompile(`^[_-]+$`)
+)
+
+func (s *Server) conversationsCreate(c *call) (object, *failure) {
+	name, private := c.str("name"), c.bool("is_private")
+	scopes := []string{"channels:manage", "channels:write"}
+	if private {
+		scopes = []string{"groups:write"}
+	}
+	if f := s.lacks(scopes...); f != nil {
+		return nil, f
+	}
+	team, f := s.listed(c)
+	switch {
+	case f != nil:
+		return nil, f
+	case name == "":
+		return nil, fail("invalid_name_required")
+	case len([]rune(name)) > maxChannelName:
+		return nil, fail("invalid_name_maxlength")
+	case onlyPunctuation.MatchString(name):
+		return nil, fail("invalid_name_punctuation")
+	case !channelName.MatchString(name):
+		return nil, fail("invalid_name_specials")
+	case slices.ContainsFunc(s.channels, func(o *channel) bool { return !o.IM && o.Team == team && o.Name == name }):
+		return nil, fail("name_taken")
+	}
+	ch := &channel{Channel: Channel{
+		ID: s.nextID("C"), Name: name, Private: private, Members: []string{c.in.botUser}, Team: team,
+	}, creator: c.in.botUser, created: unix(s.clock.now())}
+	s.channels = append(s.channels, ch)
+	s.changed()
+	if !private {
+		s.emit(c.in, ch, team, object{"type": "channel_created", "channel": object{
+			"id": ch.ID, "name": name, "created": ch.created, "creator": ch.creator,
+		}})
+	}
+	return object{"channel": s.channelJSON(c.in, ch)}, nil
+}
+
+const maxInvited = 100
+
+// conversationsInvite puts people into a channel: all of them, or nobody
+// unless force says that those who can be are.
+func (s *Server) conversationsInvite(c *call) (object, *failure) {
+	ch := s.named(c.in, c.str("channel"))
+	users := commas(c.str("users"))
+	switch {
+	case len(users) == 0:
+		return nil, fail("no_user")
+	case len(users) > maxInvited:
+		return nil, fail("too_many_users")
+	case ch == nil || (ch.Private && !ch.has(c.in.botUser)):
+		return nil, fail("channel_not_found")
+	case ch.IM || ch.MPIM:
+		return nil, fail("method_not_supported_for_channel_type")
+	case !ch.has(c.in.botUser):
+		return nil, fail("not_in_channel")
+	case ch.Archived:
+		return nil, fail("is_archived")
+	}
+	scopes := []string{"channels:manage", "channels:write.invites"}
+	if ch.Private {
+		scopes = []string{"groups:write", "groups:write.invites"}
+	}
+	if f := s.lacks(scopes...); f != nil {
+		return nil, f
+	}
+	var refused []object
+	var able []string
+	for _, u := range users {
+		if code := s.uninvitable(c, ch, u); code != "" {
+			refused = append(refused, object{"user": u, "ok": false, "error": code})
+		} else if !slices.Contains(able, u) {
+			able = append(able, u)
+		}
+	}
+	if len(refused) > 0 && (len(able) == 0 || !c.bool("force")) {
+		f := fail(str(refused[0]["error"]))
+		f.extra = object{"errors": refused}
+		return nil, f
+	}
+	for _, u := range able {
+		s.enter(ch, u)
+	}
+	answer := object{"channel": s.channelJSON(c.in, ch)}
+	if len(refused) > 0 {
+		answer["errors"] = refused
+	}
+	return answer, nil
+}
+
+// uninvitable returns why somebody cannot be invited to a channel.
+func (s *Server) uninvitable(c *call, ch *channel, user string) string {
+	p := s.known(c, user)
+	switch {
+	case p == nil:
+		return "user_not_found"
+	case user == c.in.botUser:
+		return "cant_invite_self"
+	case ch.has(user):
+		return "already_in_channel"
+	case p.Deleted:
+		return "cant_invite"
+	case p.Team != ch.Team && !slices.Contains(ch.Shared, p.Team):
+		if s.inOrg(p.Team) && s.inOrg(ch.Team) {
+			return "org_user_not_in_team"
+		}
+		return "cant_invite"
+	}
+	return ""
+}
