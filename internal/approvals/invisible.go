@@ -9,7 +9,8 @@ import "unicode"
 // and U+FE0F only makes the character before it an emoji.
 //
 // It is the one table of its kind: what a card marks, a policy refuses and a
-// quoted reason leaves out is the same set. The classes are those of
+// quoted reason leaves out is the same set. What can be seen and is not what it
+// looks like, [Spoofs] finds. The classes are those of
 // https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing and
 // https://www.unicode.org/reports/tr31/#Default_Ignorable_Code_Points.
 func Invisible(r rune) bool {

@@ -204,8 +204,9 @@ func (p *printer) space(depth int, between bool) {
 // quote writes s as a JSON string that people can read: only what must be is
 // escaped, and what cannot be seen is made visible.
 func quote(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(s)
-	return `"` + squeeze(visible(s)) + `"`
+	// Marked first: the n of an escape is no letter of the word behind it.
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(visibleBut(s, "\r"))
+	return `"` + squeeze(s) + `"`
 }
 
 // quoteKey leaves plain keys plain.

@@ -81,9 +81,11 @@
 // # Text
 //
 // Whatever a model or a person wrote is hostile. It goes into rich_text and
-// plain_text only, which Slack shows letter for letter, with characters that
-// cannot be seen made visible. mrkdwn holds our own words and ids of a strict
-// form, nothing else. Models write Markdown: fences, `code` and **bold** are
+// plain_text only, which Slack shows letter for letter, with everything marked
+// that people would not see or would take for something else: characters that
+// cannot be seen, piles of combining marks, and letters of another script than
+// the rest of their word ([approvals.Spoofs]). mrkdwn holds our own words and
+// ids of a strict form, nothing else. Models write Markdown: fences, `code` and **bold** are
 // turned into their rich_text counterparts, everything else stays as typed.
 // Links stay text, so that their target is what is read.
 //

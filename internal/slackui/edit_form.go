@@ -205,12 +205,23 @@ func (f *editForm) json(path []string, raw []byte, there, required bool) {
 	f.fields = append(f.fields, x)
 }
 
-// seen writes what [hidden] calls so in JSON as escapes, which mean the same.
+// seen writes what [visible] marks in JSON as escapes, which mean the same.
+// What is an escape already stays.
 func seen(s string) string {
 	var b strings.Builder
-	for _, r := range s {
+	spoofs := approvals.Spoofs(s)
+	escape := 0 // bytes up to here are of an escape
+	for i, r := range s {
+		if r == '\\' && i >= escape {
+			if escape = i + len(`\n`); strings.HasPrefix(s[i:], `\u`) {
+				escape = i + len(`\u0000`)
+			}
+		}
+		for len(spoofs) > 0 && spoofs[0].To <= i {
+			spoofs = spoofs[1:]
+		}
 		switch {
-		case !approvals.Invisible(r):
+		case len(spoofs) == 0 || i < spoofs[0].From || i < escape:
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			r -= 0x10000
@@ -222,9 +233,10 @@ func seen(s string) string {
 	return b.String()
 }
 
-// asTyped reports whether a text comes back from an input as it went in.
+// asTyped reports whether a text comes back from an input as it went in, and
+// looks there like what it is.
 func asTyped(s string) bool {
-	return strings.TrimSpace(s) == s && strings.IndexFunc(s, approvals.Invisible) < 0
+	return strings.TrimSpace(s) == s && len(approvals.Spoofs(s)) == 0
 }
 
 // key names the field in the form: a form of another schema has other keys.

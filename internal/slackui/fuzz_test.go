@@ -117,6 +117,18 @@ func TestALongValueHidesNeitherItsEndNorTheNextKey(t *testing.T) {
 	require.Contains(t, sh, "; rm -rf /")
 }
 
+// TestALookalikeIsNamedOnTheCard: nobody tells a Cyrillic a from a Latin one.
+func TestALookalikeIsNamedOnTheCard(t *testing.T) {
+	args := `{"path":"reports/p\u0430yments.csv","n\u0430me":"\u0441\u043e\u0440\u0443/a","pile":"x` + strings.Repeat(`\u0301`, 6) + `","to":"Отчёт за март"}`
+	text := shownText(t, drawn(t, []approvals.Deferral{call("c", "delete_file", args, sre)}))
+	for _, want := range []string{
+		`path: "reports/p⟦Cyrillic ` + "\u0430" + `⟧yments.csv"`, `"n⟦Cyrillic ` + "\u0430" + `⟧me": "⟦Cyrillic ` + "\u0441\u043e\u0440\u0443" + `⟧/a"`,
+		"⟦U+0301 ×2⟧", `to: "Отчёт за март"`,
+	} {
+		require.Contains(t, text, want)
+	}
+}
+
 func TestAHiddenValueIsNowhereOnTheCard(t *testing.T) {
 	text := shownText(t, golden(t)["secret"])
 	require.Contains(t, text, "password: (hidden, 15 characters)")

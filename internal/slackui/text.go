@@ -25,27 +25,71 @@ func escape(s string) string { return escaper.Replace(s) }
 // unescape undoes Slack's escaping, once.
 func unescape(s string) string { return unescaper.Replace(s) }
 
-// visible returns s with every character that cannot be seen, or that changes
-// how others are seen, replaced by its number: ⟦U+202E⟧. Line feeds and tabs
-// stay, and what is not UTF-8 is shown as bytes. The bracket ⟦ itself becomes
-// its number too, so that nobody can write what only we may say: whatever
-// follows a ⟦ on the screen is our remark. So it must be applied only once.
-func visible(s string) string {
+// visible returns s with everything marked that is not what it looks like. A
+// character that cannot be seen, or that changes how others are seen, becomes
+// its number: ⟦U+202E⟧. So do combining marks piled on one another, and letters
+// of another script than their word are named: p⟦Cyrillic а⟧y. What these are,
+// [approvals.Spoofs] says. Line feeds and tabs stay, and what is not UTF-8 is
+// shown as bytes. The bracket ⟦ itself becomes its number too, so that nobody
+// can write what only we may say: whatever follows a ⟦ on the screen is our
+// remark. So it must be applied only once. Different texts stay different.
+func visible(s string) string { return visibleBut(s, "") }
+
+// visibleBut is [visible], but leaves these characters to the caller.
+func visibleBut(s, but string) string {
 	if plain(s) {
 		return s
 	}
 	var b strings.Builder
+	at := 0
+	for _, x := range approvals.Spoofs(s) {
+		legible(&b, s[at:x.From])
+		stretch := s[x.From:x.To]
+		switch {
+		case but != "" && strings.Contains(but, stretch):
+			b.WriteString(stretch)
+		case x.Kind == approvals.SpoofScript:
+			b.WriteString(remarkOf(x.Script + " " + stretch))
+		default:
+			b.WriteString(remarkOf(codes(stretch)))
+		}
+		at = x.To
+	}
+	legible(&b, s[at:])
+	return b.String()
+}
+
+// legible writes a text without spoofs.
+func legible(b *strings.Builder, s string) {
 	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
-			fmt.Fprintf(&b, "⟦byte %02X⟧", s[i])
-		case hidden(r):
-			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
+			fmt.Fprintf(b, "⟦byte %02X⟧", s[i])
+		case r == remark:
+			b.WriteString(remarkOf(codes(string(r))))
 		default:
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+}
+
+// codes writes characters as their numbers, and how often each comes in a row.
+func codes(s string) string {
+	var all []string
+	runes := []rune(s)
+	for i := 0; i < len(runes); {
+		n := 1
+		for i+n < len(runes) && runes[i+n] == runes[i] {
+			n++
+		}
+		code := fmt.Sprintf("U+%04X", runes[i])
+		if n > 1 {
+			code += fmt.Sprintf(" ×%d", n)
+		}
+		all = append(all, code)
+		i += n
+	}
+	return strings.Join(all, " ")
 }
 
 func plain(s string) bool {
@@ -59,10 +103,6 @@ func plain(s string) bool {
 
 // remark begins every remark of ours in the middle of a foreign text.
 const remark = '⟦'
-
-// hidden reports whether r must not be shown as itself: it is invisible, or the
-// bracket of our remarks.
-func hidden(r rune) bool { return r == remark || approvals.Invisible(r) }
 
 // squeeze shows long runs of spaces as their number: they would push what
 // follows to another line of a narrow screen.

@@ -3,12 +3,17 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 func TestVisible(t *testing.T) {
@@ -25,9 +30,40 @@ func TestVisible(t *testing.T) {
 		"\ufffd":             "\ufffd",
 		"größe 猫 ❤️":         "größe 猫 ❤️",
 		"\u2028":             "⟦U+2028⟧",
+		"p\u0430ypal/a.txt":  "p⟦Cyrillic \u0430⟧ypal/a.txt",
+		"\u0430.txt":         "⟦Cyrillic \u0430⟧.txt",
+		"a\ufe0f":            "a⟦U+FE0F⟧",
+		"⟦U+0430⟧":           "⟦U+27E6⟧U+0430⟧",
+		"Z" + strings.Repeat("\u0301", 9) + "\u0302!": "Z\u0301\u0301\u0301\u0301⟦U+0301 ×5 U+0302⟧!",
 	} {
 		require.Equal(t, want, visible(in), "%q", in)
 	}
+}
+
+var ourRemark = regexp.MustCompile(`⟦[^⟧]*⟧`)
+
+// FuzzVisible: outside of our remarks there is nothing that people would not
+// see, or would take for something else.
+func FuzzVisible(f *testing.F) {
+	for _, s := range []string{"p\u0430ypal", "a\u0301\u0301\u0301\u0301\u0301\u0302", "\xff⟦\u202e⟧", "❤\ufe0f\ufe0f", "\u0441\u043e\u0440\u0443.txt"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := visible(s)
+		require.True(t, utf8.ValidString(out))
+		require.Equal(t, strings.Count(s, "⟦"), strings.Count(out, "⟦U+27E6⟧"))
+		left := ourRemark.ReplaceAllStringFunc(out, func(said string) string {
+			code, _ := strconv.ParseUint(strings.Trim(said, "⟦U+⟧"), 16, 32)
+			switch {
+			case rune(code) == remark:
+				return "." // somebody wrote it, so it is a character to look at
+			case unicode.IsSpace(rune(code)):
+				return " " // words end there
+			}
+			return ""
+		})
+		require.Empty(t, approvals.Spoofs(left), "%+q of %+q", left, s)
+	})
 }
 
 func TestEscapeOnceAndBack(t *testing.T) {
@@ -70,6 +106,8 @@ func TestArgumentsAreShownAsStored(t *testing.T) {
 		`{"x":{"k":[true,null,"\n"]}}`:  `x: {"k": [true, null, "\n"]}`,
 		`{"s":"two\nlines"}`:            "s: two\nlines",
 		`[1]`:                           `: [1]`,
+		`{"x":["\tпривет","\r\nа вы"]}`: `x: ["\tпривет", "\r\nа вы"]`,
+		`{"x":["\rp\u0430y"]}`:          `x: ["\rp⟦Cyrillic ` + "\u0430" + `⟧y"]`,
 		`{`:                             `: {`,
 	} {
 		var got []string

@@ -1,0 +1,125 @@
+package approvals
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// marked writes the spoofs of s between brackets.
+func marked(s string) string {
+	var b strings.Builder
+	at := 0
+	for _, x := range Spoofs(s) {
+		fmt.Fprintf(&b, "%s[%s%s %+q]", s[at:x.From], x.Kind, x.Script, s[x.From:x.To])
+		at = x.To
+	}
+	return b.String() + s[at:]
+}
+
+func TestWhatIsNotWhatItLooksLikeIsFound(t *testing.T) {
+	for in, want := range map[string]string{
+		"reports/p\u0430yments.csv":              `reports/p[scriptCyrillic "\u0430"]yments.csv`,
+		"p\u0430\u0443pal":                       `p[scriptCyrillic "\u0430\u0443"]pal`,
+		"\u0430.txt":                             `[scriptCyrillic "\u0430"].txt`,
+		"/srv/\u0441\u043e\u0440\u0443/a.txt":    `/srv/[scriptCyrillic "\u0441\u043e\u0440\u0443"]/a.txt`,
+		"\u0441\u043e\u0440\u0443":               `[scriptCyrillic "\u0441\u043e\u0440\u0443"]`,
+		"Москвa":                                 `Москв[scriptLatin "a"]`,
+		"\u0430\u0430\u0430z":                    `[scriptCyrillic "\u0430\u0430\u0430"][scriptLatin "z"]`,
+		"g\u03bf\u03bfgle":                       `g[scriptGreek "\u03bf\u03bf"]gle`,
+		"g\u0585\u0585gle":                       `g[scriptArmenian "\u0585\u0585"]gle`,
+		"p\u200b\u0430ypal":                      `p[invisible "\u200b"][scriptCyrillic "\u0430"]ypal`,
+		"p\u0430\u0301ypal":                      `p[scriptCyrillic "\u0430\u0301"]ypal`,
+		"a\u0301\u0302\u0303\u0304":              "a\u0301\u0302\u0303\u0304",
+		"a\u0301\u0302\u0303\u0304\u0305\u0305b": "a\u0301\u0302\u0303\u0304" + `[marks "\u0305\u0305"]b`,
+		"a\u0301\u0301\u200b\u0301\u0301\u0301":  "a\u0301\u0301" + `[invisible "\u200b"]` + "\u0301\u0301" + `[marks "\u0301"]`,
+		"a\ufe0f.txt":                            `a[invisible "\ufe0f"].txt`,
+		"❤\ufe0f 1\ufe0f\u20e3 ⚠\ufe0f 👍🏽":       "❤\ufe0f 1\ufe0f\u20e3 ⚠\ufe0f 👍🏽",
+	} {
+		require.Equal(t, want, marked(in), "%+q", in)
+	}
+}
+
+// TestTextsOfManyLanguagesAreLeftAsTheyAre: who reads them would read nothing
+// else than brackets otherwise.
+func TestTextsOfManyLanguagesAreLeftAsTheyAre(t *testing.T) {
+	for language, text := range map[string]string{
+		"English":    "Delete the café's résumé, naïve coöperation — 5 µm, 20 °C, x² ≤ 3",
+		"German":     "Größe, Übermut, Straße; Grüße aus Köln",
+		"French":     "L’été, où çà ? Œuvre, naïveté",
+		"Turkish":    "İstanbul'da ılık rüzgâr, ğüşöç",
+		"Vietnamese": "Tiếng Việt: được, nghĩa, trường hợp; và chữ tổ hợp a\u0302\u0301",
+		"Polish":     "Zażółć gęślą jaźń",
+		"Russian":    "Удали отчёт за март: reports/отчёт.csv, и скажи «о том, с кем» я у вас. IT-отдел",
+		"Ukrainian":  "Зберегти пʼять файлів у теці «Їжак»",
+		"Bulgarian":  "Изтрий файла с отчета",
+		"Greek":      "Διάγραψε το αρχείο της αναφοράς, ο κ. Παπάς το ζήτησε",
+		"Armenian":   "Ջնջիր հաշվետվությունը",
+		"Georgian":   "წაშალე ანგარიში",
+		"Hebrew":     "מחק את הדוח, שָׁלוֹם",
+		"Arabic":     "احذف التقرير، السَّلَامُ عَلَيْكُمْ ١٢٣",
+		"Persian":    "گزارش را پاک کن",
+		"Hindi":      "रिपोर्ट हटाओ, क्षत्रिय ज़्यादा १२३",
+		"Bengali":    "প্রতিবেদন মুছে ফেলুন",
+		"Tamil":      "அறிக்கையை நீக்கு",
+		"Thai":       "ลบรายงานที่นี่ น้ำ ๑๒๓",
+		"Burmese":    "အစီရင်ခံစာကို ဖျက်ပါ မြို့ မျှို့",
+		"Tibetan":    "བོད་སྐད་བསྒྲུབས་རྒྱུ",
+		"Chinese":    "删除报告CSV文件，谢谢",
+		"Taiwanese":  "刪除ㄅㄠˋ告",
+		"Japanese":   "レポートをDeleteする。カレーは３個、人々のコーヒー",
+		"Korean":     "Slack에서 보고서를 삭제",
+		"Amharic":    "ሪፖርቱን ሰርዝ",
+	} {
+		require.Empty(t, Spoofs(text), language)
+	}
+}
+
+// FuzzSpoofs: what is left of a text without its spoofs has none.
+func FuzzSpoofs(f *testing.F) {
+	for _, s := range []string{
+		"", "plain", "p\u0430ypal", "\u0441\u043e\u0440\u0443 x", "a\u0301\u0301\u0301\u0301\u0301", "\xff\u0301", "1\ufe0f\u20e3",
+		"Москвa и \u0441", "漢字かなカナLatin한글", "\u0430\u200b\u0430ж", "⟦\u0301\u0301\u0301\u0301\u0301", strings.Repeat("\u0488", 50),
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var rest strings.Builder
+		at := 0
+		for _, x := range Spoofs(s) {
+			require.LessOrEqual(t, at, x.From)
+			require.Less(t, x.From, x.To)
+			require.LessOrEqual(t, x.To, len(s))
+			require.Equal(t, x.Kind == SpoofScript, x.Script != "")
+			rest.WriteString(s[at:x.From])
+			if strings.TrimSpace(s[x.From:x.To]) == "" {
+				rest.WriteString(" ") // words end there
+			}
+			at = x.To
+		}
+		rest.WriteString(s[at:])
+		if !utf8.ValidString(s) {
+			return // what is left may form other characters
+		}
+		left := rest.String()
+		marks := 0
+		for _, r := range left {
+			require.False(t, Invisible(r), "%+q", left)
+			switch {
+			case unicode.In(r, unicode.Mn, unicode.Me):
+				marks++
+			case !unicode.Is(unicode.Mc, r):
+				marks = 0
+			}
+			require.LessOrEqual(t, marks, 4, "%+q", left)
+		}
+		for _, w := range wordsOf(left) {
+			require.False(t, w.mixed(), "%+q holds %v", left[w.from:w.to], w.scripts)
+		}
+		require.Empty(t, foreignLetters(left), "%+q of %+q", left, s)
+	})
+}
