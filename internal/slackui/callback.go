@@ -17,7 +17,8 @@ import (
 )
 
 // payload is what we read of an interaction. It is our own type, see
-// [envelope]; of the message only a shortcut reads something: where it is.
+// [envelope]; of the message only where it is, and of which card it says that
+// it is one.
 type payload struct {
 	Type string `json:"type"`
 	Team *struct {
@@ -47,7 +48,7 @@ type payload struct {
 		Value string `json:"value"`
 		TS    string `json:"action_ts"`
 	} `json:"actions"`
-	Message shortcut `json:"message"` // read for a shortcut only
+	Message within `json:"message"`
 	View    struct {
 		ID        string `json:"id"`
 		Type      string `json:"type"`
@@ -156,6 +157,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", brief(press.ID, 64)))
 		return reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")
 	}
+	s.adopt(ctx, p, about)
 	if err == nil {
 		s.followed(ctx, p, action)
 		return reply{}, nil
@@ -238,7 +240,6 @@ func (s *Server) judge(ctx context.Context, p payload, value string, v approvals
 	if err != nil {
 		return at, ptr, none, err
 	}
-	s.retire(ctx, p, ptr, b)
 	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(b))
 	if err != nil {
 		return at, ptr, none, err
@@ -297,35 +298,6 @@ func (s *Server) request(p payload, ptr pointer, v approvals.Verdict, reason str
 		sum.Write(fmt.Appendf(nil, "%d:%s", len(part), part))
 	}
 	return approvals.RequestID("slack-" + hex.EncodeToString(sum.Sum(nil)))
-}
-
-// retire takes care of a card that we do not know of: a copy that was posted
-// when the answer to a post was lost. It is drawn like the others from now on.
-// If that does not work, the next click on the copy tries again.
-func (s *Server) retire(ctx context.Context, p payload, ptr pointer, b approvals.Batch) {
-	channel, ts := p.Container.Channel, p.Container.Message
-	if !idForm.MatchString(channel) || !validTS(ts) || s.cards.knows(ctx, b.ID, channel, ts) {
-		return
-	}
-	part := 0
-	for i, a := range b.Approvals {
-		if callKey(a.Call.ID) == string(ptr.Call) {
-			part = i / callsPerCard
-		}
-	}
-	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
-		found := Anchor{Part: part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
-		if strings.HasPrefix(channel, "D") && channel != b.Channel {
-			found.Direct = approvals.UserID(p.User.ID)
-		}
-		if err := s.cards.adopt(ctx, b.ID, found); err != nil {
-			return err
-		}
-		return s.cards.Reconcile(ctx, string(b.ID))
-	})
-	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("error", err))
-	}
 }
 
 // tell whispers words to one person, after the answer. What can be told to

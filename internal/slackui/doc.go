@@ -58,7 +58,9 @@
 //
 // Posting cannot be repeated safely: Slack has no key for it. A post whose
 // answer was lost is made again, so there may be a second copy of a card. A
-// click on any copy works, and from then on that copy is kept up to date too.
+// click on any copy works. From the first click of somebody who may decide, that
+// copy is kept up to date too, if Slack says with the click that the message was
+// posted as a card of this batch: no other message is ever drawn over.
 //
 // While Slack is away, limits us or is in trouble, cards and replies wait,
 // longer each time up to a minute, and none of that counts as a failure. What

@@ -65,7 +65,9 @@ func TestOnlyAnUnknownCopyIsTakenIntoCare(t *testing.T) {
 			fill(s.copies)
 			var p payload
 			p.Container.Channel, p.Container.Message = "C1", "1.1"
-			s.retire(t.Context(), p, pointer{}, approvals.Batch{ID: "batch-07-x"})
+			p.Message.Metadata.Type, p.Message.Metadata.Payload = markerType, []byte(`{"batch":"batch-07-x","part":0}`)
+			b := approvals.Batch{ID: "batch-07-x", Approvals: []approvals.Approval{{Call: approvals.CallRef{ID: "c1"}}}}
+			s.adopt(t.Context(), p, about{batch: b, approval: b.Approvals[0]})
 			require.Equal(t, c.unknown, strings.Contains(log.String(), errNoPlace.Error()))
 		})
 	}

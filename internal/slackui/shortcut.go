@@ -2,6 +2,7 @@ package slackui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,18 +18,30 @@ import (
 // work in threads.
 const callbackHere = "countersign.here"
 
-// shortcut is what we read of the message in whose menu it was chosen. What its
-// metadata says is a pointer, like a button's value.
-type shortcut struct {
+// within is what we read of the message that something was pressed in, or in
+// whose menu it was chosen. What its metadata says is a pointer, like a button's
+// value; other apps write there what they like.
+type within struct {
 	TS       string `json:"ts"`
 	Thread   string `json:"thread_ts"`
 	Metadata struct {
-		Type    string `json:"event_type"`
-		Payload struct {
-			Batch string `json:"batch"`
-			Part  int    `json:"part"`
-		} `json:"event_payload"`
+		Type    string          `json:"event_type"`
+		Payload json.RawMessage `json:"event_payload"`
 	} `json:"metadata"`
+}
+
+// card is the part of the batch that the message was posted for, if it was
+// posted as a card.
+func (m within) card() (reviewing, bool) {
+	var said struct {
+		Batch string `json:"batch"`
+		Part  int    `json:"part"`
+	}
+	if m.Metadata.Type != markerType || json.Unmarshal(m.Metadata.Payload, &said) != nil {
+		return reviewing{}, false
+	}
+	r, err := parseReviewing(reviewing{approvals.BatchID(said.Batch), said.Part}.String())
+	return r, err == nil
 }
 
 // chosen handles a message shortcut.
@@ -129,11 +142,7 @@ func (s *Server) inThread(ctx context.Context, p payload) ([]pile, error) {
 		}
 		return nil
 	}
-	if m := p.Message.Metadata; m.Type == markerType {
-		r, err := parseReviewing(reviewing{approvals.BatchID(m.Payload.Batch), m.Payload.Part}.String())
-		if err != nil {
-			return nil, err
-		}
+	if r, is := p.Message.card(); is {
 		if err := add(r.batch, r.part); err != nil {
 			return nil, err
 		}

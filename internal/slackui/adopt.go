@@ -1,0 +1,61 @@
+package slackui
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// adopt takes a card into care that we do not know of: a copy that was posted
+// when the answer to a post was lost. It is drawn like the others from now on.
+// If that does not work, the next click on the copy tries again.
+//
+// A message is drawn over only if Slack says that it was posted as a card of
+// this batch, and only after a click of somebody whose word on the call counts.
+// Of an ephemeral message, and of a modal, Slack says nothing.
+func (s *Server) adopt(ctx context.Context, p payload, at about) {
+	channel, ts := p.Container.Channel, p.Container.Message
+	b, a := at.batch, at.approval
+	card, marked := p.Message.card()
+	if !marked || card.batch != b.ID || card.part >= parts(b) || a.Call.ID == "" {
+		return
+	}
+	if !idForm.MatchString(channel) || !validTS(ts) || s.cards.knows(ctx, b.ID, channel, ts) {
+		return
+	}
+	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
+		may, err := s.mayDecide(ctx, p, b, a)
+		if err != nil || !may {
+			return err
+		}
+		found := Anchor{Part: card.part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
+		if strings.HasPrefix(channel, "D") && channel != b.Channel {
+			found.Direct = approvals.UserID(p.User.ID)
+		}
+		if err := s.cards.adopt(ctx, b.ID, found); err != nil {
+			return err
+		}
+		return s.cards.Reconcile(ctx, string(b.ID))
+	})
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("error", err))
+	}
+}
+
+// mayDecide reports whether the person may approve or deny the call, or might
+// have, had it not ended.
+func (s *Server) mayDecide(ctx context.Context, p payload, b approvals.Batch, a approvals.Approval) (bool, error) {
+	a.Status, a.Ending, a.Decisions, a.Requirement.Deadline = approvals.Pending, approvals.Ending{}, nil, time.Time{}
+	b.Approvals, b.Calls = []approvals.Approval{a}, nil
+	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(b))
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s may decide: %w", p.User.ID, err)
+	}
+	may := func(v approvals.Verdict) bool { return seeker{Principal: who}.maySay(b, a, v, s.cfg.Now()) == nil }
+	return may(approvals.Approve) || may(approvals.Deny), nil
+}
