@@ -13,7 +13,8 @@ import (
 // What can be pressed. Slack wants every action_id of a message to be
 // different, so a number follows.
 const (
-	actionApprove = "countersign.approve"
+	actionApprove = "countersign.approve" // of a call that the card shows whole
+	actionSign    = "countersign.sign"    // opens the form in which a call is read and approved
 	actionDeny    = "countersign.deny"
 	actionEdit    = "countersign.edit"
 	actionView    = "countersign.view"

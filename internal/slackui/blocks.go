@@ -65,13 +65,38 @@ func parts(b approvals.Batch) int {
 // Render returns what the card shows. It is pure, and stays within Slack's
 // limits by cutting values shorter, never by leaving out that it did.
 func Render(c Card, now time.Time) []slack.Block {
+	blocks, _ := c.fit(now)
+	return blocks
+}
+
+// fit returns the card with as much detail as there is room for.
+func (c Card) fit(now time.Time) ([]slack.Block, detail) {
 	c.rows = c.gather(now)
 	for _, d := range details {
 		if blocks := c.render(d, now); textLength(blocks) <= maxCardText {
-			return blocks
+			return blocks, d
 		}
 	}
-	return c.render(details[len(details)-1], now)
+	least := details[len(details)-1]
+	return c.render(least, now), least
+}
+
+// shows reports whether the card shows everything of the call: only then is it
+// approved by the button on the card.
+func (c Card) shows(a approvals.Approval, now time.Time) bool {
+	call, known := c.Calls[a.Call.ID]
+	if !known {
+		return false
+	}
+	_, d := c.fit(now)
+	return d.shows(a, call)
+}
+
+// shows reports whether everything of the call is shown with this detail.
+// Values that nobody may read are shown as their length, everywhere.
+func (d detail) shows(a approvals.Approval, call approvals.ToolCall) bool {
+	_, incomplete := draw(arguments(call.Args, a.WriteOnly), d)
+	return !incomplete
 }
 
 // A detail says how much of each thing is shown.
@@ -240,8 +265,8 @@ func (c Card) row(r row, d detail, now time.Time) []slack.Block {
 	}
 	status := shown(a, now)
 	var below [][]para
-	if incomplete && status == approvals.Pending {
-		below = append(below, []para{line(styled("Not everything is shown. Open View full before you sign.", bold))})
+	if said := c.cutWords(r, incomplete); said != "" && status == approvals.Pending {
+		below = append(below, []para{line(styled(said, bold))})
 	}
 	below = append(below, c.verdict(a, status, d)...)
 	below = append(below, nonempty(between)...)
@@ -266,13 +291,27 @@ func (c Card) row(r row, d detail, now time.Time) []slack.Block {
 		}
 	}
 	if status == approvals.Pending && known {
-		buttons := c.buttons(r.calls[0], a)
+		buttons := c.buttons(r.calls[0], a, !incomplete)
 		if r.several() {
 			buttons = c.together(r)
 		}
 		blocks = append(blocks, c.fine(r), buttons)
 	}
 	return blocks
+}
+
+// cutWords says where what is missing of a row can be read, and where it is
+// signed then.
+func (c Card) cutWords(r row, incomplete bool) string {
+	switch {
+	case r.several() && len(r.a.Requirement.Quorums) > 0 && !c.onSheet(r):
+		return "These are too long to be approved together: Review one by one opens each."
+	case !incomplete:
+		return ""
+	case len(r.a.Requirement.Quorums) == 0:
+		return "Not everything is shown. View full shows the rest."
+	}
+	return "Not everything is shown. Approve opens all of it, and you sign there."
 }
 
 // gathered puts groups of paragraphs in blocks of their own, or in one if there

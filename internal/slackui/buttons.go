@@ -9,8 +9,9 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// buttons are what can be done with an open call, at most five.
-func (c Card) buttons(i int, a approvals.Approval) slack.Block {
+// buttons are what can be done with an open call, at most five. One that the
+// card does not show whole is approved in a form that does.
+func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	value, err := pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.encode()
 	if err != nil {
 		return small("This call cannot be signed here: its ids are not usable.")
@@ -25,6 +26,8 @@ func (c Card) buttons(i int, a approvals.Approval) slack.Block {
 	if len(a.Requirement.Quorums) > 0 {
 		approve := button(actionApprove, "Approve", slack.StylePrimary)
 		switch {
+		case !whole:
+			approve = button(actionSign, "Approve…", slack.StylePrimary)
 		case a.Requirement.ReasonNeeded:
 			approve.Text = literal("Approve…")
 		case !known || destructive(spec.Annotations):
@@ -52,10 +55,14 @@ func destructive(a agentrun.Annotations) bool {
 
 // confirmation stands between a thumb and a signature that may do harm.
 func confirmation(tool string, known bool) *slack.ConfirmationBlockObject {
-	words := "This tool may change or delete things for good."
-	if !known {
-		words = "What this tool can do is not known here. It may change or delete things for good."
-	}
 	return slack.NewConfirmationBlockObject(literal("Approve "+brief(tool, 60)+"?"),
-		literal(words+" You sign exactly the arguments on the card."), literal("Approve"), literal("Not now"))
+		literal(harmWords(known)+" You sign exactly the arguments on the card."), literal("Approve"), literal("Not now"))
+}
+
+// harmWords warn of a tool that may do harm, or that is not known.
+func harmWords(known bool) string {
+	if !known {
+		return "What this tool can do is not known here. It may change or delete things for good."
+	}
+	return "This tool may change or delete things for good."
 }

@@ -110,13 +110,14 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	var err error
 	switch action {
 	case actionApprove:
-		about, err = s.decide(ctx, p, press.Value, approvals.Approve, "")
-		if errors.Is(err, approvals.ErrReasonNeeded) {
-			about, err = s.askReason(ctx, p, press.Value, approvals.Approve)
-			action = actionDeny // nothing is decided yet
+		var read bool
+		if about, read, err = s.approve(ctx, p, press.Value); !read {
+			action = actionSign // nothing is decided yet
 		}
+	case actionSign:
+		about, err = s.openSigning(ctx, p, press.Value)
 	case actionDeny:
-		about, err = s.askReason(ctx, p, press.Value, approvals.Deny)
+		about, err = s.askReason(ctx, p, press.Value)
 	case actionEdit:
 		about, err = s.openEdit(ctx, p, press.Value)
 	case actionRetract:

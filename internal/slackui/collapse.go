@@ -161,6 +161,17 @@ func (c Card) wish(r row, v approvals.Verdict) (string, error) {
 	return string(raw), nil
 }
 
+// onSheet reports whether a sheet would show the calls of the row whole: it
+// leaves out what it does not.
+func (c Card) onSheet(r row) bool {
+	call, known := c.Calls[r.a.Call.ID]
+	if !known {
+		return false
+	}
+	_, whole := argumentsOnSheet(r.a, call)
+	return whole
+}
+
 // together are the buttons of a row of several open calls. Each decision goes
 // over a sheet, on which the calls are listed one by one.
 func (c Card) together(r row) slack.Block {
@@ -177,8 +188,10 @@ func (c Card) together(r row) slack.Block {
 	if errors.Join(err, failed, unusable) != nil {
 		return small("These calls cannot be signed here: their ids are not usable.")
 	}
-	if len(r.a.Requirement.Quorums) > 0 {
+	if len(r.a.Requirement.Quorums) > 0 && c.onSheet(r) {
 		button(actionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)
+	}
+	if len(r.a.Requirement.Quorums) > 0 {
 		button(actionSheet, 2*i+1, deny, "Deny all "+n+"…", slack.StyleDanger)
 	}
 	button(actionView, i, whole, "View full", slack.StyleDefault)

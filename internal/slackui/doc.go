@@ -22,6 +22,13 @@
 // resolved when they click; a lookup that fails never counts for or against
 // anybody.
 //
+// What was shown is what runs. A card that has to cut a call has no button that
+// approves it: Approve opens a form that shows everything of it, page by page,
+// and has its button on the last one. Which calls these are is decided by what
+// [Render] left out, when the card is drawn and again when somebody clicks, so
+// that a button of an older card opens the form too. A sheet leaves out what it
+// would cut. A denial needs no more than its form anywhere.
+//
 // # People
 //
 // A group is a user group, or a channel whose members are meant. Who is in it,
@@ -104,7 +111,7 @@
 //	text of an update       4,000            3,000
 //	part of an answer       -                2,800
 //	messages of an answer   -                10
-//	blocks of a modal       100              82
+//	blocks of a modal       100              84
 //	text of a modal         250 KB           30,000 characters a page
 //	button value            2,000            1,000 bytes
 package slackui

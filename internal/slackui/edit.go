@@ -137,9 +137,9 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 	at.approval, _ = ptr.in(after)
 	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
 	sum := changes(f.args, args, approvals.HiddenAt(a.WriteOnly))
-	signed := s.signsToo(ctx, p, &at, ptr, decision)
+	signed, again := s.signsToo(ctx, p, &at, ptr, decision)
 	s.redrawReview(ctx, p)
-	return replace(editedView(at, sum, signed)), nil
+	return replace(editedView(at, sum, signed, again)), nil
 }
 
 // sameJSON reports whether two arguments differ in white space at most, that is
@@ -153,27 +153,48 @@ func sameJSON(x, y []byte) bool {
 }
 
 // signsToo approves what was changed if the person wants to, and says what came
-// of it. Whatever goes wrong here, the change itself is made.
-func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer, d approvals.Decision) string {
+// of it. Whatever goes wrong here, the change itself is made. What the card does
+// not show whole is approved where everything is shown: then it returns the
+// button that leads there.
+func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer, d approvals.Decision) (words string, sign slack.Block) {
 	if len(p.View.State.Values[signBlock][signInput].Chosen) == 0 {
-		return ""
+		return "", nil
+	}
+	whole, err := s.shownWhole(ctx, p, *at)
+	if err != nil || !whole {
+		return s.signsLater(ctx, at, d, err)
 	}
 	d.Verdict, d.Reason = approvals.Approve, trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
 	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, s.request(p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
 	if err == nil {
 		at.batch = after
 		at.approval, _ = ptr.in(after)
-		return "Your approval of the new arguments counts."
+		return "Your approval of the new arguments counts.", nil
 	}
 	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User.ID), slog.Any("reason", err))
 	if words, known := explain(err, *at); known {
-		return words
+		return words, nil
 	}
-	return "It is not known whether your approval counted. Look at the card, and approve there if it did not."
+	return "It is not known whether your approval counted. Look at the card, and approve there if it did not.", nil
+}
+
+// signsLater leads to the form in which the new arguments are read and approved.
+func (s *Server) signsLater(ctx context.Context, at *about, d approvals.Decision, err error) (string, slack.Block) {
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", string(d.By.User)), slog.Any("reason", err))
+	}
+	value, err := pointer{Batch: at.batch.ID, Call: d.Call, Digest: d.Digest}.encode()
+	if err != nil {
+		return "The new arguments are not approved yet. Approve them on the card.", nil
+	}
+	button := slack.NewButtonBlockElement(actionSign+".0", value, literal("Approve…"))
+	button.Style = slack.StylePrimary
+	return "The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there.",
+		slack.NewActionBlock("", button)
 }
 
 // editedView is what the editor reads afterwards.
-func editedView(at about, sum []difference, signed string) slack.ModalViewRequest {
+func editedView(at about, sum []difference, signed string, sign slack.Block) slack.ModalViewRequest {
 	a := at.approval
 	text := append([]para{line(styled("The arguments are changed.", bold), say(" The card shows the new ones in a moment."))},
 		differences(sum, details[0])...)
@@ -183,6 +204,9 @@ func editedView(at about, sum []difference, signed string) slack.ModalViewReques
 	blocks := []slack.Block{richText(text...)}
 	if signed != "" {
 		blocks = append(blocks, slack.NewSectionBlock(ours(signed), nil, nil))
+	}
+	if sign != nil {
+		blocks = append(blocks, sign)
 	}
 	status := shown(a, at.now)
 	if status == approvals.Pending {

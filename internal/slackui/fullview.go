@@ -3,6 +3,7 @@ package slackui
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -38,7 +39,11 @@ func (s *Server) turnPage(ctx context.Context, p payload, value string) error {
 	if err != nil || page < 0 {
 		return errPointer
 	}
-	at, view, err := s.fullView(ctx, p, value[:i], page)
+	turn := s.fullView
+	if p.View.Callback == callbackApprove {
+		turn = s.signingPage
+	}
+	at, view, err := turn(ctx, p, value[:i], page)
 	if words, known := explain(err, at); err != nil && known {
 		view, err = notice(words), nil
 	}
@@ -74,17 +79,7 @@ func (s *Server) fullView(ctx context.Context, p payload, value string, page int
 func full(ptr pointer, a approvals.Approval, call approvals.ToolCall, page int) slack.ModalViewRequest {
 	pages := paginate(arguments(call.Args, a.WriteOnly))
 	page = min(page, len(pages)-1)
-	top := []para{
-		line(styled(brief(call.Name, 80), bold), say(" · "+count(len(call.Args), "byte")+" of arguments")),
-		line(say("Digest "), styled(a.Call.Digest.String(), code)),
-	}
-	if ptr.Digest != a.Call.Digest {
-		top = append(top, line(styled("The arguments changed after the card was drawn. These are the new ones.", bold)))
-	}
-	if len(pages) > 1 {
-		top = append(top, line(styled(fmt.Sprintf("Page %d of %d.", page+1, len(pages)), bold), say(" The buttons at the end turn the page.")))
-	}
-	blocks := append([]slack.Block{richText(top...)}, pages[page]...)
+	blocks := append([]slack.Block{fullHead(ptr, a, call, page, len(pages))}, pages[page]...)
 	if turn := turns(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
 	}
@@ -92,6 +87,21 @@ func full(ptr pointer, a approvals.Approval, call approvals.ToolCall, page int) 
 		Type: slack.VTModal, Title: literal("Full arguments"), Close: literal("Close"),
 		Blocks: slack.Blocks{BlockSet: blocks},
 	}
+}
+
+// fullHead says what a page shows.
+func fullHead(ptr pointer, a approvals.Approval, call approvals.ToolCall, page, pages int) slack.Block {
+	top := []para{
+		line(styled(brief(call.Name, 80), bold), say(" · "+count(len(call.Args), "byte")+" of arguments")),
+		line(say("Digest "), styled(a.Call.Digest.String(), code)),
+	}
+	if ptr.Digest != a.Call.Digest {
+		top = append(top, line(styled("The arguments changed after the card was drawn. These are the new ones.", bold)))
+	}
+	if pages > 1 {
+		top = append(top, line(styled(fmt.Sprintf("Page %d of %d.", page+1, pages), bold), say(" The buttons at the end turn the page.")))
+	}
+	return richText(top...)
 }
 
 func turns(ptr pointer, page, pages int) slack.Block {
@@ -111,12 +121,13 @@ func turns(ptr pointer, page, pages int) slack.Block {
 	return slack.NewActionBlock("", elements...)
 }
 
-// paginate draws everything, uncut, in pages that a modal can hold.
+// paginate draws everything, uncut, in pages that a modal can hold. There are
+// as many as it takes, so that whatever can be called can be read.
 func paginate(args []argument) [][]slack.Block {
 	if len(args) == 0 {
 		return [][]slack.Block{{richText(line(styled("No arguments.", italic)))}}
 	}
-	drawn, _ := draw(args, detail{value: maxBody, keys: maxBody, uncut: true})
+	drawn, _ := draw(args, detail{value: math.MaxInt, keys: math.MaxInt, uncut: true})
 	var pages [][]slack.Block
 	var page []slack.Block
 	runes := 0

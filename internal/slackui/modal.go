@@ -30,23 +30,23 @@ type origin struct {
 	Review  screen `json:"r,omitzero"` // the review that it was pressed in
 }
 
-// askReason opens the form for a denial, or for an approval that must say why;
-// or it explains at once why the verdict would not be taken.
-func (s *Server) askReason(ctx context.Context, p payload, value string, v approvals.Verdict) (about, error) {
-	at, _, decision, err := s.judge(ctx, p, value, v)
+// askReason opens the form for a denial, or it explains at once why the denial
+// would not be taken.
+func (s *Server) askReason(ctx context.Context, p payload, value string) (about, error) {
+	at, _, decision, err := s.judge(ctx, p, value, approvals.Deny)
 	if err != nil {
 		return at, err
 	}
 	b, a := at.batch, at.approval
 	decision.Reason = "a reason"
 	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
-		return at, fmt.Errorf("try to %s call %s of batch %s: %w", v, a.Call.ID, b.ID, err)
+		return at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
 	if err != nil {
 		return at, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
-	view, err := verdictView(v, a, call, originOf(p, value))
+	view, err := denialView(a, call, originOf(p, value))
 	if err != nil {
 		return at, err
 	}
@@ -69,8 +69,8 @@ func (s *Server) open(ctx context.Context, p payload, view slack.ModalViewReques
 	return fmt.Errorf("%w: %w", errForm, err)
 }
 
-// verdictView is the form in which a verdict is given with its reason.
-func verdictView(v approvals.Verdict, a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
+// denialView is the form in which a denial is given with its reason.
+func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
@@ -85,15 +85,13 @@ func verdictView(v approvals.Verdict, a approvals.Approval, call approvals.ToolC
 		Type: slack.VTModal, CallbackID: callbackDeny, PrivateMetadata: string(metadata),
 		Title: literal("Deny this call"), Submit: literal("Deny"), Close: literal("Cancel"),
 	}
-	const read = "The agent and everybody in the thread will read it."
-	reason := reasonInputBlock("Why not?", read, false, true)
-	if v == approvals.Approve {
-		view.CallbackID, view.Title, view.Submit = callbackApprove, literal("Approve this call"), literal("Approve")
-		reason = reasonInputBlock("Why do you approve it?", read, true, true)
-	}
+	reason := reasonInputBlock("Why not?", whoReads, false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{richText(text...), reason}}
 	return view, nil
 }
+
+// whoReads a reason.
+const whoReads = "The agent and everybody in the thread will read it."
 
 func reasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock {
 	input := slack.NewPlainTextInputBlockElement(literal("For example: use the archive instead"), reasonInput)
@@ -114,7 +112,7 @@ func (s *Server) submitted(ctx context.Context, p payload) (reply, error) {
 	case callbackDeny:
 		return s.given(ctx, p, approvals.Deny)
 	case callbackApprove:
-		return s.given(ctx, p, approvals.Approve)
+		return s.approvedForm(ctx, p)
 	case callbackEdit:
 		return s.edited(ctx, p)
 	case callbackSheet:
@@ -137,14 +135,20 @@ func (s *Server) given(ctx context.Context, p payload, v approvals.Verdict) (rep
 		return reply{}, err
 	}
 	s.cfg.Log.InfoContext(ctx, "verdict refused", slog.String("user", p.User.ID), slog.String("verdict", string(v)), slog.Any("reason", err))
+	_, field := p.View.State.Values[reasonBlock]
 	switch {
-	case errors.Is(err, approvals.ErrReasonNeeded):
+	case errors.Is(err, approvals.ErrReasonNeeded) && field:
 		return under(map[string]string{reasonBlock: "Write why you approve it: blanks are no reason."}), nil
-	case isTryAgain(err):
-		return under(map[string]string{reasonBlock: "Not decided yet: Slack or the store did not answer in time. Press the button below again."}), nil
+	case isTryAgain(err) && field:
+		return under(map[string]string{reasonBlock: notDecidedYet}), nil
+	case isTryAgain(err) && v == approvals.Approve:
+		m := readSigning(p)
+		return replace(m.aside(notDecidedYet, "Back to the arguments", m.Read-1)), nil
 	}
 	return replace(notice(words)), nil
 }
+
+const notDecidedYet = "Not decided yet: Slack or the store did not answer in time. Press the button below again."
 
 // notice is a view that only says something, in our own words.
 func notice(words string) slack.ModalViewRequest {

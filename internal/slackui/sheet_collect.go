@@ -37,6 +37,7 @@ const (
 	leftGone     left = "gone"     // one of its groups is none that Slack knows
 	leftChanged  left = "changed"  // its arguments are not those that were drawn
 	leftSettled  left = "settled"
+	leftCut      left = "cut" // a list does not show it whole
 	leftOther    left = "other"
 )
 
@@ -51,6 +52,7 @@ var leftWords = map[left]string{
 	leftGone:     "of which you are not an approver, and which ask a group that is gone: Slack does not know it any more. Tell whoever runs Countersign",
 	leftChanged:  "whose arguments were changed after the card was drawn: read it again",
 	leftSettled:  "settled already",
+	leftCut:      "that cannot be shown whole on a list: review each, and sign it there",
 	leftOther:    "that cannot be signed here",
 }
 
@@ -60,6 +62,7 @@ type leftOver struct {
 	Calls int            `json:"n"`
 	Tools []leftTool     `json:"t,omitempty"`
 	IDs   []string       `json:"i,omitempty"`
+	Cards []leftCard     `json:"k,omitempty"` // of what is signed on a card only, the first
 	by    map[string]int // calls by tool
 }
 
@@ -71,6 +74,7 @@ type leftTool struct {
 const (
 	leftTools = 3
 	leftIDs   = 4
+	leftCards = 5
 )
 
 // backdrop is what a sheet remembers of how it was made. It is part of what is
@@ -80,6 +84,7 @@ type backdrop struct {
 	More   bool       `json:"more,omitempty"`   // there are more calls than fit, or were looked at
 	Unsure bool       `json:"unsure,omitempty"` // Slack did not say of every group who is in it
 	Reason bool       `json:"reason,omitempty"` // an approval must say why
+	Whole  bool       `json:"whole,omitempty"`  // what it lists to be approved it shows whole
 }
 
 // A sheetOrder is a person's wish for a sheet.
@@ -102,6 +107,7 @@ type draft struct {
 // found is a call that the filter means.
 type found struct {
 	batch approvals.Batch
+	index int // of the call in the batch
 	a     approvals.Approval
 	risky bool
 	why   left // not empty: it is left out
@@ -125,7 +131,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	var all []found
 	named := map[string]int{}
 	for _, b := range batches {
-		for _, a := range b.Approvals {
+		for i, a := range b.Approvals {
 			seen := who.sees(b, a, o.channel, now) || who.maySay(b, a, o.verdict, now) == nil
 			moved := o.filter.moved(a, now)
 			if !seen || (shown(a, now) != approvals.Pending && moved == "") || !o.filter.matches(b, a, now) {
@@ -136,7 +142,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 					named[id]++
 				}
 			}
-			all = append(all, found{batch: b, a: a, why: cmp.Or(moved, who.leavesOut(b, a, o.verdict, gone, now))})
+			all = append(all, found{batch: b, index: i, a: a, why: cmp.Or(moved, who.leavesOut(b, a, o.verdict, gone, now))})
 		}
 	}
 	for _, id := range o.filter.IDs {
@@ -191,7 +197,8 @@ func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals
 	return batches, err
 }
 
-// judged reads the arguments of the calls: whether they can be shown whole.
+// judged reads the arguments of the calls. One that a list does not show whole
+// is not approved on it.
 func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
@@ -210,7 +217,10 @@ func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found
 		case errs[i] != nil:
 			f.why = leftRead
 		case o.verdict == approvals.Approve:
-			f.risky = s.risky(f, calls[i])
+			if _, whole := argumentsOnSheet(f.a, calls[i]); !whole {
+				f.why = leftCut
+			}
+			f.risky = s.risky(f)
 		}
 		out = append(out, f)
 	}
@@ -238,22 +248,16 @@ var onSheet = detail{value: 300, keys: 12}
 const onSheetRunes = 900
 
 // risky reports whether the call is approved only when ticked by itself: what
-// may do harm or is not known, what somebody edited, and what cannot be shown
-// whole.
-func (s *Server) risky(f found, call approvals.ToolCall) bool {
-	if len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0 || s.cfg.Tools == nil {
-		return true
-	}
-	spec, known := s.cfg.Tools.ToolSpec(f.batch.Agent, call.Name)
-	if !known || destructive(spec.Annotations) || len(spec.WriteOnly) > 0 {
-		return true
-	}
-	_, whole := argumentsOnSheet(f.a, call)
-	return !whole
+// may do harm or is not known, what somebody edited, and what has values that
+// nobody may read.
+func (s *Server) risky(f found) bool {
+	spec, known := s.spec(f.batch, f.a)
+	return !known || destructive(spec.Annotations) || len(spec.WriteOnly) > 0 || len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0
 }
 
 // argumentsOnSheet are the arguments as a sheet shows them; whole is whether
-// nothing was left out.
+// nothing was left out. Values that nobody may read are shown as their length,
+// here as everywhere.
 func argumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []drawn, whole bool) {
 	list, incomplete := draw(arguments(call.Args, a.WriteOnly), onSheet)
 	runes := 0
@@ -262,13 +266,13 @@ func argumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []dr
 			return append(list[:i:i], drawn{label: line(styled("The rest is not shown here.", bold))}), false
 		}
 	}
-	return list, !incomplete && len(a.WriteOnly) == 0
+	return list, !incomplete
 }
 
 // take puts the calls on the sheet, in the order in which they are read: by
 // tool and agent, the oldest first, and what must be ticked behind all others.
 func (d *draft) take(all []found, v approvals.Verdict) {
-	d.left = map[left]*leftOver{}
+	d.left, d.Whole = map[left]*leftOver{}, v == approvals.Approve
 	slices.SortStableFunc(all, func(x, y found) int {
 		return cmp.Or(bit(x.risky)-bit(y.risky), cmp.Compare(x.a.Call.Name, y.a.Call.Name), cmp.Compare(x.batch.Agent, y.batch.Agent))
 	})
@@ -304,6 +308,10 @@ func (d *draft) leave(f found) {
 	l.by[f.a.Call.Name]++
 	if len(l.IDs) < leftIDs {
 		l.IDs = append(l.IDs, shortID(f.a.Call.Digest))
+	}
+	card := leftCard{ID: shortID(f.a.Call.Digest), At: reviewing{f.batch.ID, f.index / callsPerCard}.String()}
+	if f.why == leftCut && len(l.Cards) < leftCards && !slices.ContainsFunc(l.Cards, func(c leftCard) bool { return c.At == card.At }) {
+		l.Cards = append(l.Cards, card)
 	}
 }
 

@@ -3,8 +3,11 @@ package slackui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -75,4 +78,24 @@ func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
 	return slices.ContainsFunc(slices.Concat(r.Quorums, r.Vetoes), func(q approvals.Quorum) bool {
 		return slices.ContainsFunc(q.From.Groups, func(g approvals.GroupID) bool { return slices.Contains(groups, g) })
 	})
+}
+
+// leftCard is where a call is reviewed by itself.
+type leftCard struct {
+	ID string `json:"i"`
+	At string `json:"r"` // a [reviewing]
+}
+
+// reviews leads to the cards of what is signed there only, or is nil.
+func (b backdrop) reviews() slack.Block {
+	var buttons []slack.BlockElement
+	for _, l := range b.Left {
+		for _, c := range l.Cards {
+			buttons = append(buttons, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, len(buttons)), c.At, literal("Review "+c.ID)))
+		}
+	}
+	if len(buttons) == 0 {
+		return nil
+	}
+	return slack.NewActionBlock("", buttons...)
 }

@@ -268,6 +268,9 @@ func (d draft) nothing(o sheetOrder) message {
 		words = "None of these calls is for you to " + verb + " now."
 	}
 	m := message{text: words, blocks: []slack.Block{richText(append([]para{line(styled(words, bold))}, d.paras()...)...)}}
+	if reviews := d.reviews(); reviews != nil {
+		m.blocks = append(m.blocks, reviews)
+	}
 	hint := "`/countersign list` shows what is open, and `/countersign list mine` what waits for you."
 	m.blocks = append(m.blocks, slack.NewSectionBlock(ours(hint), nil, nil))
 	return m

@@ -85,6 +85,9 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 	if err == nil && string(sheet.By) != p.User.ID {
 		err = approvals.ErrNotEligible
 	}
+	if err == nil && sheet.Verdict == approvals.Approve && sheet.Status == approvals.SheetShown && !backdropOf(sheet).Whole {
+		err = errOldSheet
+	}
 	if err == nil {
 		if again := s.unfinished(sheet, memo, reason); again != "" {
 			return s.again(ctx, p, sheet, memo, again), nil
@@ -113,6 +116,9 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 }
 
 const pressAgain = " Press the button below again."
+
+// errOldSheet is a list to approve that may not show everything of its calls.
+var errOldSheet = errors.New("a list of an earlier version")
 
 // errMaybeSent is a submission of which it is not known whether it is stored.
 var errMaybeSent = errors.New("perhaps submitted")
@@ -213,6 +219,8 @@ func explainSheet(err error) string {
 	switch {
 	case errors.Is(err, approvals.ErrNotEligible):
 		return "This list was made for somebody else, so you cannot send it. Nothing was signed." + remake
+	case errors.Is(err, errOldSheet):
+		return "This list was made by an earlier version of Countersign, which listed calls that it did not show whole. Nothing was signed." + remake
 	case errors.Is(err, approvals.ErrExpired):
 		return "This list is too old: it can be sent for " + number(int(approvals.SheetLife.Minutes())) + " minutes after it was made. Nothing was signed." + remake
 	case errors.Is(err, approvals.ErrSettled):

@@ -186,7 +186,7 @@ func TestTicksAreKeptFromPageToPage(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutAHiddenValueCanBeReadWhole(t *testing.T) {
+func TestWhatHasAHiddenValueIsTickedByItself(t *testing.T) {
 	h := newHall(t)
 	long := call("c1", "tag_file", `{"text":"`+strings.Repeat("x", 400)+`THE END"}`, sre)
 	secret := call("c2", "tag_file", `{"token":"hunter2"}`, sre)
@@ -194,9 +194,10 @@ func TestWhatIsLeftOutAHiddenValueCanBeReadWhole(t *testing.T) {
 	h.asks("one", "U0ALICE", time.Hour, long, secret, call("c3", "odd_tool", `{}`, sre), tags(1, sre)[0])
 	v := h.sheet("U0BOB", "approve all")
 	text := shows(v)
-	require.Equal(t, "Approve 1 call", v.Submit, "what cannot be shown whole, hidden, or unknown is ticked by itself")
+	require.Equal(t, "Approve 1 call", v.Submit, "what is hidden or unknown is ticked by itself")
 	require.Contains(t, text, "token: (hidden, 7 characters)")
-	require.Contains(t, text, "Not everything is shown. Open View full before you tick it.")
+	require.Contains(t, text, "Left out: 1 call that cannot be shown whole on a list")
+	require.NotContains(t, text, "THE END")
 	out, err := h.Click(slacksim.Click{User: "U0BOB", ViewID: v.ID, ActionID: "countersign.view.2"})
 	require.NoError(t, err)
 	require.Equal(t, 200, out.Status)

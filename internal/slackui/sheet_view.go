@@ -180,6 +180,9 @@ func (s *Server) sheetView(ctx context.Context, sheet approvals.Sheet, memo shee
 		if left := back.paras(); len(left) > 0 {
 			blocks = append(blocks, richText(left...))
 		}
+		if reviews := back.reviews(); reviews != nil {
+			blocks = append(blocks, reviews)
+		}
 	}
 	if input := sheetReason(sheet, back); input != nil {
 		blocks = append(blocks, input)
@@ -234,9 +237,9 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []para {
 	case risky == 0:
 		first = append(first, say(". "+verb+" signs all of them, on every page."))
 	case plain == 0:
-		first = append(first, say(". Each may do harm, was edited or cannot be shown whole, so each has a box: "+verb+" signs only what you tick."))
+		first = append(first, say(". Each may do harm, was edited or has hidden values, so each has a box: "+verb+" signs only what you tick."))
 	default:
-		first = append(first, say(fmt.Sprintf(". %s signs %s, and of the other %d, which may do harm, were edited or cannot be shown whole, only those that you tick.",
+		first = append(first, say(fmt.Sprintf(". %s signs %s, and of the other %d, which may do harm, were edited or have hidden values, only those that you tick.",
 			verb, count(plain, "call"), risky)))
 	}
 	out := []para{line(first...), line(
@@ -309,7 +312,7 @@ func (x shownLine) paras() []para {
 	}
 	out = append(out, boxes(list)...)
 	if !whole {
-		out = append(out, line(styled("Not everything is shown. Open View full before you tick it.", bold)))
+		out = append(out, line(styled("Not everything is shown here.", bold)))
 	}
 	return out
 }
