@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -50,8 +49,7 @@ func (s *Server) adopt(ctx context.Context, p payload, at about) {
 // mayDecide reports whether the person may approve or deny the call, or might
 // have, had it not ended.
 func (s *Server) mayDecide(ctx context.Context, p payload, b approvals.Batch, a approvals.Approval) (bool, error) {
-	a.Status, a.Ending, a.Decisions, a.Requirement.Deadline = approvals.Pending, approvals.Ending{}, nil, time.Time{}
-	b.Approvals, b.Calls = []approvals.Approval{a}, nil
+	b, a = reopened(b, a)
 	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(b))
 	if err != nil {
 		return false, fmt.Errorf("ask whether %s may decide: %w", p.User.ID, err)

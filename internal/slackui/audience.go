@@ -125,6 +125,9 @@ func (n *Notices) audience(ctx context.Context, b approvals.Batch, i int, rungs 
 			found.from = append(found.from, r.Add)
 		}
 	}
+	for k := range found.from {
+		found.from[k] = unbarred(b, a, found.from[k])
+	}
 	one := b
 	one.Approvals = []approvals.Approval{a}
 	what := soughtFor(one)

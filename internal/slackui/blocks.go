@@ -3,6 +3,7 @@ package slackui
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -32,6 +33,7 @@ type Card struct {
 	// if it is known.
 	Place  Place
 	Link   string
+	Person approvals.UserID // whose direct messages it is in
 	Missed []Missed
 	// Others are the parts of the batch that are posted nowhere there, if this
 	// card is the one to say so.
@@ -218,6 +220,11 @@ func (c Card) whence() []para {
 		why = ", and is shown here too because it was not settled in time"
 	case PlaceDirect:
 		why = ", and is shown to you because you can sign it"
+		if c.Person != "" && !slices.ContainsFunc(c.calls(), func(a approvals.Approval) bool {
+			return a.Status == approvals.Pending && !bars(c.Batch, a, c.Person)
+		}) {
+			why = ", and was shown to you when you could sign it"
+		}
 	case PlaceReview:
 	}
 	spans := []span{say("It was asked in "), grouped(c.Batch.Channel), say(why + ".")}

@@ -151,6 +151,51 @@ func TestRefusalsAreExplained(t *testing.T) {
 	}
 }
 
+// TestARefusalNamesOnlyThoseWhoMaySign: not the one it refuses, nor others who
+// asked for the call or changed it.
+func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
+	named := func(users ...approvals.UserID) approvals.Quorum {
+		return approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Users: users}}
+	}
+	edits := func(o *office, root string) {
+		o.t.Helper()
+		require.NotNil(o.t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
+		o.draw(o.batches["batch-07-one"])
+	}
+	for name, c := range map[string]struct {
+		from   []approvals.UserID
+		before func(o *office, root string)
+		user   string
+		says   string
+		not    []string
+	}{
+		"one's own":               {[]approvals.UserID{"U0ALICE", "U0BOB"}, nil, "U0ALICE", "It can be signed by <@U0BOB>.", []string{"<@U0ALICE>"}},
+		"nobody else":             {[]approvals.UserID{"U0ALICE"}, nil, "U0ALICE", "It can be signed by nobody else: the policy names no other approver.", []string{"<@U0ALICE>"}},
+		"one's own edit":          {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0BOB", "It can be signed by <@U0CAROL>.", []string{"<@U0BOB>", "<@U0ALICE>"}},
+		"somebody not among them": {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0DAVE", "It can be signed by <@U0CAROL>.", []string{"<@U0BOB>", "<@U0ALICE>"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deletion(named(c.from...))
+			d.Ask.Requirement.Separation = true
+			o, root, _ := rewrite(t, rulings{}, nil, d)
+			if c.before != nil {
+				c.before(o, root)
+			}
+			card := o.card(c.user, root)
+			o.press(c.user, card, "approve", 0)
+			told := o.whispers(c.user, root)
+			require.Len(t, told, 1)
+			require.Contains(t, told[0], c.says)
+			for _, id := range c.not {
+				require.NotContains(t, told[0], id)
+				_, from, _ := strings.Cut(plainWords(card), "signature, from ")
+				from, _, _ = strings.Cut(from, "One denial")
+				require.NotContains(t, from, id[2:len(id)-1], "nor does the card")
+			}
+		})
+	}
+}
+
 func TestGuestsCannotTakePart(t *testing.T) {
 	people := slacksim.DefaultPeople()
 	for i := range people {

@@ -54,6 +54,18 @@ func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
 	require.Len(t, o.Calls("chat.postMessage"), 3)
 }
 
+// TestACopyDoesNotSayThatItsEditorCanSign: who changed the arguments may not
+// sign them any more, and keeps the copy.
+func TestACopyDoesNotSayThatItsEditorCanSign(t *testing.T) {
+	d := deletion(sre)
+	d.Ask.Requirement.Direct = true
+	o, root, b := rewrite(t, rulings{}, nil, d)
+	require.NotNil(t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
+	o.draw(b)
+	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "and was shown to you when you could sign it.")
+	require.Contains(t, plainWords(o.directs("U0CAROL")[0]), "and is shown to you because you can sign it.")
+}
+
 // A stage that comes later asks its people when it is their turn.
 func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
 	first, second := sre, approvals.Quorum{Name: "boss", Need: 1, Stage: 2, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}

@@ -254,7 +254,7 @@ func (c *Cards) part(ctx context.Context, h *held[anchors], b approvals.Batch, p
 	if err != nil {
 		return err
 	}
-	card.Place, card.Missed, card.Others = t.place(), h.body.Missed, r.others(part, t.wants(b))
+	card.Place, card.Person, card.Missed, card.Others = t.place(), t.direct, h.body.Missed, r.others(part, t.wants(b))
 	if i := slices.IndexFunc(h.body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
 		home := h.body.Anchors[i]
 		card.Link = c.api.permalink(ctx, home.Channel, home.TS, home.Thread)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -121,14 +122,19 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 	case sameJSON(args, f.args):
 		return f.first("Nothing is changed yet. Change something, or cancel."), nil
 	}
+	form := func() (slack.ModalViewRequest, error) { return editView(a, f, o, maySignAsEdited(b, a, decision)) }
 	if err := approvals.CheckArgs(args); err != nil {
-		return f.first(sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": "))), nil
+		return f.refuse(args, sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
 	}
 	after, err := s.cfg.Desk.Amend(ctx, b.ID, s.request(p, ptr, "amend", string(args)), approvals.Amend{
 		Call: a.Call.ID, From: ptr.Digest, Args: args, By: decision.By, At: decision.At,
 	})
 	if err != nil {
 		s.refresh(ctx, &at, ptr)
+		if errors.Is(err, approvals.ErrRefused) {
+			s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+			return f.refuse(args, refusedWords(err), form)
+		}
 		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	s.cfg.Log.InfoContext(ctx, "arguments changed", slog.String("batch", string(b.ID)),
@@ -210,7 +216,7 @@ func editedView(at about, sum []difference, signed string, sign slack.Block) sla
 	}
 	status := shown(a, at.now)
 	if status == approvals.Pending {
-		blocks = append(blocks, richText(append([]para{line(styled("What it needs now:", bold))}, progress(a)...)...))
+		blocks = append(blocks, richText(append([]para{line(styled("What it needs now:", bold))}, progress(at.batch, a)...)...))
 	} else {
 		blocks = append(blocks, richText(line(outcome(a, status)...)))
 	}
@@ -236,12 +242,6 @@ func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm,
 	switch {
 	case open && len(wrong) > 0:
 		return under(f.place(wrong)), nil
-	case open && errors.Is(err, approvals.ErrRefused):
-		said := "The policy refuses these arguments, whoever signs them."
-		if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
-			said += " It says: " + brief(refused.Reason, 300)
-		}
-		return f.first(said), nil
 	case open && isTryAgain(err):
 		return f.first("Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
 	case len(wrong) > 0:
@@ -272,6 +272,47 @@ func (f editForm) place(wrong []*agentrun.ArgumentError) map[string]string {
 		problems[best.key()] = clip(words, 1000)
 	}
 	return problems
+}
+
+// refusedWords say why the policy refuses what was changed.
+func refusedWords(err error) string {
+	said := "The policy refuses these arguments, whoever signs them."
+	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
+		said += " It says: " + brief(refused.Reason, 300)
+	}
+	return said
+}
+
+// refuse says what is wrong with the new arguments as a whole: under the input
+// that was changed if there is one, and on top of the same form if there are
+// several. Slack keeps there what was typed. It shows words of ours only under
+// inputs or in blocks, and a form that is too long to be an answer has them
+// under each input that was changed.
+func (f editForm) refuse(args []byte, words string, form func() (slack.ModalViewRequest, error)) (reply, error) {
+	problems := map[string]string{}
+	for _, x := range f.fields {
+		was, before := valueAt(f.args, x.path)
+		now, after := valueAt(args, x.path)
+		if before != after || !bytes.Equal(was, now) {
+			problems[x.key()] = words
+		}
+	}
+	if len(problems) == 1 {
+		return under(problems), nil
+	}
+	view, err := form()
+	if err != nil {
+		return reply{}, err
+	}
+	view.Blocks.BlockSet = slices.Insert(view.Blocks.BlockSet, 0, richText(line(styled(words, bold))))
+	raw, err := json.Marshal(view)
+	if err != nil {
+		return reply{}, fmt.Errorf("write the form: %w", err)
+	}
+	if len(problems) > 0 && len(raw) > maxAnswer {
+		return under(problems), nil
+	}
+	return replace(view), nil
 }
 
 // first says something under the first input.

@@ -243,7 +243,7 @@ func TestWhatAnEditGetsWrongIsSaidUnderItsInput(t *testing.T) {
 		"nothing changed":   {typed: map[string]string{}, says: map[string]string{"path": "Nothing is changed yet"}},
 		"no whole number":   {typed: map[string]string{"size": "1.0"}, says: map[string]string{"size": "Write a whole number in digits"}},
 		"the tool's own":    {check: wrong, typed: map[string]string{"size": "11"}, says: map[string]string{"size": "Must be at most 10.", "path": "/nowhere: is not known."}},
-		"refused by policy": {policy: rulings{ruling: approvals.Refuse{Reason: "Never."}}, typed: map[string]string{"size": "11"}, says: map[string]string{"path": "The policy refuses these arguments, whoever signs them. It says: Never."}},
+		"refused by policy": {policy: rulings{ruling: approvals.Refuse{Reason: "Never."}}, typed: map[string]string{"size": "11"}, says: map[string]string{"size": "The policy refuses these arguments, whoever signs them. It says: Never."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := rewrite(t, c.policy, func(context.Context, approvals.Batch, approvals.ToolCall) error {
@@ -262,6 +262,24 @@ func TestWhatAnEditGetsWrongIsSaidUnderItsInput(t *testing.T) {
 			require.Len(t, o.Views("U0BOB"), 1, "what was typed is still there")
 		})
 	}
+}
+
+// TestARefusalOfSeveralChangesIsSaidOnTopOfTheForm: no one of them is at fault,
+// and what was typed stays.
+func TestARefusalOfSeveralChangesIsSaidOnTopOfTheForm(t *testing.T) {
+	o, root, b := rewrite(t, rulings{ruling: approvals.Refuse{Reason: "Never."}}, nil, deletion(sre))
+	view := o.edit("U0BOB", root)
+	typed := map[string]string{"size": "11", "path": "c.txt"}
+	out := o.sends("U0BOB", view, typed)
+	require.Empty(t, out.Errors)
+	require.NotNil(t, out.View)
+	text := words(out.View.Blocks)
+	require.Contains(t, text, "The policy refuses these arguments, whoever signs them. It says: Never.")
+	require.Less(t, strings.Index(text, "The policy refuses"), strings.Index(text, "stays exactly as it is"))
+	require.Equal(t, under(t, view, "path"), under(t, *out.View, "path"), "it is the same form")
+	require.Equal(t, b.Version, o.batches[b.ID].Version)
+	again := o.sends("U0BOB", *out.View, nil)
+	require.Contains(t, words(again.View.Blocks), "The policy refuses", "what was typed is still there")
 }
 
 // Whoever comes too late, or may not, reads why in the form or instead of it.

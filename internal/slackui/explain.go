@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -123,9 +124,9 @@ func explainDecision(err error, a about) (string, bool) {
 	case errors.Is(err, approvals.ErrExpired):
 		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". " + undone + " The call does not run. If it is still wanted, ask the agent again.", true
 	case errors.Is(err, approvals.ErrOwnEdit):
-		return "You changed what this call would do, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + ".", true
+		return "You changed what this call would do, so somebody else must sign it. " + undone + " It can be signed by " + a.signers() + ".", true
 	case errors.Is(err, approvals.ErrOwnRequest):
-		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + signers(a.approval) + "." + a.stop, true
+		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + a.signers() + "." + a.stop, true
 	case errors.Is(err, approvals.ErrDenied):
 		return "Somebody denied this call, so whoever asked for it cannot change it any more: that would wipe the denial away. " + undone + " An approver can still change it." + a.stop, true
 	case errors.Is(err, approvals.ErrAmendments):
@@ -166,9 +167,9 @@ func explainDecision(err error, a about) (string, bool) {
 // help.
 func notEligible(a about) string {
 	if a.deed == editing {
-		return "Only the approvers of this call, and whoever asked for it, can change its arguments. " + a.deed.undone() + " Its approvers are " + signers(a.approval) + "."
+		return "Only the approvers of this call, and whoever asked for it, can change its arguments. " + a.deed.undone() + " Its approvers are " + a.signers() + "."
 	}
-	words := "You are not an approver of this call. " + a.deed.undone() + " It can be signed by " + signers(a.approval) + "."
+	words := "You are not an approver of this call. " + a.deed.undone() + " It can be signed by " + a.signers() + "."
 	if a.approval.Requirement.Delegation {
 		words += " Whoever is away may have named somebody to sign for them; nobody who can sign this has named you for now."
 	}
@@ -235,22 +236,28 @@ func names(ids []approvals.UserID) string {
 	return list(mentions)
 }
 
-// signers are those whom the requirement names.
-func signers(a approvals.Approval) string {
+// signers are those whom the requirement names and who may sign: nobody who is
+// refused, and nobody who asked for the call or changed it, if that bars them.
+func (a about) signers() string {
 	var all []string
-	seen := map[string]bool{}
-	for _, q := range a.Requirement.Quorums {
-		for _, f := range fromWords(q.From) {
-			if !seen[f] {
-				seen[f] = true
+	named := false
+	for _, q := range a.approval.Requirement.Quorums {
+		named = named || len(q.From.Groups)+len(q.From.Users) > 0
+		from := unbarred(a.batch, a.approval, q.From)
+		from.Users = slices.DeleteFunc(from.Users, func(u approvals.UserID) bool { return string(u) == a.user })
+		for _, f := range fromWords(from) {
+			if !slices.Contains(all, f) {
 				all = append(all, f)
 			}
 		}
 	}
-	if len(all) == 0 {
-		return "nobody: the policy names no approvers"
+	switch {
+	case len(all) > 0:
+		return firstOf(all)
+	case named:
+		return "nobody else: the policy names no other approver"
 	}
-	return firstOf(all)
+	return "nobody: the policy names no approvers"
 }
 
 // firstOf lists the first few, and how many more there are.

@@ -227,6 +227,31 @@ func TestManyAreCalledTogetherInTheThread(t *testing.T) {
 	require.Len(t, o.thread("U0BOB", root), 2)
 }
 
+// TestTheThreadCallsNobodyWhoMayNotSign: whoever asked is named by the rule, and
+// barred by it.
+func TestTheThreadCallsNobodyWhoMayNotSign(t *testing.T) {
+	sim := slacksim.Config{People: slacksim.DefaultPeople()}
+	from := approvals.From{Users: []approvals.UserID{"U0ALICE"}}
+	for i := range 21 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		sim.People = append(sim.People, p)
+		from.Users = append(from.Users, approvals.UserID(p.ID))
+	}
+	o := atNoon(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	d := laddered(call("c1", "delete_file", `{}`, by("many", from)), reminds(time.Hour))
+	d.Ask.Requirement.Separation = true
+	b := o.opens(root, d)
+	o.draw(b)
+	o.pass(time.Hour)
+	o.climbs(b)
+	o.notify(b)
+	all := o.thread("U0BOB", root)
+	require.Len(t, all, 2)
+	require.Contains(t, plainWords(all[1]), "1 call still waits for signatures, from U10000")
+	require.NotContains(t, plainWords(all[1]), "U0ALICE")
+}
+
 // That the thread is told is remembered before anything else is done: a worker
 // that goes on with the round does not call everybody together again.
 func TestTheThreadIsToldOnce(t *testing.T) {

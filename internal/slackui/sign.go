@@ -105,7 +105,7 @@ func (c *Cards) placed(ctx context.Context, card *Card, channel, ts string) erro
 	}
 	x := n.Body.Anchors[i]
 	t := target{channel: channel, further: x.Further, direct: x.Direct}
-	card.Place = t.place()
+	card.Place, card.Person = t.place(), x.Direct
 	if r, known := n.Body.room(t); known {
 		card.Others = r.others(card.Part, t.wants(card.Batch))
 	}

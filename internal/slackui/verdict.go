@@ -23,7 +23,7 @@ func (c Card) verdict(a approvals.Approval, status approvals.Status, d detail) [
 	if status != approvals.Pending {
 		return nonempty([]para{line(outcome(a, status)...)}, said)
 	}
-	because, far := why(a, d), progress(a)
+	because, far := why(a, d), progress(c.Batch, a)
 	if len(because)+len(far)+len(said) <= few {
 		return [][]para{slices.Concat(because, far, said)}
 	}
@@ -45,8 +45,12 @@ func why(a approvals.Approval, d detail) []para {
 }
 
 // progress is a line for each quorum, with its alternatives under one another.
-func progress(a approvals.Approval) []para {
+// It names nobody as missing who may not sign.
+func progress(b approvals.Batch, a approvals.Approval) []para {
 	all := a.Progress()
+	for i := range all {
+		all[i].Quorum.From = unbarred(b, a, all[i].Quorum.From)
+	}
 	if len(all) == 0 {
 		return []para{line(styled("Nobody can sign this: the policy names no approvers.", bold))}
 	}
@@ -186,7 +190,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []span {
 		from = append(from, named(u))
 	}
 	if len(from) == 0 {
-		from = []span{say("nobody, so it cannot be approved")}
+		from = []span{say("nobody who may sign, so it cannot be approved")}
 	}
 	spans = append(append(spans, say(", from ")), several(from, namesShown)...)
 	if len(after) > 0 {

@@ -1,0 +1,31 @@
+package slackui
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// reopened is the batch with this call alone, as if nobody had decided yet and
+// there were time.
+func reopened(b approvals.Batch, a approvals.Approval) (approvals.Batch, approvals.Approval) {
+	a.Status, a.Ending, a.Decisions, a.Requirement.Deadline = approvals.Pending, approvals.Ending{}, nil, time.Time{}
+	b.Approvals, b.Calls = []approvals.Approval{a}, nil
+	return b, a
+}
+
+// bars reports whether the person may not sign the call, whatever names them:
+// they asked for it, or changed it.
+func bars(b approvals.Batch, a approvals.Approval, user approvals.UserID) bool {
+	b, a = reopened(b, a)
+	who := seeker{Principal: approvals.Principal{User: user}}
+	return errors.Is(who.maySay(b, a, approvals.Approve, b.OpenedAt), approvals.ErrOwnRequest)
+}
+
+// unbarred is whom a quorum names, without the people who may not sign.
+func unbarred(b approvals.Batch, a approvals.Approval, f approvals.From) approvals.From {
+	f.Users = slices.DeleteFunc(slices.Clone(f.Users), func(u approvals.UserID) bool { return bars(b, a, u) })
+	return f
+}
