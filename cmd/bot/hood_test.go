@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,7 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // under is what the page reads under the hood.
@@ -70,6 +74,80 @@ func TestTheHoodOfTheDemo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheTimelineTellsWhatEachPersonDecidedOn: whoever signed before an edit
+// signed other arguments than those that are stored now.
+func TestTheTimelineTellsWhatEachPersonDecidedOn(t *testing.T) {
+	m := miniredis.RunT(t)
+	h, err := newHood("redis://"+m.Addr(), "app", slacksim.DefaultPeople())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, h.close()) })
+	ctx := t.Context()
+	store, err := state.Open(ctx, state.Options{Client: h.client, Prefix: "app"})
+	require.NoError(t, err)
+
+	now := time.Now().Truncate(time.Millisecond)
+	tick := func() time.Time { now = now.Add(time.Second); return now }
+	two := approvals.Quorum{Name: "finance", Need: 2, From: approvals.From{Users: []approvals.UserID{"U0BOB", "U0CAROL", "U0DAVE"}}}
+	pay := approvals.ToolCall{ID: "c1", Name: "pay", Args: json.RawMessage(`{"amount":10}`)}
+	p := approvals.PartitionOf("pay")
+	run := agentrun.Run{
+		ID: approvals.RunID(approvals.NewID("run", p, "x")), Thread: agentrun.ThreadIDOf(agentrun.Origin{Surface: "slack", Team: "T", Channel: "C", Root: "1"}),
+		Status: agentrun.RunDeferred, Agent: "ops", Requester: "U0ALICE", CreatedAt: now,
+	}
+	run.Deferred = approvals.BatchID(approvals.NewID("batch", p, "x"))
+	b, events, err := approvals.Open(approvals.Batch{
+		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: "C", Agent: "ops", Requester: "U0ALICE", OpenedAt: tick(),
+	}, []approvals.Deferral{{Call: pay, Ask: approvals.Ask{Requirement: approvals.Requirement{Quorums: []approvals.Quorum{two}, EditorMaySign: true}}}}, nil)
+	require.NoError(t, err)
+	first := b.Approvals[0].Call.Digest
+	require.NoError(t, store.Commit(ctx, agentrun.Commit{
+		Runs: []agentrun.Run{run}, Opens: &agentrun.OpenBatch{Batch: b, Events: events, Args: map[approvals.Digest]json.RawMessage{first: pay.Args}},
+	}))
+	desk := approvals.NewDesk(store, permits{}, func(context.Context, approvals.Batch, approvals.ToolCall) error { return nil }, func() time.Time { return now })
+	says := func(user approvals.UserID, v approvals.Verdict, d approvals.Digest) {
+		t.Helper()
+		_, err := desk.Decide(ctx, b.ID, approvals.RequestID("d"+tick().String()), approvals.Decide{Decision: approvals.Decision{
+			Call: "c1", By: approvals.Principal{User: user, GroupsAt: now}, Verdict: v, Digest: d, At: now,
+		}})
+		require.NoError(t, err)
+	}
+	says("U0BOB", approvals.Approve, first)
+	_, err = desk.Retract(ctx, b.ID, "r1", approvals.Retract{Call: "c1", By: approvals.Principal{User: "U0BOB", GroupsAt: now}, At: tick()})
+	require.NoError(t, err)
+	says("U0BOB", approvals.Approve, first)
+	raised := json.RawMessage(`{"amount":9000}`)
+	_, err = desk.Amend(ctx, b.ID, "a1", approvals.Amend{Call: "c1", From: first, Args: raised, By: approvals.Principal{User: "U0CAROL", GroupsAt: now}, At: tick()})
+	require.NoError(t, err)
+	second := approvals.DigestOf(b.ID, approvals.ToolCall{ID: "c1", Name: "pay", Args: raised})
+	says("U0CAROL", approvals.Approve, second)
+	says("U0DAVE", approvals.Approve, second)
+
+	hood, err := h.look(ctx)
+	require.NoError(t, err)
+	var told []string
+	for _, e := range hood.Timeline {
+		if strings.Contains(e.Detail, "amount") {
+			told = append(told, e.What+": "+e.Detail)
+		}
+	}
+	require.Equal(t, []string{
+		`Bob approved pay: {"amount":10}`,
+		`Bob took back a decision on pay: {"amount":10}`,
+		`Bob approved pay: {"amount":10}`,
+		`Carol changed the arguments of pay: decisions on the old ones do not count: {"amount":9000}`,
+		`Carol approved pay: {"amount":9000}`,
+		`Dave approved pay: {"amount":9000}`,
+		`pay is settled: approved: {"amount":9000}`,
+	}, told)
+}
+
+// permits is a policy that keeps what a call needs.
+type permits struct{ approvals.Policy }
+
+func (permits) Rule(context.Context, approvals.Proposal) (approvals.Ruling, error) {
+	return approvals.Permit{}, nil
 }
 
 // TestDocumentsOfEveryTypeCanBeRead, and long ones say what is missing.

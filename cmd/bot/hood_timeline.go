@@ -169,27 +169,27 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 	case approvals.Decided:
 		return t.decided(ctx, e)
 	case approvals.Retracted:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneWait, args, "%s took back a decision on %s", t.who(e.By.User), tool)
 		})
 	case approvals.Amended:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.shown(ctx, e.Batch, e.Call, e.To, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneWait, args, "%s changed the arguments of %s: decisions on the old ones do not count", t.who(e.By.User), tool)
 		})
 	case approvals.Reminded:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneWait, args, "Those who can still move %s are reminded", tool)
 		})
 	case approvals.Escalated:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneWait, args, "Nobody has settled %s: more people are asked, or it is shown elsewhere", tool)
 		})
 	case approvals.Fulfilled:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
 			t.say(e.At, run, toneGood, args, "The result of %s came in", tool)
 		})
 	case approvals.Settled:
-		return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
 			tone := toneBad
 			if e.Status == approvals.Approved {
 				tone = toneGood
@@ -203,7 +203,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 }
 
 func (t *teller) decided(ctx context.Context, e approvals.Decided) error {
-	return t.about(ctx, e.Batch, e.Call, func(run approvals.RunID, tool, args string) {
+	return t.shown(ctx, e.Batch, e.Call, e.Digest, func(run approvals.RunID, tool, args string) {
 		if e.Verdict == approvals.Approve {
 			t.say(e.At, run, toneGood, args+reason(e.Reason), "%s approved %s", t.who(e.By.User), tool)
 			return
@@ -212,16 +212,38 @@ func (t *teller) decided(ctx context.Context, e approvals.Decided) error {
 	})
 }
 
-// about finds the run, the tool and the arguments of a call. Arguments that
-// people are not shown on the card are not shown here.
-func (t *teller) about(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, f func(run approvals.RunID, tool, args string)) error {
-	b, ok := t.batches[id]
-	if !ok {
-		var err error
-		if b, err = t.store.Batch(ctx, id); err != nil && !errors.Is(err, approvals.ErrNotFound) {
-			return err
+// about finds the run, the tool and the arguments that a call had at this time.
+func (t *teller) about(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, at time.Time, f func(run approvals.RunID, tool, args string)) error {
+	b, err := t.batch(ctx, id)
+	if err != nil {
+		return err
+	}
+	var digest approvals.Digest
+	for _, a := range b.Approvals {
+		if a.Call.ID == call {
+			digest = digestAt(a, at)
 		}
-		t.batches[id] = b
+	}
+	return t.shown(ctx, id, call, digest, f)
+}
+
+// digestAt names the arguments that the call had at this time: before an edit,
+// those that it replaced.
+func digestAt(a approvals.Approval, at time.Time) approvals.Digest {
+	for _, m := range a.Amendments {
+		if at.Before(m.At) {
+			return m.From
+		}
+	}
+	return a.Call.Digest
+}
+
+// shown finds the run, the tool and the arguments of this digest. Arguments that
+// people are not shown on the card are not shown here.
+func (t *teller) shown(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, digest approvals.Digest, f func(run approvals.RunID, tool, args string)) error {
+	b, err := t.batch(ctx, id)
+	if err != nil {
+		return err
 	}
 	for _, a := range b.Approvals {
 		if a.Call.ID != call {
@@ -231,7 +253,7 @@ func (t *teller) about(ctx context.Context, id approvals.BatchID, call approvals
 			f(b.Run, a.Call.Name, "")
 			return nil
 		}
-		args, err := t.store.Args(ctx, id, a.Call.Digest)
+		args, err := t.store.Args(ctx, id, digest)
 		if err != nil && !errors.Is(err, approvals.ErrNotFound) {
 			return err
 		}
@@ -246,6 +268,19 @@ func (t *teller) about(ctx context.Context, id approvals.BatchID, call approvals
 	}
 	f(b.Run, "call "+string(call), "")
 	return nil
+}
+
+// batch loads a batch once. One that is gone is empty.
+func (t *teller) batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	if b, ok := t.batches[id]; ok {
+		return b, nil
+	}
+	b, err := t.store.Batch(ctx, id)
+	if err != nil && !errors.Is(err, approvals.ErrNotFound) {
+		return b, err
+	}
+	t.batches[id] = b
+	return b, nil
 }
 
 func calls(n int) string {

@@ -53,6 +53,21 @@ func TestNoSourceParsesHTML(t *testing.T) {
 	require.Greater(t, seen, 15, "the source was not found")
 }
 
+// TestTimesAreInTheZoneOfWhoeverLooks: messages are in the zone of the person
+// that the page is seen as, so what happens under the hood is too. Only one file
+// knows how a time of day is written.
+func TestTimesAreInTheZoneOfWhoeverLooks(t *testing.T) {
+	require.NoError(t, filepath.WalkDir("web/src", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Base(path) == "dates.ts" {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotContains(t, string(source), "toLocaleTimeString", path)
+		return nil
+	}))
+}
+
 // The page works without a network: its bundle names no other host.
 func TestTheBundleLoadsNothingFromElsewhere(t *testing.T) {
 	for path, allowed := range map[string]string{"/": `http://www\.w3\.org/2000/svg`, "/app.css": `^$`} {

@@ -1,5 +1,6 @@
 // What happens inside the app, as far as whoever runs it shows it.
 import { useEffect, useState } from "react";
+import { clock } from "./dates";
 import { sim, SimError, type HoodDocument, type HoodEvent, type Inside } from "./sim";
 import { useTail } from "./tail";
 import { useWorkspace } from "./workspace";
@@ -27,9 +28,8 @@ export function useInside(): Inside | null | undefined {
   return inside;
 }
 
-const clock = (at: string) => new Date(at).toLocaleTimeString("en", { hour12: false });
-
 export function Timeline({ of: events }: { of: HoodEvent[] }) {
+  const { seen } = useWorkspace();
   const box = useTail<HTMLDivElement>(events.length);
   const runs = [...new Set(events.map((e) => e.run))];
   return (
@@ -40,7 +40,7 @@ export function Timeline({ of: events }: { of: HoodEvent[] }) {
         <ol className="timeline">
           {events.map((e, i) => (
             <li key={i} className={e.tone}>
-              <time dateTime={e.at}>{clock(e.at)}</time>
+              <time dateTime={e.at}>{clock(new Date(e.at), seen.me.tz, true)}</time>
               <strong>{e.what}</strong>
               {e.detail && <p>{e.detail}</p>}
               {e.run && e.run !== events[i - 1]?.run && <small title={e.run}>Run {runs.indexOf(e.run) + 1} of {runs.length}</small>}

@@ -1,5 +1,6 @@
 // The requests between the workspace and the app.
 import { useEffect, useState } from "react";
+import { clock } from "./dates";
 import { sim, type LogEntry } from "./sim";
 import { useTail } from "./tail";
 import { useWorkspace } from "./workspace";
@@ -49,6 +50,7 @@ export function Requests() {
 }
 
 function Entry({ of: e }: { of: LogEntry }) {
+  const { seen } = useWorkspace();
   const [open, setOpen] = useState(false);
   const bad = e.problem || !e.status || e.status >= 400 || /^\{"ok":false/.test(e.response ?? "");
   const signed = Object.keys(e.headers ?? {}).some((h) => /signature/i.test(h));
@@ -59,7 +61,7 @@ function Entry({ of: e }: { of: LogEntry }) {
         <strong>{e.kind}</strong>
         {signed && <span className="badge">signed</span>}
         <span className={bad ? "status bad" : "status"}>{e.problem || e.status}</span>
-        <time dateTime={e.at}>{new Date(e.at).toLocaleTimeString("en", { hour12: false })}</time>
+        <time dateTime={e.at}>{clock(new Date(e.at), seen.me.tz, true)}</time>
       </summary>
       {open && (
         <>
