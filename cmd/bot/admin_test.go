@@ -2,10 +2,7 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"regexp"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,20 +21,13 @@ func (w *world) admin(args ...string) (string, error) {
 // goes on.
 func TestAnOperatorEndsARunThatIsInDoubt(t *testing.T) {
 	w := newWorld(t)
-	report := filepath.Join(w.folder, "reports", "2023-q1-sales.txt")
-	w.before = func(n int) {
-		if n == 2 { // it has listed the files and is about to read them
-			require.NoError(t, os.Remove(report))
-			require.NoError(t, syscall.Mkfifo(report, 0o600)) // nobody writes into it: reading hangs
-		}
-	}
+	w.hangs("2023-q1-sales.txt")
 	first := w.start()
 	root := w.sim.ask(cleanUp, "")
 	first.out.await(t, `(?s)(call started.*){3}`) // the listing and both readings, one of which hangs
 	first.kill()
 
-	w.before = nil
-	require.NoError(t, os.Remove(report))
+	w.hangs("")
 	second := w.start()
 	end := w.sim.await(alice, root, "that a call is in doubt", says("may or may not have happened"))
 	require.Contains(t, end.words(), "read_file")

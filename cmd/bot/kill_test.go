@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +43,13 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(hangsEnv); name != "" {
+		if err := serveHanging(os.Args[3], name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if path, err := binary(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
@@ -60,6 +68,7 @@ type world struct {
 	addr   string // of the bot, the same for every process
 	env    []string
 	config string
+	hang   string // of the files whose reading never ends
 	// before, if set, is called before the model answers its nth request.
 	before func(n int)
 }
@@ -124,9 +133,15 @@ func (w *world) launch() *process {
 	w.t.Helper()
 	path, err := binary()
 	require.NoError(w.t, err)
+	env := w.env
+	if w.hang != "" {
+		path, err = os.Executable() // see TestMain
+		require.NoError(w.t, err)
+		env = append(slices.Clone(env), hangsEnv+"="+w.hang)
+	}
 	p := &process{t: w.t, out: newOutput()}
 	p.cmd = exec.CommandContext(context.Background(), path, "serve", "--config", w.config)
-	p.cmd.Env, p.cmd.Stderr = w.env, p.out
+	p.cmd.Env, p.cmd.Stderr = env, p.out
 	require.NoError(w.t, p.cmd.Start())
 	w.t.Cleanup(p.kill)
 	return p

@@ -2,7 +2,10 @@
 // read them needs no signature, to write or delete them does.
 //
 // The folder is opened once as an [os.Root]: no path, link or race leads out
-// of it.
+// of it. Within it no link is followed either, and a path has one spelling:
+// what a policy rules on, what a card shows and what is opened is one file. A
+// link is not read, written or deleted, and a file with several names (hard
+// links) is not written; the model is told why.
 package filetool
 
 import (
@@ -13,16 +16,15 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/tools"
 )
 
-const (
-	maxRead    = 64 << 10 // bytes of a file that the model is given
-	maxEntries = 500      // files that one listing names
-)
+// maxRead is how many bytes of a file the model is given.
+const maxRead = 64 << 10
 
 // New returns the tools on the folder. The folder must exist; it stays open
 // for as long as the tools are used.
@@ -47,14 +49,14 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Description: "Reads a text file.",
 		Approval:    tools.Never,
 		Annotations: reads,
-		Check:       checkPath,
+		Check:       checkRead,
 	}, s.read)
 	write, err3 := tools.New(tools.Spec[contents]{
 		Name:        "write_file",
 		Description: "Writes a text file, replacing what was there. A person signs it first.",
 		Approval:    tools.Always,
 		Annotations: overwrites,
-		Check:       func(ctx context.Context, c agentrun.Call, in contents) error { return checkPath(ctx, c, file{in.Path}) },
+		Check:       s.checkWrite,
 		Sequential:  true,
 	}, s.write)
 	remove, err4 := tools.New(tools.Spec[file]{
@@ -62,7 +64,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Description: "Deletes a file for good. A person signs it first.",
 		Approval:    tools.Always,
 		Annotations: destroys,
-		Check:       checkPath,
+		Check:       s.checkRemove,
 	}, s.remove)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
@@ -79,47 +81,64 @@ type (
 		Path    string `json:"path" jsonschema:"the file, relative to the folder"`
 		Content string `json:"content" jsonschema:"the whole new text of the file"`
 	}
-	entry struct {
-		Path  string `json:"path"`
-		Bytes int64  `json:"bytes"`
-	}
-	listing struct {
-		Files []entry `json:"files"`
-		More  bool    `json:"more,omitempty"` // the folder has more files than are listed
-	}
 )
 
 type set struct{ root *os.Root }
 
-func checkPath(_ context.Context, _ agentrun.Call, in file) error {
-	if !fs.ValidPath(in.Path) || in.Path == "." {
-		return fmt.Errorf("%q is not a path within the folder: use names separated by /, without dots alone", in.Path)
+// checkPath accepts a path in the one form that it can have, so that what the
+// policy rules on, what people read and what is opened are the same text.
+func checkPath(p string) error {
+	if _, err := filepath.Localize(p); err != nil || p == "." {
+		return fmt.Errorf("%q is not a path within the folder: use names separated by /, without dots alone", p)
 	}
 	return nil
 }
 
-func (s set) list(context.Context, agentrun.Call, nothing) (listing, error) {
-	l := listing{Files: []entry{}}
-	err := fs.WalkDir(s.root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		if len(l.Files) == maxEntries {
-			l.More = true
-			return fs.SkipAll
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		l.Files = append(l.Files, entry{Path: p, Bytes: info.Size()})
-		return nil
-	})
-	return l, err
+// early returns what is wrong if the model is to read it before anybody is
+// asked. Whatever else is wrong is found when the call runs.
+func early(err error) error {
+	if f, ok := errors.AsType[*agentrun.FailedError](err); ok {
+		return f
+	}
+	return nil
+}
+
+func checkRead(_ context.Context, _ agentrun.Call, in file) error { return checkPath(in.Path) }
+
+func (s set) checkWrite(_ context.Context, _ agentrun.Call, in contents) error {
+	if err := checkPath(in.Path); err != nil {
+		return err
+	}
+	here, err := s.enter(path.Dir(in.Path), false)
+	if err != nil {
+		return early(err)
+	}
+	defer here.Close() //nolint:errcheck // nothing was written
+	f, err := openToWrite(here, in.Path)
+	if err != nil {
+		return early(err)
+	}
+	return f.Close()
+}
+
+func (s set) checkRemove(_ context.Context, _ agentrun.Call, in file) error {
+	if err := checkPath(in.Path); err != nil {
+		return err
+	}
+	here, err := s.removable(in.Path)
+	if err != nil {
+		return early(err)
+	}
+	return here.Close()
 }
 
 func (s set) read(_ context.Context, _ agentrun.Call, in file) (string, error) {
-	f, err := s.root.Open(in.Path)
+	here, err := s.enter(path.Dir(in.Path), false)
+	if err != nil {
+		return "", words(in.Path, err)
+	}
+	defer here.Close() //nolint:errcheck // nothing was written
+	f, err := openFile(here, path.Base(in.Path), in.Path, os.O_RDONLY)
 	if err != nil {
 		return "", words(in.Path, err)
 	}
@@ -129,46 +148,86 @@ func (s set) read(_ context.Context, _ agentrun.Call, in file) (string, error) {
 	case err != nil:
 		return "", words(in.Path, err)
 	case len(b) > maxRead:
-		return "", &agentrun.FailedError{Message: fmt.Sprintf("%s is longer than %d bytes.", in.Path, maxRead)}
+		return "", failed("%s is longer than %d bytes.", in.Path, maxRead)
 	case !utf8.Valid(b):
-		return "", &agentrun.FailedError{Message: in.Path + " is not a text file."}
+		return "", failed("%s is not a text file.", in.Path)
 	}
 	return string(b), nil
 }
 
 func (s set) write(_ context.Context, _ agentrun.Call, in contents) (string, error) {
-	if dir := path.Dir(in.Path); dir != "." {
-		if err := s.root.MkdirAll(dir, 0o750); err != nil {
-			return "", words(in.Path, err)
-		}
+	here, err := s.enter(path.Dir(in.Path), true)
+	if err != nil {
+		return "", words(in.Path, err)
 	}
-	if err := s.root.WriteFile(in.Path, []byte(in.Content), 0o600); err != nil {
+	defer here.Close() //nolint:errcheck // the file is closed by itself
+	f, err := openToWrite(here, in.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = createFile(here, path.Base(in.Path), in.Path)
+	}
+	if err != nil {
+		return "", words(in.Path, err)
+	}
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = io.WriteString(f, in.Content)
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
 		return "", words(in.Path, err)
 	}
 	return fmt.Sprintf("Wrote %d bytes to %s.", len(in.Content), in.Path), nil
 }
 
+// openToWrite opens the file at the path, which is in this folder, if it is
+// there and may be overwritten. It changes nothing.
+func openToWrite(here *os.Root, p string) (*os.File, error) {
+	f, err := openFile(here, path.Base(p), p, os.O_WRONLY)
+	if err != nil {
+		return nil, err
+	}
+	n, err := countNames(f)
+	if err == nil && n > 1 {
+		err = failed("%s has more than one name (hard links). Writing it would change the file under its other names too, so it is not written.", p)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 func (s set) remove(_ context.Context, _ agentrun.Call, in file) (string, error) {
-	info, err := s.root.Lstat(in.Path)
+	here, err := s.removable(in.Path)
 	if err != nil {
 		return "", words(in.Path, err)
 	}
-	if info.IsDir() {
-		return "", &agentrun.FailedError{Message: in.Path + " is a folder; only files are deleted."}
-	}
-	if err := s.root.Remove(in.Path); err != nil {
+	// Removing a name follows no link. If something else has taken the place of
+	// the file meanwhile, that loses its name, and nothing else is touched.
+	if err := errors.Join(here.Remove(path.Base(in.Path)), here.Close()); err != nil {
 		return "", words(in.Path, err)
 	}
 	return "Deleted " + in.Path + ".", nil
 }
 
-// words makes of a file error what the model may read: no path of the machine.
-func words(name string, err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &agentrun.FailedError{Message: "There is no file " + name + "."}
-	case errors.Is(err, fs.ErrPermission):
-		return &agentrun.FailedError{Message: "The file " + name + " may not be touched."}
+// removable returns the folder of the file at the path, if it may be deleted.
+// The caller closes the folder.
+func (s set) removable(p string) (*os.Root, error) {
+	here, err := s.enter(path.Dir(p), false)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	info, err := here.Lstat(path.Base(p))
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = failed("%s is a folder; only files are deleted.", p)
+	default:
+		err = mustBeFile(info, p)
+	}
+	if err == nil {
+		err = spelled(here, path.Base(p), p)
+	}
+	if err != nil {
+		return nil, errors.Join(err, here.Close())
+	}
+	return here, nil
 }
