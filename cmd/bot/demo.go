@@ -31,7 +31,7 @@ func runDemo(ctx context.Context, in *call) (err error) {
 	addr := in.flags.String("addr", "", "Serve the page at `HOST:PORT`. Without it, that is "+demoAddr+", or a free port if it is taken.")
 	expose := in.flags.Bool("expose", false, "Allow an address that other machines can reach. The demo has no login: "+
 		"whoever reaches it can act as every person, and use the model of OPENAI_API_KEY.")
-	folder := in.flags.String("folder", "", "Let the agent work on this `FOLDER` instead of a new one.")
+	folder := in.flags.String("folder", "", "Let the agent work on this `FOLDER`, which must be empty or not there yet, instead of a new one.")
 	verbose := in.flags.Bool("v", false, "Log what the bot does.")
 	if _, err := in.parse(); err != nil {
 		return err

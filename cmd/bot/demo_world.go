@@ -2,8 +2,10 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -12,7 +14,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
-// prepareFolder makes the folder that the agent may work on.
+// prepareFolder makes the folder that the agent may work on. It takes no folder
+// that has something in it, which may be somebody's own.
 func (d *demo) prepareFolder(folder string) error {
 	if folder == "" {
 		dir, err := os.MkdirTemp("", "countersign-demo-")
@@ -22,17 +25,47 @@ func (d *demo) prepareFolder(folder string) error {
 		d.undo = append(d.undo, func() error { return os.RemoveAll(dir) })
 		folder = dir
 	}
+	if err := os.MkdirAll(folder, 0o750); err != nil {
+		return fmt.Errorf("--folder: %w", err)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return fmt.Errorf("--folder: %w", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("--folder: %s is not empty: it has %s. "+
+			"The demo writes files of its own into the folder, so name one that is empty or not there yet", folder, entries[0].Name())
+	}
 	d.folder = folder
+	return seed(folder)
+}
+
+// seed writes the demo's files into the folder, and overwrites nothing there.
+func seed(folder string) error {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("open the demo's folder: %w", err)
+	}
 	for name, text := range demoFiles {
-		path := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			return fmt.Errorf("make the demo's folder: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return fmt.Errorf("write the demo's files: %w", err)
-		}
+		err = errors.Join(err, writeInto(root, name, text))
+	}
+	if err := errors.Join(err, root.Close()); err != nil {
+		return fmt.Errorf("write the demo's files: %w", err)
 	}
 	return nil
+}
+
+// writeInto makes a file of that name, of which there must be none.
+func writeInto(root *os.Root, name, text string) error {
+	if err := root.MkdirAll(path.Dir(name), 0o750); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 var demoFiles = map[string]string{
