@@ -39,7 +39,7 @@ type bot struct {
 }
 
 func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *slog.Logger) (*bot, error) {
-	sets, err := newToolSets(c, extra)
+	sets, err := newToolSets(c, e, extra)
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ type checker struct {
 // check looks at everything, in the order in which it is set up.
 func check(ctx context.Context, o checkOptions) []finding {
 	c := &checker{checkOptions: o}
+	c.env, _ = readEnvironment(o.Environ) // what is wrong with it is said in its turn
 	c.checkFile()
 	c.checkTools()
 	c.checkPolicy()

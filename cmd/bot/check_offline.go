@@ -51,7 +51,7 @@ func (c *checker) checkTools() {
 		}
 		one := c.config
 		one.Agents = c.config.Agents[i : i+1]
-		sets, err := newToolSets(one, nil)
+		sets, err := newToolSets(one, c.env, nil)
 		if err != nil {
 			for _, p := range flatten(err) {
 				c.problem("", "%s", strings.Replace(p.Error(), "agents[0]", fmt.Sprintf("agents[%d]", i), 1))
@@ -72,7 +72,7 @@ func (c *checker) checkPolicy() {
 	if c.config.Policy == "" {
 		return // said before
 	}
-	sets, err := newToolSets(c.config, nil)
+	sets, err := newToolSets(c.config, c.env, nil)
 	if err != nil {
 		c.unknown("fix the agents first", "%s: whether its rules fit the agents' tools", c.config.Policy)
 		sets = nil

@@ -20,6 +20,8 @@ type config struct {
 	Slack  slackConfig   `yaml:"slack"`
 	Redis  redisConfig   `yaml:"redis"`
 	Runs   runsConfig    `yaml:"runs"`
+
+	file string // that it was read from; no key
 }
 
 type agentConfig struct {

@@ -32,6 +32,7 @@ func readConfig(path string) (config, error) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}
 	}
+	c.file = path
 	beside(&c.Policy)
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
@@ -197,7 +198,7 @@ func unlike(n ast.Node, t reflect.Type) string {
 
 func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	for f := range t.Fields() {
-		if f.Tag.Get("yaml") == key {
+		if f.IsExported() && f.Tag.Get("yaml") == key {
 			return f, true
 		}
 	}
@@ -207,7 +208,9 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 func keysOf(t reflect.Type) []string {
 	var keys []string
 	for f := range t.Fields() {
-		keys = append(keys, f.Tag.Get("yaml"))
+		if f.IsExported() {
+			keys = append(keys, f.Tag.Get("yaml"))
+		}
 	}
 	return keys
 }

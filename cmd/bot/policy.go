@@ -66,7 +66,8 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 		if err != nil {
 			return o, "", err
 		}
-		sets, err := newToolSets(c, nil)
+		e, _ := readEnvironment(p.environ) // what is missing for serve is not needed here
+		sets, err := newToolSets(c, e, nil)
 		if err != nil {
 			return o, "", err
 		}

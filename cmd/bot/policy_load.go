@@ -27,16 +27,21 @@ type toolsFor func(agent string) ([]agentrun.Tool, error)
 type toolSets map[string][]agentrun.Tool
 
 // newToolSets returns the tools of all agents, or everything that is wrong with
-// them: a folder that is not there, two tools of one agent with one name, and a
-// setting for a tool that the agent does not have, which would guard nothing.
-func newToolSets(c config, extra toolsFor) (toolSets, error) {
+// them: a folder that is not there or through which the agent would reach the
+// bot itself, two tools of one agent with one name, and a setting for a tool
+// that the agent does not have, which would guard nothing.
+func newToolSets(c config, e environment, extra toolsFor) (toolSets, error) {
 	sets := toolSets{}
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	places := c.outOfReach(e)
 	for i, a := range c.Agents {
 		var all []agentrun.Tool
 		if a.Files != "" {
 			set, err := filetool.New(a.Files)
+			if err == nil {
+				err = checkFolder(a.Files, places)
+			}
 			if err != nil {
 				wrong("agents[%d].files: %w", i, err)
 			}
@@ -94,8 +99,8 @@ func (a approvalConfig) setting(place string) policy.Setting {
 
 // checkPolicy returns everything that is wrong with the tools of the
 // configuration and with its policy.
-func (c config) checkPolicy() error {
-	sets, err := newToolSets(c, nil)
+func (c config) checkPolicy(e environment) error {
+	sets, err := newToolSets(c, e, nil)
 	if c.Policy == "" {
 		return err // that there is none, check says
 	}

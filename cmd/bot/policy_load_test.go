@@ -41,7 +41,7 @@ func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
 	tool, err := tools.New(tools.Spec[struct{}]{Name: "twin", Approval: tools.Always},
 		func(context.Context, agentrun.Call, struct{}) (string, error) { return "", nil })
 	require.NoError(t, err)
-	_, err = newToolSets(config{Agents: []agentConfig{{Name: "ops"}, {Name: "other"}}}, func(agent string) ([]agentrun.Tool, error) {
+	_, err = newToolSets(config{Agents: []agentConfig{{Name: "ops"}, {Name: "other"}}}, environment{}, func(agent string) ([]agentrun.Tool, error) {
 		if agent == "ops" {
 			return []agentrun.Tool{tool, tool}, nil
 		}
@@ -72,8 +72,8 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 			read, err := readConfig(path)
 			require.NoError(t, err)
 			require.NoError(t, read.check())
-			require.NoError(t, read.checkPolicy())
-			sets, err := newToolSets(read, nil)
+			require.NoError(t, read.checkPolicy(environment{}))
+			sets, err := newToolSets(read, environment{}, nil)
 			require.NoError(t, err)
 			p, err := policy.Load(read.Policy, policy.Options{Tools: policyTools(read, sets)})
 			require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 	path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+`, tools: {read_file: {approval: {when: "args.pth == 1"}}}}]`)
 	read, err := readConfig(path)
 	require.NoError(t, err)
-	require.ErrorContains(t, read.checkPolicy(), `agents[0].tools.read_file.approval: there is no argument "pth"`)
+	require.ErrorContains(t, read.checkPolicy(environment{}), `agents[0].tools.read_file.approval: there is no argument "pth"`)
 }
 
 // What Slack says of the people decides the start only if Slack says it.

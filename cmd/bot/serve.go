@@ -27,7 +27,7 @@ func runServe(ctx context.Context, in *call) error {
 	c, err := readConfig(*path)
 	e, envErr := readEnvironment(in.environ)
 	if err == nil {
-		err = errors.Join(c.check(), c.checkPolicy())
+		err = errors.Join(c.check(), c.checkPolicy(e))
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err

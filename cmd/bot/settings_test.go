@@ -28,6 +28,9 @@ func keyTypes() map[string]string {
 
 func addKeys(keys map[string]string, at string, t reflect.Type) {
 	for f := range t.Fields() {
+		if !f.IsExported() {
+			continue
+		}
 		place, kind := strings.TrimPrefix(at+"."+f.Tag.Get("yaml"), "."), f.Type
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
@@ -173,7 +176,7 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 			require.NoError(t, c.check(), place)
 			continue
 		}
-		sets, err := newToolSets(config{Agents: []agentConfig{{Name: "ops", Files: folder}}}, nil)
+		sets, err := newToolSets(config{Agents: []agentConfig{{Name: "ops", Files: folder}}}, environment{}, nil)
 		require.NoError(t, err)
 		_, err = policy.Parse(place, []byte(text), policy.Options{Tools: policyTools(config{Agents: []agentConfig{{Name: "ops"}}}, sets), Now: time.Now})
 		require.NoError(t, err, place)
