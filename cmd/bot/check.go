@@ -14,7 +14,7 @@ import (
 
 // runCheck says everything that is wrong with an installation, at once.
 func runCheck(ctx context.Context, in *call) error {
-	o := checkOptions{Environ: in.environ, HTTP: http.DefaultTransport, Now: time.Now}
+	o := checkOptions{Extra: in.extra, Environ: in.environ, HTTP: http.DefaultTransport, Now: time.Now}
 	in.flags.StringVar(&o.Path, "config", "", "The configuration `FILE`.")
 	in.flags.StringVar(&o.Address, "url", "", "The `URL` at which Slack reaches the bot. With --online, the running bot is asked there.")
 	in.flags.BoolVar(&o.Online, "online", false, "Ask Slack, Redis and the model provider too. Nothing is written anywhere.")
@@ -26,6 +26,7 @@ func runCheck(ctx context.Context, in *call) error {
 
 type checkOptions struct {
 	Path    string
+	Extra   toolsFor // the tools that the program adds to those of the configuration
 	Environ []string
 	Address string // under which Slack reaches the bot; empty if it is not said
 	Online  bool

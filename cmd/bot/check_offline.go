@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
@@ -35,13 +36,10 @@ func (c *checker) checkFile() {
 // checkTools looks at the folders, and at the tools that the agents have.
 func (c *checker) checkTools() {
 	for i, a := range c.config.Agents {
-		if a.Files == "" {
-			c.warn("set files to the folder that it should work on", "agents[%d]: %s has no tools, so it can only talk", i, a.Name)
-			continue
-		}
 		at := fmt.Sprintf("agents[%d].files", i)
 		info, err := os.Stat(a.Files)
 		switch {
+		case a.Files == "":
 		case errors.Is(err, os.ErrNotExist):
 			c.problem("make the folder, or name another", "%s: there is no folder %s", at, a.Files)
 			continue
@@ -51,19 +49,41 @@ func (c *checker) checkTools() {
 		}
 		one := c.config
 		one.Agents = c.config.Agents[i : i+1]
-		sets, err := newToolSets(one, c.env, nil)
+		sets, err := newToolSets(one, c.env, c.Extra)
 		if err != nil {
 			for _, p := range flatten(err) {
 				c.problem("", "%s", strings.Replace(p.Error(), "agents[0]", fmt.Sprintf("agents[%d]", i), 1))
 			}
 			continue
 		}
-		var names []string
-		for _, t := range sets[a.Name] {
-			names = append(names, t.Spec().Name)
+		if len(sets[a.Name]) == 0 {
+			c.warn("set files to the folder that it should work on", "agents[%d]: %s has no tools, so it can only talk", i, a.Name)
+			continue
 		}
-		c.fine("agents[%d]: %s has %s on %s", i, a.Name, strings.Join(names, ", "), a.Files)
+		c.fine("agents[%d]: %s has %s", i, a.Name, c.toolWords(a, sets[a.Name]))
 	}
+}
+
+// toolWords names the tools of an agent, those on its folder first.
+func (c *checker) toolWords(a agentConfig, all []agentrun.Tool) string {
+	var added []agentrun.Tool
+	if c.Extra != nil {
+		added, _ = c.Extra(a.Name) // they were made before without an error
+	}
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Spec().Name)
+	}
+	onFolder := len(all) - len(added)
+	words := strings.Join(names[onFolder:], ", ")
+	if onFolder == 0 {
+		return words
+	}
+	folder := strings.Join(names[:onFolder], ", ") + " on " + a.Files
+	if words == "" {
+		return folder
+	}
+	return folder + ", and " + words
 }
 
 // checkPolicy reads the policy against the tools, or without them if they are
@@ -72,7 +92,7 @@ func (c *checker) checkPolicy() {
 	if c.config.Policy == "" {
 		return // said before
 	}
-	sets, err := newToolSets(c.config, c.env, nil)
+	sets, err := newToolSets(c.config, c.env, c.Extra)
 	if err != nil {
 		c.unknown("fix the agents first", "%s: whether its rules fit the agents' tools", c.config.Policy)
 		sets = nil

@@ -38,6 +38,7 @@ type call struct {
 	path           string // of the command, such as "bot policy check"
 	words          []string
 	flags          *flag.FlagSet
+	extra          toolsFor // the tools that the program adds to those of the configuration
 	environ        []string
 	stdout, stderr io.Writer
 }
@@ -66,7 +67,7 @@ func (in *call) do(ctx context.Context) error {
 	if in.run != nil {
 		in.flags = flag.NewFlagSet(in.path, flag.ContinueOnError)
 		in.flags.SetOutput(io.Discard) // its problems are returned
-		if err := in.run(ctx, in); !errors.Is(err, errHelped) {
+		if err := in.command.run(ctx, in); !errors.Is(err, errHelped) {
 			return err
 		}
 		return nil
@@ -231,7 +232,7 @@ func wrapped(text string) string {
 	const indent, width = "      ", 80
 	var out strings.Builder
 	line := indent
-	for word := range strings.FieldsSeq(text) {
+	for _, word := range strings.Fields(text) {
 		if line != indent && len(line)+len(word) > width {
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = indent

@@ -214,7 +214,13 @@ func runHelp(ctx context.Context, in *call) error {
 
 // run is the program. It returns when ctx ends and everything is stored.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
-	in := &call{command: root(), path: "bot", words: args, environ: environ, stdout: stdout, stderr: stderr}
+	return runWith(ctx, nil, args, environ, stdout, stderr)
+}
+
+// runWith is the program with tools that agents have besides those of their
+// configuration. Every command that looks at a policy knows them.
+func runWith(ctx context.Context, extra toolsFor, args, environ []string, stdout, stderr io.Writer) error {
+	in := &call{command: root(), path: "bot", words: args, extra: extra, environ: environ, stdout: stdout, stderr: stderr}
 	return in.do(ctx)
 }
 

@@ -36,7 +36,7 @@ func runDemo(ctx context.Context, in *call) (err error) {
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	d := &demo{level: "warn", stderr: in.stderr}
+	d := &demo{extra: in.extra, level: "warn", stderr: in.stderr}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if *verbose {
 		d.level = "info"
@@ -56,6 +56,7 @@ func runDemo(ctx context.Context, in *call) (err error) {
 // demo owns everything that the demo starts. Its servers listen on loopback
 // only; the page may be exposed.
 type demo struct {
+	extra   toolsFor
 	level   string
 	expose  bool // the page may be served to other machines
 	stderr  io.Writer
@@ -229,7 +230,7 @@ func (d *demo) run(ctx context.Context, stdout io.Writer) error {
 	welcome := func() {
 		_, _ = fmt.Fprintf(stdout, demoWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nobody reads it: nothing to do
 	}
-	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, demoTools(d.folder), welcome, newLogger(d.stderr, d.level))
+	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, d.extra.and(demoTools(d.folder)), welcome, newLogger(d.stderr, d.level))
 }
 
 const demoWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.

@@ -76,7 +76,7 @@ func TestTheCommentsOfTheStartingConfigurationAreRight(t *testing.T) {
 	require.NotEmpty(t, c.Agents[0].Who.Groups)
 	require.Equal(t, approvalWhen, c.Agents[0].Approval.Kind)
 	require.Equal(t, approvalAll, c.Agents[0].Tools["read_file"].Approval.Kind)
-	require.NoError(t, c.checkPolicy(environment{}))
+	require.NoError(t, c.checkPolicy(environment{}, nil))
 	loaded, err := policy.Load(c.Policy, policy.Options{})
 	require.NoError(t, err)
 	require.Contains(t, loaded.Rules(), "deletions")

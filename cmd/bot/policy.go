@@ -67,7 +67,7 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 			return o, "", err
 		}
 		e, _ := readEnvironment(p.environ) // what is missing for serve is not needed here
-		sets, err := newToolSets(c, e, nil)
+		sets, err := newToolSets(c, e, p.extra)
 		if err != nil {
 			return o, "", err
 		}

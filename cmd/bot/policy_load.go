@@ -20,8 +20,21 @@ import (
 	"github.com/countersign/countersign/internal/tools/filetool"
 )
 
-// toolsFor returns tools of an agent that its configuration does not name.
+// toolsFor returns tools of an agent that its configuration does not name. A
+// nil one has none.
 type toolsFor func(agent string) ([]agentrun.Tool, error)
+
+// and returns the tools of both.
+func (f toolsFor) and(more toolsFor) toolsFor {
+	if f == nil {
+		return more
+	}
+	return func(agent string) ([]agentrun.Tool, error) {
+		first, err1 := f(agent)
+		second, err2 := more(agent)
+		return append(slices.Clone(first), second...), errors.Join(err1, err2)
+	}
+}
 
 // toolSets are the tools of every agent, by its name.
 type toolSets map[string][]agentrun.Tool
@@ -30,6 +43,9 @@ type toolSets map[string][]agentrun.Tool
 // them: a folder that is not there or through which the agent would reach the
 // bot itself, two tools of one agent with one name, and a setting for a tool
 // that the agent does not have, which would guard nothing.
+//
+// Whoever looks at a policy judges it with these tools: if one command left out
+// those that code adds, it would refuse a rule that another accepts.
 func newToolSets(c config, e environment, extra toolsFor) (toolSets, error) {
 	sets := toolSets{}
 	var problems []error
@@ -99,8 +115,8 @@ func (a approvalConfig) setting(place string) policy.Setting {
 
 // checkPolicy returns everything that is wrong with the tools of the
 // configuration and with its policy.
-func (c config) checkPolicy(e environment) error {
-	sets, err := newToolSets(c, e, nil)
+func (c config) checkPolicy(e environment, extra toolsFor) error {
+	sets, err := newToolSets(c, e, extra)
 	if c.Policy == "" {
 		return err // that there is none, check says
 	}

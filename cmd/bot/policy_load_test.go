@@ -72,7 +72,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 			read, err := readConfig(path)
 			require.NoError(t, err)
 			require.NoError(t, read.check())
-			require.NoError(t, read.checkPolicy(environment{}))
+			require.NoError(t, read.checkPolicy(environment{}, nil))
 			sets, err := newToolSets(read, environment{}, nil)
 			require.NoError(t, err)
 			p, err := policy.Load(read.Policy, policy.Options{Tools: policyTools(read, sets)})
@@ -98,7 +98,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 	path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+`, tools: {read_file: {approval: {when: "args.pth == 1"}}}}]`)
 	read, err := readConfig(path)
 	require.NoError(t, err)
-	require.ErrorContains(t, read.checkPolicy(environment{}), `agents[0].tools.read_file.approval: there is no argument "pth"`)
+	require.ErrorContains(t, read.checkPolicy(environment{}, nil), `agents[0].tools.read_file.approval: there is no argument "pth"`)
 }
 
 // What Slack says of the people decides the start only if Slack says it.

@@ -27,7 +27,7 @@ func runServe(ctx context.Context, in *call) error {
 	c, err := readConfig(*path)
 	e, envErr := readEnvironment(in.environ)
 	if err == nil {
-		err = errors.Join(c.check(), c.checkPolicy(e))
+		err = errors.Join(c.check(), c.checkPolicy(e, in.extra))
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err
@@ -36,7 +36,7 @@ func runServe(ctx context.Context, in *call) error {
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, nil, func() {}, newLogger(in.stderr, e.LogLevel))
+	return serve(ctx, l, c, e, in.extra, func() {}, newLogger(in.stderr, e.LogLevel))
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests
