@@ -115,8 +115,9 @@ func askedWhy(b approvals.Batch, id approvals.ToolCallID) (gate approvals.Gate, 
 }
 
 // current returns the calls with the arguments that the batch was opened with.
-// They are those in the history, unless the call was signed once before, with
-// arguments that a person had changed, and then needed something more.
+// They are those in the history, unless the call was signed before and its tool
+// then asked for something more: such a call goes on with the arguments that
+// were signed last, which a person may have changed at any earlier stage.
 func (w *worker) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
 	parent, err := w.claim.store.Run(ctx, run.Parent)
 	if err != nil {
@@ -132,7 +133,7 @@ func (w *worker) current(ctx context.Context, run Run, proposed []approvals.Tool
 	}
 	for i, c := range calls {
 		for _, a := range before.Approvals {
-			if a.Call.ID != c.ID || a.Call.Digest == a.Proposed {
+			if a.Call.ID != c.ID {
 				continue
 			}
 			if calls[i].Args, err = w.claim.store.Args(ctx, before.ID, a.Call.Digest); err != nil {
