@@ -183,21 +183,20 @@ func (s *Server) decide(ctx context.Context, p payload, value string, v approval
 		return at, err
 	}
 	decision.Reason = reason
-	b, call := at.batch.ID, decision.Call
 	again := slices.ContainsFunc(at.approval.Decisions, func(d approvals.Decision) bool {
 		return d.By.User == decision.By.User && d.Verdict == v && d.Digest == decision.Digest
 	})
-	after, err := s.cfg.Desk.Decide(ctx, b, s.request(p, ptr, v, reason), approvals.Decide{Decision: decision})
+	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, s.request(p, ptr, v, reason), approvals.Decide{Decision: decision})
 	if err != nil {
+		b := at.batch.ID
 		s.refresh(ctx, &at, ptr)
-		return at, fmt.Errorf("decide call %s of batch %s: %w", call, b, err)
+		return at, fmt.Errorf("decide call %s of batch %s: %w", decision.Call, b, err)
 	}
 	at.batch = after
 	if again {
 		return at, errCounted
 	}
-	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(b)),
-		slog.String("call", brief(string(call), 64)), slog.String("user", p.User.ID), slog.String("verdict", string(v)))
+	s.logDecision(ctx, ptr, after, decision)
 	return at, nil
 }
 
@@ -209,14 +208,14 @@ func (s *Server) takeBack(ctx context.Context, p payload, value string) (about, 
 		return at, err
 	}
 	b := at.batch.ID
-	if _, err := s.cfg.Desk.Retract(ctx, b, s.request(p, ptr, "retract", ""), approvals.Retract{
+	after, err := s.cfg.Desk.Retract(ctx, b, s.request(p, ptr, "retract", ""), approvals.Retract{
 		Call: decision.Call, By: decision.By, At: decision.At,
-	}); err != nil {
+	})
+	if err != nil {
 		s.refresh(ctx, &at, ptr)
 		return at, fmt.Errorf("take back the decision on call %s of batch %s: %w", decision.Call, b, err)
 	}
-	s.cfg.Log.InfoContext(ctx, "decision taken back", slog.String("batch", string(b)),
-		slog.String("call", brief(string(decision.Call), 64)), slog.String("user", p.User.ID))
+	s.logRetraction(ctx, ptr, at, after)
 	return at, nil
 }
 

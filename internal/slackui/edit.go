@@ -137,8 +137,7 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 		}
 		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	s.cfg.Log.InfoContext(ctx, "arguments changed", slog.String("batch", string(b.ID)),
-		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", p.User.ID))
+	s.logAmendment(ctx, ptr, after, decision)
 	at.batch = after
 	at.approval, _ = ptr.in(after)
 	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
@@ -173,6 +172,7 @@ func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer
 	d.Verdict, d.Reason = approvals.Approve, trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
 	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, s.request(p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
 	if err == nil {
+		s.logDecision(ctx, ptr, after, d)
 		at.batch = after
 		at.approval, _ = ptr.in(after)
 		return "Your approval of the new arguments counts.", nil

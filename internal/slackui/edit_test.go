@@ -360,6 +360,24 @@ func TestAnEditorMayApproveAsChanged(t *testing.T) {
 	require.Contains(t, words(out.View.Blocks), "Your approval of the new arguments counts.")
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	require.Contains(t, o.argsOf(b), "c.txt")
+	require.Equal(t, []int{2, 1}, []int{o.log.says("arguments changed"), o.log.says("decision committed")})
+}
+
+// A form that is delivered again changes nothing a second time, and the log does
+// not say that it did.
+func TestAnEditIsLoggedOnce(t *testing.T) {
+	o, root, b := rewrite(t, rulings{}, nil, deletion(sre))
+	view := o.edit("U0BOB", root)
+	form := denied("U0BOB", view.ID, "", button(b, 0))
+	form["view"].(map[string]any)["callback_id"] = "countersign.edit"
+	view.Values[under(t, view, "path")]["value"]["value"] = "b.txt"
+	form["view"].(map[string]any)["state"] = map[string]any{"values": view.Values}
+	for range 2 {
+		require.Equal(t, 200, o.deliver(form))
+		o.now.move(time.Second)
+	}
+	require.Len(t, o.batches[b.ID].Approvals[0].Amendments, 1)
+	require.Equal(t, 1, o.log.says("arguments changed"))
 }
 
 func TestNobodyIsOfferedAnEditThatNoFormCanMake(t *testing.T) {

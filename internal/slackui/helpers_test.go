@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,6 +188,26 @@ type office struct {
 	now  *clock
 
 	later *clock // of Slack, where a test moves it too
+	log   *logbook
+}
+
+// logbook is a log that a test reads while others write it.
+type logbook struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// says is how often the log has these words.
+func (l *logbook) says(words string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), words)
 }
 
 // clock is a clock that tests move.
@@ -209,7 +230,7 @@ func (c *clock) move(d time.Duration) {
 
 func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *office {
 	t.Helper()
-	o := &office{t: t, shelf: newShelf(), now: &clock{at: time.Now()}}
+	o := &office{t: t, shelf: newShelf(), now: &clock{at: time.Now()}, log: &logbook{}}
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(o.Server)
 	o.SetPublicURL(api.URL)
@@ -218,7 +239,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
 		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf,
-		Now: o.now.read, Log: slog.New(slog.DiscardHandler),
+		Now: o.now.read, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	}
 	for _, f := range tune {
 		f(&cfg)

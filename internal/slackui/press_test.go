@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -100,4 +101,28 @@ func TestAPressThatIsDeliveredAgainIsAnsweredAsTheFirstTime(t *testing.T) {
 	require.Empty(t, o.whispers("U0BOB", root))
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	require.Equal(t, b.Version+1, o.batches[b.ID].Version)
+}
+
+// A press that is delivered again is in the log as committed once, also where
+// its person has taken the decision back, or has made it anew, in the meantime.
+func TestTheLogSaysWhatCounted(t *testing.T) {
+	both := sre
+	both.Need = 2
+	o, _, b := one(t, call("c1", "delete_file", `{}`, both))
+	logged := func() []int { return []int{o.log.says("decision committed"), o.log.says("decision taken back")} }
+	counts := func(trigger, action string, want int) {
+		t.Helper()
+		require.Equal(t, 200, o.deliver(pressed("U0BOB", trigger, action, button(b, 0))))
+		require.Len(t, o.batches[b.ID].Approvals[0].Decisions, want)
+		o.now.move(time.Second)
+	}
+	counts("1.a", "approve.0", 1)
+	counts("1.b", "retract.0", 0)
+	require.Equal(t, []int{1, 1}, logged())
+	counts("1.a", "approve.0", 0)
+	counts("1.b", "retract.0", 0)
+	require.Equal(t, []int{1, 1}, logged())
+	counts("1.c", "approve.0", 1)
+	counts("1.b", "retract.0", 1)
+	require.Equal(t, []int{2, 1}, logged())
 }

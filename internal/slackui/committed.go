@@ -1,0 +1,62 @@
+package slackui
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Slack may deliver a press again, even after its person has taken back what it
+// said. The desk answers it as it did the first time and changes nothing, so the
+// log says of a press that it counted only if the batch shows that it did.
+
+// logDecision logs a decision that the desk has answered for.
+func (s *Server) logDecision(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
+	a, _ := ptr.in(after)
+	counted := slices.ContainsFunc(a.Decisions, func(e approvals.Decision) bool {
+		return e.By.User == d.By.User && e.Verdict == d.Verdict && e.Digest == d.Digest && e.At.Equal(d.At)
+	})
+	if !counted {
+		s.logReplay(ctx, ptr, a, d.By.User)
+		return
+	}
+	s.cfg.Log.InfoContext(ctx, "decision committed", slog.String("batch", string(ptr.Batch)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", string(d.By.User)), slog.String("verdict", string(d.Verdict)))
+}
+
+// logRetraction logs that a person took back the decision that they had made
+// before.
+func (s *Server) logRetraction(ctx context.Context, ptr pointer, before about, after approvals.Batch) {
+	a, _ := ptr.in(after)
+	if !decidedBy(before.approval, before.user) || decidedBy(a, before.user) {
+		s.logReplay(ctx, ptr, a, approvals.UserID(before.user))
+		return
+	}
+	s.cfg.Log.InfoContext(ctx, "decision taken back", slog.String("batch", string(ptr.Batch)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", before.user))
+}
+
+func decidedBy(a approvals.Approval, user string) bool {
+	return slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return string(d.By.User) == user })
+}
+
+// logAmendment logs that a person changed the arguments that they were shown.
+func (s *Server) logAmendment(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
+	a, _ := ptr.in(after)
+	counted := slices.ContainsFunc(a.Amendments, func(e approvals.Amendment) bool {
+		return e.By.User == d.By.User && e.From == ptr.Digest && e.At.Equal(d.At)
+	})
+	if !counted {
+		s.logReplay(ctx, ptr, a, d.By.User)
+		return
+	}
+	s.cfg.Log.InfoContext(ctx, "arguments changed", slog.String("batch", string(ptr.Batch)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", string(d.By.User)))
+}
+
+func (s *Server) logReplay(ctx context.Context, ptr pointer, a approvals.Approval, user approvals.UserID) {
+	s.cfg.Log.DebugContext(ctx, "press delivered again", slog.String("batch", string(ptr.Batch)),
+		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", string(user)))
+}
