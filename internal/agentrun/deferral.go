@@ -148,9 +148,20 @@ func (w *worker) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Ga
 	case approvals.Permit:
 	case approvals.Refuse:
 		p.answer(w.refused(p.call, ruling))
+		w.notRun(ctx, p, "policy")
 	case approvals.Ask:
 		p.execute, p.aside, p.ask = false, AsideApproval, ruling
 	}
+}
+
+// notRun logs that a call which the model made, and perhaps people signed, is
+// not executed, and whether the policy or its tool stopped it.
+func (w *worker) notRun(ctx context.Context, p *plan, by string) {
+	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("by", by)}
+	if p.tool != nil { // the name of a tool that is not there is the model's own words
+		attrs = append(attrs, slog.String("tool", p.call.Name))
+	}
+	w.log(ctx, slog.LevelInfo, "call not run", attrs...)
 }
 
 func (w *worker) refused(c approvals.ToolCall, r approvals.Refuse) RequestPart {

@@ -161,6 +161,35 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	return Finish{Part: returned(p.call, OutcomeFailed, words, w.now())}, true
 }
 
+// outcome names, for the log, how an execution ended. The empty Finish is one
+// whose outcome nobody knows.
+func outcome(f Finish, err error, late bool) string {
+	_, said := errors.AsType[*FailedError](err)
+	switch part := f.Part.(type) {
+	case RetryPrompt:
+		return "retry"
+	case ToolReturn:
+		switch {
+		case part.Outcome != OutcomeFailed || said:
+			return string(part.Outcome)
+		case errors.Is(err, errPanicked):
+			return "panicked"
+		case late:
+			return "timeout"
+		}
+		return string(part.Outcome)
+	case UserPrompt, nil: // no execution ends in a prompt
+	}
+	switch f.Aside {
+	case AsideApproval:
+		return "approval_required"
+	case AsideExternal:
+		return "deferred"
+	case AsideNone:
+	}
+	return "unknown"
+}
+
 // value returns a result as JSON of a size that a model can read.
 func value(v json.RawMessage) json.RawMessage {
 	switch {

@@ -78,10 +78,15 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 		return err
 	}
 	w.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
+	began := w.now()
 	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
 		return p.tool.Execute(ctx, w.toolCall(run, p, retry))
 	})
 	finish, known := w.finishOf(ctx, p, result, err, late)
+	// It is said before the outcome is stored: if the store does not answer, this
+	// line is what tells that the call ran.
+	w.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
+		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", w.now().Sub(began)))
 	if !known {
 		return context.Cause(ctx)
 	}

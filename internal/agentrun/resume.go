@@ -211,10 +211,12 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
 		p.answer(w.again(p.call, w.unknownTool(p.call.Name)))
+		w.notRun(ctx, p, "tool")
 		return nil
 	}
 	if words := malformed(p.call.Args); words != "" {
 		p.answer(w.again(p.call, words))
+		w.notRun(ctx, p, "tool")
 		return nil
 	}
 	at := w.now()
@@ -233,6 +235,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 		}
 	case approvals.Refuse:
 		p.answer(w.refused(p.call, ruling))
+		w.notRun(ctx, p, "policy")
 		return nil
 	default:
 		return fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
@@ -243,6 +246,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	}
 	raise, done := w.validate(ctx, p, w.toolCall(run, p, 0))
 	if done {
+		w.notRun(ctx, p, "tool")
 		return nil
 	}
 	var asked *ApprovalRequired
