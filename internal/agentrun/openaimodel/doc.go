@@ -20,7 +20,8 @@
 // What comes back is not bent: arguments are the bytes that the model wrote,
 // whether or not they are JSON, and two calls may have one id; what becomes of
 // that, the loop decides. But a call without an id or a name cannot be answered
-// in this protocol, so such an answer is asked for again.
+// in this protocol, and of bytes that are not UTF-8, or half a surrogate pair,
+// nobody can say what the model wrote: such an answer is asked for again.
 //
 // The protocol, and what its servers are known to do with it:
 //

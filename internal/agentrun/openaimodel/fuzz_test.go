@@ -3,6 +3,7 @@ package openaimodel
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,13 +14,15 @@ import (
 )
 
 // FuzzAnswer holds any stream to this: it is an error, or an answer in which
-// every call can be answered.
+// every call can be answered and no character stands for another one.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"choices":[{"delta":{"content":"Hello."},"finish_reason":"stop"}]}`,
 		`{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"y","arguments":"{}"}},{"index":0,"id":"a","function":{"name":"x"}}]}}]}` +
 			"\n" + `{"choices":[{"delta":{"tool_calls":[{"id":"c","function":{"name":"z"}},{}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":-1}}`,
 		`{"error":{"message":"no","code":429}}`, `{"choices":[{"finish_reason":"length"}]}`, `null`, `[]`, `{"choices":null,"error":null}`,
+		"{\"choices\":[{\"delta\":{\"content\":\"\xff\"},\"finish_reason\":\"stop\"}]}",
+		`{"choices":[{"delta":{"content":"\ud83d\ude00 \ud83d"},"finish_reason":"stop"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -36,6 +39,8 @@ func FuzzAnswer(f *testing.F) {
 		}
 		require.Contains(t, []agentrun.FinishReason{agentrun.FinishStop, agentrun.FinishLength, agentrun.FinishToolCall}, r.FinishReason)
 		require.GreaterOrEqual(t, r.Usage.InputTokens, 0)
+		own := bytes.Contains(stream, []byte("\uFFFD")) || bytes.Contains(bytes.ToLower(stream), []byte(`\ufffd`))
+		require.False(t, !own && strings.Contains(fmt.Sprintf("%s", r.Parts), "\uFFFD"), "something was replaced")
 		for _, p := range r.Parts {
 			if c, ok := p.(agentrun.CallPart); ok {
 				require.NotEmpty(t, c.ID)

@@ -48,6 +48,9 @@ func (a *answer) add(raw []byte) error {
 	if c.Error != nil {
 		return c.Error
 	}
+	if err := lossless(raw); err != nil {
+		return err
+	}
 	if c.Model != "" {
 		a.model = c.Model
 	}

@@ -21,13 +21,14 @@ func says(stream string) http.HandlerFunc {
 	}
 }
 
-// deltas is a stream with these tool call deltas, one a chunk.
-func deltas(finish string, all ...string) string {
+// deltas is a stream with these tool call deltas, one a chunk, that ends in tool
+// calls.
+func deltas(all ...string) string {
 	var b strings.Builder
 	for _, d := range all {
 		fmt.Fprintf(&b, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[%s]}}]}\n\n", d)
 	}
-	fmt.Fprintf(&b, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":%q}]}\n\ndata: [DONE]\n\n", finish)
+	b.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
 	return b.String()
 }
 
@@ -89,7 +90,7 @@ func TestToolCallsOfManyServersArePutTogether(t *testing.T) {
 		}, []agentrun.ResponsePart{call("c1", "a", `{"x": \ud83d, "x"`)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := requestOnce(t, deltas("tool_calls", tt.deltas...))
+			got, err := requestOnce(t, deltas(tt.deltas...))
 			require.NoError(t, err)
 			require.Equal(t, tt.want, got.Parts)
 			require.Equal(t, agentrun.FinishToolCall, got.FinishReason)
@@ -116,7 +117,7 @@ func TestToolCallsThatCannotBeAnsweredFail(t *testing.T) {
 		"none at all":      {nil, "there are none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := requestOnce(t, deltas("tool_calls", tt.deltas...))
+			_, err := requestOnce(t, deltas(tt.deltas...))
 			require.Equal(t, agentrun.ModelUnavailable, modelError(t, err).Code)
 			require.ErrorContains(t, err, tt.says)
 		})
@@ -174,6 +175,59 @@ func TestStreamsThatBreakTheProtocolFail(t *testing.T) {
 			_, err := requestOnce(t, tt.stream)
 			require.Equal(t, agentrun.ModelUnavailable, modelError(t, err).Code)
 			require.ErrorContains(t, err, tt.says)
+		})
+	}
+}
+
+// encoding/json replaces what is no text by U+FFFD, in silence: people would
+// sign, and a tool would be given, arguments that the model did not write.
+func TestAnAnswerThatIsNoTextIsRefused(t *testing.T) {
+	text := func(content string) string {
+		return `data: {"choices":[{"delta":{"content":"` + content + `"},"finish_reason":"stop"}]}` + "\n\n"
+	}
+	args := func(pieces ...string) string {
+		all := []string{`{"index":0,"id":"c1","function":{"name":"a","arguments":""}}`}
+		for _, p := range pieces {
+			all = append(all, `{"index":0,"function":{"arguments":"`+p+`"}}`)
+		}
+		return deltas(all...)
+	}
+	const notUTF8, half = "not valid UTF-8", "half a surrogate pair"
+	for name, tt := range map[string]struct{ stream, says string }{
+		"a byte in the text":         {text("a\xffb"), notUTF8},
+		"a character that is cut":    {text("a\xe2\x82"), notUTF8},
+		"an overlong slash":          {args(`{\"path\":\"` + "\xc0\xaf" + `\"}`), notUTF8},
+		"a byte in the arguments":    {args(`{\"path\":\"`, "\xe9", `\"}`), notUTF8},
+		"a byte in the name":         {deltas(`{"index":0,"id":"c1","function":{"name":"a` + "\xff" + `"}}`), notUTF8},
+		"a byte in the id":           {deltas(`{"index":0,"id":"c` + "\xff" + `","function":{"name":"a"}}`), notUTF8},
+		"a byte in what nobody uses": {`data: {"note":"` + "\xff" + `","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}` + "\n\n", notUTF8},
+		"a high half":                {text(`\ud83d`), half},
+		"a high half, then text":     {text(`\uD83Dabc`), half},
+		"a low half":                 {text(`a\udE00`), half},
+		"two high halves":            {text(`\ud83d\ud83d`), half},
+		"the wrong way round":        {text(`\ude00\ud83d`), half},
+		"a half in the arguments":    {args(`{\"path\":\"\ud83d\"}`), half},
+		"a pair in two pieces":       {args(`{\"path\":\"\ud83d`, `\ude00\"}`), half},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := requestOnce(t, tt.stream)
+			require.Equal(t, agentrun.ModelUnavailable, modelError(t, err).Code)
+			require.ErrorContains(t, err, tt.says)
+		})
+	}
+	for name, tt := range map[string]struct {
+		stream string
+		want   agentrun.ResponsePart
+	}{
+		"a pair":                    {text(`\ud83d\uDE00`), agentrun.Text{Content: "\U0001F600"}},
+		"a character itself":        {text("\U0001F600\uFFFD"), agentrun.Text{Content: "\U0001F600\uFFFD"}},
+		"a backslash before u":      {text(`\\ud83d`), agentrun.Text{Content: `\ud83d`}},
+		"an escape in the argument": {args(`{\"x\":\"\\ud8`, `3d\"}`), call("c1", "a", `{"x":"\ud83d"}`)}, // for the loop to refuse
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := requestOnce(t, tt.stream)
+			require.NoError(t, err)
+			require.Equal(t, []agentrun.ResponsePart{tt.want}, got.Parts)
 		})
 	}
 }
