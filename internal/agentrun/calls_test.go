@@ -49,6 +49,8 @@ func TestCallsThatGoBackToTheModel(t *testing.T) {
 func TestResponsesThatAreNotUsed(t *testing.T) {
 	for name, bad := range map[string]agentrun.Response{
 		"empty":                   says("  "),
+		"only line breaks":        says("\r\n\t\u0085"),
+		"nothing to be seen":      says(" \u200b\u2060\u00ad\u3164\u2800\ufe0f\U000e0041\n"),
 		"two pending with one id": calls([3]string{"d", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
 		"one pending, one plain":  calls([3]string{"d", "plain", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}),
 		"no id":                   calls([3]string{"", "plain", `{"x":1}`}),

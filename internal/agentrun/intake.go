@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -22,11 +23,12 @@ const MaxCalls = 64
 const MaxOutput = 100_000
 
 // unusable says, for the model, why nothing of the response is used: it has
-// nothing in it, it has too many calls, or they cannot be told from each other.
-// Such a response is not kept, so none of its calls can ever run.
+// nothing in it that anybody could see, it has too many calls, or they cannot
+// be told from each other. Such a response is not kept, so none of its calls can
+// ever run.
 func unusable(r Response) (again string) {
 	calls := r.calls()
-	if len(calls) == 0 && strings.TrimSpace(r.text()) == "" {
+	if len(calls) == 0 && !strings.ContainsFunc(r.text(), visible) {
 		return "Your last response was empty. Answer, or call a tool."
 	}
 	if len(calls) > MaxCalls {
@@ -46,6 +48,12 @@ func unusable(r Response) (again string) {
 		used[c.ID] = true
 	}
 	return ""
+}
+
+// visible reports whether a person sees something where r stands. U+FE0F alone
+// is nothing either: it only turns the character before it into an emoji.
+func visible(r rune) bool {
+	return !unicode.IsSpace(r) && !approvals.Invisible(r) && r != 0xFE0F
 }
 
 // askedAgain reports whether the last request is already one for a response
