@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/policy"
 )
 
@@ -124,7 +125,7 @@ func report(w io.Writer, findings []finding) error {
 	}
 	fmt.Fprintf(&out, "\n%d ok, %s, %d could not be checked, %d wrong\n", count[isFine],
 		counted(count[isWarning], "warning", "warnings"), count[notChecked], count[isProblem])
-	if _, err := io.WriteString(w, out.String()); err != nil {
+	if _, err := io.WriteString(w, approvals.Visible(out.String())); err != nil { // it quotes files
 		return fmt.Errorf("print: %w", err)
 	}
 	switch n := count[isProblem]; n {

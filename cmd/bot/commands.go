@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // root is the program itself. It is made for each use: the list of commands
@@ -231,16 +233,17 @@ const (
 )
 
 // exitCode tells people how the program ended, and returns what it tells its
-// caller.
+// caller. What an error quotes of a file or of an argument may hold characters
+// that a terminal does not show, or obeys: they are written as escapes.
 func exitCode(err error, stderr io.Writer) int {
 	var wrong usageError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &wrong):
-		_, _ = fmt.Fprintln(stderr, wrong) // nobody is left to tell
+		_, _ = fmt.Fprintln(stderr, approvals.Visible(wrong.Error())) // nobody is left to tell
 		return exitUsage
 	}
-	_, _ = fmt.Fprintf(stderr, "bot: %v\n", err)
+	_, _ = fmt.Fprintf(stderr, "bot: %s\n", approvals.Visible(err.Error()))
 	return exitFailure
 }

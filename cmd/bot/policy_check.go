@@ -95,7 +95,7 @@ func saysForAll(s policy.Step, settings []policy.Step, t policy.Tool) bool {
 func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o policy.Options, path string, err error) error {
 	problems := []string{}
 	for _, e := range flatten(err) {
-		problems = append(problems, e.Error())
+		problems = append(problems, approvals.Visible(e.Error()))
 	}
 	out := map[string]any{"policy": path, "problems": problems}
 	if err == nil {

@@ -1,6 +1,11 @@
 package approvals
 
-import "unicode"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Invisible reports whether r leaves no mark of its own where it stands, or
 // changes how others are seen: control and format characters, blanks other
@@ -23,4 +28,28 @@ func Invisible(r rune) bool {
 		return true
 	}
 	return r == 0x2800 // a braille cell without dots
+}
+
+// Visible returns s with everything that [Invisible] reports, and every byte that
+// is not UTF-8, written as an escape sequence: \u200b, \xff. It is for text that
+// a message quotes.
+func Visible(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, Invisible) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !Invisible(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

@@ -24,3 +24,15 @@ func TestInvisible(t *testing.T) {
 		require.False(t, Invisible(r), name)
 	}
 }
+
+func TestVisible(t *testing.T) {
+	for s, want := range map[string]string{
+		"":                          "",
+		"größer\n\tals 日本 😀":        "größer\n\tals 日本 😀",
+		"a\u200bb\u2028c\x00\r\n":   `a\u200bb\u2028c\u0000\u000d` + "\n",
+		"tag \U000e0061, \xff\xe2x": `tag \U000e0061, \xff\xe2x`,
+		"\uFFFD itself":             "\uFFFD itself",
+	} {
+		require.Equal(t, want, Visible(s))
+	}
+}

@@ -7,11 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-
-	"github.com/countersign/countersign/internal/approvals"
 )
 
 // The values of a form. Each knows where it is written; one that is left out
@@ -80,9 +77,8 @@ func (t *text) take(d *decoder, n ast.Node, at mark) {
 		d.wrong(at, "is empty: write something or leave the key out")
 		s = ""
 	default:
-		if i := strings.IndexFunc(s, approvals.Invisible); i >= 0 {
-			r, _ := utf8.DecodeRuneInString(s[i:])
-			d.wrong(at, "holds %U, which does not show, so it is not what people read; remove it", r)
+		if r, hides := hidden(s); hides { // by an escape sequence: the file itself is legible
+			d.wrong(at, notShown, r)
 		}
 	}
 	*t = text{at, s, from}

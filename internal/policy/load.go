@@ -10,7 +10,9 @@ import (
 )
 
 // Load reads a policy from a file, or from all *.yaml of a directory in the
-// order of their names, as one. All problems are reported at once, joined, each
+// order of their names, as one. Folders and other names of YAML or JSON in the
+// directory are refused; what begins with a dot, and files that could be no part
+// of a policy, are left alone. All problems are reported at once, joined, each
 // with its file, line and column, its place, what is wrong, and often a hint.
 func Load(path string, o Options) (*Policy, error) {
 	files, err := read(path)
@@ -41,13 +43,23 @@ func read(path string) ([]source, error) {
 	var files []source
 	var problems []error
 	for _, e := range entries { // in the order of their names
-		name := e.Name()
-		switch {
-		case strings.HasPrefix(name, "."):
-		case strings.EqualFold(filepath.Ext(name), ".yml"), filepath.Ext(name) != ".yaml" && strings.EqualFold(filepath.Ext(name), ".yaml"):
-			problems = append(problems, fmt.Errorf("%s: is not read: only files that end in .yaml are; rename it", filepath.Join(path, name)))
-		case filepath.Ext(name) == ".yaml":
-			f, err := readFile(filepath.Join(path, name))
+		at := filepath.Join(path, e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			continue // Kubernetes mounts a ConfigMap with links and folders of such names
+		}
+		info, err := os.Stat(at)
+		switch ext := strings.ToLower(filepath.Ext(at)); {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("read the policy: %w", err))
+		case info.IsDir():
+			problems = append(problems, fmt.Errorf("%s: is a folder, and folders within a policy are not read; move its files up, or the folder elsewhere", at))
+		case filepath.Ext(at) != ".yaml" && slices.Contains([]string{".yaml", ".yml", ".json"}, ext):
+			problems = append(problems, fmt.Errorf("%s: is not read: only files that end in .yaml are; rename it, or move it elsewhere", at))
+		case ext != ".yaml":
+		case !info.Mode().IsRegular():
+			problems = append(problems, fmt.Errorf("%s: is not a regular file", at))
+		default:
+			f, err := readFile(at)
 			problems = append(problems, err)
 			files = append(files, f)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A mark is where something is written.
@@ -35,7 +37,10 @@ type problem struct {
 	what string
 }
 
-func (p problem) Error() string {
+// Error shows what an editor would not: it may quote the file.
+func (p problem) Error() string { return approvals.Visible(p.text()) }
+
+func (p problem) text() string {
 	path := p.path
 	if path == "" {
 		path = "the file"
@@ -102,6 +107,8 @@ func decode(file string, src []byte, p *problems, form any) bool {
 	switch {
 	case len(src) > maxBytes:
 		p.wrong(top, "holds %d bytes; at most %d are read", len(src), maxBytes)
+		return false
+	case !p.legible(top, src):
 		return false
 	case deep(src):
 		p.wrong(top, "is nested more than %d deep", maxDepth)
@@ -284,6 +291,10 @@ func (d *decoder) entries(n ast.Node, at mark, each func(name string, key, value
 		name := key.String()
 		if s, ok := key.(*ast.StringNode); ok {
 			name = s.Value
+		}
+		if r, hides := hidden(name); hides {
+			d.wrong(d.mark(key, at.key(name)), notShown, r)
+			continue
 		}
 		if seen[name] {
 			d.wrong(d.mark(key, at.key(name)), "is there twice")
