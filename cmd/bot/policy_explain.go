@@ -91,11 +91,17 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 		Why     string         `json:"why,omitempty"`
 	}
 	steps := []step{}
-	for _, s := range e.Steps {
-		steps = append(steps, step(s))
+	if e.Ruling != nil { // otherwise no rule is asked
+		for _, s := range e.Steps {
+			steps = append(steps, step(s))
+		}
+	}
+	misfits := []string{}
+	for _, wrong := range e.Misfits {
+		misfits = append(misfits, approvals.Visible(wrong))
 	}
 	return p.sayJSON(map[string]any{
-		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
+		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "misfits": misfits, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
 	})
 }
 

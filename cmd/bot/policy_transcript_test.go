@@ -82,23 +82,25 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		args []string
 		fail string // the error, if it is one
 	}{
-		"check":            {append([]string{"check"}, against...), ""},
-		"check-json":       {append([]string{"check", "--json"}, against...), ""},
-		"check-no-tools":   {[]string{"check", policyName}, ""},
-		"check-wrong":      {[]string{"check", "--config", configName, "wrong.yaml"}, "delte_file"},
-		"check-small":      {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could sign"},
-		"explain":          {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
-		"explain-json":     {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
-		"explain-shadow":   {append([]string{"explain", "--tool", "write_file", "--args", `{"path":"drafts/a","content":"x"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
-		"explain-allowed":  {append([]string{"explain", "--tool", "list_files", "--args", "{}"}, against...), ""},
-		"test":             {append([]string{"test"}, against...), ""},
-		"test-fails":       {append(append([]string{"test"}, against...), "fails.yaml"), "one example does not hold"},
-		"replay-lenient":   {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "calls.jsonl"}, "more lenient with 2 calls"},
-		"replay-accepted":  {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "--fail-on", "nothing", "calls.jsonl"}, ""},
-		"replay-strict":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
-		"replay-any":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 call"},
-		"replay-json":      {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
-		"replay-not-calls": {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
+		"check":               {append([]string{"check"}, against...), ""},
+		"check-json":          {append([]string{"check", "--json"}, against...), ""},
+		"check-no-tools":      {[]string{"check", policyName}, ""},
+		"check-wrong":         {[]string{"check", "--config", configName, "wrong.yaml"}, "delte_file"},
+		"check-small":         {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could sign"},
+		"explain":             {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
+		"explain-json":        {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
+		"explain-shadow":      {append([]string{"explain", "--tool", "write_file", "--args", `{"path":"drafts/a","content":"x"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
+		"explain-misfit":      {append([]string{"explain", "--tool", "delete_file", "--args", `{"pth":"a.txt"}`}, against...), ""},
+		"explain-misfit-json": {append([]string{"explain", "--json", "--tool", "delete_file", "--args", `{"path":1}`}, against...), ""},
+		"explain-allowed":     {append([]string{"explain", "--tool", "list_files", "--args", "{}"}, against...), ""},
+		"test":                {append([]string{"test"}, against...), ""},
+		"test-fails":          {append(append([]string{"test"}, against...), "fails.yaml"), "one example does not hold"},
+		"replay-lenient":      {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "calls.jsonl"}, "more lenient with 2 calls"},
+		"replay-accepted":     {[]string{"replay", "--config", configName, "--new", "lenient.yaml", "--fail-on", "nothing", "calls.jsonl"}, ""},
+		"replay-strict":       {[]string{"replay", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
+		"replay-any":          {[]string{"replay", "--config", configName, "--new", "strict.yaml", "--fail-on", "any", "calls.jsonl"}, "rule differently on 1 call"},
+		"replay-json":         {[]string{"replay", "--json", "--config", configName, "--new", "strict.yaml", "calls.jsonl"}, ""},
+		"replay-not-calls":    {[]string{"replay", "--config", configName, "--new", "strict.yaml", "not-calls.jsonl"}, "line 1: is not a recorded call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, stderr bytes.Buffer
@@ -123,7 +125,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	}
 	files, err := os.ReadDir(golden)
 	require.NoError(t, err)
-	require.Len(t, files, 17, "a transcript that nothing writes")
+	require.Len(t, files, 19, "a transcript that nothing writes")
 }
 
 func quoted(args []string) []string {

@@ -3,6 +3,8 @@ package policy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -71,6 +73,8 @@ func kindOf(r approvals.Ruling) Kind {
 	return KindAsk
 }
 
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
 func (e exampleForm) want(found *problems) expected {
 	if e.Expect == nil {
 		found.wrong(e.key("expect"), "is missing; write {deny: rule}, {allow: rule} or {ask: rule}")
@@ -100,15 +104,14 @@ func (p *Policy) exampleCall(e exampleForm, found *problems) (approvals.Proposal
 		return q, nil
 	}
 	q.Call = approvals.ToolCall{ID: "example", Name: e.Call.Tool.s, Args: e.Call.Args.json}
-	if t, known := p.exampleTool(e, found); known {
+	t, known := p.exampleTool(e, found)
+	if known {
 		q.Agent = cmp.Or(q.Agent, t.Agent)
 		if t.Asks == AsksAlways {
 			q.Gate = approvals.GateDeclared
 		}
 	}
-	if e.Call.Args.set() && (len(e.Call.Args.json) == 0 || e.Call.Args.json[0] != '{') {
-		found.wrong(e.Call.Args.mark, "must be a mapping, with keys")
-	}
+	exampleFits(e, t, found)
 	switch gate := approvals.Gate(e.Gate.s); gate {
 	case approvals.GateNone:
 	case approvals.GateDeclared, approvals.GatePredicate, approvals.GateRaised:
@@ -162,6 +165,30 @@ func (p *Policy) exampleTool(e exampleForm, found *problems) (*tool, bool) {
 		found.wrong(e.Call.Tool.mark, "no agent %shas a tool %q%s", quoted(e.Agent.s), e.Call.Tool.s, hint(e.Call.Tool.s, tools))
 	}
 	return nil, false
+}
+
+// exampleFits says what is wrong with the arguments of an example, by the schema
+// of its tool if that is known: a call that does not fit goes back to the model,
+// so no rule says anything of it.
+func exampleFits(e exampleForm, t *tool, found *problems) {
+	at := e.Call.Args.mark
+	switch {
+	case !at.set():
+		at = e.Call.Tool.mark
+	case !isObject(e.Call.Args.json):
+		found.wrong(at, "must be a mapping, with keys")
+		return
+	}
+	if t == nil {
+		return
+	}
+	wrong, err := t.misfits(e.Call.Args.json)
+	switch {
+	case err != nil:
+		found.wrong(at, "the arguments cannot be checked for the tool %s of %s: %s", t.Name, t.Agent, err)
+	case len(wrong) > 0:
+		found.wrong(at, "the arguments do not fit the tool %s of %s, so such a call never reaches the policy: %s", t.Name, t.Agent, strings.Join(wrong, "; "))
+	}
 }
 
 func quoted(s string) string {

@@ -16,12 +16,14 @@ type Explanation struct {
 	Tool   string
 	At     time.Time
 	Steps  []Step
-	Ruling approvals.Ruling
-	By     string // the rule that decided, name@version
+	Ruling approvals.Ruling // nil if no rule is asked
+	By     string           // the rule that decided, name@version
 
-	// Unknown is that the agent has no such tool. No rule is asked then: the
-	// model is told, and tries again.
+	// Unknown is that the agent has no such tool, and Misfits is why the
+	// arguments do not fit it. No rule is asked then: the model is told, and
+	// tries again.
 	Unknown bool
+	Misfits []string
 
 	names *names
 }
@@ -58,12 +60,8 @@ const (
 	Skipped   Outcome = "skipped"     // not looked at: the ruling was made before it
 )
 
-// Explain judges a call and says why. It tells nobody of shadow rules.
-func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
-	return p.explain(p.facts(ctx, q))
-}
-
-// ExplainRecorded judges a recorded call as [Replay] does, and says why.
+// ExplainRecorded judges a recorded call as [Replay] does, and says why. It did
+// reach the policy, whatever the schema of its tool says now.
 func (p *Policy) ExplainRecorded(ctx context.Context, r Recorded) Explanation {
 	return p.explain(p.recalled(ctx, r))
 }
@@ -108,6 +106,20 @@ func (p *Policy) explain(f *facts) Explanation {
 	return e
 }
 
+// Explain judges a call that a model would make now and says why. It tells
+// nobody of shadow rules. Steps say what the rules would do, also of a call that
+// does not reach them.
+func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
+	e := p.explain(p.facts(ctx, q))
+	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent }); i >= 0 {
+		e.Misfits, _ = p.tools[i].misfits(q.Call.Args) // where the schema cannot be read, nobody knows
+	}
+	if e.Unknown || len(e.Misfits) > 0 {
+		e.Ruling, e.By = nil, ""
+	}
+	return e
+}
+
 func (m mark) place() string {
 	if m.set() {
 		return m.String()
@@ -136,6 +148,13 @@ func (e Explanation) Text() string {
 	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))
 	if e.Unknown {
 		fmt.Fprintf(&b, "-> runs nothing: %s has no tool of this name, so the model is told, and tries again; no rule is asked\n", orNobody(e.Agent))
+		return b.String()
+	}
+	if len(e.Misfits) > 0 {
+		fmt.Fprintf(&b, "-> runs nothing: the arguments do not fit the tool's schema, so the call goes back to the model and never reaches the policy\n")
+		for _, wrong := range e.Misfits {
+			fmt.Fprintf(&b, "   %s\n", approvals.Visible(wrong))
+		}
 		return b.String()
 	}
 	wide := 0

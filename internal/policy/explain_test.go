@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,43 @@ func TestACallOfAToolThatIsNotThereIsExplainedAsWhatHappens(t *testing.T) {
 	require.Equal(t, "delete_fil, by ops\n-> runs nothing: ops has no tool of this name, so the model is told, and tries again; no rule is asked\n", e.Text())
 	require.False(t, p.Explain(t.Context(), call("delete_file", `{"path":"a"}`)).Unknown)
 	require.False(t, parse(t, "", policy.Options{}).Explain(t.Context(), call("x", `{}`)).Unknown, "without tools nobody knows")
+}
+
+// Arguments that do not fit the tool are the model's to correct: nobody is asked
+// to sign them, so an explanation does not say so.
+func TestACallThatDoesNotFitItsToolIsExplainedAsWhatHappens(t *testing.T) {
+	p := companyPolicy(t)
+	const never = "-> runs nothing: the arguments do not fit the tool's schema, so the call goes back to the model and never reaches the policy\n"
+	for args, want := range map[string][]string{
+		`{}`:                                {"args.path is missing"},
+		``:                                  {"args.path is missing"},
+		`{"path": 7, "p\u2060": "hunter2"}`: {"args.path: got number, want string", `there is no args["p\u2060"]`},
+		`{"path": "a", "path": "b"}`:        {`arguments: invalid JSON at byte 14: the key "path" occurs twice in one object`},
+	} {
+		e := p.Explain(t.Context(), call("delete_file", args))
+		require.Equal(t, want, e.Misfits, args)
+		require.Nil(t, e.Ruling)
+		require.Empty(t, e.By)
+		require.Equal(t, "delete_file, by ops\n"+never+"   "+strings.Join(want, "\n   ")+"\n", e.Text())
+	}
+	require.Empty(t, p.Explain(t.Context(), call("delete_file", `{"path":"a"}`)).Misfits)
+	require.NotNil(t, parse(t, "", policy.Options{}).Explain(t.Context(), call("x", `{}`)).Ruling, "without tools nobody knows")
+	odd := []policy.Tool{{Agent: "ops", Name: "x", Schema: []byte(`{"$ref":"https://example.com/x"}`)}}
+	require.NotNil(t, parse(t, "", policy.Options{Tools: odd}).Explain(t.Context(), call("x", `{}`)).Ruling)
+	_, err := policy.Parse("p.yaml", []byte(head+"examples: [{name: e, call: {tool: x}, expect: {ask: default}}]\n"), policy.Options{Tools: odd})
+	require.ErrorContains(t, err, "the arguments cannot be checked for the tool x of ops: its schema cannot be read")
+}
+
+// What the schema says of a value is said without the value.
+func TestAMisfitQuotesNoValue(t *testing.T) {
+	schema := []byte(`{"type":"object","properties":{"a":{"type":"string","pattern":"^x"},"b":{"type":"integer","maximum":3},
+		"c":{"enum":["u","v"]},"d":{"anyOf":[{"type":"string","minLength":30},{"const":1}]},"e":{"type":"array","items":{"type":"string"}}}}`)
+	p := parse(t, "", policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: schema}}})
+	e := p.Explain(t.Context(), call("x", `{"a":"hunter2","b":31337,"c":"hunter2","d":"hunter2","e":["x",31337]}`))
+	require.Equal(t, []string{
+		"args.a: not what the schema says under pattern", "args.b: not what the schema says under maximum", "args.c: value must be one of 'u', 'v'",
+		"args.d: not what the schema says under minLength", "args.d: value must be 1", `args.e[1]: got number, want string`,
+	}, e.Misfits)
 }
 
 // An allow above an ask leaves the ask what the tool's own code wants signed.
