@@ -162,6 +162,12 @@ func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
 				known = append(known, v.name)
 			}
 			what, tail = fmt.Sprintf("there is no %q", name), hintOr(name, known)
+			if operatorOf[strings.ToLower(name)] != "" {
+				tail = inWords(when.s)
+			}
+		}
+		if strings.HasPrefix(what, "Syntax error") {
+			tail = inWords(when.s)
 		}
 		if t != nil {
 			what += fmt.Sprintf(" (for the tool %s of %s)", t.Name, t.Agent)
