@@ -53,14 +53,37 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	if own && len(tools) > 0 {
 		c.excluded(when, root, tools)
 	}
-	if v, ok := outcome(folded(env, parsed), tools); ok && len(c.all) == before {
-		if v {
-			c.wrong(when.mark, "is always true; leave it out")
-		} else {
-			c.wrong(when.mark, "is never true, so the rule never matches; correct it, or remove the rule")
-		}
+	if len(c.all) == before {
+		c.foregone(when, folded(env, parsed), tools)
 	}
 	return read
+}
+
+// foregone refuses a condition whose outcome is known before any call.
+func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
+	v, known := outcome(root, tools)
+	switch {
+	case known && v:
+		c.wrong(when.mark, "is always true; leave it out")
+		return
+	case known:
+		c.wrong(when.mark, "is never true, so the rule never matches; correct it, or remove the rule")
+		return
+	}
+	if about, is := impossible(root, true); is {
+		c.wrong(when.mark, "is never true%s, so the rule never matches; correct it, or remove the rule", whatever(about))
+		return
+	}
+	if about, is := impossible(root, false); is {
+		c.wrong(when.mark, "is never false%s; leave it out, or correct it", whatever(about))
+	}
+}
+
+func whatever(about string) string {
+	if about == "" {
+		return ""
+	}
+	return ", whatever " + about + " is"
 }
 
 // excluded refuses to look for a tool or an agent that the rule is not for.

@@ -84,8 +84,9 @@
 // that its rule is for; so name them under tools. Whole numbers are exact, and
 // numbers of all types compare. What a call may leave out is looked at behind
 // has(args.x) && or as args.?x. A text that is compared with a name (a tool, an
-// agent, a group, a value of an enum) must be one. Groups are looked up one by one
-// as they are looked for; a condition that counts or lists them looks up all.
+// agent, a group, a value of an enum) must be one. A condition that contradicts
+// itself about one expression is refused. Groups are looked up one by one as
+// they are looked for; a condition that counts or lists them looks up all.
 //
 // # Examples
 //
