@@ -17,14 +17,14 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
-	cmd.By = a.voice(cmd.By, cmd.At, b.bars(a))
+	cmd.By = a.voice(cmd.By, cmd.At, b.bars(a, Approve))
 	if cmd.By.User != b.Requester && !admits(a.Requirement.Quorums, cmd.By) {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNotEligible)
 	}
 	if cmd.From.IsZero() || cmd.From != a.Call.Digest {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrStale)
 	}
-	if cmd.By.User == b.Requester && a.deniedBesides(b.Requester) {
+	if b.asked(a.Requirement, cmd.By.User) && a.deniedBesides(cmd.By.User) {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrDenied)
 	}
 	if len(a.Amendments) >= MaxAmendments {

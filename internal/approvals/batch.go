@@ -42,7 +42,13 @@ type Batch struct {
 	Thread    string // where the run lives; opaque to this package
 	Agent     string
 	Channel   string // where the run was asked for; a policy may look at it
-	Requester UserID
+	Requester UserID // who triggered the run
+
+	// Participants are the others who asked for the calls, each once: when the
+	// model made them, it had been sent prompts of these people, reasons that they
+	// gave for a denial, or arguments that they wrote. See [Requirement].
+	Participants []UserID
+
 	SoFar     SoFar // what the run had done when it opened; a policy may look at it
 	OpenedAt  time.Time
 	Version   int64 // 1 when opened, and one more with every applied command

@@ -14,7 +14,7 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
-	d.By = a.voice(d.By, d.At, b.bars(a))
+	d.By = a.voice(d.By, d.At, b.bars(a, d.Verdict))
 	if err := b.maySign(a, d.By, d.Verdict); err != nil {
 		return b, nil, err
 	}

@@ -13,7 +13,7 @@
 //  5. [Batch.Results] exists exactly when settled and answers exactly the
 //     deferred calls.
 //  6. A person counts once in each way to meet a requirement; with Separation
-//     the requester never counts.
+//     the requester never counts, and no participant counts as an approver.
 //  7. A decision whose digest is not the current one is [ErrStale]: people
 //     approve what they saw. [Amend] clears earlier decisions.
 //  8. Status equals what the decisions imply; it is stored only for readers.
@@ -25,7 +25,8 @@
 //  12. [Amend] names the digest it replaces and carries the ruling of the
 //     current policy: a new requirement replaces the old, with no later a
 //     deadline, [Permit] keeps the old, [Refuse] refuses. The editor does not
-//     count unless the rule says so. Who asked wipes nobody's denial away.
+//     count unless the rule says so. Nobody who asked wipes a denial of somebody
+//     else away.
 //  13. Who signs in the place of somebody away fills one place, and so does the
 //     one who is away, whoever signs for them. Nobody signs for who may not
 //     sign, is back, or named nobody, nor because somebody who may not sign

@@ -28,6 +28,9 @@ var (
 	// ErrOwnEdit: the person amended the arguments and may not sign them. It is
 	// an ErrOwnRequest too: it was they who asked for these arguments.
 	ErrOwnEdit = fmt.Errorf("%w: arguments changed by the same person", ErrOwnRequest)
+	// ErrOwnWords: the model had been sent words of this person when it made the
+	// call, so they may not approve it. It is an ErrOwnRequest too.
+	ErrOwnWords = fmt.Errorf("%w: the call follows words of the same person", ErrOwnRequest)
 	// ErrDenied: whoever asked for the call cannot change it while somebody else's
 	// denial stands: that would wipe it away.
 	ErrDenied = errors.New("somebody denied it: withdraw it, or ask again")

@@ -17,6 +17,8 @@ type Opened struct {
 	Approvals []CallRef
 	Calls     []CallRef
 	At        time.Time
+
+	Participants []UserID // see [Batch]
 }
 
 // Decided is that a person approved or denied a call.

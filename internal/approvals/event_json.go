@@ -46,6 +46,8 @@ type (
 		Approvals []callRefJSON `json:"approvals,omitempty"`
 		Calls     []callRefJSON `json:"calls,omitempty"`
 		At        time.Time     `json:"at,omitzero"`
+
+		Participants []UserID `json:"participants,omitempty"`
 	}
 	decidedJSON struct {
 		eventHead
@@ -123,7 +125,7 @@ func EncodeEvent(e Event) ([]byte, error) {
 	var doc any
 	switch e := e.(type) {
 	case Opened:
-		doc = openedJSON{head("opened"), e.Batch, e.Run, e.Agent, e.Requester, refsToJSON(e.Approvals), refsToJSON(e.Calls), e.At}
+		doc = openedJSON{head("opened"), e.Batch, e.Run, e.Agent, e.Requester, refsToJSON(e.Approvals), refsToJSON(e.Calls), e.At, e.Participants}
 	case Decided:
 		doc = decidedJSON{head("decided"), e.Batch, e.Call, principalToJSON(e.By), e.Verdict, e.Digest, e.Reason, e.At}
 	case Retracted:
@@ -163,7 +165,7 @@ func DecodeEvent(raw []byte) (Event, error) {
 	switch head.Kind {
 	case "opened":
 		return decoded(raw, func(d openedJSON) Event {
-			return Opened{d.Batch, d.Run, d.Agent, d.Requester, refsFromJSON(d.Approvals), refsFromJSON(d.Calls), plain(d.At)}
+			return Opened{d.Batch, d.Run, d.Agent, d.Requester, refsFromJSON(d.Approvals), refsFromJSON(d.Calls), plain(d.At), d.Participants}
 		})
 	case "decided":
 		return decoded(raw, func(d decidedJSON) Event {

@@ -26,6 +26,10 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
 			Approvals: []CallRef{ref}, Calls: []CallRef{{ID: "call_A", Name: "export"}}, At: at,
 		},
+		"opened_by_several": Opened{
+			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
+			Approvals: []CallRef{ref}, At: at, Participants: []UserID{"ann", "bo"},
+		},
 		"decided": Decided{Batch: "batch-17-b", Decision: Decision{
 			Call: "call_B", By: ann, Verdict: Deny, Digest: ref.Digest, Reason: "not <this> month", At: at,
 		}},
@@ -69,7 +73,7 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(got, &head))
 			require.Equal(t, 1, head.V)
-			require.Equal(t, strings.TrimSuffix(name, "_for"), head.Kind)
+			require.Equal(t, strings.TrimSuffix(strings.TrimSuffix(name, "_for"), "_by_several"), head.Kind)
 		})
 	}
 }

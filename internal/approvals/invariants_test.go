@@ -154,6 +154,7 @@ func invariant6APersonCountsOnce(t require.TestingT, m *machine, s step) {
 			}
 			require.True(t, eligible(quorums, d.By))
 			require.False(t, a.Requirement.Separation && d.By.User == "req")
+			require.False(t, barred(s.after, a, d.By.User, d.Verdict))
 		}
 		type seat struct {
 			choice, option int
@@ -171,9 +172,14 @@ func invariant6APersonCountsOnce(t require.TestingT, m *machine, s step) {
 		if a.Status != Pending || !a.Requirement.Separation || overdue(a, m.now) {
 			continue
 		}
-		by := Principal{User: "req", Groups: machineGroups}
-		_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}})
-		is(t, err, ErrOwnRequest)
+		for _, u := range append([]UserID{"req"}, s.after.Participants...) {
+			if u != "req" && a.Requirement.ParticipantsMaySign {
+				continue
+			}
+			by := Principal{User: u, Groups: machineGroups}
+			_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}})
+			is(t, err, ErrOwnRequest)
+		}
 	}
 }
 
@@ -191,7 +197,7 @@ func invariant7PeopleApproveWhatTheySaw(t require.TestingT, m *machine, s step) 
 			}
 			for _, u := range machineUsers[:5] {
 				by := Principal{User: u, Groups: machineGroups}
-				if !eligible(a.Requirement.Quorums, by) || barred(a, u) {
+				if !eligible(a.Requirement.Quorums, by) || barred(s.after, a, u, Approve) {
 					continue
 				}
 				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: old, At: m.now}})
@@ -263,7 +269,7 @@ func invariant10OrderDoesNotMatter(t require.TestingT, m *machine, s step) {
 		r := a.Requirement
 		r.Deadline, r.EditorMaySign, r.Ladder = time.Time{}, true, nil
 		b, _, err := Open(
-			Batch{ID: s.after.ID, Run: s.after.Run, Requester: s.after.Requester},
+			Batch{ID: s.after.ID, Run: s.after.Run, Requester: s.after.Requester, Participants: s.after.Participants},
 			[]Deferral{{Call: ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: m.args[a.Call.Digest]}, Ask: Ask{Requirement: r}}}, nil,
 		)
 		require.NoError(t, err)
@@ -334,10 +340,10 @@ func invariant11Deadlines(t require.TestingT, _ *machine, s step) {
 func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	for _, a := range s.after.Approvals {
 		for _, d := range a.Decisions {
-			require.False(t, barred(a, d.By.User), "the editor signed")
+			require.False(t, barred(s.after, a, d.By.User, d.Verdict), "the editor signed")
 		}
 		for _, u := range machineUsers[:6] {
-			if a.Status != Pending || overdue(a, m.now) || !barred(a, u) {
+			if a.Status != Pending || overdue(a, m.now) || !barred(s.after, a, u, Approve) {
 				continue
 			}
 			by := Principal{User: u, Groups: machineGroups}
@@ -370,7 +376,8 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	require.Len(t, a.Amendments, len(old.Amendments)+1)
 	require.LessOrEqual(t, len(a.Amendments), 10)
 	for _, d := range old.Decisions {
-		require.False(t, cmd.By.User == "req" && d.Verdict == Deny && d.By.User != "req", "the one who asked wiped a denial away")
+		asked := cmd.By.User == "req" || !old.Requirement.ParticipantsMaySign && slices.Contains(s.before.Participants, cmd.By.User)
+		require.False(t, asked && d.Verdict == Deny && d.By.User != cmd.By.User, "one of those who asked wiped a denial away")
 	}
 	if !old.Requirement.Delegation {
 		cmd.By.For = nil

@@ -18,9 +18,9 @@ func invariant13NobodySignsTwiceForAnybody(t require.TestingT, _ *machine, s ste
 			for i, away := range d.By.For {
 				require.NotEqual(t, d.By.User, away.User)
 				require.True(t, away.Until.After(d.At), "back already")
-				require.False(t, barred(a, away.User))
+				require.False(t, barred(s.after, a, away.User, d.Verdict))
 				for _, u := range away.Via {
-					require.False(t, barred(a, u), "%s chose who signs", u)
+					require.False(t, barred(s.after, a, u, d.Verdict), "%s chose who signs", u)
 				}
 				require.True(t, i == 0 || d.By.For[i-1].User < away.User, "sorted, each once")
 				require.True(t, slices.IsSorted(away.Groups))

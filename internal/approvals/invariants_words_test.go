@@ -52,10 +52,11 @@ func belongs(q Quorum, p Principal) bool {
 	return false
 }
 
-// barred reports whether u may not sign, though in a quorum.
-func barred(a Approval, u UserID) bool {
+// barred reports whether u may not say this, though in a quorum.
+func barred(b Batch, a Approval, u UserID, v Verdict) bool {
 	edited := slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
-	return a.Requirement.Separation && u == "req" || edited && !a.Requirement.EditorMaySign
+	took := v == Approve && !a.Requirement.ParticipantsMaySign && slices.Contains(b.Participants, u)
+	return a.Requirement.Separation && (u == "req" || took) || edited && !a.Requirement.EditorMaySign
 }
 
 func overdue(a Approval, at time.Time) bool {

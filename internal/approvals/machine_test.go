@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,9 @@ type kept struct {
 func newMachine(t require.TestingT, d dice) *machine {
 	m := &machine{dice: d, now: opened, args: map[Digest]json.RawMessage{}, old: map[ToolCallID][]Digest{}}
 	head := Batch{ID: "batch-17-b", Run: "run-17-r", Requester: "req", OpenedAt: opened}
+	for range max(0, d.roll(5)-2) {
+		head.Participants = append(head.Participants, machineUsers[d.roll(len(machineUsers))])
+	}
 	var approvals, calls []Deferral
 	for _, id := range []ToolCallID{"a", "b", "c"}[:1+d.roll(3)] {
 		args := json.RawMessage(machineArgs[d.roll(4)])
@@ -120,8 +124,8 @@ func (m *machine) requirement() Requirement {
 	if m.dice.roll(4) == 0 {
 		r.Vetoes = append(r.Vetoes, Quorum{Name: "p", Need: 1 + m.dice.roll(2), From: m.from()})
 	}
-	flags := m.dice.roll(16)
-	r.Delegation, r.ReasonNeeded = flags&3 != 0, flags>>2 == 0
+	flags := m.dice.roll(32)
+	r.Delegation, r.ReasonNeeded, r.ParticipantsMaySign = flags&3 != 0, flags>>2&3 == 0, flags>>4 == 0
 	at := opened
 	for range max(0, m.dice.roll(6)-2) {
 		at = at.Add(time.Duration(m.dice.roll(10)) * time.Minute)
@@ -317,7 +321,7 @@ func FuzzApply(f *testing.F) {
 // The machine is worth nothing if it never gets anywhere.
 func TestTheMachineReachesEverything(t *testing.T) {
 	seen := map[string]int{}
-	for _, data := range seeds(600) {
+	for _, data := range seeds(1500) {
 		m := play(t, &byteDice{data}, func(*machine, step) {})
 		for _, e := range m.events {
 			switch e := e.(type) {
@@ -355,6 +359,9 @@ func TestTheMachineReachesEverything(t *testing.T) {
 				if len(d.By.For) > 0 {
 					seen["for somebody"]++
 				}
+				if a.Requirement.Separation && slices.Contains(m.batch.Participants, d.By.User) {
+					seen["a participant's "+string(d.Verdict)]++
+				}
 				if !eligible(a.Requirement.Quorums, d.By) {
 					seen["vetoed"]++
 				}
@@ -373,6 +380,7 @@ func TestTheMachineReachesEverything(t *testing.T) {
 	for _, what := range []string{
 		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
 		"approved as amended", "reminded", "escalated", "for somebody", "vetoed", "an alternative", "asked later", "no reason",
+		"a participant's approve", "a participant's deny",
 	} {
 		require.GreaterOrEqual(t, seen[what], 5, what)
 	}

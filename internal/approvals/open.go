@@ -24,7 +24,10 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 	}
 	b.Version, b.OpenedAt = 1, plain(b.OpenedAt)
 	b.Approvals, b.Calls, b.SoFar = nil, nil, b.SoFar.clone()
-	opened := Opened{Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, At: b.OpenedAt}
+	b.Participants = b.others(b.Participants)
+	opened := Opened{
+		Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, Participants: slices.Clone(b.Participants), At: b.OpenedAt,
+	}
 	seen := make(map[ToolCallID]bool, len(approvals)+len(calls))
 	for _, d := range approvals {
 		if err := d.check(seen); err != nil {
@@ -57,6 +60,17 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		b.Calls = append(b.Calls, External{Call: ref, Metadata: slices.Clone(d.Metadata)})
 	}
 	return b, []Event{opened}, nil
+}
+
+// others returns these people without the requester, each once.
+func (b Batch) others(people []UserID) []UserID {
+	var others []UserID
+	for _, u := range people {
+		if u != "" && u != b.Requester && !slices.Contains(others, u) {
+			others = append(others, u)
+		}
+	}
+	return others
 }
 
 func (s SoFar) clone() SoFar {

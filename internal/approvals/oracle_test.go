@@ -50,7 +50,9 @@ type puzzle struct {
 	quorums, vetoes                        []places
 	deny                                   int
 	separate, editorSigns, delegate, words bool
-	editor                                 int // or -1
+	narrow                                 bool // who took part may sign
+	took                                   uint // who took part
+	editor                                 int  // or -1
 	people                                 [puzzlePeople]signatory
 	clicks, more                           []puzzleClick // before and after the escalation
 	escalated                              int           // the quorum that it widens, or -1
@@ -65,6 +67,7 @@ func newPuzzle(r *rand.Rand) puzzle {
 	}
 	p := puzzle{
 		deny: r.IntN(4), separate: one(3), editorSigns: one(3), delegate: !one(3), words: one(6), editor: -1, escalated: -1,
+		narrow: one(4), took: set(puzzlePeople),
 	}
 	stages := [3]int{r.IntN(3), r.IntN(3), r.IntN(3)}
 	for range 1 + r.IntN(4) {
@@ -123,20 +126,21 @@ func newOracle(p puzzle) *oracle {
 	return &oracle{puzzle: p, status: Pending}
 }
 
-func (o *oracle) barred(who int) bool {
-	return o.separate && who == 0 || !o.editorSigns && who == o.editor
+func (o *oracle) barred(who int, deny bool) bool {
+	return o.separate && (who == 0 || !deny && !o.narrow && o.took>>who&1 == 1) || !o.editorSigns && who == o.editor
 }
 
 // heard is s with those for whom they may sign, and the groups they are in. Groups
 // that nothing names now are not looked at, then or later.
-func (o *oracle) heard(s signatory) signatory {
+func (o *oracle) heard(s signatory, deny bool) signatory {
+	barred := func(who int) bool { return o.barred(who, deny) }
 	var named uint
 	for _, q := range slices.Concat(o.quorums, o.vetoes) {
 		named |= q.groups
 	}
 	out := signatory{who: s.who, groups: s.groups & named}
 	for _, a := range s.away {
-		if !o.delegate || a.over || a.who == s.who || o.barred(a.who) || slices.ContainsFunc(a.via, o.barred) {
+		if !o.delegate || a.over || a.who == s.who || barred(a.who) || slices.ContainsFunc(a.via, barred) {
 			continue
 		}
 		in := func(q places) bool { return q.takes(a.who, a.groups) }
@@ -161,12 +165,14 @@ func (o *oracle) click(c puzzleClick) error {
 	if o.status != Pending {
 		return ErrSettled
 	}
-	s := o.heard(o.people[c.who])
+	s := o.heard(o.people[c.who], c.deny)
 	switch {
 	case o.separate && c.who == 0:
 		return ErrOwnRequest
-	case o.barred(c.who):
+	case !o.editorSigns && c.who == o.editor:
 		return ErrOwnEdit
+	case o.barred(c.who, c.deny):
+		return ErrOwnWords
 	case !o.among(o.quorums, s) && (!c.deny || !o.among(o.vetoes, s)):
 		return ErrNotEligible
 	}
@@ -318,8 +324,8 @@ func (o *oracle) asked() int {
 
 // helps is whether an approval by this person would fill a place that is asked.
 func (o *oracle) helps(who int) bool {
-	s := o.heard(o.people[who])
-	if o.status != Pending || o.barred(who) || !o.among(o.quorums, s) ||
+	s := o.heard(o.people[who], false)
+	if o.status != Pending || o.barred(who, false) || !o.among(o.quorums, s) ||
 		slices.ContainsFunc(o.said, func(d said) bool { return d.who == who }) {
 		return false
 	}

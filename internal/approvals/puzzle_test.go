@@ -43,6 +43,7 @@ var (
 func (p puzzle) requirement() Requirement {
 	r := Requirement{
 		Deny: p.deny, Separation: p.separate, EditorMaySign: p.editorSigns, Delegation: p.delegate, ReasonNeeded: p.words,
+		ParticipantsMaySign: p.narrow,
 	}
 	quorum := func(q places, name string) Quorum {
 		return Quorum{
@@ -86,7 +87,7 @@ func (p puzzle) principal(who int, at time.Time) Principal {
 // who was to edit may not.
 func (p *puzzle) open(t require.TestingT) Batch {
 	b, _, err := Open(
-		Batch{ID: "batch-17-b", Run: "run-17-r", Requester: "req", OpenedAt: opened},
+		Batch{ID: "batch-17-b", Run: "run-17-r", Requester: "req", Participants: usersOf(p.took), OpenedAt: opened},
 		[]Deferral{{Call: ToolCall{ID: theCall, Name: "delete"}, Ask: Ask{Requirement: p.requirement()}}}, nil,
 	)
 	require.NoError(t, err)
@@ -95,7 +96,7 @@ func (p *puzzle) open(t require.TestingT) Batch {
 	}
 	o := newOracle(*p)
 	o.editor = -1
-	may := p.editor == 0 || o.among(o.quorums, o.heard(p.people[p.editor]))
+	may := p.editor == 0 || o.among(o.quorums, o.heard(p.people[p.editor], false))
 	next, _, err := b.Apply(Amend{
 		Call: theCall, From: b.Approvals[0].Call.Digest, Args: theArgs, Ruling: Permit{},
 		By: p.principal(p.editor, puzzleAt), At: puzzleAt,
@@ -185,6 +186,9 @@ func (p puzzle) solve(t require.TestingT, r *rand.Rand, reached map[string]int) 
 	}
 	reached[string(o.status)]++
 	for _, d := range o.said {
+		if d.deny && o.barred(d.who, false) {
+			reached["denied by who took part"]++
+		}
 		if len(d.away) > 0 {
 			reached["signed for somebody"]++
 		}
@@ -237,7 +241,7 @@ func TestOracle(t *testing.T) {
 	})
 	t.Log(reached)
 	for _, what := range []string{
-		"pending", "approved", "denied", "by escalation: approved", "by escalation: denied", "signed for somebody", "vetoed",
+		"pending", "approved", "denied", "by escalation: approved", "by escalation: denied", "signed for somebody", "vetoed", "denied by who took part",
 	} {
 		require.GreaterOrEqual(t, reached[what], *oracleCases/2000, what)
 	}

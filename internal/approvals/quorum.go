@@ -11,12 +11,20 @@ import (
 //
 // The zero Requirement is never met: nobody is in no quorum.
 type Requirement struct {
-	Quorums    []Quorum
-	Deny       int      // so many denials settle the call; 0 counts as 1
-	Vetoes     []Quorum // any one of them, met by denials, settles the call; whoever is in one may deny
-	Separation bool     // the requester never counts
-	Deadline   time.Time
-	Ladder     []Rung // what happens while nobody decides, in the order of time
+	Quorums  []Quorum
+	Deny     int      // so many denials settle the call; 0 counts as 1
+	Vetoes   []Quorum // any one of them, met by denials, settles the call; whoever is in one may deny
+	Deadline time.Time
+	Ladder   []Rung // what happens while nobody decides, in the order of time
+
+	// Separation keeps those who asked for a call from approving it: the requester
+	// never counts, and no approval by one of the participants of the [Batch] does.
+	// A participant may still deny.
+	Separation bool
+	// ParticipantsMaySign narrows Separation to the requester. It is false unless
+	// the rule says so: with it, somebody can write what the model is to do, have
+	// another person trigger the run, and approve the call alone.
+	ParticipantsMaySign bool
 
 	// EditorMaySign lets the people who amended the arguments sign them. It is
 	// false unless the rule says so: then others must sign what they wrote.

@@ -64,6 +64,42 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 	return results, nil
 }
 
+// Authors returns whose words the model reads with the answers of the batch, in
+// the order of the calls, each once: those who denied a call or ended it and
+// said why, and those who changed arguments with which a call is to run. What it
+// does next may follow from these words, so whoever resumes the run keeps them
+// as participants of the calls that come after. Nobody signs by words to the
+// model: those who only approve are not among them.
+func (b Batch) Authors() []UserID {
+	var all []UserID
+	said := func(u UserID, reason string) {
+		if oneLine(reason) != "" {
+			all = append(all, u)
+		}
+	}
+	for _, a := range b.Approvals {
+		for _, d := range a.Decisions {
+			if a.Status == Denied && d.Verdict == Deny {
+				said(d.By.User, d.Reason)
+			}
+		}
+		if a.Status == Withdrawn {
+			said(a.Ending.By, a.Ending.Reason)
+		}
+		for _, m := range a.Amendments {
+			if a.Status == Approved {
+				all = append(all, m.By.User)
+			}
+		}
+	}
+	for _, c := range b.Calls {
+		if _, ended := c.Result.(ToolDenied); ended {
+			said(c.Ending.By, c.Ending.Reason)
+		}
+	}
+	return union(nil, all)
+}
+
 // approved lets the call run with the arguments that were signed, and no others.
 func (b Batch) approved(a Approval, args json.RawMessage) (ToolApproved, error) {
 	call := ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args}

@@ -18,6 +18,7 @@ const (
 	WhyNotEligible Why = "not eligible"
 	WhyOwnRequest  Why = "own request"
 	WhyOwnEdit     Why = "own edit"
+	WhyOwnWords    Why = "own words"
 	WhyDecided     Why = "already decided otherwise"
 	WhyReason      Why = "reason needed"
 	WhyGone        Why = "gone"            // there is no such batch or call any more
@@ -34,7 +35,8 @@ func whyOf(err error) Why {
 		is  error
 		why Why
 	}{
-		{ErrOwnEdit, WhyOwnEdit}, // before ErrOwnRequest, which it is too
+		{ErrOwnEdit, WhyOwnEdit}, // these two before ErrOwnRequest, which they are too
+		{ErrOwnWords, WhyOwnWords},
 		{ErrOwnRequest, WhyOwnRequest},
 		{ErrSettled, WhySettled},
 		{ErrExpired, WhyExpired},

@@ -44,7 +44,7 @@ func (b Batch) denied(a Approval) bool {
 // counted returns the different people whose verdict on the current arguments
 // counts, in the order in which they decided.
 func (b Batch) counted(a Approval, v Verdict) []Principal {
-	return slices.DeleteFunc(a.voices(v, b.bars(a)), func(p Principal) bool { return b.maySign(a, p, v) != nil })
+	return slices.DeleteFunc(a.voices(v, b.bars(a, v)), func(p Principal) bool { return b.maySign(a, p, v) != nil })
 }
 
 // voices returns the different people who gave this verdict on the current
@@ -79,7 +79,7 @@ func (a Approval) voice(p Principal, at time.Time, barred func(UserID) bool) Pri
 // maySign is nil if p's verdict on the call counts. To approve they must be in
 // a quorum, or sign for somebody who is; to deny a veto is enough.
 func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
-	if err := b.barred(a, p.User); err != nil {
+	if err := b.barred(a, p.User, v); err != nil {
 		return fmt.Errorf("call %q: %w", string(a.Call.ID), err)
 	}
 	if admits(a.Requirement.Quorums, p) || v != Approve && admits(a.Requirement.Vetoes, p) {
@@ -88,19 +88,29 @@ func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
 	return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)
 }
 
-// barred says why this person may not sign, whatever quorum they are in.
-func (b Batch) barred(a Approval, u UserID) error {
+// barred says why this person's verdict does not count, whatever quorum they are
+// in. Those whose words led to the call may stop it, but not approve it.
+func (b Batch) barred(a Approval, u UserID, v Verdict) error {
+	r := a.Requirement
 	switch {
-	case a.Requirement.Separation && (u == b.Requester || b.Requester == ""):
+	case r.Separation && (u == b.Requester || b.Requester == ""):
 		return ErrOwnRequest
-	case !a.Requirement.EditorMaySign && a.amendedBy(u):
+	case !r.EditorMaySign && a.amendedBy(u):
 		return ErrOwnEdit
+	case r.Separation && v != Deny && b.asked(r, u):
+		return ErrOwnWords
 	}
 	return nil
 }
 
-func (b Batch) bars(a Approval) func(UserID) bool {
-	return func(u UserID) bool { return b.barred(a, u) != nil }
+func (b Batch) bars(a Approval, v Verdict) func(UserID) bool {
+	return func(u UserID) bool { return b.barred(a, u, v) != nil }
+}
+
+// asked reports whether this person is one of those who asked for a call that
+// needs this.
+func (b Batch) asked(r Requirement, u UserID) bool {
+	return u == b.Requester || !r.ParticipantsMaySign && slices.Contains(b.Participants, u)
 }
 
 // amendedBy reports whether this person ever changed the arguments: a later

@@ -195,7 +195,7 @@ func (b Batch) Helps(a Approval, p Principal) bool {
 	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
 		return false
 	}
-	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a)))
+	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a, Approve)))
 	if b.maySign(a, p, Approve) != nil {
 		return false
 	}

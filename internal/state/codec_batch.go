@@ -20,6 +20,8 @@ type storedBatch struct {
 	OpenedAt  time.Time         `json:"opened_at,omitzero"`
 	Approvals []storedApproval  `json:"approvals,omitempty"`
 	Calls     []storedExternal  `json:"calls,omitempty"`
+
+	Participants []approvals.UserID `json:"participants,omitempty"`
 }
 
 type storedSoFar struct {
@@ -71,6 +73,8 @@ type storedRequirement struct {
 	Direct        bool           `json:"direct,omitempty"`
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Ladder        []storedRung   `json:"ladder,omitempty"`
+
+	ParticipantsMaySign bool `json:"participants_may_sign,omitempty"`
 }
 
 type storedQuorum struct {
@@ -148,7 +152,7 @@ const (
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
-		Requester: b.Requester, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
+		Requester: b.Requester, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
@@ -184,7 +188,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	var r reader
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
-		Requester: in.Requester, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
+		Requester: in.Requester, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
@@ -233,7 +237,7 @@ func storeEnding(e approvals.Ending) storedEnding {
 func storeRequirement(r approvals.Requirement) storedRequirement {
 	out := storedRequirement{
 		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
-		EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
+		ParticipantsMaySign: r.ParticipantsMaySign, EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
 		Direct: r.Direct, Deadline: r.Deadline.UTC(),
 	}
 	for _, g := range r.Ladder {
@@ -284,7 +288,7 @@ func (r *reader) ref(s storedRef) approvals.CallRef {
 func requirement(s storedRequirement) approvals.Requirement {
 	out := approvals.Requirement{
 		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
-		EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
+		ParticipantsMaySign: s.ParticipantsMaySign, EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
 		Direct: s.Direct, Deadline: s.Deadline,
 	}
 	for _, g := range s.Ladder {

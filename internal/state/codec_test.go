@@ -69,6 +69,13 @@ func samples() map[string]any {
 				{Call: ref("c6", `{}`), Ending: ending, Result: approvals.ModelRetry{Message: "again"}},
 			},
 		},
+		"batch.v1.participants": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", Participants: []approvals.UserID{"U2", "U3"},
+			OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Status: approvals.Pending,
+				Requirement: approvals.Requirement{Separation: true, ParticipantsMaySign: true},
+			}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,
