@@ -107,7 +107,7 @@ func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *
 	if len(parts) == 0 {
 		return nil
 	}
-	out.Append = &Append{Thread: thread.ID, At: run.To, Messages: []Message{Request{Parts: parts, RunID: run.ID, At: r.c.Now()}}}
+	out.Append = &Append{Thread: thread.ID, At: run.To, Messages: []Message{Request{Parts: parts, Authors: []approvals.UserID{}, RunID: run.ID, At: r.c.Now()}}}
 	run.To++
 	thread.Messages = run.To
 	return nil

@@ -17,9 +17,9 @@ func (w *worker) log(ctx context.Context, level slog.Level, msg string, attrs ..
 	w.claim.log.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // the callers' messages are static
 }
 
-// request returns a request of this run.
+// request returns a request of this run, with the words of this step's authors.
 func (w *worker) request(parts ...RequestPart) Request {
-	return Request{Parts: parts, RunID: w.claim.id, At: w.now()}
+	return Request{Parts: parts, Authors: append([]approvals.UserID{}, w.authors...), RunID: w.claim.id, At: w.now()}
 }
 
 // append commits messages at the end of the thread, with a change of the run.

@@ -261,9 +261,13 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 			}
 		}
 	}
+	participants, err := w.participants(ctx)
+	if err != nil {
+		return err
+	}
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
-		Requester: run.Requester, SoFar: w.count(parts...), OpenedAt: w.now(),
+		Requester: run.Requester, Participants: participants, SoFar: w.count(parts...), OpenedAt: w.now(),
 	}, ask, elsewhere)
 	if err != nil {
 		w.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))

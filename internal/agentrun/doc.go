@@ -45,6 +45,24 @@
 // that dies in between loses nothing. A signature that comes at the same time is
 // either before that commit, and counts, or finds the call settled.
 //
+// # Who asked for a call
+//
+// The model acts on everything that it is sent, which is the whole thread. So
+// those who asked for a call are the requester of its run and everybody else
+// whose words were in the history when the model made the call: they are the
+// participants of the batch ([approvals.Batch]), and do not approve it unless
+// the rule says so. A [Request] notes its authors when it is stored:
+//
+//   - whoever wrote its prompt,
+//   - whoever denied or ended a call and said why, because the reason is quoted
+//     to the model: "delete /srv/b instead" asks for the next call,
+//   - whoever changed the arguments of a call that was approved, because the
+//     model is told of them.
+//
+// An approval without changes sends the model no words, nor does a message that
+// still waits in the queue. Results of tools and of other systems are not the
+// words of a participant, whoever wrote the file that a tool has read.
+//
 // # How long a signature holds
 //
 // A signature is for one call with exactly these arguments. While its call is

@@ -24,7 +24,8 @@ type worker struct {
 	history []Message // of the whole thread
 	journal map[approvals.ToolCallID]Entry
 	lineage lineage
-	soFar   approvals.SoFar // what the proposals of this step see
+	soFar   approvals.SoFar    // what the proposals of this step see
+	authors []approvals.UserID // whose words a request of this step has
 
 	begun atomic.Int32 // executions whose outcome is not stored
 }
@@ -92,7 +93,7 @@ func (w *worker) load(ctx context.Context) error {
 func (w *worker) step(ctx context.Context) (ended bool, err error) {
 	run := w.claim.snapshot()
 	begun := run.To > run.From
-	w.soFar = w.count()
+	w.soFar, w.authors = w.count(), nil
 	switch {
 	case !begun && run.Batch != "":
 		return w.takeUpAnswers(ctx, run)
@@ -101,6 +102,7 @@ func (w *worker) step(ctx context.Context) (ended bool, err error) {
 			w.log(ctx, slog.LevelError, "run refused", slog.Any("err", ErrPromptWithPendingCalls))
 			return true, w.fail(ctx, nil, "The conversation still had calls without a result. They are closed now; please ask again.")
 		}
+		w.authors = []approvals.UserID{run.Requester}
 		return false, w.append(ctx, nil, w.request(UserPrompt{Content: run.Prompt, At: w.now()}))
 	case len(unanswered(w.history)) > 0:
 		return w.doCalls(ctx, run)

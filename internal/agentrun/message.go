@@ -18,7 +18,11 @@ type Message interface{ message() }
 
 // A Request is what was sent to the model.
 type Request struct {
-	Parts        []RequestPart
+	Parts []RequestPart
+	// Authors are the people whose words are in the parts, each once: who wrote a
+	// prompt, gave a reason for a denial, or changed arguments. Nil is that nobody
+	// noted them, as in what was stored before they were.
+	Authors      []approvals.UserID
 	Instructions string
 	RunID        approvals.RunID
 	At           time.Time

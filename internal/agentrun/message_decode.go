@@ -26,7 +26,7 @@ func decodeMessage(b []byte) (Message, error) {
 	}
 	switch in.Kind {
 	case "request":
-		m := Request{Instructions: in.Instructions, RunID: in.RunID, At: unstamp(in.Timestamp)}
+		m := Request{Instructions: in.Instructions, Authors: in.Authors, RunID: in.RunID, At: unstamp(in.Timestamp)}
 		for i, raw := range in.Parts {
 			p, err := DecodeRequestPart(raw)
 			if err != nil {

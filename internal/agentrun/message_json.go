@@ -45,11 +45,13 @@ type messageJSON struct {
 	Kind         string            `json:"kind"`
 	Parts        []json.RawMessage `json:"parts"`
 	Instructions string            `json:"instructions,omitempty"`
-	Usage        *usageJSON        `json:"usage,omitempty"`
-	ModelName    string            `json:"model_name,omitempty"`
-	FinishReason FinishReason      `json:"finish_reason,omitempty"`
-	RunID        approvals.RunID   `json:"run_id,omitempty"`
-	Timestamp    *time.Time        `json:"timestamp,omitempty"`
+	// Authors is ours, not upstream's.
+	Authors      []approvals.UserID `json:"authors,omitzero"`
+	Usage        *usageJSON         `json:"usage,omitempty"`
+	ModelName    string             `json:"model_name,omitempty"`
+	FinishReason FinishReason       `json:"finish_reason,omitempty"`
+	RunID        approvals.RunID    `json:"run_id,omitempty"`
+	Timestamp    *time.Time         `json:"timestamp,omitempty"`
 }
 
 type usageJSON struct {
@@ -78,7 +80,7 @@ func EncodeMessage(m Message) ([]byte, error) {
 	case Request:
 		out := messageJSON{
 			Kind: "request", Parts: make([]json.RawMessage, len(m.Parts)),
-			Instructions: m.Instructions, RunID: m.RunID, Timestamp: stamp(m.At),
+			Instructions: m.Instructions, Authors: m.Authors, RunID: m.RunID, Timestamp: stamp(m.At),
 		}
 		for i, p := range m.Parts {
 			b, err := EncodeRequestPart(p)

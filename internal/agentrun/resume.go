@@ -61,6 +61,7 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 	if err != nil {
 		return false, fmt.Errorf("load batch %s: %w", run.Batch, err)
 	}
+	w.authors = authorsOf(run, b)
 	proposed, err := Pending(w.history)
 	if err != nil {
 		return true, w.refuse(ctx, err)

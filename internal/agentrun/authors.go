@@ -1,0 +1,84 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// authorsOf returns whose words a resume run hands the model with the answers of
+// its batch: those of the batch, and who wrote the prompt that goes with them.
+func authorsOf(run Run, b approvals.Batch) []approvals.UserID {
+	all := b.Authors()
+	if run.Prompt != "" && !slices.Contains(all, run.Requester) {
+		all = append(all, run.Requester)
+	}
+	return all
+}
+
+// participants returns whose words the model had been sent when it made the
+// calls that are pending: over all runs of the thread, up to its last response.
+// Each of these people has asked for the calls as much as the requester.
+func (w *worker) participants(ctx context.Context) ([]approvals.UserID, error) {
+	var all []approvals.UserID
+	looked := map[approvals.RunID]bool{}
+	for _, m := range w.history[:max(0, lastResponse(w.history))] {
+		request, ok := m.(Request)
+		if !ok {
+			continue
+		}
+		authors := request.Authors
+		if authors == nil && !looked[request.RunID] {
+			looked[request.RunID] = true
+			var err error
+			if authors, err = w.authorsOfRun(ctx, request.RunID); err != nil {
+				return nil, err
+			}
+		}
+		for _, u := range authors {
+			if !slices.Contains(all, u) {
+				all = append(all, u)
+			}
+		}
+	}
+	return all, nil
+}
+
+// authorsOfRun returns who can have written what is in a run's requests, for
+// those that were stored without their authors: who began it, and those whose
+// words it took up. Of a run that is not there any more nothing is known, and
+// then only the requester of the new batch is kept from signing, as before
+// authors were noted.
+func (w *worker) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {
+	run, err := w.claim.store.Run(ctx, id)
+	if unknown(err) {
+		w.log(ctx, slog.LevelWarn, "authors not known", slog.String("of", string(id)))
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load run %s: %w", id, err)
+	}
+	all := []approvals.UserID{run.Requester}
+	if run.Batch == "" {
+		return all, nil
+	}
+	b, err := w.claim.store.Batch(ctx, run.Batch)
+	if unknown(err) {
+		w.log(ctx, slog.LevelWarn, "authors not known", slog.String("batch", string(run.Batch)))
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", run.Batch, err)
+	}
+	return append(all, b.Authors()...), nil
+}
+
+// unknown reports whether err says that a document is not there, or that nobody
+// can read it.
+func unknown(err error) bool {
+	return errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrUnreadable)
+}

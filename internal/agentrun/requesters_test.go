@@ -1,0 +1,189 @@
+package agentrun_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// separate makes a policy that asks bob or carol, and not whoever asked.
+func separate() *rules {
+	return &rules{by: map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: approvals.Requirement{
+		Quorums:    []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{"bob", "carol"}}}},
+		Separation: true,
+	}}}}
+}
+
+// approves is what comes of an approval of the call by this person.
+func (w *world) approves(id approvals.BatchID, call approvals.ToolCallID, user approvals.UserID) error {
+	w.t.Helper()
+	for _, a := range w.batch(id).Approvals {
+		if a.Call.ID == call {
+			return w.store.move(id, nil, approvals.Decide{Decision: approvals.Decision{
+				Call: call, By: approvals.Principal{User: user}, Verdict: approvals.Approve, Digest: a.Call.Digest, At: epoch,
+			}})
+		}
+	}
+	w.t.Fatalf("no call %s in batch %s", call, id)
+	return nil
+}
+
+// An approver writes what they want, somebody else gets the agent going, and
+// the approver would sign what follows alone.
+func TestWhoeverWroteInTheThreadDoesNotSignWhatFollows(t *testing.T) {
+	w := newWorld(t)
+	w.policy = separate()
+	bobs, err := w.writes("bob", "gated 1 should happen one day")
+	require.NoError(t, err)
+	require.Equal(t, agentrun.RunCompleted, w.work(bobs.ID).Status)
+	run := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+
+	require.ErrorIs(t, w.approves(run.Deferred, "g", "alice"), approvals.ErrOwnRequest)
+	require.ErrorIs(t, w.approves(run.Deferred, "g", "bob"), approvals.ErrOwnRequest)
+	require.NoError(t, w.approves(run.Deferred, "g", "carol"))
+}
+
+// A reason that is quoted to the model is as good as a prompt.
+func TestWhoeverGaveTheModelAReasonDoesNotSignWhatFollows(t *testing.T) {
+	for reason, want := range map[string]error{"do gated 2 instead": approvals.ErrOwnRequest, " \u200b": nil} {
+		w := newWorld(t)
+		w.policy = separate()
+		run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}), calls([3]string{"g2", "gated", `{"x":2}`}))
+		w.decide(run.Deferred, "g1", approvals.Deny, reason)
+		resumed := w.resume(run.Deferred)
+		require.Equal(t, agentrun.RunDeferred, resumed.Status, resumed.Failure)
+		require.ErrorIs(t, w.approves(resumed.Deferred, "g2", "bob"), want)
+	}
+}
+
+// So are arguments that a person wrote: the model is told with which the call ran.
+func TestWhoeverChangedArgumentsDoesNotSignWhatFollows(t *testing.T) {
+	w := newWorld(t)
+	w.policy = separate()
+	run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}), calls([3]string{"g2", "gated", `{"x":2}`}))
+	a := w.batch(run.Deferred).Approvals[0]
+	require.NoError(t, w.store.move(run.Deferred, []byte(`{"x":7}`), approvals.Amend{
+		Call: "g1", From: a.Call.Digest, Args: []byte(`{"x":7}`), Ruling: approvals.Permit{},
+		By: approvals.Principal{User: "bob"}, At: epoch,
+	}))
+	require.NoError(t, w.approves(run.Deferred, "g1", "carol"))
+	resumed := w.resume(run.Deferred)
+	require.Equal(t, []string{"gated:7"}, w.executed())
+	require.ErrorIs(t, w.approves(resumed.Deferred, "g2", "bob"), approvals.ErrOwnRequest)
+	require.NoError(t, w.approves(resumed.Deferred, "g2", "carol"), "a signature is no word to the model")
+}
+
+// forget stores the messages of the thread as they were stored before their
+// authors were noted.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, list := range m.messages {
+		for i := range list {
+			list[i] = regexp.MustCompile(`"authors":\[[^\]]*\],`).ReplaceAll(list[i], nil)
+		}
+	}
+}
+
+// What was stored without its authors was written by whoever began its run, and
+// by those whose words it took up. Where that is not known any more, the
+// requester alone is kept from signing.
+func TestTheAuthorsOfOldMessagesAreThoseOfTheirRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose         func(*memory, agentrun.Run)
+		participants []approvals.UserID
+	}{
+		"all is there":     {func(*memory, agentrun.Run) {}, []approvals.UserID{"dave", "bob", "alice"}},
+		"the batch is not": {func(m *memory, r agentrun.Run) { delete(m.batches, r.Deferred) }, []approvals.UserID{"dave", "alice"}},
+		"nor are the runs": {func(m *memory, _ agentrun.Run) { clear(m.runs) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.policy = separate()
+			w.model.answers = []any{calls([3]string{"g1", "gated", `{"x":1}`})}
+			daves, err := w.writes("dave", "first")
+			require.NoError(t, err)
+			deferred := w.work(daves.ID)
+			w.decide(deferred.Deferred, "g1", approvals.Deny, "not that one")
+			require.Equal(t, agentrun.RunCompleted, w.resume(deferred.Deferred).Status)
+			alices, err := w.writes("alice", "second")
+			require.NoError(t, err)
+			require.Equal(t, agentrun.RunCompleted, w.work(alices.ID).Status)
+
+			w.store.forget()
+			c.lose(w.store, deferred)
+			w.model.answers = []any{calls([3]string{"g2", "gated", `{"x":1}`})}
+			erins, err := w.writes("erin", "third")
+			require.NoError(t, err)
+			b := w.batch(w.work(erins.ID).Deferred)
+			require.Equal(t, approvals.UserID("erin"), b.Requester)
+			require.Equal(t, c.participants, b.Participants)
+		})
+	}
+}
+
+// A store that does not say who wrote what opens no batch.
+func TestWithoutItsAuthorsNoBatchOpens(t *testing.T) {
+	w := newWorld(t)
+	first, err := w.writes("bob", "first")
+	require.NoError(t, err)
+	w.work(first.ID)
+	w.store.forget()
+	w.model.answers = []any{calls([3]string{"p", "plain", `{"x":1}`}, [3]string{"g", "gated", `{"x":1}`})}
+	id := w.mention("go").ID
+	errDown := errors.New("no answer")
+	require.ErrorIs(t, w.runnerOn(silent{w.store, first.ID, errDown}).Work(t.Context(), id), errDown)
+	run := w.work(id)
+	require.Equal(t, []approvals.UserID{"bob"}, w.batch(run.Deferred).Participants)
+	require.Equal(t, []string{"plain:1"}, w.executed(), "what ran is not run again")
+}
+
+// silent is a store that does not tell of one run.
+type silent struct {
+	*memory
+	about approvals.RunID
+	err   error
+}
+
+func (s silent) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
+	if id == s.about {
+		return agentrun.Run{}, s.err
+	}
+	return s.memory.Run(ctx, id)
+}
+
+// Who wrote what is noted of every request, also that nobody did.
+func TestEveryRequestNotesItsAuthors(t *testing.T) {
+	w := newWorld(t)
+	run := w.say(calls([3]string{"p", "plain", `{"x":1}`}), calls([3]string{"g", "gated", `{"x":1}`}))
+	_, err := w.writes("alice", "never mind")
+	require.NoError(t, err)
+	w.resume(run.Deferred)
+	var authors [][]approvals.UserID
+	for _, m := range w.history() {
+		if r, ok := m.(agentrun.Request); ok {
+			authors = append(authors, r.Authors)
+		}
+	}
+	require.Equal(t, [][]approvals.UserID{{"alice"}, {}, {"alice"}}, authors)
+}
+
+// What waits for its turn was not before the model, and whoever wrote it may
+// sign.
+func TestWhatWaitsInTheThreadIsNoWordToTheModel(t *testing.T) {
+	w := newWorld(t)
+	w.policy = separate()
+	id := w.mention("go").ID
+	_, err := w.writes("bob", "and then gated 9")
+	require.NoError(t, err)
+	w.model.answers = []any{calls([3]string{"g", "gated", `{"x":1}`})}
+	run := w.work(id)
+	require.Empty(t, w.batch(run.Deferred).Participants)
+	require.NoError(t, w.approves(run.Deferred, "g", "bob"))
+}
