@@ -188,7 +188,7 @@ func moreLenient(before, after approvals.Ruling) bool {
 // plain. Where it is not, it says no.
 func asStrict(a, b approvals.Requirement) bool {
 	switch {
-	case a.Separation && !b.Separation, !a.EditorMaySign && b.EditorMaySign, !a.Delegation && b.Delegation, a.ReasonNeeded && !b.ReasonNeeded:
+	case a.Separation && !b.Separation, b.Separation && !a.ParticipantsMaySign && b.ParticipantsMaySign, !a.EditorMaySign && b.EditorMaySign, !a.Delegation && b.Delegation, a.ReasonNeeded && !b.ReasonNeeded:
 		return false
 	case max(1, b.Deny) > max(1, a.Deny), b.Deadline.After(a.Deadline):
 		return false

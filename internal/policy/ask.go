@@ -22,7 +22,7 @@ type ask struct {
 	rungs     []rung
 	fragile   truth
 
-	separation, editor, delegates, reason, dm bool
+	separation, participants, editor, delegates, reason, dm bool
 }
 
 type quorum struct {
@@ -45,7 +45,7 @@ type rung struct {
 func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement, error) {
 	r := approvals.Requirement{
 		Quorums: make([]approvals.Quorum, len(a.quorums)), Deny: a.denials,
-		Separation: a.separation, EditorMaySign: a.editor, Delegation: a.delegates, ReasonNeeded: a.reason, Direct: a.dm,
+		Separation: a.separation, ParticipantsMaySign: a.participants, EditorMaySign: a.editor, Delegation: a.delegates, ReasonNeeded: a.reason, Direct: a.dm,
 		Deadline: a.hours.add(q.At, a.within),
 	}
 	var err error
@@ -126,7 +126,10 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	a.vetoes = newPlain(f.Veto.items, n)
 	a.times(f, n, fallback)
 	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.b, f.EditorMaySign.b, f.Delegates.b, f.Fragile
-	a.dm = f.DM.b
+	a.participants, a.dm = f.Participants.b, f.DM.b
+	if f.Participants.set() && f.RequesterMaySign.b {
+		n.wrong(f.Participants.mark, "says nothing where requester_may_sign is true: nobody is kept from signing then; leave one of them out")
+	}
 	switch f.Reason.s {
 	case "", "optional":
 	case "required":
@@ -148,7 +151,8 @@ func (f *askForm) others() string {
 	for key, set := range map[string]bool{
 		"denials": f.Denials.set(), "veto": f.Veto.set(), "within": f.Within.set(), "hours": f.Hours.set(), "remind": f.Remind.set(),
 		"escalate": f.Escalate.set(), "requester_may_sign": f.RequesterMaySign.set(), "editor_may_sign": f.EditorMaySign.set(),
-		"delegates": f.Delegates.set(), "reason": f.Reason.set(), "dm": f.DM.set(), "fragile": f.Fragile.set(),
+		"participants_may_sign": f.Participants.set(),
+		"delegates":             f.Delegates.set(), "reason": f.Reason.set(), "dm": f.DM.set(), "fragile": f.Fragile.set(),
 	} {
 		if set {
 			return key

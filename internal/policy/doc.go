@@ -53,6 +53,7 @@
 //	  remind: [2h, 6h]                           # after it was asked
 //	  escalate: [{after: 4h, quorum: operations, add: {roles: [manager]}, channel: war-room}]
 //	  requester_may_sign: false
+//	  participants_may_sign: false               # whether others whose words the agent was sent approve
 //	  editor_may_sign: false
 //	  delegates: false                           # whether delegates of people who are away sign
 //	  reason: optional                           # or required

@@ -242,6 +242,7 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		what string
 	}{
 		{!r.Separation, "whoever asked may sign"},
+		{r.Separation && r.ParticipantsMaySign, "others whose words the agent was sent may sign"},
 		{r.EditorMaySign, "whoever edits may sign"},
 		{r.Delegation, "delegates may sign"},
 		{r.ReasonNeeded, "an approval needs a reason"},

@@ -63,6 +63,7 @@ type askForm struct {
 	Remind           list[span]         `yaml:"remind"`
 	Escalate         list[escalateForm] `yaml:"escalate"`
 	RequesterMaySign truth              `yaml:"requester_may_sign"`
+	Participants     truth              `yaml:"participants_may_sign"`
 	EditorMaySign    truth              `yaml:"editor_may_sign"`
 	Delegates        truth              `yaml:"delegates"`
 	Reason           text               `yaml:"reason"`

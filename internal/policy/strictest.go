@@ -13,8 +13,8 @@ import (
 
 // Strictest implements [approvals.Policy], for a call of which nothing is known:
 // see [Policy.Rule] for one that is. Every quorum of the file is needed, of the
-// alternatives each; with the shortest deadline, one denial, and neither the
-// requester nor an editor nor a delegate signs. What is in shadow mode does not
+// alternatives each; with the shortest deadline, one denial, and none of the
+// requester, the participants, an editor and a delegate signs. What is in shadow mode does not
 // count.
 func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 	return p.together(approvals.Proposal{At: at}, p.asks)
