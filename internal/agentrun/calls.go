@@ -46,7 +46,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			executions++
 		}
 	}
-	words := w.agent.Limits.stop(run.Usage, executions)
+	words := w.agent.Limits.stop(run.Usage, executions, toSign(plans))
 	if words == "" {
 		words = w.exhausted(plans, retry, charged)
 	}
@@ -66,7 +66,12 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			w.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}
-	if words := w.exhausted(plans, retry, charged); words != "" {
+	// While it ran, a call may have been set aside for people.
+	words = w.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
+	if words == "" {
+		words = w.exhausted(plans, retry, charged)
+	}
+	if words != "" {
 		return true, w.fail(ctx, used, words, w.said(w.parts(plans), prompt)...)
 	}
 	results := w.parts(plans)
@@ -122,6 +127,18 @@ func countRan(plans []*plan) int {
 	n := 0
 	for _, p := range plans {
 		if p.ran {
+			n++
+		}
+	}
+	return n
+}
+
+// toSign counts the calls that are set aside for people and run here once they
+// are approved.
+func toSign(plans []*plan) int {
+	n := 0
+	for _, p := range plans {
+		if p.aside == AsideApproval && (p.tool == nil || p.tool.Spec().Kind != KindExternal) {
 			n++
 		}
 	}

@@ -107,7 +107,8 @@
 //     beginning is stored before the effect, its end after. A call that a dead
 //     worker began is in doubt, and parks the run for people to look at.
 //   - Anything is executed after a limit is reached, or could not be followed by
-//     the request that tells the model what happened.
+//     the request that tells the model what happened. Nor are people asked about
+//     calls that a limit would stop if all of them were approved.
 //   - Calls that cannot be told from each other are executed: a response with an
 //     empty or repeated id, or with more than [MaxCalls], is not kept, and the
 //     model is asked again, once. An id that an earlier response had becomes a new

@@ -2,19 +2,21 @@ package agentrun
 
 import "fmt"
 
-// Limits end a run before it does more: they are checked before every request
-// and before any call is executed, over a run and those that it resumes.
-// 0 means the default, a negative number none.
+// Limits end a run before it does more: they are checked before every request,
+// before any call is executed, and before people are asked about calls, over a
+// run and those that it resumes. 0 means the default, a negative number none.
 type Limits struct {
 	Requests    int // default 50
 	ToolCalls   int // executed calls; default 200
 	TotalTokens int // default none
 }
 
-// stop returns words for people if the model could not be asked once more, or
-// if so many more calls are too many. No calls run that could not be followed
-// by a request: the model would never learn what they did.
-func (l Limits) stop(used Usage, calls int) (words string) {
+// stop returns words for people if the model could not be asked once more, or if
+// so many more calls are too many. No calls run that could not be followed by a
+// request: the model would never learn what they did. toSign are the calls about
+// which people are to be asked: they count as if all of them were approved, so
+// that nobody signs what may not run then.
+func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	requests, toolCalls := orDefault(l.Requests, 50), orDefault(l.ToolCalls, 200)
 	tokens := used.InputTokens + used.OutputTokens
 	switch {
@@ -24,6 +26,9 @@ func (l Limits) stop(used Usage, calls int) (words string) {
 		return fmt.Sprintf("The run has reached its limit of %d tokens.", l.TotalTokens)
 	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
 		return fmt.Sprintf("The run would exceed its limit of %d tool calls, so none of the last ones was run.", toolCalls)
+	case toolCalls > 0 && toSign > 0 && used.ToolCalls+calls+toSign > toolCalls:
+		return fmt.Sprintf("The run would exceed its limit of %d tool calls if everything that needs a signature were approved, "+
+			"so nobody was asked to sign.", toolCalls)
 	}
 	return ""
 }

@@ -20,12 +20,13 @@ func TestLimitsComeBeforeEffects(t *testing.T) {
 		words  string
 	}{
 		"one request, and calls that need another": {agentrun.Limits{Requests: 1}, agentrun.RunFailed, "1 requests"},
-		"two requests":     {agentrun.Limits{Requests: 2}, agentrun.RunDeferred, ""},
-		"one call of two":  {agentrun.Limits{ToolCalls: 1}, agentrun.RunFailed, "1 tool calls"},
-		"two calls of two": {agentrun.Limits{ToolCalls: 2}, agentrun.RunDeferred, ""},
-		"tokens used up":   {agentrun.Limits{TotalTokens: 15}, agentrun.RunFailed, "15 tokens"},
-		"tokens left":      {agentrun.Limits{TotalTokens: 16}, agentrun.RunDeferred, ""},
-		"no limits":        {agentrun.Limits{Requests: -1, ToolCalls: -1, TotalTokens: -1}, agentrun.RunDeferred, ""},
+		"two requests":    {agentrun.Limits{Requests: 2}, agentrun.RunDeferred, ""},
+		"one call of two": {agentrun.Limits{ToolCalls: 1}, agentrun.RunFailed, "1 tool calls"},
+		"two that may run, and one to sign, of two":   {agentrun.Limits{ToolCalls: 2}, agentrun.RunFailed, "nobody was asked"},
+		"two that may run, and one to sign, of three": {agentrun.Limits{ToolCalls: 3}, agentrun.RunDeferred, ""},
+		"tokens used up": {agentrun.Limits{TotalTokens: 15}, agentrun.RunFailed, "15 tokens"},
+		"tokens left":    {agentrun.Limits{TotalTokens: 16}, agentrun.RunDeferred, ""},
+		"no limits":      {agentrun.Limits{Requests: -1, ToolCalls: -1, TotalTokens: -1}, agentrun.RunDeferred, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -52,9 +53,8 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 		status agentrun.Status
 		ran    int
 	}{
-		"one call too many":       {agentrun.Limits{ToolCalls: 2}, false, agentrun.RunFailed, 1},
 		"as many as are left":     {agentrun.Limits{ToolCalls: 3}, false, agentrun.RunCompleted, 3},
-		"denials are not counted": {agentrun.Limits{ToolCalls: 2}, true, agentrun.RunCompleted, 2}, // row 61
+		"denials are not counted": {agentrun.Limits{ToolCalls: 3}, true, agentrun.RunCompleted, 2}, // row 61
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -74,12 +74,61 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 		})
 	}
 	// The agent's limits were lowered while people decided.
-	for _, limits := range []agentrun.Limits{{Requests: 1}, {TotalTokens: 15}} {
+	for _, limits := range []agentrun.Limits{{Requests: 1}, {TotalTokens: 15}, {ToolCalls: 1}} {
 		w := newWorld(t)
-		run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}))
+		run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}))
 		w.decide(run.Deferred, "g1", approvals.Approve, "")
+		w.decide(run.Deferred, "g2", approvals.Approve, "")
 		w.agent.Limits = limits
 		require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)
 		require.Empty(t, w.executed())
+	}
+}
+
+// Nobody is asked to sign what no limit lets run, or what could not be told to
+// the model any more.
+func TestNobodyIsAskedForWhatALimitStops(t *testing.T) {
+	gated := func(n int) agentrun.Response { return proposes(n, "gated") }
+	for name, c := range map[string]struct {
+		limits agentrun.Limits
+		answer agentrun.Response
+		asked  bool
+	}{
+		"four to sign, of three":                     {agentrun.Limits{ToolCalls: 3}, gated(4), false},
+		"four to sign, of four":                      {agentrun.Limits{ToolCalls: 4}, gated(4), true},
+		"no request left for the results":            {agentrun.Limits{Requests: 1}, gated(1), false},
+		"no token left for the results":              {agentrun.Limits{TotalTokens: 15}, gated(1), false},
+		"it asked while it ran, and would once more": {agentrun.Limits{ToolCalls: 1}, proposes(1, "cond"), false},
+		"it asked while it ran, and has one left":    {agentrun.Limits{ToolCalls: 2}, proposes(1, "cond"), true},
+		"what runs elsewhere is none of ours":        {agentrun.Limits{ToolCalls: 1}, calls([3]string{"s", "slow", `{"x":1}`}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.agent.Limits = c.limits
+			run := w.say(c.answer)
+			require.Empty(t, w.executed())
+			if c.asked {
+				require.Equal(t, agentrun.RunDeferred, run.Status, run.Failure)
+				return
+			}
+			require.Equal(t, agentrun.RunFailed, run.Status)
+			require.Contains(t, run.Failure, "limit of")
+			require.Empty(t, w.store.batches)
+			requireAnswered(t, w.history())
+		})
+	}
+}
+
+// What a signature has let run counts, and so does what needs another one.
+func TestTheProjectionOfALimitGoesOnOverTheRunsOfARequest(t *testing.T) {
+	for limit, want := range map[int]agentrun.Status{3: agentrun.RunDeferred, 2: agentrun.RunFailed} {
+		w := newWorld(t)
+		w.agent.Limits.ToolCalls = limit
+		run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}),
+			calls([3]string{"g2", "gated", `{"x":2}`}, [3]string{"g3", "gated", `{"x":3}`}))
+		w.decide(run.Deferred, "g1", approvals.Approve, "")
+		resumed := w.resume(run.Deferred)
+		require.Equal(t, want, resumed.Status)
+		require.Equal(t, []string{"gated:1"}, w.executed())
 	}
 }

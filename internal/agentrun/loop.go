@@ -112,7 +112,7 @@ func (w *worker) step(ctx context.Context) (ended bool, err error) {
 
 // ask asks the model, and commits what it answers before anything of it is done.
 func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
-	if words := w.agent.Limits.stop(run.Usage, 0); words != "" {
+	if words := w.agent.Limits.stop(run.Usage, 0, 0); words != "" {
 		return true, w.fail(ctx, nil, words)
 	}
 	response, err := w.agent.Model.Request(ctx, ModelRequest{

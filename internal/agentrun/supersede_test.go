@@ -216,8 +216,8 @@ func TestAMessageThatMustWaitOnceMore(t *testing.T) {
 // The words of a person are in the history also if the run comes to nothing.
 func TestAMessageWhoseRunReachesALimit(t *testing.T) {
 	w := newWorld(t)
-	w.agent.Limits = agentrun.Limits{ToolCalls: 1}
 	first := w.say(calls([3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}, [3]string{"g3", "gated", `{"x":3}`}))
+	w.agent.Limits = agentrun.Limits{ToolCalls: 1} // lowered while people decided
 	w.decide(first.Deferred, "g1", approvals.Approve, "")
 	w.decide(first.Deferred, "g2", approvals.Approve, "")
 	_, err := w.writes("alice", "new")
