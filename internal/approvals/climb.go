@@ -68,6 +68,16 @@ func (a Approval) take(batch BatchID, at time.Time) (Approval, Event) {
 	}
 }
 
+// AfterRung returns the approval as its next rung would leave it, and that rung,
+// if there is one. It is for looking ahead; time moves a batch by [Climb].
+func (a Approval) AfterRung() (next Approval, rung Rung, ok bool) {
+	if rung, ok = a.rung(); !ok {
+		return a, Rung{}, false
+	}
+	next, _ = a.take("", rung.At)
+	return next, rung, true
+}
+
 // union returns all with those of more behind it that it lacks.
 func union[T comparable](all, more []T) []T {
 	for _, m := range more {

@@ -208,3 +208,17 @@ func (b Batch) Helps(a Approval, p Principal) bool {
 	}
 	return false
 }
+
+// Suffices reports whether an open call would be approved if all these people,
+// who are not away for others, approved it besides those who did. Who has decided
+// is not heard again. It is for telling people that nobody is left who could.
+func (b Batch) Suffices(a Approval, all []Principal) bool {
+	yes := b.counted(a, Approve)
+	for _, p := range all {
+		p.For = nil
+		if a.decisionOf(p.User) < 0 && b.maySign(a, p, Approve) == nil {
+			yes = append(yes, a.Requirement.record(p))
+		}
+	}
+	return a.Status == Pending && a.Requirement.met(yes)
+}

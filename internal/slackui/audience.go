@@ -17,6 +17,7 @@ const mostTold = 20
 type letter struct {
 	waits   []waitsFor
 	cleared []clearedBy
+	stuck   []stuck
 }
 
 // waitsFor is a call that waits for the person: for themselves, or for them in
@@ -59,6 +60,11 @@ func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (
 	for i, a := range b.Approvals {
 		rungs, amended := from.news(to, a, i)
 		all.clear(i, a, amended)
+		if i >= len(from.Rungs) || len(amended) > 0 {
+			if err := n.addStuck(ctx, all, b, i); err != nil {
+				return bulletin{}, err
+			}
+		}
 		if len(rungs) == 0 || shown(a, n.now()) != approvals.Pending {
 			continue
 		}

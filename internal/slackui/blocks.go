@@ -202,7 +202,7 @@ func (c Card) asker() []para {
 	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
 		spans = append(spans, say(fmt.Sprintf(" It also waits for %s that run elsewhere.", count(ext, "call"))))
 	}
-	paras := []para{line(spans...)}
+	paras := append([]para{line(spans...)}, c.participants()...)
 	paras = append(paras, c.whence()...)
 	for _, m := range c.Missed {
 		paras = append(paras, line(say("It was to be shown in "), grouped(m.Channel), say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))

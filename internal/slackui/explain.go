@@ -125,10 +125,12 @@ func explainDecision(err error, a about) (string, bool) {
 		return "Too late: the deadline was " + when(a.approval.Requirement.Deadline) + ". " + undone + " The call does not run. If it is still wanted, ask the agent again.", true
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return "You changed what this call would do, so somebody else must sign it. " + undone + " It can be signed by " + a.signers() + ".", true
+	case errors.Is(err, approvals.ErrOwnWords):
+		return "You wrote to the agent in this thread before it made this call, so somebody else must approve it. " + undone + " It can be signed by " + a.signers() + ". You can still deny it.", true
 	case errors.Is(err, approvals.ErrOwnRequest):
 		return "You asked for this, so somebody else must sign it. " + undone + " It can be signed by " + a.signers() + "." + a.stop, true
 	case errors.Is(err, approvals.ErrDenied):
-		return "Somebody denied this call, so whoever asked for it cannot change it any more: that would wipe the denial away. " + undone + " An approver can still change it." + a.stop, true
+		return "Somebody denied this call, so whoever asked for it cannot change it any more, nor can others who wrote to the agent in its thread: that would wipe the denial away. " + undone + " An approver can still change it." + a.stop, true
 	case errors.Is(err, approvals.ErrAmendments):
 		return "The arguments of this call were changed " + number(approvals.MaxAmendments) + " times, which is as often as they may be. " + undone + " Approve or deny it as it is.", true
 	case errors.Is(err, approvals.ErrNotEligible):

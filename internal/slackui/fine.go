@@ -28,6 +28,9 @@ func (c Card) fine(these row) slack.Block {
 	if r.Separation {
 		said = append(said, person(c.Batch.Requester)+" may not sign")
 	}
+	if c.barsParticipants(r) {
+		said = append(said, names(c.Batch.Participants)+" may not approve")
+	}
 	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
 		said = append(said, names(editors)+" changed it and may not sign")
 	}

@@ -43,6 +43,10 @@ func (n *Notices) letter(ctx context.Context, b approvals.Batch, l letter) messa
 			paras = append(paras, line(n.changed(ctx, b, c)...))
 		}
 	}
+	if len(l.stuck) > 0 {
+		told, more := n.stuckWords(ctx, b, l.stuck)
+		text, paras = text+" "+told, append(paras, more...)
+	}
 	return message{text: escape(strings.TrimSpace(text)), blocks: []slack.Block{
 		richText(paras...), small("Sign, deny or read the arguments on the card. Nothing is decided here."),
 	}}

@@ -13,7 +13,8 @@ import (
 
 // Notices tells people by direct message what they must know of a batch, and
 // not more: that a call still waits for them, that they may sign it now, that
-// their signature counts no more. It says which tools, never which arguments.
+// their signature counts no more, that nobody is left to approve what they asked
+// for. It says which tools, never which arguments.
 // Like [Cards] it holds nothing and looks at what is stored; the memo says how
 // far people have been told.
 type Notices struct {
@@ -179,14 +180,15 @@ func (n *Notices) round(ctx context.Context, h *held[noticed], b approvals.Batch
 
 // reach sends a person their letter, or puts the batch into the digest of their
 // direct messages when there is no room for more of these. That their signature
-// counts no more reaches them whatever else did.
+// counts no more reaches them whatever else did, and so does that nobody is left
+// to approve what they asked for.
 func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l letter) error {
 	channel, err := n.api.openDirect(ctx, user)
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("%s notice %v", b.ID, to)
-	if len(l.cleared) > 0 {
+	if len(l.cleared)+len(l.stuck) > 0 {
 		if err := n.cards.budget.own(ctx, channel, what); err != nil {
 			return err
 		}

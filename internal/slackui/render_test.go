@@ -86,6 +86,8 @@ func golden(tb testing.TB) map[string]slackui.Card {
 	hostile := call("c5", "send_message", `{"to":"<!channel> <@U0BOB> <https://evil.example|https://bank.example>","text":"`+"```"+` *Approved* by <@U0BOB>\u202etxt.exe\u200b","\u202ekey":"x","pad":"a`+strings.Repeat(" ", 60)+`force: false"}`, sre)
 	hostile.Ask.Why = "<!here> *bold* \u202e see <https://evil.example|the rule>"
 	nobody := call("c6", "drop_database", `{}`)
+	several := drawn(tb, []approvals.Deferral{one})
+	several.Batch.Participants = []approvals.UserID{"U0BOB"}
 	return map[string]slackui.Card{
 		"one":      drawn(tb, []approvals.Deferral{one}),
 		"two":      drawn(tb, []approvals.Deferral{one, two}, says("U0CAROL", approvals.Approve, two, ""), says("U0BOB", approvals.Deny, two, "")),
@@ -117,9 +119,10 @@ func golden(tb testing.TB) map[string]slackui.Card {
 		"amended":      amended(tb, `{"path":"reports/2023-q2.csv","force":true,"size":9007199254740993,"token":"hunter22"}`),
 		"amended_twice": amended(tb, `{"path":"reports/`+strings.Repeat("very/long/", 60)+`a.csv","force":true,"token":"hunter2"}`,
 			`{"path":"reports/`+strings.Repeat("very/long/", 60)+`b.csv","token":"xhunter","because":"x\u202ey"}`),
-		"elsewhere": elsewhere(drawn(tb, []approvals.Deferral{one})),
-		"missed":    missed(drawn(tb, []approvals.Deferral{one})),
-		"odd_id":    drawn(tb, []approvals.Deferral{call(strings.Repeat("ü|", 400), "delete_file", `{"path":"x"}`, sre)}),
+		"participants": several,
+		"elsewhere":    elsewhere(drawn(tb, []approvals.Deferral{one})),
+		"missed":       missed(drawn(tb, []approvals.Deferral{one})),
+		"odd_id":       drawn(tb, []approvals.Deferral{call(strings.Repeat("ü|", 400), "delete_file", `{"path":"x"}`, sre)}),
 	}
 }
 

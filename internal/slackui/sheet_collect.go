@@ -30,6 +30,7 @@ type left string
 const (
 	leftOwn      left = "own"      // the person asked for it
 	leftEdit     left = "edit"     // the person changed it
+	leftSpoke    left = "words"    // the person wrote to the agent before it made the call
 	leftApprover left = "approver" // not an approver
 	leftDecided  left = "decided"  // the person has decided
 	leftNeed     left = "need"     // enough others signed, or others are asked first
@@ -45,6 +46,7 @@ const (
 var leftWords = map[left]string{
 	leftOwn:      "that you asked for yourself: somebody else must sign",
 	leftEdit:     "that you changed: somebody else must sign",
+	leftSpoke:    "that follow what you wrote to the agent: somebody else must approve",
 	leftApprover: "of which you are not an approver",
 	leftDecided:  "that you have decided already",
 	leftNeed:     "that do not need your signature now: others have signed in that place, or sign first",

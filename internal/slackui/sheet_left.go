@@ -57,6 +57,8 @@ func (w seeker) leavesOut(b approvals.Batch, a approvals.Approval, v approvals.V
 	switch {
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return leftEdit
+	case errors.Is(err, approvals.ErrOwnWords):
+		return leftSpoke
 	case errors.Is(err, approvals.ErrOwnRequest):
 		return leftOwn
 	case errors.Is(err, approvals.ErrNotEligible) && asksAny(a.Requirement, gone):

@@ -37,8 +37,9 @@ func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Dige
 // CommitBatch implements [approvals.Store]. It derives that the card and what
 // people see of it elsewhere are to be drawn ([Cards], [Homes]), when time moves the batch next ([Deadlines]), for a batch
 // that is settled that its run is to be resumed ([Resumes]), and from the facts
-// that people are to be told ([Notices]): of a reminder, of an escalation, and
-// those whose decisions an amendment has cleared.
+// that people are to be told ([Notices]): of a reminder, of an escalation, those
+// whose decisions an amendment has cleared, and, where others than the requester
+// asked for the calls too, that nobody is left to approve.
 func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	p, err := s.partitionOf(string(c.Batch.ID))
 	if err != nil {
@@ -123,12 +124,14 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 
 // tells reports whether there is somebody who is to be told of the fact, other
 // than by the card.
-func tells(e approvals.Event) bool {
+func tells(b approvals.Batch, e approvals.Event) bool {
 	switch e := e.(type) {
 	case approvals.Reminded, approvals.Escalated:
 		return true
+	case approvals.Opened:
+		return len(b.Participants) > 0 // it may be that nobody is left to approve
 	case approvals.Amended:
-		return len(e.Cleared) > 0
+		return len(e.Cleared)+len(b.Participants) > 0
 	default:
 		return false
 	}
@@ -164,7 +167,7 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	} else {
 		w.at(Deadlines, id, at)
 	}
-	if slices.ContainsFunc(events, tells) {
+	if slices.ContainsFunc(events, func(e approvals.Event) bool { return tells(b, e) }) {
 		w.now(Notices, id)
 	}
 	if b.Settled() {

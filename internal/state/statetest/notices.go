@@ -56,6 +56,25 @@ func notices(t *testing.T, c redis.UniversalClient) {
 		})
 	}
 
+	t.Run("others asked for it too", func(t *testing.T) {
+		k := newClock()
+		s := openStore(t, c, k.now)
+		opens := openBatch(t, ids{12}.batch("b"), ids{12}.run("r"), 1, time.Time{})
+		opens.Batch.Participants = people
+		id := string(opens.Batch.ID)
+		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+		requireScore(t, c, s, state.Notices, id, k.now())
+		require.NoError(t, s.CommitMemo(t.Context(), id, "notices", []byte("told"), 0, 1))
+		requireScore(t, c, s, state.Notices, id, time.Time{})
+		k.advance(time.Minute)
+		next := opens.Batch
+		next.Version = 2
+		require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{
+			Before: opens.Batch, Batch: next, Events: []approvals.Event{approvals.Amended{}},
+		}))
+		requireScore(t, c, s, state.Notices, id, k.now())
+	})
+
 	t.Run("they are told of the batch as it stands", func(t *testing.T) {
 		k := newClock()
 		s := openStore(t, c, k.now)

@@ -1,0 +1,128 @@
+package slackui
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// stuck is a call that nobody is left to approve, because everybody who could
+// asked for it or wrote to the agent before it made the call.
+type stuck struct {
+	call int
+	rung approvals.Rung // the first by which enough people may sign; zero: there is none
+	anew bool           // whether there would be enough if the requester asked in a new thread
+}
+
+// addStuck tells the requester, if nobody is left to approve the call. Where that
+// is not known, as of a group that Slack does not tell us about, nothing is said.
+func (n *Notices) addStuck(ctx context.Context, all bulletin, b approvals.Batch, i int) error {
+	a := b.Approvals[i]
+	if shown(a, n.now()) != approvals.Pending || len(b.Participants) == 0 || !a.Requirement.Separation || a.Requirement.ParticipantsMaySign {
+		return nil
+	}
+	enough, known, err := n.enough(ctx, b, a)
+	if err != nil || enough || !known {
+		return err
+	}
+	free := a
+	free.Requirement.Separation = false
+	if enough, known, err = n.enough(ctx, b, free); err != nil || !enough || !known {
+		return err // whoever asked is not the reason
+	}
+	s := stuck{call: i}
+	for next, rung, ok := a.AfterRung(); ok; next, rung, ok = next.AfterRung() {
+		if enough, known, err = n.enough(ctx, b, next); err != nil {
+			return err
+		}
+		if enough && known {
+			s.rung = rung
+			break
+		}
+	}
+	alone, fresh := b, a
+	alone.Participants, fresh.Amendments = nil, nil
+	if s.anew, _, err = n.enough(ctx, alone, fresh); err != nil {
+		return err
+	}
+	l := all.letters[b.Requester]
+	l.stuck = append(l.stuck, s)
+	all.letters[b.Requester] = l
+	return nil
+}
+
+// enough reports whether the call would be approved if everybody approved it
+// whom it asks. Known is that all its groups could be looked up.
+func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.Approval) (enough, known bool, err error) {
+	one := b
+	one.Approvals = []approvals.Approval{a}
+	what := soughtFor(one)
+	in, err := n.rosters(ctx, what.groups)
+	if err != nil {
+		return false, false, err
+	}
+	var from []approvals.From
+	for _, q := range a.Requirement.Quorums {
+		from = append(from, q.From)
+	}
+	room := hall{Notices: n, batch: b, call: a, what: what, in: in}
+	users := members(from, in)
+	var all []approvals.Principal
+	for _, user := range users {
+		if len(users) <= mostTold { // of more people, some are there
+			counts, err := room.counts(ctx, user, what)
+			if err != nil {
+				return false, false, err
+			}
+			if !counts {
+				continue
+			}
+		}
+		all = append(all, room.principal(user))
+	}
+	return b.Suffices(a, all), len(in) == len(what.groups), nil
+}
+
+// stuckWords tell whoever asked what nobody is left to approve, and what they
+// can do.
+func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck) (text string, paras []para) {
+	head := "Nobody can approve " + count(len(all), "call") + " that you asked for"
+	others := several(people(b.Participants), namesShown)
+	spans := append([]span{styled(head, bold), say(": ")}, others...)
+	paras = []para{line(append(spans, say(" wrote to the agent "), styled(brief(b.Agent, 60), bold),
+		say(" in the same thread, and those who asked for a call do not approve it."))...)}
+	for i, s := range all {
+		if i == callsTold {
+			paras = append(paras, line(say("and "+number(len(all)-i)+" more.")))
+			break
+		}
+		paras = append(paras, line(n.stuckCall(ctx, b, s)...))
+	}
+	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {
+		paras = append(paras, line(say("To have it approved now, start a new thread: mention the agent in a message of its own, and say there all that it needs to know.")))
+	}
+	if slices.ContainsFunc(all, func(s stuck) bool { return !s.anew }) {
+		paras = append(paras, line(say("Where a call needs your own signature, somebody else has to ask the agent for it, in a new thread.")))
+	}
+	return head + ".", paras
+}
+
+// stuckCall is the line of one call: what happens to it by itself, and when.
+func (n *Notices) stuckCall(ctx context.Context, b approvals.Batch, s stuck) []span {
+	a := b.Approvals[s.call]
+	spans := []span{say("• "), styled(brief(a.Call.Name, 60), code)}
+	d := a.Requirement.Deadline
+	switch {
+	case !s.rung.At.IsZero():
+		spans = append(spans, say(": more people may sign it from "), dated(s.rung.At), say(" on: "))
+		var who []span
+		for _, g := range s.rung.Add.Groups {
+			who = append(who, grouped(g))
+		}
+		spans = append(spans, several(append(who, people(s.rung.Add.Users)...), namesShown)...)
+	case !d.IsZero():
+		spans = append(spans, say(": it waits until "), dated(d), say(" and does not run then"))
+	}
+	return append(spans, n.link(ctx, b, s.call)...)
+}
