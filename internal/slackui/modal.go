@@ -85,7 +85,8 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 		Type: slack.VTModal, CallbackID: callbackDeny, PrivateMetadata: string(metadata),
 		Title: literal("Deny this call"), Submit: literal("Deny"), Close: literal("Cancel"),
 	}
-	reason := reasonInputBlock("Why not?", whoReads, false, true)
+	reason := reasonInputBlock("Why not?", whoReads+
+		" Whoever gives a reason cannot approve what the agent does next in this thread, unless the rule allows it.", false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{richText(text...), reason}}
 	return view, nil
 }
