@@ -38,6 +38,7 @@ type plan struct {
 
 	proposed  json.RawMessage // the arguments as the model made them
 	writeOnly []string
+	editedBy  []approvals.UserID // who changed the arguments that people signed before
 }
 
 func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }
@@ -249,7 +250,7 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 			if p.aside == AsideNone || p.raised != raised {
 				continue
 			}
-			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, Ask: p.ask}
+			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, EditedBy: p.editedBy, Ask: p.ask}
 			if p.tool != nil {
 				d.WriteOnly = p.tool.Spec().WriteOnly
 			}

@@ -187,3 +187,33 @@ func TestWhatWaitsInTheThreadIsNoWordToTheModel(t *testing.T) {
 	require.Empty(t, w.batch(run.Deferred).Participants)
 	require.NoError(t, w.approves(run.Deferred, "g", "bob"))
 }
+
+// Who changed the arguments before the tool asked once more has still changed
+// them.
+func TestWhoeverChangedACallDoesNotSignItsNextStages(t *testing.T) {
+	w := newWorld(t)
+	w.policy = separate()
+	stages := w.does("gated", agentrun.KindUnapproved)
+	run, asked := stages.execute, 0
+	stages.execute = func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+		if asked++; asked < 3 {
+			return agentrun.Result{}, &agentrun.ApprovalRequired{}
+		}
+		return run(ctx, c)
+	}
+	w.agent.Tools = []agentrun.Tool{stages}
+	first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+	a := w.batch(first.Deferred).Approvals[0]
+	require.NoError(t, w.store.move(first.Deferred, []byte(`{"x":7}`), approvals.Amend{
+		Call: "g", From: a.Call.Digest, Args: []byte(`{"x":7}`), Ruling: approvals.Permit{},
+		By: approvals.Principal{User: "bob"}, At: epoch,
+	}))
+	require.NoError(t, w.approves(first.Deferred, "g", "carol"))
+	second := w.resume(first.Deferred)
+	require.Equal(t, agentrun.RunDeferred, second.Status, second.Failure)
+	require.ErrorIs(t, w.approves(second.Deferred, "g", "bob"), approvals.ErrOwnEdit)
+	require.NoError(t, w.approves(second.Deferred, "g", "carol"))
+	third := w.resume(second.Deferred)
+	require.Equal(t, agentrun.RunDeferred, third.Status, third.Failure)
+	require.ErrorIs(t, w.approves(third.Deferred, "g", "bob"), approvals.ErrOwnEdit)
+}

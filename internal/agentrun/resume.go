@@ -89,6 +89,7 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
 			p.gate, p.unjudged = askedWhy(b, c.ID)
+			p.editedBy = editorsOf(b, c.ID)
 			if err := w.applyApproval(ctx, run, p, answer); err != nil {
 				return false, err
 			}

@@ -70,8 +70,9 @@ type Approval struct {
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
 	Amendments  []Amendment
-	Climbed     int    // so many rungs of the ladder have been taken
-	Ending      Ending // how it was settled, zero while pending
+	EditedBy    []UserID // who changed the arguments when the call was asked about before, in an earlier batch
+	Climbed     int      // so many rungs of the ladder have been taken
+	Ending      Ending   // how it was settled, zero while pending
 }
 
 // An External is one call that runs elsewhere, and its result once it is in.
@@ -106,6 +107,7 @@ type Deferral struct {
 	Gate      Gate
 	Metadata  json.RawMessage
 	WriteOnly []string // see [Approval]
+	EditedBy  []UserID // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls
 }
 

@@ -25,8 +25,8 @@
 //  12. [Amend] names the digest it replaces and carries the ruling of the
 //     current policy: a new requirement replaces the old, with no later a
 //     deadline, [Permit] keeps the old, [Refuse] refuses. The editor does not
-//     count unless the rule says so. Nobody who asked wipes a denial of somebody
-//     else away.
+//     count unless the rule says so, nor when the same call is asked about once
+//     more. Nobody who asked wipes a denial of somebody else away.
 //  13. Who signs in the place of somebody away fills one place, and so does the
 //     one who is away, whoever signs for them. Nobody signs for who may not
 //     sign, is back, or named nobody, nor because somebody who may not sign

@@ -87,9 +87,11 @@ func newMachine(t require.TestingT, d dice) *machine {
 	var approvals, calls []Deferral
 	for _, id := range []ToolCallID{"a", "b", "c"}[:1+d.roll(3)] {
 		args := json.RawMessage(machineArgs[d.roll(4)])
-		approvals = append(approvals, Deferral{
-			Call: ToolCall{ID: id, Name: "tool", Args: args}, Ask: Ask{Requirement: m.requirement()},
-		})
+		deferral := Deferral{Call: ToolCall{ID: id, Name: "tool", Args: args}, Ask: Ask{Requirement: m.requirement()}}
+		if d.roll(8) == 0 {
+			deferral.EditedBy = []UserID{machineUsers[d.roll(4)]}
+		}
+		approvals = append(approvals, deferral)
 		m.args[DigestOf(head.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
 	}
 	for _, id := range []ToolCallID{"x", "y"}[:d.roll(3)] {

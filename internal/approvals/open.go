@@ -47,6 +47,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Gate:        d.Gate,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
+			EditedBy:    slices.Clone(d.EditedBy),
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
 		})

@@ -86,10 +86,8 @@ func (b Batch) Authors() []UserID {
 		if a.Status == Withdrawn {
 			said(a.Ending.By, a.Ending.Reason)
 		}
-		for _, m := range a.Amendments {
-			if a.Status == Approved {
-				all = append(all, m.By.User)
-			}
+		if a.Status == Approved {
+			all = append(all, a.Editors()...)
 		}
 	}
 	for _, c := range b.Calls {

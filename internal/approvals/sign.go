@@ -95,7 +95,7 @@ func (b Batch) barred(a Approval, u UserID, v Verdict) error {
 	switch {
 	case r.Separation && (u == b.Requester || b.Requester == ""):
 		return ErrOwnRequest
-	case !r.EditorMaySign && a.amendedBy(u):
+	case !r.EditorMaySign && slices.Contains(a.Editors(), u):
 		return ErrOwnEdit
 	case r.Separation && v != Deny && b.asked(r, u):
 		return ErrOwnWords
@@ -113,10 +113,14 @@ func (b Batch) asked(r Requirement, u UserID) bool {
 	return u == b.Requester || !r.ParticipantsMaySign && slices.Contains(b.Participants, u)
 }
 
-// amendedBy reports whether this person ever changed the arguments: a later
-// edit by somebody else may have left theirs in.
-func (a Approval) amendedBy(u UserID) bool {
-	return slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
+// Editors returns who ever changed the arguments, each once, in their order: a
+// later edit by somebody else may have left theirs in.
+func (a Approval) Editors() []UserID {
+	all := union(nil, a.EditedBy)
+	for _, m := range a.Amendments {
+		all = union(all, []UserID{m.By.User})
+	}
+	return all
 }
 
 func (a Absent) principal() Principal { return Principal{User: a.User, Groups: a.Groups} }

@@ -1,7 +1,6 @@
 package slackui
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -31,7 +30,7 @@ func (c Card) fine(these row) slack.Block {
 	if c.barsParticipants(r) {
 		said = append(said, names(c.Batch.Participants)+" may not approve")
 	}
-	if editors := editorsOf(a); len(editors) > 0 && !r.EditorMaySign {
+	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {
 		said = append(said, names(editors)+" changed it and may not sign")
 	}
 	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
@@ -63,17 +62,6 @@ func ruleOf(rule string) (name, policy string) {
 		return rule, ""
 	}
 	return rule[:i], ", policy " + brief(rule[i+1:], 16)
-}
-
-// editorsOf returns who changed the arguments, each once.
-func editorsOf(a approvals.Approval) []approvals.UserID {
-	var all []approvals.UserID
-	for _, m := range a.Amendments {
-		if !slices.Contains(all, m.By.User) {
-			all = append(all, m.By.User)
-		}
-	}
-	return all
 }
 
 // digests name the calls of a row by what they are signed by.

@@ -300,7 +300,7 @@ func (x shownLine) paras() []para {
 	}
 	if len(x.a.Amendments) > 0 {
 		id = append(id, say(", edited by "))
-		id = append(id, several(people(editorsOf(x.a)), namesShown)...)
+		id = append(id, several(people(x.a.Editors()), namesShown)...)
 	}
 	out := []para{line(id...)}
 	if x.a.Call.Digest != x.line.Digest {

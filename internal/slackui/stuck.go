@@ -42,7 +42,7 @@ func (n *Notices) addStuck(ctx context.Context, all bulletin, b approvals.Batch,
 		}
 	}
 	alone, fresh := b, a
-	alone.Participants, fresh.Amendments = nil, nil
+	alone.Participants, fresh.Amendments, fresh.EditedBy = nil, nil, nil
 	if s.anew, _, err = n.enough(ctx, alone, fresh); err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@ type storedApproval struct {
 	Amendments  []storedAmendment `json:"amendments,omitempty"`
 	Climbed     int               `json:"climbed,omitempty"`
 	Ending      storedEnding      `json:"ending,omitzero"`
+
+	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
 }
 
 type storedExternal struct {
@@ -158,7 +160,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 		s := storedApproval{
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
-			Climbed: a.Climbed, Ending: storeEnding(a.Ending),
+			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -194,7 +196,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 		a := approvals.Approval{
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
-			Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
+			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{

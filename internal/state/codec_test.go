@@ -72,7 +72,7 @@ func samples() map[string]any {
 		"batch.v1.participants": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", Participants: []approvals.UserID{"U2", "U3"},
 			OpenedAt: noon, Approvals: []approvals.Approval{{
-				Call: now, Proposed: now.Digest, Status: approvals.Pending,
+				Call: now, Proposed: now.Digest, EditedBy: []approvals.UserID{"U3"}, Status: approvals.Pending,
 				Requirement: approvals.Requirement{Separation: true, ParticipantsMaySign: true},
 			}},
 		},
