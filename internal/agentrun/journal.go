@@ -75,7 +75,7 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 	}
 	w.begun.Add(1)
 	if err := w.record(ctx, &entry, EntryStarted); err != nil {
-		return err
+		return w.stepBack(ctx, &entry, err)
 	}
 	w.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
 	began := w.now()
@@ -102,6 +102,21 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 	return nil
 }
 
+// stepBack is for a call whose beginning is stored and may be lost with the
+// store's machine: it must not begin. That is known here and nowhere else, so
+// the entry says it, or the call would be in doubt for ever.
+func (w *worker) stepBack(ctx context.Context, e *Entry, cause error) error {
+	if !errors.Is(cause, approvals.ErrNotDurable) {
+		return cause
+	}
+	e.Version++
+	err := w.record(ctx, e, EntryClaimed)
+	if err == nil || errors.Is(err, approvals.ErrNotDurable) {
+		w.begun.Add(-1) // a lost one leaves the beginning, which is doubt again
+	}
+	return cause
+}
+
 // finished gives the plan the outcome of its execution.
 func (p *plan) finished(f Finish) {
 	p.ran, p.prompt = true, f.Prompt
@@ -117,7 +132,7 @@ func (p *plan) finished(f Finish) {
 func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
 	e.State, e.At = s, w.now()
 	c := Commit{
-		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%s", e.Run, e.Fence, s, e.Call)),
+		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%d:%s", e.Run, e.Fence, s, e.Version, e.Call)),
 		Owner:   &Ownership{Run: e.Run, Fence: w.claim.fence},
 		Entries: []Entry{*e},
 	}

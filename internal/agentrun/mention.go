@@ -46,12 +46,19 @@ func (r *Runner) Mention(ctx context.Context, m Mention) (Run, error) {
 		return Run{}, err
 	}
 	id := approvals.RunID(approvals.NewID("run", partition, derived("mention", string(threadID), m.Event)))
+	stored := false // by this delivery
 	for range maxConflicts {
 		run, err := r.c.Store.Run(ctx, id)
+		if err == nil && !stored {
+			// An earlier delivery of the event has stored it, and was perhaps told
+			// that it may be lost.
+			err = r.c.Store.Confirm(ctx, string(id))
+		}
 		if !errors.Is(err, approvals.ErrNotFound) {
 			return run, err
 		}
 		err = r.mention(ctx, id, threadID, m)
+		stored = err == nil
 		if err != nil && !errors.Is(err, approvals.ErrConflict) {
 			return Run{}, err
 		}

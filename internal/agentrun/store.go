@@ -20,7 +20,12 @@ type Store interface {
 	Journal(ctx context.Context, id approvals.RunID) ([]Entry, error)
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 	Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error)
+	// Commit is answered when the change is as durable as it has to be. One that
+	// is stored and may be lost is [approvals.ErrNotDurable]; it may be made again
+	// under the same Request.
 	Commit(ctx context.Context, c Commit) error
+	// Confirm is that of [approvals.Store].
+	Confirm(ctx context.Context, id string) error
 }
 
 // A Commit is everything that changes in one step, all of it or nothing. All

@@ -29,6 +29,8 @@ type memory struct {
 	before func(n int, c agentrun.Commit) error // called before the nth commit of this store is looked at
 	after  func(n int, c agentrun.Commit) error // called after it was applied
 	n      int
+
+	volatile func() bool // whether what was stored may be lost
 }
 
 func newMemory() *memory {
@@ -99,6 +101,13 @@ func (m *memory) Journal(_ context.Context, id approvals.RunID) ([]agentrun.Entr
 		}
 	}
 	return out, nil
+}
+
+func (m *memory) Confirm(context.Context, string) error {
+	if m.volatile != nil && m.volatile() {
+		return approvals.ErrNotDurable
+	}
+	return nil
 }
 
 func (m *memory) Commit(ctx context.Context, c agentrun.Commit) error {

@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ type SheetStore interface {
 	// whose seal is not the stored one is [ErrInvalid]. A repeated Request is
 	// answered like the first and changes nothing.
 	CommitSheet(ctx context.Context, c SheetCommit) error
+	// Confirm is that of [Store].
+	Confirm(ctx context.Context, id string) error
 }
 
 // A SheetCommit is one change of one sheet.
@@ -93,7 +96,8 @@ func (k *Bulk) Submit(ctx context.Context, id SheetID, r RequestID, who Principa
 		}
 		next, err := s.Submit(c)
 		if err != nil || next.Version == s.Version {
-			return next, err
+			// It was submitted before, or it is refused because of that.
+			return next, cmp.Or(k.store.Confirm(ctx, string(id)), err)
 		}
 		err = k.commit(ctx, c.request(), s, next)
 		if err == nil {
@@ -262,6 +266,9 @@ func (k *Bulk) decideAll(ctx context.Context, s Sheet, p portion, cmds []Decide)
 		return skipped, err
 	}
 	b, err := k.desk.load(ctx, p.batch)
+	if err == nil {
+		b, err = k.desk.confirmed(ctx, b)
+	}
 	var skipped []Skipped
 	for _, cmd := range cmds {
 		if !b.has(cmd.Decision) {

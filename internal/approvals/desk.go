@@ -22,6 +22,11 @@ type Store interface {
 	CommitBatch(ctx context.Context, c BatchCommit) error
 	// Answered reports whether Request has already been committed to the batch.
 	Answered(ctx context.Context, id BatchID, r RequestID) (bool, error)
+	// Confirm returns once everything stored in the partition of the id is as
+	// durable as a commit that was answered; otherwise [ErrNotDurable]. What was
+	// only read may be acknowledged after it: somebody else stored it, who was
+	// perhaps told that it may be lost.
+	Confirm(ctx context.Context, id string) error
 }
 
 // A BatchCommit is one change of one batch. Before is the batch as it was read,
@@ -243,13 +248,13 @@ func (d *Desk) move(ctx context.Context, id BatchID, r RequestID, decide func(Ba
 		}
 		next, err := decide(b)
 		if answered {
-			return b, nil
+			return d.confirmed(ctx, b)
 		}
 		if err != nil {
 			return d.secondAnswer(ctx, id, r, err)
 		}
 		if len(next.events) == 0 {
-			return next.batch, nil
+			return d.confirmed(ctx, next.batch)
 		}
 		err = d.commit(ctx, r, b, next)
 		if err == nil {
@@ -263,16 +268,31 @@ func (d *Desk) move(ctx context.Context, id BatchID, r RequestID, decide func(Ba
 }
 
 // secondAnswer is for a command that was refused: if it was refused because the
-// same request went through a moment ago, that is its answer.
+// same request went through a moment ago, that is its answer. A refusal says how
+// the batch stands, so it has to be as durable as any other answer.
 func (d *Desk) secondAnswer(ctx context.Context, id BatchID, r RequestID, refused error) (Batch, error) {
 	answered, err := d.answered(ctx, id, r)
 	if err != nil {
 		return Batch{}, err
 	}
-	if !answered {
+	b, err := d.load(ctx, id)
+	if err == nil {
+		b, err = d.confirmed(ctx, b)
+	}
+	if err == nil && !answered {
 		return Batch{}, refused
 	}
-	return d.load(ctx, id)
+	return b, err
+}
+
+// confirmed returns the batch once what was read of it is durable. An answer
+// without a commit needs that: the commit that it is about may have been
+// answered with [ErrNotDurable].
+func (d *Desk) confirmed(ctx context.Context, b Batch) (Batch, error) {
+	if err := d.store.Confirm(ctx, string(b.ID)); err != nil {
+		return Batch{}, fmt.Errorf("confirm batch %s: %w", b.ID, err)
+	}
+	return b, nil
 }
 
 func (d *Desk) answered(ctx context.Context, id BatchID, r RequestID) (bool, error) {

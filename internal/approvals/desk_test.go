@@ -35,6 +35,8 @@ type shelf struct {
 	loading     func(b Batch) Batch // likewise before the next load
 	down        error               // what everything answers
 	answeredErr error               // what Answered answers
+	volatile    bool                // what is stored may be lost
+	confirms    int                 // how often somebody asked whether it may
 }
 
 func newShelf(b Batch) *shelf {
@@ -75,6 +77,16 @@ func (s *shelf) Answered(_ context.Context, _ BatchID, r RequestID) (bool, error
 	return s.done[r], s.answeredErr
 }
 
+func (s *shelf) Confirm(context.Context, string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirms++
+	if s.volatile {
+		return ErrNotDurable
+	}
+	return nil
+}
+
 func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,6 +112,9 @@ func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 	if s.loseReplies > 0 {
 		s.loseReplies--
 		return errLost
+	}
+	if s.volatile {
+		return ErrNotDurable
 	}
 	return nil
 }

@@ -13,6 +13,10 @@ var (
 	ErrUnreadable = errors.New("unreadable")
 	// ErrConflict: the document moved on since it was read. Read it again.
 	ErrConflict = errors.New("changed meanwhile")
+	// ErrNotDurable: the change is stored, and may still be lost with the machine
+	// that stored it. Nobody may be told that it counts; the same request may be
+	// made again.
+	ErrNotDurable = errors.New("not known to be durable")
 	// ErrSettled: the call has its outcome; it never moves again.
 	ErrSettled = errors.New("already settled")
 	// ErrExpired: the deadline has passed, swept or not.

@@ -105,6 +105,12 @@ func (s *shelf) Answered(_ context.Context, _ approvals.BatchID, r approvals.Req
 	return s.answered[r], s.fail
 }
 
+func (s *shelf) Confirm(context.Context, string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fail
+}
+
 func (s *shelf) Run(_ context.Context, id approvals.RunID) (agentrun.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

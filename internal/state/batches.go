@@ -45,13 +45,13 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 	if err != nil {
 		return err
 	}
-	ch := newChange(p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
+	ch := newChange(p, p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
 	w := newWakes(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err
 	}
 	w.finish()
-	if err := s.apply(ctx, ch); err != nil {
+	if err := s.applyBehind(ctx, ch); err != nil {
 		return fmt.Errorf("commit batch %s: %w", c.Batch.ID, err)
 	}
 	return nil

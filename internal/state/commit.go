@@ -27,21 +27,22 @@ const chunk = 100
 // that is the one way in which a script could fail half way, and Redis does
 // not roll back.
 type change struct {
-	request requestKey
-	keep    time.Duration
-	keys    []string
-	index   map[string]int
-	seen    map[string]bool // documents
-	checks  []any
-	count   int
-	writes  []any
+	partition int
+	request   requestKey
+	keep      time.Duration
+	keys      []string
+	index     map[string]int
+	seen      map[string]bool // documents
+	checks    []any
+	count     int
+	writes    []any
 }
 
-func newChange(r requestKey, keep time.Duration) *change {
+func newChange(p partition, r requestKey, keep time.Duration) *change {
 	if keep <= 0 {
 		keep = remembered
 	}
-	c := &change{request: r, keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
+	c := &change{partition: p.n, request: r, keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
 	c.key(string(r))
 	return c
 }
@@ -112,16 +113,26 @@ func (c *change) once(doc string) bool {
 	return first
 }
 
-// commit runs the change. It returns the number of the check that failed, from
-// 1, or 0: applied, now or by an earlier attempt with the same request. After
-// an error it is unknown whether the change was applied; the same request may
-// be sent again.
-func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
+// args are the words of the change for the script.
+func (c *change) args() []any {
 	args := make([]any, 0, 3+len(c.checks)+len(c.writes))
 	args = append(args, "applied", c.keep.Milliseconds(), c.count)
 	args = append(args, c.checks...)
-	args = append(args, c.writes...)
-	reply, err := s.script.Run(ctx, s.client, c.keys, args...).Int64Slice()
+	return append(args, c.writes...)
+}
+
+// commit runs the change. It returns the number of the check that failed, from
+// 1, or 0: applied, now or by an earlier attempt with the same request. After
+// an error it is unknown whether the change was applied; the same request may
+// be sent again. What people or tools are told of needs [Store.commitBehind].
+func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
+	failed, err = verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
+	s.writes.note(c.partition, s.now(), err)
+	return failed, err
+}
+
+// verdictOf reads the answer of the script.
+func verdictOf(reply []int64, err error) (failed int, _ error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -136,7 +147,15 @@ func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
 
 // apply is commit for callers to whom every failed check is the same.
 func (s *Store) apply(ctx context.Context, c *change) error {
-	failed, err := s.commit(ctx, c)
+	return conflict(s.commit(ctx, c))
+}
+
+// applyBehind is apply with the store's barrier after it.
+func (s *Store) applyBehind(ctx context.Context, c *change) error {
+	return conflict(s.commitBehind(ctx, c, s.barrier))
+}
+
+func conflict(failed int, err error) error {
 	if err == nil && failed != 0 {
 		return approvals.ErrConflict
 	}

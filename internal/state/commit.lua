@@ -7,7 +7,14 @@
 -- is what the command must find, '' for nothing.
 --
 -- It returns {1} applied, {2} applied before, {0, n} check n failed.
-if redis.call('GET', KEYS[1]) then return {2} end
+--
+-- What was applied before is written on another connection perhaps, and WAIT
+-- and WAITAOF are about the writes of theirs: so this answer writes too. It is
+-- a command that a full server takes.
+if redis.call('GET', KEYS[1]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {2}
+end
 local at = 4
 local function words(last)
   local key = KEYS[tonumber(ARGV[at + 2])]

@@ -25,7 +25,9 @@ func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, vers
 }
 
 // CommitMemo stores the bytes if the memo still has this version, 0 for none;
-// otherwise [approvals.ErrConflict].
+// otherwise [approvals.ErrConflict]. What is drawn can be drawn again, so that
+// this is no more durable than the server makes it: whoever acknowledges a memo
+// to somebody calls [Store.Confirm] first.
 //
 // With drawn > 0 it also says that the surface, which is then a [Kind], has
 // done its work for that version of the document: the due entry goes in the
@@ -37,7 +39,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		return err
 	}
 	request := p.request(surface, newRequest(""))
-	ch := newChange(request, 0)
+	ch := newChange(p, request, 0)
 	if err := ch.put(k, version, version+1, data); err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		if err != nil {
 			return err
 		}
-		done := newChange(request, 0)
+		done := newChange(p, request, 0)
 		done.wantVersion(doc, fieldVersion, drawn)
 		if err := done.put(k, version, version+1, data); err != nil {
 			return err

@@ -28,6 +28,13 @@ type Options struct {
 	Now func() time.Time
 	// Log is where the store says what it waits for; nil means nowhere.
 	Log *slog.Logger
+	// Durability is what must be true of a commit before it is answered; empty
+	// is [None]. Open asks the server whether it can keep that, as far as an
+	// empty change tells. What the server is set to is for the caller to look
+	// at, see [Servers].
+	Durability Durability
+	// Replicas is how many replicas must have a commit, with [Replicated].
+	Replicas int
 }
 
 // Store keeps everything in Redis. It holds no state of its own: any number of
@@ -40,6 +47,9 @@ type Store struct {
 	prefix string
 	now    func() time.Time
 	log    *slog.Logger
+
+	barrier barrier
+	writes  writes
 }
 
 // Open returns a store once its Redis answers. Until then it says what it waits
@@ -67,6 +77,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.client, s.owned = c, true
 	}
 	if err := s.await(ctx, redacted(o.URL)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	var err error
+	if s.barrier, err = s.barrierOf(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

@@ -137,7 +137,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	if err != nil {
 		return err
 	}
-	ch := newChange(p.request("", newRequest(c.Request)), c.Keep)
+	ch := newChange(p, p.request("", newRequest(c.Request)), c.Keep)
 	w := newWakes(s, p, ch)
 	if o := c.Owner; o != nil {
 		if o.Fence == "" {
@@ -180,7 +180,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		w.done(Resumes, string(b.ID))
 	}
 	w.finish()
-	if err := s.apply(ctx, ch); err != nil {
+	if err := s.applyBehind(ctx, ch); err != nil {
 		return fmt.Errorf("commit in partition %d: %w", p.n, err)
 	}
 	return nil

@@ -236,7 +236,7 @@ func (d *Due) park(ctx context.Context, k Kind, e entry, reason string) verdict 
 }
 
 func (d *Due) change(p partition) *change {
-	return newChange(p.request("due", newRequest(housekeeper)), time.Minute)
+	return newChange(p, p.request("due", newRequest(housekeeper)), time.Minute)
 }
 
 // scoreAt reads where an item stands now.

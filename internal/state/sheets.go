@@ -49,7 +49,7 @@ func (s *Store) CommitSheet(ctx context.Context, c approvals.SheetCommit) error 
 	if err != nil {
 		return fmt.Errorf("encode sheet %s: %w", id, err)
 	}
-	ch := newChange(p.request(id, newRequest(c.Request)), 0)
+	ch := newChange(p, p.request(id, newRequest(c.Request)), 0)
 	k, seal := p.sheet(id), c.Sheet.Seal.String()
 	if err := ch.put(k, c.Before.Version, c.Sheet.Version, d, fieldSeal, seal); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *Store) CommitSheet(ctx context.Context, c approvals.SheetCommit) error 
 	w := newWakes(s, p, ch)
 	putSheet(ch, w, k, c.Before, c.Sheet)
 	w.finish()
-	failed, err := s.commit(ctx, ch)
+	failed, err := s.commitBehind(ctx, ch, s.barrier)
 	switch {
 	case err != nil:
 	case failed == sealCheck:

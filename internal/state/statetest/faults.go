@@ -45,6 +45,10 @@ func Harmed(t *testing.T, c redis.UniversalClient, h Harm) redis.UniversalClient
 func harmed(t *testing.T, c redis.UniversalClient, h Harm) (out redis.UniversalClient, cut func()) {
 	t.Helper()
 	w := &wires{harm: h}
+	if held, ok := c.(*Held); ok {
+		out, cut = harmed(t, held.UniversalClient, h)
+		return &Held{UniversalClient: out, Durability: held.Durability, Replicas: held.Replicas}, cut
+	}
 	switch c := c.(type) {
 	case *redis.Client:
 		o := *c.Options()

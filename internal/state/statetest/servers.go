@@ -89,7 +89,13 @@ func quiet() *maintnotifications.Config {
 }
 
 // start runs a redis-server without persistence until the test ends.
-func start(tb testing.TB, dir string, args ...string) {
+func start(tb testing.TB, dir string, args ...string) *exec.Cmd {
+	tb.Helper()
+	return startWith(tb, nil, dir, args...)
+}
+
+// startWith is start with more in the environment of the server.
+func startWith(tb testing.TB, environ []string, dir string, args ...string) *exec.Cmd {
 	tb.Helper()
 	binary, err := exec.LookPath("redis-server")
 	require.NoError(tb, err, "These tests run against a real Redis. Install it (apt-get install redis-server, "+
@@ -98,7 +104,7 @@ func start(tb testing.TB, dir string, args ...string) {
 	var said strings.Builder
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary, args...) //nolint:gosec // the arguments are ours
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr, cmd.Env = &said, &said, append(os.Environ(), environ...)
 	require.NoError(tb, cmd.Start())
 	tb.Cleanup(func() {
 		cancel()
@@ -107,6 +113,7 @@ func start(tb testing.TB, dir string, args ...string) {
 			tb.Logf("redis-server said:\n%s", said.String())
 		}
 	})
+	return cmd
 }
 
 // scratch is a directory with a short name: the path of a socket has at most
@@ -145,4 +152,28 @@ func await(tb testing.TB, what string, ok func() bool) {
 		case <-tick.C:
 		}
 	}
+}
+
+// FollowCluster makes the only node of a cluster keep what it acknowledges,
+// starts a replica of it, and returns when that follows. The returned function makes it answer nobody, until the one that
+// that returns is called.
+func FollowCluster(tb testing.TB, cluster *redis.ClusterClient) (stop func() (goOn func())) {
+	tb.Helper()
+	ctx, dir, port, bus := tb.Context(), scratch(tb), freePort(tb), freePort(tb)
+	cmd := start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus,
+		"--cluster-replica-no-failover", "yes")
+	node := client(tb, &redis.Options{Addr: net.JoinHostPort("127.0.0.1", port)})
+	await(tb, "redis-server to answer", func() bool { return node.Ping(ctx).Err() == nil })
+	primary, err := cluster.MasterForKey(ctx, "x")
+	require.NoError(tb, err)
+	for name, value := range map[string]string{"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": "0"} {
+		require.NoError(tb, primary.ConfigSet(ctx, name, value).Err())
+	}
+	require.NoError(tb, primary.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", port, bus).Err())
+	id := primary.ClusterMyID(ctx).Val()
+	await(tb, "the nodes to meet", func() bool { return node.ClusterReplicate(ctx, id).Err() == nil })
+	await(tb, "the replica to follow", func() bool {
+		return strings.Contains(primary.Info(ctx, "replication").Val(), "state=online")
+	})
+	return func() func() { return stopped(tb, cmd) }
 }

@@ -65,6 +65,14 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 	}
 }
 
+// Held is a client whose stores are opened with a durability, so that the suite
+// runs behind the barrier.
+type Held struct {
+	redis.UniversalClient
+	Durability state.Durability
+	Replicas   int
+}
+
 // A clock is moved by the test.
 type clock struct {
 	mu sync.Mutex
@@ -95,9 +103,11 @@ func prefix() string { return "t" + rand.Text()[:10] }
 
 func openStoreAt(t *testing.T, c redis.UniversalClient, now func() time.Time, prefix string) *state.Store {
 	t.Helper()
-	s, err := state.Open(t.Context(), state.Options{
-		Client: c, Prefix: prefix, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
+	o := state.Options{Client: c, Prefix: prefix, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	if held, ok := c.(*Held); ok {
+		o.Client, o.Durability, o.Replicas = held.UniversalClient, held.Durability, held.Replicas
+	}
+	s, err := state.Open(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

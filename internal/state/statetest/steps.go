@@ -53,8 +53,26 @@ func (c *crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// ProcessPipelineHook strikes at commits with a barrier behind them. Connections
+// begin with pipelines of their own.
 func (c *crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next // connections begin with one; the process sends none
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if name := cmds[0].Name(); name != "evalsha" && name != "eval" {
+			return next(ctx, cmds)
+		}
+		sent, answered := c.strike()
+		var err error
+		if sent {
+			err = next(ctx, cmds)
+		}
+		if answered {
+			return err
+		}
+		for _, cmd := range cmds {
+			cmd.SetErr(errCrash)
+		}
+		return errCrash
+	}
 }
 
 // A process is one bot: it opens a batch, hears two clicks, draws the card,

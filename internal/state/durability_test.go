@@ -1,0 +1,252 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+func openAs(t *testing.T, c redis.UniversalClient, d state.Durability, replicas int) *state.Store {
+	t.Helper()
+	s, err := state.Open(t.Context(), state.Options{Client: c, Durability: d, Replicas: replicas})
+	require.NoError(t, err)
+	return s
+}
+
+// The whole suite behind the barrier: a primary and a replica, both real.
+func TestOnReplicatedRedis(t *testing.T) {
+	t.Parallel()
+	statetest.Run(t, func(tb testing.TB) redis.UniversalClient {
+		tb.Helper()
+		primary := statetest.NewInstance(tb)
+		primary.Replica()
+		return &statetest.Held{UniversalClient: primary.Client, Durability: state.Replicated, Replicas: 1}
+	})
+}
+
+// In a cluster a question goes to the server of the commit, though it has no
+// key, also after a reply or a request was lost.
+func TestTheBarrierInACluster(t *testing.T) {
+	t.Parallel()
+	c := statetest.Cluster(t)
+	cluster, ok := c.(*redis.ClusterClient)
+	require.True(t, ok)
+	stop := statetest.FollowCluster(t, cluster)
+	harmed, armed := loseFirst(t, c)
+	s := openAs(t, harmed, state.Replicated, 1)
+	acks := statetest.Acks(t, s)
+	goOn := stop()
+	for _, a := range acks {
+		require.ErrorIs(t, a.Make(), approvals.ErrNotDurable, a.Name)
+	}
+	armed.Store(true)
+	require.ErrorIs(t, acks[0].Make(), approvals.ErrNotDurable, "with its reply lost")
+	require.False(t, armed.Load(), "no reply was lost")
+	goOn()
+	for _, a := range acks {
+		armed.Store(true)
+		require.NoError(t, a.Make(), a.Name)
+	}
+}
+
+// With too few replicas nothing is acknowledged, and everything that was tried
+// may be tried again: it counts once.
+func TestWithoutItsReplicaNothingIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	primary := statetest.NewInstance(t)
+	replica := primary.Replica()
+	s := openAs(t, primary.Client, state.Replicated, 1)
+	acks := statetest.Acks(t, s)
+	goOn := replica.Stop()
+	for _, a := range acks {
+		err := a.Make()
+		require.ErrorIs(t, err, approvals.ErrNotDurable, a.Name)
+		var later interface{ RetryAfter() time.Duration }
+		require.ErrorAs(t, err, &later, "the due index counts no failure")
+	}
+	require.ErrorIs(t, s.Writable(t.Context()), approvals.ErrNotDurable)
+	goOn()
+	replica.Follows()
+	for _, a := range acks {
+		require.NoError(t, a.Make(), a.Name)
+	}
+}
+
+// What cannot be asked of the servers on this machine, of one with a script.
+// Every acknowledgement waits for the answer that its level needs, in the
+// pipeline of its commit.
+func TestEveryAcknowledgementAsksForItsLevel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		level    state.Durability
+		replicas int
+		old      bool
+		asks     []string
+		enough   [2]int // the least that WAITAOF and WAIT must say
+		few      [][2]int
+	}{
+		"fsync":                  {state.Fsync, 0, false, []string{"WAITAOF 1 0"}, [2]int{1, 0}, [][2]int{{0, 2}}},
+		"replicated":             {state.Replicated, 2, false, []string{"WAITAOF 1 0", "WAIT 2"}, [2]int{1, 2}, [][2]int{{1, 1}, {0, 2}}},
+		"replicated, before 7.2": {state.Replicated, 2, true, []string{"WAIT 2"}, [2]int{0, 2}, [][2]int{{0, 1}}},
+		"fsync, before 7.2":      {state.Fsync, 0, true, nil, [2]int{0, 0}, nil},
+		"everysec":               {state.Everysec, 0, false, nil, [2]int{0, 0}, nil},
+		"none":                   {state.None, 0, false, nil, [2]int{0, 0}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, client := statetest.NewWitness(t)
+			if c.old {
+				w.Old()
+			}
+			s := openAs(t, client, c.level, c.replicas)
+			acks := statetest.Acks(t, s)
+			for _, few := range c.few {
+				w.Says(few[0], few[1])
+				for _, a := range acks {
+					require.ErrorIs(t, a.Make(), approvals.ErrNotDurable, "%s with %v", a.Name, few)
+				}
+			}
+			w.Says(c.enough[0], c.enough[1])
+			w.Asked()
+			for _, a := range acks {
+				require.NoError(t, a.Make(), a.Name)
+				require.Equal(t, c.asks, w.Asked(), a.Name)
+			}
+		})
+	}
+}
+
+// loseFirst makes the first script's reply get lost, once it is armed, so that
+// the client sends its pipeline again on another connection.
+func loseFirst(t *testing.T, c redis.UniversalClient) (redis.UniversalClient, *atomic.Bool) {
+	t.Helper()
+	var armed atomic.Bool
+	return statetest.Harmed(t, c, func(sent []byte) statetest.Fault {
+		if bytes.Contains(sent, []byte("evalsha")) && armed.CompareAndSwap(true, false) {
+			return statetest.LostReply
+		}
+		return statetest.None
+	}), &armed
+}
+
+// The connection on which a commit is sent again has written nothing of it: what
+// it asks must be about something all the same.
+func TestARepeatedCommitClaimsNoMoreThanTheFirst(t *testing.T) {
+	t.Parallel()
+	try := func(tune func(*state.Store)) (first, second error) {
+		w, client := statetest.NewWitness(t)
+		harmed, armed := loseFirst(t, client)
+		s := openAs(t, harmed, state.Replicated, 1)
+		tune(s)
+		acks := statetest.Acks(t, s)
+		w.Says(1, 0) // the replica is gone
+		armed.Store(true)
+		first = acks[0].Make()
+		require.False(t, armed.Load(), "no reply was lost")
+		w.Says(1, 1)
+		return first, acks[0].Make()
+	}
+	first, second := try(func(*state.Store) {})
+	require.ErrorIs(t, first, approvals.ErrNotDurable)
+	require.NoError(t, second)
+
+	first, _ = try((*state.Store).RepeatInSilence)
+	require.NoError(t, first, "with a script that repeats in silence this test would notice")
+}
+
+// The same on real servers.
+func TestALostReplyAndALostReplica(t *testing.T) {
+	t.Parallel()
+	primary := statetest.NewInstance(t)
+	replica := primary.Replica()
+	harmed, armed := loseFirst(t, primary.Client)
+	s := openAs(t, harmed, state.Replicated, 1)
+	acks := statetest.Acks(t, s)
+	goOn := replica.Stop()
+	armed.Store(true)
+	require.ErrorIs(t, acks[0].Make(), approvals.ErrNotDurable)
+	require.False(t, armed.Load(), "no reply was lost")
+	goOn()
+	replica.Follows()
+	require.NoError(t, acks[0].Make())
+}
+
+func TestOpenRefusesWhatTheServerCannotKeep(t *testing.T) {
+	t.Parallel()
+	lonely := statetest.NewInstance(t)
+	for name, o := range map[string]state.Options{
+		"no replica there":      {Client: lonely.Client, Durability: state.Replicated, Replicas: 1},
+		"no number of replicas": {Client: lonely.Client, Durability: state.Replicated},
+		"an unknown level":      {Client: lonely.Client, Durability: "certainly"},
+	} {
+		_, err := state.Open(t.Context(), o)
+		require.Error(t, err, name)
+	}
+	w, client := statetest.NewWitness(t)
+	_, err := state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
+	require.NoError(t, err)
+	w.Says(0, 0)
+	_, err = state.Open(t.Context(), state.Options{Client: client, Durability: state.Fsync})
+	require.ErrorIs(t, err, approvals.ErrNotDurable, "it knows WAITAOF and does not sync")
+}
+
+// Writable follows what becomes of changes, and recovers by itself.
+func TestWritableKnowsWhetherChangesGoThrough(t *testing.T) {
+	t.Parallel()
+	primary := statetest.NewInstance(t)
+	other := statetest.NewInstance(t)
+	now := time.Now()
+	s, err := state.Open(t.Context(), state.Options{Client: primary.Client, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	ctx := t.Context()
+	require.NoError(t, s.Writable(ctx))
+
+	change := func() error {
+		now = now.Add(time.Second)
+		return s.CommitMemo(ctx, approvals.NewID("group", 3, now.Format("150405")), "people", []byte("x"), 0, 0)
+	}
+	require.NoError(t, change())
+	for _, harm := range []struct {
+		words      string
+		do, undone func()
+	}{
+		{
+			"redis is full (maxmemory)",
+			func() { primary.Set("maxmemory", "1") }, func() { primary.Set("maxmemory", "0") },
+		},
+		{
+			"redis is a read-only replica",
+			func() { primary.Follow(other) },
+			primary.Promote,
+		},
+		{
+			"redis misses replicas (min-replicas-to-write)",
+			func() { primary.Set("min-replicas-to-write", "1") }, func() { primary.Set("min-replicas-to-write", "0") },
+		},
+	} {
+		harm.do()
+		require.NoError(t, s.Writable(ctx), "nothing has been tried for less than some seconds")
+		require.Error(t, change())
+		err := s.Writable(ctx)
+		require.Error(t, err, harm.words)
+		require.Equal(t, harm.words, state.Refusal(err))
+		harm.undone()
+		require.Error(t, s.Writable(ctx), "it is asked once a second")
+		now = now.Add(time.Second)
+		require.NoError(t, s.Writable(ctx), "and needs no change to recover")
+	}
+
+	primary.Set("maxmemory", "1")
+	now = now.Add(time.Minute)
+	require.Error(t, s.Writable(ctx), "nobody has changed anything for long")
+	require.Equal(t, "redis takes no changes", state.Refusal(errors.New("x")))
+}

@@ -1,0 +1,42 @@
+package statetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// An Ack is something that people or tools are told after, and which may be
+// made again if nobody was.
+type Ack struct {
+	Name string
+	Make func() error
+}
+
+// Acks are every way in which a store is asked for something durable. What they
+// need is there already.
+func Acks(t *testing.T, s *state.Store) []Ack {
+	t.Helper()
+	ctx, id := t.Context(), ids{4}
+	opens := openBatch(t, id.batch("b"), id.run("r"), 2, time.Time{})
+	require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{Batch: opens.Batch}))
+	click := decide(t, opens.Batch, approvals.Approve, "click")
+	run := agentrun.Run{ID: id.run("new"), Status: agentrun.RunQueued, CreatedAt: start0}
+	entry := agentrun.Entry{Run: id.run("r"), Call: "call", Tool: "delete_file", State: agentrun.EntryStarted, Fence: "f", At: start0}
+	sheet, err := approvals.NewSheet(listed(opens.Batch), start0)
+	require.NoError(t, err)
+	return []Ack{
+		{"a decision", func() error { return s.CommitBatch(ctx, click) }},
+		{"a run", func() error { return s.Commit(ctx, agentrun.Commit{Request: "run", Runs: []agentrun.Run{run}}) }},
+		{"the beginning of a call", func() error {
+			return s.Commit(ctx, agentrun.Commit{Request: "begin", Entries: []agentrun.Entry{entry}})
+		}},
+		{"a sheet", func() error { return s.CommitSheet(ctx, approvals.SheetCommit{Request: "show", Sheet: sheet}) }},
+		{"what was read", func() error { return s.Confirm(ctx, string(opens.Batch.ID)) }},
+	}
+}

@@ -1,0 +1,115 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	// believed is how long a write that went through is a sign that the next
+	// one will.
+	believed = 5 * time.Second
+	// between is the least time between two writes that only ask.
+	between = time.Second
+)
+
+// writes remembers how the last changes went.
+type writes struct {
+	mu     sync.Mutex
+	failed map[int]error // by partition: the servers of a cluster fail one by one
+	last   time.Time     // when one went through
+
+	asking sync.Mutex // held while somebody asks
+	asked  time.Time
+	answer error
+}
+
+// note records how a change of the partition went. A change that its caller
+// gave up says nothing.
+func (w *writes) note(partition int, now time.Time, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		delete(w.failed, partition)
+		w.last = now
+		return
+	}
+	if w.failed == nil {
+		w.failed = make(map[int]error)
+	}
+	w.failed[partition] = err
+}
+
+// doubtful returns a partition in which it is not known that changes go
+// through, if there is one.
+func (w *writes) doubtful(now time.Time) (partition int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n := range w.failed {
+		return n, true
+	}
+	return int(now.Unix() % approvals.Partitions), now.Sub(w.last) >= believed
+}
+
+// Writable reports whether a change would be stored and be durable. While
+// changes go through it costs nothing; after one that did not, and when there
+// was none for some seconds, it makes an empty one, at most once a second. The
+// error's [Refusal] has words for people.
+func (s *Store) Writable(ctx context.Context) error {
+	w := &s.writes
+	if _, ok := w.doubtful(s.now()); !ok {
+		return nil
+	}
+	w.asking.Lock()
+	defer w.asking.Unlock()
+	for {
+		n, ok := w.doubtful(s.now())
+		if !ok {
+			return nil
+		}
+		if w.answer != nil && s.now().Sub(w.asked) < between {
+			return w.answer
+		}
+		w.answer = s.confirm(ctx, n, s.barrier)
+		w.asked = s.now()
+		if w.answer != nil {
+			return w.answer
+		}
+	}
+}
+
+// Refusal says why the server does not take a change, in words that hold
+// nothing of the change.
+func Refusal(err error) string {
+	for _, known := range []struct{ prefix, words string }{
+		{"OOM", "redis is full (maxmemory)"},
+		{"READONLY", "redis is a read-only replica"},
+		{"MISCONF", "redis cannot write to its disk"},
+		{"NOREPLICAS", "redis misses replicas (min-replicas-to-write)"},
+		{"CLUSTERDOWN", "the redis cluster is down"},
+		{"NOPERM", "redis does not permit the commit script"},
+	} {
+		// Before Redis 7 an error within a script comes in the words of the script's.
+		if redis.HasErrorPrefix(err, known.prefix) || strings.Contains(err.Error(), ": -"+known.prefix+" ") {
+			return known.words
+		}
+	}
+	var e *notDurableError
+	switch {
+	case errors.As(err, &e):
+		return "redis does not confirm that changes are durable: " + e.why
+	case errors.Is(err, context.DeadlineExceeded):
+		return "redis takes changes too slowly"
+	}
+	return "redis takes no changes"
+}
