@@ -53,7 +53,7 @@ func (d *directory) changeAbsences(ctx context.Context, change func(approvals.Ab
 		}
 		err = d.memos.CommitMemo(ctx, d.absencesKey(), absencesOf, raw, version, 0)
 		if err == nil {
-			return as, next, nil
+			return as, next, d.memos.Confirm(ctx, d.absencesKey())
 		}
 		if !errors.Is(err, approvals.ErrConflict) {
 			return nil, nil, err

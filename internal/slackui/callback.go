@@ -167,6 +167,7 @@ func (s *Server) pressed(ctx context.Context, p payload) (reply, error) {
 	if !known {
 		return reply{}, err
 	}
+	s.lost(ctx, p, err)
 	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User.ID),
 		slog.String("action", brief(press.ID, 64)), slog.Any("reason", err))
 	return reply{}, s.answer(ctx, p, words)

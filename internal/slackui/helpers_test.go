@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,7 @@ type shelf struct {
 	drawn    map[string]int64
 	mentions []agentrun.Mention
 	fail     error // what every call answers instead
+	volatile error // what is answered to who asks whether it is durable
 }
 
 var errOutage = errors.New("the store does not answer")
@@ -108,7 +110,15 @@ func (s *shelf) Answered(_ context.Context, _ approvals.BatchID, r approvals.Req
 func (s *shelf) Confirm(context.Context, string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fail
+	return cmp.Or(s.fail, s.volatile)
+}
+
+// forgets makes everything that is stored such that it may be lost, until it is
+// called with nil.
+func (s *shelf) forgets(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volatile = err
 }
 
 func (s *shelf) Run(_ context.Context, id approvals.RunID) (agentrun.Run, error) {

@@ -29,6 +29,8 @@ func (b *board) CommitMemo(_ context.Context, _, _ string, raw []byte, version, 
 	return nil
 }
 
+func (*board) Confirm(context.Context, string) error { return nil }
+
 // drawers are two processes with one board and one clock.
 func drawers(t *testing.T) (*board, func(time.Duration), ledger[anchors]) {
 	t.Helper()

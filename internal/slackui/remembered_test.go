@@ -43,6 +43,8 @@ func (c *cabinet) CommitMemo(ctx context.Context, id, surface string, raw []byte
 	return c.board(id, surface).CommitMemo(ctx, id, surface, raw, version, drawn)
 }
 
+func (*cabinet) Confirm(context.Context, string) error { return nil }
+
 // A slowSlack answers questions about a group after some time, in a bubble.
 type slowSlack struct {
 	takes time.Duration
@@ -250,6 +252,8 @@ func (brokenMemos) Memo(context.Context, string, string) ([]byte, int64, error) 
 func (brokenMemos) CommitMemo(context.Context, string, string, []byte, int64, int64) error {
 	return errSlack
 }
+
+func (brokenMemos) Confirm(context.Context, string) error { return errSlack }
 
 // A defect in one question ends neither the process nor what waits for it.
 func TestADefectInAQuestionIsAnError(t *testing.T) {

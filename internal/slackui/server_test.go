@@ -49,6 +49,8 @@ func (m oneMemo) CommitMemo(context.Context, string, string, []byte, int64, int6
 	return approvals.ErrConflict
 }
 
+func (oneMemo) Confirm(context.Context, string) error { return nil }
+
 // A click on a card that we know costs nothing after its answer.
 func TestOnlyAnUnknownCopyIsTakenIntoCare(t *testing.T) {
 	for name, c := range map[string]struct {
