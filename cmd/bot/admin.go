@@ -21,7 +21,7 @@ import (
 // openAdmin opens the store for a command of the operator, and returns its
 // arguments. It needs REDIS_URL only.
 func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
-	path := in.flags.String("config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix.")
+	path := in.flags.String("config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix or redis.durability.")
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
 	}
@@ -36,7 +36,11 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		}
 	}
 	log := newLogger(in.stderr, e.LogLevel)
-	store, err := openStore(ctx, c, e, log)
+	open := openDurable
+	if *path == "" {
+		open = openStore // what is stuck can be looked at in any Redis
+	}
+	store, err := open(ctx, c, e, log)
 	return admin{store: store, stdout: in.stdout, log: log}, args, err
 }
 

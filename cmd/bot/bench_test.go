@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/tools"
 )
@@ -106,6 +107,7 @@ func benchBot(b *testing.B, extra toolsFor) (*bot, *redis.Client) {
 	c := config{
 		Agents: []agentConfig{{Name: "ops"}},
 		Policy: writePolicy(b, b.TempDir(), oneOfSRE),
+		Redis:  redisConfig{Durability: state.None}, // what is measured is not a disk
 	}
 	bot, err := newBot(b.Context(), c, e, extra, newLogger(io.Discard, "error"))
 	require.NoError(b, err)

@@ -48,7 +48,7 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 	if err := errors.Join(err, b.openPolicy(c, sets)); err != nil {
 		return nil, err
 	}
-	if b.store, err = openStore(ctx, c, e, log); err != nil {
+	if b.store, err = openDurable(ctx, c, e, log); err != nil {
 		return nil, err
 	}
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
@@ -66,10 +66,6 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 		return nil, errors.Join(err, b.store.Close())
 	}
 	return b, nil
-}
-
-func openStore(ctx context.Context, c config, e environment, log *slog.Logger) (*state.Store, error) {
-	return state.Open(ctx, state.Options{URL: e.RedisURL.open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
 }
 
 func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
@@ -204,10 +200,13 @@ func (b *bot) ready(ctx context.Context) error {
 	if b.stopping.Load() {
 		return errors.New("stopping")
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := b.store.Ping(ctx); err != nil {
 		return errors.New("redis does not answer")
+	}
+	if err := b.store.Writable(ctx); err != nil {
+		return errors.New(state.Refusal(err)) // its own text may hold an address
 	}
 	if !b.due.Healthy(time.Now()) {
 		return errors.New("the reconcilers have stopped")

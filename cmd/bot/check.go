@@ -52,14 +52,18 @@ type finding struct {
 	advice string // what to do about it
 }
 
+// findings are what was found so far.
+type findings struct{ all []finding }
+
 // checker collects findings. It holds what later looks need of earlier ones.
 type checker struct {
 	checkOptions
-	config   config
-	judging  policy.Options // what the policy is read against
-	policy   *policy.Policy // nil if it could not be read
-	env      environment
-	findings []finding
+	findings
+
+	config  config
+	judging policy.Options // what the policy is read against
+	policy  *policy.Policy // nil if it could not be read
+	env     environment
 }
 
 // check looks at everything, in the order in which it is set up.
@@ -81,21 +85,21 @@ func check(ctx context.Context, o checkOptions) []finding {
 	return c.scrubbed()
 }
 
-func (c *checker) fine(format string, args ...any) {
-	c.findings = append(c.findings, finding{isFine, fmt.Sprintf(format, args...), ""})
+func (f *findings) fine(format string, args ...any) {
+	f.all = append(f.all, finding{isFine, fmt.Sprintf(format, args...), ""})
 }
 
 // warn is for what the bot can run with and people hardly want.
-func (c *checker) warn(advice, format string, args ...any) {
-	c.findings = append(c.findings, finding{isWarning, fmt.Sprintf(format, args...), advice})
+func (f *findings) warn(advice, format string, args ...any) {
+	f.all = append(f.all, finding{isWarning, fmt.Sprintf(format, args...), advice})
 }
 
-func (c *checker) problem(advice, format string, args ...any) {
-	c.findings = append(c.findings, finding{isProblem, fmt.Sprintf(format, args...), advice})
+func (f *findings) problem(advice, format string, args ...any) {
+	f.all = append(f.all, finding{isProblem, fmt.Sprintf(format, args...), advice})
 }
 
-func (c *checker) unknown(advice, format string, args ...any) {
-	c.findings = append(c.findings, finding{notChecked, fmt.Sprintf(format, args...), advice})
+func (f *findings) unknown(advice, format string, args ...any) {
+	f.all = append(f.all, finding{notChecked, fmt.Sprintf(format, args...), advice})
 }
 
 // scrubbed returns the findings without any secret, should an error have
@@ -106,10 +110,10 @@ func (c *checker) scrubbed() []finding {
 		pairs = append(pairs, s, "[redacted]")
 	}
 	clean := strings.NewReplacer(pairs...)
-	for i, f := range c.findings {
-		c.findings[i].text, c.findings[i].advice = clean.Replace(f.text), clean.Replace(f.advice)
+	for i, f := range c.all {
+		c.all[i].text, c.all[i].advice = clean.Replace(f.text), clean.Replace(f.advice)
 	}
-	return c.findings
+	return c.all
 }
 
 // report writes the findings for people. With problems it is an error.

@@ -108,7 +108,7 @@ func (c *checker) checkPolicy() {
 }
 
 func (c *checker) checkEnvironment() {
-	before := len(c.findings)
+	before := len(c.all)
 	e, err := readEnvironment(c.Environ)
 	c.env = e
 	for _, p := range flatten(err) {
@@ -143,7 +143,7 @@ func (c *checker) checkEnvironment() {
 			c.problem("", "OPENAI_BASE_URL: %s", strings.TrimPrefix(p.Error(), "openaimodel: Config.BaseURL "))
 		}
 	}
-	if len(c.findings) == before {
+	if len(c.all) == before {
 		c.fine("environment: everything that is required is set")
 	}
 }

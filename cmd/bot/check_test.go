@@ -44,6 +44,7 @@ agents:
     channels: [C0OPS]
     who: {groups: [S0SRE], users: [U0ALICE]}
 policy: policy.yaml
+redis: {durability: fsync}
 `
 
 const wholePolicy = `
@@ -352,6 +353,7 @@ func TestCheckOfRedis(t *testing.T) {
 	require.True(t, ok)
 	i := newInstallation(t, slacksim.Config{})
 	i.env["REDIS_URL"] = "unix://" + client.Options().Addr
+	i.replace("redis: {durability: fsync}\n", "")
 	set := func(key, value string) { require.NoError(t, client.ConfigSet(t.Context(), key, value).Err()) }
 
 	found := i.check()
@@ -360,7 +362,7 @@ func TestCheckOfRedis(t *testing.T) {
 	require.Contains(t, found, "ok               Redis: throws nothing away")
 
 	set("appendonly", "yes")
-	require.Contains(t, i.check(), "may cost the last second")
+	require.Contains(t, i.check(), "problem          Redis: appendfsync is everysec, and redis.durability is not set: everysec may lose up to two seconds")
 	set("appendfsync", "always")
 	require.Contains(t, i.check(), "ok               Redis: keeps every acknowledged write")
 	set("appendfsync", "no")
@@ -378,7 +380,9 @@ func TestCheckOfRedis(t *testing.T) {
 	i.env["REDIS_URL"] = "unix://bot:hunter22@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "could not check  Redis: it answers, and does not say its version")
-	require.Contains(t, found, "could not check  Redis: whether it keeps what it is told (CONFIG GET is refused)")
+	require.Contains(t, found, "problem          Redis: does not tell its settings (CONFIG GET is refused), and redis.durability is not set")
+	i.text += "redis: {durability: fsync}\n"
+	require.Contains(t, i.check(), "could not check  Redis: whether it keeps what redis.durability fsync promises (CONFIG GET is refused)")
 	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "problem          Redis: does not answer: WRONGPASS")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // config is the configuration file. Every key is enforced; one that is not
@@ -58,7 +59,9 @@ type slackConfig struct {
 }
 
 type redisConfig struct {
-	Prefix string `yaml:"prefix"` // of all keys; "countersign" if left out
+	Prefix     string           `yaml:"prefix"`     // of all keys; "countersign" if left out
+	Durability state.Durability `yaml:"durability"` // of what is acknowledged: fsync, replicated or everysec; fsync if left out
+	Replicas   int              `yaml:"replicas"`   // how many must have it, if that is replicated
 }
 
 type runsConfig struct {
@@ -94,6 +97,7 @@ func (c config) check() error {
 	if strings.ContainsAny(c.Redis.Prefix, "{} \r\n") {
 		wrong("redis.prefix: must not contain braces or spaces, but is %q", c.Redis.Prefix)
 	}
+	c.Redis.checkDurability(wrong)
 	if l := c.Runs.Lease; l != 0 && l < time.Second {
 		wrong("runs.lease: must be at least 1s, but is %s", l)
 	}

@@ -37,6 +37,7 @@ agents:
   - {name: ops, files: reports, channels: [C0OPS], replies: all, pending: refuse}
   - {name: general, files: reports}
 policy: policy.yaml
+redis: {durability: fsync}
 `
 	b := i.bot()
 	front := httptest.NewServer(b.handler())

@@ -19,7 +19,7 @@ import (
 )
 
 const twoAgents = `
-redis: {prefix: ours}
+redis: {prefix: ours, durability: fsync}
 slack: {groups_max_age: 1ns}
 agents:
   - name: ops

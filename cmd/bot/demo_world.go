@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // prepareFolder makes the folder that the agent may work on. It takes no folder
@@ -132,6 +133,7 @@ func demoConfig(folder, policy string) config {
 			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
 		}},
 		Policy: policy, Reload: time.Second,
+		Redis: redisConfig{Durability: state.None}, // a Redis in memory keeps nothing, and the demo says so
 	}
 }
 

@@ -65,7 +65,7 @@ func TestARuleForAToolThatOnlyCodeAddsIsAccepted(t *testing.T) {
 	go func() {
 		ended <- runWith(ctx, extra, []string{"serve", "--config", i.o.Path}, i.o.Environ, newOutput(), stderr)
 	}()
-	stderr.await(t, `msg=listening|\n`)
+	stderr.await(t, `msg=listening`)
 	stop()
 	require.NoError(t, <-ended)
 	require.Contains(t, stderr.String(), "msg=listening")

@@ -63,7 +63,8 @@ type world struct {
 	sim    *sim
 	slack  *slacksim.Server
 	model  *openaisim.Server
-	redis  *redis.Client
+	server *statetest.Instance
+	redis  *redis.Client // of the server
 	folder string
 	addr   string // of the bot, the same for every process
 	env    []string
@@ -96,12 +97,11 @@ func newWorld(t *testing.T) *world {
 		w.model.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(modelServer.Close)
-	client, ok := statetest.Redis(t).(*redis.Client)
-	require.True(t, ok)
-	w.redis = client
+	w.server = statetest.NewInstance(t)
+	w.redis = w.server.Client
 	w.env = []string{
 		"SLACK_BOT_TOKEN=" + w.slack.BotToken(), "SLACK_SIGNING_SECRET=" + w.slack.SigningSecret(),
-		"SLACK_API_URL=" + slackServer.URL + "/api/", "REDIS_URL=unix://" + client.Options().Addr,
+		"SLACK_API_URL=" + slackServer.URL + "/api/", "REDIS_URL=unix://" + w.server.Socket,
 		"OPENAI_API_KEY=scripted", "OPENAI_BASE_URL=" + modelServer.URL + "/v1", "COUNTERSIGN_ADDR=" + w.addr,
 	}
 	w.config = write(t, fmt.Sprintf(`

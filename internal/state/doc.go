@@ -50,6 +50,12 @@
 //
 // # What it counts on
 //
-// Redis 7 with maxmemory-policy noeviction. The scripts behave the same on
-// miniredis, which the demo and the tests use.
+// Redis 6.2 or newer with maxmemory-policy noeviction, set to keep what the
+// [Durability] of the store says; [Servers] tells what it is set to. The scripts
+// behave the same on miniredis, which the demo and the tests use.
+//
+// Commits of people's words and of runs are answered once they are that durable:
+// behind them, in their pipeline, the server is asked with WAITAOF and WAIT. What
+// surfaces and the due index keep is not waited for, because it can be made
+// again.
 package state

@@ -57,7 +57,7 @@ func Servers(ctx context.Context, client redis.UniversalClient) ([]Server, error
 func look(ctx context.Context, addr string, c redis.Cmdable) (Server, error) {
 	s := Server{Addr: addr}
 	if err := c.Ping(ctx).Err(); err != nil {
-		return s, fmt.Errorf("ping redis: %w", err)
+		return s, err
 	}
 	info, _ := c.InfoMap(ctx).Result() // what is refused stays empty
 	s.Version = info["Server"]["redis_version"]

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// startsOn starts a bot on the server as `bot serve` does, with this part of the
+// configuration, and returns what it logs and why it did not start.
+func startsOn(t *testing.T, url, redis string) (logged string, err error) {
+	t.Helper()
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = url
+	i.replace("redis: {durability: fsync}\n", redis)
+	i.o.Online = false
+	i.check() // writes the file
+	c, err := readConfig(i.o.Path)
+	require.NoError(t, err)
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	e, err := readEnvironment(i.o.Environ)
+	require.NoError(t, err)
+	said := newOutput()
+	b, err := newBot(t.Context(), c, e, nil, newLogger(said, "info"))
+	if b != nil {
+		require.NoError(t, b.close(context.WithoutCancel(t.Context())))
+	}
+	return said.String(), err
+}
+
+// The start compares what the server is set to with what the configuration
+// promises, and `bot check` says the same.
+func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
+	const unset, fsync, everysec, replicated = "", "redis: {durability: fsync}\n", "redis: {durability: everysec}\n", "redis: {durability: replicated, replicas: 1}\n"
+	server := statetest.NewInstance(t)
+	replica := server.Replica()
+	good := map[string]string{
+		"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "maxmemory-policy": "noeviction",
+	}
+	for name, c := range map[string]struct {
+		setting, value string // of the server
+		redis          string // of the configuration
+		refused        string // empty: it starts
+		says           string // and then logs
+	}{
+		"always, not said":            {"appendfsync", "always", unset, "", "redis.durability=fsync"},
+		"always, fsync":               {"appendfsync", "always", fsync, "", "redis.durability=fsync"},
+		"always, everysec":            {"appendfsync", "always", everysec, "", "may lose up to two seconds"},
+		"always, replicated":          {"appendfsync", "always", replicated, "", "redis.durability=replicated replicas=1"},
+		"everysec, not said":          {"appendfsync", "everysec", unset, "set appendonly yes and appendfsync always (CONFIG SET, then CONFIG REWRITE), or accept that loss with redis.durability: everysec", ""},
+		"everysec, fsync":             {"appendfsync", "everysec", fsync, "redis.durability fsync needs always", ""},
+		"everysec, everysec":          {"appendfsync", "everysec", everysec, "", "may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"},
+		"everysec, replicated":        {"appendfsync", "everysec", replicated, "redis.durability replicated needs always", ""},
+		"no fsync, everysec":          {"appendfsync", "no", everysec, "appendfsync is no", ""},
+		"no fsync on rewrite":         {"no-appendfsync-on-rewrite", "yes", fsync, "no-appendfsync-on-rewrite is yes", ""},
+		"no log":                      {"appendonly", "no", unset, "appendonly is no", ""},
+		"no log, everysec":            {"appendonly", "no", everysec, "appendonly is no", ""},
+		"eviction":                    {"maxmemory-policy", "allkeys-lru", fsync, "maxmemory-policy is allkeys-lru", ""},
+		"eviction of what has an end": {"maxmemory-policy", "volatile-ttl", fsync, "maxmemory-policy is volatile-ttl", ""},
+		"too few replicas":            {"appendfsync", "always", "redis: {durability: replicated, replicas: 2}\n", "has 1 of the 2 replicas", ""},
+		"none":                        {"appendfsync", "always", "redis: {durability: none}\n", "none is for the demo and for tests", ""},
+		"an unknown level":            {"appendfsync", "always", "redis: {durability: mostly}\n", `is "mostly", must be fsync, replicated or everysec`, ""},
+		"replicated by nobody":        {"appendfsync", "always", "redis: {durability: replicated}\n", "redis.replicas: is missing", ""},
+		"replicas for nothing":        {"appendfsync", "always", "redis: {replicas: 1}\n", "nothing would wait for them", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Set(c.setting, c.value)
+			defer server.Set(c.setting, good[c.setting])
+			logged, err := startsOn(t, "unix://"+server.Socket, c.redis)
+			i := newInstallation(t, slacksim.Config{})
+			i.env["REDIS_URL"] = "unix://" + server.Socket
+			i.replace("redis: {durability: fsync}\n", c.redis)
+			found := i.check()
+			if c.refused == "" {
+				require.NoError(t, err)
+				require.Contains(t, logged, c.says)
+				require.NotContains(t, found, "problem  ")
+				require.Equal(t, c.redis == everysec, strings.Contains(found, "may lose up to two seconds"))
+				return
+			}
+			require.ErrorContains(t, err, c.refused)
+			require.Contains(t, found, c.refused)
+		})
+	}
+	logged, err := startsOn(t, "unix://"+replica.Socket, fsync)
+	require.ErrorContains(t, err, "is a replica, which takes no writes", logged)
+}
+
+// A server that does not tell its settings is taken at the operator's word, and
+// the start says so.
+func TestTheOperatorStatesWhatTheServerDoesNotTell(t *testing.T) {
+	server := statetest.NewInstance(t)
+	require.NoError(t, server.Client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "&*", "+@all", "-config").Err())
+	url := "unix://bot:hunter22@" + server.Socket
+	_, err := startsOn(t, url, "")
+	require.ErrorContains(t, err, "redis.durability is not set")
+	require.ErrorContains(t, err, "write redis.durability: fsync")
+	for _, level := range []state.Durability{state.Fsync, state.Everysec} {
+		logged, err := startsOn(t, url, fmt.Sprintf("redis: {durability: %s}\n", level))
+		require.NoError(t, err)
+		require.Contains(t, logged, "could not check Redis")
+		require.Contains(t, logged, "what redis.durability "+string(level)+" promises")
+	}
+}
+
+// A process that can store nothing is given nothing, says why, and is ready
+// again by itself.
+func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	root := w.sim.ask(cleanUp, "")
+	card := w.sim.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
+	ready := func(status int, body string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			gotStatus, gotBody := w.get("/readyz")
+			return gotStatus == status && gotBody == body
+		}, patience, patience/100, "%d %s", status, body)
+	}
+	ready(http.StatusOK, "ready")
+	w.server.Set("maxmemory", "1")
+	require.NotEmpty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError, "an unstored click is not acknowledged")
+	ready(http.StatusServiceUnavailable, "redis is full (maxmemory)")
+	w.server.Set("maxmemory", "0")
+	ready(http.StatusOK, "ready")
+	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
+}
