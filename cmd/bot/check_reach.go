@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/manifests"
 )
@@ -81,7 +82,8 @@ func (c *checker) signature(body []byte) http.Header {
 	}
 }
 
-// checkModel asks the provider which models it has; that costs nothing.
+// checkModel asks the provider which models it has, which costs nothing, and
+// then each model for one word.
 func (c *checker) checkModel(ctx context.Context) {
 	base, err := url.Parse(c.env.OpenAIBaseURL)
 	if err != nil || base.Host == "" || c.env.OpenAIKey.open() == "" {
@@ -99,7 +101,8 @@ func (c *checker) checkModel(ctx context.Context) {
 		c.problem("correct OPENAI_API_KEY", "%s refuses the key (%d)", at, status)
 		return
 	case status != http.StatusOK || json.Unmarshal(answer, &list) != nil || len(list.Data) == 0:
-		c.unknown("mention the bot to find out", "%s: whether it accepts the key; it does not list its models (%d)", at, status)
+		c.unknown("", "%s: whether it has the models of the agents; it does not list its models (%d)", at, status)
+		c.tryModels(ctx, at)
 		return
 	}
 	for _, name := range c.models() {
@@ -110,6 +113,7 @@ func (c *checker) checkModel(ctx context.Context) {
 			c.unknown("correct OPENAI_MODEL or agents[].model, unless the provider has models that it does not list", "%s accepts the key but does not list the model %s", at, name)
 		}
 	}
+	c.tryModels(ctx, at)
 }
 
 type listedModel struct{ ID string }
@@ -132,10 +136,7 @@ func (c *checker) models() []string {
 // ask makes one request. It follows no redirect: that would carry what is
 // signed, or the key, elsewhere.
 func (c *checker) ask(ctx context.Context, method, at string, body []byte, h http.Header) (status int, answer []byte, err error) {
-	client := http.Client{
-		Transport: c.HTTP, Timeout: patience,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	client := c.client(patience)
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, fmt.Errorf("make the request: %w", err)
@@ -148,4 +149,12 @@ func (c *checker) ask(ctx context.Context, method, at string, body []byte, h htt
 	defer func() { _ = resp.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	return resp.StatusCode, answer, err
+}
+
+// client follows no redirect.
+func (c *checker) client(patience time.Duration) *http.Client {
+	return &http.Client{
+		Transport: c.HTTP, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }

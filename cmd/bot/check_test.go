@@ -89,7 +89,7 @@ func newInstallation(t *testing.T, c slacksim.Config) *installation {
 	slack := slacksim.New(c)
 	slackServer := httptest.NewServer(slack)
 	t.Cleanup(func() { slack.Close(); slackServer.Close() })
-	model := httptest.NewServer(openaisim.New())
+	model := httptest.NewServer(openaisim.New(callsWhatItIsAsked()))
 	t.Cleanup(model.Close)
 	memory := miniredis.RunT(t)
 	i := &installation{t: t, slack: slack, redis: memory, dir: t.TempDir(), text: wholeConfig, rules: wholePolicy, env: map[string]string{
