@@ -46,9 +46,11 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
+	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
+	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./cmd/bot -power=50
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./cmd/bot
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy

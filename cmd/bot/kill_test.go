@@ -76,7 +76,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, folder: t.TempDir(), model: openaisim.New(demoStories()...)}
+	return newWorldOn(t, statetest.NewInstance(t))
+}
+
+// newWorldOn is newWorld with this Redis.
+func newWorldOn(t *testing.T, server *statetest.Instance) *world {
+	t.Helper()
+	w := &world{t: t, server: server, folder: t.TempDir(), model: openaisim.New(demoStories()...)}
 	require.NoError(t, (&demo{}).prepareFolder(w.folder))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -97,7 +103,6 @@ func newWorld(t *testing.T) *world {
 		w.model.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(modelServer.Close)
-	w.server = statetest.NewInstance(t)
 	w.redis = w.server.Client
 	w.env = []string{
 		"SLACK_BOT_TOKEN=" + w.slack.BotToken(), "SLACK_SIGNING_SECRET=" + w.slack.SigningSecret(),

@@ -25,6 +25,7 @@ type Instance struct {
 	dir     string
 	args    []string
 	environ []string
+	notes   string // where it is noted what was synced, on a machine
 	cmd     *exec.Cmd
 }
 
