@@ -67,7 +67,7 @@ func (in *call) do(ctx context.Context) error {
 	if in.run != nil {
 		in.flags = flag.NewFlagSet(in.path, flag.ContinueOnError)
 		in.flags.SetOutput(io.Discard) // its problems are returned
-		if err := in.command.run(ctx, in); !errors.Is(err, errHelped) {
+		if err := in.run(ctx, in); !errors.Is(err, errHelped) {
 			return err
 		}
 		return nil
@@ -232,7 +232,7 @@ func wrapped(text string) string {
 	const indent, width = "      ", 80
 	var out strings.Builder
 	line := indent
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if line != indent && len(line)+len(word) > width {
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = indent
