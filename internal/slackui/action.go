@@ -10,25 +10,55 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// What can be pressed. Slack wants every action_id of a message to be
-// different, so a number follows.
+// An Action is what a button or a box means. Slack wants every action_id of a
+// message to be different, so a number follows it there.
+type action string
+
+// The actions.
 const (
-	actionApprove = "countersign.approve" // of a call that the card shows whole
-	actionSign    = "countersign.sign"    // opens the form in which a call is read and approved
-	actionDeny    = "countersign.deny"
-	actionEdit    = "countersign.edit"
-	actionView    = "countersign.view"
-	actionRetract = "countersign.retract"
-	actionPage    = "countersign.page"
+	actionApprove    action = "countersign.approve"     // approves the call of its value
+	actionSign       action = "countersign.sign"        // opens the form in which a call that its card does not show whole is approved
+	actionDeny       action = "countersign.deny"        // opens the form for a denial
+	actionEdit       action = "countersign.edit"        // opens the form for changed arguments
+	actionRetract    action = "countersign.retract"     // takes back the person's own decision
+	actionView       action = "countersign.view"        // opens the whole arguments of a call
+	actionPage       action = "countersign.page"        // turns a page of them
+	actionReview     action = "countersign.review"      // opens the card of its value
+	actionEach       action = "countersign.each"        // opens the card on which equal calls are decided one by one
+	actionNext       action = "countersign.next"        // shows the next card that waits for the person
+	actionDigest     action = "countersign.digest"      // opens the request of a digest that has waited longest
+	actionTurn       action = "countersign.turn"        // turns a page of the Home
+	actionBack       action = "countersign.back"        // ends the person's own absence
+	actionSeveral    action = "countersign.several"     // opens a sheet of all that waits for the person
+	actionSheet      action = "countersign.sheet"       // opens a sheet of its value
+	actionSheetPage  action = "countersign.sheet_page"  // turns a page of a sheet
+	actionTick       action = "countersign.tick"        // ticks a call of a sheet
+	actionList       action = "countersign.list"        // turns a page of a list
+	actionResult     action = "countersign.result"      // opens what became of a sheet
+	actionResultPage action = "countersign.result_page" // turns a page of that
 )
 
-// actionOf returns the action without its number.
-func actionOf(id string) string {
+// id returns the n-th action_id of the action in a message.
+func (a action) id(n int) string { return fmt.Sprintf("%s.%d", string(a), n) }
+
+// actionOf returns the action of an action_id, without its number.
+func actionOf(id string) action {
 	if i := strings.LastIndexByte(id, '.'); i > 0 && strings.Trim(id[i+1:], "0123456789") == "" {
-		return id[:i]
+		return action(id[:i])
 	}
-	return id
+	return action(id)
 }
+
+// The callback ids of views and shortcuts.
+const (
+	callbackApprove = "countersign.approve" // the reason for an approval
+	callbackDeny    = "countersign.deny"    // the reason for a denial
+	callbackEdit    = "countersign.edit"    // changed arguments
+	callbackHere    = "countersign.here"    // the message shortcut
+	callbackHome    = "countersign.home"    // the Home tab
+	callbackReview  = "countersign.review"  // a review
+	callbackSheet   = "countersign.sheet"   // a sheet
+)
 
 // A pointer is all that a button holds. It carries no authority: what it
 // names is read from the store, and the digest only says what was shown.

@@ -17,24 +17,24 @@ import (
 // A message is drawn over only if Slack says that it was posted as a card of
 // this batch, and only after a click of somebody whose word on the call counts.
 // Of an ephemeral message, and of a modal, Slack says nothing.
-func (s *Server) adopt(ctx context.Context, p payload, at about) {
-	channel, ts := p.Container.Channel, p.Container.Message
+func (s *verdicts) adopt(ctx context.Context, p Interaction, at about) {
+	channel, ts := p.Channel, p.MessageTS
 	b, a := at.batch, at.approval
-	card, marked := p.Message.card()
+	card, marked := cardIn(p.Message)
 	if !marked || card.batch != b.ID || card.part >= parts(b) || a.Call.ID == "" {
 		return
 	}
 	if !idForm.MatchString(channel) || !validTS(ts) || s.cards.knows(ctx, b.ID, channel, ts) {
 		return
 	}
-	err := s.after(ctx, s.copies, "adopt a copy of a card", func(ctx context.Context) error {
+	err := s.respond.after(ctx, s.respond.copies, "adopt a copy of a card", func(ctx context.Context) error {
 		may, err := s.mayDecide(ctx, p, b, a)
 		if err != nil || !may {
 			return err
 		}
 		found := Anchor{Part: card.part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
 		if strings.HasPrefix(channel, "D") && channel != b.Channel {
-			found.Direct = approvals.UserID(p.User.ID)
+			found.Direct = approvals.UserID(p.User)
 		}
 		if err := s.cards.adopt(ctx, b.ID, found); err != nil {
 			return err
@@ -48,11 +48,11 @@ func (s *Server) adopt(ctx context.Context, p payload, at about) {
 
 // mayDecide reports whether the person may approve or deny the call, or might
 // have, had it not ended.
-func (s *Server) mayDecide(ctx context.Context, p payload, b approvals.Batch, a approvals.Approval) (bool, error) {
+func (s *verdicts) mayDecide(ctx context.Context, p Interaction, b approvals.Batch, a approvals.Approval) (bool, error) {
 	b, a = reopened(b, a)
-	who, err := s.people.principal(ctx, p.User.ID, p.User.Team, soughtFor(b))
+	who, err := s.people.principal(ctx, p.User, p.UserTeam, soughtFor(b))
 	if err != nil {
-		return false, fmt.Errorf("ask whether %s may decide: %w", p.User.ID, err)
+		return false, fmt.Errorf("ask whether %s may decide: %w", p.User, err)
 	}
 	may := func(v approvals.Verdict) bool { return seeker{Principal: who}.maySay(b, a, v, s.cfg.Now()) == nil }
 	return may(approvals.Approve) || may(approvals.Deny), nil

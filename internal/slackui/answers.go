@@ -17,10 +17,11 @@ import (
 // direct message for each. It holds nothing; the memo beside the sheet says
 // whether it has been told.
 type Answers struct {
-	server *Server
-	memos  memos
-	now    func() time.Time
-	log    *slog.Logger
+	sheets  *Sheets
+	results *results
+	memos   memos
+	now     func() time.Time
+	log     *slog.Logger
 }
 
 // answeredSheet is the memo of the answer to a sheet.
@@ -49,18 +50,18 @@ func (a *Answers) Reconcile(ctx context.Context, id string) error {
 }
 
 func (a *Answers) answer(ctx context.Context, h *held[answeredSheet], id approvals.SheetID) (int64, error) {
-	sheet, err := a.server.cfg.Bulk.Sheet(ctx, id)
+	sheet, err := a.sheets.cfg.Bulk.Sheet(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	if sheet.Status != approvals.SheetFinished || h.body.Told {
 		return sheet.Version, nil
 	}
-	m, err := a.server.outcome(ctx, sheet)
+	m, err := a.results.outcome(ctx, sheet)
 	if err != nil {
 		return 0, err
 	}
-	err = a.server.api.direct(ctx, string(sheet.By), m)
+	err = a.sheets.api.direct(ctx, string(sheet.By), m)
 	if hasCode(err, unreachable...) {
 		a.log.WarnContext(ctx, "somebody cannot be told", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
 		err = nil
@@ -85,7 +86,7 @@ func (a *Answers) Parked(ctx context.Context, id string) error {
 }
 
 func (a *Answers) parked(ctx context.Context, h *held[answeredSheet], id approvals.SheetID) error {
-	sheet, err := a.server.cfg.Bulk.Sheet(ctx, id)
+	sheet, err := a.sheets.cfg.Bulk.Sheet(ctx, id)
 	if err != nil || h.body.Parked || sheet.Status != approvals.SheetSubmitted {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *Answers) parked(ctx context.Context, h *held[answeredSheet], id approva
 	words := fmt.Sprintf("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
 		"Ask whoever runs Countersign to look; what is open can also be signed on its cards.",
 		count(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
-	if err := a.server.api.direct(ctx, string(sheet.By), told(words)); err != nil {
+	if err := a.sheets.api.direct(ctx, string(sheet.By), told(words)); err != nil {
 		return err
 	}
 	return h.save(ctx, func(x *answeredSheet) { x.Parked = true })
@@ -107,9 +108,6 @@ func wereOf(n int) string {
 }
 
 const (
-	actionResult     = "countersign.result"      // opens the whole list with what became of it
-	actionResultPage = "countersign.result_page" // turns its page
-
 	resultRows   = 40 // lines of a page
 	answerTools  = 8
 	answerPlaces = 5
@@ -147,7 +145,7 @@ func skippedWords(t approvals.Tally) string {
 }
 
 // outcome is the answer to a finished sheet.
-func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, error) {
+func (s *results) outcome(ctx context.Context, sheet approvals.Sheet) (message, error) {
 	sum := sheet.Summary()
 	past := "Approved"
 	if sheet.Verdict == approvals.Deny {
@@ -169,7 +167,7 @@ func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, e
 		spans = append(spans, say(" "+number(sum.NotChosen)+" not ticked, so not signed."))
 	}
 	paras := []para{line(append(spans, say(" You sent the list "), dated(sheet.SubmittedAt), say("."))...)}
-	batches, err := s.batchesOf(ctx, sheet.Lines)
+	batches, err := s.sheets.batchesOf(ctx, sheet.Lines)
 	if err != nil {
 		return message{}, err
 	}
@@ -180,13 +178,13 @@ func (s *Server) outcome(ctx context.Context, sheet approvals.Sheet) (message, e
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
 	m := message{text: text, blocks: []slack.Block{richText(paras...)}}
-	button := slack.NewButtonBlockElement(actionResult+".0", string(sheet.ID), literal("Show the whole list"))
+	button := slack.NewButtonBlockElement(actionResult.id(0), string(sheet.ID), literal("Show the whole list"))
 	m.blocks = append(m.blocks, slack.NewActionBlock("", button))
 	return m, nil
 }
 
 // group names the tools of some lines, and links to the first cards.
-func (s *Server) group(ctx context.Context, head string, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) para {
+func (s *results) group(ctx context.Context, head string, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) para {
 	var tools []string
 	n, links := map[string]int{}, []span{}
 	at := map[string]bool{}
@@ -217,10 +215,10 @@ func (s *Server) group(ctx context.Context, head string, sheet approvals.Sheet, 
 	return line(append(spans, say("."))...)
 }
 
-func (s *Server) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch) string {
+func (s *results) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch) string {
 	for i, a := range b.Approvals {
 		if a.Call.ID == l.Call {
-			return s.cardLink(ctx, b, i)
+			return s.cards.link(ctx, b, i)
 		}
 	}
 	return ""
@@ -228,10 +226,7 @@ func (s *Server) lineLink(ctx context.Context, l approvals.Line, b approvals.Bat
 
 // result opens the whole list with what became of each call, for the person
 // whose it is.
-func (s *Server) result(ctx context.Context, p payload, value string, page int) (slack.ModalViewRequest, error) {
-	if err := s.sameTeam(p); err != nil {
-		return slack.ModalViewRequest{}, err
-	}
+func (s *results) result(ctx context.Context, p Interaction, value string, page int) (slack.ModalViewRequest, error) {
 	if _, err := approvals.Partition(value); err != nil || s.cfg.Bulk == nil {
 		return slack.ModalViewRequest{}, errPointer
 	}
@@ -241,13 +236,13 @@ func (s *Server) result(ctx context.Context, p payload, value string, page int) 
 		return notice("This list is not stored any more: it is kept for 30 days. What was decided stands on the cards."), nil
 	case err != nil:
 		return slack.ModalViewRequest{}, err
-	case string(sheet.By) != p.User.ID:
+	case string(sheet.By) != p.User:
 		return notice("This list was made for somebody else, so you cannot read it."), nil
 	}
 	return s.resultView(ctx, sheet, page)
 }
 
-func (s *Server) openResult(ctx context.Context, p payload, value string) error {
+func (s *results) openResult(ctx context.Context, p Interaction, value string) error {
 	view, err := s.result(ctx, p, value, 0)
 	if err != nil {
 		return err
@@ -258,7 +253,7 @@ func (s *Server) openResult(ctx context.Context, p payload, value string) error 
 	return nil
 }
 
-func (s *Server) turnResult(ctx context.Context, p payload, value string) error {
+func (s *results) turnResult(ctx context.Context, p Interaction, value string) error {
 	var at resultPage
 	if len(value) > maxPointer || json.Unmarshal([]byte(value), &at) != nil {
 		return errPointer
@@ -275,16 +270,16 @@ type resultPage struct {
 	Page  int               `json:"p"`
 }
 
-func (s *Server) resultView(ctx context.Context, sheet approvals.Sheet, page int) (slack.ModalViewRequest, error) {
+func (s *results) resultView(ctx context.Context, sheet approvals.Sheet, page int) (slack.ModalViewRequest, error) {
 	pages := (len(sheet.Lines) + resultRows - 1) / resultRows
 	page = min(max(0, page), pages-1)
 	lines := sheet.Lines[page*resultRows : min((page+1)*resultRows, len(sheet.Lines))]
-	batches, err := s.batchesOf(ctx, lines)
+	batches, err := s.sheets.batchesOf(ctx, lines)
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
 	links := make([]string, len(lines))
-	s.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
+	s.sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
 	head := []span{styled(count(len(sheet.Lines), "call")+", sent ", bold), dated(sheet.SubmittedAt)}
 	if pages > 1 {
 		head = append(head, say(fmt.Sprintf(". Page %d of %d.", page+1, pages)))
@@ -304,7 +299,7 @@ func (s *Server) resultView(ctx context.Context, sheet approvals.Sheet, page int
 	}{{page - 1, "Previous page"}, {page + 1, "Next page"}} {
 		value, err := json.Marshal(resultPage{sheet.ID, to.page})
 		if err == nil && to.page >= 0 && to.page < pages {
-			turn = append(turn, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionResultPage, to.page), string(value), literal(to.label)))
+			turn = append(turn, slack.NewButtonBlockElement(actionResultPage.id(to.page), string(value), literal(to.label)))
 		}
 	}
 	if len(turn) > 0 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -63,8 +62,8 @@ func wished(text string) wish {
 }
 
 // away sets the person's own absence, or says what is set.
-func (s *Server) away(ctx context.Context, form url.Values, text string) (reply, error) {
-	user, command := approvals.UserID(form.Get("user_id")), ourName(form.Get("command"))
+func (s *commander) away(ctx context.Context, c Command) (reply, error) {
+	user, command, text := approvals.UserID(c.User), c.Name, c.Rest
 	who, refused, err := s.self(ctx, user)
 	if err != nil || refused.body != nil {
 		return refused, err
@@ -109,7 +108,7 @@ func (s *Server) away(ctx context.Context, form url.Values, text string) (reply,
 
 // self is the account of the person, who may say things of themselves. A bot
 // or a deactivated account may not; a guest may, for where they are named.
-func (s *Server) self(ctx context.Context, user approvals.UserID) (account, reply, error) {
+func (s *commander) self(ctx context.Context, user approvals.UserID) (account, reply, error) {
 	a, err := s.people.account(ctx, string(user))
 	if err == nil {
 		err = s.people.barred(a)
@@ -125,7 +124,7 @@ func (s *Server) self(ctx context.Context, user approvals.UserID) (account, repl
 }
 
 // cannotBeAway says what is wrong with an absence, or nothing.
-func (s *Server) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) string {
+func (s *commander) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) string {
 	switch {
 	case !now.Before(a.Until):
 		return "That is over already: it means until " + when(a.Until) + "."
@@ -171,7 +170,7 @@ func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) stri
 }
 
 // whoIsAway says what is set, of the person and for them.
-func (s *Server) whoIsAway(ctx context.Context, user approvals.UserID, command string) (reply, error) {
+func (s *commander) whoIsAway(ctx context.Context, user approvals.UserID, command string) (reply, error) {
 	as, _, err := s.people.absences(ctx)
 	if err != nil {
 		words, _ := explain(err, about{})
@@ -193,7 +192,7 @@ func (s *Server) whoIsAway(ctx context.Context, user approvals.UserID, command s
 }
 
 // back ends the person's own absence.
-func (s *Server) back(ctx context.Context, user approvals.UserID) (reply, error) {
+func (s *commander) back(ctx context.Context, user approvals.UserID) (reply, error) {
 	if _, refused, err := s.self(ctx, user); err != nil || refused.body != nil {
 		return refused, err
 	}
@@ -214,7 +213,7 @@ func (s *Server) back(ctx context.Context, user approvals.UserID) (reply, error)
 
 // tellDelegates tells whoever stands in for the person now, and whoever did
 // before. It reports whether they are being told.
-func (s *Server) tellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
+func (s *commander) tellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
 	now := s.cfg.Now()
 	was, _ := before.Of(user, now)
 	is, _ := after.Of(user, now)
@@ -224,10 +223,10 @@ func (s *Server) tellDelegates(ctx context.Context, user approvals.UserID, befor
 		if is.User != "" {
 			words = person(user) + " changed who is asked in their place: it is not you any more."
 		}
-		told = s.dm(ctx, was.Delegate, words) == nil
+		told = s.respond.dm(ctx, was.Delegate, words) == nil
 	}
 	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
-		told = s.dm(ctx, is.Delegate, person(user)+" is away until "+when(is.Until)+" and asks you to stand in for them. "+
+		told = s.respond.dm(ctx, is.Delegate, person(user)+" is away until "+when(is.Until)+" and asks you to stand in for them. "+
 			"Where the rule of a call allows it, you are asked in their place, and a card says that you signed for them. "+
 			"If you cannot, tell them: only they can change it.") == nil && told
 	}
@@ -235,7 +234,7 @@ func (s *Server) tellDelegates(ctx context.Context, user approvals.UserID, befor
 }
 
 // dm tells somebody something in a direct message, after the answer.
-func (s *Server) dm(ctx context.Context, to approvals.UserID, words string) error {
+func (s *responder) dm(ctx context.Context, to approvals.UserID, words string) error {
 	return s.after(ctx, s.words, "tell a delegate", func(ctx context.Context) error {
 		return s.api.direct(ctx, string(to), message{text: words, blocks: []slack.Block{slack.NewSectionBlock(ours(words), nil, nil)}})
 	})

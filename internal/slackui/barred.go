@@ -20,8 +20,16 @@ func reopened(b approvals.Batch, a approvals.Approval) (approvals.Batch, approva
 // they asked for it, or changed it.
 func bars(b approvals.Batch, a approvals.Approval, user approvals.UserID) bool {
 	b, a = reopened(b, a)
-	who := seeker{Principal: approvals.Principal{User: user}}
-	return errors.Is(who.maySay(b, a, approvals.Approve, b.OpenedAt), approvals.ErrOwnRequest)
+	err := taken(b, a, approvals.Principal{User: user}, approvals.Approve, b.OpenedAt)
+	return errors.Is(err, approvals.ErrOwnRequest)
+}
+
+// taken is nil if this verdict of the person on the call would be taken now.
+func taken(b approvals.Batch, a approvals.Approval, who approvals.Principal, v approvals.Verdict, now time.Time) error {
+	_, _, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
+		Call: a.Call.ID, By: who, Verdict: v, Digest: a.Call.Digest, Reason: "a reason", At: now,
+	}})
+	return err
 }
 
 // unbarred is whom a quorum names, without the people who may not sign.

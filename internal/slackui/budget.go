@@ -14,7 +14,6 @@ import (
 
 const (
 	defaultPerMinute = 10
-	budgetSpan       = time.Minute
 )
 
 // A budget bounds how many new messages a channel, or a person, gets in any
@@ -162,3 +161,5 @@ func lostRace(err error) *LaterError {
 	wait := 50*time.Millisecond + rand.N(100*time.Millisecond) //nolint:gosec // jitter is no secret
 	return &LaterError{After: wait, Err: err}
 }
+
+const budgetSpan = time.Minute

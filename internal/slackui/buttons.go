@@ -1,8 +1,6 @@
 package slackui
 
 import (
-	"fmt"
-
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -16,8 +14,8 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	if err != nil {
 		return small("This call cannot be signed here: its ids are not usable.")
 	}
-	button := func(action, label string, style slack.Style) *slack.ButtonBlockElement {
-		b := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", action, i), value, literal(label))
+	button := func(act action, label string, style slack.Style) *slack.ButtonBlockElement {
+		b := slack.NewButtonBlockElement(act.id(i), value, literal(label))
 		b.Style = style
 		return b
 	}

@@ -14,8 +14,34 @@ import (
 
 // A request id is the same for the same press alone: each part of a press makes
 // another one of it, and no part can pass for a piece of its neighbour.
+// pressOf is an interaction of which these fields are set.
+func pressOf(t *testing.T, raw string) Interaction {
+	t.Helper()
+	var p struct {
+		Trigger string `json:"trigger_id"`
+		User    struct {
+			ID string `json:"id"`
+		} `json:"user"`
+		Container struct {
+			Channel string `json:"channel_id"`
+			Message string `json:"message_ts"`
+		} `json:"container"`
+		Actions []Press `json:"actions"`
+		View    struct {
+			ID   string `json:"id"`
+			Hash string `json:"hash"`
+		} `json:"view"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(raw), &p))
+	i := Interaction{Trigger: p.Trigger, User: p.User.ID, Channel: p.Container.Channel, MessageTS: p.Container.Message}
+	i.View.ID, i.View.Hash = p.View.ID, p.View.Hash
+	if len(p.Actions) > 0 {
+		i.Press = p.Actions[0]
+	}
+	return i
+}
+
 func TestARequestNamesOnePress(t *testing.T) {
-	s, _ := door(t)
 	type press struct {
 		payload string
 		ptr     pointer
@@ -32,7 +58,7 @@ func TestARequestNamesOnePress(t *testing.T) {
 	click := `{"trigger_id":"1.2.a","user":{"id":"U1"},"container":{"channel_id":"C1","message_ts":"1.1"},"actions":[{"action_id":"a.0","action_ts":"5.5"}]}`
 	form := `{"user":{"id":"U1"},"view":{"id":"V1","hash":"h1"}}`
 	long := strings.Repeat("1", 300)
-	names := map[approvals.RequestID]press{}
+	team, names := "T0COUNTER", map[approvals.RequestID]press{}
 	for _, p := range []press{
 		{click, ptr, approvals.Approve, ""},
 		{click, ptr, approvals.Deny, ""},
@@ -56,19 +82,17 @@ func TestARequestNamesOnePress(t *testing.T) {
 		{strings.Replace(form, "h1", "h2", 1), ptr, approvals.Deny, ""},
 		{strings.NewReplacer("V1", "V1h", "h1", "1").Replace(form), ptr, approvals.Deny, ""},
 	} {
-		var in payload
-		require.NoError(t, json.Unmarshal([]byte(p.payload), &in))
-		id := s.request(in, p.ptr, p.verdict, p.reason)
+		in := pressOf(t, p.payload)
+		id := requestID(team, in, p.ptr, p.verdict, p.reason)
 		require.NotContains(t, names, id, "%+v", p)
-		require.Equal(t, id, s.request(in, p.ptr, p.verdict, p.reason))
+		require.Equal(t, id, requestID(team, in, p.ptr, p.verdict, p.reason))
 		require.Len(t, string(id), len("slack-")+64)
 		names[id] = p
 	}
-	s.cfg.Team = "T0ANOTHER"
+	team = "T0ANOTHER"
 	for _, p := range names {
-		var in payload
-		require.NoError(t, json.Unmarshal([]byte(p.payload), &in))
-		require.NotContains(t, names, s.request(in, p.ptr, p.verdict, p.reason))
+		in := pressOf(t, p.payload)
+		require.NotContains(t, names, requestID(team, in, p.ptr, p.verdict, p.reason))
 	}
 }
 

@@ -15,9 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// actionEach opens the review of a card, in which each call has a row.
-const actionEach = "countersign.each"
-
 // A row of a card is one call, or several that are to do the very same and are
 // at the very same point.
 type row struct {
@@ -176,8 +173,8 @@ func (c Card) onSheet(r row) bool {
 // over a sheet, on which the calls are listed one by one.
 func (c Card) together(r row) slack.Block {
 	var all []slack.BlockElement
-	button := func(action string, n int, value, label string, style slack.Style) {
-		b := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", action, n), value, literal(label))
+	button := func(act action, n int, value, label string, style slack.Style) {
+		b := slack.NewButtonBlockElement(act.id(n), value, literal(label))
 		b.Style = style
 		all = append(all, b)
 	}
@@ -195,6 +192,6 @@ func (c Card) together(r row) slack.Block {
 		button(actionSheet, 2*i+1, deny, "Deny all "+n+"…", slack.StyleDanger)
 	}
 	button(actionView, i, whole, "View full", slack.StyleDefault)
-	button(actionEach, i, reviewing{c.Batch.ID, c.Part}.String(), "Review one by one", slack.StyleDefault)
+	button(actionEach, i, reviewing{batch: c.Batch.ID, part: c.Part}.String(), "Review one by one", slack.StyleDefault)
 	return slack.NewActionBlock("", all...)
 }

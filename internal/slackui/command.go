@@ -2,50 +2,20 @@ package slackui
 
 import (
 	"context"
-	"fmt"
-	"net/url"
+	"log/slog"
 	"strings"
-	"unicode"
+	"time"
 
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A slash is a slash command, as it was sent. The words are still as Slack
-// escaped them: a mention is one only where Slack made it.
-type slash struct {
-	command               string // how ours is called
-	user, team, channel   string
-	trigger, rest         string
-	words                 []string // behind the subcommand
-	enterprise, responses string
-}
-
-func slashOf(form url.Values) slash {
-	_, rest := cutWord(form.Get("text"))
-	return slash{
-		command: ourName(form.Get("command")), user: form.Get("user_id"), team: form.Get("team_id"),
-		channel: form.Get("channel_id"), trigger: form.Get("trigger_id"), rest: rest, words: strings.Fields(rest),
-		enterprise: form.Get("enterprise_id"), responses: form.Get("response_url"),
-	}
-}
-
-// commands answers a slash command, to the person alone.
-func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil || form.Get("command") == "" || !idForm.MatchString(form.Get("user_id")) {
-		return reply{}, fmt.Errorf("%w: not a slash command", errBody)
-	}
-	c := slashOf(form)
-	if !s.cfg.serves(c.team, c.enterprise) {
-		words, _ := explain(errOtherTeam, about{})
-		return ephemeral(words), nil
-	}
-	word, _ := cutWord(form.Get("text"))
-	switch strings.ToLower(word) {
+// Command answers a slash command, to the person alone.
+func (s *commander) Command(ctx context.Context, c Command) (reply, error) {
+	switch c.Sub {
 	case "", "help":
-		return c.help(), nil
+		return help(c), nil
 	case "list":
 		return s.list(ctx, c)
 	case "approve":
@@ -53,36 +23,26 @@ func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
 	case "deny":
 		return s.bulk(ctx, c, approvals.Deny)
 	case "status":
-		if len(c.words) > 0 {
-			return c.extra("status"), nil
+		if len(c.Words) > 0 {
+			return tooMany(c, "status"), nil
 		}
 		return s.status(ctx, c), nil
 	case "away":
-		return s.away(ctx, form, c.rest)
+		return s.away(ctx, c)
 	case "back":
-		if len(c.words) > 0 {
-			return c.extra("back"), nil
+		if len(c.Words) > 0 {
+			return tooMany(c, "back"), nil
 		}
-		return s.back(ctx, approvals.UserID(c.user))
+		return s.back(ctx, approvals.UserID(c.User))
 	}
-	odd := slack.NewRichTextBlock("", line(say("There is no command "), styled(brief(unescape(word), 40), code), say(". Nothing was done.")))
-	return answered("There is no such command. "+helpWords(c.command),
-		odd, slack.NewSectionBlock(ours(helpWords(c.command)), nil, nil)), nil
+	odd := slack.NewRichTextBlock("", line(say("There is no command "), styled(brief(unescape(c.Sub), 40), code), say(". Nothing was done.")))
+	return answered("There is no such command. "+helpWords(c.Name),
+		odd, slack.NewSectionBlock(ours(helpWords(c.Name)), nil, nil)), nil
 }
 
-// extra refuses words behind a subcommand that takes none.
-func (c slash) extra(sub string) reply {
-	return ephemeral("`" + sub + "` takes nothing after it. Nothing was done.\n" + helpWords(c.command))
-}
-
-// cutWord returns the first word and what is behind it.
-func cutWord(s string) (word, rest string) {
-	s = strings.TrimSpace(s)
-	i := strings.IndexFunc(s, unicode.IsSpace)
-	if i < 0 {
-		return s, ""
-	}
-	return s[:i], strings.TrimSpace(s[i:])
+// tooMany refuses words behind a subcommand that takes none.
+func tooMany(c Command, sub string) reply {
+	return ephemeral("`" + sub + "` takes nothing after it. Nothing was done.\n" + helpWords(c.Name))
 }
 
 func ephemeral(mrkdwn string) reply {
@@ -93,8 +53,8 @@ func answered(text string, blocks ...slack.Block) reply {
 	return reply{map[string]any{"response_type": "ephemeral", "text": text, "blocks": blocks}}
 }
 
-// reply answers with the message, to the person alone.
-func (m message) reply() reply { return answered(m.text, m.blocks...) }
+// answerWith answers with the message, to the person alone.
+func answerWith(m message) reply { return answered(m.text, m.blocks...) }
 
 // told is a message of our own words.
 func told(mrkdwn string) message {
@@ -115,14 +75,6 @@ func toldOf(before, word, after, hint string) message {
 		text:   escape(before + brief(word, 60) + after + " " + unticked.Replace(hint)),
 		blocks: []slack.Block{richText(line(spans...)), slack.NewSectionBlock(ours(hint), nil, nil)},
 	}
-}
-
-// ourName is how the command is called, if that is a name of a command.
-func ourName(command string) string {
-	if strings.Trim(command, "/abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || command == "" {
-		return "/countersign"
-	}
-	return command
 }
 
 func helpWords(command string) string {
@@ -153,13 +105,33 @@ var helpOf = map[string]string{
 }
 
 // help answers with everything in short, or with one subcommand.
-func (c slash) help() reply {
-	if len(c.words) == 0 {
-		return ephemeral(helpWords(c.command))
+func help(c Command) reply {
+	if len(c.Words) == 0 {
+		return ephemeral(helpWords(c.Name))
 	}
-	words, ok := helpOf[strings.ToLower(strings.Trim(c.words[0], "`/"))]
-	if !ok || len(c.words) > 1 {
-		return toldOf("There is no help on ", unescape(c.rest), ".", helpWords(c.command)).reply()
+	words, ok := helpOf[strings.ToLower(strings.Trim(c.Words[0], "`/"))]
+	if !ok || len(c.Words) > 1 {
+		return answerWith(toldOf("There is no help on ", unescape(c.Rest), ".", helpWords(c.Name)))
 	}
-	return ephemeral(strings.ReplaceAll(words, "/c ", c.command+" "))
+	return ephemeral(strings.ReplaceAll(words, "/c ", c.Name+" "))
+}
+
+// A commander answers slash commands.
+type commander struct {
+	cfg     commandConfig
+	api     *api
+	cards   *Cards
+	people  *directory
+	linked  func() error // why no socket is open; nil over HTTP
+	respond *responder
+	sheets  *Sheets
+}
+
+// A commandConfig is what slash commands are answered with.
+type commandConfig struct {
+	Team   string
+	Lists  lists
+	Health Health
+	Now    func() time.Time
+	Log    *slog.Logger
 }

@@ -19,8 +19,6 @@ const (
 	listShows  = 10  // calls of a page
 	listWindow = 50  // batches that are read at once
 	listLooks  = 600 // batches that are read for one page
-
-	actionList = "countersign.list"
 )
 
 // A scope says which of the open calls that a person may see are listed.
@@ -53,36 +51,33 @@ type waiting struct {
 func (w waiting) approval() approvals.Approval { return w.batch.Approvals[w.index] }
 
 // list answers with what is open, the oldest first.
-func (s *Server) list(ctx context.Context, c slash) (reply, error) {
+func (s *commander) list(ctx context.Context, c Command) (reply, error) {
 	l := listing{Scope: scopeAll}
-	if len(c.words) > 0 {
-		l.Scope = scope(strings.ToLower(c.words[0]))
+	if len(c.Words) > 0 {
+		l.Scope = scope(strings.ToLower(c.Words[0]))
 	}
-	if len(c.words) > 1 || !slices.Contains([]scope{scopeMine, scopeAll, scopeChannel}, l.Scope) {
-		return toldOf("There is no list ", unescape(c.rest), ".", "Write `"+c.command+" list`, or with `mine`, `all` or `channel` behind it.").reply(), nil
+	if len(c.Words) > 1 || !slices.Contains([]scope{scopeMine, scopeAll, scopeChannel}, l.Scope) {
+		return answerWith(toldOf("There is no list ", unescape(c.Rest), ".", "Write `"+c.Name+" list`, or with `mine`, `all` or `channel` behind it.")), nil
 	}
-	m, err := s.listed(ctx, c.user, c.team, c.channel, l)
+	m, err := s.listed(ctx, c.User, c.Team, c.Channel, l)
 	if err != nil {
 		return reply{}, err
 	}
-	return m.reply(), nil
+	return answerWith(m), nil
 }
 
 // turnList shows another page of a list in the place of the one that is shown.
-func (s *Server) turnList(ctx context.Context, p payload, value string) error {
+func (s *handler) turnList(ctx context.Context, p Interaction, value string) error {
 	var l listing
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
-	if len(value) > maxPointer || json.Unmarshal([]byte(value), &l) != nil || p.Response == "" {
+	if len(value) > maxPointer || json.Unmarshal([]byte(value), &l) != nil || p.ResponseURL == "" {
 		return errPointer
 	}
-	m, err := s.listed(ctx, p.User.ID, p.User.Team, p.place().channel, l)
+	m, err := s.commands_.listed(ctx, p.User, p.UserTeam, p.Channel, l)
 	if err != nil {
 		return err
 	}
-	return s.after(ctx, s.words, "turn the page of a list", func(ctx context.Context) error {
-		return s.api.replace(ctx, p.Response, m)
+	return s.respond.after(ctx, s.respond.words, "turn the page of a list", func(ctx context.Context) error {
+		return s.api.replace(ctx, p.ResponseURL, m)
 	})
 }
 
@@ -103,14 +98,11 @@ func (w seeker) sees(b approvals.Batch, a approvals.Approval, channel string, no
 
 // maySay is nil if this verdict of the person on the call would be taken now.
 func (w seeker) maySay(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) error {
-	_, _, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
-		Call: a.Call.ID, By: w.Principal, Verdict: v, Digest: a.Call.Digest, Reason: "a reason", At: now,
-	}})
-	return err
+	return taken(b, a, w.Principal, v, now)
 }
 
 // within reports whether the call is on this list of the person.
-func (l listing) within(who seeker, b approvals.Batch, a approvals.Approval, channel string, mine bool, now time.Time) bool {
+func within(l listing, who seeker, b approvals.Batch, a approvals.Approval, channel string, mine bool, now time.Time) bool {
 	switch l.Scope {
 	case scopeMine:
 		return mine
@@ -122,7 +114,7 @@ func (l listing) within(who seeker, b approvals.Batch, a approvals.Approval, cha
 	return false
 }
 
-func (l listing) keys(who seeker, channel string) []approvals.ListKey {
+func listKeys(l listing, who seeker, channel string) []approvals.ListKey {
 	here := approvals.ShownIn(channel)
 	switch l.Scope {
 	case scopeMine:
@@ -135,7 +127,7 @@ func (l listing) keys(who seeker, channel string) []approvals.ListKey {
 }
 
 // listed is a page of the list. Why there is none is said in it.
-func (s *Server) listed(ctx context.Context, user, team, channel string, l listing) (message, error) {
+func (s *commander) listed(ctx context.Context, user, team, channel string, l listing) (message, error) {
 	who, err := s.people.seeker(ctx, user, team)
 	if errors.Is(err, errLookup) && l.Scope != scopeMine {
 		who, err = s.people.unknown(ctx, approvals.UserID(user)), nil
@@ -155,11 +147,11 @@ func (s *Server) listed(ctx context.Context, user, team, channel string, l listi
 
 // rows are the calls of the page, and where the next one begins, if there is
 // one. It never reads more than listLooks batches.
-func (s *Server) rows(ctx context.Context, who seeker, channel string, l listing) (rows []waiting, next *listing, err error) {
+func (s *commander) rows(ctx context.Context, who seeker, channel string, l listing) (rows []waiting, next *listing, err error) {
 	now, cursor := s.cfg.Now(), l.Cursor
 	at := listing{Scope: l.Scope, Before: l.Before}
 	for looked := 0; looked < listLooks; {
-		batches, following, err := s.cfg.Lists.Inbox(ctx, l.keys(who, channel), cursor, listWindow)
+		batches, following, err := s.cfg.Lists.Inbox(ctx, listKeys(l, who, channel), cursor, listWindow)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read an inbox: %w", err)
 		}
@@ -174,7 +166,7 @@ func (s *Server) rows(ctx context.Context, who seeker, channel string, l listing
 					continue
 				}
 				mine := b.Helps(a, who.Principal)
-				if !l.within(who, b, a, channel, mine, now) {
+				if !within(l, who, b, a, channel, mine, now) {
 					continue
 				}
 				if len(rows) == listShows {
@@ -202,7 +194,7 @@ var listHeads = map[scope]string{
 	scopeMine: "waiting for you", scopeAll: "waiting", scopeChannel: "waiting in this channel",
 }
 
-func (s *Server) listMessage(ctx context.Context, rows []waiting, l listing, next *listing, unsure bool) message {
+func (s *commander) listMessage(ctx context.Context, rows []waiting, l listing, next *listing, unsure bool) message {
 	const doubt = "Slack did not say which groups you are in, so what waits for your groups elsewhere may be missing. Try again in a moment."
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
@@ -227,13 +219,13 @@ func (s *Server) listMessage(ctx context.Context, rows []waiting, l listing, nex
 		m.blocks = append(m.blocks, richText(s.row(ctx, r, now)...))
 		if value := s.reviewOf(ctx, r); value != "" {
 			m.blocks = append(m.blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, i), value, literal("Review"))))
+				slack.NewButtonBlockElement(actionReview.id(i), value, literal("Review"))))
 		}
 	}
 	if next != nil {
 		if value, err := json.Marshal(next); err == nil {
 			m.blocks = append(m.blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(actionList+".0", string(value), literal("Show the next"))))
+				slack.NewButtonBlockElement(actionList.id(0), string(value), literal("Show the next"))))
 		}
 	}
 	if unsure {
@@ -243,7 +235,7 @@ func (s *Server) listMessage(ctx context.Context, rows []waiting, l listing, nex
 }
 
 // row says of a call what it is, who wants it, how long it waits and until when.
-func (s *Server) row(ctx context.Context, r waiting, now time.Time) []para {
+func (s *commander) row(ctx context.Context, r waiting, now time.Time) []para {
 	a := r.approval()
 	spans := []span{
 		styled(shortID(a.Call.Digest), code), say(" "), styled(brief(a.Call.Name, 60), bold),
@@ -255,23 +247,23 @@ func (s *Server) row(ctx context.Context, r waiting, now time.Time) []para {
 	if r.mine {
 		spans = append(spans, styled(", waits for you", bold))
 	}
-	if link := s.cardLink(ctx, r.batch, r.index); link != "" {
+	if link := s.cards.link(ctx, r.batch, r.index); link != "" {
 		spans = append(spans, say(". "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil))
 	}
 	return []para{line(spans...)}
 }
 
 // cardLink is the address of the card of this call, if it is drawn.
-func (s *Server) cardLink(ctx context.Context, b approvals.Batch, call int) string {
-	at, drawn := s.cards.anchor(ctx, b, call)
+func (c *Cards) link(ctx context.Context, b approvals.Batch, call int) string {
+	at, drawn := c.anchor(ctx, b, call)
 	if !drawn {
 		return ""
 	}
-	return s.api.permalink(ctx, at.Channel, at.TS, at.Thread)
+	return c.api.permalink(ctx, at.Channel, at.TS, at.Thread)
 }
 
 // reviewOf is where a call without a card of its own can be read and signed.
-func (s *Server) reviewOf(ctx context.Context, r waiting) string {
+func (s *commander) reviewOf(ctx context.Context, r waiting) string {
 	if _, drawn := s.cards.anchor(ctx, r.batch, r.index); drawn {
 		return ""
 	}

@@ -25,13 +25,13 @@ const (
 )
 
 // status says whether the bot is well, and how much waits.
-func (s *Server) status(ctx context.Context, c slash) reply {
+func (s *commander) status(ctx context.Context, c Command) reply {
 	said := s.wellness(ctx)
 	said = append(said, s.waitingWords(ctx, c)...)
 	return ephemeral(strings.Join(said, "\n"))
 }
 
-func (s *Server) wellness(ctx context.Context) []string {
+func (s *commander) wellness(ctx context.Context) []string {
 	h := s.cfg.Health
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
@@ -69,25 +69,25 @@ func (s *Server) wellness(ctx context.Context) []string {
 
 // waitingWords says how much waits for the person and in the channel, as far as
 // statusLooks batches tell.
-func (s *Server) waitingWords(ctx context.Context, c slash) []string {
-	who, err := s.people.seeker(ctx, c.user, c.team)
+func (s *commander) waitingWords(ctx context.Context, c Command) []string {
+	who, err := s.people.seeker(ctx, c.User, c.Team)
 	if errors.Is(err, errLookup) {
 		words, _ := explain(err, about{})
 		return []string{"What waits for you is not known now. " + words}
 	}
 	if err != nil {
-		who = seeker{Principal: approvals.Principal{User: approvals.UserID(c.user)}} // may sign nothing
+		who = seeker{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may sign nothing
 	}
 	var mine, here int
 	var oldest time.Time
 	more, now := false, s.cfg.Now()
-	keys := listing{Scope: scopeAll}.keys(who, c.channel)
-	err = s.eachListed(ctx, keys, statusLooks, func(b approvals.Batch) bool {
+	keys := listKeys(listing{Scope: scopeAll}, who, c.Channel)
+	err = eachListed(ctx, s.cfg.Lists, keys, statusLooks, func(b approvals.Batch) bool {
 		for _, a := range b.Approvals {
 			if shown(a, now) != approvals.Pending {
 				continue
 			}
-			if shownIn(b, a, c.channel) {
+			if shownIn(b, a, c.Channel) {
 				here++
 			}
 			if b.Helps(a, who.Principal) {
@@ -108,7 +108,7 @@ func (s *Server) waitingWords(ctx context.Context, c slash) []string {
 	}
 	said := []string{fmt.Sprintf("Waiting for you: %s%s.", least, count(mine, "call"))}
 	if mine > 0 {
-		said[0] = fmt.Sprintf("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.", least, count(mine, "call"), when(oldest), c.command)
+		said[0] = fmt.Sprintf("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.", least, count(mine, "call"), when(oldest), c.Name)
 	}
 	said = append(said, fmt.Sprintf("Waiting in this channel: %s%s.", least, count(here, "call")))
 	if who.unsure {
@@ -119,11 +119,11 @@ func (s *Server) waitingWords(ctx context.Context, c slash) []string {
 
 // eachListed hands out the batches of these lists, the oldest first, until f
 // wants no more or so many were read; more says that there are others.
-func (s *Server) eachListed(ctx context.Context, keys []approvals.ListKey, most int, f func(approvals.Batch) bool, more *bool) error {
+func eachListed(ctx context.Context, from lists, keys []approvals.ListKey, most int, f func(approvals.Batch) bool, more *bool) error {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	var cursor approvals.Cursor
 	for looked := 0; ; {
-		batches, next, err := s.cfg.Lists.Inbox(ctx, keys, cursor, windowSize)
+		batches, next, err := from.Inbox(ctx, keys, cursor, windowSize)
 		if err != nil {
 			return fmt.Errorf("read an inbox: %w", err)
 		}

@@ -13,7 +13,7 @@ import (
 // log says of a press that it counted only if the batch shows that it did.
 
 // logDecision logs a decision that the desk has answered for.
-func (s *Server) logDecision(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
+func (s *verdicts) logDecision(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
 	a, _ := ptr.in(after)
 	counted := slices.ContainsFunc(a.Decisions, func(e approvals.Decision) bool {
 		return e.By.User == d.By.User && e.Verdict == d.Verdict && e.Digest == d.Digest && e.At.Equal(d.At)
@@ -28,7 +28,7 @@ func (s *Server) logDecision(ctx context.Context, ptr pointer, after approvals.B
 
 // logRetraction logs that a person took back the decision that they had made
 // before.
-func (s *Server) logRetraction(ctx context.Context, ptr pointer, before about, after approvals.Batch) {
+func (s *verdicts) logRetraction(ctx context.Context, ptr pointer, before about, after approvals.Batch) {
 	a, _ := ptr.in(after)
 	if !decidedBy(before.approval, before.user) || decidedBy(a, before.user) {
 		s.logReplay(ctx, ptr, a, approvals.UserID(before.user))
@@ -43,7 +43,7 @@ func decidedBy(a approvals.Approval, user string) bool {
 }
 
 // logAmendment logs that a person changed the arguments that they were shown.
-func (s *Server) logAmendment(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
+func (s *verdicts) logAmendment(ctx context.Context, ptr pointer, after approvals.Batch, d approvals.Decision) {
 	a, _ := ptr.in(after)
 	counted := slices.ContainsFunc(a.Amendments, func(e approvals.Amendment) bool {
 		return e.By.User == d.By.User && e.From == ptr.Digest && e.At.Equal(d.At)
@@ -56,7 +56,7 @@ func (s *Server) logAmendment(ctx context.Context, ptr pointer, after approvals.
 		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", string(d.By.User)))
 }
 
-func (s *Server) logReplay(ctx context.Context, ptr pointer, a approvals.Approval, user approvals.UserID) {
+func (s *verdicts) logReplay(ctx context.Context, ptr pointer, a approvals.Approval, user approvals.UserID) {
 	s.cfg.Log.DebugContext(ctx, "press delivered again", slog.String("batch", string(ptr.Batch)),
 		slog.String("call", brief(string(a.Call.ID), 64)), slog.String("user", string(user)))
 }

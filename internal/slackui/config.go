@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,42 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
-
-// desk is what clicks and cards need of [approvals.Desk].
-type desk interface {
-	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
-	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
-	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
-	Retract(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Retract) (approvals.Batch, error)
-	Amend(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Amend) (approvals.Batch, error)
-}
-
-// tools knows what the tools of the agents declare.
-type tools interface {
-	ToolSpec(agent, name string) (agentrun.Spec, bool)
-}
-
-// runs is where a card belongs and what a reply says.
-type runs interface {
-	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
-	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
-}
-
-// runner takes what people ask for.
-type runner interface {
-	Mention(ctx context.Context, m agentrun.Mention) (agentrun.Run, error)
-}
-
-// memos keeps bytes of ours beside a document. CommitMemo stores them if the
-// memo still has the version (0: there is none), otherwise it is
-// [approvals.ErrConflict]. drawn > 0 also removes the due entry of the surface
-// if the document still has that version. Confirm returns once everything near
-// the document is durable: a memo alone may be lost with the store's machine.
-type memos interface {
-	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
-	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
-	Confirm(ctx context.Context, id string) error
-}
 
 // Config is what [New] works with. The fields without a default are required.
 type Config struct {
@@ -82,13 +45,13 @@ type Config struct {
 	// agent's name: whoever asked is told how they stop their own request.
 	Pending map[string]agentrun.PendingRule
 
-	Desk   desk
-	Runs   runs
+	Desk   interactDesk
+	Runs   interactRuns
 	Runner runner
 	Memos  memos
-	Lists  lists // may be nil: then nothing is listed for anybody
-	Tools  tools // may be nil: then every approval is confirmed, and nothing can be edited
-	Bulk   bulk  // may be nil: then nobody signs many calls at once
+	Lists  lists          // may be nil: then nothing is listed for anybody
+	Tools  directoryTools // may be nil: then every approval is confirmed, and nothing can be edited
+	Bulk   bulk           // may be nil: then nobody signs many calls at once
 	Health Health
 
 	// Membership is how old a looked-up membership or account may be when a
@@ -165,15 +128,6 @@ func (c Config) validate() error {
 	return errors.Join(problems...)
 }
 
-// serves reports whether what says it is of this workspace and organisation is
-// for our installation.
-func (c Config) serves(team, enterprise string) bool {
-	if team != "" && team == c.Team {
-		return true
-	}
-	return c.Enterprise != "" && enterprise == c.Enterprise
-}
-
 // overSocket reports whether Slack is received in Socket Mode.
 func (c Config) overSocket() bool { return c.AppToken != nil && c.AppToken() != "" }
 
@@ -229,14 +183,19 @@ func New(c Config) (*UI, error) {
 		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
 		several: c.Bulk != nil,
 	}
+	h := newHandler(interactConfig{
+		Team: c.Team, Agent: c.Agent, Agents: c.Agents, MayAsk: c.MayAsk, Overhear: c.Overhear, Pending: c.Pending,
+		Desk: c.Desk, Runs: c.Runs, Runner: c.Runner, Lists: c.Lists, Tools: c.Tools, Now: c.Now, Log: c.Log,
+	}, commandConfig{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
+		sheetsConfig{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
+		api, cards, people, homes)
 	ui := &UI{
-		Server: newServer(c, api, cards, people), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
+		Server: newServer(inboundConfig{Workspace: Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
 	}
-	ui.Server.homes = homes
-	ui.Answers = &Answers{server: ui.Server, memos: c.Memos, now: c.Now, log: c.Log}
+	ui.Answers = &Answers{sheets: h.sheets, results: h.results, memos: c.Memos, now: c.Now, log: c.Log}
 	if c.overSocket() {
-		ui.Socket = newSocket(c, ui.Server)
-		ui.Server.linked = ui.Socket.Ready
+		ui.Socket = newSocket(socketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Now: c.Now, Log: c.Log}, ui.Server)
+		h.commands_.linked = ui.Socket.Ready
 	}
 	return ui, nil
 }

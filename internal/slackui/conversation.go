@@ -32,13 +32,10 @@ const (
 // direct is the type of a channel that only a person and the bot are in.
 const direct = "im"
 
-// subtypes are the messages that people write; the others are remarks of Slack.
-var subtypes = []string{"", "thread_broadcast", "file_share"}
-
 // heard takes a message event: all that is written to us in a direct message,
 // and in a channel what answers in a thread that the agent is in already, if
 // that agent overhears.
-func (s *Server) heard(ctx context.Context, e envelope, m mention) error {
+func (s *listener) heard(ctx context.Context, e Event, m mention) error {
 	bot, err := s.botOf(ctx, e)
 	if err != nil || m.User == bot {
 		return err
@@ -89,7 +86,7 @@ func (m mention) origin(team string) agentrun.Origin {
 func (m mention) event() string { return "message:" + m.Channel + ":" + m.TS }
 
 // agentIn is the agent that answers in a channel, or nobody.
-func (s *Server) agentIn(channel string) string {
+func (s *listener) agentIn(channel string) string {
 	if a, ok := s.cfg.Agents[channel]; ok {
 		return a
 	}
@@ -97,16 +94,16 @@ func (s *Server) agentIn(channel string) string {
 }
 
 // tellWriter tells whoever wrote the message something of ours, to them alone.
-func (s *Server) tellWriter(ctx context.Context, m mention, words string) error {
+func (s *listener) tellWriter(ctx context.Context, m mention, words string) error {
 	if m.manner == echoed {
 		return nil
 	}
-	return s.tell(ctx, place{m.Channel, m.Thread, m.User}, words)
+	return s.respond.tell(ctx, place{channel: m.Channel, thread: m.Thread, user: m.User}, words)
 }
 
 // busy tells whoever wrote the message what must be settled before the agent
 // takes another one.
-func (s *Server) busy(ctx context.Context, m mention, b approvals.Batch) error {
+func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error {
 	if m.manner == echoed {
 		return nil
 	}
@@ -114,7 +111,7 @@ func (s *Server) busy(ctx context.Context, m mention, b approvals.Batch) error {
 	head := "Not taken: this agent takes nothing new while calls of its thread wait. "
 	spans := append([]span{styled("Not taken: ", bold), say("this agent takes nothing new while calls of its thread wait. " + what + " still " + verb(pendingCalls(b), "waits") + ": ")}, tools...)
 	tail := " Write again when everything is settled."
-	return s.after(ctx, s.words, "tell a person", func(ctx context.Context) error {
+	return s.respond.after(ctx, s.respond.words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, say(".")), s.cards.leadTo(ctx, b)...)
 		return s.api.whisper(ctx, m.Channel, m.Thread, m.User, plainly(head+what+" still "+verb(pendingCalls(b), "waits")+"."+tail, append(spans, say(tail))...))
 	})

@@ -306,7 +306,7 @@ type sentDigest struct {
 }
 
 func (d *digests) send(ctx context.Context, h *held[digest], at time.Time) (sentDigest, error) {
-	ts, m := h.body.TS, digestMessage(h.id, h.body, d.several)
+	ts, m := h.body.TS, digestMessage(h.id, h.body.sums(), d.several)
 	next := at.Add(paceOf(h.body.Channel).every)
 	if ts != "" {
 		var err error

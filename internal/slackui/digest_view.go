@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	actionDigest = "countersign.digest" // opens what waits longest of a digest
-
 	digestTools  = 8 // tools and agents that a digest names
 	digestTries  = 20
 	noneWaitsFor = "None of these waits for you now. This is the oldest of them."
@@ -68,8 +66,7 @@ func most(of map[string]int) []span {
 }
 
 // digestMessage is what a digest shows: what waits, and never an argument.
-func digestMessage(id string, d digest, several bool) message {
-	s := d.sums()
+func digestMessage(id string, s sums, several bool) message {
 	m := message{marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.calls == 0 {
 		head := "All of these are decided"
@@ -96,11 +93,11 @@ func digestMessage(id string, d digest, several bool) message {
 	if s.decided > 0 {
 		paras = append(paras, line(say(count(s.decided, "call")+" that "+were(s.decided)+" listed here "+isAre(s.decided)+" decided already.")))
 	}
-	review := slack.NewButtonBlockElement(actionDigest+".0", id, literal("Review"))
+	review := slack.NewButtonBlockElement(actionDigest.id(0), id, literal("Review"))
 	review.Style = slack.StylePrimary
 	buttons := []slack.BlockElement{review}
 	if several {
-		buttons = append(buttons, slack.NewButtonBlockElement(actionSeveral+".0", "mine", literal("Approve several…")))
+		buttons = append(buttons, slack.NewButtonBlockElement(actionSeveral.id(0), "mine", literal("Approve several…")))
 	}
 	m.blocks = []slack.Block{
 		title(head), richText(paras...), slack.NewActionBlock("", buttons...),
@@ -125,11 +122,8 @@ func isAre(n int) string {
 
 // openDigest opens, of what a digest lists, the oldest card that waits for the
 // person.
-func (s *Server) openDigest(ctx context.Context, p payload, value string) (about, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now(), deed: reading}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
+func (s *reviews) openDigest(ctx context.Context, p Interaction, value string) (about, error) {
+	at := about{user: p.User, now: s.cfg.Now(), deed: reading}
 	id, err := parseDigest(value)
 	if err != nil {
 		return at, err
@@ -140,19 +134,19 @@ func (s *Server) openDigest(ctx context.Context, p payload, value string) (about
 	}
 	r, words, found := s.oldest(ctx, p, n.Body)
 	if !found {
-		return at, s.open(ctx, p, notice("All of these are decided. Nothing of them waits any more."))
+		return at, s.respond.open(ctx, p, notice("All of these are decided. Nothing of them waits any more."))
 	}
 	view, b, err := s.review(ctx, p, r, "", words)
 	at.batch = b
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, view)
 }
 
 // oldest is the oldest card of the digest that waits for the person, else the
 // oldest of all that waits, with words that say so.
-func (s *Server) oldest(ctx context.Context, p payload, d digest) (reviewing, string, bool) {
+func (s *reviews) oldest(ctx context.Context, p Interaction, d digest) (reviewing, string, bool) {
 	ids := slices.SortedFunc(maps.Keys(d.Requests), func(a, b approvals.BatchID) int {
 		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
 	})
@@ -161,7 +155,7 @@ func (s *Server) oldest(ctx context.Context, p payload, d digest) (reviewing, st
 		return reviewing{}, "", false
 	}
 	first := reviewing{batch: ids[0]}
-	who, err := s.people.seeker(ctx, p.User.ID, p.User.Team)
+	who, err := s.people.seeker(ctx, p.User, p.UserTeam)
 	if err != nil {
 		return first, "", true // the card says who it waits for
 	}

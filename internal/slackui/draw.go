@@ -19,11 +19,11 @@ const surface = "slack"
 
 // Cards draws batches. It holds nothing; any number of replicas may draw.
 type Cards struct {
-	desk  desk
-	runs  runs
+	desk  deliveryDesk
+	runs  deliveryRuns
 	api   *api
 	memos memos
-	tools tools // may be nil
+	tools directoryTools // may be nil
 	now   func() time.Time
 	log   *slog.Logger
 	asked asking // nil: nobody is asked directly
@@ -386,4 +386,16 @@ func (c *Cards) anchor(ctx context.Context, b approvals.Batch, call int) (Anchor
 		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/callsPerCard })
 	}
 	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
+}
+
+// Desk is what reconcilers need of [approvals.Desk].
+type deliveryDesk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
+}
+
+// Runs is where a card belongs and what a reply says.
+type deliveryRuns interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
 }

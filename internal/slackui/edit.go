@@ -23,8 +23,8 @@ var errNoForm = errors.New("no form for these arguments")
 
 // openEdit opens the form that changes the arguments, or explains at once why
 // the person could not.
-func (s *Server) openEdit(ctx context.Context, p payload, value string) (about, error) {
-	at, ptr, decision, err := s.judge(ctx, p, value, "")
+func (s *edits) openEdit(ctx context.Context, p Interaction, value string) (about, error) {
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, value, "")
 	at.deed = editing
 	if err != nil {
 		return at, err
@@ -39,15 +39,15 @@ func (s *Server) openEdit(ctx context.Context, p payload, value string) (about, 
 	}); err != nil {
 		return at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
-	view, err := editView(a, f, originOf(p, value), maySignAsEdited(b, a, decision))
+	metadata, err := json.Marshal(originOf(p, value))
 	if err != nil {
-		return at, err
+		return at, fmt.Errorf("write the form: %w", err)
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, editView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
 }
 
 // formOf makes the form of a call as it was shown.
-func (s *Server) formOf(ctx context.Context, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (editForm, approvals.ToolCall, error) {
+func (s *edits) formOf(ctx context.Context, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (editForm, approvals.ToolCall, error) {
 	call, err := callAs(ctx, s.cfg.Desk, b, a.Call.ID, shown)
 	if err != nil {
 		return editForm{}, call, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
@@ -65,7 +65,7 @@ func (s *Server) formOf(ctx context.Context, b approvals.Batch, a approvals.Appr
 
 // callAs loads a call with the arguments of a digest, which need not be the
 // current ones. Other bytes than those are [approvals.ErrStale].
-func callAs(ctx context.Context, d desk, b approvals.Batch, id approvals.ToolCallID, digest approvals.Digest) (approvals.ToolCall, error) {
+func callAs(ctx context.Context, d directoryCalls, b approvals.Batch, id approvals.ToolCallID, digest approvals.Digest) (approvals.ToolCall, error) {
 	for _, a := range b.Approvals {
 		if a.Call.ID != id {
 			continue
@@ -101,9 +101,9 @@ func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decisi
 
 // edited handles the form. The new arguments are committed before it is
 // answered; it then says what became of what others had decided.
-func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
+func (s *edits) edited(ctx context.Context, p Interaction) (reply, error) {
 	o := readOrigin(p)
-	at, ptr, decision, err := s.judge(ctx, p, o.Value, "")
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, o.Value, "")
 	at.deed = editing
 	if err != nil {
 		return s.notEdited(ctx, p, at, editForm{}, err)
@@ -113,37 +113,39 @@ func (s *Server) edited(ctx context.Context, p payload) (reply, error) {
 	if err != nil {
 		return s.notEdited(ctx, p, at, editForm{}, err)
 	}
-	args, problems, known := f.read(p.View.State.Values)
+	args, problems, known := f.read(p.View.Values)
 	switch {
 	case !known:
 		return replace(notice("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card.")), nil
 	case len(problems) > 0:
 		return under(problems), nil
 	case sameJSON(args, f.args):
-		return f.first("Nothing is changed yet. Change something, or cancel."), nil
+		return underFirst(f, "Nothing is changed yet. Change something, or cancel."), nil
 	}
-	form := func() (slack.ModalViewRequest, error) { return editView(a, f, o, maySignAsEdited(b, a, decision)) }
+	form := func() (slack.ModalViewRequest, error) {
+		return editView(a, f, p.View.Metadata, maySignAsEdited(b, a, decision)), nil
+	}
 	if err := approvals.CheckArgs(args); err != nil {
-		return f.refuse(args, sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
+		return refuseForm(f, args, sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
 	}
-	after, err := s.cfg.Desk.Amend(ctx, b.ID, s.request(p, ptr, "amend", string(args)), approvals.Amend{
+	after, err := s.cfg.Desk.Amend(ctx, b.ID, requestID(s.cfg.Team, p, ptr, "amend", string(args)), approvals.Amend{
 		Call: a.Call.ID, From: ptr.Digest, Args: args, By: decision.By, At: decision.At,
 	})
 	if err != nil {
-		s.refresh(ctx, &at, ptr)
+		s.verdicts.refresh(ctx, &at, ptr)
 		if errors.Is(err, approvals.ErrRefused) {
-			s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.Any("reason", err))
-			return f.refuse(args, refusedWords(err), form)
+			s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User), slog.Any("reason", err))
+			return refuseForm(f, args, refusedWords(err), form)
 		}
 		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	s.logAmendment(ctx, ptr, after, decision)
+	s.verdicts.logAmendment(ctx, ptr, after, decision)
 	at.batch = after
 	at.approval, _ = ptr.in(after)
 	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
 	sum := changes(f.args, args, approvals.HiddenAt(a.WriteOnly))
 	signed, again := s.signsToo(ctx, p, &at, ptr, decision)
-	s.redrawReview(ctx, p)
+	s.reviews.redrawReview(ctx, p)
 	return replace(editedView(at, sum, signed, again)), nil
 }
 
@@ -161,23 +163,23 @@ func sameJSON(x, y []byte) bool {
 // of it. Whatever goes wrong here, the change itself is made. What the card does
 // not show whole is approved where everything is shown: then it returns the
 // button that leads there.
-func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer, d approvals.Decision) (words string, sign slack.Block) {
-	if len(p.View.State.Values[signBlock][signInput].Chosen) == 0 {
+func (s *edits) signsToo(ctx context.Context, p Interaction, at *about, ptr pointer, d approvals.Decision) (words string, sign slack.Block) {
+	if len(p.View.Values[signBlock][signInput].Chosen) == 0 {
 		return "", nil
 	}
-	whole, err := s.shownWhole(ctx, p, *at)
+	whole, err := s.decisions.shownWhole(ctx, p, *at)
 	if err != nil || !whole {
 		return s.signsLater(ctx, at, d, err)
 	}
-	d.Verdict, d.Reason = approvals.Approve, trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
-	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, s.request(p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
+	d.Verdict, d.Reason = approvals.Approve, trimReason(p.View.Values[reasonBlock][reasonInput].Value)
+	after, err := s.cfg.Desk.Decide(ctx, at.batch.ID, requestID(s.cfg.Team, p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
 	if err == nil {
-		s.logDecision(ctx, ptr, after, d)
+		s.verdicts.logDecision(ctx, ptr, after, d)
 		at.batch = after
 		at.approval, _ = ptr.in(after)
 		return "Your approval of the new arguments counts.", nil
 	}
-	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User.ID), slog.Any("reason", err))
+	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))
 	if words, known := explain(err, *at); known {
 		return words, nil
 	}
@@ -185,7 +187,7 @@ func (s *Server) signsToo(ctx context.Context, p payload, at *about, ptr pointer
 }
 
 // signsLater leads to the form in which the new arguments are read and approved.
-func (s *Server) signsLater(ctx context.Context, at *about, d approvals.Decision, err error) (string, slack.Block) {
+func (s *edits) signsLater(ctx context.Context, at *about, d approvals.Decision, err error) (string, slack.Block) {
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", string(d.By.User)), slog.Any("reason", err))
 	}
@@ -193,7 +195,7 @@ func (s *Server) signsLater(ctx context.Context, at *about, d approvals.Decision
 	if err != nil {
 		return "The new arguments are not approved yet. Approve them on the card.", nil
 	}
-	button := slack.NewButtonBlockElement(actionSign+".0", value, literal("Approve…"))
+	button := slack.NewButtonBlockElement(actionSign.id(0), value, literal("Approve…"))
 	button.Style = slack.StylePrimary
 	return "The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there.",
 		slack.NewActionBlock("", button)
@@ -227,7 +229,7 @@ func editedView(at about, sum []difference, signed string, sign slack.Block) sla
 
 // notEdited explains a change that was not made: under the inputs if it can be
 // corrected there, instead of the form if not.
-func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm, err error) (reply, error) {
+func (s *edits) notEdited(ctx context.Context, p Interaction, at about, f editForm, err error) (reply, error) {
 	wrong := argumentErrors(err)
 	words, known := explain(err, at)
 	if len(wrong) == 0 && !known {
@@ -237,13 +239,13 @@ func (s *Server) notEdited(ctx context.Context, p payload, at about, f editForm,
 	if len(wrong) == 0 {
 		reason = err.Error()
 	}
-	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User.ID), slog.String("reason", reason))
+	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User), slog.String("reason", reason))
 	open := len(f.fields) > 0
 	switch {
 	case open && len(wrong) > 0:
 		return under(f.place(wrong)), nil
 	case open && isTryAgain(err):
-		return f.first("Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
+		return underFirst(f, "Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
 	case len(wrong) > 0:
 		return replace(notice("The tool does not take these arguments. Nothing was changed.")), nil
 	}
@@ -283,12 +285,12 @@ func refusedWords(err error) string {
 	return said
 }
 
-// refuse says what is wrong with the new arguments as a whole: under the input
+// refuseForm says what is wrong with the new arguments as a whole: under the input
 // that was changed if there is one, and on top of the same form if there are
 // several. Slack keeps there what was typed. It shows words of ours only under
 // inputs or in blocks, and a form that is too long to be an answer has them
 // under each input that was changed.
-func (f editForm) refuse(args []byte, words string, form func() (slack.ModalViewRequest, error)) (reply, error) {
+func refuseForm(f editForm, args []byte, words string, form func() (slack.ModalViewRequest, error)) (reply, error) {
 	problems := map[string]string{}
 	for _, x := range f.fields {
 		was, before := valueAt(f.args, x.path)
@@ -315,8 +317,8 @@ func (f editForm) refuse(args []byte, words string, form func() (slack.ModalView
 	return replace(view), nil
 }
 
-// first says something under the first input.
-func (f editForm) first(words string) reply {
+// underFirst says something under the first input.
+func underFirst(f editForm, words string) reply {
 	return under(map[string]string{f.fields[0].key(): words})
 }
 
@@ -351,11 +353,11 @@ func argumentErrors(err error) []*agentrun.ArgumentError {
 	return nil
 }
 
-func originOf(p payload, value string) origin {
-	return origin{Value: value, Channel: p.place().channel, Thread: p.place().thread, Review: p.screen()}
+func originOf(p Interaction, value string) origin {
+	return origin{Value: value, Channel: p.Channel, Thread: p.Thread, Review: screenOf(p)}
 }
 
-func readOrigin(p payload) origin {
+func readOrigin(p Interaction) origin {
 	var o origin
 	if json.Unmarshal([]byte(p.View.Metadata), &o) != nil {
 		return origin{}

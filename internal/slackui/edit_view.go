@@ -1,7 +1,6 @@
 package slackui
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -12,19 +11,14 @@ import (
 )
 
 const (
-	callbackEdit = "countersign.edit"
-	signBlock    = "sign"
-	signInput    = "too"
-	radioMost    = 4 // options that are all shown at once
-	longText     = 80
+	signBlock = "sign"
+	signInput = "too"
+	radioMost = 4 // options that are all shown at once
+	longText  = 80
 )
 
 // editView is the form in which the arguments are changed.
-func editView(a approvals.Approval, f editForm, o origin, maySign bool) (slack.ModalViewRequest, error) {
-	metadata, err := json.Marshal(o)
-	if err != nil {
-		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
-	}
+func editView(a approvals.Approval, f editForm, metadata string, maySign bool) slack.ModalViewRequest {
 	text := []para{line(styled(brief(a.Call.Name, 80), bold), say(". What you do not touch stays exactly as it is."))}
 	if n := len(a.Decisions); n > 0 {
 		spans := append([]span{say("If you change something, what ")}, several(people(deciders(a)), namesShown)...)
@@ -51,10 +45,10 @@ func editView(a approvals.Approval, f editForm, o origin, maySign bool) (slack.M
 		}
 	}
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: callbackEdit, PrivateMetadata: string(metadata),
+		Type: slack.VTModal, CallbackID: callbackEdit, PrivateMetadata: metadata,
 		Title: literal("Edit arguments"), Submit: literal("Change"), Close: literal("Cancel"),
 		Blocks: slack.Blocks{BlockSet: blocks},
-	}, nil
+	}
 }
 
 func deciders(a approvals.Approval) []approvals.UserID {

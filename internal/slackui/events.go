@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,93 +12,28 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// envelope is what we read of a delivery of the Events API. It is our own
-// type: slack-go's rejects a whole event for one block that it does not know.
-type envelope struct {
-	Type           string `json:"type"`
-	Challenge      string `json:"challenge"`
-	Team           string `json:"team_id"`
-	ID             string `json:"event_id"`
-	Authorizations []struct {
-		Enterprise string `json:"enterprise_id"`
-		User       string `json:"user_id"`
-		Bot        bool   `json:"is_bot"`
-	} `json:"authorizations"`
-	Event json.RawMessage `json:"event"`
-}
-
-// of reports whether the event is for our installation, which one of an
-// organisation has for all the workspaces of it.
-func (e envelope) of(c Config) bool {
-	enterprise := ""
-	if len(e.Authorizations) > 0 {
-		enterprise = e.Authorizations[0].Enterprise
+// Event does what an event asks for.
+func (s *handler) Event(ctx context.Context, e Event) error {
+	switch {
+	case e.Home != nil:
+		return s.homeTabs.opensHome(ctx, approvals.UserID(e.Home.User))
+	case e.Change != nil:
+		return s.homeTabs.changed(ctx, *e.Change)
+	case e.Message != nil && e.Message.Mention:
+		return s.listener.mentioned(ctx, e, mention{Message: *e.Message})
+	case e.Message != nil:
+		return s.listener.heard(ctx, e, mention{Message: *e.Message})
 	}
-	return c.serves(e.Team, enterprise)
+	return nil
 }
 
+// A mention is a message, and how it came to us.
 type mention struct {
-	Subtype  string `json:"subtype"`
-	User     string `json:"user"`
-	Bot      string `json:"bot_id"`
-	UserTeam string `json:"user_team"`
-	Text     string `json:"text"`
-	Channel  string `json:"channel"`
-	TS       string `json:"ts"`
-	Thread   string `json:"thread_ts"`
-
-	ChannelType string `json:"channel_type"` // of a message event
-	manner      manner
+	Message
+	manner manner
 }
 
-// events takes a delivery of the Events API. A repeated delivery of a message
-// is known by the message where it is committed, not by Slack's retry headers.
-func (s *Server) events(ctx context.Context, body []byte) (reply, error) {
-	var e envelope
-	if err := json.Unmarshal(body, &e); err != nil {
-		return reply{}, fmt.Errorf("%w: event: %w", errBody, err)
-	}
-	switch e.Type {
-	case "url_verification":
-		return reply{map[string]string{"challenge": e.Challenge}}, nil
-	case "event_callback":
-	default:
-		s.cfg.Log.WarnContext(ctx, "delivery of an unknown type", slog.String("type", brief(e.Type, 64)))
-		return reply{}, nil
-	}
-	var inner struct {
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(e.Event, &inner); err != nil {
-		return reply{}, fmt.Errorf("%w: inner event: %w", errBody, err)
-	}
-	if inner.Type == "app_home_opened" {
-		return reply{}, s.opensHome(ctx, e)
-	}
-	if inner.Type != "app_mention" && inner.Type != "message" {
-		return reply{}, s.changed(ctx, e, inner.Type)
-	}
-	var m mention
-	if err := json.Unmarshal(e.Event, &m); err != nil {
-		return reply{}, fmt.Errorf("%w: %s: %w", errBody, inner.Type, err)
-	}
-	if !e.of(s.cfg) {
-		s.cfg.Log.WarnContext(ctx, "event of another workspace", slog.String("team", brief(e.Team, 64)))
-		return reply{}, nil
-	}
-	if m.Bot != "" || m.User == "" || !slices.Contains(subtypes, m.Subtype) {
-		return reply{}, nil // a bot's word, our own perhaps, is never a request
-	}
-	if e.ID == "" || !idForm.MatchString(m.User) || !idForm.MatchString(m.Channel) || !validTS(m.TS) || (m.Thread != "" && !validTS(m.Thread)) {
-		return reply{}, fmt.Errorf("%w: a mention without id, user, channel or ts", errBody)
-	}
-	if inner.Type == "message" {
-		return reply{}, s.heard(ctx, e, m)
-	}
-	return reply{}, s.mentioned(ctx, e, m)
-}
-
-func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
+func (s *listener) mentioned(ctx context.Context, e Event, m mention) error {
 	if err := s.people.admit(ctx, m.User, m.UserTeam); err != nil {
 		return s.turnAway(ctx, m, err)
 	}
@@ -149,12 +83,10 @@ func (s *Server) mentioned(ctx context.Context, e envelope, m mention) error {
 	return nil
 }
 
-// botOf is the user id of the bot that the delivery is for.
-func (s *Server) botOf(ctx context.Context, e envelope) (string, error) {
-	for _, a := range e.Authorizations {
-		if a.Bot && a.User != "" {
-			return a.User, nil
-		}
+// botOf is the user id of the bot that the event is for.
+func (s *listener) botOf(ctx context.Context, e Event) (string, error) {
+	if e.Bot != "" {
+		return e.Bot, nil
 	}
 	self, err := s.api.whoami(ctx)
 	if err != nil {
@@ -165,7 +97,7 @@ func (s *Server) botOf(ctx context.Context, e envelope) (string, error) {
 
 // mayAsk refuses those who may not start the agent. A group that cannot be
 // looked up lets nobody in; Slack delivers the mention again.
-func (s *Server) mayAsk(ctx context.Context, agent string, m mention) error {
+func (s *listener) mayAsk(ctx context.Context, agent string, m mention) error {
 	from, some := s.cfg.MayAsk[agent]
 	if !some || slices.Contains(from.Users, approvals.UserID(m.User)) {
 		return nil
@@ -182,7 +114,7 @@ func (s *Server) mayAsk(ctx context.Context, agent string, m mention) error {
 
 // turnAway tells the person why they are not heard. What may be otherwise in a
 // moment is returned, so that Slack delivers the mention again.
-func (s *Server) turnAway(ctx context.Context, m mention, err error) error {
+func (s *listener) turnAway(ctx context.Context, m mention, err error) error {
 	words, known := explain(err, about{})
 	if !known || isTryAgain(err) {
 		return fmt.Errorf("look up who asks: %w", err)

@@ -23,7 +23,7 @@ type about struct {
 
 // stopping says how whoever asked for the batch stops it: by a message, if its
 // agent takes one as that. They cannot sign, so they cannot deny it either.
-func (c Config) stopping(b approvals.Batch) string {
+func (c interactConfig) stopping(b approvals.Batch) string {
 	switch c.Pending[b.Agent] {
 	case agentrun.PendingKeep, agentrun.PendingRefuse:
 		return ""

@@ -67,7 +67,7 @@ func (f filter) drew(a approvals.Approval) bool {
 }
 
 // moved is why a call that was drawn is not the one that was drawn any more.
-func (f filter) moved(a approvals.Approval, now time.Time) left {
+func movedSince(f filter, a approvals.Approval, now time.Time) left {
 	switch {
 	case len(f.Drawn) == 0:
 		return ""

@@ -20,16 +20,16 @@ const (
 )
 
 // viewFull opens a modal with the whole arguments, for those who may look.
-func (s *Server) viewFull(ctx context.Context, p payload, value string) (about, error) {
+func (s *reviews) viewFull(ctx context.Context, p Interaction, value string) (about, error) {
 	at, view, err := s.fullView(ctx, p, value, 0)
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, view)
 }
 
 // turnPage shows another page in the modal that is open.
-func (s *Server) turnPage(ctx context.Context, p payload, value string) error {
+func (s *decisions) turnPage(ctx context.Context, p Interaction, value string) error {
 	var page int
 	i := strings.LastIndexByte(value, '|')
 	err := errPointer
@@ -39,7 +39,7 @@ func (s *Server) turnPage(ctx context.Context, p payload, value string) error {
 	if err != nil || page < 0 {
 		return errPointer
 	}
-	turn := s.fullView
+	turn := s.reviews.fullView
 	if p.View.Callback == callbackApprove {
 		turn = s.signingPage
 	}
@@ -53,18 +53,15 @@ func (s *Server) turnPage(ctx context.Context, p payload, value string) error {
 	return s.api.updateView(ctx, p.View.ID, p.View.Hash, view)
 }
 
-func (s *Server) fullView(ctx context.Context, p payload, value string, page int) (about, slack.ModalViewRequest, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now()}
+func (s *reviews) fullView(ctx context.Context, p Interaction, value string, page int) (about, slack.ModalViewRequest, error) {
+	at := about{user: p.User, now: s.cfg.Now()}
 	none := slack.ModalViewRequest{}
-	if err := s.sameTeam(p); err != nil {
-		return at, none, err
-	}
-	ptr, b, a, err := s.resolve(ctx, value)
+	ptr, b, a, err := s.verdicts.resolve(ctx, value)
 	at.batch, at.approval = b, a
 	if err != nil {
 		return at, none, err
 	}
-	if err := s.people.mayLook(ctx, p.User.ID, p.User.Team, b); err != nil {
+	if err := s.people.mayLook(ctx, p.User, p.UserTeam, b); err != nil {
 		return at, none, err
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
@@ -113,7 +110,7 @@ func turns(ptr pointer, page, pages int) slack.Block {
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
 			elements = append(elements, slack.NewButtonBlockElement(
-				fmt.Sprintf("%s.%d", actionPage, to), fmt.Sprintf("%s|%d", value, to), literal(label)))
+				actionPage.id(to), fmt.Sprintf("%s|%d", value, to), literal(label)))
 		}
 	}
 	add(page-1, "Previous page")

@@ -35,11 +35,11 @@ const (
 // week. The work is derived from the batch's own due entry, which goes only
 // when all of them are drawn, so a process that is killed loses nothing.
 type Homes struct {
-	desk   desk
+	desk   deliveryDesk
 	lists  lists
 	api    *api
 	memos  memos
-	tools  tools // may be nil
+	tools  directoryTools // may be nil
 	people *directory
 	now    func() time.Time
 	log    *slog.Logger

@@ -10,30 +10,13 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// homeOpened is the event that somebody looks at their Home.
-type homeOpened struct {
-	User string `json:"user"`
-	Tab  string `json:"tab"`
-}
-
 // opensHome notes who looks at their Home, and draws it after the answer: from
 // the first page on.
-func (s *Server) opensHome(ctx context.Context, e envelope) error {
-	var o homeOpened
-	if err := json.Unmarshal(e.Event, &o); err != nil {
-		return fmt.Errorf("%w: app_home_opened: %w", errBody, err)
-	}
-	if !e.of(s.cfg) || o.Tab != "home" {
-		return nil
-	}
-	if !idForm.MatchString(o.User) {
-		return fmt.Errorf("%w: a Home of nobody", errBody)
-	}
-	user := approvals.UserID(o.User)
+func (s *homeTabs) opensHome(ctx context.Context, user approvals.UserID) error {
 	if err := s.homes.visited(ctx, user); err != nil {
 		return err
 	}
-	return s.after(ctx, s.screens, "draw a Home", func(ctx context.Context) error {
+	return s.respond.after(ctx, s.respond.screens, "draw a Home", func(ctx context.Context) error {
 		l, id := s.homes.page(user)
 		if n, _, err := l.load(ctx, id); err == nil && s.cfg.Now().Sub(n.Body.Begun) < homePause && n.Body.Pages == (pages{}) {
 			return nil // somebody goes to and fro: what has changed since is due by itself
@@ -61,21 +44,18 @@ func (h *Homes) soon(ctx context.Context, user approvals.UserID, turn pages) err
 }
 
 // turnHome shows other pages of the person's Home.
-func (s *Server) turnHome(ctx context.Context, p payload, value string) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
+func (s *homeTabs) turnHome(ctx context.Context, p Interaction, value string) error {
 	at, err := parsePages(value)
 	if err != nil {
 		return err
 	}
-	return s.after(ctx, s.screens, "turn a page of a Home", func(ctx context.Context) error {
-		return s.homes.soon(ctx, approvals.UserID(p.User.ID), at)
+	return s.respond.after(ctx, s.respond.screens, "turn a page of a Home", func(ctx context.Context) error {
+		return s.homes.soon(ctx, approvals.UserID(p.User), at)
 	})
 }
 
 // approveSeveral opens a sheet of all that waits for the person.
-func (s *Server) approveSeveral(ctx context.Context, p payload) error {
+func (s *Sheets) approveSeveral(ctx context.Context, p Interaction) error {
 	all, err := json.Marshal(sheetWish{Verdict: approvals.Approve, Filter: filter{All: true}})
 	if err != nil {
 		return fmt.Errorf("ask for a sheet: %w", err)
@@ -84,12 +64,9 @@ func (s *Server) approveSeveral(ctx context.Context, p payload) error {
 }
 
 // comesBack ends the absence of the person, from their Home.
-func (s *Server) comesBack(ctx context.Context, p payload) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
-	user := approvals.UserID(p.User.ID)
-	if _, err := s.people.admitted(ctx, p.User.ID, p.User.Team, sought{named: []approvals.UserID{user}}); err != nil {
+func (s *homeTabs) comesBack(ctx context.Context, p Interaction) error {
+	user := approvals.UserID(p.User)
+	if _, err := s.people.admitted(ctx, p.User, p.UserTeam, sought{named: []approvals.UserID{user}}); err != nil {
 		return err
 	}
 	before, after, err := s.people.changeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
@@ -99,8 +76,8 @@ func (s *Server) comesBack(ctx context.Context, p payload) error {
 	if err != nil {
 		return err
 	}
-	s.tellDelegates(ctx, user, before, after)
-	return s.after(ctx, s.screens, "draw a Home", func(ctx context.Context) error {
+	s.commands_.tellDelegates(ctx, user, before, after)
+	return s.respond.after(ctx, s.respond.screens, "draw a Home", func(ctx context.Context) error {
 		return s.homes.soon(ctx, user, pages{})
 	})
 }

@@ -14,11 +14,6 @@ import (
 )
 
 const (
-	actionTurn    = "countersign.turn"    // shows other pages of the Home
-	actionBack    = "countersign.back"    // ends the person's own absence
-	actionSeveral = "countersign.several" // opens a sheet of all that waits for the person
-
-	callbackHome = "countersign.home"
 
 	// A row takes two blocks, and a Home holds 100.
 	waitingRows = 15
@@ -121,7 +116,7 @@ func (h Home) waiting() []slack.Block {
 		blocks = append(blocks, small("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment."))
 	}
 	if h.Several && s.total > 1 {
-		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(actionSeveral+".0", "mine", literal("Approve several…"))))
+		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(actionSeveral.id(0), "mine", literal("Approve several…"))))
 	}
 	for _, p := range s.rows {
 		blocks = append(blocks, h.row(p, h.waits(p)...)...)
@@ -213,7 +208,7 @@ func (h Home) delegations() []slack.Block {
 		} else {
 			said += person(h.Away.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
 		}
-		end := slack.NewButtonBlockElement(actionBack+".0", "back", literal("I am back"))
+		end := slack.NewButtonBlockElement(actionBack.id(0), "back", literal("I am back"))
 		blocks = append(blocks, slack.NewSectionBlock(ours(said), nil, slack.NewAccessory(end)))
 	} else {
 		blocks = append(blocks, small("You are not away. To say that you are, write `/countersign away until friday, ask @ann`."))
@@ -235,7 +230,7 @@ func (h Home) row(p pile, said ...slack.MixedElement) []slack.Block {
 	if p.batch.Settled() {
 		label = "Open"
 	}
-	open := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, at.part), at.String(), literal(label))
+	open := slack.NewButtonBlockElement(actionReview.id(at.part), at.String(), literal(label))
 	agent := literal("Agent " + brief(p.batch.Agent, 60))
 	return []slack.Block{
 		slack.NewSectionBlock(literal(h.tools(p)), nil, slack.NewAccessory(open)),
@@ -326,7 +321,7 @@ func (h Home) turns(part int, before, behind string, s shelf, to func(offset int
 	var elements []slack.BlockElement
 	add := func(label string, p pages) {
 		elements = append(elements, slack.NewButtonBlockElement(
-			fmt.Sprintf("%s.%d", actionTurn, 10*part+len(elements)), p.String(), literal(label)))
+			actionTurn.id(10*part+len(elements)), p.String(), literal(label)))
 	}
 	first := h.Pages
 	first.Waiting = stretch{}

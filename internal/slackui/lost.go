@@ -14,9 +14,9 @@ import (
 // decide there, and it must not look as if they could. It is called after a
 // press that ended with cause. Only a message that Slack says was posted as a
 // card is drawn over, and only when the store says that its batch is not there.
-func (s *Server) lost(ctx context.Context, p payload, cause error) {
-	channel, ts := p.Container.Channel, p.Container.Message
-	card, marked := p.Message.card()
+func (s *verdicts) lost(ctx context.Context, p Interaction, cause error) {
+	channel, ts := p.Channel, p.MessageTS
+	card, marked := cardIn(p.Message)
 	if !errors.Is(cause, approvals.ErrNotFound) || !marked || !idForm.MatchString(channel) || !validTS(ts) {
 		return
 	}
@@ -24,7 +24,7 @@ func (s *Server) lost(ctx context.Context, p payload, cause error) {
 		return // the call is gone, or the answer
 	}
 	s.cfg.Log.WarnContext(ctx, "a card was pressed whose batch is not in the store", slog.String("batch", brief(string(card.batch), 128)))
-	err := s.after(ctx, s.copies, "take the buttons off a card", func(ctx context.Context) error {
+	err := s.respond.after(ctx, s.respond.copies, "take the buttons off a card", func(ctx context.Context) error {
 		return s.api.update(ctx, channel, ts, lostCard())
 	})
 	if err != nil {

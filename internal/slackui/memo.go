@@ -184,3 +184,14 @@ func (h *held[T]) abandon(ctx context.Context, cause error) error {
 	_ = h.settle(ctx, func(*T) {}, "", 0)
 	return cause
 }
+
+// memos keeps bytes of ours beside a document. CommitMemo stores them if the
+// memo still has the version (0: there is none), otherwise it is
+// [approvals.ErrConflict]. drawn > 0 also removes the due entry of the surface
+// if the document still has that version. Confirm returns once everything near
+// the document is durable: a memo alone may be lost with the store's machine.
+type memos interface {
+	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
+	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+	Confirm(ctx context.Context, id string) error
+}

@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -31,11 +30,16 @@ func (b *board) CommitMemo(_ context.Context, _, _ string, raw []byte, version, 
 
 func (*board) Confirm(context.Context, string) error { return nil }
 
+// shelfOf is what the records of these tests hold.
+type shelfOf struct {
+	Things []string `json:"things"`
+}
+
 // drawers are two processes with one board and one clock.
-func drawers(t *testing.T) (*board, func(time.Duration), ledger[anchors]) {
+func drawers(t *testing.T) (*board, func(time.Duration), ledger[shelfOf]) {
 	t.Helper()
-	b, now := &board{}, time.Unix(docTimestamp, 0)
-	return b, func(d time.Duration) { now = now.Add(d) }, ledger[anchors]{memos: b, surface: "cards", now: func() time.Time { return now }}
+	b, now := &board{}, time.Unix(1_700_000_000, 0)
+	return b, func(d time.Duration) { now = now.Add(d) }, ledger[shelfOf]{memos: b, surface: "cards", now: func() time.Time { return now }}
 }
 
 // Who lost its claim to another drawer saves nothing over what that one does,
@@ -47,11 +51,11 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	wait(lease)
 	quick, err := l.claim(t.Context(), "x")
 	require.NoError(t, err)
-	require.NoError(t, quick.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "2.2"}) }))
+	require.NoError(t, quick.save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "2.2") }))
 
 	for name, end := range map[string]func() error{
 		"save": func() error {
-			return slow.save(t.Context(), func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "1.1"}) })
+			return slow.save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "1.1") })
 		},
 		"release": func() error { return slow.release(t.Context(), 7) },
 	} {
@@ -61,7 +65,7 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	n, _, err := l.load(t.Context(), "x")
 	require.NoError(t, err)
 	require.Equal(t, quick.owner, n.Owner)
-	require.Equal(t, []Anchor{{Channel: "C1", TS: "2.2"}}, n.Body.Anchors)
+	require.Equal(t, []string{"2.2"}, n.Body.Things)
 }
 
 // Most drawings are over in a moment. Whoever finds that somebody else draws
@@ -91,38 +95,16 @@ func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
 	b, _, l := drawers(t)
 	h, err := l.claim(t.Context(), "x")
 	require.NoError(t, err)
-	require.NoError(t, l.edit(t.Context(), "x", func(a *anchors) { a.put(Anchor{Channel: "C1", TS: "9.9", Copy: true}) }))
+	require.NoError(t, l.edit(t.Context(), "x", func(a *shelfOf) { a.Things = append(a.Things, "9.9") }))
 	require.NoError(t, h.release(t.Context(), 7))
 	require.Zero(t, b.drawn)
 	n, _, err := l.load(t.Context(), "x")
 	require.NoError(t, err)
 	require.Empty(t, n.Owner, "the next one may draw at once")
-	require.Len(t, n.Body.Anchors, 1)
+	require.Len(t, n.Body.Things, 1)
 
 	h, err = l.claim(t.Context(), "x")
 	require.NoError(t, err)
 	require.NoError(t, h.release(t.Context(), 7))
 	require.Equal(t, int64(7), b.drawn)
-}
-
-// A memo from the future is of no age: it is asked again.
-func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
-	now := time.Unix(docTimestamp, 0)
-	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
-		d := &directory{api: &api{}, memos: &board{version: 1, raw: jsonOf(t, roster{At: now.Add(-age), Users: []string{"U1"}})}, team: "T1", age: time.Minute, now: func() time.Time { return now }}
-		again := false
-		_, err := remembered(t.Context(), d, "group", "group", "S1", func(context.Context, roster) (roster, error) {
-			again = true
-			return roster{At: now}, nil
-		})
-		require.NoError(t, err)
-		require.Equal(t, asked, again, "%s old", age)
-	}
-}
-
-func jsonOf(t *testing.T, v any) []byte {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	require.NoError(t, err)
-	return raw
 }

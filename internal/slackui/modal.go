@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	callbackApprove = "countersign.approve"
-	callbackDeny    = "countersign.deny"
-	reasonBlock     = "reason"
-	reasonInput     = "text"
+	reasonBlock = "reason"
+	reasonInput = "text"
 )
 
 // errForm is a form that Slack did not open.
@@ -32,8 +30,8 @@ type origin struct {
 
 // askReason opens the form for a denial, or it explains at once why the denial
 // would not be taken.
-func (s *Server) askReason(ctx context.Context, p payload, value string) (about, error) {
-	at, _, decision, err := s.judge(ctx, p, value, approvals.Deny)
+func (s *decisions) askReason(ctx context.Context, p Interaction, value string) (about, error) {
+	at, _, decision, err := s.verdicts.judge(ctx, p, value, approvals.Deny)
 	if err != nil {
 		return at, err
 	}
@@ -50,11 +48,11 @@ func (s *Server) askReason(ctx context.Context, p payload, value string) (about,
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, view)
 }
 
 // open shows a form: over the modal that the person is in, if they are in one.
-func (s *Server) open(ctx context.Context, p payload, view slack.ModalViewRequest) error {
+func (s *responder) open(ctx context.Context, p Interaction, view slack.ModalViewRequest) error {
 	show := s.api.openView
 	if p.View.Type == string(slack.VTModal) {
 		show = s.api.pushView
@@ -64,7 +62,7 @@ func (s *Server) open(ctx context.Context, p payload, view slack.ModalViewReques
 		return nil
 	}
 	if !hasCode(err, "expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id") {
-		s.cfg.Log.WarnContext(ctx, "form not opened", slog.Any("error", err))
+		s.log.WarnContext(ctx, "form not opened", slog.Any("error", err))
 	}
 	return fmt.Errorf("%w: %w", errForm, err)
 }
@@ -108,35 +106,35 @@ func reasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock 
 // submitted handles a form. It is closed only after what it asks for is
 // committed; what the person may read about a refusal is shown in the form
 // itself.
-func (s *Server) submitted(ctx context.Context, p payload) (reply, error) {
+func (s *handler) submitted(ctx context.Context, p Interaction) (reply, error) {
 	switch p.View.Callback {
 	case callbackDeny:
-		return s.given(ctx, p, approvals.Deny)
+		return s.decisions.given(ctx, p, approvals.Deny)
 	case callbackApprove:
-		return s.approvedForm(ctx, p)
+		return s.decisions.approvedForm(ctx, p)
 	case callbackEdit:
-		return s.edited(ctx, p)
+		return s.edits.edited(ctx, p)
 	case callbackSheet:
-		return s.submittedSheet(ctx, p)
+		return s.sheets.submittedSheet(ctx, p)
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", brief(p.View.Callback, 64)))
 	return replace(notice("This form is from another version of Countersign. Nothing was decided.")), nil
 }
 
 // given handles a verdict that came with its reason.
-func (s *Server) given(ctx context.Context, p payload, v approvals.Verdict) (reply, error) {
-	reason := trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
-	at, err := s.decide(ctx, p, readOrigin(p).Value, v, reason)
+func (s *decisions) given(ctx context.Context, p Interaction, v approvals.Verdict) (reply, error) {
+	reason := trimReason(p.View.Values[reasonBlock][reasonInput].Value)
+	at, err := s.verdicts.decide(ctx, p, readOrigin(p).Value, v, reason)
 	if err == nil {
-		s.redrawReview(ctx, p)
+		s.reviews.redrawReview(ctx, p)
 		return reply{}, nil
 	}
 	words, known := explain(err, at)
 	if !known {
 		return reply{}, err
 	}
-	s.cfg.Log.InfoContext(ctx, "verdict refused", slog.String("user", p.User.ID), slog.String("verdict", string(v)), slog.Any("reason", err))
-	_, field := p.View.State.Values[reasonBlock]
+	s.cfg.Log.InfoContext(ctx, "verdict refused", slog.String("user", p.User), slog.String("verdict", string(v)), slog.Any("reason", err))
+	_, field := p.View.Values[reasonBlock]
 	switch {
 	case errors.Is(err, approvals.ErrReasonNeeded) && field:
 		return under(map[string]string{reasonBlock: "Write why you approve it: blanks are no reason."}), nil

@@ -18,8 +18,8 @@ import (
 // Like [Cards] it holds nothing and looks at what is stored; the memo says how
 // far people have been told.
 type Notices struct {
-	desk   desk
-	runs   runs
+	desk   deliveryDesk
+	runs   deliveryRuns
 	api    *api
 	memos  memos
 	cards  *Cards

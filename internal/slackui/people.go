@@ -8,18 +8,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 // Why somebody is not heard.
 var (
-	errOtherTeam = errors.New("another workspace")
-	errNoTeam    = errors.New("no workspace in the payload")
-	errBot       = errors.New("a bot")
-	errGone      = errors.New("a deactivated account")
-	errGuest     = errors.New("a guest")
-	errStranger  = errors.New("somebody from another organisation")
-	errLookup    = errors.New("lookup failed")
+	errBot      = errors.New("a bot")
+	errGone     = errors.New("a deactivated account")
+	errGuest    = errors.New("a guest")
+	errStranger = errors.New("somebody from another organisation")
+	errLookup   = errors.New("lookup failed")
 )
 
 // A lookupError is a question that was not answered, by Slack or by the store.
@@ -217,4 +216,14 @@ func (d *directory) forget(ctx context.Context, kind, id string) error {
 		}
 	}
 	return fmt.Errorf("forget %s: %w", id, approvals.ErrConflict)
+}
+
+// Tools knows what the tools of the agents declare.
+type directoryTools interface {
+	ToolSpec(agent, name string) (agentrun.Spec, bool)
+}
+
+// directoryCalls loads the whole arguments of a call.
+type directoryCalls interface {
+	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 }

@@ -2,45 +2,59 @@ package slackui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/stretchr/testify/require"
 )
 
-// cabinet is many memos, as the store of several replicas keeps them.
+// cabinet is many records, as the store of several replicas keeps them.
 type cabinet struct {
-	mu     sync.Mutex
-	boards map[string]*board
+	mu  sync.Mutex
+	all map[string]*drawer
 }
 
-func (c *cabinet) board(id, surface string) *board {
-	if c.boards == nil {
-		c.boards = map[string]*board{}
-	}
-	if c.boards[id+surface] == nil {
-		c.boards[id+surface] = &board{}
-	}
-	return c.boards[id+surface]
+// drawer is one record and its version.
+type drawer struct {
+	raw     []byte
+	version int64
 }
 
-func (c *cabinet) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
+// at returns the record of a surface beside a document.
+func (c *cabinet) at(id, surface string) *drawer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.board(id, surface).Memo(ctx, id, surface)
+	if c.all == nil {
+		c.all = map[string]*drawer{}
+	}
+	if c.all[id+surface] == nil {
+		c.all[id+surface] = &drawer{}
+	}
+	return c.all[id+surface]
 }
 
-func (c *cabinet) CommitMemo(ctx context.Context, id, surface string, raw []byte, version, drawn int64) error {
+func (c *cabinet) Memo(_ context.Context, id, surface string) ([]byte, int64, error) {
+	k := c.at(id, surface)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.board(id, surface).CommitMemo(ctx, id, surface, raw, version, drawn)
+	return k.raw, k.version, nil
+}
+
+func (c *cabinet) CommitMemo(_ context.Context, id, surface string, raw []byte, version, _ int64) error {
+	k := c.at(id, surface)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if version != k.version {
+		return approvals.ErrConflict
+	}
+	k.raw, k.version = raw, version+1
+	return nil
 }
 
 func (*cabinet) Confirm(context.Context, string) error { return nil }
@@ -51,6 +65,9 @@ type slowSlack struct {
 	asked atomic.Int64
 	fails atomic.Bool
 }
+
+// clickTime is how long a click may take.
+const clickTime = 2500 * time.Millisecond
 
 var errSlack = errors.New("no, says Slack")
 
@@ -101,7 +118,7 @@ func TestReplicasAskTogether(t *testing.T) {
 func TestWhoStopsWaitingStopsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slack, d := &slowSlack{takes: 2 * time.Second}, replica(&cabinet{})
-		impatient, cancel := context.WithTimeout(t.Context(), patience)
+		impatient, cancel := context.WithTimeout(t.Context(), clickTime)
 		defer cancel()
 		began := time.Now()
 		var others sync.WaitGroup
@@ -113,8 +130,8 @@ func TestWhoStopsWaitingStopsNobodyElse(t *testing.T) {
 		_, err := slack.members(impatient, d)
 		require.ErrorIs(t, err, errLookup)
 		require.ErrorIs(t, err, errSlow)
-		require.Equal(t, patience-spared, time.Since(began), "there is time left to answer")
-		require.True(t, isTryAgain(err))
+		require.Equal(t, clickTime-spared, time.Since(began), "there is time left to answer")
+		require.ErrorIs(t, err, errLookup)
 		others.Wait()
 		_, err = slack.members(impatient, d)
 		require.NoError(t, err, "it is remembered by now")
@@ -152,7 +169,7 @@ func TestAClaimOfADeadReplicaEnds(t *testing.T) {
 		dead := subject[roster]{directory: replica(c), kind: "group", id: "S1"}
 		_, _, err := dead.claim(t.Context(), time.Minute)
 		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), patience+spared)
+		ctx, cancel := context.WithTimeout(t.Context(), clickTime+spared)
 		defer cancel()
 		_, err = slack.members(ctx, d)
 		require.NoError(t, err)
@@ -263,36 +280,21 @@ func TestADefectInAQuestionIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "a bug")
 }
 
-// Nobody waits for the answer to who we are but those who need it.
-func TestWhoWeAreIsAskedWithoutALock(t *testing.T) {
-	arrived, open := make(chan struct{}, 1), make(chan struct{})
-	slack := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		arrived <- struct{}{}
-		<-open
-		_, _ = fmt.Fprint(w, `{"ok":true,"user_id":"U0BOT","url":"https://acme.slack.com/"}`)
-	}))
-	t.Cleanup(slack.Close)
-	a := newAPI(func() string { return "xoxb" }, slack.URL)
-	a.dms = map[string]string{"U1": "D1"}
-	var all sync.WaitGroup
-	all.Go(func() {
-		self, err := a.whoami(t.Context())
+// A memo from the future is of no age: it is asked again.
+func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
+		store := &cabinet{}
+		d := &directory{api: &api{}, memos: store, team: "T1", age: time.Minute, now: func() time.Time { return now }}
+		raw, err := json.Marshal(roster{At: now.Add(-age), Users: []string{"U1"}})
 		require.NoError(t, err)
-		require.Equal(t, "U0BOT", self.UserID)
-	})
-	<-arrived
-	im, err := a.openDirect(t.Context(), "U1")
-	require.NoError(t, err)
-	require.Equal(t, "D1", im)
-	close(open)
-	all.Wait()
-	require.Equal(t, "https://acme.slack.com/archives/C1/p11", a.permalink(t.Context(), "C1", "1.1", ""))
-}
-
-// A mention that does not say whom it is for is delivered again while Slack does
-// not say who we are.
-func TestAMentionOfWeDoNotKnowWhomComesAgain(t *testing.T) {
-	s := &Server{api: newAPI(func() string { return "xoxb" }, "http://127.0.0.1:1/")}
-	_, err := s.botOf(t.Context(), envelope{})
-	require.Error(t, err)
+		require.NoError(t, store.CommitMemo(t.Context(), d.key("group", "S1"), "group", raw, 0, 0))
+		again := false
+		_, err = remembered(t.Context(), d, "group", "group", "S1", func(context.Context, roster) (roster, error) {
+			again = true
+			return roster{At: now}, nil
+		})
+		require.NoError(t, err)
+		require.Equal(t, asked, again, "%s old", age)
+	}
 }

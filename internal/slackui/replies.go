@@ -17,8 +17,8 @@ import (
 // further ones for a long answer. It holds nothing; any number of replicas may
 // draw.
 type Replies struct {
-	desk  desk
-	runs  runs
+	desk  deliveryDesk
+	runs  deliveryRuns
 	api   *api
 	memos memos
 	cards *Cards

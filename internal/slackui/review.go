@@ -15,13 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-const (
-	actionReview = "countersign.review" // opens the card of what its value names
-	actionNext   = "countersign.next"   // shows the next card that waits for the person
-
-	callbackReview = "countersign.review"
-)
-
 // reviewing is what a modal shows: one card of a batch.
 type reviewing struct {
 	batch approvals.BatchID
@@ -65,7 +58,7 @@ type screen struct {
 	Memo string `json:"m,omitempty"` // the private metadata of the view
 }
 
-func (p payload) screen() screen {
+func screenOf(p Interaction) screen {
 	if p.View.Callback != callbackReview || p.View.Type != string(slack.VTModal) {
 		return screen{}
 	}
@@ -73,11 +66,8 @@ func (p payload) screen() screen {
 }
 
 // openReview opens the card of a batch in a modal, for those who may read it.
-func (s *Server) openReview(ctx context.Context, p payload, value string) (about, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now(), deed: reading}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
+func (s *reviews) openReview(ctx context.Context, p Interaction, value string) (about, error) {
+	at := about{user: p.User, now: s.cfg.Now(), deed: reading}
 	r, err := parseReviewing(value)
 	if err != nil {
 		return at, err
@@ -87,17 +77,17 @@ func (s *Server) openReview(ctx context.Context, p payload, value string) (about
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, view)
 }
 
 // review draws the modal. words go on top of it.
-func (s *Server) review(ctx context.Context, p payload, r reviewing, urgency, words string) (slack.ModalViewRequest, approvals.Batch, error) {
+func (s *reviews) review(ctx context.Context, p Interaction, r reviewing, urgency, words string) (slack.ModalViewRequest, approvals.Batch, error) {
 	none := slack.ModalViewRequest{}
 	b, err := s.cfg.Desk.Batch(ctx, r.batch)
 	if err != nil {
 		return none, b, fmt.Errorf("load batch %s: %w", r.batch, err)
 	}
-	if err := s.people.mayLook(ctx, p.User.ID, p.User.Team, b); err != nil {
+	if err := s.people.mayLook(ctx, p.User, p.UserTeam, b); err != nil {
 		return none, b, err
 	}
 	r.part = min(r.part, max(0, parts(b)-1))
@@ -131,43 +121,37 @@ func pendingOf(b approvals.Batch, part int) []int {
 }
 
 // next shows the next card that waits for the person, in the same modal.
-func (s *Server) next(ctx context.Context, p payload) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
+func (s *reviews) next(ctx context.Context, p Interaction) error {
 	memo := readReviewed(p.View.Metadata)
 	now, err := parseReviewing(memo.At)
 	if err != nil {
 		return err
 	}
-	return s.after(ctx, s.screens, "show the next card", func(ctx context.Context) error {
-		who, err := s.people.seeker(ctx, p.User.ID, p.User.Team)
+	return s.respond.after(ctx, s.respond.screens, "show the next card", func(ctx context.Context) error {
+		who, err := s.people.seeker(ctx, p.User, p.UserTeam)
 		if err != nil {
-			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
 		}
 		to, found, looked, err := nextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
 		switch {
 		case err != nil:
-			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
 		case !found:
-			return s.redraw(ctx, p, p.screen(), now, memo.Urgency, noneElse(who.unsure, looked), nil)
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, noneElse(who.unsure, looked), nil)
 		}
-		return s.redraw(ctx, p, p.screen(), to.reviewing(), to.urgency(), "", nil)
+		return s.redraw(ctx, p, screenOf(p), to.reviewing(), to.urgency(), "", nil)
 	})
 }
 
 // show turns to another card of the same batch.
-func (s *Server) show(ctx context.Context, p payload, value string) (about, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now(), deed: reading}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
+func (s *reviews) show(ctx context.Context, p Interaction, value string) (about, error) {
+	at := about{user: p.User, now: s.cfg.Now(), deed: reading}
 	r, err := parseReviewing(value)
 	if err != nil {
 		return at, err
 	}
-	return at, s.after(ctx, s.screens, "turn to another card", func(ctx context.Context) error {
-		return s.redraw(ctx, p, p.screen(), r, "", "", nil)
+	return at, s.respond.after(ctx, s.respond.screens, "turn to another card", func(ctx context.Context) error {
+		return s.redraw(ctx, p, screenOf(p), r, "", "", nil)
 	})
 }
 
@@ -182,7 +166,7 @@ func readReviewed(metadata string) reviewed {
 // reviewAgain draws a review anew once the request is answered, with words on
 // top if there are any. What it shows is read after everything that was
 // committed before.
-func (s *Server) reviewAgain(ctx context.Context, p payload, on screen, words string) error {
+func (s *reviews) reviewAgain(ctx context.Context, p Interaction, on screen, words string) error {
 	memo := readReviewed(on.Memo)
 	if on.View == "" {
 		return nil
@@ -191,7 +175,7 @@ func (s *Server) reviewAgain(ctx context.Context, p payload, on screen, words st
 	if err != nil {
 		return err
 	}
-	return s.after(ctx, s.screens, "draw a review anew", func(ctx context.Context) error {
+	return s.respond.after(ctx, s.respond.screens, "draw a review anew", func(ctx context.Context) error {
 		return s.redraw(ctx, p, on, r, memo.Urgency, words, nil)
 	})
 }
@@ -199,11 +183,11 @@ func (s *Server) reviewAgain(ctx context.Context, p payload, on screen, words st
 // redraw replaces what the modal shows. If something else was drawn there since
 // the person pressed, both may have been drawn before the other was committed:
 // it is loaded once more, and drawn over that. cause is returned if it worked.
-func (s *Server) redraw(ctx context.Context, p payload, on screen, r reviewing, urgency, words string, cause error) error {
+func (s *reviews) redraw(ctx context.Context, p Interaction, on screen, r reviewing, urgency, words string, cause error) error {
 	for _, hash := range []string{on.Hash, ""} {
 		view, b, err := s.review(ctx, p, r, urgency, words)
 		if err != nil {
-			said, known := explain(err, about{user: p.User.ID, batch: b, now: s.cfg.Now(), deed: reading})
+			said, known := explain(err, about{user: p.User, batch: b, now: s.cfg.Now(), deed: reading})
 			if !known {
 				said, cause = "It could not be read just now. Close this, and open it again in a moment.", err
 			}
@@ -242,45 +226,45 @@ func (c Card) around() slack.Block {
 	turn := func(to int, label string) {
 		if to >= 0 && to < parts(c.Batch) {
 			elements = append(elements, slack.NewButtonBlockElement(
-				fmt.Sprintf("%s.%d", actionReview, to), reviewing{c.Batch.ID, to}.String(), literal(label)))
+				actionReview.id(to), reviewing{batch: c.Batch.ID, part: to}.String(), literal(label)))
 		}
 	}
 	turn(c.Part-1, "Calls before these")
 	turn(c.Part+1, "Calls after these")
-	elements = append(elements, slack.NewButtonBlockElement(actionNext, "next", literal("Next waiting for you")))
+	elements = append(elements, slack.NewButtonBlockElement(string(actionNext), "next", literal("Next waiting for you")))
 	return slack.NewActionBlock("", elements...)
 }
 
 // answer tells the person who pressed a button: on top of the review if that is
 // where they are, in a modal if they are at their Home or in another form, and
 // to them alone if it was in a message.
-func (s *Server) answer(ctx context.Context, p payload, words string) error {
-	if on := p.screen(); on.View != "" {
-		return s.reviewAgain(ctx, p, on, words)
+func (s *handler) answer(ctx context.Context, p Interaction, words string) error {
+	if on := screenOf(p); on.View != "" {
+		return s.reviews.reviewAgain(ctx, p, on, words)
 	}
 	if p.View.ID == "" {
-		return s.tell(ctx, p.place(), words)
+		return s.respond.tell(ctx, whereOf(p), words)
 	}
-	err := s.open(ctx, p, notice(words))
+	err := s.respond.open(ctx, p, notice(words))
 	if errors.Is(err, errForm) {
-		s.cfg.Log.WarnContext(ctx, "somebody was not told", slog.String("user", p.User.ID), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "somebody was not told", slog.String("user", p.User), slog.Any("error", err))
 	}
 	return err
 }
 
 // followed does what follows from a press that worked: in a review, it shows
 // what was decided.
-func (s *Server) followed(ctx context.Context, p payload, action string) {
-	if action != actionApprove && action != actionRetract {
+func (s *handler) followed(ctx context.Context, p Interaction, what action) {
+	if what != actionApprove && what != actionRetract {
 		return
 	}
-	if err := s.reviewAgain(ctx, p, p.screen(), ""); err != nil {
+	if err := s.reviews.reviewAgain(ctx, p, screenOf(p), ""); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
 }
 
 // redrawReview shows what a form has changed in the review under it.
-func (s *Server) redrawReview(ctx context.Context, p payload) {
+func (s *reviews) redrawReview(ctx context.Context, p Interaction) {
 	if err := s.reviewAgain(ctx, p, readOrigin(p).Review, ""); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}

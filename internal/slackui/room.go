@@ -211,7 +211,7 @@ func (c Card) others() slack.Block {
 	if open == 0 {
 		return slack.NewSectionBlock(ours(said+", and decided already."), nil, nil)
 	}
-	button := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, first), reviewing{batch: c.Batch.ID, part: first}.String(), literal("Review the others"))
+	button := slack.NewButtonBlockElement(actionReview.id(first), reviewing{batch: c.Batch.ID, part: first}.String(), literal("Review the others"))
 	said += "; " + number(open) + " of them " + verb(open, "waits") + "."
 	return slack.NewSectionBlock(ours(said), nil, slack.NewAccessory(button))
 }
@@ -227,7 +227,7 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (me
 	const next = " The agent goes on when everything of it is decided."
 	m := plainly(text+next, append(spans, say(next))...)
 	m.blocks = append(m.blocks, slack.NewActionBlock("",
-		slack.NewButtonBlockElement(actionReview+".0", reviewing{batch: b.ID}.String(), literal("Review"))))
+		slack.NewButtonBlockElement(actionReview.id(0), reviewing{batch: b.ID}.String(), literal("Review"))))
 	return m, true
 }
 

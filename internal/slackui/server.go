@@ -16,39 +16,47 @@ import (
 
 const (
 	maxBody = 1 << 20
-	// patience is how long a request may take, below Slack's 3 s.
-	patience = 2500 * time.Millisecond
+	// ackTimeout is how long a request may take, below Slack's 3 s:
+	// https://docs.slack.dev/interactivity/handling-user-interaction#acknowledgment_response.
+	ackTimeout = 2500 * time.Millisecond
+)
+
+const (
 	// maxWords and maxCopies bound what is still being done after the answer.
 	maxWords      = 64
 	maxCopies     = 16
 	maxScreens    = 64
 	afterworkTime = 20 * time.Second
-
-	commandsPath = "/slack/commands"
 )
+
+const commandsPath = "/slack/commands"
 
 // Server receives what Slack sends. It is an [http.Handler]; the caller owes
 // it a [Server.Shutdown] after the HTTP server has shut down.
 type Server struct {
-	cfg    Config
-	api    *api
-	cards  *Cards
-	people *directory
-	homes  *Homes
-	linked func() error // why no socket is open; nil over HTTP
-	mux    *http.ServeMux
-
-	afterwork sync.WaitGroup
-	words     places // of what is told to people
-	copies    places // of copies of cards that are taken into care
-	screens   places // of modals and Homes that are drawn
+	cfg       inboundConfig
+	workspace Workspace
+	handler   Handler
+	mux       *http.ServeMux
 }
 
-func newServer(c Config, a *api, cards *Cards, people *directory) *Server {
-	s := &Server{
-		cfg: c, api: a, cards: cards, people: people, mux: http.NewServeMux(),
-		words: make(places, maxWords), copies: make(places, maxCopies), screens: make(places, maxScreens),
-	}
+// A Handler does what Slack delivers, all of it from the workspace that is
+// served except what is Foreign. A returned error is answered 500, so that
+// Slack delivers again or warns the person.
+type Handler interface {
+	Interaction(ctx context.Context, i Interaction) (reply, error)
+	Command(ctx context.Context, c Command) (reply, error)
+	Event(ctx context.Context, e Event) error
+	// Foreign and ForeignCommand answer what came from elsewhere; they do
+	// nothing of it.
+	Foreign(ctx context.Context, i Interaction, refused error) (reply, error)
+	ForeignCommand(ctx context.Context, c Command) (reply, error)
+	// Wait returns when nothing follows any more after what was answered.
+	Wait(ctx context.Context) error
+}
+
+func newServer(c inboundConfig, h Handler) *Server {
+	s := &Server{cfg: c, workspace: c.Workspace, handler: h, mux: http.NewServeMux()}
 	if !c.signed() {
 		return s // there is nothing to believe a request by
 	}
@@ -65,6 +73,27 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // for questions to Slack that nobody waits for any more, or until ctx is over.
 // Nothing of that is ever needed for a decision to count.
 func (s *Server) Shutdown(ctx context.Context) error {
+	return s.handler.Wait(ctx)
+}
+
+// A responder answers the person who did something: it tells them, opens forms
+// for them, and does what may follow once their request is answered.
+type responder struct {
+	api *api
+	log *slog.Logger
+
+	afterwork sync.WaitGroup
+	words     places // of what is told to people
+	copies    places // of copies of cards that are taken into care
+	screens   places // of modals and Homes that are drawn
+}
+
+func newResponder(a *api, log *slog.Logger) *responder {
+	return &responder{api: a, log: log, words: make(places, maxWords), copies: make(places, maxCopies), screens: make(places, maxScreens)}
+}
+
+// wait returns when nothing follows any more, or when ctx is over.
+func (s *responder) wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.afterwork.Wait()
@@ -87,7 +116,7 @@ var errNoPlace = errors.New("too busy to follow up")
 
 // after runs work that may be lost, once the request is answered. It never
 // waits: when too much of its kind is going on already, it is errNoPlace.
-func (s *Server) after(ctx context.Context, p places, what string, work func(ctx context.Context) error) error {
+func (s *responder) after(ctx context.Context, p places, what string, work func(ctx context.Context) error) error {
 	select {
 	case p <- struct{}{}:
 	default:
@@ -98,7 +127,7 @@ func (s *Server) after(ctx context.Context, p places, what string, work func(ctx
 		defer cancel()
 		defer func() { <-p }()
 		if err := work(ctx); err != nil {
-			s.cfg.Log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
+			s.log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
 		}
 	})
 	return nil
@@ -111,7 +140,7 @@ type reply struct{ body any }
 var errBody = errors.New("the body makes no sense")
 
 // signed reads the body, checks the signature over it, and lets handle answer
-// within our patience. An error that handle returns is answered 500, so that
+// within our ackTimeout. An error that handle returns is answered 500, so that
 // Slack delivers again or warns the person.
 func (s *Server) signed(handle func(ctx context.Context, body []byte) (reply, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +149,7 @@ func (s *Server) signed(handle func(ctx context.Context, body []byte) (reply, er
 			http.Error(w, "POST only", http.StatusMethodNotAllowed)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
 		defer cancel()
 		log := s.cfg.Log.With(slog.String("path", r.URL.Path))
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -167,3 +196,37 @@ func sslCheck(h http.Header, body []byte) bool {
 	form, err := url.ParseQuery(string(body))
 	return err == nil && form.Get("ssl_check") == "1" && !form.Has("command") && !form.Has("payload")
 }
+
+func (s *Server) interactivity(ctx context.Context, body []byte) (reply, error) {
+	p, err := readPayload(body)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := s.workspace.admits(p); err != nil {
+		return s.handler.Foreign(ctx, p.interaction(), err)
+	}
+	return s.handler.Interaction(ctx, p.interaction())
+}
+
+func (s *Server) commands(ctx context.Context, body []byte) (reply, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("command") == "" || !idForm.MatchString(form.Get("user_id")) {
+		return reply{}, fmt.Errorf("%w: not a slash command", errBody)
+	}
+	c := commandOf(form)
+	if !s.workspace.Serves(form.Get("team_id"), form.Get("enterprise_id")) {
+		return s.handler.ForeignCommand(ctx, c)
+	}
+	return s.handler.Command(ctx, c)
+}
+
+// An inboundConfig is what Slack is received with.
+type inboundConfig struct {
+	Workspace     Workspace
+	SigningSecret func() string // may be nil in Socket Mode
+	Now           func() time.Time
+	Log           *slog.Logger
+}
+
+// signed reports whether the signature of a request can be checked.
+func (c inboundConfig) signed() bool { return c.SigningSecret != nil && c.SigningSecret() != "" }

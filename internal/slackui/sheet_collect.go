@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -118,7 +120,7 @@ type found struct {
 // draft collects what the filter means and the person may see, and judges what
 // of it goes on the sheet. It is an error if that cannot be known; who the
 // person is, is asked as for a signature.
-func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
+func (s *Sheets) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	var d draft
 	batches, err := s.meant(ctx, o, &d)
 	if err != nil {
@@ -135,7 +137,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 	for _, b := range batches {
 		for i, a := range b.Approvals {
 			seen := who.sees(b, a, o.channel, now) || who.maySay(b, a, o.verdict, now) == nil
-			moved := o.filter.moved(a, now)
+			moved := movedSince(o.filter, a, now)
 			if !seen || (shown(a, now) != approvals.Pending && moved == "") || !o.filter.matches(b, a, now) {
 				continue
 			}
@@ -144,7 +146,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 					named[id]++
 				}
 			}
-			all = append(all, found{batch: b, index: i, a: a, why: cmp.Or(moved, who.leavesOut(b, a, o.verdict, gone, now))})
+			all = append(all, found{batch: b, index: i, a: a, why: cmp.Or(moved, leavesOut(who, b, a, o.verdict, gone, now))})
 		}
 	}
 	for _, id := range o.filter.IDs {
@@ -160,7 +162,7 @@ func (s *Server) draft(ctx context.Context, o sheetOrder) (draft, error) {
 }
 
 // meant are the batches in which the filter may mean something.
-func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals.Batch, error) {
+func (s *Sheets) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals.Batch, error) {
 	if o.filter.Batch != "" {
 		b, err := s.cfg.Desk.Batch(ctx, o.filter.Batch)
 		if err != nil {
@@ -173,13 +175,13 @@ func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals
 		return nil, err
 	}
 	d.Unsure = who.unsure
-	keys := listing{Scope: scopeAll}.keys(who, o.channel)
+	keys := listKeys(listing{Scope: scopeAll}, who, o.channel)
 	if o.filter.Channel != "" {
 		keys = []approvals.ListKey{approvals.ShownIn(o.filter.Channel)}
 	}
 	var batches []approvals.Batch
 	now, calls := s.cfg.Now(), 0
-	err = s.eachListed(ctx, keys, sheetLooks, func(b approvals.Batch) bool {
+	err = eachListed(ctx, s.cfg.Lists, keys, sheetLooks, func(b approvals.Batch) bool {
 		n := 0
 		for _, a := range b.Approvals {
 			if shown(a, now) == approvals.Pending && o.filter.matches(b, a, now) {
@@ -201,7 +203,7 @@ func (s *Server) meant(ctx context.Context, o sheetOrder, d *draft) ([]approvals
 
 // judged reads the arguments of the calls. One that a list does not show whole
 // is not approved on it.
-func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
+func (s *Sheets) judged(ctx context.Context, o sheetOrder, all []found) ([]found, error) {
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
 	s.concurrently(len(all), func(i int) {
@@ -230,7 +232,7 @@ func (s *Server) judged(ctx context.Context, o sheetOrder, all []found) ([]found
 }
 
 // concurrently runs f for 0 to n-1, some at the same time.
-func (s *Server) concurrently(n int, f func(i int)) {
+func (s *Sheets) concurrently(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	free := make(chan struct{}, sheetLoads)
 	for i := range n {
@@ -252,8 +254,8 @@ const onSheetRunes = 900
 // risky reports whether the call is approved only when ticked by itself: what
 // may do harm or is not known, what somebody edited, and what has values that
 // nobody may read.
-func (s *Server) risky(f found) bool {
-	spec, known := s.spec(f.batch, f.a)
+func (s *Sheets) risky(f found) bool {
+	spec, known := specOf(s.cfg.Tools, f.batch, f.a)
 	return !known || destructive(spec.Annotations) || len(spec.WriteOnly) > 0 || len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0
 }
 
@@ -311,7 +313,7 @@ func (d *draft) leave(f found) {
 	if len(l.IDs) < leftIDs {
 		l.IDs = append(l.IDs, shortID(f.a.Call.Digest))
 	}
-	card := leftCard{ID: shortID(f.a.Call.Digest), At: reviewing{f.batch.ID, f.index / callsPerCard}.String()}
+	card := leftCard{ID: shortID(f.a.Call.Digest), At: reviewing{batch: f.batch.ID, part: f.index / callsPerCard}.String()}
 	if f.why == leftCut && len(l.Cards) < leftCards && !slices.ContainsFunc(l.Cards, func(c leftCard) bool { return c.At == card.At }) {
 		l.Cards = append(l.Cards, card)
 	}
@@ -385,4 +387,24 @@ func times(name string, n int) string {
 		return name
 	}
 	return name + " ×" + number(n)
+}
+
+// Sheets are lists of calls that are signed at once.
+type Sheets struct {
+	cfg     sheetsConfig
+	api     *api
+	cards   *Cards
+	people  *directory
+	respond *responder
+}
+
+// A sheetsConfig is what sheets are made with.
+type sheetsConfig struct {
+	Team  string
+	Desk  deliveryDesk
+	Lists lists
+	Tools directoryTools
+	Bulk  bulk
+	Now   func() time.Time
+	Log   *slog.Logger
 }

@@ -3,7 +3,6 @@ package slackui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // group that Slack says is not there: one rule with a wrong group must not keep
 // everybody from signing what other rules ask. Such groups are returned as gone.
 // Any other lookup that fails is an error.
-func (s *Server) signer(ctx context.Context, user, team string, what sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
+func (s *Sheets) signer(ctx context.Context, user, team string, what sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
 	for {
 		p, err = s.people.principal(ctx, user, team, what)
 		absent := groupsGone(err)
@@ -52,7 +51,7 @@ func groupsGone(err error) []approvals.GroupID {
 }
 
 // leavesOut is why the call is not for this person to sign now.
-func (w seeker) leavesOut(b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) left {
+func leavesOut(w seeker, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) left {
 	err := w.maySay(b, a, v, now)
 	switch {
 	case errors.Is(err, approvals.ErrOwnEdit):
@@ -93,7 +92,7 @@ func (b backdrop) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {
 		for _, c := range l.Cards {
-			buttons = append(buttons, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionReview, len(buttons)), c.At, literal("Review "+c.ID)))
+			buttons = append(buttons, slack.NewButtonBlockElement(actionReview.id(len(buttons)), c.At, literal("Review "+c.ID)))
 		}
 	}
 	if len(buttons) == 0 {

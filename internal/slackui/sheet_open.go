@@ -16,14 +16,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-const (
-	actionSheet     = "countersign.sheet"      // opens a sheet of what its value says
-	actionSheetPage = "countersign.sheet_page" // turns its page
-	actionTick      = "countersign.tick"       // chooses a risky call
-
-	callbackSheet = "countersign.sheet"
-)
-
 // sheetQuick is how long a person waits for a form before one is opened that
 // says that the list is being made. A trigger lives 3 s.
 const sheetQuick = 700 * time.Millisecond
@@ -38,26 +30,26 @@ const noSheets = "This Countersign does not sign many calls at once. Use the but
 
 // bulk answers `approve` and `deny`: with the sheet in a form, or with why there
 // is none.
-func (s *Server) bulk(ctx context.Context, c slash, v approvals.Verdict) (reply, error) {
+func (s *commander) bulk(ctx context.Context, c Command, v approvals.Verdict) (reply, error) {
 	name := string(v)
-	f, rest, bad := typed{team: s.cfg.Team, channel: c.channel}.filter(c.words)
-	example := "`" + c.command + " help " + name + "` says more."
+	f, rest, bad := typed{team: s.cfg.Team, channel: c.Channel}.filter(c.Words)
+	example := "`" + c.Name + " help " + name + "` says more."
 	onlyReason := v == approvals.Deny && len(rest) > 0 && strings.IndexAny(rest[0], quotes) == 0
 	switch {
 	case bad != nil:
-		return toldOf("It is not clear what ", bad.word, " means, so nothing was done.", bad.why+"\n"+filterHint).reply(), nil
-	case len(c.words) == 0:
-		return c.explainBulk(v), nil
+		return answerWith(toldOf("It is not clear what ", bad.word, " means, so nothing was done.", bad.why+"\n"+filterHint)), nil
+	case len(c.Words) == 0:
+		return explainBulk(c, v), nil
 	case f.empty() && !onlyReason, v == approvals.Approve && len(rest) > 0:
-		return toldOf("", unescape(rest[0]), " is no filter, so nothing was done.", filterHint+"\n"+example).reply(), nil
+		return answerWith(toldOf("", unescape(rest[0]), " is no filter, so nothing was done.", filterHint+"\n"+example)), nil
 	case f.empty():
-		return c.explainBulk(v), nil
+		return explainBulk(c, v), nil
 	}
 	o := sheetOrder{
-		user: c.user, team: c.team, channel: c.channel, verdict: v, filter: f,
-		reason: trimReason(unquoted(unescape(strings.Join(rest, " ")))), unique: uniqueOf(c.user, c.trigger),
+		user: c.User, team: c.Team, channel: c.Channel, verdict: v, filter: f,
+		reason: trimReason(unquoted(unescape(strings.Join(rest, " ")))), unique: uniqueOf(c.User, c.Trigger),
 	}
-	said, err := s.openSheet(ctx, c.trigger, o, s.api.openedView)
+	said, err := s.sheets.openSheet(ctx, c.Trigger, o, s.api.openedView)
 	if err != nil {
 		words, known := explain(err, about{})
 		if errors.Is(err, errForm) {
@@ -69,18 +61,18 @@ func (s *Server) bulk(ctx context.Context, c slash, v approvals.Verdict) (reply,
 		return ephemeral(words), nil
 	}
 	if said != nil {
-		return said.reply(), nil
+		return answerWith(*said), nil
 	}
 	return reply{}, nil
 }
 
 // explainBulk says what is missing.
-func (c slash) explainBulk(v approvals.Verdict) reply {
+func explainBulk(c Command, v approvals.Verdict) reply {
 	words := "Say which calls. "
 	if v == approvals.Deny {
 		words = "Say which calls, and why not. "
 	}
-	return ephemeral(words + "Nothing was done.\n" + strings.ReplaceAll(helpOf[string(v)], "/c ", c.command+" "))
+	return ephemeral(words + "Nothing was done.\n" + strings.ReplaceAll(helpOf[string(v)], "/c ", c.Name+" "))
 }
 
 // quotes are what a reason may stand in, as keyboards write them.
@@ -107,11 +99,8 @@ type sheetWish struct {
 
 // pressedSheet opens the sheet of a button, in a modal that says why there is
 // none if there is none.
-func (s *Server) pressedSheet(ctx context.Context, p payload, value string) error {
+func (s *Sheets) pressedSheet(ctx context.Context, p Interaction, value string) error {
 	var w sheetWish
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
 	if len(value) > maxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
 		return errPointer
 	}
@@ -120,8 +109,8 @@ func (s *Server) pressedSheet(ctx context.Context, p payload, value string) erro
 		show = s.api.pushedView
 	}
 	said, err := s.openSheet(ctx, p.Trigger, sheetOrder{
-		user: p.User.ID, team: p.User.Team, channel: p.place().channel, verdict: w.Verdict, filter: w.Filter,
-		unique: uniqueOf(p.User.ID, p.Trigger),
+		user: p.User, team: p.UserTeam, channel: p.Channel, verdict: w.Verdict, filter: w.Filter,
+		unique: uniqueOf(p.User, p.Trigger),
 	}, show)
 	if err == nil && said != nil {
 		_, _, err = show(ctx, p.Trigger, said.view())
@@ -172,13 +161,13 @@ type made struct {
 // openSheet stores what the order means as a sheet and opens it as a form. If
 // there is nothing to show it opens none and returns what to say. What takes
 // longer than sheetQuick is shown in a form that is already open.
-func (s *Server) openSheet(ctx context.Context, trigger string, o sheetOrder, show shower) (*message, error) {
+func (s *Sheets) openSheet(ctx context.Context, trigger string, o sheetOrder, show shower) (*message, error) {
 	if s.cfg.Bulk == nil {
 		m := told(noSheets)
 		return &m, nil
 	}
 	ready, late := make(chan made), make(chan string, 1)
-	err := s.after(ctx, s.words, "make a sheet", func(ctx context.Context) error {
+	err := s.respond.after(ctx, s.respond.words, "make a sheet", func(ctx context.Context) error {
 		m := s.makeSheet(ctx, o)
 		select {
 		case ready <- m:
@@ -212,7 +201,7 @@ func (s *Server) openSheet(ctx context.Context, trigger string, o sheetOrder, sh
 }
 
 // showLate puts the sheet into the form that is open already.
-func (s *Server) showLate(ctx context.Context, id string, m made) error {
+func (s *Sheets) showLate(ctx context.Context, id string, m made) error {
 	if id == "" {
 		return nil
 	}
@@ -232,7 +221,7 @@ func (s *Server) showLate(ctx context.Context, id string, m made) error {
 }
 
 // makeSheet collects, stores and draws.
-func (s *Server) makeSheet(ctx context.Context, o sheetOrder) made {
+func (s *Sheets) makeSheet(ctx context.Context, o sheetOrder) made {
 	d, err := s.draft(ctx, o)
 	if worded, ok := errors.AsType[*wordError](err); ok {
 		return made{said: &worded.say}

@@ -14,10 +14,10 @@ import (
 )
 
 // ticked is the memo with what is ticked on the page that is shown.
-func (p payload) ticked(memo sheetMemo) sheetMemo {
+func ticked(p Interaction, memo sheetMemo) sheetMemo {
 	memo.Ticks = append(bits(nil), memo.Ticks...)
 	for i := range approvals.MaxLines {
-		state, shown := p.View.State.Values[tickBlock+strconv.Itoa(i)][fmt.Sprintf("%s.%d", actionTick, i)]
+		state, shown := p.View.Values[tickBlock+strconv.Itoa(i)][actionTick.id(i)]
 		if shown {
 			memo.Ticks.set(i, len(state.Chosen) > 0)
 		}
@@ -27,22 +27,19 @@ func (p payload) ticked(memo sheetMemo) sheetMemo {
 
 // redrawSheet shows the page again that the person is on, or another one, with
 // what they have ticked.
-func (s *Server) redrawSheet(ctx context.Context, p payload, page string) error {
-	if err := s.sameTeam(p); err != nil {
-		return err
-	}
+func (s *Sheets) redrawSheet(ctx context.Context, p Interaction, page string) error {
 	memo, err := readSheetMemo(p.View.Metadata)
 	if err != nil || s.cfg.Bulk == nil {
 		return errPointer
 	}
-	memo = p.ticked(memo)
+	memo = ticked(p, memo)
 	if page != "" {
 		if memo.Page, err = strconv.Atoi(page); err != nil {
 			return errPointer
 		}
 	}
 	sheet, err := s.cfg.Bulk.Sheet(ctx, memo.Sheet)
-	if err == nil && string(sheet.By) != p.User.ID {
+	if err == nil && string(sheet.By) != p.User {
 		err = approvals.ErrNotEligible
 	}
 	if err != nil {
@@ -66,11 +63,7 @@ func (s *Server) redrawSheet(ctx context.Context, p payload, page string) error 
 
 // submittedSheet commits the person's word on a sheet, and nothing else: what it
 // decides is done afterwards, and said in a direct message.
-func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
-	if err := s.sameTeam(p); err != nil {
-		words, _ := explain(err, about{})
-		return replace(notice(words)), nil
-	}
+func (s *Sheets) submittedSheet(ctx context.Context, p Interaction) (reply, error) {
 	memo, err := readSheetMemo(p.View.Metadata)
 	if s.cfg.Bulk == nil {
 		err = errPointer
@@ -79,10 +72,10 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 		words := explainSheet(err)
 		return replace(notice(words)), nil
 	}
-	memo = p.ticked(memo)
-	reason := trimReason(p.View.State.Values[reasonBlock][reasonInput].Value)
+	memo = ticked(p, memo)
+	reason := trimReason(p.View.Values[reasonBlock][reasonInput].Value)
 	sheet, err := s.cfg.Bulk.Sheet(ctx, memo.Sheet)
-	if err == nil && string(sheet.By) != p.User.ID {
+	if err == nil && string(sheet.By) != p.User {
 		err = approvals.ErrNotEligible
 	}
 	if err == nil && sheet.Verdict == approvals.Approve && sheet.Status == approvals.SheetShown && !backdropOf(sheet).Whole {
@@ -95,15 +88,15 @@ func (s *Server) submittedSheet(ctx context.Context, p payload) (reply, error) {
 		sheet, err = s.submitSheet(ctx, p, sheet, memo, reason)
 	}
 	if err == nil {
-		s.cfg.Log.InfoContext(ctx, "sheet submitted", slog.String("sheet", string(sheet.ID)), slog.String("user", p.User.ID),
+		s.cfg.Log.InfoContext(ctx, "sheet submitted", slog.String("sheet", string(sheet.ID)), slog.String("user", p.User),
 			slog.String("verdict", string(sheet.Verdict)), slog.Int("lines", chosen(sheet, memo.Ticks)))
 		return replace(notice(underWay(sheet, chosen(sheet, memo.Ticks)))), nil
 	}
 	words := explainSheet(err)
-	s.cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+	s.cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User), slog.Any("reason", err))
 	switch {
 	case words == "":
-		s.cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User.ID), slog.Any("error", err))
+		s.cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
 		words = "Nothing was sent: the store did not answer."
 		if errors.Is(err, errMaybeSent) {
 			words = "The store did not answer, so it is not known whether your word is stored. Nothing is signed twice."
@@ -136,7 +129,7 @@ const needsReason = "Write the reason: blanks are none."
 
 // unfinished says what the person has to add, or nothing. What is sent in the
 // name of somebody else is not judged here.
-func (s *Server) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) string {
+func (s *Sheets) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) string {
 	switch {
 	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
 		return ""
@@ -155,8 +148,8 @@ const maxAnswer = 16_000
 // again keeps what was ticked and says the words: under the field for the
 // reason, if there is one, and else on top of the page. A page that is too long
 // to be an answer, or cannot be drawn now, is one press away.
-func (s *Server) again(ctx context.Context, p payload, sheet approvals.Sheet, memo sheetMemo, words string) reply {
-	if _, field := p.View.State.Values[reasonBlock]; field {
+func (s *Sheets) again(ctx context.Context, p Interaction, sheet approvals.Sheet, memo sheetMemo, words string) reply {
+	if _, field := p.View.Values[reasonBlock]; field {
 		return under(map[string]string{reasonBlock: words})
 	}
 	if len(sheet.Lines) > 0 {
@@ -185,13 +178,13 @@ func (m sheetMemo) aside(sheet approvals.Sheet, words string) slack.ModalViewReq
 	case n > 0:
 		v.Submit = literal(submitLabel(verbOf(sheet.Verdict), n))
 	}
-	back := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionSheetPage, m.Page), fmt.Sprint(m.Page), literal("Back to the list"))
+	back := slack.NewButtonBlockElement(actionSheetPage.id(m.Page), fmt.Sprint(m.Page), literal("Back to the list"))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
 	return v
 }
 
 // submitSheet resolves the person for all that is on the sheet, and commits.
-func (s *Server) submitSheet(ctx context.Context, p payload, sheet approvals.Sheet, memo sheetMemo, reason string) (approvals.Sheet, error) {
+func (s *Sheets) submitSheet(ctx context.Context, p Interaction, sheet approvals.Sheet, memo sheetMemo, reason string) (approvals.Sheet, error) {
 	batches, err := s.batchesOf(ctx, sheet.Lines)
 	if err != nil {
 		return sheet, err
@@ -200,11 +193,11 @@ func (s *Server) submitSheet(ctx context.Context, p payload, sheet approvals.She
 	for _, b := range batches {
 		all = append(all, b)
 	}
-	who, _, err := s.signer(ctx, p.User.ID, p.User.Team, soughtFor(all...))
+	who, _, err := s.signer(ctx, p.User, p.UserTeam, soughtFor(all...))
 	if err != nil {
 		return sheet, err
 	}
-	r := s.request(p, pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
+	r := requestID(s.cfg.Team, p, pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
 	next, err := s.cfg.Bulk.Submit(ctx, sheet.ID, r, who, memo.Ticks.list(), reason)
 	if err != nil {
 		return sheet, fmt.Errorf("submit sheet %s: %w: %w", sheet.ID, errMaybeSent, err)

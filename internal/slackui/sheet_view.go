@@ -99,7 +99,7 @@ type shownLine struct {
 
 // shownLines loads what is shown of these lines: the arguments as they were
 // when the sheet was made, where whoever it is for may still read them.
-func (s *Server) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
+func (s *Sheets) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
 	batches, err := s.batchesOf(ctx, sheet.Lines[from:to])
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (s *Server) shownLines(ctx context.Context, sheet approvals.Sheet, from, to
 
 // batchesOf loads the batches of these lines, each once. One that is gone is
 // not among them.
-func (s *Server) batchesOf(ctx context.Context, lines []approvals.Line) (map[approvals.BatchID]approvals.Batch, error) {
+func (s *Sheets) batchesOf(ctx context.Context, lines []approvals.Line) (map[approvals.BatchID]approvals.Batch, error) {
 	var ids []approvals.BatchID
 	for _, l := range lines {
 		ids = append(ids, l.Batch)
@@ -157,7 +157,7 @@ func (s *Server) batchesOf(ctx context.Context, lines []approvals.Line) (map[app
 
 // sheetView draws a page of the sheet as the form in which it is submitted.
 // note stands on top of it.
-func (s *Server) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
+func (s *Sheets) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
 	pages := sheetPages(sheet.Lines)
 	memo.Page = min(max(0, memo.Page), len(pages)-1)
 	from, to := pages[memo.Page][0], pages[memo.Page][1]
@@ -320,14 +320,14 @@ func (x shownLine) paras() []para {
 // box is where one risky call is chosen, and where all of it can be read.
 func (x shownLine) box(ticked bool) slack.Block {
 	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), literal("Approve "+shortID(x.line.Digest)), nil)
-	check := slack.NewCheckboxGroupsBlockElement(fmt.Sprintf("%s.%d", actionTick, x.at), option)
+	check := slack.NewCheckboxGroupsBlockElement(actionTick.id(x.at), option)
 	if ticked {
 		check.InitialOptions = []*slack.OptionBlockObject{option}
 	}
 	elements := []slack.BlockElement{check}
 	value, err := pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.encode()
 	if err == nil && !x.gone {
-		elements = append(elements, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionView, x.at), value, literal("View full")))
+		elements = append(elements, slack.NewButtonBlockElement(actionView.id(x.at), value, literal("View full")))
 	}
 	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
 }
@@ -336,7 +336,7 @@ func sheetTurns(page, pages int) slack.Block {
 	var elements []slack.BlockElement
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
-			elements = append(elements, slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionSheetPage, to), fmt.Sprint(to), literal(label)))
+			elements = append(elements, slack.NewButtonBlockElement(actionSheetPage.id(to), fmt.Sprint(to), literal(label)))
 		}
 	}
 	add(page-1, "Previous page")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -14,25 +15,9 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// callbackHere is the shortcut in the menu of a message: slash commands do not
-// work in threads.
-const callbackHere = "countersign.here"
-
-// within is what we read of the message that something was pressed in, or in
-// whose menu it was chosen. What its metadata says is a pointer, like a button's
-// value; other apps write there what they like.
-type within struct {
-	TS       string `json:"ts"`
-	Thread   string `json:"thread_ts"`
-	Metadata struct {
-		Type    string          `json:"event_type"`
-		Payload json.RawMessage `json:"event_payload"`
-	} `json:"metadata"`
-}
-
-// card is the part of the batch that the message was posted for, if it was
+// cardIn is the part of the batch that the message was posted for, if it was
 // posted as a card.
-func (m within) card() (reviewing, bool) {
+func cardIn(m Marked) (reviewing, bool) {
 	var said struct {
 		Batch string `json:"batch"`
 		Part  int    `json:"part"`
@@ -40,12 +25,12 @@ func (m within) card() (reviewing, bool) {
 	if m.Metadata.Type != markerType || json.Unmarshal(m.Metadata.Payload, &said) != nil {
 		return reviewing{}, false
 	}
-	r, err := parseReviewing(reviewing{approvals.BatchID(said.Batch), said.Part}.String())
+	r, err := parseReviewing(reviewing{batch: approvals.BatchID(said.Batch), part: said.Part}.String())
 	return r, err == nil
 }
 
 // chosen handles a message shortcut.
-func (s *Server) chosen(ctx context.Context, p payload) (reply, error) {
+func (s *shortcuts) chosen(ctx context.Context, p Interaction) (reply, error) {
 	if p.Callback != callbackHere {
 		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", brief(p.Callback, 64)))
 		return reply{}, s.tellHere(ctx, p, "This shortcut is from another version of Countersign and does nothing any more.")
@@ -58,43 +43,40 @@ func (s *Server) chosen(ctx context.Context, p payload) (reply, error) {
 	if !known {
 		return reply{}, err
 	}
-	s.cfg.Log.InfoContext(ctx, "shortcut refused", slog.String("user", p.User.ID), slog.Any("reason", err))
+	s.cfg.Log.InfoContext(ctx, "shortcut refused", slog.String("user", p.User), slog.Any("reason", err))
 	return reply{}, s.tellHere(ctx, p, words)
 }
 
 // tellHere tells the person in a modal: the shortcut asks for one. If it does
 // not open any more, they are told where they are.
-func (s *Server) tellHere(ctx context.Context, p payload, words string) error {
-	err := s.open(ctx, p, notice(words))
+func (s *shortcuts) tellHere(ctx context.Context, p Interaction, words string) error {
+	err := s.respond.open(ctx, p, notice(words))
 	if errors.Is(err, errForm) {
-		at := p.place()
+		at := whereOf(p)
 		at.thread = p.Message.Thread
-		return s.tell(ctx, at, words)
+		return s.respond.tell(ctx, at, words)
 	}
 	return err
 }
 
 // here opens the review of what waits for signatures in the thread, or says
 // that nothing does. With more than one request they are listed.
-func (s *Server) here(ctx context.Context, p payload) (about, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now(), deed: reading}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
+func (s *shortcuts) here(ctx context.Context, p Interaction) (about, error) {
+	at := about{user: p.User, now: s.cfg.Now(), deed: reading}
 	found, err := s.inThread(ctx, p)
 	if err != nil {
 		return at, err
 	}
 	switch len(found) {
 	case 0:
-		return at, s.open(ctx, p, notice("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`."))
+		return at, s.respond.open(ctx, p, notice("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`."))
 	case 1:
-		return s.openReview(ctx, p, found[0].reviewing().String())
+		return s.reviews.openReview(ctx, p, found[0].reviewing().String())
 	}
 	var may []pile
 	var refused error
 	for _, f := range found {
-		err := s.people.mayLook(ctx, p.User.ID, p.User.Team, f.batch)
+		err := s.people.mayLook(ctx, p.User, p.UserTeam, f.batch)
 		if err == nil {
 			may = append(may, f)
 		} else if refused == nil {
@@ -104,13 +86,13 @@ func (s *Server) here(ctx context.Context, p payload) (about, error) {
 	if len(may) == 0 {
 		return at, refused
 	}
-	return at, s.open(ctx, p, hereView(may, len(found)-len(may), at.now))
+	return at, s.respond.open(ctx, p, hereView(may, len(found)-len(may), at.now))
 }
 
 // inThread finds the requests that are open in the thread of the message, and
 // the one of which the message itself is a card.
-func (s *Server) inThread(ctx context.Context, p payload) ([]pile, error) {
-	channel, root := p.Channel.ID, p.Message.Thread
+func (s *shortcuts) inThread(ctx context.Context, p Interaction) ([]pile, error) {
+	channel, root := p.Channel, p.Message.Thread
 	if root == "" {
 		root = p.Message.TS
 	}
@@ -142,12 +124,12 @@ func (s *Server) inThread(ctx context.Context, p payload) ([]pile, error) {
 		}
 		return nil
 	}
-	if r, is := p.Message.card(); is {
+	if r, is := cardIn(p.Message); is {
 		if err := add(r.batch, r.part); err != nil {
 			return nil, err
 		}
 	}
-	for _, team := range p.teams(s.cfg) {
+	for _, team := range teamsOf(p, s.cfg) {
 		t, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(agentrun.Origin{Surface: surface, Team: team, Channel: channel, Root: root}))
 		if errors.Is(err, approvals.ErrNotFound) || (err == nil && t.Active == "") {
 			continue
@@ -171,15 +153,12 @@ func (s *Server) inThread(ctx context.Context, p payload) ([]pile, error) {
 
 // teams are those under which a thread may be stored: the workspace of the
 // payload, and the one that installed the app.
-func (p payload) teams(c Config) []string {
+func teamsOf(p Interaction, c interactConfig) []string {
 	teams := []string{c.Team}
-	for _, team := range []string{p.User.Team} {
-		if team != "" && team != c.Team {
+	for _, team := range []string{p.UserTeam, p.Team} {
+		if team != "" && !slices.Contains(teams, team) {
 			teams = append(teams, team)
 		}
-	}
-	if p.Team != nil && p.Team.ID != "" && p.Team.ID != c.Team && p.Team.ID != p.User.Team {
-		teams = append(teams, p.Team.ID)
 	}
 	return teams
 }

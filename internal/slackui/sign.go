@@ -26,7 +26,7 @@ type signing struct {
 	Reason string `json:"w,omitempty"` // as it was typed before a page was turned
 }
 
-func readSigning(p payload) signing {
+func readSigning(p Interaction) signing {
 	var m signing
 	if json.Unmarshal([]byte(p.View.Metadata), &m) != nil {
 		return signing{}
@@ -36,8 +36,8 @@ func readSigning(p payload) signing {
 
 // approve commits an approval of a call that the card shows whole. Any other it
 // opens in the signing form: then nothing is decided yet.
-func (s *Server) approve(ctx context.Context, p payload, value string) (at about, decided bool, err error) {
-	if at, err = s.read(ctx, p, value); err != nil {
+func (s *decisions) approve(ctx context.Context, p Interaction, value string) (at about, decided bool, err error) {
+	if at, err = s.verdicts.read(ctx, p, value); err != nil {
 		return at, false, err
 	}
 	whole, err := s.shownWhole(ctx, p, at)
@@ -45,7 +45,7 @@ func (s *Server) approve(ctx context.Context, p payload, value string) (at about
 		return at, false, err
 	}
 	if whole {
-		at, err = s.decide(ctx, p, value, approvals.Approve, "")
+		at, err = s.verdicts.decide(ctx, p, value, approvals.Approve, "")
 	}
 	if !whole || errors.Is(err, approvals.ErrReasonNeeded) {
 		at, err = s.openSigning(ctx, p, value)
@@ -55,11 +55,8 @@ func (s *Server) approve(ctx context.Context, p payload, value string) (at about
 }
 
 // read finds out which call a button means.
-func (s *Server) read(ctx context.Context, p payload, value string) (about, error) {
-	at := about{user: p.User.ID, now: s.cfg.Now()}
-	if err := s.sameTeam(p); err != nil {
-		return at, err
-	}
+func (s *verdicts) read(ctx context.Context, p Interaction, value string) (about, error) {
+	at := about{user: p.User, now: s.cfg.Now()}
 	_, b, a, err := s.resolve(ctx, value)
 	at.batch, at.approval = b, a
 	return at, err
@@ -67,7 +64,7 @@ func (s *Server) read(ctx context.Context, p payload, value string) (about, erro
 
 // shownWhole reports whether the card in which the person pressed shows
 // everything of the call. What is settled needs no reading.
-func (s *Server) shownWhole(ctx context.Context, p payload, at about) (bool, error) {
+func (s *decisions) shownWhole(ctx context.Context, p Interaction, at about) (bool, error) {
 	b, a := at.batch, at.approval
 	if a.Status != approvals.Pending {
 		return true, nil
@@ -84,9 +81,9 @@ func (s *Server) shownWhole(ctx context.Context, p payload, at about) (bool, err
 	if err != nil {
 		return false, err
 	}
-	if p.screen().View != "" {
+	if screenOf(p).View != "" {
 		card.Place = PlaceReview
-	} else if err := s.cards.placed(ctx, &card, p.Container.Channel, p.Container.Message); err != nil {
+	} else if err := s.cards.placed(ctx, &card, p.Channel, p.MessageTS); err != nil {
 		return false, err
 	}
 	return card.shows(a, s.cfg.Now()), nil
@@ -114,31 +111,31 @@ func (c *Cards) placed(ctx context.Context, card *Card, channel, ts string) erro
 
 // openSigning opens the signing form at its first page, or explains at once why
 // the person's approval would not be taken.
-func (s *Server) openSigning(ctx context.Context, p payload, value string) (about, error) {
+func (s *decisions) openSigning(ctx context.Context, p Interaction, value string) (about, error) {
 	at, view, err := s.signingView(ctx, p, signing{origin: originOf(p, value)}, 0)
 	if err != nil {
 		return at, err
 	}
-	return at, s.open(ctx, p, view)
+	return at, s.respond.open(ctx, p, view)
 }
 
 // signingPage is another page of the form that is open. Pages are read in their
 // order: none behind the first that was not shown is turned to.
-func (s *Server) signingPage(ctx context.Context, p payload, value string, page int) (about, slack.ModalViewRequest, error) {
+func (s *decisions) signingPage(ctx context.Context, p Interaction, value string, page int) (about, slack.ModalViewRequest, error) {
 	m := readSigning(p)
 	if value != m.Value {
 		return about{}, slack.ModalViewRequest{}, errPointer
 	}
-	if typed, field := p.View.State.Values[reasonBlock][reasonInput]; field {
+	if typed, field := p.View.Values[reasonBlock][reasonInput]; field {
 		m.Reason = typed.Value
 	}
 	return s.signingView(ctx, p, m, page)
 }
 
 // signingView draws a page of the form.
-func (s *Server) signingView(ctx context.Context, p payload, m signing, page int) (about, slack.ModalViewRequest, error) {
+func (s *decisions) signingView(ctx context.Context, p Interaction, m signing, page int) (about, slack.ModalViewRequest, error) {
 	none := slack.ModalViewRequest{}
-	at, ptr, decision, err := s.judge(ctx, p, m.Value, approvals.Approve)
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, m.Value, approvals.Approve)
 	if err != nil {
 		return at, none, err
 	}
@@ -194,12 +191,12 @@ func (m signing) String() string {
 }
 
 // lastWords say what Approve means, and ask for the reason if one is needed.
-func (s *Server) lastWords(b approvals.Batch, a approvals.Approval, pages int, reason string) []slack.Block {
+func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int, reason string) []slack.Block {
 	words := "You sign exactly the arguments above."
 	if pages > 1 {
 		words = "You sign exactly the arguments of these " + number(pages) + " pages."
 	}
-	spec, known := s.spec(b, a)
+	spec, known := specOf(s.cfg.Tools, b, a)
 	if !known || destructive(spec.Annotations) {
 		words = harmWords(known) + " " + words
 	}
@@ -214,18 +211,18 @@ func (s *Server) lastWords(b approvals.Batch, a approvals.Approval, pages int, r
 	return append(blocks, input)
 }
 
-func (s *Server) spec(b approvals.Batch, a approvals.Approval) (agentrun.Spec, bool) {
-	if s.cfg.Tools == nil {
+func specOf(t directoryTools, b approvals.Batch, a approvals.Approval) (agentrun.Spec, bool) {
+	if t == nil {
 		return agentrun.Spec{}, false
 	}
-	return s.cfg.Tools.ToolSpec(b.Agent, a.Call.Name)
+	return t.ToolSpec(b.Agent, a.Call.Name)
 }
 
 // approvedForm handles the form. One that has not shown everything decides nothing,
 // and leads on to what it has not shown.
-func (s *Server) approvedForm(ctx context.Context, p payload) (reply, error) {
+func (s *decisions) approvedForm(ctx context.Context, p Interaction) (reply, error) {
 	m := readSigning(p)
-	at, err := s.read(ctx, p, m.Value)
+	at, err := s.verdicts.read(ctx, p, m.Value)
 	if err == nil && at.approval.Status == approvals.Pending {
 		call, err := s.cfg.Desk.Call(ctx, at.batch, at.approval.Call.ID)
 		if err != nil {
@@ -247,7 +244,7 @@ func (m signing) aside(words, label string, page int) slack.ModalViewRequest {
 	if page < m.Read {
 		v.Submit = literal("Approve")
 	}
-	button := slack.NewButtonBlockElement(fmt.Sprintf("%s.%d", actionPage, page), fmt.Sprintf("%s|%d", m.Value, page), literal(label))
+	button := slack.NewButtonBlockElement(actionPage.id(page), fmt.Sprintf("%s|%d", m.Value, page), literal(label))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", button))
 	return v
 }

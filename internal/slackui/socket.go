@@ -66,7 +66,16 @@ type Socket struct {
 	problem error // why the latest try did not work
 }
 
-func newSocket(c Config, s *Server) *Socket {
+// A socketConfig is what connections to Slack are opened with.
+type socketConfig struct {
+	AppToken func() string
+	APIURL   string
+	Sockets  int // how many are held; 0 means 2
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+func newSocket(c socketConfig, s *Server) *Socket {
 	count := c.Sockets
 	if count == 0 {
 		count = defaultSockets

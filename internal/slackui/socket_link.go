@@ -180,12 +180,12 @@ func (l *link) take(ctx context.Context, f frame) {
 	if !l.begin() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
 	places := l.socket.places
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
-		l.socket.log.ErrorContext(ctx, "envelope not done", slog.String("type", brief(f.Type, 64)), slog.Any("error", errNoPlace))
+		l.socket.log.ErrorContext(ctx, "envelope not done", slog.String("type", brief(f.Type, 64)), slog.String("error", "too many envelopes at the same time"))
 		cancel()
 		l.end()
 		return

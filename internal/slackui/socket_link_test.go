@@ -43,11 +43,11 @@ func newSwitchboard(t *testing.T, greeting string, commands func(body string) (r
 		_ = conn.WriteMessage(websocket.TextMessage, []byte(greeting))
 		b.links <- conn
 	})
-	cfg := Config{
+	cfg := socketConfig{
 		AppToken: func() string { return "xapp-1" }, APIURL: srv.URL + "/api/", Sockets: 1,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
-	server := &Server{cfg: cfg}
+	server := &Server{cfg: inboundConfig{Log: cfg.Log, Now: cfg.Now}}
 	b.sock = newSocket(cfg, server)
 	if commands != nil {
 		b.sock.handle = func(_ context.Context, f frame) (reply, error) { return commands(string(f.Payload)) }
@@ -173,12 +173,12 @@ func TestConnectionsAreEncryptedLikeTheAPI(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"ok":true,"url":"ws://slack.example/link?ticket=1"}`)
 	}))
 	t.Cleanup(srv.Close)
-	s := newSocket(Config{AppToken: func() string { return "xapp-1" }, APIURL: srv.URL}, nil)
+	s := newSocket(socketConfig{AppToken: func() string { return "xapp-1" }, APIURL: srv.URL}, nil)
 	require.NoError(t, s.Check(t.Context()))
 	s.secure = true
 	require.ErrorIs(t, s.Check(t.Context()), errPlainSocket)
 	require.NotContains(t, s.Check(t.Context()).Error(), "ticket")
-	require.True(t, newSocket(Config{AppToken: func() string { return "" }, APIURL: defaultAPIURL}, nil).secure)
+	require.True(t, newSocket(socketConfig{AppToken: func() string { return "" }, APIURL: "https://slack.com/api/"}, nil).secure)
 }
 
 func TestTriesThatDoNotLastAreFurtherAndFurtherApart(t *testing.T) {

@@ -75,11 +75,11 @@ func onWire(t *testing.T) *wire {
 	var running sync.WaitGroup
 	running.Go(func() { _ = server.Serve(w) })
 
-	cfg := Config{
+	cfg := socketConfig{
 		AppToken: func() string { return "xapp-1" }, APIURL: "http://slack/api/", Sockets: 1,
 		Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
-	s := newSocket(cfg, &Server{cfg: cfg})
+	s := newSocket(cfg, &Server{cfg: inboundConfig{Log: cfg.Log, Now: cfg.Now}})
 	s.dialer.NetDialContext = w.dial
 	s.client = slack.New("", slack.OptionAppLevelToken("xapp-1"), slack.OptionAPIURL(cfg.APIURL),
 		slack.OptionHTTPClient(&http.Client{Transport: &http.Transport{DialContext: w.dial, DisableKeepAlives: true}}))

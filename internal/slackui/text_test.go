@@ -2,7 +2,6 @@ package slackui
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -69,19 +67,6 @@ func FuzzVisible(f *testing.F) {
 func TestEscapeOnceAndBack(t *testing.T) {
 	require.Equal(t, "&lt;!channel&gt; &amp;amp;", escape("<!channel> &amp;"))
 	require.Equal(t, "<b> &lt;", unescape("&lt;b&gt; &amp;lt;"))
-}
-
-func TestSpokenIsWhatThePersonWrote(t *testing.T) {
-	for in, want := range map[string]string{
-		"<@U0BOT> clean up":              "clean up",
-		"hey <@U0BOT|countersign>, do x": "hey , do x",
-		"<@U0BOTHER> not me":             "<@U0BOTHER> not me",
-		"<@U0BOT>":                       "",
-		"<@U0BOT> a &lt; b &amp;amp; c":  "a < b &amp; c",
-		"<@U0BOT broken":                 "<@U0BOT broken",
-	} {
-		require.Equal(t, want, spoken(in, "U0BOT"), in)
-	}
 }
 
 func TestCutKeepsLettersWhole(t *testing.T) {
@@ -156,36 +141,4 @@ func FuzzAnswer(f *testing.F) {
 			require.NotEmpty(t, markdown(part))
 		}
 	})
-}
-
-func TestAModalPagesThroughWhatDoesNotFit(t *testing.T) {
-	args := arguments(json.RawMessage(`{"path":"a","content":"`+strings.Repeat("<é>", 70_000)+`","mode":"w"}`), nil)
-	pages := paginate(args)
-	require.Len(t, pages, 8)
-	total := 0
-	for _, page := range pages {
-		raw, err := json.Marshal(page)
-		require.NoError(t, err)
-		require.Less(t, len(raw), 240_000)
-		require.LessOrEqual(t, len(page), pageBlocks)
-		total += textLength(page)
-	}
-	require.Greater(t, total, 210_000)
-	_, ok := pages[0][0].(*slack.RichTextBlock)
-	require.True(t, ok)
-	require.Len(t, paginate(nil), 1)
-}
-
-func TestSecretsCannotBePrinted(t *testing.T) {
-	c := Config{BotToken: func() string { return "xoxb-hush" }, SigningSecret: func() string { return "hush" }}
-	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c)} {
-		require.NotContains(t, s, "hush")
-	}
-}
-
-func TestEveryProblemOfTheConfigurationIsToldAtOnce(t *testing.T) {
-	_, err := New(Config{Team: "acme", APIURL: "slack", Agents: map[string]string{"#ops": "ops"}, Membership: -1})
-	for _, problem := range []string{"bot token", "signing secret", "desk", "runner", "clock", "log", `not "acme"`, "API URL", `"#ops"`, "negative"} {
-		require.ErrorContains(t, err, problem)
-	}
 }

@@ -13,7 +13,6 @@ import (
 
 const (
 	quorumsShown = 5
-	namesShown   = 5
 )
 
 // verdict says why people are asked and how far they are, or how it ended, and
@@ -331,3 +330,5 @@ func reasons(a approvals.Approval, d detail) []para {
 	}
 	return out
 }
+
+const namesShown = 5

@@ -1,0 +1,15 @@
+package slackui
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A mention that does not say whom it is for is delivered again while Slack does
+// not say who we are.
+func TestAMentionOfWeDoNotKnowWhomComesAgain(t *testing.T) {
+	s := &listener{api: newAPI(func() string { return "xoxb" }, "http://127.0.0.1:1/")}
+	_, err := s.botOf(t.Context(), Event{})
+	require.Error(t, err)
+}
