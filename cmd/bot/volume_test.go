@@ -20,14 +20,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
+	"github.com/stretchr/testify/require"
 )
 
 // A flood is a workspace into which many requests come, on a clock of its own:
@@ -193,7 +193,7 @@ func (f *flood) goes(until time.Time) {
 		}
 		f.looks++
 		if err := draw(f.t.Context(), next); err != nil {
-			var later *slackui.LaterError
+			var later *slackapi.LaterError
 			require.ErrorAs(f.t, err, &later)
 			f.due[next] = f.now().Add(max(later.After, 10*time.Millisecond))
 		}

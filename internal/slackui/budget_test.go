@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // drawsAll draws the batches until none has to wait, and moves the clock as far
@@ -24,7 +24,7 @@ func (o *office) drawsAll(batches ...approvals.Batch) {
 		wait := time.Duration(0)
 		for _, b := range batches {
 			err := o.ui.Cards.Reconcile(o.t.Context(), string(b.ID))
-			var later *slackui.LaterError
+			var later *slackapi.LaterError
 			if err != nil {
 				require.ErrorAs(o.t, err, &later)
 				wait, again = max(wait, later.After), append(again, b)

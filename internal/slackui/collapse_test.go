@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // apart are calls with long arguments that differ at their ends only.
@@ -24,7 +24,7 @@ func apart(n int) []approvals.Deferral {
 }
 
 // alike is a card of a bot with sheets; the calls get ids of their own.
-func alike(tb testing.TB, calls ...approvals.Deferral) slackui.Card {
+func alike(tb testing.TB, calls ...approvals.Deferral) card.Card {
 	tb.Helper()
 	for i := range calls {
 		calls[i].Call.ID = approvals.ToolCallID(fmt.Sprintf("call_%d", i))
@@ -32,7 +32,7 @@ func alike(tb testing.TB, calls ...approvals.Deferral) slackui.Card {
 	return sheets(drawn(tb, calls))
 }
 
-func sheets(c slackui.Card) slackui.Card {
+func sheets(c card.Card) card.Card {
 	c.Sheets = true
 	return c
 }
@@ -46,7 +46,7 @@ func same(i int) approvals.Deferral {
 
 // together are four calls that are the same and two others between them. Their
 // deadlines are some moments apart, as those of one answer are.
-func together(tb testing.TB, deadline time.Time, cmds ...approvals.Command) slackui.Card {
+func together(tb testing.TB, deadline time.Time, cmds ...approvals.Command) card.Card {
 	tb.Helper()
 	calls := []approvals.Deferral{same(0), same(1), call("x", "delete_file", `{"path":"a.txt"}`, sre), same(2), call("y", "restart_pod", `{"pod":"web-1","grace":"31s"}`, sre), same(3)}
 	for i := range calls {
@@ -106,9 +106,9 @@ func TestCallsAreOneRowOnlyIfNothingDiffers(t *testing.T) {
 	require.NotContains(t, shownText(t, edited), "times the same call", "what somebody wrote is not what the model wrote")
 	pair := sheets(drawn(t, []approvals.Deferral{same(0), same(1)}))
 	require.Contains(t, shownText(t, pair), "2 times the same call")
-	pair.Place = slackui.PlaceReview
+	pair.Place = card.PlaceReview
 	require.NotContains(t, shownText(t, pair), "times the same call", "a review has a row for each")
-	pair.Place, pair.Sheets = slackui.PlaceThread, false
+	pair.Place, pair.Sheets = card.PlaceThread, false
 	require.NotContains(t, shownText(t, pair), "times the same call", "without sheets nobody could sign them")
 	lost := sheets(drawn(t, []approvals.Deferral{same(0), same(1)}))
 	delete(lost.Calls, "call_0")

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/command"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // private is a call that only Carol can sign, asked for elsewhere.
@@ -101,7 +101,7 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 	var store error
 	parked, looking := 0, true
 	h := newHall(t, func(c *slackui.Config) {
-		c.Health = slackui.Health{
+		c.Health = command.Health{
 			Store: func(context.Context) error { return store }, Looking: func() bool { return looking },
 			Parked: func(context.Context) (int, error) { return parked, nil }, Policy: func() string { return "0123abcd" },
 		}
@@ -123,7 +123,7 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 
 func TestEveryAnswerAndFormOfCommandsIsAsKept(t *testing.T) {
 	h := newHall(t, func(c *slackui.Config) {
-		c.Health = slackui.Health{Policy: func() string { return "0123abcd" }}
+		c.Health = command.Health{Policy: func() string { return "0123abcd" }}
 	})
 	d := call("d1", "delete_file", `{"path":"reports/2023.txt","force":true}`, sre)
 	d.Ask.Requirement.Deadline = noon.Add(8 * time.Hour)

@@ -7,13 +7,21 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/bulk"
+	"github.com/countersign/countersign/internal/slackui/command"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/interact"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // Config is what [New] works with. The fields without a default are required.
@@ -45,14 +53,14 @@ type Config struct {
 	// agent's name: whoever asked is told how they stop their own request.
 	Pending map[string]agentrun.PendingRule
 
-	Desk   interactDesk
-	Runs   interactRuns
-	Runner runner
-	Memos  memos
-	Lists  lists          // may be nil: then nothing is listed for anybody
-	Tools  directoryTools // may be nil: then every approval is confirmed, and nothing can be edited
-	Bulk   bulk           // may be nil: then nobody signs many calls at once
-	Health Health
+	Desk   interact.Desk
+	Runs   interact.Runs
+	Runner interact.Runner
+	Memos  memo.Store
+	Lists  directory.Lists // may be nil: then nothing is listed for anybody
+	Tools  directory.Tools // may be nil: then every approval is confirmed, and nothing can be edited
+	Bulk   bulk.Bulk       // may be nil: then nobody signs many calls at once
+	Health command.Health
 
 	// Membership is how old a looked-up membership or account may be when a
 	// person decides; default 60 s.
@@ -73,9 +81,6 @@ const (
 	defaultMembership = time.Minute
 )
 
-// idForm is how Slack's ids look. Nothing else is ever put into a mention.
-var idForm = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,31}$`)
-
 func (c Config) validate() error {
 	var problems []error
 	missing := func(absent bool, name string) {
@@ -93,14 +98,14 @@ func (c Config) validate() error {
 	missing(c.Now == nil, "the clock")
 	missing(c.Log == nil, "the log")
 	ofOrg := strings.HasPrefix(c.Team, "E") && c.Team == c.Enterprise
-	if !idForm.MatchString(c.Team) || (!strings.HasPrefix(c.Team, "T") && !ofOrg) {
+	if !blockkit.IDForm.MatchString(c.Team) || (!strings.HasPrefix(c.Team, "T") && !ofOrg) {
 		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, or the organisation's, not %q", c.Team))
 	}
-	if c.Enterprise != "" && (!idForm.MatchString(c.Enterprise) || !strings.HasPrefix(c.Enterprise, "E")) {
+	if c.Enterprise != "" && (!blockkit.IDForm.MatchString(c.Enterprise) || !strings.HasPrefix(c.Enterprise, "E")) {
 		problems = append(problems, fmt.Errorf("slackui: the organisation must be an id such as E0123456789, not %q", c.Enterprise))
 	}
 	for channel, agent := range c.Agents {
-		if !idForm.MatchString(channel) || agent == "" {
+		if !blockkit.IDForm.MatchString(channel) || agent == "" {
 			problems = append(problems, fmt.Errorf("slackui: agents must map a channel id to an agent, not %q to %q", channel, agent))
 		}
 	}
@@ -116,8 +121,8 @@ func (c Config) validate() error {
 	if u, err := url.Parse(c.APIURL); c.APIURL != "" && (err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http")) {
 		problems = append(problems, errors.New("slackui: the API URL must be an absolute http or https URL"))
 	}
-	if c.Sockets < 0 || c.Sockets > slackSockets {
-		problems = append(problems, fmt.Errorf("slackui: the number of sockets must be 1 to %d, not %d", slackSockets, c.Sockets))
+	if c.Sockets < 0 || c.Sockets > inbound.SlackSockets {
+		problems = append(problems, fmt.Errorf("slackui: the number of sockets must be 1 to %d, not %d", inbound.SlackSockets, c.Sockets))
 	}
 	if c.Membership < 0 {
 		problems = append(problems, errors.New("slackui: the age of a membership cannot be negative"))
@@ -134,17 +139,20 @@ func (c Config) overSocket() bool { return c.AppToken != nil && c.AppToken() != 
 // signed reports whether the signature of a request can be checked.
 func (c Config) signed() bool { return c.SigningSecret != nil && c.SigningSecret() != "" }
 
+// Health is what the command status asks of the rest of the bot.
+type Health = command.Health
+
 // UI is everything that Countersign is in one Slack workspace.
 type UI struct {
-	Server  *Server
-	Socket  *Socket // nil unless there is an app-level token
-	Cards   *Cards
-	Replies *Replies
-	Notices *Notices
-	Homes   *Homes
-	Answers *Answers
+	Server  *inbound.HTTP
+	Socket  *inbound.Socket // nil unless there is an app-level token
+	Cards   *delivery.Cards
+	Replies *delivery.Replies
+	Notices *delivery.Notices
+	Homes   *delivery.Homes
+	Answers *bulk.Answers
 
-	people *directory
+	people *directory.Directory
 }
 
 // New returns the surfaces, or every problem of the configuration at once. It
@@ -157,45 +165,56 @@ func New(c Config) (*UI, error) {
 		c.APIURL = defaultAPIURL
 	}
 	if c.Lists == nil {
-		c.Lists = noLists{}
+		c.Lists = directory.NoLists{}
 	}
 	if c.Membership == 0 {
 		c.Membership = defaultMembership
 	}
-	api := newAPI(c.BotToken, c.APIURL)
-	api.now = c.Now
-	cards := &Cards{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, tools: c.Tools, now: c.Now, log: c.Log}
-	cards.budget = &budget{
-		memos: c.Memos, team: c.Team, cards: cmp.Or(c.CardsPerMinute, defaultPerMinute), messages: cmp.Or(c.MessagesPerMinute, defaultPerMinute),
-		now: c.Now, log: c.Log,
+	api := slackapi.New(c.BotToken, c.APIURL)
+	api.Now = c.Now
+	cards := &delivery.Cards{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Tools: c.Tools, Now: c.Now, Log: c.Log}
+	cards.Budget = &delivery.Budget{
+		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
+		Now: c.Now, Log: c.Log,
 	}
-	cards.digests = &digests{memos: c.Memos, api: api, team: c.Team, now: c.Now, several: c.Bulk != nil}
-	replies := &Replies{desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, now: c.Now}
-	cards.listed = replies.refresh
-	people := &directory{
-		api: api, memos: c.Memos, team: c.Team, enterprise: c.Enterprise, age: c.Membership, ahead: c.Membership / 4, now: c.Now,
+	cards.Digests = &delivery.Digests{Memos: c.Memos, Api: api, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
+	replies := &delivery.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, Now: c.Now}
+	cards.Listed = replies.Refresh
+	people := &directory.Directory{
+		Api: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}
-	notices := &Notices{
-		desk: c.Desk, runs: c.Runs, api: api, memos: c.Memos, cards: cards, people: people, now: c.Now, log: c.Log,
+	notices := &delivery.Notices{
+		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, People: people, Now: c.Now, Log: c.Log,
 	}
-	cards.asked, cards.mayLook = notices.audience, people.mayLook
-	homes := &Homes{
-		desk: c.Desk, lists: c.Lists, api: api, memos: c.Memos, tools: c.Tools, people: people, now: c.Now, log: c.Log,
-		several: c.Bulk != nil,
+	cards.Asked, cards.MayLook = notices.Audience, people.MayLook
+	homes := &delivery.Homes{
+		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
+		Several: c.Bulk != nil,
 	}
-	h := newHandler(interactConfig{
+	h := interact.New(interact.Config{
 		Team: c.Team, Agent: c.Agent, Agents: c.Agents, MayAsk: c.MayAsk, Overhear: c.Overhear, Pending: c.Pending,
 		Desk: c.Desk, Runs: c.Runs, Runner: c.Runner, Lists: c.Lists, Tools: c.Tools, Now: c.Now, Log: c.Log,
-	}, commandConfig{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
-		sheetsConfig{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
+	}, command.Config{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
+		bulk.Config{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
 		api, cards, people, homes)
 	ui := &UI{
-		Server: newServer(inboundConfig{Workspace: Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
+		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
 	}
-	ui.Answers = &Answers{sheets: h.sheets, results: h.results, memos: c.Memos, now: c.Now, log: c.Log}
+	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}
 	if c.overSocket() {
-		ui.Socket = newSocket(socketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Now: c.Now, Log: c.Log}, ui.Server)
-		h.commands_.linked = ui.Socket.Ready
+		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Now: c.Now, Log: c.Log}, ui.Server)
+		h.Slash.Linked = ui.Socket.Ready
 	}
 	return ui, nil
+}
+
+// checkOverhear says what is wrong with the agents that overhear.
+func (c Config) checkOverhear() []error {
+	var problems []error
+	for _, agent := range slices.Sorted(maps.Keys(c.Overhear)) {
+		if agent == "" || agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent) {
+			problems = append(problems, fmt.Errorf("slackui: %q is to overhear replies, and no such agent answers mentions", agent))
+		}
+	}
+	return problems
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // crowded is an office with so little room that all but the first go into the
@@ -102,7 +102,7 @@ func TestThatASignatureNoLongerCountsIsToldWhateverElseIs(t *testing.T) {
 	o.moves(third, func(now *approvals.Batch) {
 		now.Approvals[0].Amendments = []approvals.Amendment{{By: approvals.Principal{User: "U0DAVE"}, Cleared: []approvals.UserID{"U0CAROL"}, At: noon}}
 	})
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(third.ID)), &later)
 	o.pass(later.After)
 	o.notify(third)

@@ -4,7 +4,7 @@
 //
 // # In
 //
-// [Server] is an [http.Handler] with three routes. Each request is read up to
+// [inbound.HTTP] is an [http.Handler] with three routes. Each request is read up to
 // 1 MiB, its signature is checked over the raw bytes, and only then is it
 // parsed; the only exception is the form with which Slack checks the
 // certificate of a command's URL. What came in is committed before it is
@@ -13,7 +13,7 @@
 // button. Known refusals are answered 200 and explained to the person, to them
 // alone.
 //
-// In Socket Mode [Socket] takes the place of the routes: the same content comes
+// In Socket Mode [inbound.Socket] takes the place of the routes: the same content comes
 // in envelopes over connections that we open, and what is answered 200 over
 // HTTP is acknowledged there, with the answer as payload. Anything else is not.
 //
@@ -25,7 +25,7 @@
 // What was shown is what runs. A card that has to cut a call has no button that
 // approves it: Approve opens a form that shows everything of it, page by page,
 // and has its button on the last one. Which calls these are is decided by what
-// [Render] left out, when the card is drawn and again when somebody clicks, so
+// [card.Render] left out, when the card is drawn and again when somebody clicks, so
 // that a button of an older card opens the form too. A sheet leaves out what it
 // would cut. A denial needs no more than its form anywhere.
 //
@@ -52,8 +52,8 @@
 //
 // # Out
 //
-// [Cards] draws a batch, at most eight calls a message, and [Replies] draws a
-// run. [Notices] tells people by direct message that a call still waits for
+// [delivery.Cards] draws a batch, at most eight calls a message, and [delivery.Replies] draws a
+// run. [delivery.Notices] tells people by direct message that a call still waits for
 // them, that they may sign it now, or that their signature counts no more: one
 // message a person for all calls of a batch, and one in the thread that calls
 // the groups when more than twenty people could still help. They are
@@ -75,10 +75,10 @@
 //
 // # Elsewhere than on cards
 //
-// [Homes] keeps the Home tabs of those who opened theirs. A review is a card in
-// a modal, drawn by the same [Render], and everything leads to it: Homes, lists,
+// [delivery.Homes] keeps the Home tabs of those who opened theirs. A review is a card in
+// a modal, drawn by the same [card.Render], and everything leads to it: Homes, lists,
 // digests, the shortcut of a message. A sheet is a stored list for one person,
-// of which exactly the frozen lines are signed ([approvals.Sheet]); [Answers]
+// of which exactly the frozen lines are signed ([approvals.Sheet]); [bulk.Answers]
 // says afterwards what came of each. Whole arguments are shown to those whom a
 // request concerns, which is asked each time.
 //

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // approves commits Bob's signature without Slack.
@@ -61,7 +61,7 @@ func TestManyReplicasPostOneCard(t *testing.T) {
 	var all sync.WaitGroup
 	for range 16 {
 		all.Go(func() {
-			var later *slackui.LaterError
+			var later *slackapi.LaterError
 			if err := o.ui.Cards.Reconcile(t.Context(), string(b.ID)); err != nil {
 				require.ErrorAs(t, err, &later)
 			}
@@ -118,7 +118,7 @@ func TestLimitsAndLossesOfSlack(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			require.NotContains(t, err.Error(), "xoxb")
 			require.NotContains(t, err.Error(), "xyzzy")
-			var later *slackui.LaterError
+			var later *slackapi.LaterError
 			if c.after > 0 {
 				require.ErrorAs(t, err, &later)
 				require.Equal(t, c.after, later.RetryAfter())
@@ -249,7 +249,7 @@ func TestAnOutageOfSlackIsWaitedOut(t *testing.T) {
 		var waits []time.Duration
 		for total := time.Duration(0); total < 20*time.Minute; total += waits[len(waits)-1] {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: method, Status: 502}}})
-			var later *slackui.LaterError
+			var later *slackapi.LaterError
 			require.ErrorAs(t, draw(), &later)
 			waits = append(waits, later.RetryAfter())
 		}
@@ -267,7 +267,7 @@ func TestAReplyWaitsForAnUnreachableSlack(t *testing.T) {
 	nowhere.Close()
 	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.APIURL = nowhere.URL })
 	for _, wait := range []time.Duration{2 * time.Second, 4 * time.Second} {
-		var later *slackui.LaterError
+		var later *slackapi.LaterError
 		require.ErrorAs(t, o.reply(startedIn("1.1")), &later)
 		require.Equal(t, wait, later.RetryAfter())
 	}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 const everySchema = `{"type":"object","required":["to","amount"],"properties":{
@@ -147,7 +147,7 @@ func TestEightAmendedCallsStayWithinTheLimits(t *testing.T) {
 		d.Call.Args = json.RawMessage(`{"path":"b"}`)
 		c.Calls[d.Call.ID] = d.Call
 	}
-	blocks := slackui.Render(c, noon)
+	blocks := card.Render(c, noon)
 	require.LessOrEqual(t, len(blocks), 50)
 	raw, err := json.Marshal(blocks)
 	require.NoError(t, err)

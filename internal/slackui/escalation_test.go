@@ -4,11 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // escalating is a call that is shown in #general too after a minute.
@@ -78,7 +77,7 @@ func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
 	o.now.move(2 * time.Minute)
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Status: 429, RetryAfter: 7}}})
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
 	o.now.move(later.After)

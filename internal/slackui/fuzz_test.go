@@ -8,11 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
-
-	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
 )
 
 // ids are all that our mrkdwn may mention.
@@ -87,15 +86,15 @@ func FuzzRender(f *testing.F) {
 		}
 		for part := range 2 {
 			for _, sheets := range []bool{false, true} {
-				inspect(t, slackui.Render(slackui.Card{Batch: b, Part: part, Calls: calls, Sheets: sheets}, time.Unix(1, 0)))
+				inspect(t, card.Render(card.Card{Batch: b, Part: part, Calls: calls, Sheets: sheets}, time.Unix(1, 0)))
 			}
 		}
 	})
 }
 
 func TestGoldenCardsKeepTheirLimits(t *testing.T) {
-	for _, card := range golden(t) {
-		inspect(t, slackui.Render(card, noon))
+	for _, shown := range golden(t) {
+		inspect(t, card.Render(shown, noon))
 	}
 }
 
@@ -137,9 +136,9 @@ func TestAHiddenValueIsNowhereOnTheCard(t *testing.T) {
 	require.NotContains(t, text, "abc")
 }
 
-func shownText(t *testing.T, c slackui.Card) string {
+func shownText(t *testing.T, c card.Card) string {
 	t.Helper()
-	raw, err := json.Marshal(slackui.Render(c, noon))
+	raw, err := json.Marshal(card.Render(c, noon))
 	require.NoError(t, err)
 	var tree any
 	require.NoError(t, json.Unmarshal(raw, &tree))

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
-
-	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
 // published is how many Homes were drawn.
@@ -27,7 +26,7 @@ func (o *office) settles(batches ...approvals.Batch) time.Duration {
 		var wait time.Duration
 		for _, b := range batches {
 			err := o.stirs(b)
-			if later, is := errors.AsType[*slackui.LaterError](err); is {
+			if later, is := errors.AsType[*slackapi.LaterError](err); is {
 				wait = max(wait, later.After)
 				continue
 			}

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // atNoon is an office whose clock, like Slack's, stands at noon.
@@ -395,7 +395,7 @@ func TestNoticesGoOnWhereTheyStopped(t *testing.T) {
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{
 		{Method: "conversations.open"}, {Method: "conversations.open", Status: http.StatusServiceUnavailable},
 	}})
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Len(t, o.letters("U0BOB"), 1)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}}})
@@ -413,7 +413,7 @@ func TestANoticeWaitsForARosterThatMayComeInAMoment(t *testing.T) {
 	o.pass(time.Hour)
 	o.climbs(b)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Status: http.StatusServiceUnavailable}}})
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)), &later)
 	o.notify(b)
 	require.Len(t, o.letters("U0BOB"), 1, "a group that is not there keeps nobody else from being told")

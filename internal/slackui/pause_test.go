@@ -4,11 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // Slack has limited all changes of messages. A card on which calls still wait
@@ -22,7 +21,7 @@ func TestAnUpdateThatCanWaitYieldsToOneThatCannot(t *testing.T) {
 	draw := func(b approvals.Batch) error { return o.ui.Cards.Reconcile(t.Context(), string(b.ID)) }
 	later := func(err error) time.Duration {
 		t.Helper()
-		var later *slackui.LaterError
+		var later *slackapi.LaterError
 		require.ErrorAs(t, err, &later)
 		return later.After
 	}

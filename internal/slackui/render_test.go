@@ -11,13 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slack-go/slack"
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -28,7 +27,7 @@ var (
 )
 
 // drawn is a card of a batch that was opened at noon and moved by cmds.
-func drawn(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command) slackui.Card {
+func drawn(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command) card.Card {
 	tb.Helper()
 	b, _, err := approvals.Open(approvals.Batch{
 		ID: "batch-07-gold", Run: "run-07-gold", Thread: "t", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: noon,
@@ -38,7 +37,7 @@ func drawn(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command)
 		b, _, err = b.Apply(cmd)
 		require.NoError(tb, err)
 	}
-	c := slackui.Card{Batch: b, Calls: map[approvals.ToolCallID]approvals.ToolCall{}}
+	c := card.Card{Batch: b, Calls: map[approvals.ToolCallID]approvals.ToolCall{}}
 	for _, d := range calls {
 		c.Calls[d.Call.ID] = d.Call
 	}
@@ -75,7 +74,7 @@ func many(n int, args string) []approvals.Deferral {
 }
 
 // golden are the cards whose every byte is kept in testdata.
-func golden(tb testing.TB) map[string]slackui.Card {
+func golden(tb testing.TB) map[string]card.Card {
 	tb.Helper()
 	one := until(call("c1", "delete_file", `{"path":"reports/2023-q1.csv","force":true,"size":9007199254740993}`, sre), noon.Add(4*time.Hour), true)
 	two := call("c2", "delete_file", `{"path":"reports/2023-q2.csv"}`, sre, security)
@@ -88,7 +87,7 @@ func golden(tb testing.TB) map[string]slackui.Card {
 	nobody := call("c6", "drop_database", `{}`)
 	several := drawn(tb, []approvals.Deferral{one})
 	several.Batch.Participants = []approvals.UserID{"U0BOB"}
-	return map[string]slackui.Card{
+	return map[string]card.Card{
 		"one":      drawn(tb, []approvals.Deferral{one}),
 		"two":      drawn(tb, []approvals.Deferral{one, two}, says("U0CAROL", approvals.Approve, two, ""), says("U0BOB", approvals.Deny, two, "")),
 		"decided":  drawn(tb, []approvals.Deferral{one, two}, says("U0BOB", approvals.Approve, one, ""), says("U0CAROL", approvals.Deny, two, "Legal wants this one kept.\nSee <!channel> *now*"), says("U0BOB", approvals.Deny, two, "")),
@@ -159,14 +158,14 @@ func inPlaceOf(user, away string, d approvals.Deferral) approvals.Decide {
 	return cmd
 }
 
-func stages(tb testing.TB, cmds ...approvals.Command) slackui.Card {
+func stages(tb testing.TB, cmds ...approvals.Command) card.Card {
 	tb.Helper()
 	return drawn(tb, []approvals.Deferral{signoff()}, cmds...)
 }
 
 // amended is a call that Bob had signed before Carol changed its arguments,
 // each time, with a tool that is known.
-func amended(tb testing.TB, to ...string) slackui.Card {
+func amended(tb testing.TB, to ...string) card.Card {
 	tb.Helper()
 	both := sre
 	both.Need = 2
@@ -190,20 +189,20 @@ func amended(tb testing.TB, to ...string) slackui.Card {
 	return c
 }
 
-func elsewhere(c slackui.Card) slackui.Card {
-	c.Place = slackui.PlaceEscalation
+func elsewhere(c card.Card) card.Card {
+	c.Place = card.PlaceEscalation
 	return c
 }
 
-func missed(c slackui.Card) slackui.Card {
-	c.Missed = []slackui.Missed{{Channel: "C0GENERAL", Code: "not_in_channel"}, {Channel: "C0OLD", Code: "is_archived"}}
+func missed(c card.Card) card.Card {
+	c.Missed = []card.Missed{{Channel: "C0GENERAL", Code: "not_in_channel"}, {Channel: "C0OLD", Code: "is_archived"}}
 	return c
 }
 
 func TestCardsAreAsKept(t *testing.T) {
-	for name, card := range golden(t) {
+	for name, shown := range golden(t) {
 		t.Run(name, func(t *testing.T) {
-			got, err := json.MarshalIndent(slackui.Render(card, noon.Add(2*time.Minute)), "", "  ")
+			got, err := json.MarshalIndent(card.Render(shown, noon.Add(2*time.Minute)), "", "  ")
 			require.NoError(t, err)
 			got = append(got, '\n')
 			path := filepath.Join("testdata", "card_"+name+".json")
@@ -223,10 +222,10 @@ func TestSlackTakesEveryCard(t *testing.T) {
 	defer srv.Close()
 	defer sim.Close()
 	api := slack.New(sim.BotToken(), slack.OptionAPIURL(srv.URL+"/api/"))
-	for name, card := range golden(t) {
-		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(slackui.Render(card, noon)...))
+	for name, shown := range golden(t) {
+		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(card.Render(shown, noon)...))
 		require.NoError(t, err, name)
-		_, _, _, err = api.UpdateMessage("C0OPS", ts, slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(slackui.Render(card, noon)...))
+		_, _, _, err = api.UpdateMessage("C0OPS", ts, slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(card.Render(shown, noon)...))
 		require.NoError(t, err, name)
 	}
 }

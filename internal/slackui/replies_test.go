@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 // runs stores a run in the thread and draws its reply.
@@ -64,7 +63,7 @@ func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	claimed := `{"owner":"another","until":"` + o.now.read().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
 	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "cards", []byte(claimed), 0, 0))
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
 	require.Empty(t, o.thread("U0ALICE", root))
 
@@ -117,7 +116,7 @@ func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
 	resumed := startedIn(root)
 	resumed.ID, resumed.Parent, resumed.Status, resumed.Output = "run-07-resumed", parent.ID, agentrun.RunCompleted, "Both reports are gone."
 	o.busy(parent.ID, "another")
-	var later *slackui.LaterError
+	var later *slackapi.LaterError
 	require.ErrorAs(t, o.reply(resumed), &later)
 	require.LessOrEqual(t, later.After, 50*time.Millisecond)
 	all := o.thread("U0ALICE", root)

@@ -1,0 +1,95 @@
+package blockkit
+
+import (
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// A Span is a piece of a paragraph: text in one style, a mention, a link.
+type Span = slack.RichTextSectionElement
+
+// A Para is a paragraph, a quotation or a box of rich text.
+type Para = slack.RichTextElement
+
+// The styles of text.
+var (
+	Bold   = &slack.RichTextSectionTextStyle{Bold: true}
+	Italic = &slack.RichTextSectionTextStyle{Italic: true}
+	Code   = &slack.RichTextSectionTextStyle{Code: true}
+)
+
+// Say is text as it stands: in rich_text nothing in it is markup. Slack
+// refuses empty ones.
+func Say(s string) Span { return Styled(s, nil) }
+
+// Styled is text as it stands, in a style.
+func Styled(s string, style *slack.RichTextSectionTextStyle) Span {
+	if s == "" {
+		s = " "
+	}
+	return slack.NewRichTextSectionTextElement(s, style)
+}
+
+// Line is a paragraph.
+func Line(spans ...Span) Para { return slack.NewRichTextSection(spans...) }
+
+// Box is a box of text in a fixed width.
+func Box(s string) Para {
+	return &slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: []Span{Say(s)}}
+}
+
+// Quoted is a quotation.
+func Quoted(s string) Para {
+	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: []Span{Say(s)}}
+}
+
+// Named mentions a person or says that the id is none.
+func Named[ID ~string](id ID) Span {
+	if IDForm.MatchString(string(id)) {
+		return slack.NewRichTextSectionUserElement(string(id), nil)
+	}
+	return Say("somebody")
+}
+
+// Grouped mentions a user group, or a channel whose members are meant, or says
+// that the id is none.
+func Grouped[ID ~string](id ID) Span {
+	if IDForm.MatchString(string(id)) && IsChannel(id) {
+		return slack.NewRichTextSectionChannelElement(string(id), nil)
+	}
+	if IDForm.MatchString(string(id)) {
+		return slack.NewRichTextSectionUserGroupElement(string(id))
+	}
+	return Say("an unknown group")
+}
+
+// Dated is an instant in the reader's own time zone.
+func Dated(t time.Time) Span {
+	fallback := t.UTC().Format("2006-01-02 15:04 UTC")
+	return &slack.RichTextSectionDateElement{
+		Type: slack.RTSEDate, Timestamp: slack.JSONTime(t.Unix()),
+		Format: "{date_short_pretty} at {time}", Fallback: &fallback,
+	}
+}
+
+// Several joins spans with commas and says how many are not shown.
+func Several(spans []Span, most int) []Span {
+	var out []Span
+	for i, s := range spans {
+		if i == most {
+			return append(out, Say(" and "+Number(len(spans)-most)+" more"))
+		}
+		if i > 0 {
+			out = append(out, Say(", "))
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// RichText is a block of paragraphs.
+func RichText(paras ...Para) slack.Block { return slack.NewRichTextBlock("", paras...) }
+
+// Small is a line in small print, of our own mrkdwn.
+func Small(mrkdwn string) slack.Block { return slack.NewContextBlock("", Ours(mrkdwn)) }

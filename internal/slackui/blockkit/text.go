@@ -1,0 +1,248 @@
+package blockkit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// RemarkOf is a remark of ours within foreign text.
+func RemarkOf(s string) string { return "⟦" + s + "⟧" }
+
+var (
+	escaper   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	unescaper = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
+)
+
+// Escape makes s harmless in mrkdwn as far as mentions and links go. It does
+// not stop *bold*: foreign text does not belong into mrkdwn at all.
+func Escape(s string) string { return escaper.Replace(s) }
+
+// Unescape undoes Slack's escaping, once.
+func Unescape(s string) string { return unescaper.Replace(s) }
+
+// Visible returns s with everything marked that is not what it looks like. A
+// character that cannot be seen, or that changes how others are seen, becomes
+// its number: ⟦U+202E⟧. So do combining marks piled on one another, and letters
+// of another script than their word are named: p⟦Cyrillic а⟧y. What these are,
+// [approvals.Spoofs] says. Line feeds and tabs stay, and what is not UTF-8 is
+// shown as bytes. The bracket ⟦ itself becomes its number too, so that nobody
+// can write what only we may say: whatever follows a ⟦ on the screen is our
+// remark. So it must be applied only once. Different texts stay different.
+func Visible(s string) string { return visibleBut(s, "") }
+
+// visibleBut is [visible], but leaves these characters to the caller.
+func visibleBut(s, but string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	at := 0
+	for _, x := range approvals.Spoofs(s) {
+		legible(&b, s[at:x.From])
+		stretch := s[x.From:x.To]
+		switch {
+		case but != "" && strings.Contains(but, stretch):
+			b.WriteString(stretch)
+		case x.Kind == approvals.SpoofScript:
+			b.WriteString(RemarkOf(x.Script + " " + stretch))
+		default:
+			b.WriteString(RemarkOf(codes(stretch)))
+		}
+		at = x.To
+	}
+	legible(&b, s[at:])
+	return b.String()
+}
+
+// legible writes a text without spoofs.
+func legible(b *strings.Builder, s string) {
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
+			fmt.Fprintf(b, "⟦byte %02X⟧", s[i])
+		case r == remark:
+			b.WriteString(RemarkOf(codes(string(r))))
+		default:
+			b.WriteRune(r)
+		}
+	}
+}
+
+// codes writes characters as their numbers, and how often each comes in a row.
+func codes(s string) string {
+	var all []string
+	runes := []rune(s)
+	for i := 0; i < len(runes); {
+		n := 1
+		for i+n < len(runes) && runes[i+n] == runes[i] {
+			n++
+		}
+		code := fmt.Sprintf("U+%04X", runes[i])
+		if n > 1 {
+			code += fmt.Sprintf(" ×%d", n)
+		}
+		all = append(all, code)
+		i += n
+	}
+	return strings.Join(all, " ")
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c >= utf8.RuneSelf || (c < ' ' && c != '\n' && c != '\t') || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// remark begins every remark of ours in the middle of a foreign text.
+const remark = '⟦'
+
+// squeeze shows long runs of spaces as their number: they would push what
+// follows to another line of a narrow screen.
+func squeeze(s string) string {
+	const most = 16
+	if !strings.Contains(s, strings.Repeat(" ", most+1)) {
+		return s
+	}
+	var b strings.Builder
+	for s != "" {
+		rest := strings.TrimLeft(s, " ")
+		if n := len(s) - len(rest); n > most {
+			fmt.Fprintf(&b, "⟦%d spaces⟧", n)
+		} else {
+			b.WriteString(s[:n])
+		}
+		word := strings.IndexByte(rest, ' ')
+		if word < 0 {
+			word = len(rest)
+		}
+		b.WriteString(rest[:word])
+		s = rest[word:]
+	}
+	return b.String()
+}
+
+// Cut returns at most n runes of s and how many it left out. It does not
+// separate a letter from its marks.
+func Cut(s string, n int) (string, int) {
+	if len(s) <= n {
+		return s, 0
+	}
+	total := utf8.RuneCountInString(s)
+	if total <= n {
+		return s, 0
+	}
+	end, kept := 0, 0
+	for i := range s {
+		if kept == n {
+			end = i
+			break
+		}
+		kept++
+	}
+	// Step back over marks that belong to the letter before them, but not far.
+	for range 8 {
+		next, _ := utf8.DecodeRuneInString(s[end:])
+		if end == 0 || !unicode.Is(unicode.M, next) {
+			break
+		}
+		_, size := utf8.DecodeLastRuneInString(s[:end])
+		end, kept = end-size, kept-1
+	}
+	return s[:end], total - kept
+}
+
+// Brief is foreign text on one line, cut.
+func Brief(s string, n int) string { return Clip(Visible(flat(s)), n) }
+
+// Clip is what [visible] returned on one line, cut.
+func Clip(s string, n int) string {
+	head, left := Cut(squeeze(flat(s)), n)
+	if left > 0 {
+		head += "…"
+	}
+	return head
+}
+
+func flat(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")
+}
+
+// Number writes n with its thousands apart.
+func Number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Count writes "1 call" or "3 calls".
+func Count(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Number(n) + " " + one + "s"
+}
+
+// Person mentions a person in mrkdwn, if the id is one.
+func Person[ID ~string](id ID) string {
+	if IDForm.MatchString(string(id)) {
+		return "<@" + string(id) + ">"
+	}
+	return "somebody"
+}
+
+// Group mentions a user group in mrkdwn, or a channel whose members are meant,
+// if the id is one.
+func Group[ID ~string](id ID) string {
+	if IDForm.MatchString(string(id)) && IsChannel(id) {
+		return "<#" + string(id) + ">"
+	}
+	if IDForm.MatchString(string(id)) {
+		return "<!subteam^" + string(id) + ">"
+	}
+	return "an unknown group"
+}
+
+// When shows an instant in the reader's own time zone.
+func When(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} at {time}|%s>", t.Unix(), t.UTC().Format("2006-01-02 15:04 UTC"))
+}
+
+// Text is a text object of Slack, plain or mrkdwn. Only this package makes one.
+type Text = slack.TextBlockObject
+
+// Ours is mrkdwn that holds only our own words and ids.
+func Ours(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.MarkdownType, s, false, true)
+}
+
+// Literal is shown letter for letter.
+func Literal(s string) *slack.TextBlockObject {
+	return slack.NewTextBlockObject(slack.PlainTextType, s, false, false)
+}
+
+// List joins with commas and a last "and".
+func List(items []string) string {
+	switch len(items) {
+	case 0:
+		return ""
+	case 1:
+		return items[0]
+	}
+	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
+}

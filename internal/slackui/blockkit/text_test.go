@@ -1,0 +1,144 @@
+package blockkit
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\n\ttext":      "plain\n\ttext",
+		"a\u202eb":           "a⟦U+202E⟧b",
+		"zero\u200bwidth":    "zero⟦U+200B⟧width",
+		"\u2066x\u2069":      "⟦U+2066⟧x⟦U+2069⟧",
+		"bell\a\r":           "bell⟦U+0007⟧⟦U+000D⟧",
+		"nb\u00a0sp":         "nb⟦U+00A0⟧sp",
+		"tag\U000e0041":      "tag⟦U+E0041⟧",
+		"hangul\u3164filler": "hangul⟦U+3164⟧filler",
+		"byte\xff":           "byte⟦byte FF⟧",
+		"\ufffd":             "\ufffd",
+		"größe 猫 ❤️":         "größe 猫 ❤️",
+		"\u2028":             "⟦U+2028⟧",
+		"p\u0430ypal/a.txt":  "p⟦Cyrillic \u0430⟧ypal/a.txt",
+		"\u0430.txt":         "⟦Cyrillic \u0430⟧.txt",
+		"a\ufe0f":            "a⟦U+FE0F⟧",
+		"⟦U+0430⟧":           "⟦U+27E6⟧U+0430⟧",
+		"Z" + strings.Repeat("\u0301", 9) + "\u0302!": "Z\u0301\u0301\u0301\u0301⟦U+0301 ×5 U+0302⟧!",
+	} {
+		require.Equal(t, want, Visible(in), "%q", in)
+	}
+}
+
+var ourRemark = regexp.MustCompile(`⟦[^⟧]*⟧`)
+
+// FuzzVisible: outside of our remarks there is nothing that people would not
+// see, or would take for something else.
+func FuzzVisible(f *testing.F) {
+	for _, s := range []string{"p\u0430ypal", "a\u0301\u0301\u0301\u0301\u0301\u0302", "\xff⟦\u202e⟧", "❤\ufe0f\ufe0f", "\u0441\u043e\u0440\u0443.txt"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		out := Visible(s)
+		require.True(t, utf8.ValidString(out))
+		require.Equal(t, strings.Count(s, "⟦"), strings.Count(out, "⟦U+27E6⟧"))
+		left := ourRemark.ReplaceAllStringFunc(out, func(said string) string {
+			code, _ := strconv.ParseUint(strings.Trim(said, "⟦U+⟧"), 16, 32)
+			switch {
+			case rune(code) == remark:
+				return "." // somebody wrote it, so it is a character to look at
+			case unicode.IsSpace(rune(code)):
+				return " " // words end there
+			}
+			return ""
+		})
+		require.Empty(t, approvals.Spoofs(left), "%+q of %+q", left, s)
+	})
+}
+
+func TestEscapeOnceAndBack(t *testing.T) {
+	require.Equal(t, "&lt;!channel&gt; &amp;amp;", Escape("<!channel> &amp;"))
+	require.Equal(t, "<b> &lt;", Unescape("&lt;b&gt; &amp;lt;"))
+}
+
+func TestCutKeepsLettersWhole(t *testing.T) {
+	head, left := Cut("abcdef", 4)
+	require.Equal(t, "abcd", head)
+	require.Equal(t, 2, left)
+	head, left = Cut("ae\u0301x", 2)
+	require.Equal(t, "a", head)
+	require.Equal(t, 3, left)
+	head, left = Cut("猫猫", 2)
+	require.Equal(t, "猫猫", head)
+	require.Zero(t, left)
+}
+
+func TestArgumentsAreShownAsStored(t *testing.T) {
+	for in, want := range map[string]string{
+		``:   ``,
+		`{}`: ``,
+		`{"b":1,"a":1.50,"c":-0,"d":1E5,"e":123456789012345678901234567890}`: "b: 1|a: 1.50|c: -0|d: 1E5|e: 123456789012345678901234567890",
+		`{"a":1,"a":2}`:                 `a: 1|a: 2`,
+		`{"a b":"C:\\x \"y\"\t\u0000"}`: `"a b": "C:\\x \"y\"\t⟦U+0000⟧"`,
+		`{"x":{"k":[true,null,"\n"]}}`:  `x: {"k": [true, null, "\n"]}`,
+		`{"s":"two\nlines"}`:            "s: two\nlines",
+		`[1]`:                           `: [1]`,
+		`{"x":["\tпривет","\r\nа вы"]}`: `x: ["\tпривет", "\r\nа вы"]`,
+		`{"x":["\rp\u0430y"]}`:          `x: ["\rp⟦Cyrillic ` + "\u0430" + `⟧y"]`,
+		`{`:                             `: {`,
+	} {
+		var got []string
+		for _, a := range Arguments(json.RawMessage(in), nil) {
+			got = append(got, a.key+": "+a.text)
+		}
+		require.Equal(t, want, strings.Join(got, "|"), in)
+	}
+}
+
+func TestHiddenValues(t *testing.T) {
+	in := `{"a":{"b/c":"secret","d":[{"k":"secret"},{"k":"open?"}]},"n":12345}`
+	p := Arguments(json.RawMessage(in), []string{"/a/b~1c", "/a/d/*/k", "/n"})
+	require.Equal(t, []string{`{"b/c": (hidden, 6 characters), "d": [{"k": (hidden, 6 characters)}, {"k": (hidden, 5 characters)}]}`}, []string{p[0].text})
+	require.Equal(t, "(hidden, 5 bytes)", p[1].text)
+	require.Equal(t, "(hidden, 8 bytes)", Arguments(json.RawMessage(`{"a":sec`), []string{"/a"})[0].text)
+	require.Equal(t, "(hidden, 7 bytes)", Arguments(json.RawMessage(`{"a":1}`), []string{""})[0].text)
+}
+
+func TestMarkdownKeepsItsWords(t *testing.T) {
+	in := "# Title\nSome **bold** and `code`, a *star*, a [link](https://evil.example) and <!channel>.\n- one\n```go\nx := `y`\n**z**\n```\nend ** not bold ** `open"
+	paras := Markdown(in)
+	raw, err := json.Marshal(paras)
+	require.NoError(t, err)
+	require.Len(t, paras, 4)
+	for _, want := range []string{
+		`{"type":"text","text":"Title","style":{"bold":true}}`,
+		`{"type":"text","text":"bold","style":{"bold":true}}`,
+		`{"type":"text","text":"code","style":{"code":true}}`,
+		`a *star*, a [link](https://evil.example) and \u003c!channel\u003e.\n- one`,
+		`"x := ` + "`y`" + `\n**z**"`,
+		"end ** not bold ** `open",
+	} {
+		require.Contains(t, string(raw), want)
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add("a **b** `c`\n```\nd\n```\n")
+	f.Add(strings.Repeat("```\n", 3000))
+	f.Add(strings.Repeat("**", 5000) + "\n")
+	f.Add("```" + strings.Repeat("x", 9000))
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, part := range Split(Visible(s), AnswerRunes) {
+			require.LessOrEqual(t, utf8.RuneCountInString(part), 3000)
+			require.NotEmpty(t, Markdown(part))
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package blockkit
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Ago says roughly how long something waits.
+func Ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return Count(int(d.Minutes()), "minute") + " ago"
+	case d < 48*time.Hour:
+		return Count(int(d.Hours()), "hour") + " ago"
+	}
+	return Count(int(d.Hours()/24), "day") + " ago"
+}
+
+// OneOr is the word for one, or for several.
+func OneOr(n int, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
+// Were is "was" for one and "were" for others.
+func Were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// IsAre is "is" for one and "are" for others.
+func IsAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// Sentence makes the words of an error one.
+func Sentence(s string) string {
+	if s = Brief(s, 500); s == "" {
+		return "The tool does not take this."
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	s = string(unicode.ToUpper(first)) + s[size:]
+	return strings.TrimRight(s, ".") + "."
+}
+
+// Verb is the form for so many of "waits" and its like.
+func Verb(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return strings.TrimSuffix(one, "s")
+}
+
+// Nonempty leaves out what is empty.
+func Nonempty(groups ...[]Para) [][]Para {
+	return slices.DeleteFunc(groups, func(g []Para) bool { return len(g) == 0 })
+}
+
+// People mentions each.
+func People(ids []approvals.UserID) []Span {
+	spans := make([]Span, 0, len(ids))
+	for _, id := range ids {
+		spans = append(spans, Named(id))
+	}
+	return spans
+}
+
+// NamesShown is how many names are listed before the rest is counted.
+const NamesShown = 5

@@ -1,0 +1,119 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/slack-go/slack"
+)
+
+// signer resolves the person as for a signature, except that nobody is in a
+// group that Slack says is not there: one rule with a wrong group must not keep
+// everybody from signing what other rules ask. Such groups are returned as gone.
+// Any other lookup that fails is an error.
+func (s *Service) signer(ctx context.Context, user, team string, what directory.Sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
+	for {
+		p, err = s.People.Principal(ctx, user, team, what)
+		absent := groupsGone(err)
+		if len(absent) == 0 {
+			return p, gone, err
+		}
+		left := slices.DeleteFunc(slices.Clone(what.Groups), func(g approvals.GroupID) bool { return slices.Contains(absent, g) })
+		if len(left) == len(what.Groups) {
+			return p, gone, err
+		}
+		what.Groups, gone = left, append(gone, absent...)
+	}
+}
+
+// groupsGone are the groups in the tree of err that Slack does not know. What
+// Slack may know in a moment is not among them.
+func groupsGone(err error) []approvals.GroupID {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *directory.LookupError:
+		if e.What == "group" && slackapi.HasCode(e.Err, "no_such_subteam", "channel_not_found") {
+			return []approvals.GroupID{approvals.GroupID(e.Id)}
+		}
+	case interface{ Unwrap() error }:
+		return groupsGone(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []approvals.GroupID
+		for _, inner := range e.Unwrap() {
+			all = append(all, groupsGone(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+// leavesOut is why the call is not for this person to sign now.
+func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
+	err := w.MaySay(b, a, v, now)
+	switch {
+	case errors.Is(err, approvals.ErrOwnEdit):
+		return leftEdit
+	case errors.Is(err, approvals.ErrOwnWords):
+		return leftSpoke
+	case errors.Is(err, approvals.ErrOwnRequest):
+		return leftOwn
+	case errors.Is(err, approvals.ErrNotEligible) && asksAny(a.Requirement, gone):
+		return leftGone
+	case errors.Is(err, approvals.ErrNotEligible):
+		return leftApprover
+	case errors.Is(err, approvals.ErrDecided), err == nil && slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User }):
+		return leftDecided
+	case err != nil:
+		return leftOther
+	case v == approvals.Approve && !b.Helps(a, w.Principal):
+		return leftNeed
+	}
+	return ""
+}
+
+// asksAny reports whether the requirement asks one of these groups.
+func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
+	return slices.ContainsFunc(slices.Concat(r.Quorums, r.Vetoes), func(q approvals.Quorum) bool {
+		return slices.ContainsFunc(q.From.Groups, func(g approvals.GroupID) bool { return slices.Contains(groups, g) })
+	})
+}
+
+// leftCard is where a call is reviewed by itself.
+type leftCard struct {
+	ID string `json:"i"`
+	At string `json:"r"` // a [reviewing]
+}
+
+// reviews leads to the cards of what is signed there only, or is nil.
+func (b sheetContext) reviews() slack.Block {
+	var buttons []slack.BlockElement
+	for _, l := range b.Left {
+		for _, c := range l.Cards {
+			buttons = append(buttons, slack.NewButtonBlockElement(ref.ActionReview.Id(len(buttons)), c.At, blockkit.Literal("Review "+c.ID)))
+		}
+	}
+	if len(buttons) == 0 {
+		return nil
+	}
+	return slack.NewActionBlock("", buttons...)
+}
+
+// moved is why a call that was drawn is not the one that was drawn any more.
+func movedSince(f ref.Filter, a approvals.Approval, now time.Time) Reason {
+	switch {
+	case len(f.Drawn) == 0:
+		return ""
+	case card.Shown(a, now) != approvals.Pending:
+		return leftSettled
+	case !slices.Contains(f.Drawn, a.Call.Digest):
+		return leftChanged
+	}
+	return ""
+}

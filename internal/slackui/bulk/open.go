@@ -1,0 +1,187 @@
+package bulk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/slack-go/slack"
+)
+
+// sheetQuick is how long a person waits for a form before one is opened that
+// says that the list is being made. A trigger lives 3 s.
+const sheetQuick = 700 * time.Millisecond
+
+// A wordError is a refusal that says all there is to say to the person.
+type wordError struct{ say blockkit.Message }
+
+func (e *wordError) Error() string { return "told the person why not" }
+
+// UniqueOf names one command or press of a person, so that it makes one sheet.
+func UniqueOf(user, trigger string) string {
+	sum := sha256.Sum256([]byte(user + " " + trigger))
+	return hex.EncodeToString(sum[:12])
+}
+
+// PressedSheet opens the sheet of a button, in a modal that says why there is
+// none if there is none.
+func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value string) error {
+	var w ref.SheetWish
+	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
+		return ref.ErrPointer
+	}
+	show := s.Api.OpenedView
+	if p.View.Type == string(slack.VTModal) {
+		show = s.Api.PushedView
+	}
+	said, err := s.OpenSheet(ctx, p.Trigger, SheetOrder{
+		User: p.User, Team: p.UserTeam, Channel: p.Channel, Verdict: w.Verdict, Filter: w.Filter,
+		Unique: UniqueOf(p.User, p.Trigger),
+	}, show)
+	if err == nil && said != nil {
+		_, _, err = show(ctx, p.Trigger, said.View())
+		if err != nil {
+			err = fmt.Errorf("%w: %w", respond.ErrForm, err)
+		}
+	}
+	return err
+}
+
+// shower opens a view and returns its id and hash.
+type shower func(ctx context.Context, trigger string, v slack.ModalViewRequest) (id, hash string, err error)
+
+// A made sheet is its view, or what is said instead.
+type made struct {
+	view slack.ModalViewRequest
+	said *blockkit.Message
+	err  error
+}
+
+// OpenSheet stores what the order means as a sheet and opens it as a form. If
+// there is nothing to show it opens none and returns what to say. What takes
+// longer than sheetQuick is shown in a form that is already open.
+func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
+	if s.Cfg.Bulk == nil {
+		m := blockkit.Told(noSheets)
+		return &m, nil
+	}
+	ready, late := make(chan made), make(chan string, 1)
+	err := s.Respond.After(ctx, s.Respond.Words, "make a sheet", func(ctx context.Context) error {
+		m := s.makeSheet(ctx, o)
+		select {
+		case ready <- m:
+			return nil
+		case id := <-late:
+			return s.showLate(ctx, id, m)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", respond.ErrTryAgain, err)
+	}
+	patient := time.NewTimer(sheetQuick)
+	defer patient.Stop()
+	select {
+	case m := <-ready:
+		if m.said != nil || m.err != nil {
+			return m.said, m.err
+		}
+		if _, _, err := show(ctx, trigger, m.view); err != nil {
+			return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
+		}
+		return nil, nil
+	case <-patient.C:
+	}
+	id, _, err := show(ctx, trigger, blockkit.Notice("Collecting the calls. This takes a moment."))
+	late <- id // empty: nobody looks
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
+	}
+	return nil, nil
+}
+
+// showLate puts the sheet into the form that is open already.
+func (s *Service) showLate(ctx context.Context, id string, m made) error {
+	if id == "" {
+		return nil
+	}
+	view := m.view
+	switch {
+	case m.said != nil:
+		view = m.said.View()
+	case m.err != nil:
+		words, known := respond.Explain(m.err, respond.Subject{})
+		if !known {
+			words = "The calls could not be collected just now. Nothing was signed. Close this and try again in a moment."
+			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("error", m.err))
+		}
+		view = blockkit.Notice(words)
+	}
+	return s.Api.UpdateView(ctx, id, "", view)
+}
+
+// makeSheet collects, stores and draws.
+func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
+	d, err := s.draft(ctx, o)
+	if worded, ok := errors.AsType[*wordError](err); ok {
+		return made{said: &worded.say}
+	}
+	if err != nil {
+		return made{err: err}
+	}
+	if len(d.lines) == 0 {
+		m := d.nothing(o)
+		return made{said: &m}
+	}
+	sheet, err := d.sheet(s.Cfg.Team, o)
+	if err == nil {
+		sheet, err = s.Cfg.Bulk.Show(ctx, sheet)
+	}
+	if err != nil {
+		return made{err: fmt.Errorf("show a sheet: %w", err)}
+	}
+	s.Cfg.Log.InfoContext(ctx, "sheet shown", slog.String("sheet", string(sheet.ID)), slog.String("user", o.User),
+		slog.String("verdict", string(o.Verdict)), slog.Int("lines", len(sheet.Lines)))
+	view, err := s.sheetView(ctx, sheet, sheetMemo{Sheet: sheet.ID}, "")
+	return made{view: view, err: err}
+}
+
+// nothing says that the filter found nothing to sign, and what there is.
+func (d draft) nothing(o SheetOrder) blockkit.Message {
+	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[o.Verdict]
+	words := "No open call that you can see fits this filter, so there is nothing to " + verb + "."
+	if len(d.Left) > 0 {
+		words = "Nothing that fits this filter is for you to " + verb + "."
+	}
+	if len(o.Filter.Drawn) > 0 {
+		words = "None of these calls is for you to " + verb + " now."
+	}
+	m := blockkit.Message{Text: words, Blocks: []slack.Block{blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(words, blockkit.Bold))}, d.paras()...)...)}}
+	if reviews := d.reviews(); reviews != nil {
+		m.Blocks = append(m.Blocks, reviews)
+	}
+	hint := "`/countersign list` shows what is open, and `/countersign list mine` what waits for you."
+	m.Blocks = append(m.Blocks, slack.NewSectionBlock(blockkit.Ours(hint), nil, nil))
+	return m
+}
+
+// ApproveSeveral opens a sheet of all that waits for the person.
+func (s *Service) ApproveSeveral(ctx context.Context, p inbound.Interaction) error {
+	all, err := json.Marshal(ref.SheetWish{Verdict: approvals.Approve, Filter: ref.Filter{All: true}})
+	if err != nil {
+		return fmt.Errorf("ask for a sheet: %w", err)
+	}
+	return s.PressedSheet(ctx, p, string(all))
+}
+
+// noSheets is a bot without a store for sheets.
+const noSheets = "This Countersign does not sign many calls at once. Use the buttons on the cards."

@@ -1,0 +1,353 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/slack-go/slack"
+)
+
+// Answers tells people what became of the sheets that they submitted: one
+// direct message for each. It holds nothing; the memo beside the sheet says
+// whether it has been told.
+type Answers struct {
+	Sheets  *Service
+	Results *Results
+	Memos   memo.Store
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// answeredSheet is the memo of the answer to a sheet.
+type answeredSheet struct {
+	Told bool `json:"told,omitempty"`
+	// Parked is whether the person was told that the work on it was given up.
+	Parked bool `json:"parked,omitempty"`
+}
+
+func (a *Answers) ledger() memo.Notes[answeredSheet] {
+	return memo.Notes[answeredSheet]{Memos: a.Memos, Surface: "answers", Now: a.Now}
+}
+
+// Reconcile answers a finished sheet, once. It is what the due index calls. A
+// [*LaterError] says when to look again; any other error is a failure.
+func (a *Answers) Reconcile(ctx context.Context, id string) error {
+	h, err := a.ledger().Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	version, err := a.answer(ctx, h, approvals.SheetID(id))
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, version)
+}
+
+func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id approvals.SheetID) (int64, error) {
+	sheet, err := a.Sheets.Cfg.Bulk.Sheet(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if sheet.Status != approvals.SheetFinished || h.Body.Told {
+		return sheet.Version, nil
+	}
+	m, err := a.Results.outcome(ctx, sheet)
+	if err != nil {
+		return 0, err
+	}
+	err = a.Sheets.Api.Direct(ctx, string(sheet.By), m)
+	if slackapi.HasCode(err, delivery.Unreachable...) {
+		a.Log.WarnContext(ctx, "somebody cannot be told", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
+		err = nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("answer sheet %s: %w", id, err)
+	}
+	return sheet.Version, h.Save(ctx, func(x *answeredSheet) { x.Told = true })
+}
+
+// Parked tells the person that the work on their sheet was given up.
+func (a *Answers) Parked(ctx context.Context, id string) error {
+	h, err := a.ledger().Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	err = a.parked(ctx, h, approvals.SheetID(id))
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, 0)
+}
+
+func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id approvals.SheetID) error {
+	sheet, err := a.Sheets.Cfg.Bulk.Sheet(ctx, id)
+	if err != nil || h.Body.Parked || sheet.Status != approvals.SheetSubmitted {
+		return err
+	}
+	sum := sheet.Summary()
+	words := fmt.Sprintf("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
+		"Ask whoever runs Countersign to look; what is open can also be signed on its cards.",
+		blockkit.Count(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
+	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.Told(words)); err != nil {
+		return err
+	}
+	return h.Save(ctx, func(x *answeredSheet) { x.Parked = true })
+}
+
+func wereOf(n int) string {
+	if n == 1 {
+		return "1 call is"
+	}
+	return blockkit.Number(n) + " calls are"
+}
+
+const (
+	resultRows   = 40 // lines of a page
+	answerTools  = 8
+	answerPlaces = 5
+)
+
+// whyWords say why calls were skipped, after "3 calls".
+var whyWords = map[approvals.Why]string{
+	approvals.WhySettled:     "others had settled before",
+	approvals.WhyExpired:     "were past their deadline",
+	approvals.WhyStale:       "were changed after you read the list",
+	approvals.WhyNotEligible: "were not for you to sign",
+	approvals.WhyOwnRequest:  "you had asked for yourself",
+	approvals.WhyOwnEdit:     "you had changed yourself",
+	approvals.WhyOwnWords:    "follow what you wrote to the agent",
+	approvals.WhyDecided:     "you had already decided otherwise",
+	approvals.WhyReason:      "need a reason for an approval",
+	approvals.WhyGone:        "are not there any more",
+	approvals.WhyTakenBack:   "you signed and took back meanwhile",
+	approvals.WhyUnreadable:  "cannot be read: whoever runs Countersign must look",
+	approvals.WhyTooLate:     "could not be decided for a day",
+	approvals.WhyInvalid:     "could not be signed as it was said",
+	approvals.WhyOther:       "were refused",
+}
+
+// skippedWords say how many calls were skipped, and why.
+func skippedWords(t approvals.Tally) string {
+	why := t.Why
+	if _, known := whyWords[why]; !known {
+		why = approvals.WhyOther
+	}
+	if t.Lines == 1 {
+		return "Skipped, 1 call: " + lineWhy[why]
+	}
+	return "Skipped, " + blockkit.Count(t.Lines, "call") + " that " + whyWords[why]
+}
+
+// outcome is the answer to a finished sheet.
+func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.Message, error) {
+	sum := sheet.Summary()
+	past := "Approved"
+	if sheet.Verdict == approvals.Deny {
+		past = "Denied"
+	}
+	text := past + " " + blockkit.Count(sum.Signed, "call") + "."
+	spans := []blockkit.Span{blockkit.Styled(text, blockkit.Bold)}
+	skipped := 0
+	for _, t := range sum.Skipped {
+		skipped += t.Lines
+	}
+	for _, t := range sum.Skipped {
+		text += " " + skippedWords(t) + "."
+	}
+	if skipped > 0 {
+		spans = append(spans, blockkit.Say(" "+blockkit.Number(skipped)+" skipped."))
+	}
+	if sum.NotChosen > 0 {
+		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked, so not signed."))
+	}
+	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.Dated(sheet.SubmittedAt), blockkit.Say("."))...)}
+	batches, err := s.Sheets.batchesOf(ctx, sheet.Lines)
+	if err != nil {
+		return blockkit.Message{}, err
+	}
+	if sum.Signed > 0 {
+		paras = append(paras, s.group(ctx, past+": ", sheet, batches, func(l approvals.Line) bool { return l.Outcome == approvals.LineSigned }))
+	}
+	for _, t := range sum.Skipped {
+		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
+	}
+	m := blockkit.Message{Text: text, Blocks: []slack.Block{blockkit.RichText(paras...)}}
+	button := slack.NewButtonBlockElement(ref.ActionResult.Id(0), string(sheet.ID), blockkit.Literal("Show the whole list"))
+	m.Blocks = append(m.Blocks, slack.NewActionBlock("", button))
+	return m, nil
+}
+
+// group names the tools of some lines, and links to the first cards.
+func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) blockkit.Para {
+	var tools []string
+	n, links := map[string]int{}, []blockkit.Span{}
+	at := map[string]bool{}
+	for _, l := range sheet.Lines {
+		if !of(l) {
+			continue
+		}
+		if n[l.Tool]++; n[l.Tool] == 1 {
+			tools = append(tools, l.Tool)
+		}
+		if len(links) >= answerPlaces {
+			continue
+		}
+		if link := s.lineLink(ctx, l, batches[l.Batch]); link != "" && !at[link] {
+			at[link] = true
+			links = append(links, slack.NewRichTextSectionLinkElement(link, ref.ShortID(l.Digest), nil))
+		}
+	}
+	var named []blockkit.Span
+	for _, t := range tools {
+		named = append(named, blockkit.Styled(times(blockkit.Brief(t, 60), n[t]), blockkit.Code))
+	}
+	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold)}, blockkit.Several(named, answerTools)...)
+	if len(links) > 0 {
+		spans = append(spans, blockkit.Say(". Cards: "))
+		spans = append(spans, blockkit.Several(links, answerPlaces)...)
+	}
+	return blockkit.Line(append(spans, blockkit.Say("."))...)
+}
+
+func (s *Results) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch) string {
+	for i, a := range b.Approvals {
+		if a.Call.ID == l.Call {
+			return s.Cards.Link(ctx, b, i)
+		}
+	}
+	return ""
+}
+
+// result opens the whole list with what became of each call, for the person
+// whose it is.
+func (s *Results) result(ctx context.Context, p inbound.Interaction, value string, page int) (slack.ModalViewRequest, error) {
+	if _, err := approvals.Partition(value); err != nil || s.Cfg.Bulk == nil {
+		return slack.ModalViewRequest{}, ref.ErrPointer
+	}
+	sheet, err := s.Cfg.Bulk.Sheet(ctx, approvals.SheetID(value))
+	switch {
+	case errors.Is(err, approvals.ErrNotFound):
+		return blockkit.Notice("This list is not stored any more: it is kept for 30 days. What was decided stands on the cards."), nil
+	case err != nil:
+		return slack.ModalViewRequest{}, err
+	case string(sheet.By) != p.User:
+		return blockkit.Notice("This list was made for somebody else, so you cannot read it."), nil
+	}
+	return s.resultView(ctx, sheet, page)
+}
+
+// OpenResult opens what became of a sheet.
+func (s *Results) OpenResult(ctx context.Context, p inbound.Interaction, value string) error {
+	view, err := s.result(ctx, p, value, 0)
+	if err != nil {
+		return err
+	}
+	if _, _, err := s.Api.OpenedView(ctx, p.Trigger, view); err != nil {
+		return fmt.Errorf("%w: %w", respond.ErrForm, err)
+	}
+	return nil
+}
+
+// TurnResult shows another page of what became of a sheet.
+func (s *Results) TurnResult(ctx context.Context, p inbound.Interaction, value string) error {
+	var at resultPage
+	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &at) != nil {
+		return ref.ErrPointer
+	}
+	view, err := s.result(ctx, p, string(at.Sheet), at.Page)
+	if err != nil {
+		return err
+	}
+	return s.Api.UpdateView(ctx, p.View.ID, p.View.Hash, view)
+}
+
+type resultPage struct {
+	Sheet approvals.SheetID `json:"s"`
+	Page  int               `json:"p"`
+}
+
+func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page int) (slack.ModalViewRequest, error) {
+	pages := (len(sheet.Lines) + resultRows - 1) / resultRows
+	page = min(max(0, page), pages-1)
+	lines := sheet.Lines[page*resultRows : min((page+1)*resultRows, len(sheet.Lines))]
+	batches, err := s.Sheets.batchesOf(ctx, lines)
+	if err != nil {
+		return slack.ModalViewRequest{}, err
+	}
+	links := make([]string, len(lines))
+	s.Sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
+	head := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+", sent ", blockkit.Bold), blockkit.Dated(sheet.SubmittedAt)}
+	if pages > 1 {
+		head = append(head, blockkit.Say(fmt.Sprintf(". Page %d of %d.", page+1, pages)))
+	}
+	blocks := []slack.Block{blockkit.RichText(blockkit.Line(head...))}
+	for i, l := range lines {
+		spans := []blockkit.Span{blockkit.Styled(ref.ShortID(l.Digest), blockkit.Code), blockkit.Say(" "), blockkit.Styled(blockkit.Brief(l.Tool, 60), blockkit.Bold), blockkit.Say(": " + became(sheet, l))}
+		if links[i] != "" {
+			spans = append(spans, blockkit.Say(". "), slack.NewRichTextSectionLinkElement(links[i], "Open the card", nil))
+		}
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(spans...)))
+	}
+	var turn []slack.BlockElement
+	for _, to := range []struct {
+		page  int
+		label string
+	}{{page - 1, "Previous page"}, {page + 1, "Next page"}} {
+		value, err := json.Marshal(resultPage{sheet.ID, to.page})
+		if err == nil && to.page >= 0 && to.page < pages {
+			turn = append(turn, slack.NewButtonBlockElement(ref.ActionResultPage.Id(to.page), string(value), blockkit.Literal(to.label)))
+		}
+	}
+	if len(turn) > 0 {
+		blocks = append(blocks, slack.NewActionBlock("", turn...))
+	}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, Title: blockkit.Literal("What became of it"), Close: blockkit.Literal("Close"), Blocks: slack.Blocks{BlockSet: blocks},
+	}, nil
+}
+
+// became says what became of a line.
+func became(sheet approvals.Sheet, l approvals.Line) string {
+	switch {
+	case !l.Chosen:
+		return "not ticked, so not signed"
+	case l.Outcome == approvals.LineSigned && sheet.Verdict == approvals.Deny:
+		return "denied"
+	case l.Outcome == approvals.LineSigned:
+		return "approved"
+	case l.Outcome == approvals.LineSkipped:
+		return "skipped: " + lineWhy[l.Why]
+	}
+	return "not known yet"
+}
+
+var lineWhy = map[approvals.Why]string{
+	approvals.WhySettled: "others had settled it before", approvals.WhyExpired: "it was past its deadline",
+	approvals.WhyStale: "it was changed after you read the list", approvals.WhyNotEligible: "it was not for you to sign",
+	approvals.WhyOwnRequest: "you had asked for it yourself", approvals.WhyOwnEdit: "you had changed it yourself",
+	approvals.WhyOwnWords: "it follows what you wrote to the agent",
+	approvals.WhyDecided:  "you had already decided otherwise", approvals.WhyReason: "an approval of it needs a reason",
+	approvals.WhyGone: "it is not there any more", approvals.WhyTakenBack: "you signed it and took that back meanwhile",
+	approvals.WhyUnreadable: "it cannot be read", approvals.WhyTooLate: "it could not be decided for a day",
+	approvals.WhyInvalid: "it could not be signed as it was said", approvals.WhyOther: "it was refused",
+}
+
+// Results say what became of sheets.
+type Results struct {
+	Cfg    Config
+	Api    *slackapi.Client
+	Cards  *delivery.Cards
+	Sheets *Service
+}

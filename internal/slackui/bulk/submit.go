@@ -1,0 +1,238 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// ticked is the memo with what is ticked on the page that is shown.
+func ticked(p inbound.Interaction, memo sheetMemo) sheetMemo {
+	memo.Ticks = append(bits(nil), memo.Ticks...)
+	for i := range approvals.MaxLines {
+		state, shown := p.View.Values[tickBlock+strconv.Itoa(i)][ref.ActionTick.Id(i)]
+		if shown {
+			memo.Ticks.set(i, len(state.Chosen) > 0)
+		}
+	}
+	return memo
+}
+
+// RedrawSheet shows the page again that the person is on, or another one, with
+// what they have ticked.
+func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page string) error {
+	memo, err := readSheetMemo(p.View.Metadata)
+	if err != nil || s.Cfg.Bulk == nil {
+		return ref.ErrPointer
+	}
+	memo = ticked(p, memo)
+	if page != "" {
+		if memo.Page, err = strconv.Atoi(page); err != nil {
+			return ref.ErrPointer
+		}
+	}
+	sheet, err := s.Cfg.Bulk.Sheet(ctx, memo.Sheet)
+	if err == nil && string(sheet.By) != p.User {
+		err = approvals.ErrNotEligible
+	}
+	if err != nil {
+		return s.Api.UpdateView(ctx, p.View.ID, "", blockkit.Notice(explainSheet(err)))
+	}
+	view, err := s.sheetView(ctx, sheet, memo, "")
+	if err != nil {
+		return err
+	}
+	err = s.Api.UpdateView(ctx, p.View.ID, p.View.Hash, view)
+	if slackapi.HasCode(err, "hash_conflict") {
+		// Another tick was drawn since this one was made. Whoever ticks again
+		// before that sends all that is ticked, so this one says more.
+		err = s.Api.UpdateView(ctx, p.View.ID, "", view)
+	}
+	if slackapi.HasCode(err, "not_found") {
+		return nil // nobody looks any more
+	}
+	return err
+}
+
+// SubmittedSheet commits the person's word on a sheet, and nothing else: what it
+// decides is done afterwards, and said in a direct message.
+func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	memo, err := readSheetMemo(p.View.Metadata)
+	if s.Cfg.Bulk == nil {
+		err = ref.ErrPointer
+	}
+	if err != nil {
+		words := explainSheet(err)
+		return inbound.Replace(blockkit.Notice(words)), nil
+	}
+	memo = ticked(p, memo)
+	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
+	sheet, err := s.Cfg.Bulk.Sheet(ctx, memo.Sheet)
+	if err == nil && string(sheet.By) != p.User {
+		err = approvals.ErrNotEligible
+	}
+	if err == nil && sheet.Verdict == approvals.Approve && sheet.Status == approvals.SheetShown && !backdropOf(sheet).Whole {
+		err = errOldSheet
+	}
+	if err == nil {
+		if again := s.unfinished(sheet, memo, reason); again != "" {
+			return s.again(ctx, p, sheet, memo, again), nil
+		}
+		sheet, err = s.submitSheet(ctx, p, sheet, memo, reason)
+	}
+	if err == nil {
+		s.Cfg.Log.InfoContext(ctx, "sheet submitted", slog.String("sheet", string(sheet.ID)), slog.String("user", p.User),
+			slog.String("verdict", string(sheet.Verdict)), slog.Int("lines", chosen(sheet, memo.Ticks)))
+		return inbound.Replace(blockkit.Notice(underWay(sheet, chosen(sheet, memo.Ticks)))), nil
+	}
+	words := explainSheet(err)
+	s.Cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User), slog.Any("reason", err))
+	switch {
+	case words == "":
+		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
+		words = "Nothing was sent: the store did not answer."
+		if errors.Is(err, errMaybeSent) {
+			words = "The store did not answer, so it is not known whether your word is stored. Nothing is signed twice."
+		}
+		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
+	case respond.IsTryAgain(err):
+		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
+	}
+	return inbound.Replace(blockkit.Notice(words)), nil
+}
+
+const pressAgain = " Press the button below again."
+
+// errOldSheet is a list to approve that may not show everything of its calls.
+var errOldSheet = errors.New("a list of an earlier version")
+
+// errMaybeSent is a submission of which it is not known whether it is stored.
+var errMaybeSent = errors.New("perhaps submitted")
+
+func underWay(sheet approvals.Sheet, n int) string {
+	doing := "Approving"
+	if sheet.Verdict == approvals.Deny {
+		doing = "Denying"
+	}
+	return doing + " " + blockkit.Count(n, "call") + "… Your word is stored: nothing more is needed, and you can close this. " +
+		"When it is done, a direct message says what was signed, what was skipped and why."
+}
+
+const needsReason = "Write the reason: blanks are none."
+
+// unfinished says what the person has to add, or nothing. What is sent in the
+// name of somebody else is not judged here.
+func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) string {
+	switch {
+	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
+		return ""
+	case chosen(sheet, memo.Ticks) == 0:
+		return "Nothing is ticked, so there is nothing to sign. Tick the calls that you want, or press Cancel."
+	case reason == "" && sheetReason(sheet, backdropOf(sheet)) != nil:
+		return needsReason
+	}
+	return ""
+}
+
+// MaxAnswer bounds what is shown in the answer to a submission: over Socket Mode
+// Slack drops an answer of 20 KB, and says nothing.
+const MaxAnswer = 16_000
+
+// again keeps what was ticked and says the words: under the field for the
+// reason, if there is one, and else on top of the page. A page that is too long
+// to be an answer, or cannot be drawn now, is one press away.
+func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, words string) inbound.Reply {
+	if _, field := p.View.Values[form.ReasonBlock]; field {
+		return inbound.Under(map[string]string{form.ReasonBlock: words})
+	}
+	if len(sheet.Lines) > 0 {
+		view, err := s.sheetView(ctx, sheet, memo, words)
+		raw, marshalErr := json.Marshal(view)
+		if err == nil && marshalErr == nil && len(raw) <= MaxAnswer {
+			return inbound.Replace(view)
+		}
+	}
+	return inbound.Replace(memo.aside(sheet, words))
+}
+
+// aside is a small form that stands for a page of the sheet: it can be sent as
+// that page can, and leads back to it. Nothing is read from the sheet if it is
+// empty.
+func (m sheetMemo) aside(sheet approvals.Sheet, words string) slack.ModalViewRequest {
+	v := blockkit.Notice(words)
+	metadata, err := json.Marshal(m)
+	if err != nil {
+		return v
+	}
+	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackSheet, string(metadata), blockkit.Literal("Cancel")
+	switch n := chosen(sheet, m.Ticks); {
+	case len(sheet.Lines) == 0:
+		v.Submit = blockkit.Literal("Send again")
+	case n > 0:
+		v.Submit = blockkit.Literal(submitLabel(verbOf(sheet.Verdict), n))
+	}
+	back := slack.NewButtonBlockElement(ref.ActionSheetPage.Id(m.Page), fmt.Sprint(m.Page), blockkit.Literal("Back to the list"))
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
+	return v
+}
+
+// submitSheet resolves the person for all that is on the sheet, and commits.
+func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, reason string) (approvals.Sheet, error) {
+	batches, err := s.batchesOf(ctx, sheet.Lines)
+	if err != nil {
+		return sheet, err
+	}
+	var all []approvals.Batch
+	for _, b := range batches {
+		all = append(all, b)
+	}
+	who, _, err := s.signer(ctx, p.User, p.UserTeam, directory.SoughtFor(all...))
+	if err != nil {
+		return sheet, err
+	}
+	r := respond.RequestID(s.Cfg.Team, p, ref.Pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
+	next, err := s.Cfg.Bulk.Submit(ctx, sheet.ID, r, who, memo.Ticks.list(), reason)
+	if err != nil {
+		return sheet, fmt.Errorf("submit sheet %s: %w: %w", sheet.ID, errMaybeSent, err)
+	}
+	return next, nil
+}
+
+// explainSheet says why a sheet was not submitted, or shown, and what to do now;
+// nothing if that is not for people.
+func explainSheet(err error) string {
+	const remake = " To see what is open now, send the command again."
+	switch {
+	case errors.Is(err, approvals.ErrNotEligible):
+		return "This list was made for somebody else, so you cannot send it. Nothing was signed." + remake
+	case errors.Is(err, errOldSheet):
+		return "This list was made by an earlier version of Countersign, which listed calls that it did not show whole. Nothing was signed." + remake
+	case errors.Is(err, approvals.ErrExpired):
+		return "This list is too old: it can be sent for " + blockkit.Number(int(approvals.SheetLife.Minutes())) + " minutes after it was made. Nothing was signed." + remake
+	case errors.Is(err, approvals.ErrSettled):
+		return "This list was sent already, so this changed nothing. A direct message says what became of it."
+	case errors.Is(err, approvals.ErrNotFound):
+		return "This list is not stored any more. Nothing was signed." + remake
+	case errors.Is(err, approvals.ErrInvalid), errors.Is(err, ref.ErrPointer):
+		return "What was sent does not fit the list that was shown. Nothing was signed." + remake
+	}
+	words, known := respond.Explain(err, respond.Subject{})
+	if !known {
+		return ""
+	}
+	return words
+}

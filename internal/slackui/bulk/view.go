@@ -1,0 +1,353 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+const (
+	// A page of a sheet holds what fits into a modal at its worst: a call with
+	// a box to tick takes the room of several others.
+	sheetRoom     = 30
+	sheetRiskRoom = 3
+
+	tickBlock = "tick." // and the line
+)
+
+// sheetMemo is what the form of a sheet keeps: which one, which page, and what
+// was ticked on the others. None of it is believed: what may be ticked is
+// checked against the sheet.
+type sheetMemo struct {
+	Sheet approvals.SheetID `json:"s"`
+	Page  int               `json:"p,omitempty"`
+	Ticks bits              `json:"t,omitempty"`
+}
+
+func readSheetMemo(raw string) (sheetMemo, error) {
+	var m sheetMemo
+	if json.Unmarshal([]byte(raw), &m) != nil {
+		return m, ref.ErrPointer
+	}
+	if _, err := approvals.Partition(string(m.Sheet)); err != nil || len(m.Ticks) > approvals.MaxLines/8+1 {
+		return m, ref.ErrPointer
+	}
+	return m, nil
+}
+
+// bits are a set of small numbers.
+type bits []byte
+
+func (b bits) has(i int) bool { return i/8 < len(b) && b[i/8]&(1<<(i%8)) != 0 }
+
+func (b *bits) set(i int, on bool) {
+	for on && i/8 >= len(*b) {
+		*b = append(*b, 0)
+	}
+	switch {
+	case on:
+		(*b)[i/8] |= 1 << (i % 8)
+	case i/8 < len(*b):
+		(*b)[i/8] &^= 1 << (i % 8)
+	}
+}
+
+// list returns the numbers in the set, in their order.
+func (b bits) list() []int {
+	var all []int
+	for i := range len(b) * 8 {
+		if b.has(i) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// sheetPages says which lines are on which page: it depends on the lines alone.
+func sheetPages(lines []approvals.Line) [][2]int {
+	var pages [][2]int
+	from, room := 0, 0
+	for i, l := range lines {
+		needs := 1
+		if l.Risky {
+			needs = sheetRiskRoom
+		}
+		if room+needs > sheetRoom && i > from {
+			pages, from, room = append(pages, [2]int{from, i}), i, 0
+		}
+		room += needs
+	}
+	return append(pages, [2]int{from, len(lines)})
+}
+
+// A shownLine is a line of a sheet with what is shown of it.
+type shownLine struct {
+	at    int
+	line  approvals.Line
+	batch approvals.Batch
+	a     approvals.Approval
+	call  approvals.ToolCall
+	index int // of the call in the batch
+	gone  bool
+}
+
+// shownLines loads what is shown of these lines: the arguments as they were
+// when the sheet was made, where whoever it is for may still read them.
+func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
+	batches, err := s.batchesOf(ctx, sheet.Lines[from:to])
+	if err != nil {
+		return nil, err
+	}
+	for id, b := range batches {
+		err := s.People.MayLook(ctx, string(sheet.By), "", b)
+		switch {
+		case errors.Is(err, directory.ErrMayNotLook):
+			delete(batches, id)
+		case err != nil:
+			return nil, err
+		}
+	}
+	out := make([]shownLine, to-from)
+	errs := make([]error, to-from)
+	s.concurrently(to-from, func(i int) {
+		l := sheet.Lines[from+i]
+		x := shownLine{at: from + i, line: l, batch: batches[l.Batch]}
+		x.index = slices.IndexFunc(x.batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call })
+		if x.gone = x.index < 0; !x.gone {
+			x.a = x.batch.Approvals[x.index]
+			x.call, errs[i] = directory.CallAs(ctx, s.Cfg.Desk, x.batch, l.Call, l.Digest)
+		}
+		if errors.Is(errs[i], approvals.ErrStale) || errors.Is(errs[i], approvals.ErrNotFound) {
+			x.gone, errs[i] = true, nil
+		}
+		out[i] = x
+	})
+	return out, errors.Join(errs...)
+}
+
+// batchesOf loads the batches of these lines, each once. One that is gone is
+// not among them.
+func (s *Service) batchesOf(ctx context.Context, lines []approvals.Line) (map[approvals.BatchID]approvals.Batch, error) {
+	var ids []approvals.BatchID
+	for _, l := range lines {
+		ids = append(ids, l.Batch)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	batches, errs := make([]approvals.Batch, len(ids)), make([]error, len(ids))
+	s.concurrently(len(ids), func(i int) { batches[i], errs[i] = s.Cfg.Desk.Batch(ctx, ids[i]) })
+	all := map[approvals.BatchID]approvals.Batch{}
+	for i, id := range ids {
+		switch {
+		case errors.Is(errs[i], approvals.ErrNotFound), errors.Is(errs[i], approvals.ErrUnreadable):
+		case errs[i] != nil:
+			return nil, fmt.Errorf("load batch %s: %w", id, errs[i])
+		default:
+			all[id] = batches[i]
+		}
+	}
+	return all, nil
+}
+
+// sheetView draws a page of the sheet as the form in which it is submitted.
+// note stands on top of it.
+func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
+	pages := sheetPages(sheet.Lines)
+	memo.Page = min(max(0, memo.Page), len(pages)-1)
+	from, to := pages[memo.Page][0], pages[memo.Page][1]
+	lines, err := s.shownLines(ctx, sheet, from, to)
+	if err != nil {
+		return slack.ModalViewRequest{}, err
+	}
+	metadata, err := json.Marshal(memo)
+	if err != nil {
+		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
+	}
+	verb := verbOf(sheet.Verdict)
+	back := backdropOf(sheet)
+	var blocks []slack.Block
+	if note != "" {
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(note, blockkit.Bold))))
+	}
+	blocks = append(blocks, blockkit.RichText(sheetHead(sheet, memo, len(pages))...))
+	if memo.Page == 0 {
+		if left := back.paras(); len(left) > 0 {
+			blocks = append(blocks, blockkit.RichText(left...))
+		}
+		if reviews := back.reviews(); reviews != nil {
+			blocks = append(blocks, reviews)
+		}
+	}
+	if input := sheetReason(sheet, back); input != nil {
+		blocks = append(blocks, input)
+	}
+	blocks = append(blocks, lineBlocks(lines, memo.Ticks)...)
+	if turn := sheetTurns(memo.Page, len(pages)); turn != nil {
+		blocks = append(blocks, turn)
+	}
+	title := map[approvals.Verdict]string{approvals.Approve: "Approve several calls", approvals.Deny: "Deny several calls"}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: ref.CallbackSheet, PrivateMetadata: string(metadata),
+		Title: blockkit.Literal(title[sheet.Verdict]), Submit: blockkit.Literal(submitLabel(verb, chosen(sheet, memo.Ticks))), Close: blockkit.Literal("Cancel"),
+		Blocks: slack.Blocks{BlockSet: blocks},
+	}, nil
+}
+
+func verbOf(v approvals.Verdict) string {
+	if v == approvals.Deny {
+		return "Deny"
+	}
+	return "Approve"
+}
+
+func submitLabel(verb string, n int) string {
+	if n == 0 {
+		return verb + " ticked calls"
+	}
+	return verb + " " + blockkit.Count(n, "call")
+}
+
+// chosen is how many lines a submission with these ticks would choose.
+func chosen(sheet approvals.Sheet, ticks bits) (n int) {
+	for i, l := range sheet.Lines {
+		if !l.Risky || ticks.has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// sheetHead says what pressing the button means.
+func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para {
+	risky, batches := 0, map[approvals.BatchID]bool{}
+	for _, l := range sheet.Lines {
+		risky += bit(l.Risky)
+		batches[l.Batch] = true
+	}
+	plain := len(sheet.Lines) - risky
+	verb := verbOf(sheet.Verdict)
+	first := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+" of "+blockkit.Count(len(batches), "request"), blockkit.Bold)}
+	switch {
+	case risky == 0:
+		first = append(first, blockkit.Say(". "+verb+" signs all of them, on every page."))
+	case plain == 0:
+		first = append(first, blockkit.Say(". Each may do harm, was edited or has hidden values, so each has a box: "+verb+" signs only what you tick."))
+	default:
+		first = append(first, blockkit.Say(fmt.Sprintf(". %s signs %s, and of the other %d, which may do harm, were edited or have hidden values, only those that you tick.",
+			verb, blockkit.Count(plain, "call"), risky)))
+	}
+	out := []blockkit.Para{blockkit.Line(first...), blockkit.Line(
+		blockkit.Say("You sign exactly this list, as it was "), blockkit.Dated(sheet.CreatedAt),
+		blockkit.Say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), blockkit.Dated(sheet.ExpiresAt), blockkit.Say("."))}
+	if pages > 1 {
+		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page; ticks are kept.")))
+	}
+	return out
+}
+
+// sheetReason is the field for the reason, where one is needed.
+func sheetReason(sheet approvals.Sheet, back sheetContext) *slack.InputBlock {
+	const read = "The agents and everybody in the threads will read it."
+	var b *slack.InputBlock
+	switch {
+	case sheet.Verdict == approvals.Deny:
+		b = form.ReasonInputBlock("Why not?", read, true, false)
+	case back.Reason:
+		b = form.ReasonInputBlock("Why do you approve it?", "Some of these need a reason. "+read, true, false)
+	default:
+		return nil
+	}
+	if input, ok := b.Element.(*slack.PlainTextInputBlockElement); ok {
+		input.InitialValue = sheet.Reason
+	}
+	return b
+}
+
+// lineBlocks draws lines under a heading for each tool and agent.
+func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
+	var blocks []slack.Block
+	head := ""
+	for _, x := range lines {
+		this := fmt.Sprintf("%t %s\n%s", x.line.Risky, x.line.Tool, x.batch.Agent)
+		var text []blockkit.Para
+		if this != head {
+			head = this
+			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Brief(x.line.Tool, 60), blockkit.Bold), blockkit.Say(" of the agent "), blockkit.Styled(blockkit.Brief(x.batch.Agent, 40), blockkit.Bold)))
+		}
+		blocks = append(blocks, blockkit.RichText(append(text, x.paras()...)...))
+		if x.line.Risky {
+			blocks = append(blocks, x.box(ticks.has(x.at)))
+		}
+	}
+	return blocks
+}
+
+// paras are a call as it is signed.
+func (x shownLine) paras() []blockkit.Para {
+	id := []blockkit.Span{blockkit.Styled(ref.ShortID(x.line.Digest), blockkit.Code)}
+	if x.gone {
+		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is not there any more for you and will be skipped."))...)}
+	}
+	id = append(id, blockkit.Say(" asked by "), blockkit.Named(x.batch.Requester))
+	if d := x.a.Requirement.Deadline; !d.IsZero() {
+		id = append(id, blockkit.Say(", expires "), blockkit.Dated(d))
+	}
+	if len(x.a.Amendments) > 0 {
+		id = append(id, blockkit.Say(", edited by "))
+		id = append(id, blockkit.Several(blockkit.People(x.a.Editors()), blockkit.NamesShown)...)
+	}
+	out := []blockkit.Para{blockkit.Line(id...)}
+	if x.a.Call.Digest != x.line.Digest {
+		out = append(out, blockkit.Line(blockkit.Styled("Its arguments were changed since this list was made, so it will be skipped. These are the old ones.", blockkit.Bold)))
+	}
+	list, whole := card.ArgumentsOnSheet(x.a, x.call)
+	if len(list) == 0 {
+		out = append(out, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
+	}
+	out = append(out, blockkit.Boxes(list)...)
+	if !whole {
+		out = append(out, blockkit.Line(blockkit.Styled("Not everything is shown here.", blockkit.Bold)))
+	}
+	return out
+}
+
+// box is where one risky call is chosen, and where all of it can be read.
+func (x shownLine) box(ticked bool) slack.Block {
+	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), blockkit.Literal("Approve "+ref.ShortID(x.line.Digest)), nil)
+	check := slack.NewCheckboxGroupsBlockElement(ref.ActionTick.Id(x.at), option)
+	if ticked {
+		check.InitialOptions = []*slack.OptionBlockObject{option}
+	}
+	elements := []slack.BlockElement{check}
+	value, err := ref.Pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.Encode()
+	if err == nil && !x.gone {
+		elements = append(elements, slack.NewButtonBlockElement(ref.ActionView.Id(x.at), value, blockkit.Literal("View full")))
+	}
+	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
+}
+
+func sheetTurns(page, pages int) slack.Block {
+	var elements []slack.BlockElement
+	add := func(to int, label string) {
+		if to >= 0 && to < pages {
+			elements = append(elements, slack.NewButtonBlockElement(ref.ActionSheetPage.Id(to), fmt.Sprint(to), blockkit.Literal(label)))
+		}
+	}
+	add(page-1, "Previous page")
+	add(page+1, "Next page")
+	if len(elements) == 0 {
+		return nil
+	}
+	return slack.NewActionBlock("", elements...)
+}

@@ -1,0 +1,378 @@
+package card
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// CallsPerCard is how many calls of a batch one card shows.
+const CallsPerCard = 8
+
+// maxCardText is how many characters of text a card holds, below Slack's limit
+// for a message.
+const maxCardText = 12_000
+
+// A Card is one message about a batch: its Part-th eight calls.
+type Card struct {
+	Batch approvals.Batch
+	Part  int                                         // from 0
+	Calls map[approvals.ToolCallID]approvals.ToolCall // with the arguments that the digests are of
+	// Earlier are the calls as they were before and between amendments.
+	Earlier map[approvals.Digest]approvals.ToolCall
+	// Tools are what is known of the tools, by name. A call of one that is not
+	// in it is approved with a confirmation and cannot be edited.
+	Tools map[string]agentrun.Spec
+	// Place is where it is shown, if not in the thread; Link leads back there,
+	// if it is known.
+	Place  Place
+	Link   string
+	Person approvals.UserID // whose direct messages it is in
+	Missed []Missed
+	// Others are the parts of the batch that are posted nowhere there, if this
+	// card is the one to say so.
+	Others []int
+	// Sheets is whether several calls can be decided together.
+	Sheets bool
+
+	rows []row
+}
+
+// Place is where a card is shown.
+type Place string
+
+// The places.
+const (
+	PlaceThread     Place = ""
+	PlaceEscalation Place = "escalation" // the channel of an escalation
+	PlaceDirect     Place = "direct"     // a direct message to somebody who can sign
+	PlaceReview     Place = "review"     // a modal
+)
+
+// Missed is a channel in which an escalation was to show the card and could
+// not, by Slack's word for why.
+type Missed struct{ Channel, Code string }
+
+// Parts returns how many messages the batch needs.
+func Parts(b approvals.Batch) int {
+	return (len(b.Approvals) + CallsPerCard - 1) / CallsPerCard
+}
+
+// Render returns what the card shows. It is pure, and stays within Slack's
+// limits by cutting values shorter, never by leaving out that it did.
+func Render(c Card, now time.Time) []slack.Block {
+	blocks, _ := c.fit(now)
+	return blocks
+}
+
+// fit returns the card with as much detail as there is room for.
+func (c Card) fit(now time.Time) ([]slack.Block, blockkit.Detail) {
+	c.rows = c.gather(now)
+	for _, d := range Details {
+		if blocks := c.render(d, now); textLength(blocks) <= maxCardText {
+			return blocks, d
+		}
+	}
+	least := Details[len(Details)-1]
+	return c.render(least, now), least
+}
+
+// Shows reports whether the card shows everything of the call: only then is it
+// approved by the button on the card.
+func (c Card) Shows(a approvals.Approval, now time.Time) bool {
+	call, known := c.Calls[a.Call.ID]
+	if !known {
+		return false
+	}
+	_, d := c.fit(now)
+	return d.Shows(a, call)
+}
+
+// Details say how much a card shows, from the most to the least. A value of more
+// runes than the first shows would be folded away by
+// Slack, and its end with it.
+var Details = []blockkit.Detail{
+	{Value: 600, Keys: 60, Words: 1000},
+	{Value: 600, Keys: 60, Words: 400},
+	{Value: 300, Keys: 20, Words: 250},
+	{Value: 120, Keys: 10, Words: 150},
+	{Value: 60, Keys: 5, Words: 80},
+}
+
+// OnCard are the calls of this card.
+func (c Card) OnCard() []approvals.Approval {
+	from := min(c.Part*CallsPerCard, len(c.Batch.Approvals))
+	return c.Batch.Approvals[from:min(from+CallsPerCard, len(c.Batch.Approvals))]
+}
+
+func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
+	blocks := []slack.Block{
+		slack.NewHeaderBlock(blockkit.Literal(c.title(now))),
+		blockkit.RichText(c.asker()...),
+	}
+	for i, r := range c.rows {
+		if i > 0 {
+			blocks = append(blocks, slack.NewDividerBlock())
+		}
+		blocks = append(blocks, c.row(r, d, now)...)
+	}
+	if more := c.others(); more != nil {
+		blocks = append(blocks, more)
+	}
+	return blocks
+}
+
+// title is what will happen, in a line.
+func (c Card) title(now time.Time) string {
+	calls := c.OnCard()
+	if len(calls) == 1 {
+		return blockkit.Brief(calls[0].Call.Name, 80) + " " + titles[Shown(calls[0], now)]
+	}
+	by := map[approvals.Status]int{}
+	for _, a := range calls {
+		by[Shown(a, now)]++
+	}
+	if open := by[approvals.Pending]; open == len(calls) {
+		return blockkit.Count(open, "call") + " waiting for signatures"
+	}
+	var said []string
+	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+		if by[s] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", by[s], counted[s]))
+		}
+	}
+	return fmt.Sprintf("%d calls: %s", len(calls), strings.Join(said, ", "))
+}
+
+var (
+	titles = map[approvals.Status]string{
+		approvals.Pending: "is waiting for a signature", approvals.Approved: "was approved",
+		approvals.Denied: "was denied", approvals.Expired: "expired", approvals.Withdrawn: "was withdrawn",
+	}
+	counted = map[approvals.Status]string{
+		approvals.Pending: "waiting", approvals.Approved: "approved",
+		approvals.Denied: "denied", approvals.Expired: "expired", approvals.Withdrawn: "withdrawn",
+	}
+)
+
+// Shown is the status as people see it: past its deadline a call is expired,
+// whether or not somebody has written that down yet.
+func Shown(a approvals.Approval, now time.Time) approvals.Status {
+	deadline := a.Requirement.Deadline
+	if a.Status == approvals.Pending && !deadline.IsZero() && !now.Before(deadline) {
+		return approvals.Expired
+	}
+	return a.Status
+}
+
+func (c Card) asker() []blockkit.Para {
+	spans := []blockkit.Span{blockkit.Named(c.Batch.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(c.Batch.Agent, 60), blockkit.Bold), blockkit.Say(". ")}
+	n := len(c.Batch.Approvals)
+	switch {
+	case n > CallsPerCard:
+		from := c.Part * CallsPerCard
+		spans = append(spans, blockkit.Say(fmt.Sprintf("Calls %d to %d of %d. It goes on when all %d are decided.", from+1, from+len(c.OnCard()), n, n)))
+	case n > 1:
+		spans = append(spans, blockkit.Say(fmt.Sprintf("It goes on when all %d calls are decided.", n)))
+	default:
+		spans = append(spans, blockkit.Say("It has stopped until this is decided."))
+	}
+	if c.Batch.Settled() {
+		spans[len(spans)-1] = blockkit.Say("Everything is settled, and the agent goes on in " + c.itsThread() + ".")
+	}
+	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
+		spans = append(spans, blockkit.Say(fmt.Sprintf(" It also waits for %s that run elsewhere.", blockkit.Count(ext, "call"))))
+	}
+	paras := append([]blockkit.Para{blockkit.Line(spans...)}, c.participants()...)
+	paras = append(paras, c.whence()...)
+	for _, m := range c.Missed {
+		paras = append(paras, blockkit.Line(blockkit.Say("It was to be shown in "), blockkit.Grouped(m.Channel), blockkit.Say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
+	}
+	return paras
+}
+
+// whence says where it was asked, outside of its thread.
+func (c Card) whence() []blockkit.Para {
+	why := ""
+	switch c.Place {
+	case PlaceThread:
+		return nil
+	case PlaceEscalation:
+		why = ", and is shown here too because it was not settled in time"
+	case PlaceDirect:
+		why = ", and is shown to you because you can sign it"
+		if c.Person != "" && !slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool {
+			return a.Status == approvals.Pending && !bars(c.Batch, a, c.Person)
+		}) {
+			why = ", and was shown to you when you could sign it"
+		}
+	case PlaceReview:
+	}
+	spans := []blockkit.Span{blockkit.Say("It was asked in "), blockkit.Grouped(c.Batch.Channel), blockkit.Say(why + ".")}
+	if strings.HasPrefix(c.Batch.Channel, "D") {
+		spans = []blockkit.Span{blockkit.Say("It was asked in a direct message" + why + ".")}
+	}
+	if c.Link != "" {
+		spans = append(spans, blockkit.Say(" "), slack.NewRichTextSectionLinkElement(c.Link, "Open the thread", nil))
+	}
+	return []blockkit.Para{blockkit.Line(spans...)}
+}
+
+func (c Card) itsThread() string {
+	if c.Place != PlaceThread {
+		return "its own thread"
+	}
+	return "this thread"
+}
+
+func whyMissed(code string) string {
+	switch code {
+	case "is_archived":
+		return "that channel is archived"
+	case "restricted_action":
+		return "the app may not post there"
+	}
+	return "the app is not in that channel"
+}
+
+// row draws one call, or several that are the same.
+func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
+	var text []blockkit.Para
+	r, between := c.apart(r)
+	a := r.a
+	if len(c.Batch.Approvals) > 1 {
+		text = append(text, c.which(r))
+	}
+	call, known := c.Calls[a.Call.ID]
+	if !known {
+		text = append(text, blockkit.Line(blockkit.Styled("The arguments cannot be shown, so this cannot be signed here.", blockkit.Bold)))
+	}
+	list, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), d)
+	if known && len(list) == 0 {
+		text = append(text, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
+	}
+	status := Shown(a, now)
+	var below [][]blockkit.Para
+	if said := c.cutWords(r, incomplete); said != "" && status == approvals.Pending {
+		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})
+	}
+	below = append(below, c.verdict(a, status, d)...)
+	below = append(below, blockkit.Nonempty(between)...)
+	// Slack folds a long block away behind "Show more": what must be seen
+	// before a button is pressed stands with nothing long in one block.
+	var blocks []slack.Block
+	for room := c.room(); len(list) > 0; room-- {
+		first := list
+		if room > 1 {
+			first = list[:1]
+		}
+		list = list[len(first):]
+		text = append(text, blockkit.Boxes(first)...)
+		if len(list) > 0 || len(first) > 1 || !blockkit.Short(first[0].Text) {
+			blocks, text = append(blocks, blockkit.RichText(text...)), nil
+		}
+	}
+	for _, groups := range [][][]blockkit.Para{c.amendments(a, d), below} {
+		more := c.gathered(text, groups)
+		if blocks = append(blocks, more...); len(more) > 0 {
+			text = nil
+		}
+	}
+	if status == approvals.Pending && known {
+		buttons := c.buttons(r.calls[0], a, !incomplete)
+		if r.several() {
+			buttons = c.together(r)
+		}
+		blocks = append(blocks, c.footer(r), buttons)
+	}
+	return blocks
+}
+
+// cutWords says where what is missing of a row can be read, and where it is
+// signed then.
+func (c Card) cutWords(r row, incomplete bool) string {
+	switch {
+	case r.several() && len(r.a.Requirement.Quorums) > 0 && !c.onSheet(r):
+		return "These are too long to be approved together: Review one by one opens each."
+	case !incomplete:
+		return ""
+	case len(r.a.Requirement.Quorums) == 0:
+		return "Not everything is shown. View full shows the rest."
+	}
+	return "Not everything is shown. Approve opens all of it, and you sign there."
+}
+
+// gathered puts groups of paragraphs in blocks of their own, or in one if there
+// is no room for that; first is in front of them.
+func (c Card) gathered(first []blockkit.Para, groups [][]blockkit.Para) []slack.Block {
+	var blocks []slack.Block
+	text := first
+	for i, g := range groups {
+		text = append(text, g...)
+		if len(text) > 0 && (c.roomy() || i == len(groups)-1) {
+			blocks, text = append(blocks, blockkit.RichText(text...)), nil
+		}
+	}
+	return blocks
+}
+
+// roomy is a card of few rows, on which what is said of each may take blocks
+// of its own.
+func (c Card) roomy() bool { return len(c.rows) <= 4 }
+
+// room is how many blocks the arguments of one row may take.
+func (c Card) room() int {
+	const header = 2
+	others := 5 // amendments, verdict, fine print, buttons, divider
+	if c.roomy() {
+		others += AmendmentsShown + 2 // each amendment, what is incomplete, why, progress, reasons
+	}
+	n := len(c.rows)
+	return min(10, (50-header-n*others)/n)
+}
+
+// textLength counts the characters of every text in the blocks.
+func textLength(blocks []slack.Block) int {
+	raw, err := json.Marshal(blocks)
+	if err != nil {
+		return maxCardText + 1
+	}
+	var tree any
+	if json.Unmarshal(raw, &tree) != nil {
+		return maxCardText + 1
+	}
+	return sumText(tree)
+}
+
+func sumText(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n += sumText(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if s, ok := e.(string); ok && key == "text" {
+				n += utf8.RuneCountInString(s)
+				continue
+			}
+			n += sumText(e)
+		}
+	}
+	return n
+}
+
+// sentence is the card for notifications and for those who cannot see blocks.
+func (c Card) sentence(now time.Time) string {
+	return blockkit.Escape(fmt.Sprintf("%s. Asked of the agent %s.", c.title(now), blockkit.Brief(c.Batch.Agent, 60)))
+}

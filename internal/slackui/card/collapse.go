@@ -1,0 +1,199 @@
+package card
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// A row of a card is one call, or several that are to do the very same and are
+// at the very same point.
+type row struct {
+	calls []int              // of the card's, from 0
+	a     approvals.Approval // the first of them
+}
+
+func (r row) several() bool { return len(r.calls) > 1 }
+
+// gather returns the rows of the card in the order of their first calls. In a
+// review, and where nothing can open a sheet, each open call has its own.
+func (c Card) gather(now time.Time) []row {
+	var rows []row
+	for i, a := range c.OnCard() {
+		j := -1
+		if c.Place != PlaceReview && (c.Sheets || Shown(a, now) != approvals.Pending) {
+			j = slices.IndexFunc(rows, func(r row) bool { return c.same(r.a, a, now) })
+		}
+		if j < 0 {
+			rows = append(rows, row{[]int{i}, a})
+			continue
+		}
+		rows[j].calls = append(rows[j].calls, i)
+		if d := &rows[j].a.Requirement.Deadline; a.Requirement.Deadline.Before(*d) {
+			*d = a.Requirement.Deadline
+		}
+	}
+	var apart []row
+	for _, r := range rows {
+		if _, err := c.wish(r, approvals.Approve); err == nil || !r.several() || Shown(r.a, now) != approvals.Pending {
+			apart = append(apart, r)
+			continue
+		}
+		for _, i := range r.calls { // no button could name them
+			apart = append(apart, row{[]int{i}, c.OnCard()[i]})
+		}
+	}
+	return apart
+}
+
+// same reports whether two calls differ in nothing but their ids: what is run,
+// what is asked, and who has said what. One that somebody changed is like no
+// other.
+func (c Card) same(a, b approvals.Approval, now time.Time) bool {
+	x, known := c.Calls[a.Call.ID]
+	y, also := c.Calls[b.Call.ID]
+	switch {
+	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
+		len(a.Amendments)+len(b.Amendments) > 0,
+		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, !bytes.Equal(a.Metadata, b.Metadata),
+		!sameAsked(a.Requirement, b.Requirement),
+		Shown(a, now) != Shown(b, now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
+		return false
+	}
+	said := func(p, q approvals.Decision) bool {
+		return p.By.User == q.By.User && p.Verdict == q.Verdict && p.Reason == q.Reason
+	}
+	return slices.EqualFunc(a.Decisions, b.Decisions, said) && reflect.DeepEqual(seats(a), seats(b))
+}
+
+// seats are the places that are filled.
+func seats(a approvals.Approval) [][]approvals.Seat {
+	var all [][]approvals.Seat
+	for _, q := range a.Progress() {
+		all = append(all, q.By)
+	}
+	return all
+}
+
+// sameAsked compares requirements. The calls of one answer of a model are
+// judged one after the other, so that their times are some moments apart.
+func sameAsked(a, b approvals.Requirement) bool {
+	if !near(a.Deadline, b.Deadline) || !slices.EqualFunc(a.Ladder, b.Ladder, func(x, y approvals.Rung) bool { return near(x.At, y.At) }) {
+		return false
+	}
+	return reflect.DeepEqual(timeless(a), timeless(b))
+}
+
+// moments is how far apart the times of calls may be that are drawn as one. A
+// card shows no seconds.
+const moments = 10 * time.Second
+
+func near(a, b time.Time) bool {
+	return a.IsZero() == b.IsZero() && a.Sub(b).Abs() < moments
+}
+
+func timeless(r approvals.Requirement) approvals.Requirement {
+	r.Deadline, r.Ladder = time.Time{}, slices.Clone(r.Ladder)
+	for i := range r.Ladder {
+		r.Ladder[i].At = time.Time{}
+	}
+	return r
+}
+
+// which says which calls a row is.
+func (c Card) which(r row) blockkit.Para {
+	numbers := make([]string, 0, len(r.calls))
+	for _, i := range r.calls {
+		numbers = append(numbers, strconv.Itoa(c.Part*CallsPerCard+i+1))
+	}
+	spans := []blockkit.Span{
+		blockkit.Styled(fmt.Sprintf("%s of %d: ", blockkit.List(numbers), len(c.Batch.Approvals)), nil),
+		blockkit.Styled(blockkit.Brief(r.a.Call.Name, 80), blockkit.Bold),
+	}
+	if r.several() {
+		spans = append(spans, blockkit.Say(", "), blockkit.Styled(blockkit.Number(len(r.calls))+" times the same call", blockkit.Bold))
+	}
+	return blockkit.Line(spans...)
+}
+
+// apart says from when to when calls ended that ended one after the other, and
+// takes the one time out of the row.
+func (c Card) apart(r row) (row, []blockkit.Para) {
+	var ends []time.Time
+	for _, i := range r.calls {
+		ends = append(ends, c.OnCard()[i].Ending.At)
+	}
+	first, last := slices.MinFunc(ends, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
+	if first.IsZero() || near(first, last) {
+		return r, nil
+	}
+	r.a.Ending.At = time.Time{}
+	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Settled one by one, from "), blockkit.Dated(first), blockkit.Say(" to "), blockkit.Dated(last), blockkit.Say("."))}
+}
+
+// wish is the value of the button that opens a sheet of the calls of a row: it
+// names each with its arguments as they are drawn.
+func (c Card) wish(r row, v approvals.Verdict) (string, error) {
+	f := ref.Filter{Batch: c.Batch.ID}
+	for _, i := range r.calls {
+		call := c.OnCard()[i].Call
+		f.Drawn = append(f.Drawn, call.Digest)
+		if _, err := (ref.Pointer{Batch: c.Batch.ID, Call: call.ID, Digest: call.Digest}).Encode(); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(ref.SheetWish{Verdict: v, Filter: f})
+	if err != nil || len(raw) > ref.MaxPointer {
+		return "", fmt.Errorf("%w: calls of batch %s", ref.ErrPointer, c.Batch.ID)
+	}
+	return string(raw), nil
+}
+
+// onSheet reports whether a sheet would show the calls of the row whole: it
+// leaves out what it does not.
+func (c Card) onSheet(r row) bool {
+	call, known := c.Calls[r.a.Call.ID]
+	if !known {
+		return false
+	}
+	_, whole := ArgumentsOnSheet(r.a, call)
+	return whole
+}
+
+// together are the buttons of a row of several open calls. Each decision goes
+// over a sheet, on which the calls are listed one by one.
+func (c Card) together(r row) slack.Block {
+	var all []slack.BlockElement
+	button := func(act ref.Action, n int, value, label string, style slack.Style) {
+		b := slack.NewButtonBlockElement(act.Id(n), value, blockkit.Literal(label))
+		b.Style = style
+		all = append(all, b)
+	}
+	i, n := r.calls[0], blockkit.Number(len(r.calls))
+	approve, err := c.wish(r, approvals.Approve)
+	deny, failed := c.wish(r, approvals.Deny)
+	whole, unusable := ref.Pointer{Batch: c.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
+	if errors.Join(err, failed, unusable) != nil {
+		return blockkit.Small("These calls cannot be signed here: their ids are not usable.")
+	}
+	if len(r.a.Requirement.Quorums) > 0 && c.onSheet(r) {
+		button(ref.ActionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)
+	}
+	if len(r.a.Requirement.Quorums) > 0 {
+		button(ref.ActionSheet, 2*i+1, deny, "Deny all "+n+"…", slack.StyleDanger)
+	}
+	button(ref.ActionView, i, whole, "View full", slack.StyleDefault)
+	button(ref.ActionEach, i, ref.Card{Batch: c.Batch.ID, Part: c.Part}.String(), "Review one by one", slack.StyleDefault)
+	return slack.NewActionBlock("", all...)
+}

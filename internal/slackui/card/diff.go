@@ -1,0 +1,140 @@
+package card
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/form"
+)
+
+// AmendmentsShown is how many changes of the arguments a card tells in full,
+// the newest.
+const AmendmentsShown = 2
+
+// amendments tells who changed the arguments, what that changed, and whose
+// decisions it undid, in a group of paragraphs each. What is long is cut around
+// what changed.
+func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.Para {
+	var groups [][]blockkit.Para
+	first := max(0, len(a.Amendments)-AmendmentsShown)
+	for i, m := range a.Amendments[first:] {
+		var out []blockkit.Para
+		if i == 0 && first > 0 {
+			out = append(out, blockkit.Line(blockkit.Say(blockkit.Count(first, "earlier change")+" of the arguments not shown here.")))
+		}
+		spans := []blockkit.Span{blockkit.Named(m.By.User), blockkit.Styled(" changed the arguments", blockkit.Bold)}
+		if !m.At.IsZero() {
+			spans = append(spans, blockkit.Say(" ("), blockkit.Dated(m.At), blockkit.Say(")"))
+		}
+		spans = append(append(spans, blockkit.Say(". ")), Cleared(m)...)
+		out = append(out, blockkit.Line(spans...))
+		was, known := c.Earlier[m.From]
+		now, also := c.Earlier[m.To]
+		if m.To == a.Call.Digest {
+			now, also = c.Calls[a.Call.ID]
+		}
+		if known && also {
+			out = append(out, Differences(Changes(was.Args, now.Args, approvals.HiddenAt(a.WriteOnly)), d)...)
+		} else {
+			out = append(out, blockkit.Line(blockkit.Styled("What it changed cannot be shown.", blockkit.Italic)))
+		}
+		groups = append(groups, out)
+	}
+	return groups
+}
+
+// Cleared says whose word was about other arguments.
+func Cleared(m approvals.Amendment) []blockkit.Span {
+	if len(m.Cleared) == 0 {
+		return []blockkit.Span{blockkit.Say("Nobody had decided yet.")}
+	}
+	spans := append([]blockkit.Span{blockkit.Say("What ")}, blockkit.Several(blockkit.People(m.Cleared), blockkit.NamesShown)...)
+	return append(spans, blockkit.Say(" decided was about the old ones and no longer counts."))
+}
+
+// A Difference is one value that differs, in words that are harmless.
+type Difference struct{ path, was, now string }
+
+// Changes lists what differs between two sets of arguments, by the key of each
+// value, and in the order of the old ones. Objects are entered as deep as a
+// form does it.
+func Changes(was, now []byte, hide approvals.Hidden) []Difference {
+	return differ(nil, form.Object(was), form.Object(now), hide)
+}
+
+func differ(path []string, was, now []byte, hide approvals.Hidden) []Difference {
+	if bytes.Equal(was, now) {
+		return nil
+	}
+	old, fresh := form.KeysOf(was), form.KeysOf(now)
+	enter := !hide.Here() && was != nil && now != nil && was[0] == '{' && now[0] == '{' && len(path) < form.MaxPath
+	if !enter {
+		return []Difference{{path: form.LabelOf(path), was: form.OnOneLine(was, hide), now: form.OnOneLine(now, hide)}}
+	}
+	var out []Difference
+	for _, m := range old {
+		other, _ := form.ValueAt(now, []string{m.Key})
+		out = append(out, differ(append(slices.Clip(path), m.Key), was[m.Start:m.End], other, hide.Below(m.Key))...)
+	}
+	for _, m := range fresh {
+		if _, there := form.ValueAt(was, []string{m.Key}); !there {
+			out = append(out, differ(append(slices.Clip(path), m.Key), nil, now[m.Start:m.End], hide.Below(m.Key))...)
+		}
+	}
+	if len(out) == 0 { // the blanks between, or the order
+		return []Difference{{path: form.LabelOf(path), was: "written otherwise", now: "means the same"}}
+	}
+	return out
+}
+
+// Differences draws changes in one box, a line each if they are short.
+func Differences(all []Difference, d blockkit.Detail) []blockkit.Para {
+	var lines []string
+	const most, runes, short = 10, 120, 48
+	for i, x := range all {
+		if i == min(most, d.Keys) {
+			lines = append(lines, blockkit.RemarkOf(blockkit.Count(len(all)-i, "more difference")+" not shown here"))
+			break
+		}
+		was, now := contrast(x.was, x.now, min(runes, d.Value/2))
+		if was == now { // only where values are hidden
+			now += " " + blockkit.RemarkOf("another value")
+		}
+		if said := x.path + ": " + was + " → " + now; utf8.RuneCountInString(said) <= short {
+			lines = append(lines, said)
+			continue
+		}
+		lines = append(lines, x.path+":", "  was "+was, "  now "+now)
+	}
+	if len(lines) == 0 {
+		return []blockkit.Para{blockkit.Line(blockkit.Styled("They mean the same as before.", blockkit.Italic))}
+	}
+	return []blockkit.Para{blockkit.Box(strings.Join(lines, "\n"))}
+}
+
+// contrast cuts two values to this many runes each, so that where they begin
+// to differ stays in sight.
+func contrast(was, now string, most int) (string, string) {
+	if utf8.RuneCountInString(was) <= most && utf8.RuneCountInString(now) <= most {
+		return was, now
+	}
+	alike, runes := 0, 0
+	for i, r := range was {
+		if !strings.HasPrefix(now[i:], string(r)) {
+			break
+		}
+		alike, runes = i+utf8.RuneLen(r), runes+1
+	}
+	if lead := 20; runes > 2*lead {
+		alike -= len(blockkit.LastRunes(was[:alike], lead))
+		note := blockkit.RemarkOf(blockkit.Count(runes-lead, "character")+" alike") + " "
+		was, now = note+was[alike:], note+now[alike:]
+	}
+	was, _ = blockkit.Shorten(was, most)
+	now, _ = blockkit.Shorten(now, most)
+	return was, now
+}

@@ -1,0 +1,3 @@
+// Package card draws a batch: as a card, in a review, on a Home, in a digest. It
+// reads documents and a time, and is pure.
+package card

@@ -1,0 +1,78 @@
+package card
+
+import (
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// footer is the fine print under an open row. What the policy wrote stands in
+// plain text of its own.
+func (c Card) footer(these row) slack.Block {
+	a, r := these.a, these.a.Requirement
+	var said []string
+	if !r.Deadline.IsZero() {
+		said = append(said, "Expires "+blockkit.When(r.Deadline)+", then it does not run")
+	}
+	if deny := max(r.Deny, 1); deny == 1 {
+		said = append(said, "one denial stops it")
+	} else {
+		said = append(said, blockkit.Number(deny)+" denials stop it")
+	}
+	if r.ReasonNeeded {
+		said = append(said, "an approval must say why")
+	}
+	if r.Separation {
+		said = append(said, blockkit.Person(c.Batch.Requester)+" may not sign")
+	}
+	if c.barsParticipants(r) {
+		said = append(said, Names(c.Batch.Participants)+" may not approve")
+	}
+	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {
+		said = append(said, Names(editors)+" changed it and may not sign")
+	}
+	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
+	elements := []slack.MixedElement{blockkit.Ours(strings.Join(append(said, c.digests(these)), " · "))}
+	for i, v := range r.Vetoes {
+		if i == quorumsShown {
+			elements = append(elements, blockkit.Literal(blockkit.Count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
+			break
+		}
+		elements = append(elements, blockkit.Literal(veto(v)))
+	}
+	if rule, policy := ruleOf(a.Rule); rule != "" {
+		elements = append(elements, blockkit.Literal("Rule: "+blockkit.Brief(rule, 60)+policy))
+	}
+	return slack.NewContextBlock("", elements...)
+}
+
+func veto(q approvals.Quorum) string {
+	if q.Need == 1 {
+		return "One denial by " + blockkit.Brief(q.Name, 60) + " stops it."
+	}
+	return blockkit.Number(q.Need) + " denials by " + blockkit.Brief(q.Name, 60) + " stop it."
+}
+
+// ruleOf takes the rule's name and the policy's version apart.
+func ruleOf(rule string) (name, policy string) {
+	i := strings.LastIndexByte(rule, '@')
+	if i < 0 {
+		return rule, ""
+	}
+	return rule[:i], ", policy " + blockkit.Brief(rule[i+1:], 16)
+}
+
+// digests name the calls of a row by what they are signed by.
+func (c Card) digests(r row) string {
+	var all []string
+	for _, i := range r.calls {
+		all = append(all, "`"+c.OnCard()[i].Call.Digest.Short()+"`")
+	}
+	if r.several() {
+		return "digests " + blockkit.List(all)
+	}
+	return "digest " + all[0]
+}

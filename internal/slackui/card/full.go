@@ -1,0 +1,96 @@
+package card
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+const (
+	pageRunes  = 30_000
+	pageBlocks = 80
+	pieceRunes = 2500
+)
+
+// Full is one page of the whole arguments of a call.
+func Full(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page int) slack.ModalViewRequest {
+	pages := Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
+	page = min(page, len(pages)-1)
+	blocks := append([]slack.Block{FullHead(ptr, a, call, page, len(pages))}, pages[page]...)
+	if turn := Turns(ptr, page, len(pages)); turn != nil {
+		blocks = append(blocks, turn)
+	}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, Title: blockkit.Literal("Full arguments"), Close: blockkit.Literal("Close"),
+		Blocks: slack.Blocks{BlockSet: blocks},
+	}
+}
+
+// FullHead says what a page shows.
+func FullHead(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page, pages int) slack.Block {
+	top := []blockkit.Para{
+		blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold), blockkit.Say(" · "+blockkit.Count(len(call.Args), "byte")+" of arguments")),
+		blockkit.Line(blockkit.Say("Digest "), blockkit.Styled(a.Call.Digest.String(), blockkit.Code)),
+	}
+	if ptr.Digest != a.Call.Digest {
+		top = append(top, blockkit.Line(blockkit.Styled("The arguments changed after the card was drawn. These are the new ones.", blockkit.Bold)))
+	}
+	if pages > 1 {
+		top = append(top, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page.")))
+	}
+	return blockkit.RichText(top...)
+}
+
+// Turns are the buttons that turn the pages of the whole arguments.
+func Turns(ptr ref.Pointer, page, pages int) slack.Block {
+	value, err := ptr.Encode()
+	if err != nil || pages < 2 {
+		return nil
+	}
+	var elements []slack.BlockElement
+	add := func(to int, label string) {
+		if to >= 0 && to < pages {
+			elements = append(elements, slack.NewButtonBlockElement(
+				ref.ActionPage.Id(to), fmt.Sprintf("%s|%d", value, to), blockkit.Literal(label)))
+		}
+	}
+	add(page-1, "Previous page")
+	add(page+1, "Next page")
+	return slack.NewActionBlock("", elements...)
+}
+
+// Paginate draws everything, uncut, in pages that a modal can hold. There are
+// as many as it takes, so that whatever can be called can be read.
+func Paginate(args []blockkit.Argument) [][]slack.Block {
+	if len(args) == 0 {
+		return [][]slack.Block{{blockkit.RichText(blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))}}
+	}
+	drawn, _ := blockkit.Draw(args, blockkit.Detail{Value: math.MaxInt, Keys: math.MaxInt, Uncut: true})
+	var pages [][]slack.Block
+	var page []slack.Block
+	runes := 0
+	for _, d := range drawn {
+		for i, piece := range blockkit.Pieces(d.Text, pieceRunes) {
+			n := utf8.RuneCountInString(piece)
+			if len(page) > 0 && (runes+n > pageRunes || len(page) == pageBlocks) {
+				pages, page, runes = append(pages, page), nil, 0
+			}
+			text := []blockkit.Para{blockkit.Box(piece)}
+			switch {
+			case i > 0: // without it, the end of a value could pass for other arguments
+				text = []blockkit.Para{blockkit.Line(blockkit.Styled("continued", blockkit.Italic)), blockkit.Box(piece)}
+			case d.Label != nil:
+				text = []blockkit.Para{d.Label, blockkit.Box(piece)}
+			}
+			page = append(page, blockkit.RichText(text...))
+			runes += n
+		}
+	}
+	return append(pages, page)
+}

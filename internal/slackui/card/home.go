@@ -1,0 +1,355 @@
+package card
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// How much of each part a page of a Home shows. A row takes two blocks, and a
+// Home holds 100.
+const (
+	WaitingRows = 15
+	OtherRows   = 10
+	DecidedRows = 10
+	standsShown = 5
+	toolsShown  = 4
+)
+
+// Pages says which page each part of a Home shows.
+type Pages struct {
+	Waiting stretch `json:"w,omitzero"`
+	Others  int     `json:"o,omitempty"`
+	Decided int     `json:"d,omitempty"`
+}
+
+// A stretch is where a window of an inbox begins, and how many of it are passed.
+type stretch struct {
+	Cursor approvals.Cursor `json:"c,omitempty"`
+	Offset int              `json:"o,omitempty"`
+}
+
+func (p Pages) String() string {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return "{}"
+	}
+	return string(raw)
+}
+
+// ParsePages reads what pages wrote and nothing else.
+func ParsePages(s string) (Pages, error) {
+	var p Pages
+	if len(s) > ref.MaxPointer || json.Unmarshal([]byte(s), &p) != nil || p.Waiting.Offset < 0 || p.Others < 0 || p.Decided < 0 {
+		return Pages{}, ref.ErrPointer
+	}
+	return p, nil
+}
+
+// A Home is what one person's Home tab shows.
+type Home struct {
+	Person    approvals.UserID
+	Waiting   Page
+	Others    Page
+	Decided   Page
+	Away      approvals.Absence
+	IsAway    bool
+	StandsFor []approvals.Stand
+	Unsure    bool // Slack did not say of every group who is in it
+	Several   bool // several calls can be approved together
+	Tool      func(agent, name string) (agentrun.Spec, bool)
+	Pages     Pages
+	Now       time.Time
+}
+
+// A Page is one page of a list.
+type Page struct {
+	rows  []OpenCalls
+	from  int
+	total int
+	size  int
+	Next  approvals.Cursor // there is more behind all of these
+}
+
+// NewShelf cuts what a part of the Home lists into pages.
+func NewShelf(all []OpenCalls, from, size int) Page {
+	if from >= len(all) {
+		from = max(0, (len(all)-1)/size*size)
+	}
+	return Page{rows: all[from:min(from+size, len(all))], from: from, total: len(all), size: size}
+}
+
+// HomeView draws a Home. It is pure, and stays below Slack's 100 blocks.
+func HomeView(h Home) slack.HomeTabViewRequest {
+	blocks := slices.Concat(h.waiting(), h.others(), h.decided(), h.delegations())
+	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, CallbackID: ref.CallbackHome, Blocks: slack.Blocks{BlockSet: blocks}}
+}
+
+func title(words string) slack.Block { return slack.NewHeaderBlock(blockkit.Literal(words)) }
+
+func (h Home) waiting() []slack.Block {
+	blocks := []slack.Block{title("Waiting for you")}
+	s := h.Waiting
+	switch {
+	case len(s.rows) > 0:
+		said := blockkit.Count(s.total, "request") + " " + blockkit.Verb(s.total, "waits") + " for your signature."
+		if s.total > 1 {
+			said = strings.TrimSuffix(said, ".") + ", the most urgent first."
+		}
+		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
+			said = "These are " + blockkit.Number(s.total) + " of many requests that wait for your signature, the most urgent of them first."
+		}
+		blocks = append(blocks, blockkit.Small(said))
+	case s.Next != "":
+		blocks = append(blocks, blockkit.Small("None of the requests that were looked at waits for your signature. There are more behind them."))
+	case h.Unsure:
+		blocks = append(blocks, blockkit.Small("Nothing is known to wait for you."))
+	default:
+		blocks = append(blocks, blockkit.Small("Nothing waits for you. What does is shown here, and on its card."))
+	}
+	if h.Unsure {
+		blocks = append(blocks, blockkit.Small("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment."))
+	}
+	if h.Several && s.total > 1 {
+		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(ref.ActionSeveral.Id(0), "mine", blockkit.Literal("Approve several…"))))
+	}
+	for _, p := range s.rows {
+		blocks = append(blocks, h.row(p, h.waits(p)...)...)
+	}
+	return append(blocks, h.turns(0, "More urgent", "Less urgent", s, func(to int) Pages {
+		at := h.Pages
+		at.Waiting.Offset = to
+		return at
+	})...)
+}
+
+func (h Home) others() []slack.Block {
+	blocks := []slack.Block{title("Waiting for others")}
+	s := h.Others
+	if len(s.rows) == 0 {
+		return append(blocks, blockkit.Small("Nothing that you asked for, or have signed, waits for others."))
+	}
+	for _, p := range s.rows {
+		by := "Asked by " + blockkit.Person(p.Batch.Requester)
+		if p.Batch.Requester == h.Person {
+			by = "You asked"
+		}
+		if slices.ContainsFunc(p.Calls, func(i int) bool { return h.mine(p.Batch.Approvals[i]) != "" }) {
+			by += ", and you have decided"
+		}
+		blocks = append(blocks, h.row(p, blockkit.Ours(by+" · "+h.ends(p)), h.progress(p))...)
+	}
+	return append(blocks, h.turns(1, "Older", "Newer", s, func(to int) Pages {
+		at := h.Pages
+		at.Others = to
+		return at
+	})...)
+}
+
+func (h Home) decided() []slack.Block {
+	blocks := []slack.Block{title("Recently decided")}
+	s := h.Decided
+	if len(s.rows) == 0 {
+		return append(blocks, blockkit.Small("Nothing yet. What you approve or deny is shown here once it is settled."))
+	}
+	for _, p := range s.rows {
+		by := map[approvals.Status]int{}
+		verdicts := map[approvals.Verdict]int{}
+		for _, i := range p.Calls {
+			by[Shown(p.Batch.Approvals[i], h.Now)]++
+			verdicts[h.mine(p.Batch.Approvals[i])]++
+		}
+		var ended []string
+		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+			if n := by[s]; n > 0 && len(p.Calls) > 1 {
+				ended = append(ended, fmt.Sprintf("%d %s", n, counted[s]))
+			} else if n > 0 {
+				ended = append(ended, counted[s])
+			}
+		}
+		you := "You approved"
+		switch {
+		case verdicts[approvals.Approve] == 0:
+			you = "You denied"
+		case verdicts[approvals.Deny] > 0:
+			you = fmt.Sprintf("You approved %d and denied %d", verdicts[approvals.Approve], verdicts[approvals.Deny])
+		}
+		said := blockkit.Sentence(blockkit.List(ended)) + " " + you + " " + blockkit.When(p.DecidedBy(h.Person)) + " · asked by " + blockkit.Person(p.Batch.Requester)
+		blocks = append(blocks, h.row(p, blockkit.Ours(said))...)
+	}
+	return append(blocks, h.turns(2, "Newer", "Older", s, func(to int) Pages {
+		at := h.Pages
+		at.Decided = to
+		return at
+	})...)
+}
+
+// mine is the person's own verdict on the call, if there is one.
+func (h Home) mine(a approvals.Approval) approvals.Verdict {
+	for _, d := range a.Decisions {
+		if d.By.User == h.Person {
+			return d.Verdict
+		}
+	}
+	return ""
+}
+
+func (h Home) delegations() []slack.Block {
+	blocks := []slack.Block{title("Your delegations")}
+	if h.IsAway {
+		said := "You are away until " + blockkit.When(h.Away.Until) + ". "
+		if h.Away.Delegate == "" {
+			said += "Nobody is asked in your place."
+		} else {
+			said += blockkit.Person(h.Away.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
+		}
+		end := slack.NewButtonBlockElement(ref.ActionBack.Id(0), "back", blockkit.Literal("I am back"))
+		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours(said), nil, slack.NewAccessory(end)))
+	} else {
+		blocks = append(blocks, blockkit.Small("You are not away. To say that you are, write `/countersign away until friday, ask @ann`."))
+	}
+	for i, a := range h.StandsFor {
+		if i == standsShown {
+			blocks = append(blocks, blockkit.Small("You stand in for "+blockkit.Number(len(h.StandsFor)-i)+" more."))
+			break
+		}
+		blocks = append(blocks, blockkit.Small("You stand in for "+blockkit.Person(a.User)+" until "+blockkit.When(a.Until)+". Only they can end it."))
+	}
+	return blocks
+}
+
+// row is one request: its tools with a button, and what is said of it. Foreign
+// words are in plain text.
+func (h Home) row(p OpenCalls, said ...slack.MixedElement) []slack.Block {
+	at, label := p.Reviewing(), "Review"
+	if p.Batch.Settled() {
+		label = "Open"
+	}
+	open := slack.NewButtonBlockElement(ref.ActionReview.Id(at.Part), at.String(), blockkit.Literal(label))
+	agent := blockkit.Literal("Agent " + blockkit.Brief(p.Batch.Agent, 60))
+	return []slack.Block{
+		slack.NewSectionBlock(blockkit.Literal(h.tools(p)), nil, slack.NewAccessory(open)),
+		slack.NewContextBlock("", append(said, agent)...),
+	}
+}
+
+// tools names the tools of the calls, each once with how often.
+func (h Home) tools(p OpenCalls) string {
+	var names []string
+	times := map[string]int{}
+	for _, i := range p.Calls {
+		name := p.Batch.Approvals[i].Call.Name
+		if times[name]++; times[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	var said []string
+	for i, name := range names {
+		if i == toolsShown {
+			said = append(said, blockkit.Count(len(names)-i, "more tool"))
+			break
+		}
+		words := blockkit.Brief(name, 60)
+		if times[name] > 1 {
+			words += fmt.Sprintf(" (%d times)", times[name])
+		}
+		said = append(said, words)
+	}
+	return blockkit.List(said)
+}
+
+// waits says of a request that waits for the person who asks, until when, how
+// much harm it may do, and how far it is.
+func (h Home) waits(p OpenCalls) []slack.MixedElement {
+	said := "Asked by " + blockkit.Person(p.Batch.Requester) + " · " + h.ends(p) + " · " + h.risk(p)
+	return []slack.MixedElement{blockkit.Ours(said), h.progress(p)}
+}
+
+func (h Home) ends(p OpenCalls) string {
+	if d := p.deadline(); !d.IsZero() {
+		return "expires " + blockkit.When(d)
+	}
+	return blockkit.Ago(h.Now.Sub(p.Batch.OpenedAt))
+}
+
+// risk is the worst that the tools say of themselves.
+func (h Home) risk(p OpenCalls) string {
+	worst := "only reads"
+	for _, i := range p.Calls {
+		spec, known := agentrun.Spec{}, false
+		if h.Tool != nil {
+			spec, known = h.Tool(p.Batch.Agent, p.Batch.Approvals[i].Call.Name)
+		}
+		switch {
+		case !known:
+			return "*risk not known*"
+		case Destructive(spec.Annotations):
+			worst = "*may do harm*"
+		case !spec.Annotations.ReadOnlyHint && worst == "only reads":
+			worst = "changes something"
+		}
+	}
+	return worst
+}
+
+// progress is how far the calls are. The quorums' names are foreign.
+func (h Home) progress(p OpenCalls) slack.MixedElement {
+	if len(p.Calls) > 1 {
+		return blockkit.Literal(fmt.Sprintf("%d of %s of the request", len(p.Calls), blockkit.Count(len(p.Batch.Approvals), "call")))
+	}
+	var said []string
+	for i, q := range p.Batch.Approvals[p.Calls[0]].Progress() {
+		if i == quorumsShown {
+			said = append(said, "and more")
+			break
+		}
+		said = append(said, fmt.Sprintf("%s: %d of %d signed", blockkit.Brief(q.Quorum.Name, 40), len(q.By), q.Quorum.Need))
+	}
+	if len(said) == 0 {
+		said = append(said, "Nobody can sign this")
+	}
+	return blockkit.Literal(strings.Join(said, " · "))
+}
+
+// turns leads to the pages before and behind this one.
+func (h Home) turns(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
+	var elements []slack.BlockElement
+	add := func(label string, p Pages) {
+		elements = append(elements, slack.NewButtonBlockElement(
+			ref.ActionTurn.Id(10*part+len(elements)), p.String(), blockkit.Literal(label)))
+	}
+	first := h.Pages
+	first.Waiting = stretch{}
+	if part == 0 && h.Pages.Waiting.Cursor != "" && s.from == 0 {
+		add("Back to the first", first)
+	}
+	if s.from > 0 {
+		add(before, to(max(0, s.from-s.size)))
+	}
+	next := h.Pages
+	next.Waiting = stretch{Cursor: s.Next}
+	switch {
+	case s.from+len(s.rows) < s.total:
+		add(behind, to(s.from+s.size))
+	case part == 0 && s.Next != "":
+		add("Next requests", next)
+	}
+	if len(elements) == 0 {
+		return nil
+	}
+	buttons := slack.NewActionBlock("", elements...)
+	if len(s.rows) == 0 {
+		return []slack.Block{buttons}
+	}
+	where := blockkit.Small(fmt.Sprintf("%d to %d of %s", s.from+1, s.from+len(s.rows), blockkit.Number(s.total)))
+	return []slack.Block{where, buttons}
+}

@@ -1,0 +1,61 @@
+package card
+
+import (
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/slack-go/slack"
+)
+
+// Message is the card as a message.
+func (c Card) Message(now time.Time) blockkit.Message {
+	return blockkit.Message{
+		Text:   c.sentence(now),
+		Blocks: Render(c, now),
+		Marker: &slack.SlackMetadata{EventType: ref.MarkerType, EventPayload: map[string]any{
+			"batch": string(c.Batch.ID), "part": c.Part,
+		}},
+	}
+}
+
+// PassedOn is what is left of a copy where it must not be read any more: no
+// arguments and no buttons.
+func (c Card) PassedOn() blockkit.Message {
+	const said = "This request is not put before you any more"
+	who := c.Batch.Requester
+	return blockkit.Message{
+		Text: blockkit.Escape(said + "."),
+		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
+			blockkit.Say(": it was changed, or you left those who can sign it. Nothing is wanted of you. Ask "), blockkit.Named(who), blockkit.Say(" if you need to know more.")))},
+	}
+}
+
+// others leads from the last card that is posted to the calls that are on none.
+func (c Card) others() slack.Block {
+	calls, open, first := 0, 0, -1
+	for i, a := range c.Batch.Approvals {
+		if !slices.Contains(c.Others, i/CallsPerCard) {
+			continue
+		}
+		calls++
+		if a.Status == approvals.Pending {
+			open++
+			if first < 0 {
+				first = i / CallsPerCard
+			}
+		}
+	}
+	if calls == 0 {
+		return nil
+	}
+	said := "*" + blockkit.Count(calls, "more call") + " of this request* " + blockkit.IsAre(calls) + " on no card here"
+	if open == 0 {
+		return slack.NewSectionBlock(blockkit.Ours(said+", and decided already."), nil, nil)
+	}
+	button := slack.NewButtonBlockElement(ref.ActionReview.Id(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
+	said += "; " + blockkit.Number(open) + " of them " + blockkit.Verb(open, "waits") + "."
+	return slack.NewSectionBlock(blockkit.Ours(said), nil, slack.NewAccessory(button))
+}

@@ -1,0 +1,43 @@
+package card
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// barsParticipants reports whether those who wrote to the agent too may not
+// approve a call that needs this.
+func (c Card) barsParticipants(r approvals.Requirement) bool {
+	return r.Separation && !r.ParticipantsMaySign && len(c.Batch.Participants) > 0
+}
+
+// participants names those who, besides the requester, asked for the calls of
+// the card that are still open, where that keeps them from approving.
+func (c Card) participants() []blockkit.Para {
+	open := slices.DeleteFunc(slices.Clone(c.OnCard()), func(a approvals.Approval) bool { return a.Status != approvals.Pending })
+	barred := 0
+	for _, a := range open {
+		if c.barsParticipants(a.Requirement) {
+			barred++
+		}
+	}
+	what := "it"
+	switch {
+	case barred == 0:
+		return nil
+	case barred < len(open):
+		what = "the calls that say so"
+	case len(open) > 1:
+		what = "these calls"
+	}
+	others := c.Batch.Participants
+	wrote := " also wrote to the agent in " + c.itsThread() + ", so "
+	if len(others) == 1 {
+		return []blockkit.Para{blockkit.Line(blockkit.Named(others[0]), blockkit.Say(wrote+"neither "), blockkit.Named(c.Batch.Requester),
+			blockkit.Say(" nor "), blockkit.Named(others[0]), blockkit.Say(" can approve "+what+"."))}
+	}
+	return []blockkit.Para{blockkit.Line(append(blockkit.Several(blockkit.People(others), blockkit.NamesShown),
+		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.Named(c.Batch.Requester), blockkit.Say("."))...)}
+}

@@ -1,0 +1,40 @@
+package card
+
+import (
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// ReviewView is a card in a modal: the same blocks as the message, with the way
+// to the next one under it. memo is for the buttons that come back.
+func ReviewView(c Card, now time.Time, words, memo string) slack.ModalViewRequest {
+	var blocks []slack.Block
+	if words != "" {
+		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours("*Note:* "+words), nil, nil), slack.NewDividerBlock())
+	}
+	blocks = append(blocks, Render(c, now)...)
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: ref.CallbackReview, PrivateMetadata: memo,
+		Title: blockkit.Literal("Review"), Close: blockkit.Literal("Close"),
+		Blocks: slack.Blocks{BlockSet: append(blocks, c.around())},
+	}
+}
+
+// around leads to the other cards.
+func (c Card) around() slack.Block {
+	var elements []slack.BlockElement
+	turn := func(to int, label string) {
+		if to >= 0 && to < Parts(c.Batch) {
+			elements = append(elements, slack.NewButtonBlockElement(
+				ref.ActionReview.Id(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), blockkit.Literal(label)))
+		}
+	}
+	turn(c.Part-1, "Calls before these")
+	turn(c.Part+1, "Calls after these")
+	elements = append(elements, slack.NewButtonBlockElement(string(ref.ActionNext), "next", blockkit.Literal("Next waiting for you")))
+	return slack.NewActionBlock("", elements...)
+}

@@ -1,0 +1,322 @@
+package card
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+const (
+	quorumsShown = 5
+)
+
+// verdict says why people are asked and how far they are, or how it ended, and
+// what they wrote. None of these is folded away with another.
+func (c Card) verdict(a approvals.Approval, status approvals.Status, d blockkit.Detail) [][]blockkit.Para {
+	said := reasons(a, d)
+	if status != approvals.Pending {
+		return blockkit.Nonempty([]blockkit.Para{blockkit.Line(Outcome(a, status)...)}, said)
+	}
+	because, far := why(a, d), Progress(c.Batch, a)
+	if len(because)+len(far)+len(said) <= few {
+		return [][]blockkit.Para{slices.Concat(because, far, said)}
+	}
+	return blockkit.Nonempty(because, far, said)
+}
+
+// few paragraphs stay together.
+const few = 3
+
+func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
+	if strings.TrimSpace(a.Why) == "" {
+		return nil
+	}
+	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why you are asked: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
+}
+
+// Progress is a line for each quorum, with its alternatives under one another.
+// It names nobody as missing who may not sign.
+func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
+	all := a.Progress()
+	for i := range all {
+		all[i].Quorum.From = Unbarred(b, a, all[i].Quorum.From)
+	}
+	if len(all) == 0 {
+		return []blockkit.Para{blockkit.Line(blockkit.Styled("Nobody can sign this: the policy names no approvers.", blockkit.Bold))}
+	}
+	var out []blockkit.Para
+	lines := 0
+	for _, g := range grouping(all) {
+		if lines >= quorumsShown {
+			out = append(out, blockkit.Line(blockkit.Say("More quorums must be met: the policy asks for "+blockkit.Number(len(all))+" in all.")))
+			break
+		}
+		if g.choice == 0 {
+			out = append(out, blockkit.Line(quorum(g.options[0][0], later(all, g.options[0][0].Quorum.Stage), false)...))
+			lines++
+			continue
+		}
+		out = append(out, g.paras(later(all, g.options[0][0].Quorum.Stage))...)
+		lines += len(g.options)
+	}
+	return out
+}
+
+// A gathering is one quorum that is needed always, or the options of a choice.
+type gathering struct {
+	choice  int
+	options [][]approvals.Progress
+}
+
+// grouping gathers the quorums as they are read: the stages in their order, and
+// the options of a choice together.
+func grouping(all []approvals.Progress) []gathering {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(x, y approvals.Progress) int { return x.Quorum.Stage - y.Quorum.Stage })
+	var out []gathering
+	for _, q := range all {
+		g := -1
+		if q.Quorum.Choice != 0 {
+			g = slices.IndexFunc(out, func(g gathering) bool { return g.choice == q.Quorum.Choice })
+		}
+		if g < 0 {
+			g, out = len(out), append(out, gathering{choice: q.Quorum.Choice})
+		}
+		o := slices.IndexFunc(out[g].options, func(o []approvals.Progress) bool { return o[0].Quorum.Option == q.Quorum.Option })
+		if o < 0 {
+			o, out[g].options = len(out[g].options), append(out[g].options, nil)
+		}
+		out[g].options[o] = append(out[g].options[o], q)
+	}
+	return out
+}
+
+// paras lists alternatives, of which one is enough.
+func (g gathering) paras(after []string) []blockkit.Para {
+	met := slices.IndexFunc(g.options, complete)
+	var items []blockkit.Para
+	for i, o := range g.options {
+		if i == quorumsShown {
+			items = append(items, blockkit.Line(blockkit.Say("or one of "+blockkit.Number(len(g.options)-i)+" more ways")))
+			break
+		}
+		var spans []blockkit.Span
+		for j, q := range o {
+			if j > 0 {
+				spans = append(spans, blockkit.Say("; together with "))
+			}
+			spans = append(spans, quorum(q, nil, met >= 0 && met != i)...)
+		}
+		items = append(items, blockkit.Line(spans...))
+	}
+	head := []blockkit.Span{blockkit.Styled("Any of:", blockkit.Bold)}
+	if met >= 0 {
+		head = []blockkit.Span{blockkit.Styled("Any of", blockkit.Bold), blockkit.Say(", complete:")}
+	} else if len(after) > 0 {
+		head = append(head, blockkit.Say(" "+asked(after)))
+	}
+	return []blockkit.Para{blockkit.Line(head...), slack.NewRichTextList(slack.RTEListBullet, 0, items...)}
+}
+
+func complete(o []approvals.Progress) bool {
+	return !slices.ContainsFunc(o, func(q approvals.Progress) bool { return q.Quorum.Need < 1 || len(q.By) < q.Quorum.Need })
+}
+
+// later names the quorums that must be met before those of a stage are asked.
+func later(all []approvals.Progress, stage int) []string {
+	var names []string
+	for _, g := range grouping(all) {
+		if g.options[0][0].Quorum.Stage >= stage || slices.ContainsFunc(g.options, complete) {
+			continue
+		}
+		var either []string
+		for _, o := range g.options {
+			var together []string
+			for _, q := range o {
+				together = append(together, blockkit.Brief(q.Quorum.Name, 60))
+			}
+			either = append(either, strings.Join(together, " with "))
+		}
+		names = append(names, strings.Join(either, " or "))
+	}
+	return names
+}
+
+func asked(after []string) string {
+	if len(after) == 1 {
+		return "asked once " + after[0] + " has signed"
+	}
+	for i, name := range after {
+		if strings.Contains(name, " or ") {
+			after[i] = "(" + name + ")"
+		}
+	}
+	return "asked once " + blockkit.List(after) + " have signed"
+}
+
+// quorum says how far one is. after are those that come first; spare is that
+// another one was enough.
+func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
+	spans := []blockkit.Span{
+		blockkit.Styled(blockkit.Brief(q.Quorum.Name, 60), blockkit.Bold),
+		blockkit.Say(fmt.Sprintf(": %d of %s", len(q.By), blockkit.Count(q.Quorum.Need, "signature"))),
+	}
+	if len(q.By) > 0 {
+		spans = append(append(spans, blockkit.Say(" by ")), seated(q.By)...)
+	}
+	switch {
+	case q.Quorum.Need < 1:
+		return append(spans, blockkit.Say(", which can never be complete"))
+	case len(q.By) >= q.Quorum.Need:
+		return append(spans, blockkit.Say(", complete"))
+	case spare:
+		return append(spans, blockkit.Say(", not needed any more"))
+	}
+	var from []blockkit.Span
+	for _, g := range q.Quorum.From.Groups {
+		from = append(from, blockkit.Grouped(g))
+	}
+	for _, u := range q.Quorum.From.Users {
+		from = append(from, blockkit.Named(u))
+	}
+	if len(from) == 0 {
+		from = []blockkit.Span{blockkit.Say("nobody who may sign, so it cannot be approved")}
+	}
+	spans = append(append(spans, blockkit.Say(", from ")), blockkit.Several(from, blockkit.NamesShown)...)
+	if len(after) > 0 {
+		spans = append(spans, blockkit.Say(", "+asked(after)))
+	}
+	return spans
+}
+
+// seated names who signed, and for whom.
+func seated(seats []approvals.Seat) []blockkit.Span {
+	var spans []blockkit.Span
+	for i, s := range seats {
+		if i == blockkit.NamesShown {
+			return append(spans, blockkit.Say(" and "+blockkit.Number(len(seats)-i)+" more"))
+		}
+		if i > 0 {
+			spans = append(spans, blockkit.Say(", "))
+		}
+		if spans = append(spans, blockkit.Named(s.User)); s.For != "" {
+			spans = append(spans, blockkit.Say(" (for "), blockkit.Named(s.For), blockkit.Say(", who is away)"))
+		}
+	}
+	return spans
+}
+
+// withdrawn is who ended the call without a decision.
+func withdrawn(a approvals.Approval) []blockkit.Span {
+	if a.Superseded() {
+		return []blockkit.Span{
+			blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": "), blockkit.Named(a.Ending.By),
+			blockkit.Say(" wrote something new before it was settled. It does not run."),
+		}
+	}
+	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
+	if a.Ending.By != "" {
+		spans = append(spans, blockkit.Say(" by "), blockkit.Named(a.Ending.By))
+	}
+	return append(spans, blockkit.Say(". It does not run."))
+}
+
+// Outcome is how the call ended, by whom and when.
+func Outcome(a approvals.Approval, status approvals.Status) []blockkit.Span {
+	var spans []blockkit.Span
+	switch status {
+	case approvals.Approved:
+		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seated(signed(a))...)
+	case approvals.Denied:
+		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.Several(blockkit.People(Who(a, approvals.Deny)), blockkit.NamesShown)...)
+	case approvals.Expired:
+		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": it was not denied, the time to sign it ran out. It does not run.")}
+	case approvals.Withdrawn:
+		spans = withdrawn(a)
+	case approvals.Pending:
+		return []blockkit.Span{blockkit.Say("Waiting.")}
+	default:
+		return []blockkit.Span{blockkit.Say("Its status is not known to this version.")}
+	}
+	if at := EndedAt(a, status); !at.IsZero() {
+		spans = append(spans, blockkit.Say(" ("), blockkit.Dated(at), blockkit.Say(")"))
+	}
+	return spans
+}
+
+// EndedAt is when the call got this status; zero if it is still open.
+func EndedAt(a approvals.Approval, status approvals.Status) time.Time {
+	if a.Ending.At.IsZero() && status == approvals.Expired {
+		return a.Requirement.Deadline
+	}
+	return a.Ending.At
+}
+
+// signed is who approved, in their order, and for whom each counted.
+func signed(a approvals.Approval) []approvals.Seat {
+	stands := map[approvals.UserID]approvals.UserID{}
+	for _, q := range a.Progress() {
+		for _, s := range q.By {
+			stands[s.User] = s.For
+		}
+	}
+	var seats []approvals.Seat
+	for _, u := range Who(a, approvals.Approve) {
+		seats = append(seats, approvals.Seat{User: u, For: stands[u]})
+	}
+	return seats
+}
+
+// Who returns the people with this verdict, in their order.
+func Who(a approvals.Approval, v approvals.Verdict) []approvals.UserID {
+	var ids []approvals.UserID
+	for _, d := range a.Decisions {
+		if d.Verdict == v {
+			ids = append(ids, d.By.User)
+		}
+	}
+	return ids
+}
+
+// reasons quotes what people said, the denials first. While the call is open
+// a denial without words is told too: it counts.
+func reasons(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
+	var out []blockkit.Para
+	shown := 0
+	add := func(reason string, spans ...blockkit.Span) {
+		if shown++; shown > blockkit.NamesShown {
+			return
+		}
+		out = append(out, blockkit.Line(spans...))
+		if text, left := blockkit.Cut(blockkit.Visible(strings.TrimSpace(reason)), d.Words); text != "" {
+			if left > 0 {
+				text += fmt.Sprintf(" ⟦%s left out⟧", blockkit.Count(left, "character"))
+			}
+			out = append(out, blockkit.Quoted(text))
+		}
+	}
+	for _, v := range []approvals.Verdict{approvals.Deny, approvals.Approve} {
+		for _, said := range a.Decisions {
+			open, silent := a.Status == approvals.Pending, strings.TrimSpace(said.Reason) == ""
+			switch {
+			case said.Verdict != v:
+			case v == approvals.Deny && open && silent:
+				add("", blockkit.Named(said.By.User), blockkit.Say(" denied it."))
+			case v == approvals.Deny && open:
+				add(said.Reason, blockkit.Named(said.By.User), blockkit.Say(" denied it:"))
+			case !silent:
+				add(said.Reason, blockkit.Named(said.By.User), blockkit.Say(" wrote:"))
+			}
+		}
+	}
+	if a.Status == approvals.Withdrawn && !a.Superseded() && strings.TrimSpace(a.Ending.Reason) != "" {
+		add(a.Ending.Reason, blockkit.Say("The reason:"))
+	}
+	return out
+}

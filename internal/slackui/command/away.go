@@ -1,0 +1,238 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// whenHint is how a time may be written.
+func whenHint(command string) string {
+	return "Write for example `" + command + " away until friday`, or `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days`, `for 2h`. " +
+		"`, ask @ann` behind it names somebody who is asked in your place."
+}
+
+// howToEnd is how an absence is changed or ended.
+func howToEnd(command string) string {
+	return "To change it, say it again. To end it, write `" + command + " back`."
+}
+
+var (
+	awayForm  = regexp.MustCompile(`(?is)^(?:(?:until|till|for)\b)?\s*(.*?)\s*$`)
+	askForm   = regexp.MustCompile(`(?is)^(.*?)[\s,;]*\bask\s+(.*?)\s*$`)
+	mentioned = regexp.MustCompile(`^<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>$`)
+)
+
+// A wish is what a person wants said of themselves.
+type wish struct {
+	until    string // as they wrote it
+	delegate string // whose id Slack made of the mention; empty: nobody
+	problem  string // why it is not clear, in our words
+}
+
+// wished reads what stands behind "away". It is still as Slack escaped it: a
+// mention is one only where Slack made it.
+func wished(text string) wish {
+	var w wish
+	if m := askForm.FindStringSubmatch(text); m != nil {
+		text = m[1]
+		id := mentioned.FindStringSubmatch(m[2])
+		if id == nil {
+			return wish{problem: "Name exactly one person behind `ask`, with an @ and their name, so that Slack knows whom you mean."}
+		}
+		w.delegate = id[1]
+	}
+	if strings.Contains(text, "<@") {
+		return wish{problem: "You can say this of yourself only: nobody is set away by somebody else. To name who is asked in your place, write `, ask @ann` at the end."}
+	}
+	text = strings.TrimRight(strings.TrimSpace(text), ",;.")
+	w.until = blockkit.Unescape(awayForm.FindStringSubmatch(text)[1])
+	if w.until == "" {
+		return wish{problem: "Say until when you are away."}
+	}
+	return w
+}
+
+// away sets the person's own absence, or says what is set.
+func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, error) {
+	user, command, text := approvals.UserID(c.User), c.Name, c.Rest
+	who, refused, err := s.self(ctx, user)
+	if err != nil || refused.Body != nil {
+		return refused, err
+	}
+	if strings.TrimSpace(text) == "" {
+		return s.whoIsAway(ctx, user, command)
+	}
+	w := wished(text)
+	if w.problem != "" {
+		return inbound.Ephemeral(w.problem + "\n" + whenHint(command)), nil
+	}
+	now := s.Cfg.Now().In(who.Location())
+	end, sure := until(w.until, now)
+	if !sure {
+		return inbound.Answered("It is not clear when that is. "+whenHint(command),
+			blockkit.RichText(blockkit.Line(blockkit.Say("It is not clear when "), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing was set."))),
+			slack.NewSectionBlock(blockkit.Ours(whenHint(command)), nil, nil)), nil
+	}
+	a := approvals.Absence{User: user, Delegate: approvals.UserID(w.delegate), From: now, Until: end}
+	if words := s.cannotBeAway(ctx, a, now); words != "" {
+		return inbound.Ephemeral(words + " Nothing was set."), nil
+	}
+	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
+	switch {
+	case errors.Is(err, approvals.ErrAbsence):
+		return inbound.Ephemeral("That would go in a circle: who is asked in the place of " + blockkit.Person(a.Delegate) + ", who will be away too, leads back to you. " +
+			"Name somebody who is there. Nothing was set."), nil
+	case err != nil && respond.IsTryAgain(err):
+		return inbound.Ephemeral("It could not be stored just now. Nothing was set. Try again in a moment."), nil
+	case err != nil:
+		return inbound.Reply{}, fmt.Errorf("set an absence: %w", err)
+	}
+	s.Cfg.Log.InfoContext(ctx, "absence set", slog.String("user", string(user)), slog.Time("until", end))
+	told := s.TellDelegates(ctx, user, before, after)
+	words := []string{"You are away until " + blockkit.When(end) + ". " + inYourPlace(a, after, now)}
+	if !told {
+		words = append(words, "They could not be told just now: tell them yourself.")
+	}
+	words = append(words, howToEnd(command))
+	return inbound.Ephemeral(strings.Join(words, "\n")), nil
+}
+
+// self is the account of the person, who may say things of themselves. A bot
+// or a deactivated account may not; a guest may, for where they are named.
+func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Account, inbound.Reply, error) {
+	a, err := s.People.Account(ctx, string(user))
+	if err == nil {
+		err = s.People.Barred(a)
+	}
+	if err == nil || errors.Is(err, directory.ErrGuest) || errors.Is(err, directory.ErrStranger) {
+		return a, inbound.Reply{}, nil
+	}
+	words, known := respond.Explain(err, respond.Subject{})
+	if !known {
+		return a, inbound.Reply{}, err
+	}
+	return a, inbound.Ephemeral(words), nil
+}
+
+// cannotBeAway says what is wrong with an absence, or nothing.
+func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) string {
+	switch {
+	case !now.Before(a.Until):
+		return "That is over already: it means until " + blockkit.When(a.Until) + "."
+	case a.Until.Sub(now) > approvals.MaxAbsence:
+		return fmt.Sprintf("That is too long: it means until %s, and an absence lasts %d days at most. Say it again when it is over.",
+			blockkit.When(a.Until), int(approvals.MaxAbsence/(24*time.Hour)))
+	case a.Delegate == a.User:
+		return "Nobody stands in for themselves. Name somebody else, or nobody."
+	case a.Delegate == "":
+		return ""
+	}
+	err := s.People.Admit(ctx, string(a.Delegate), "")
+	name := blockkit.Person(a.Delegate)
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, directory.ErrLookup):
+		return "Slack did not say who " + name + " is. Try again in a moment."
+	case errors.Is(err, directory.ErrGuest):
+		return name + " is a guest of this workspace, and guests cannot sign in the place of others. Name a full member."
+	case errors.Is(err, directory.ErrStranger):
+		return name + " is of another organisation, and cannot sign in the place of others. Name a full member of this workspace."
+	case errors.Is(err, directory.ErrGone):
+		return "The account of " + name + " is deactivated. Name somebody else."
+	}
+	return name + " is a bot, and only people sign. Name somebody else."
+}
+
+// inYourPlace says who is asked instead.
+func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) string {
+	if a.Delegate == "" {
+		return "Nobody is asked in your place."
+	}
+	words := blockkit.Person(a.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
+	if too, away := as.Of(a.Delegate, now); away {
+		words += " They are away too, until " + blockkit.When(too.Until)
+		if too.Delegate == "" {
+			return words + ", and named nobody: you may want to name somebody else."
+		}
+		words += ", and named " + blockkit.Person(too.Delegate) + "."
+	}
+	return words
+}
+
+// whoIsAway says what is set, of the person and for them.
+func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command string) (inbound.Reply, error) {
+	as, _, err := s.People.Absences(ctx)
+	if err != nil {
+		words, _ := respond.Explain(err, respond.Subject{})
+		return inbound.Ephemeral(words), nil
+	}
+	now := s.Cfg.Now()
+	words := "You are not away. " + whenHint(command)
+	if a, away := as.Of(user, now); away {
+		words = "You are away until " + blockkit.When(a.Until) + ". " + inYourPlace(a, as, now) + "\n" + howToEnd(command)
+	}
+	for i, a := range as.StandsFor(user, now) {
+		if i == blockkit.NamesShown {
+			words += "\nYou stand in for " + blockkit.Number(len(as.StandsFor(user, now))-i) + " more."
+			break
+		}
+		words += "\nYou stand in for " + blockkit.Person(a.User) + " until " + blockkit.When(a.Until) + "."
+	}
+	return inbound.Ephemeral(words), nil
+}
+
+// back ends the person's own absence.
+func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Reply, error) {
+	if _, refused, err := s.self(ctx, user); err != nil || refused.Body != nil {
+		return refused, err
+	}
+	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
+	if err != nil && respond.IsTryAgain(err) {
+		return inbound.Ephemeral("It could not be stored just now. Nothing was changed. Try again in a moment."), nil
+	}
+	if err != nil {
+		return inbound.Reply{}, fmt.Errorf("end an absence: %w", err)
+	}
+	if _, away := before.Of(user, s.Cfg.Now()); !away {
+		return inbound.Ephemeral("You were not away, so nothing changed."), nil
+	}
+	s.Cfg.Log.InfoContext(ctx, "absence ended", slog.String("user", string(user)))
+	s.TellDelegates(ctx, user, before, after)
+	return inbound.Ephemeral("Welcome back. From now on you are asked yourself, and nobody signs in your place any more."), nil
+}
+
+// TellDelegates tells whoever stands in for the person now, and whoever did
+// before. It reports whether they are being told.
+func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
+	now := s.Cfg.Now()
+	was, _ := before.Of(user, now)
+	is, _ := after.Of(user, now)
+	told := true
+	if was.Delegate != "" && was.Delegate != is.Delegate {
+		words := blockkit.Person(user) + " is back, so you do not stand in for them any more."
+		if is.User != "" {
+			words = blockkit.Person(user) + " changed who is asked in their place: it is not you any more."
+		}
+		told = s.Respond.Dm(ctx, was.Delegate, words) == nil
+	}
+	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
+		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Person(user)+" is away until "+blockkit.When(is.Until)+" and asks you to stand in for them. "+
+			"Where the rule of a call allows it, you are asked in their place, and a card says that you signed for them. "+
+			"If you cannot, tell them: only they can change it.") == nil && told
+	}
+	return told
+}

@@ -1,0 +1,2 @@
+// Package command answers slash commands.
+package command

@@ -1,0 +1,148 @@
+package command
+
+import (
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+var (
+	idWord    = regexp.MustCompile(`^#?[0-9a-fA-F]{6,64}$`)
+	keyedWord = regexp.MustCompile(`^([A-Za-z]+):(.*)$`)
+	ageForm   = regexp.MustCompile(`^([0-9]{1,4})(m|h|d|w)$`)
+	plainUser = regexp.MustCompile(`^[UW][A-Z0-9]{2,31}$`)
+	linkForm  = regexp.MustCompile(`^/archives/([CDG][A-Z0-9]+)/p([0-9]{10})([0-9]{6})$`)
+)
+
+// A misread is a word that is not understood. Nothing is guessed: it is said
+// which one, and what there is.
+type misread struct {
+	word string // theirs
+	why  string // ours
+}
+
+// A typed filter is read where it was typed.
+type typed struct {
+	team, channel string
+}
+
+// filter reads words up to the first that is none of a filter, which begins the
+// rest.
+func (t typed) filter(words []string) (f ref.Filter, rest []string, bad *misread) {
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if strings.EqualFold(w, "from:") && i+1 < len(words) && mentioned.MatchString(words[i+1]) {
+			i++ // Slack sets a mention apart
+			w += words[i]
+		}
+		ok, problem := t.word(&f, w)
+		if problem != "" {
+			return ref.Filter{}, nil, &misread{word: blockkit.Unescape(w), why: problem}
+		}
+		if !ok {
+			return f, words[i:], nil
+		}
+	}
+	return f, nil, nil
+}
+
+// word adds a word to the filter, if it is one of a filter.
+func (t typed) word(f *ref.Filter, w string) (ok bool, problem string) {
+	switch strings.ToLower(w) {
+	case "all":
+		f.All = true
+		return true, ""
+	case "channel":
+		f.Channel = t.channel
+		return true, ""
+	}
+	if idWord.MatchString(w) {
+		f.IDs = append(f.IDs, strings.ToLower(strings.TrimPrefix(w, "#")))
+		return true, ""
+	}
+	m := keyedWord.FindStringSubmatch(w)
+	if m == nil {
+		return false, ""
+	}
+	return true, t.keyed(f, strings.ToLower(m[1]), m[2])
+}
+
+func (t typed) keyed(f *ref.Filter, key, raw string) (problem string) {
+	value := blockkit.Unescape(raw)
+	if value == "" {
+		return "Nothing stands behind its colon."
+	}
+	switch key {
+	case "tool":
+		f.Tools = append(f.Tools, value)
+	case "agent":
+		f.Agents = append(f.Agents, value)
+	case "from":
+		if m := mentioned.FindStringSubmatch(raw); m != nil {
+			value = m[1]
+		}
+		if !plainUser.MatchString(value) {
+			return "Name the person with an @, so that Slack says who is meant."
+		}
+		f.From = append(f.From, approvals.UserID(value))
+	case "thread":
+		id, ok := t.thread(value)
+		if !ok {
+			return "That is not the link of a message. Use Copy link on any message of the thread."
+		}
+		f.Threads = append(f.Threads, id)
+	case "older", "newer":
+		d, ok := age(value)
+		if !ok {
+			return "An age is a number with m, h, d or w, such as `2h`."
+		}
+		if key == "older" {
+			f.Older = max(f.Older, d)
+		} else if f.Newer == 0 || d < f.Newer {
+			f.Newer = d
+		}
+	default:
+		return "There is no such filter."
+	}
+	return ""
+}
+
+func age(s string) (time.Duration, bool) {
+	m := ageForm.FindStringSubmatch(strings.ToLower(s))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
+	return time.Duration(n) * unit, err == nil && n > 0
+}
+
+// thread reads the link of a message into the id of its thread.
+func (t typed) thread(link string) (string, bool) {
+	link = strings.Trim(link, "<>")
+	link, _, _ = strings.Cut(link, "|")
+	u, err := url.Parse(link)
+	if err != nil || (u.Scheme != "https" && u.Scheme != "http") {
+		return "", false
+	}
+	m := linkForm.FindStringSubmatch(u.Path)
+	if m == nil {
+		return "", false
+	}
+	root := m[2] + "." + m[3]
+	if of := u.Query().Get("thread_ts"); blockkit.ValidTS(of) {
+		root = of
+	}
+	return string(agentrun.ThreadIDOf(agentrun.Origin{Surface: ref.Surface, Team: t.team, Channel: m[1], Root: root})), true
+}
+
+// filterHint is what there is to filter by.
+const filterHint = "Filters: an id such as `a1b2c3` from the list, `tool:delete_*`, `agent:ops`, `from:@ann`, `thread:LINK`, " +
+	"`older:2h`, `newer:1d`, `channel` for what is shown in this channel, `all`. Several are combined with and; several of one kind, with or."

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	lasting  = regexp.MustCompile(`^(\d{1,4}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$`)
+	clocked  = regexp.MustCompile(`^(?:(.*?) ?(?:at )?)?(\d{1,2}):(\d{2})$`)
+	isoDate  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	weekdays = []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
+)
+
+// until reads what a person calls the end of their absence, in the zone of now:
+// "friday", "tomorrow", "2026-12-24", each with a time after it or meaning the
+// end of that day; "15:00"; "3 days", which is the end of the third; "2h". It
+// may not be clear when that is.
+func until(text string, now time.Time) (end time.Time, sure bool) {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	if m := lasting.FindStringSubmatch(text); m != nil {
+		n, _ := strconv.Atoi(m[1]) // at most four digits
+		switch m[2][0] {
+		case 'm':
+			return now.Add(time.Duration(n) * time.Minute), true
+		case 'h':
+			return now.Add(time.Duration(n) * time.Hour), true
+		case 'w':
+			n *= 7
+		}
+		return endOf(now.AddDate(0, 0, n)), true
+	}
+	if m := clocked.FindStringSubmatch(text); m != nil {
+		hour, _ := strconv.Atoi(m[2])
+		minute, _ := strconv.Atoi(m[3])
+		day, ok := now, true
+		if m[1] != "" {
+			day, ok = dayOf(m[1], now)
+		}
+		if !ok || hour > 23 || minute > 59 {
+			return time.Time{}, false
+		}
+		return time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, day.Location()), true
+	}
+	day, ok := dayOf(text, now)
+	if !ok {
+		return time.Time{}, false
+	}
+	return endOf(day), true
+}
+
+// dayOf is the day that is meant; a weekday is the next one, never today.
+func dayOf(text string, now time.Time) (time.Time, bool) {
+	switch text {
+	case "today":
+		return now, true
+	case "tomorrow":
+		return now.AddDate(0, 0, 1), true
+	}
+	if isoDate.MatchString(text) {
+		day, err := time.ParseInLocation(time.DateOnly, text, now.Location())
+		return day, err == nil
+	}
+	i := slices.IndexFunc(weekdays, func(d string) bool { return text == d || text == d[:3] })
+	if i < 0 {
+		return time.Time{}, false
+	}
+	ahead := (i - int(now.Weekday()) + 7) % 7
+	if ahead == 0 {
+		ahead = 7
+	}
+	return now.AddDate(0, 0, ahead), true
+}
+
+// endOf is the last minute of the day: midnight would read as the day after.
+func endOf(day time.Time) time.Time {
+	return time.Date(day.Year(), day.Month(), day.Day(), 23, 59, 0, 0, day.Location())
+}

@@ -1,0 +1,123 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// Health is what `status` asks of the rest of the bot. What is nil is left out.
+type Health struct {
+	Store   func(ctx context.Context) error        // whether it answers
+	Looking func() bool                            // whether the reconcilers look
+	Parked  func(ctx context.Context) (int, error) // work that was given up
+	Policy  func() string                          // the version of the policy in force
+}
+
+const (
+	statusLooks    = 1000
+	statusPatience = time.Second
+)
+
+// status says whether the bot is well, and how much waits.
+func (s *Handler) status(ctx context.Context, c inbound.Command) inbound.Reply {
+	said := s.wellness(ctx)
+	said = append(said, s.waitingWords(ctx, c)...)
+	return inbound.Ephemeral(strings.Join(said, "\n"))
+}
+
+func (s *Handler) wellness(ctx context.Context) []string {
+	h := s.Cfg.Health
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	var ill []string
+	if h.Store != nil && h.Store(ctx) != nil {
+		ill = append(ill, "The store does not answer: nothing can be decided until it does.")
+	}
+	if h.Looking != nil && !h.Looking() {
+		ill = append(ill, "The reconcilers of this process are not looking: cards and runs stand still until another one takes over.")
+	}
+	if s.Linked != nil && s.Linked() != nil {
+		ill = append(ill, "No connection to Slack is open.")
+	}
+	if h.Parked != nil {
+		n, err := h.Parked(ctx)
+		switch {
+		case err != nil:
+			ill = append(ill, "It could not be looked up whether work was given up.")
+		case n > 0:
+			ill = append(ill, blockkit.Count(n, "piece")+" of work failed again and again and was given up: whoever runs Countersign must look (`bot admin parked`).")
+		}
+	}
+	head := "*Countersign is well.*"
+	if len(ill) > 0 {
+		head = "*Countersign is not well.* Ask whoever runs it to look."
+	}
+	said := append([]string{head}, ill...)
+	if h.Policy != nil {
+		if v := h.Policy(); v != "" && strings.Trim(v, "0123456789abcdef") == "" {
+			said = append(said, "The policy in force is version `"+blockkit.Clip(v, 16)+"`.")
+		}
+	}
+	return said
+}
+
+// waitingWords says how much waits for the person and in the channel, as far as
+// statusLooks batches tell.
+func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []string {
+	who, err := s.People.Seeker(ctx, c.User, c.Team)
+	if errors.Is(err, directory.ErrLookup) {
+		words, _ := respond.Explain(err, respond.Subject{})
+		return []string{"What waits for you is not known now. " + words}
+	}
+	if err != nil {
+		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may sign nothing
+	}
+	var mine, here int
+	var oldest time.Time
+	more, now := false, s.Cfg.Now()
+	keys := directory.ListKeys(ref.List{Scope: ref.ScopeAll}, who, c.Channel)
+	err = directory.EachListed(ctx, s.Cfg.Lists, keys, statusLooks, func(b approvals.Batch) bool {
+		for _, a := range b.Approvals {
+			if card.Shown(a, now) != approvals.Pending {
+				continue
+			}
+			if ref.ShownIn(b, a, c.Channel) {
+				here++
+			}
+			if b.Helps(a, who.Principal) {
+				mine++
+				if oldest.IsZero() || b.OpenedAt.Before(oldest) {
+					oldest = b.OpenedAt
+				}
+			}
+		}
+		return true
+	}, &more)
+	if err != nil {
+		return []string{"What waits for you is not known now: the store does not answer. Try again in a moment."}
+	}
+	least := ""
+	if more {
+		least = "at least "
+	}
+	said := []string{fmt.Sprintf("Waiting for you: %s%s.", least, blockkit.Count(mine, "call"))}
+	if mine > 0 {
+		said[0] = fmt.Sprintf("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.", least, blockkit.Count(mine, "call"), blockkit.When(oldest), c.Name)
+	}
+	said = append(said, fmt.Sprintf("Waiting in this channel: %s%s.", least, blockkit.Count(here, "call")))
+	if who.Unsure {
+		said = append(said, "Slack did not say of every group who is in it, so there may be more.")
+	}
+	return said
+}

@@ -1,0 +1,276 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// mostTold is how many people are told one by one; more are called together in
+// the thread.
+const mostTold = 20
+
+// A notice is what one person is to be told of a batch.
+type notice struct {
+	waits   []waitsFor
+	cleared []clearedBy
+	stuck   []stuck
+}
+
+// waitsFor is a call that waits for the person: for themselves, or for them in
+// the place of others.
+type waitsFor struct {
+	call   int
+	added  bool // they may sign it only now, because nobody had decided
+	myself bool
+	places []approvals.Absence
+}
+
+// clearedBy is a call whose arguments somebody changed after the person signed.
+type clearedBy struct {
+	call int
+	by   approvals.Amendment
+}
+
+// news is what everybody is to be told of a batch.
+type news struct {
+	letters map[approvals.UserID]notice
+	crowd   map[int][]approvals.From // by call: who are too many for letters
+}
+
+func (n news) people() []approvals.UserID { return slices.Sorted(maps.Keys(n.letters)) }
+
+// audience is whom a call waits for.
+type audience struct {
+	call int
+	who  map[approvals.UserID]waitsFor
+	from []approvals.From
+	many bool // more than mostTold, and who is not all of them
+}
+
+// news works out whom to tell what. It depends only on what is stored, and on
+// who is in which group and who is away now.
+func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (news, error) {
+	all := news{letters: map[approvals.UserID]notice{}, crowd: map[int][]approvals.From{}}
+	var audiences []audience
+	together := map[approvals.UserID]bool{}
+	for i, a := range b.Approvals {
+		rungs, amended := from.news(to, a, i)
+		all.clear(i, a, amended)
+		if i >= len(from.Rungs) || len(amended) > 0 {
+			if err := n.addStuck(ctx, all, b, i); err != nil {
+				return news{}, err
+			}
+		}
+		if len(rungs) == 0 || card.Shown(a, n.Now()) != approvals.Pending {
+			continue
+		}
+		who, err := n.Audience(ctx, b, i, rungs)
+		if err != nil {
+			return news{}, err
+		}
+		audiences = append(audiences, who)
+		if !who.many {
+			for u := range who.who {
+				together[u] = true
+			}
+		}
+	}
+	for _, who := range audiences {
+		if who.many || len(together) > mostTold {
+			all.crowd[who.call] = who.from
+			continue
+		}
+		for user, w := range who.who {
+			l := all.letters[user]
+			l.waits = append(l.waits, w)
+			all.letters[user] = l
+		}
+	}
+	return all, nil
+}
+
+// clear adds whose signatures the amendments have cleared, if they have not
+// signed again. Who changed the arguments knows.
+func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) {
+	last := map[approvals.UserID]approvals.Amendment{}
+	for _, m := range amended {
+		for _, user := range m.Cleared {
+			last[user] = m
+		}
+	}
+	for user, m := range last {
+		again := slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == user })
+		if again || user == m.By.User {
+			continue
+		}
+		l := n.letters[user]
+		l.cleared = append(l.cleared, clearedBy{call: i, by: m})
+		n.letters[user] = l
+	}
+}
+
+// Audience is who can still make a difference to the call, and has to be told
+// of the rungs: everybody whom it asks, of a reminder; those who were added, of
+// an escalation.
+func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs []approvals.Rung) (audience, error) {
+	a := b.Approvals[i]
+	found := audience{call: i, who: map[approvals.UserID]waitsFor{}}
+	var added approvals.From
+	for _, r := range rungs {
+		switch r.Kind {
+		case approvals.Remind:
+			for _, q := range a.Requirement.Quorums {
+				found.from = append(found.from, q.From)
+			}
+		case approvals.Escalate:
+			added.Users, added.Groups = append(added.Users, r.Add.Users...), append(added.Groups, r.Add.Groups...)
+			found.from = append(found.from, r.Add)
+		}
+	}
+	for k := range found.from {
+		found.from[k] = card.Unbarred(b, a, found.from[k])
+	}
+	one := b
+	one.Approvals = []approvals.Approval{a}
+	what := directory.SoughtFor(one)
+	in, err := n.rosters(ctx, what.Groups)
+	if err != nil {
+		return audience{}, err
+	}
+	var as approvals.Absences
+	if what.Others {
+		if as, _, err = n.People.Absences(ctx); err != nil {
+			return audience{}, err
+		}
+	}
+	room := recipients{Notices: n, batch: b, call: a, what: what, in: in, away: as}
+	for _, user := range members(found.from, in) {
+		if !b.Helps(a, room.principal(user)) {
+			continue
+		}
+		if err := room.ask(ctx, found, user, added); err != nil {
+			return audience{}, err
+		}
+		if len(found.who) > mostTold {
+			found.many = true
+			break
+		}
+	}
+	return found, nil
+}
+
+// rosters looks the groups up. One that Slack will never tell us about keeps
+// only its own people from being told.
+func (n *Notices) rosters(ctx context.Context, groups []approvals.GroupID) (directory.Rosters, error) {
+	all := directory.Rosters{}
+	for _, g := range groups {
+		r, err := n.People.Roster(ctx, string(g))
+		if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
+			return nil, later
+		}
+		if err == nil {
+			all[g] = r
+		}
+	}
+	return all, nil
+}
+
+// members are who is named and who is in the groups, each once.
+func members(from []approvals.From, in directory.Rosters) []approvals.UserID {
+	var all []approvals.UserID
+	for _, f := range from {
+		all = append(all, f.Users...)
+		for _, g := range f.Groups {
+			for _, user := range in[g].Users {
+				all = append(all, approvals.UserID(user))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A recipients is what has to be known to ask people about a call.
+type recipients struct {
+	*Notices
+	batch approvals.Batch
+	call  approvals.Approval
+	what  directory.Sought
+	in    directory.Rosters
+	away  approvals.Absences
+}
+
+func (r recipients) principal(user approvals.UserID) approvals.Principal {
+	p := approvals.Principal{User: user}
+	p.Groups, p.GroupsAt = r.in.With(string(user), r.Now())
+	return p
+}
+
+// ask puts the person into the audience, or whoever stands in for them.
+func (r recipients) ask(ctx context.Context, to audience, user approvals.UserID, added approvals.From) error {
+	if stand, absence, ok := r.standIn(user); ok {
+		counts, err := r.counts(ctx, stand, directory.Sought{})
+		if err != nil {
+			return err
+		}
+		if counts {
+			w := to.who[stand]
+			w.call, w.places = to.call, append(w.places, absence)
+			to.who[stand] = w
+			return nil
+		}
+	}
+	counts, err := r.counts(ctx, user, r.what)
+	if err != nil || !counts {
+		return err
+	}
+	w := to.who[user]
+	w.call, w.myself, w.added = to.call, true, slices.Contains(members([]approvals.From{added}, r.in), user)
+	to.who[user] = w
+	return nil
+}
+
+// counts reports whether the person can take part. It is an error only if that
+// may be known in a moment.
+func (r recipients) counts(ctx context.Context, user approvals.UserID, what directory.Sought) (bool, error) {
+	_, err := r.People.Admitted(ctx, string(user), "", what)
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok {
+		return false, later
+	}
+	return err == nil, nil
+}
+
+// standIn is who is asked in the place of somebody away, if they can sign in
+// it: the delegate, or whoever that one named when they are away too.
+func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.Absence, bool) {
+	at := r.Now()
+	a, away := r.away.Of(user, at)
+	for range approvals.MaxHops {
+		if !away || a.Delegate == "" {
+			break
+		}
+		next, too := r.away.Of(a.Delegate, at)
+		if !too || next.Delegate == "" {
+			break
+		}
+		a = next
+	}
+	if !away || a.Delegate == "" {
+		return "", approvals.Absence{}, false
+	}
+	for _, absence := range r.away.StandsFor(a.Delegate, at) {
+		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until, Via: absence.Via}
+		p := approvals.Principal{User: a.Delegate, GroupsAt: at, For: []approvals.Absent{absent}}
+		if absence.User == user && r.batch.Helps(r.call, p) {
+			return a.Delegate, absence.Absence, true
+		}
+	}
+	return "", approvals.Absence{}, false
+}

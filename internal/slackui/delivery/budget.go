@@ -1,0 +1,165 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// DefaultPerMinute is how many new messages a channel or a person gets in any
+// minute, if nothing else is configured.
+const DefaultPerMinute = 10
+
+// A Budget bounds how many new messages a channel, or a person, gets in any
+// minute. It is kept in a memo of the channel, so that all replicas share it.
+type Budget struct {
+	Memos    memo.Store
+	Team     string
+	Cards    int // for a channel
+	Messages int // for a person, their digest among them
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// spent is the memo of one channel: what was posted there in the last minute,
+// or is about to be.
+type spent struct {
+	Slots []slot `json:"slots,omitempty"`
+}
+
+// A slot is room for one message. For names it, so that trying to post it again
+// takes no more room.
+type slot struct {
+	For string    `json:"for"`
+	At  time.Time `json:"at"`
+}
+
+func (s *spent) forget(now time.Time) {
+	s.Slots = slices.DeleteFunc(s.Slots, func(x slot) bool { return now.Sub(x.At) >= slackapi.BudgetSpan })
+}
+
+func (s *spent) has(what string) bool {
+	return slices.ContainsFunc(s.Slots, func(x slot) bool { return x.For == what })
+}
+
+// room is how many of the messages, from the first on, there is room for.
+func (s *spent) room(what []string, limit int) int {
+	free := limit - len(s.Slots)
+	for i, w := range what {
+		if s.has(w) {
+			continue
+		}
+		if free--; free < 0 {
+			return i
+		}
+	}
+	return len(what)
+}
+
+func (s *spent) take(what []string, now time.Time) {
+	for _, w := range what {
+		if !s.has(w) {
+			s.Slots = append(s.Slots, slot{For: w, At: now})
+		}
+	}
+}
+
+func (b *Budget) limit(channel string) int {
+	if ofOnePerson(channel) {
+		return max(1, b.Messages-1) // one is for the digest
+	}
+	return b.Cards
+}
+
+// ofOnePerson reports whether what is posted there is read by one person.
+func ofOnePerson(channel string) bool { return strings.HasPrefix(channel, "D") }
+
+// channelID is the id under which something of a channel is kept.
+func channelID(kind, team, channel string) string {
+	return approvals.NewID(kind, approvals.PartitionOf(team, channel), strings.ToLower(team+"-"+channel))
+}
+
+// take returns for how many of these messages, from the first on, there is room
+// in the channel, and takes it. That there is none is known only if the store
+// says so: what it does not answer is an error, and to be asked again. Others
+// who are faster again and again are a [*LaterError].
+func (b *Budget) take(ctx context.Context, channel string, what ...string) (int, error) {
+	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("budget", b.Team, channel)
+	for range memo.Attempts {
+		n, version, err := b.load(ctx, l, id, channel)
+		if err != nil {
+			return 0, err
+		}
+		now := b.Now()
+		n.Body.forget(now)
+		granted := n.Body.room(what, b.limit(channel))
+		if slices.IndexFunc(what[:granted], func(w string) bool { return !n.Body.has(w) }) < 0 {
+			return granted, nil // nothing new: there is nothing to write
+		}
+		n.Body.take(what[:granted], now)
+		switch err := l.Store(ctx, id, n, version, 0); {
+		case err == nil:
+			return granted, nil
+		case !errors.Is(err, approvals.ErrConflict):
+			return 0, err
+		}
+	}
+	return 0, lostRace(approvals.ErrConflict)
+}
+
+// own takes room for what a person must know, whatever else they got in this
+// minute. It never becomes part of a digest: what there is no room for now waits,
+// and is a [*LaterError].
+func (b *Budget) own(ctx context.Context, channel, what string) error {
+	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("own", b.Team, channel)
+	for range memo.Attempts {
+		n, version, err := b.load(ctx, l, id, channel)
+		if err != nil {
+			return err
+		}
+		now := b.Now()
+		if n.Body.forget(now); n.Body.has(what) {
+			return nil
+		}
+		if n.Body.room([]string{what}, b.Messages) == 0 {
+			return &slackapi.LaterError{After: n.Body.Slots[0].At.Add(slackapi.BudgetSpan).Sub(now), Err: errOwnFull}
+		}
+		n.Body.take([]string{what}, now)
+		switch err := l.Store(ctx, id, n, version, 0); {
+		case err == nil:
+			return nil
+		case !errors.Is(err, approvals.ErrConflict):
+			return err
+		}
+	}
+	return lostRace(approvals.ErrConflict)
+}
+
+var errOwnFull = errors.New("the person was told much in this minute")
+
+// load reads what was posted in a channel. A memo that makes no sense is begun
+// anew: it would make none the next time either, and nothing must be kept from
+// people because of it.
+func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel string) (memo.Record[spent], int64, error) {
+	n, version, err := l.Load(ctx, id)
+	if errors.Is(err, memo.ErrUnreadable) {
+		b.Log.WarnContext(ctx, "what is stored of the messages of a channel cannot be read, and is begun anew",
+			slog.String("channel", channel), slog.Any("error", err))
+		return memo.Record[spent]{}, version, nil
+	}
+	return n, version, err
+}
+
+// lostRace is of a memo that many change at once. They come again one by one.
+func lostRace(err error) *slackapi.LaterError {
+	wait := 50*time.Millisecond + rand.N(100*time.Millisecond) //nolint:gosec // jitter is no secret
+	return &slackapi.LaterError{After: wait, Err: err}
+}

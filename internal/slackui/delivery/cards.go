@@ -1,0 +1,388 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// Cards draws batches. It holds nothing; any number of replicas may draw.
+type Cards struct {
+	Desk  Desk
+	Runs  Runs
+	Api   *slackapi.Client
+	Memos memo.Store
+	Tools directory.Tools // may be nil
+	Now   func() time.Time
+	Log   *slog.Logger
+	Asked asking // nil: nobody is asked directly
+
+	// MayLook refuses those who may not read the arguments of a batch; nil:
+	// everybody whose message it is may.
+	MayLook func(ctx context.Context, user, team string, b approvals.Batch) error
+
+	Budget  *Budget
+	Digests *Digests
+	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
+}
+
+// An Anchor is one message in which a part of a batch is drawn.
+type Anchor struct {
+	Part    int    `json:"part"`
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+	Thread  string `json:"thread,omitempty"`
+	Version int64  `json:"version"`       // of the batch that it shows
+	Sum     string `json:"sum,omitempty"` // of what it shows
+	Copy    bool   `json:"copy,omitempty"`
+	Further bool   `json:"further,omitempty"` // an escalation shows it here too
+
+	Direct approvals.UserID `json:"direct,omitempty"` // it is in a direct message to this person
+}
+
+// anchors is the memo of the cards of a batch. Rooms are where it is shown
+// other than on a card too. Missed are the channels in which an escalation could
+// not show them: that is not tried again.
+type anchors struct {
+	Anchors []Anchor      `json:"anchors"`
+	Rooms   []Placement   `json:"rooms,omitempty"`
+	Listed  bool          `json:"listed,omitempty"` // its thread knows that a digest lists it
+	Missed  []card.Missed `json:"missed,omitempty"`
+
+	Unreached []approvals.UserID `json:"unreached,omitempty"` // who cannot be written to
+}
+
+func (a *anchors) missed(channel string) bool {
+	return slices.ContainsFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
+}
+
+func (a *anchors) miss(m card.Missed) {
+	if !a.missed(m.Channel) {
+		a.Missed = append(a.Missed, m)
+	}
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Further && x.Channel == m.Channel })
+}
+
+func (a *anchors) find(channel, ts string) int {
+	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
+}
+
+func (a *anchors) put(x Anchor) {
+	if i := a.find(x.Channel, x.TS); i >= 0 {
+		if x.Version > a.Anchors[i].Version {
+			a.Anchors[i].Version, a.Anchors[i].Sum = x.Version, x.Sum
+		}
+		return
+	}
+	a.Anchors = append(a.Anchors, x)
+}
+
+func (a *anchors) drop(x Anchor) {
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
+}
+
+func (c *Cards) ledger() memo.Notes[anchors] {
+	return memo.Notes[anchors]{Memos: c.Memos, Surface: "cards", Now: c.Now}
+}
+
+// Reconcile makes the messages of the batch show its stored state. It is what
+// the due index calls. A [*LaterError] says when to look again; any other
+// error is a failure.
+func (c *Cards) Reconcile(ctx context.Context, id string) error {
+	h, err := c.ledger().Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	version, err := c.draw(ctx, h, approvals.BatchID(id))
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, version)
+}
+
+// draw runs under the claim, so that what it loads is not older than anything
+// that was drawn before.
+func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.BatchID) (int64, error) {
+	b, err := c.Desk.Batch(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	run, err := c.Runs.Run(ctx, b.Run)
+	if err != nil {
+		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+	}
+	if run.Origin.Surface != ref.Surface {
+		return b.Version, nil
+	}
+	for range mostRounds {
+		// What goes wrong in a further channel does not keep the thread waiting.
+		furtherErr := c.further(ctx, h, b)
+		if err := c.at(ctx, h, b, home(run.Origin)); err != nil {
+			return 0, err
+		}
+		var late soonest
+		late.add(furtherErr)
+		late.add(c.directly(ctx, h, b))
+		late.add(c.digested(ctx, h, b))
+		if err := late.err(); err != nil {
+			return 0, err
+		}
+		if err := c.list(ctx, h, b); err != nil {
+			return 0, err
+		}
+		// A copy may have been found while this one drew.
+		if !slices.ContainsFunc(h.Body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < card.Parts(b) }) {
+			return b.Version, nil
+		}
+	}
+	return 0, fmt.Errorf("draw batch %s: %w", id, errUnsettled)
+}
+
+// mostRounds bounds how often one reconciliation begins anew because it found
+// more to do at its end.
+const mostRounds = 8
+
+// errUnsettled is a failure, so that the due index waits longer each time: what
+// was to be shown did not come to an end.
+var errUnsettled = errors.New("there was more to show after every round")
+
+// list says in the thread of a batch where the digest is that lists it.
+func (c *Cards) list(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+	if h.Body.digest() == "" || h.Body.Listed {
+		return nil
+	}
+	if err := c.Listed(ctx, b.Run); err != nil {
+		return fmt.Errorf("say in its thread where batch %s is: %w", b.ID, err)
+	}
+	return h.Save(ctx, func(n *anchors) { n.Listed = true })
+}
+
+// A target is where a part of a batch is drawn: in the thread of the run, or in
+// a further channel.
+type target struct {
+	channel, thread string
+	further         bool
+	direct          approvals.UserID // in a direct message to this person
+	parts           []int            // of what they can help with
+	left            bool             // it is not shown here any more, but what is there is kept right
+}
+
+func home(o agentrun.Origin) target { return target{channel: o.Channel, thread: o.Root} }
+
+func (t target) place() card.Place {
+	switch {
+	case t.further:
+		return card.PlaceEscalation
+	case t.direct != "":
+		return card.PlaceDirect
+	}
+	return card.PlaceThread
+}
+
+// has reports whether the message is for this target. A copy in the channel of
+// an escalation is one of its own.
+func (t target) has(a Anchor) bool {
+	return t.further == a.Further && t.direct == a.Direct && (!t.further || t.channel == a.Channel)
+}
+
+// further draws the batch in the channels of its escalations.
+func (c *Cards) further(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+	channels := b.Channels()
+	targets := make([]target, len(channels))
+	for i, channel := range channels {
+		targets[i] = target{channel: channel, further: true}
+	}
+	for _, a := range h.Body.Anchors {
+		if a.Further && !slices.Contains(channels, a.Channel) {
+			targets = append(targets, target{channel: a.Channel, further: true, left: true})
+		}
+	}
+	for _, t := range targets {
+		channel := t.channel
+		if h.Body.missed(channel) {
+			continue
+		}
+		err := c.at(ctx, h, b, t)
+		if code, shut := slackapi.CodeOf(err, closed...); shut {
+			c.Log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
+				slog.String("channel", channel), slog.Any("error", err))
+			missed := card.Missed{Channel: channel, Code: code}
+			err = h.Save(ctx, func(n *anchors) { n.miss(missed) })
+		}
+		if err != nil {
+			return fmt.Errorf("show batch %s in %s: %w", b.ID, channel, err)
+		}
+	}
+	return nil
+}
+
+// closed are Slack's words for a channel in which we cannot post, for as long
+// as people leave it so.
+var closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
+
+// part makes the messages of one part of the batch show it, and posts one if
+// there is none and there is room.
+func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, part int, t target, r Placement) error {
+	var here, old []Anchor
+	for _, a := range h.Body.Anchors {
+		if a.Part != part || !t.has(a) {
+			continue
+		}
+		here = append(here, a)
+		if a.Version < b.Version {
+			old = append(old, a)
+		}
+	}
+	if len(here) > 0 && len(old) == 0 {
+		return nil
+	}
+	if len(here) == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
+		return nil // there is no room, or nobody there is needed any more
+	}
+	card, err := c.Load(ctx, b, part)
+	if err != nil {
+		return err
+	}
+	card.Place, card.Person, card.Missed, card.Others = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
+	if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
+		home := h.Body.Anchors[i]
+		card.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)
+	}
+	m := card.Message(c.Now())
+	if blind, err := c.mustRedact(ctx, b, t); err != nil {
+		return err
+	} else if blind {
+		m = card.PassedOn()
+	}
+	sum := m.Sum()
+	m.LowPriority = slices.ContainsFunc(card.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
+	for _, a := range old {
+		var err error
+		if a.Sum == "" || a.Sum != sum {
+			err = c.Api.Update(ctx, a.Channel, a.TS, m)
+		}
+		switch {
+		case err == nil:
+			a.Version, a.Sum = b.Version, sum
+			err = h.Save(ctx, func(n *anchors) { n.put(a) })
+		case slackapi.HasCode(err, gone...):
+			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
+			err = h.Save(ctx, func(n *anchors) { n.drop(a) })
+		}
+		if err != nil {
+			return fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
+		}
+	}
+	if len(here) > 0 || t.left || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
+		return nil // somebody removed the last card of a settled batch: leave it
+	}
+	m.LowPriority = false // there are few of these
+	ts, err := c.Api.Post(ctx, t.channel, t.thread, m)
+	if err != nil {
+		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
+	}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Sum: sum, Further: t.further, Direct: t.direct}
+	if err := h.Save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
+		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
+	}
+	return nil
+}
+
+// gone are Slack's words for a message that can never be updated again.
+var gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
+
+// Load collects what a card needs: the arguments are those of the digests.
+func (c *Cards) Load(ctx context.Context, b approvals.Batch, part int) (card.Card, error) {
+	shown := card.Card{
+		Batch: b, Part: part, Sheets: c.Digests.Several, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
+		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{},
+	}
+	for _, a := range shown.OnCard() {
+		call, err := c.Desk.Call(ctx, b, a.Call.ID)
+		if err != nil {
+			return card.Card{}, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		}
+		shown.Calls[a.Call.ID] = call
+		if err := c.loadEarlier(ctx, shown, a); err != nil {
+			return card.Card{}, err
+		}
+		if c.Tools == nil {
+			continue
+		}
+		if spec, ok := c.Tools.ToolSpec(b.Agent, call.Name); ok {
+			shown.Tools[call.Name] = spec
+		}
+	}
+	return shown, nil
+}
+
+// loadEarlier adds what the newest amendments replaced. What is not there any
+// more is shown as such.
+func (c *Cards) loadEarlier(ctx context.Context, shown card.Card, a approvals.Approval) error {
+	for _, m := range a.Amendments[max(0, len(a.Amendments)-card.AmendmentsShown):] {
+		call, err := directory.CallAs(ctx, c.Desk, shown.Batch, a.Call.ID, m.From)
+		switch {
+		case err == nil:
+			shown.Earlier[m.From] = call
+		case !errors.Is(err, approvals.ErrStale):
+			return fmt.Errorf("load what call %s of batch %s was: %w", a.Call.ID, shown.Batch.ID, err)
+		}
+	}
+	return nil
+}
+
+// Knows reports whether the message is one of the batch's cards. A memo that
+// cannot be read says nothing against it.
+func (c *Cards) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
+	n, _, err := c.ledger().Load(ctx, string(id))
+	return err != nil || n.Body.find(channel, ts) >= 0
+}
+
+// Adopt takes a message into care in which a click just happened: a copy that
+// was posted when the answer to the first attempt was lost.
+func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
+	return c.ledger().Edit(ctx, string(id), func(a *anchors) {
+		x.Copy = true
+		a.put(x)
+	})
+}
+
+// Anchor returns where the part of the batch with the call is drawn, else where
+// another part is, in its thread if it is there.
+func (c *Cards) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
+	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	if err != nil {
+		return Anchor{}, false
+	}
+	all := n.Body.Anchors
+	if len(all) == 0 {
+		return Anchor{}, false
+	}
+	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/card.CallsPerCard }) {
+		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/card.CallsPerCard })
+	}
+	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
+}
+
+// Desk is what reconcilers need of [approvals.Desk].
+type Desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
+}
+
+// Runs is where a card belongs and what a reply says.
+type Runs interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
+}

@@ -1,0 +1,352 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+const (
+	// digestFresh is for how long a digest takes further requests: an older
+	// message is far up in the channel, where nobody sees that it grew.
+	digestFresh = time.Hour
+	// digestMost is how many requests one digest takes.
+	digestMost = 300
+)
+
+// Digests keep the messages that stand for requests for which there is no room
+// in a channel, or in somebody's direct messages: one message that is updated
+// in place. Like [Cards] they hold nothing. The work is derived from the due
+// entries of the batches: one stays until the message shows what it is about,
+// so that a process that is killed loses nothing.
+type Digests struct {
+	Memos memo.Store
+	Api   *slackapi.Client
+	Team  string
+	Now   func() time.Time
+
+	Several bool // whether several calls can be approved together
+}
+
+// lastDigest is the memo of a channel that says which of its digests takes
+// requests now.
+type lastDigest struct {
+	Number int `json:"number,omitempty"` // 0: there was none yet
+}
+
+// A Digest is the memo of one such message.
+type Digest struct {
+	Channel  string                         `json:"channel,omitempty"`
+	TS       string                         `json:"ts,omitempty"`
+	Born     time.Time                      `json:"born,omitzero"`
+	Changes  int64                          `json:"changes,omitempty"`  // so many were noted
+	Drawn    int64                          `json:"drawn,omitempty"`    // so many of them the message shows
+	Next     time.Time                      `json:"next,omitzero"`      // when it may be drawn again
+	Requests map[approvals.BatchID]digested `json:"requests,omitempty"` // that wait, and those that were decided since Drawn
+	Decided  int                            `json:"decided,omitempty"`  // calls of all other requests
+}
+
+// digested is what a digest says of one request.
+type digested struct {
+	Version  int64          `json:"v"`
+	Change   int64          `json:"c"` // with which it became so
+	Agent    string         `json:"a"`
+	Tools    map[string]int `json:"t,omitempty"` // its open calls by tool
+	Decided  int            `json:"n,omitempty"` // its other calls
+	Opened   time.Time      `json:"o"`
+	Deadline time.Time      `json:"d,omitzero"`
+	Reminded bool           `json:"r,omitempty"` // somebody is to be told of it again
+}
+
+func digestOf(b approvals.Batch) digested {
+	d := digested{Version: b.Version, Agent: b.Agent, Opened: b.OpenedAt, Deadline: b.Deadline()}
+	for _, a := range b.Approvals {
+		if a.Status != approvals.Pending {
+			d.Decided++
+			continue
+		}
+		if d.Tools == nil {
+			d.Tools = map[string]int{}
+		}
+		d.Tools[a.Call.Name]++
+	}
+	return d
+}
+
+func (d digested) Open() bool { return len(d.Tools) > 0 }
+
+// reads reports whether both are said in the same words.
+func (d digested) reads(e digested) bool {
+	return len(d.Tools) == len(e.Tools) && d.Decided == e.Decided && d.Deadline.Equal(e.Deadline) &&
+		!slices.ContainsFunc(toolsOf(d), func(t string) bool { return d.Tools[t] != e.Tools[t] })
+}
+
+func toolsOf(d digested) []string {
+	all := make([]string, 0, len(d.Tools))
+	for t := range d.Tools {
+		all = append(all, t)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// note takes the state of a batch in. What is decided already is not taken.
+func (d *Digest) note(channel string, b approvals.Batch, now time.Time) {
+	if !d.lacks(b) {
+		return
+	}
+	next := digestOf(b)
+	next.Change, next.Reminded = d.Requests[b.ID].Change, d.Requests[b.ID].Reminded
+	if old, ok := d.Requests[b.ID]; !ok || !old.reads(next) {
+		d.Changes++
+		next.Change = d.Changes
+	}
+	if d.Requests == nil {
+		d.Requests = map[approvals.BatchID]digested{}
+	}
+	if d.Born.IsZero() {
+		d.Born, d.Channel = now, channel
+	}
+	d.Requests[b.ID] = next
+}
+
+// lacks reports whether the memo does not know this state of the batch.
+func (d *Digest) lacks(b approvals.Batch) bool {
+	old, ok := d.Requests[b.ID]
+	return ok && old.Version < b.Version || !ok && digestOf(b).Open()
+}
+
+// shows reports whether the message says what is known of the batch.
+func (d *Digest) shows(id approvals.BatchID) bool {
+	r, ok := d.Requests[id]
+	return !ok || r.Change <= d.Drawn
+}
+
+// remind says of a request that it asks again.
+func (d *Digest) remind(b approvals.BatchID) {
+	if r, ok := d.Requests[b]; ok && r.Open() && !r.Reminded {
+		d.Changes++
+		r.Reminded, r.Change = true, d.Changes
+		d.Requests[b] = r
+	}
+}
+
+// leads reports whether the request is the one that waits longest for the
+// digest to be drawn. It comes when the time is there; the others look later.
+func (d *Digest) leads(id approvals.BatchID) bool {
+	mine := d.Requests[id].Change
+	for _, r := range d.Requests {
+		if r.Change > d.Drawn && r.Change < mine {
+			return false
+		}
+	}
+	return true
+}
+
+// drew notes that the message shows so many changes.
+func (d *Digest) drew(ts string, changes int64, next time.Time) {
+	d.TS, d.Drawn, d.Next = ts, changes, next
+	for id, r := range d.Requests {
+		if !r.Open() && r.Change <= changes {
+			d.Decided += r.Decided
+			delete(d.Requests, id)
+		}
+	}
+}
+
+func (d *Digest) waits() bool {
+	for _, r := range d.Requests {
+		if r.Open() {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether a further request may go into it. There is at most one
+// new digest a minute.
+func (d *Digest) takes(now time.Time) bool {
+	if d.Born.IsZero() {
+		return true
+	}
+	age := now.Sub(d.Born)
+	return age < slackapi.BudgetSpan || d.waits() && len(d.Requests) < digestMost && age < digestFresh
+}
+
+// Ledger keeps the records of digests.
+func (d *Digests) Ledger() memo.Notes[Digest] {
+	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now}
+}
+
+func (d *Digests) id(channel string, number int) string {
+	return channelID("digest", d.Team, channel) + "-" + strconv.Itoa(number)
+}
+
+// current returns the digest of the channel that takes requests now.
+func (d *Digests) current(ctx context.Context, channel string) (string, error) {
+	last, id := memo.Notes[lastDigest]{Memos: d.Memos, Surface: "digests", Now: d.Now}, channelID("digests", d.Team, channel)
+	for range memo.Attempts {
+		n, version, err := last.Load(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if n.Body.Number > 0 {
+			x, _, err := d.Ledger().Load(ctx, d.id(channel, n.Body.Number))
+			if err != nil {
+				return "", err
+			}
+			if x.Body.takes(d.Now()) {
+				return d.id(channel, n.Body.Number), nil
+			}
+		}
+		n.Body.Number++
+		err = last.Store(ctx, id, n, version, 0)
+		if err == nil {
+			return d.id(channel, n.Body.Number), nil
+		}
+		if !errors.Is(err, approvals.ErrConflict) {
+			return "", err
+		}
+	}
+	return "", lostRace(approvals.ErrConflict)
+}
+
+// show makes the digest say what has become of the batch. Until it does, it is
+// a [*LaterError].
+func (d *Digests) show(ctx context.Context, id, channel string, b approvals.Batch) error {
+	return d.shows(ctx, id, channel, b, nil)
+}
+
+// remind also makes it say that the batch asks again.
+func (d *Digests) remind(ctx context.Context, id, channel string, b approvals.Batch) error {
+	return d.shows(ctx, id, channel, b, func(x *Digest) { x.remind(b.ID) })
+}
+
+func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Batch, and func(*Digest)) error {
+	n, _, err := d.Ledger().Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	lacks := n.Body.lacks(b)
+	if r := n.Body.Requests[b.ID]; and != nil && r.Open() && !r.Reminded {
+		lacks = true
+	}
+	if lacks {
+		err := d.Ledger().Edit(ctx, id, func(x *Digest) {
+			x.note(channel, b, d.Now())
+			if and != nil {
+				and(x)
+			}
+			n.Body = *x
+		})
+		if errors.Is(err, approvals.ErrConflict) {
+			return lostRace(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n.Body.shows(b.ID) {
+		return nil
+	}
+	if left := n.Body.Next.Sub(d.Now()); left > 0 {
+		return d.later(&n.Body, b.ID, left)
+	}
+	h, err := d.Ledger().Claim(ctx, id)
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && errors.Is(err, memo.ErrBusy) {
+		return d.later(&n.Body, b.ID, later.After)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.draw(ctx, h, b.ID); err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, 0)
+}
+
+func (d *Digests) later(x *Digest, b approvals.BatchID, left time.Duration) error {
+	if x.leads(b) {
+		return &slackapi.LaterError{After: left, Err: errDigestSoon}
+	}
+	return &slackapi.LaterError{After: left + digestFollow, Err: errDigestFollows}
+}
+
+// draw runs under the claim, so that nothing older is drawn over it.
+func (d *Digests) draw(ctx context.Context, h *memo.Claim[Digest], b approvals.BatchID) error {
+	changes, at := h.Body.Changes, d.Now()
+	if h.Body.Drawn == changes {
+		return nil
+	}
+	if left := h.Body.Next.Sub(at); left > 0 {
+		return d.later(&h.Body, b, left)
+	}
+	next, err := d.send(ctx, h, at)
+	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
+		if err := h.Save(ctx, func(x *Digest) { x.Next = at.Add(later.After) }); err != nil {
+			return err
+		}
+		return d.later(&h.Body, b, later.After)
+	}
+	if err != nil {
+		return fmt.Errorf("draw digest %s: %w", h.Id, err)
+	}
+	return h.Save(ctx, func(x *Digest) { x.drew(next.ts, changes, next.at) })
+}
+
+// A sentDigest is where a digest is now, and when it may be drawn again.
+type sentDigest struct {
+	ts string
+	at time.Time
+}
+
+func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time) (sentDigest, error) {
+	ts, m := h.Body.TS, card.DigestMessage(h.Id, h.Body.sums(), d.Several)
+	next := at.Add(paceOf(h.Body.Channel).every)
+	if ts != "" {
+		var err error
+		if next, err = d.pace(ctx, h.Body.Channel, h.Id, at); err != nil {
+			return sentDigest{}, err
+		}
+		m.LowPriority = true
+		err = d.Api.Update(ctx, h.Body.Channel, ts, m)
+		if err == nil || !slackapi.HasCode(err, gone...) {
+			return sentDigest{ts, next}, err
+		}
+		ts = ""
+	}
+	if !h.Body.waits() {
+		return sentDigest{ts, next}, nil
+	}
+	m.LowPriority = false
+	ts, err := d.Api.Post(ctx, h.Body.Channel, "", m)
+	return sentDigest{ts, next}, err
+}
+
+// place is where the digest is, if it is posted.
+func (d *Digests) place(ctx context.Context, id string) (Anchor, bool) {
+	n, _, err := d.Ledger().Load(ctx, id)
+	if err != nil || n.Body.TS == "" {
+		return Anchor{}, false
+	}
+	return Anchor{Channel: n.Body.Channel, TS: n.Body.TS}, true
+}
+
+// ParseDigest checks the value of a button of a digest.
+func ParseDigest(value string) (string, error) {
+	if _, err := approvals.Partition(value); err != nil || len(value) > ref.MaxPointer || !strings.HasPrefix(value, "digest-") ||
+		strings.Trim(value, ref.IdChars) != "" {
+		return "", ref.ErrPointer
+	}
+	return value, nil
+}

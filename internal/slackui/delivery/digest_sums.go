@@ -1,0 +1,31 @@
+package delivery
+
+import (
+	"github.com/countersign/countersign/internal/slackui/card"
+)
+
+func (d Digest) sums() card.Sums {
+	s := card.Sums{Decided: d.Decided, Tools: map[string]int{}, Agents: map[string]int{}}
+	for _, r := range d.Requests {
+		s.Decided += r.Decided
+		if !r.Open() {
+			continue
+		}
+		s.Requests++
+		if r.Reminded {
+			s.Again++
+		}
+		for tool, n := range r.Tools {
+			s.Calls += n
+			s.Tools[tool] += n
+			s.Agents[r.Agent] += n
+		}
+		if s.Oldest.IsZero() || r.Opened.Before(s.Oldest) {
+			s.Oldest = r.Opened
+		}
+		if !r.Deadline.IsZero() && (s.Deadline.IsZero() || r.Deadline.Before(s.Deadline)) {
+			s.Deadline = r.Deadline
+		}
+	}
+	return s
+}

@@ -1,0 +1,151 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// asking says who can still make a difference to a call of a batch.
+type asking func(ctx context.Context, b approvals.Batch, call int, rungs []approvals.Rung) (audience, error)
+
+// directly draws the batch in a direct message to each of those who can help
+// with a call whose rule says so, and keeps these copies like all others: they
+// stay right, whoever signs where. When more than [mostTold] people could help,
+// only the cards in channels ask them. Who can help later, because an
+// escalation or an earlier quorum brings it to them, gets theirs then.
+func (c *Cards) directly(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+	targets, err := c.recipients(ctx, b)
+	if err != nil {
+		return err
+	}
+	for _, a := range h.Body.Anchors {
+		if a.Direct != "" {
+			t := targets[a.Direct]
+			t.channel, t.direct = a.Channel, a.Direct
+			targets[a.Direct] = t
+		}
+	}
+	var late soonest // the others need not wait for one
+	for _, user := range slices.Sorted(maps.Keys(targets)) {
+		late.add(c.toPerson(ctx, h, b, targets[user]))
+	}
+	return late.err()
+}
+
+// recipients are those who are asked by a message of their own now, and the
+// parts of the batch that they can help with.
+func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approvals.UserID]target, error) {
+	targets := map[approvals.UserID]target{}
+	for i, a := range b.Approvals {
+		if !a.Requirement.Direct || card.Shown(a, c.Now()) != approvals.Pending || c.Asked == nil {
+			continue
+		}
+		who, err := c.Asked(ctx, b, i, []approvals.Rung{{Kind: approvals.Remind}})
+		if err != nil {
+			return nil, err
+		}
+		if who.many {
+			continue
+		}
+		for user := range who.who {
+			t := targets[user]
+			t.direct = user
+			if part := i / card.CallsPerCard; !slices.Contains(t.parts, part) {
+				t.parts = append(t.parts, part)
+			}
+			targets[user] = t
+		}
+	}
+	if len(targets) > mostTold {
+		clear(targets)
+	}
+	return targets, nil
+}
+
+// toPerson draws the parts that a person has or needs. Nothing more is posted to
+// somebody who cannot be written to. What they have already is kept right for as
+// long as Slack takes the change, and is given up after that.
+func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) error {
+	for part := range card.Parts(b) {
+		at := t
+		at.left = !slices.Contains(t.parts, part)
+		has := slices.ContainsFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && at.has(a) })
+		unreached := slices.Contains(h.Body.Unreached, t.direct)
+		if !has && (at.left || unreached) {
+			continue
+		}
+		var err error
+		if at.channel = h.Body.directly(at); at.channel == "" {
+			at.channel, err = c.Api.OpenDirect(ctx, string(t.direct))
+		}
+		var r Placement // of an unreached person: no room for another message
+		if err == nil && !unreached {
+			r, err = c.room(ctx, h, b, at)
+		}
+		if err == nil {
+			err = c.part(ctx, h, b, part, at, r)
+		}
+		if slackapi.HasCode(err, Unreachable...) {
+			c.Log.WarnContext(ctx, "somebody cannot be asked directly", slog.String("batch", string(b.ID)),
+				slog.String("user", string(t.direct)), slog.Any("error", err))
+			if err := h.Save(ctx, func(n *anchors) {
+				n.unreached(t.direct)
+				n.loses(t.direct, part)
+			}); err != nil {
+				return fmt.Errorf("remember that %s cannot be asked: %w", t.direct, err)
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreached notes that the person cannot be written to.
+func (a *anchors) unreached(user approvals.UserID) {
+	if !slices.Contains(a.Unreached, user) {
+		a.Unreached = append(a.Unreached, user)
+	}
+}
+
+// loses drops the person's messages with this part: Slack does not let us change
+// them, so they could never show another version.
+func (a *anchors) loses(user approvals.UserID, part int) {
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
+}
+
+// mustRedact reports whether what is shown at the target must not be read there any
+// more: it is a copy that nobody there is asked by now, and the person may not
+// look, or the channel is none of the request's.
+func (c *Cards) mustRedact(ctx context.Context, b approvals.Batch, t target) (bool, error) {
+	switch {
+	case !t.left:
+		return false, nil
+	case t.further:
+		return true, nil
+	case t.direct == "" || c.MayLook == nil:
+		return false, nil
+	}
+	err := c.MayLook(ctx, string(t.direct), "", b)
+	if err == nil {
+		return false, nil
+	}
+	for _, out := range []error{directory.ErrMayNotLook, directory.ErrGone, directory.ErrBot, directory.ErrGuest, directory.ErrStranger} {
+		if errors.Is(err, out) {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("ask whether %s may still read batch %s: %w", t.direct, b.ID, err)
+}

@@ -1,0 +1,144 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+)
+
+// callsTold is how many calls a message names one by one.
+const callsTold = 10
+
+// letter is one person's message: which calls wait for them, and which of
+// their signatures count no more.
+func (n *Notices) letter(ctx context.Context, b approvals.Batch, l notice) blockkit.Message {
+	var paras []blockkit.Para
+	text := ""
+	if len(l.waits) > 0 {
+		text = blockkit.Count(len(l.waits), "call") + " of the agent " + blockkit.Brief(b.Agent, 60) + " " + blockkit.Verb(len(l.waits), "waits") + " for your signature."
+		paras = append(paras, blockkit.Line(
+			blockkit.Styled(blockkit.Count(len(l.waits), "call")+" "+blockkit.Verb(len(l.waits), "waits")+" for your signature", blockkit.Bold),
+			blockkit.Say(": "), blockkit.Named(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
+		for i, w := range l.waits {
+			if i == callsTold {
+				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.waits)-i)+" more.")))
+				break
+			}
+			paras = append(paras, blockkit.Line(n.waiting(ctx, b, w)...))
+		}
+	}
+	if len(l.cleared) > 0 {
+		lost := blockkit.Count(len(l.cleared), "decision") + " of yours no longer " + blockkit.Verb(len(l.cleared), "counts")
+		text += " " + lost + ", because the arguments were changed."
+		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(": the arguments were changed after you had read them.")))
+		for i, c := range l.cleared {
+			if i == callsTold {
+				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.cleared)-i)+" more.")))
+				break
+			}
+			paras = append(paras, blockkit.Line(n.changed(ctx, b, c)...))
+		}
+	}
+	if len(l.stuck) > 0 {
+		told, more := n.stuckWords(ctx, b, l.stuck)
+		text, paras = text+" "+told, append(paras, more...)
+	}
+	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{
+		blockkit.RichText(paras...), blockkit.Small("Sign, deny or read the arguments on the card. Nothing is decided here."),
+	}}
+}
+
+// waiting is the line of one call: what, since when, until when, for whom.
+func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []blockkit.Span {
+	a := b.Approvals[w.call]
+	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(", asked " + blockkit.Ago(n.Now().Sub(b.OpenedAt)))}
+	if d := a.Requirement.Deadline; !d.IsZero() {
+		spans = append(spans, blockkit.Say(", to be decided by "), blockkit.Dated(d))
+	}
+	for i, p := range w.places {
+		if i == blockkit.NamesShown {
+			spans = append(spans, blockkit.Say(", and of "+blockkit.Number(len(w.places)-i)+" more"))
+			break
+		}
+		words := ", in the place of "
+		if i > 0 {
+			words = ", or of "
+		}
+		spans = append(spans, blockkit.Say(words), blockkit.Named(p.User), blockkit.Say(", who is away until "), blockkit.Dated(p.Until))
+	}
+	if len(w.places) > 0 && w.myself {
+		spans = append(spans, blockkit.Say(", or for yourself"))
+	}
+	if w.added {
+		spans = append(spans, blockkit.Say(". Nobody has settled it, so you may sign it now too"))
+	}
+	return append(spans, n.link(ctx, b, w.call)...)
+}
+
+// changed is the line of a call whose decision was cleared.
+func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) []blockkit.Span {
+	a := b.Approvals[c.call]
+	next := ". Read it again, and decide anew"
+	if card.Shown(a, n.Now()) != approvals.Pending {
+		next = ". It is settled since, without you"
+	}
+	spans := []blockkit.Span{
+		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.Named(c.by.By.User), blockkit.Say(" changed the arguments ("), blockkit.Dated(c.by.At), blockkit.Say(")" + next),
+	}
+	return append(spans, n.link(ctx, b, c.call)...)
+}
+
+// link leads to the card of a call. There are no arguments in a message, so it
+// is where to read on.
+func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []blockkit.Span {
+	at, drawn := n.Cards.Anchor(ctx, b, call)
+	if !drawn {
+		return append([]blockkit.Span{blockkit.Say(".")}, n.Cards.toList(ctx, b)...)
+	}
+	link := n.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
+	if link == "" {
+		return []blockkit.Span{blockkit.Say(".")}
+	}
+	return []blockkit.Span{blockkit.Say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil)}
+}
+
+// call is what the thread is told when too many people could still help: the
+// groups are called, not each of them.
+func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockkit.Message {
+	calls := make([]int, 0, len(news.crowd))
+	var groups []approvals.GroupID
+	var users []approvals.UserID
+	for i := range b.Approvals {
+		from, ok := news.crowd[i]
+		if !ok {
+			continue
+		}
+		calls = append(calls, i)
+		for _, f := range from {
+			groups, users = append(groups, f.Groups...), append(users, f.Users...)
+		}
+	}
+	slices.Sort(groups)
+	slices.Sort(users)
+	var from []blockkit.Span
+	for _, g := range slices.Compact(groups) {
+		from = append(from, blockkit.Grouped(g))
+	}
+	from = append(from, blockkit.People(slices.Compact(users))...)
+	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for signatures"
+	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.Several(from, mostTold)...)...)}
+	for k, i := range calls {
+		if k == callsTold {
+			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-k)+" more.")))
+			break
+		}
+		paras = append(paras, blockkit.Line(n.waiting(ctx, b, waitsFor{call: i})...))
+	}
+	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
+}

@@ -1,0 +1,225 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// Notices tells people by direct message what they must know of a batch, and
+// not more: that a call still waits for them, that they may sign it now, that
+// their signature counts no more, that nobody is left to approve what they asked
+// for. It says which tools, never which arguments.
+// Like [Cards] it holds nothing and looks at what is stored; the memo says how
+// far people have been told.
+type Notices struct {
+	Desk   Desk
+	Runs   Runs
+	Api    *slackapi.Client
+	Memos  memo.Store
+	Cards  *Cards
+	People *directory.Directory
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// noticed is the memo of the notices of a batch: what has been told, and the
+// round in which people are being told of the rest.
+type noticed struct {
+	Told  marks  `json:"told"`
+	Round *round `json:"round,omitempty"`
+}
+
+// marks say of each call, in their order, how much of what happened is told.
+type marks struct {
+	Rungs   []int `json:"rungs,omitempty"`   // of the ladder
+	Amended []int `json:"amended,omitempty"` // changes of the arguments
+}
+
+// A round is one bundle of news: a person gets one message of it.
+type round struct {
+	To     marks    `json:"to"`
+	People []string `json:"people,omitempty"` // who have got theirs
+	Thread bool     `json:"thread,omitempty"` // the thread has
+}
+
+func marksOf(b approvals.Batch) marks {
+	var m marks
+	for _, a := range b.Approvals {
+		m.Rungs = append(m.Rungs, max(0, min(a.Climbed, len(a.Requirement.Ladder))))
+		m.Amended = append(m.Amended, len(a.Amendments))
+	}
+	return m
+}
+
+func (m marks) equal(n marks) bool {
+	return slices.Equal(m.Rungs, n.Rungs) && slices.Equal(m.Amended, n.Amended)
+}
+
+// news is what of a call has not been told: of its ladder the rungs, of its
+// amendments the last ones. Changed arguments begin a new ladder.
+func (m marks) news(to marks, a approvals.Approval, i int) ([]approvals.Rung, []approvals.Amendment) {
+	rungs, amended := at(m.Rungs, i), at(m.Amended, i)
+	if at(to.Amended, i) != amended {
+		rungs = 0
+	}
+	taken := min(at(to.Rungs, i), len(a.Requirement.Ladder))
+	changed := min(at(to.Amended, i), len(a.Amendments))
+	return a.Requirement.Ladder[min(rungs, taken):taken], a.Amendments[min(amended, changed):changed]
+}
+
+func at(list []int, i int) int {
+	if i < len(list) {
+		return max(0, list[i])
+	}
+	return 0
+}
+
+func (n *Notices) ledger() memo.Notes[noticed] {
+	return memo.Notes[noticed]{Memos: n.Memos, Surface: "notices", Now: n.Now}
+}
+
+// Reconcile tells whoever has to be told what they were not told yet. It is
+// what the due index calls. A [*LaterError] says when to look again; any other
+// error is a failure.
+func (n *Notices) Reconcile(ctx context.Context, id string) error {
+	h, err := n.ledger().Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	version, err := n.tell(ctx, h, approvals.BatchID(id))
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, version)
+}
+
+// tell finishes the round that was begun, and then makes one of what is new.
+func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals.BatchID) (int64, error) {
+	b, err := n.Desk.Batch(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	run, err := n.Runs.Run(ctx, b.Run)
+	if err != nil {
+		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+	}
+	if run.Origin.Surface != ref.Surface {
+		return b.Version, nil
+	}
+	now := marksOf(b)
+	for range mostRounds {
+		if h.Body.Round == nil && h.Body.Told.equal(now) {
+			return b.Version, nil
+		}
+		if h.Body.Round == nil {
+			if err := h.Save(ctx, func(x *noticed) { x.Round = &round{To: now} }); err != nil {
+				return 0, err
+			}
+		}
+		if err := n.round(ctx, h, b, respond.Place{Channel: run.Origin.Channel, Thread: run.Origin.Root}); err != nil {
+			return 0, err
+		}
+		err := h.Save(ctx, func(x *noticed) {
+			if x.Round != nil {
+				x.Told, x.Round = x.Round.To, nil
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("tell people of batch %s: %w", id, errUnsettled)
+}
+
+// round tells everybody of the round who has not been told.
+func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals.Batch, home respond.Place) error {
+	news, err := n.news(ctx, b, h.Body.Told, h.Body.Round.To)
+	if err != nil {
+		return err
+	}
+	var late soonest // the others need not wait for one
+	for _, user := range news.people() {
+		if slices.Contains(h.Body.Round.People, string(user)) {
+			continue
+		}
+		err := n.reach(ctx, b, h.Body.Round.To, string(user), news.letters[user])
+		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
+			late.add(err)
+			continue
+		}
+		if slackapi.HasCode(err, Unreachable...) {
+			n.Log.WarnContext(ctx, "somebody cannot be told", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("tell %s of batch %s: %w", user, b.ID, err)
+		}
+		if err := h.Save(ctx, func(x *noticed) { x.told(string(user)) }); err != nil {
+			return err
+		}
+	}
+	if err := late.err(); err != nil || len(news.crowd) == 0 || h.Body.Round.Thread {
+		return err
+	}
+	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, b, news))
+	if err != nil && !slackapi.HasCode(err, Unreachable...) {
+		return fmt.Errorf("tell the thread of batch %s: %w", b.ID, err)
+	}
+	return h.Save(ctx, func(x *noticed) {
+		if x.Round != nil {
+			x.Round.Thread = true
+		}
+	})
+}
+
+// reach sends a person their letter, or puts the batch into the digest of their
+// direct messages when there is no room for more of these. That their signature
+// counts no more reaches them whatever else did, and so does that nobody is left
+// to approve what they asked for.
+func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l notice) error {
+	channel, err := n.Api.OpenDirect(ctx, user)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s notice %v", b.ID, to)
+	if len(l.cleared)+len(l.stuck) > 0 {
+		if err := n.Cards.Budget.own(ctx, channel, what); err != nil {
+			return err
+		}
+		_, err = n.Api.Post(ctx, channel, "", n.letter(ctx, b, l))
+		return err
+	}
+	room, err := n.Cards.Budget.take(ctx, channel, what)
+	if err != nil {
+		return err
+	}
+	if room == 0 {
+		return n.Cards.enlist(ctx, b, channel, approvals.UserID(user))
+	}
+	_, err = n.Api.Post(ctx, channel, "", n.letter(ctx, b, l))
+	return err
+}
+
+func (x *noticed) told(user string) {
+	if x.Round != nil && !slices.Contains(x.Round.People, user) {
+		x.Round.People = append(x.Round.People, user)
+	}
+}
+
+// Unreachable are Slack's words for somebody, or a place, that cannot be
+// written to at all.
+var Unreachable = []string{
+	"user_not_found", "user_disabled", "user_not_visible", "invalid_user_combination", "messages_tab_disabled",
+	"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "cannot_reply_to_message",
+}

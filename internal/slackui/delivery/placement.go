@@ -1,0 +1,234 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// cardsPerBatch is how many messages one batch gets in one place. What is on
+// none of them is reached by Review.
+const cardsPerBatch = 2
+
+// A Placement is what there was room for in one place when the batch was to be shown
+// there: these of its parts, or a line in a digest. It is decided once, so that
+// a batch in a digest is not posted later by itself.
+type Placement struct {
+	Place   card.Place       `json:"place,omitempty"`
+	Channel string           `json:"channel"`
+	Direct  approvals.UserID `json:"direct,omitempty"` // whose direct messages they are
+	Parts   []int            `json:"parts,omitempty"`
+	Asked   []int            `json:"asked,omitempty"` // the parts that it was decided for
+	Digest  string           `json:"digest,omitempty"`
+}
+
+func (t target) room() Placement {
+	return Placement{Place: t.place(), Channel: t.channel, Direct: t.direct}
+}
+
+func (r Placement) same(x Placement) bool { return r.Place == x.Place && r.Channel == x.Channel }
+
+func (a *anchors) room(t target) (Placement, bool) {
+	i := slices.IndexFunc(a.Rooms, t.room().same)
+	if i < 0 {
+		return t.room(), false
+	}
+	return a.Rooms[i], true
+}
+
+func (a *anchors) setRoom(r Placement) { a.Rooms = append(slices.DeleteFunc(a.Rooms, r.same), r) }
+
+// digest is the one that lists the batch in the place of its thread, if one does.
+func (a *anchors) digest() string {
+	i := slices.IndexFunc(a.Rooms, func(r Placement) bool { return r.Digest != "" && r.Place == card.PlaceThread })
+	if i < 0 {
+		return ""
+	}
+	return a.Rooms[i].Digest
+}
+
+// directly is the channel of the person's direct messages, if it is known.
+func (a *anchors) directly(t target) string {
+	if t.channel != "" {
+		return t.channel
+	}
+	if i := slices.IndexFunc(a.Rooms, func(r Placement) bool { return r.Direct == t.direct }); i >= 0 {
+		return a.Rooms[i].Channel
+	}
+	return ""
+}
+
+// wants are the parts of the batch that belong to the place.
+func (t target) wants(b approvals.Batch) []int {
+	if t.direct != "" {
+		return slices.Sorted(slices.Values(t.parts))
+	}
+	all := make([]int, card.Parts(b))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// room decides how the batch is shown in a place, or says how that was decided.
+func (c *Cards) room(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) (Placement, error) {
+	r, known := h.Body.room(t)
+	fresh := slices.DeleteFunc(t.wants(b), func(part int) bool { return slices.Contains(r.Asked, part) })
+	if !known {
+		for _, a := range h.Body.Anchors { // posted before there was a budget
+			if t.has(a) && !slices.Contains(r.Parts, a.Part) {
+				r.Parts = append(r.Parts, a.Part)
+			}
+		}
+		if len(r.Parts) > 0 {
+			return r, nil
+		}
+	}
+	if r.Digest != "" || len(fresh) == 0 {
+		return r, nil
+	}
+	var names []string
+	for _, part := range fresh[:min(len(fresh), cardsPerBatch-min(len(r.Parts), cardsPerBatch))] {
+		names = append(names, fmt.Sprintf("%s %s %d", b.ID, r.Place, part))
+	}
+	granted, err := c.Budget.take(ctx, t.channel, names...)
+	if err != nil {
+		return r, err
+	}
+	r.Parts, r.Asked = append(slices.Clone(r.Parts), fresh[:granted]...), append(slices.Clone(r.Asked), fresh...)
+	if len(r.Parts) == 0 {
+		if r.Digest, err = c.Digests.current(ctx, t.channel); err != nil {
+			return r, err
+		}
+	}
+	return r, h.Save(ctx, func(n *anchors) { n.setRoom(r) })
+}
+
+// at makes a channel show the batch: on its cards there, or in the digest.
+func (c *Cards) at(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) error {
+	r, _ := h.Body.room(t)
+	if !t.left && (!t.further || !b.Settled()) {
+		var err error
+		if r, err = c.room(ctx, h, b, t); err != nil {
+			return err
+		}
+	}
+	for part := range card.Parts(b) {
+		if err := c.part(ctx, h, b, part, t, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digested makes the digests that list the batch show it. One that has to wait
+// does not keep the others waiting.
+func (c *Cards) digested(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+	var late soonest
+	for _, r := range h.Body.Rooms {
+		if r.Digest == "" || (r.Place == card.PlaceEscalation && h.Body.missed(r.Channel)) || slices.Contains(h.Body.Unreached, r.Direct) {
+			continue
+		}
+		err := c.Digests.show(ctx, r.Digest, r.Channel, b)
+		code, shut := slackapi.CodeOf(err, append(slices.Clone(closed), Unreachable...)...)
+		if shut && r.Place != card.PlaceThread {
+			c.Log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("error", err))
+			err = h.Save(ctx, func(n *anchors) {
+				if r.Direct != "" {
+					n.unreached(r.Direct)
+					return
+				}
+				n.miss(card.Missed{Channel: r.Channel, Code: code})
+			})
+		}
+		late.add(err)
+	}
+	return late.err()
+}
+
+// enlist puts the batch into the digest of a person's direct messages, besides
+// what they have of it.
+func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
+	t := target{channel: channel, direct: user}
+	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	if err != nil {
+		return err
+	}
+	r, _ := n.Body.room(t)
+	if r.Digest == "" {
+		id, err := c.Digests.current(ctx, channel)
+		if err != nil {
+			return err
+		}
+		err = c.ledger().Edit(ctx, string(b.ID), func(a *anchors) {
+			if r, _ = a.room(t); r.Digest == "" {
+				r.Digest = id
+				a.setRoom(r)
+			}
+		})
+		if errors.Is(err, approvals.ErrConflict) {
+			return lostRace(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return c.Digests.remind(ctx, r.Digest, channel, b)
+}
+
+// others are the parts of the batch that belong to the place and are not posted
+// there. They are said on the last part that is.
+func (r Placement) others(part int, wants []int) []int {
+	if len(r.Parts) == 0 || part != slices.Max(r.Parts) {
+		return nil
+	}
+	return slices.DeleteFunc(wants, func(p int) bool { return slices.Contains(r.Parts, p) })
+}
+
+// listing is what the thread of a batch says while it has no card of its own.
+func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (blockkit.Message, bool) {
+	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	if err != nil || n.Body.digest() == "" {
+		return blockkit.Message{}, false
+	}
+	text += " It is one of several that wait, and has no card of its own."
+	spans := append([]blockkit.Span{blockkit.Say(text)}, c.toDigest(ctx, n.Body.digest())...)
+	const next = " The agent goes on when everything of it is decided."
+	m := blockkit.Plainly(text+next, append(spans, blockkit.Say(next))...)
+	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
+		slack.NewButtonBlockElement(ref.ActionReview.Id(0), ref.Card{Batch: b.ID}.String(), blockkit.Literal("Review"))))
+	return m, true
+}
+
+// toList leads to the digest that lists the batch in the place of its thread, if
+// one does.
+func (c *Cards) toList(ctx context.Context, b approvals.Batch) []blockkit.Span {
+	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	if err != nil || n.Body.digest() == "" {
+		return nil
+	}
+	return c.toDigest(ctx, n.Body.digest())
+}
+
+func (c *Cards) toDigest(ctx context.Context, id string) []blockkit.Span {
+	at, posted := c.Digests.place(ctx, id)
+	if !posted {
+		return nil
+	}
+	link := c.Api.Permalink(ctx, at.Channel, at.TS, "")
+	if link == "" {
+		return nil
+	}
+	return []blockkit.Span{blockkit.Say(" "), slack.NewRichTextSectionLinkElement(link, "Open the list", nil), blockkit.Say(".")}
+}

@@ -1,0 +1,178 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// Replies draws runs: one message each in their thread, edited in place, and
+// further ones for a long answer. It holds nothing; any number of replicas may
+// draw.
+type Replies struct {
+	Desk  Desk
+	Runs  Runs
+	Api   *slackapi.Client
+	Memos memo.Store
+	Cards *Cards
+	Now   func() time.Time
+}
+
+// A Reply is one message of a run, and what it shows.
+type Reply struct {
+	Channel string    `json:"channel"`
+	TS      string    `json:"ts"`
+	Sum     string    `json:"sum"` // of the content
+	At      time.Time `json:"at"`  // when it was drawn
+}
+
+// replies is the memo of a run.
+type replies struct {
+	Replies []Reply `json:"replies"`
+	// Resumed says that the message of the run that this one resumes has been
+	// brought up to date.
+	Resumed bool `json:"resumed,omitempty"`
+}
+
+func (r *replies) set(i int, x Reply) {
+	for len(r.Replies) <= i {
+		r.Replies = append(r.Replies, Reply{})
+	}
+	r.Replies[i] = x
+}
+
+const (
+	// editEvery is how often a message may change while its run is working, and
+	// editBusy is when there is much to tell: then only where it ends is told soon.
+	editEvery = time.Second
+	editBusy  = 30 * time.Second
+)
+
+func (r *Replies) ledger() memo.Notes[replies] {
+	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now}
+}
+
+// Reconcile makes the thread say what the run is doing or has answered. It is
+// what the due index calls. A [*LaterError] says when to look again; any other
+// error is a failure.
+func (r *Replies) Reconcile(ctx context.Context, id string) error {
+	h, err := r.ledger().Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	version, err := r.draw(ctx, h, approvals.RunID(id))
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, version)
+}
+
+func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals.RunID) (int64, error) {
+	run, err := r.Runs.Run(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("load run %s: %w", id, err)
+	}
+	if run.Origin.Surface != ref.Surface {
+		return run.Version, nil
+	}
+	messages, err := r.messages(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	for i, m := range messages {
+		if err := r.show(ctx, h, run, i, m); err != nil {
+			return 0, err
+		}
+	}
+	// People wait for what the run itself says. Whoever still draws another
+	// run must not keep that from them, so the others come afterwards.
+	if run.Parent != "" && !h.Body.Resumed {
+		if err := r.Refresh(ctx, run.Parent); err != nil {
+			return 0, err
+		}
+		if err := h.Save(ctx, func(n *replies) { n.Resumed = true }); err != nil {
+			return 0, err
+		}
+	}
+	return run.Version, r.behind(ctx, run)
+}
+
+// Refresh brings the message of another run up to date: of one that is resumed,
+// which said that it was waiting, or of one that waits for this.
+func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
+	h, err := r.ledger().Claim(ctx, string(id))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Abandon(ctx, nil) }()
+	run, err := r.Runs.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	if len(h.Body.Replies) == 0 {
+		return nil // its own turn will come
+	}
+	messages, err := r.messages(ctx, run)
+	if err != nil {
+		return err
+	}
+	return r.show(ctx, h, run, 0, messages[0])
+}
+
+func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun.Run, i int, m blockkit.Message) error {
+	sum, now := m.Sum(), r.Now()
+	m.LowPriority = !finished(run)
+	if i >= len(h.Body.Replies) || h.Body.Replies[i].TS == "" {
+		ts, err := r.Api.Post(ctx, run.Origin.Channel, run.Origin.Root, m)
+		if err != nil {
+			return fmt.Errorf("post message %d of run %s in %s: %w", i, run.ID, run.Origin.Channel, err)
+		}
+		posted := Reply{Channel: run.Origin.Channel, TS: ts, Sum: sum, At: now}
+		return h.Save(ctx, func(n *replies) { n.set(i, posted) })
+	}
+	old := h.Body.Replies[i]
+	if old.Sum == sum {
+		return nil
+	}
+	every := editEvery
+	if r.Api.Paused.Busy(slackapi.PostUpdate, old.Channel, now) {
+		every = editBusy
+	}
+	if left := old.At.Add(every).Sub(now); left > 0 && !finished(run) {
+		return &slackapi.LaterError{After: left, Err: errTooOften}
+	}
+	err := r.Api.Update(ctx, old.Channel, old.TS, m)
+	if slackapi.HasCode(err, gone...) {
+		// Somebody removed it. What the run ends with is worth saying again.
+		old.TS, old.Sum = "", ""
+		if err := h.Save(ctx, func(n *replies) { n.set(i, old) }); err != nil {
+			return err
+		}
+		return r.show(ctx, h, run, i, m)
+	}
+	if err != nil {
+		return fmt.Errorf("redraw message %d of run %s: %w", i, run.ID, err)
+	}
+	old.Sum, old.At = sum, now
+	return h.Save(ctx, func(n *replies) { n.set(i, old) })
+}
+
+var errTooOften = errors.New("the message changed a moment ago")
+
+// finished reports whether what the run shows now is worth showing at once.
+func finished(run agentrun.Run) bool {
+	switch run.Status {
+	case agentrun.RunWaiting, agentrun.RunQueued, agentrun.RunRunning:
+		return false
+	default:
+		return true
+	}
+}

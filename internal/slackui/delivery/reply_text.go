@@ -1,0 +1,219 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// messages is what the thread says of a run, at least one message.
+func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	switch run.Status {
+	case agentrun.RunMerged:
+		return r.superseding(ctx, run)
+	case agentrun.RunWaiting:
+		if run.Supersedes != "" {
+			return r.superseding(ctx, run)
+		}
+		return r.waiting(ctx, run)
+	case agentrun.RunQueued, agentrun.RunRunning:
+		return []blockkit.Message{working(run)}, nil
+	case agentrun.RunDeferred:
+		return r.deferred(ctx, run)
+	case agentrun.RunCompleted:
+		return answer(run), nil
+	case agentrun.RunFailed:
+		t, err := r.Runs.Thread(ctx, run.Thread)
+		if err != nil {
+			return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+		}
+		return []blockkit.Message{failed(run, t.Closed != "")}, nil
+	case agentrun.RunParked:
+		return []blockkit.Message{parked(run)}, nil
+	}
+	return nil, fmt.Errorf("run %s has the unknown status %q", run.ID, run.Status)
+}
+
+func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	t, err := r.Runs.Thread(ctx, run.Thread)
+	if err != nil {
+		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	text := "Queued: this starts when the agent is done with what it is doing in this thread."
+	if before := slices.Index(t.Queue, run.ID); before > 0 {
+		text = fmt.Sprintf("Queued behind %s of this thread.", blockkit.Count(before+1, "request"))
+	}
+	first, err := r.Runs.Run(ctx, t.Active)
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && first.Status != agentrun.RunDeferred {
+		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+	}
+	b, err := r.Desk.Batch(ctx, first.Deferred)
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && b.Settled() {
+		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
+	}
+	what, tools := Pending(b)
+	open, goesOn := what+" of this thread "+blockkit.Verb(PendingCalls(b), "waits")+" to be settled", " The agent goes on then."
+	spans := append(append([]blockkit.Span{blockkit.Say(text + " " + open + ": ")}, tools...), blockkit.Say("."))
+	return []blockkit.Message{blockkit.Plainly(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
+}
+
+func working(run agentrun.Run) blockkit.Message {
+	agent := blockkit.Brief(run.Agent, 60)
+	text, verb := agent+" is thinking.", " is thinking"
+	switch {
+	case run.Status == agentrun.RunQueued:
+		text, verb = agent+" is about to start.", " is about to start"
+	case len(run.Activity) > 0:
+		text, verb = agent+" is working.", " is working"
+	}
+	spans := []blockkit.Span{blockkit.Styled(agent, blockkit.Bold), blockkit.Say(verb)}
+	if tools := activity(run.Activity); tools != nil && run.Status == agentrun.RunRunning {
+		spans = append(append(spans, blockkit.Say(": ")), tools...)
+	}
+	if run.Steps > 0 {
+		spans = append(spans, blockkit.Say(fmt.Sprintf(" (step %d)", run.Steps)))
+	}
+	return blockkit.Plainly(text, append(spans, blockkit.Say("."))...)
+}
+
+// activity names the tools, each once with how often.
+func activity(tools []string) []blockkit.Span {
+	var order []string
+	times := map[string]int{}
+	for _, t := range tools {
+		if times[t]++; times[t] == 1 {
+			order = append(order, t)
+		}
+	}
+	spans := make([]blockkit.Span, 0, len(order))
+	for _, t := range order {
+		name := blockkit.Brief(t, 60)
+		if times[t] > 1 {
+			name += fmt.Sprintf(" ×%d", times[t])
+		}
+		spans = append(spans, blockkit.Styled(name, blockkit.Code))
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	return blockkit.Several(spans, 6)
+}
+
+func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	b, err := r.Desk.Batch(ctx, run.Deferred)
+	if errors.Is(err, approvals.ErrNotFound) {
+		text := "Stopped for signatures, and the request for them is gone. Ask again."
+		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+	}
+	var parts []string
+	if n := len(b.Approvals); n > 0 {
+		parts = append(parts, "signatures on "+blockkit.Count(n, "call"))
+	}
+	if n := len(b.Calls); n > 0 {
+		parts = append(parts, "the results of "+blockkit.Count(n, "call")+" that run elsewhere")
+	}
+	text := "Waiting for " + blockkit.List(parts) + "."
+	if len(b.Approvals) > 0 {
+		text += " The card is in this thread; the agent goes on when everything on it is decided."
+	}
+	if o := superseded(b); o.any() {
+		said, spans := o.words()
+		text = "Stopped for " + blockkit.List(parts) + "."
+		text, spans = text+" Then a newer message came."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.Named(b.Requester), blockkit.Say(" wrote something new.")}, spans...)
+		return []blockkit.Message{blockkit.Plainly(text, spans...)}, nil
+	}
+	if b.Settled() {
+		text = "Stopped for " + blockkit.List(parts) + ". Everything is decided; it went on below."
+	} else if m, listed := r.Cards.listing(ctx, b, "Waiting for "+blockkit.List(parts)+"."); listed {
+		return []blockkit.Message{m}, nil
+	}
+	return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+}
+
+// failed says that a run did not succeed and where to ask again: not in a
+// thread that is closed.
+func failed(run agentrun.Run, closed bool) blockkit.Message {
+	where := "To try again, mention the agent in this thread."
+	if closed {
+		where = "This thread cannot go on. To try again, mention the agent in a new one."
+	}
+	words := blockkit.Brief(run.Failure, 1000)
+	if words == "" {
+		words = "The agent could not finish."
+	}
+	return blockkit.Message{
+		Text: blockkit.Escape("The agent could not finish: " + blockkit.Clip(words, 300)),
+		Blocks: []slack.Block{blockkit.RichText(
+			blockkit.Line(blockkit.Styled("⚠ The agent could not finish. ", blockkit.Bold), blockkit.Say(words)),
+			blockkit.Line(blockkit.Say("Nothing more will happen by itself. "+where)),
+		)},
+	}
+}
+
+func parked(run agentrun.Run) blockkit.Message {
+	words := blockkit.Brief(run.Failure, 1000)
+	if words == "" {
+		words = "It is not known whether a call happened."
+	}
+	return blockkit.Message{
+		Text: blockkit.Escape("The agent has stopped and somebody must look: " + blockkit.Clip(words, 300)),
+		Blocks: []slack.Block{blockkit.RichText(
+			blockkit.Line(blockkit.Styled("⚠ The agent has stopped, and somebody must look. ", blockkit.Bold), blockkit.Say(words)),
+			blockkit.Line(blockkit.Say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
+				blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")),
+		)},
+	}
+}
+
+// maxMessages is how many messages an answer may fill: a model that went wild
+// must not flood the thread.
+const maxMessages = 10
+
+// answer is the final answer, in as many messages as it needs. What is beyond
+// the last of them is not shown anywhere, and the last one says so.
+func answer(run agentrun.Run) []blockkit.Message {
+	agent := blockkit.Brief(run.Agent, 60)
+	if strings.TrimSpace(run.Output) == "" {
+		text := agent + " is done and has nothing to add."
+		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}
+	}
+	chunks := blockkit.Split(blockkit.Visible(strings.TrimSpace(run.Output)), blockkit.AnswerRunes)
+	rest := 0
+	for _, chunk := range chunks[min(len(chunks), maxMessages):] {
+		rest += utf8.RuneCountInString(chunk)
+	}
+	chunks = chunks[:min(len(chunks), maxMessages)]
+	messages := make([]blockkit.Message, 0, len(chunks))
+	for i, chunk := range chunks {
+		blocks := []slack.Block{blockkit.RichText(blockkit.Markdown(chunk)...)}
+		note := "Written by the agent's model"
+		if len(chunks) > 1 {
+			note = fmt.Sprintf("%s, part %d of %d", note, i+1, len(chunks))
+		}
+		if rest > 0 && i == len(chunks)-1 {
+			cutOff := "The answer was cut here: about " + blockkit.Count(rest, "character") + " more are not shown, and they cannot be read anywhere else."
+			blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(cutOff, blockkit.Bold), blockkit.Say(" To read on, ask the agent for the rest in smaller parts."))))
+		}
+		blocks = append(blocks, blockkit.Small(note))
+		messages = append(messages, blockkit.Message{Text: blockkit.Escape(agent + ": " + blockkit.Clip(chunk, 600)), Blocks: blocks})
+	}
+	return messages
+}

@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"context"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+)
+
+// stuck is a call that nobody is left to approve, because everybody who could
+// asked for it or wrote to the agent before it made the call.
+type stuck struct {
+	call int
+	rung approvals.Rung // the first by which enough people may sign; zero: there is none
+	anew bool           // whether there would be enough if the requester asked in a new thread
+}
+
+// addStuck tells the requester, if nobody is left to approve the call. Where that
+// is not known, as of a group that Slack does not tell us about, nothing is said.
+func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i int) error {
+	a := b.Approvals[i]
+	if card.Shown(a, n.Now()) != approvals.Pending || len(b.Participants) == 0 || !a.Requirement.Separation || a.Requirement.ParticipantsMaySign {
+		return nil
+	}
+	enough, known, err := n.enough(ctx, b, a)
+	if err != nil || enough || !known {
+		return err
+	}
+	free := a
+	free.Requirement.Separation = false
+	if enough, known, err = n.enough(ctx, b, free); err != nil || !enough || !known {
+		return err // whoever asked is not the reason
+	}
+	s := stuck{call: i}
+	for next, rung, ok := a.AfterRung(); ok; next, rung, ok = next.AfterRung() {
+		if enough, known, err = n.enough(ctx, b, next); err != nil {
+			return err
+		}
+		if enough && known {
+			s.rung = rung
+			break
+		}
+	}
+	alone, fresh := b, a
+	alone.Participants, fresh.Amendments, fresh.EditedBy = nil, nil, nil
+	if s.anew, _, err = n.enough(ctx, alone, fresh); err != nil {
+		return err
+	}
+	l := all.letters[b.Requester]
+	l.stuck = append(l.stuck, s)
+	all.letters[b.Requester] = l
+	return nil
+}
+
+// enough reports whether the call would be approved if everybody approved it
+// whom it asks. Known is that all its groups could be looked up.
+func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.Approval) (enough, known bool, err error) {
+	one := b
+	one.Approvals = []approvals.Approval{a}
+	what := directory.SoughtFor(one)
+	in, err := n.rosters(ctx, what.Groups)
+	if err != nil {
+		return false, false, err
+	}
+	var from []approvals.From
+	for _, q := range a.Requirement.Quorums {
+		from = append(from, q.From)
+	}
+	room := recipients{Notices: n, batch: b, call: a, what: what, in: in}
+	users := members(from, in)
+	var all []approvals.Principal
+	for _, user := range users {
+		if len(users) <= mostTold { // of more people, some are there
+			counts, err := room.counts(ctx, user, what)
+			if err != nil {
+				return false, false, err
+			}
+			if !counts {
+				continue
+			}
+		}
+		all = append(all, room.principal(user))
+	}
+	return b.Suffices(a, all), len(in) == len(what.Groups), nil
+}
+
+// stuckWords tell whoever asked what nobody is left to approve, and what they
+// can do.
+func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
+	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
+	others := blockkit.Several(blockkit.People(b.Participants), blockkit.NamesShown)
+	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
+	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" wrote to the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold),
+		blockkit.Say(" in the same thread, and those who asked for a call do not approve it."))...)}
+	for i, s := range all {
+		if i == callsTold {
+			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more.")))
+			break
+		}
+		paras = append(paras, blockkit.Line(n.stuckCall(ctx, b, s)...))
+	}
+	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {
+		paras = append(paras, blockkit.Line(blockkit.Say("To have it approved now, start a new thread: mention the agent in a message of its own, and say there all that it needs to know.")))
+	}
+	if slices.ContainsFunc(all, func(s stuck) bool { return !s.anew }) {
+		paras = append(paras, blockkit.Line(blockkit.Say("Where a call needs your own signature, somebody else has to ask the agent for it, in a new thread.")))
+	}
+	return head + ".", paras
+}
+
+// stuckCall is the line of one call: what happens to it by itself, and when.
+func (n *Notices) stuckCall(ctx context.Context, b approvals.Batch, s stuck) []blockkit.Span {
+	a := b.Approvals[s.call]
+	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code)}
+	d := a.Requirement.Deadline
+	switch {
+	case !s.rung.At.IsZero():
+		spans = append(spans, blockkit.Say(": more people may sign it from "), blockkit.Dated(s.rung.At), blockkit.Say(" on: "))
+		var who []blockkit.Span
+		for _, g := range s.rung.Add.Groups {
+			who = append(who, blockkit.Grouped(g))
+		}
+		spans = append(spans, blockkit.Several(append(who, blockkit.People(s.rung.Add.Users)...), blockkit.NamesShown)...)
+	case !d.IsZero():
+		spans = append(spans, blockkit.Say(": it waits until "), blockkit.Dated(d), blockkit.Say(" and does not run then"))
+	}
+	return append(spans, n.link(ctx, b, s.call)...)
+}

@@ -1,0 +1,133 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/slack-go/slack"
+)
+
+// PendingCalls is how many calls of the batch are pending.
+func PendingCalls(b approvals.Batch) int {
+	n := 0
+	for _, a := range b.Approvals {
+		if a.Status == approvals.Pending {
+			n++
+		}
+	}
+	for _, c := range b.Calls {
+		if c.Result == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Pending says how many calls of the batch wait, and names their tools.
+func Pending(b approvals.Batch) (what string, tools []blockkit.Span) {
+	var names []string
+	for _, a := range b.Approvals {
+		if a.Status == approvals.Pending {
+			names = append(names, a.Call.Name)
+		}
+	}
+	for _, c := range b.Calls {
+		if c.Result == nil {
+			names = append(names, c.Call.Name)
+		}
+	}
+	return blockkit.Count(len(names), "call"), activity(names)
+}
+
+// An outcomeOf is what a newer message has made of a batch, by tools.
+type outcomeOf struct{ ended, unknown, signed []string }
+
+func superseded(b approvals.Batch) outcomeOf {
+	var o outcomeOf
+	for _, a := range b.Approvals {
+		switch {
+		case a.Superseded():
+			o.ended = append(o.ended, a.Call.Name)
+		case a.Status == approvals.Approved:
+			o.signed = append(o.signed, a.Call.Name)
+		}
+	}
+	for _, c := range b.Calls {
+		if c.Superseded() {
+			o.unknown = append(o.unknown, c.Call.Name)
+		}
+	}
+	return o
+}
+
+// LeadTo is a link to the card of what is pending, if it is posted.
+func (c *Cards) LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span {
+	first := max(0, slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending }))
+	at, drawn := c.Anchor(ctx, b, first)
+	if !drawn {
+		return nil
+	}
+	link := c.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
+	if link == "" {
+		return nil
+	}
+	return []blockkit.Span{blockkit.Say(" "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil), blockkit.Say(".")}
+}
+
+func (o outcomeOf) any() bool { return len(o.ended)+len(o.unknown) > 0 }
+
+// words says what became of the calls, as text and with the names of the tools.
+func (o outcomeOf) words() (text string, spans []blockkit.Span) {
+	add := func(words string, tools []string) {
+		text += " " + words + "."
+		spans = append(append(append(spans, blockkit.Say(" "+words+": ")), activity(tools)...), blockkit.Say("."))
+	}
+	if n := len(o.ended); n > 0 {
+		add(blockkit.Count(n, "call")+" that waited for signatures ended and "+blockkit.OneOr(n, "does", "do")+" not run", o.ended)
+	}
+	if n := len(o.unknown); n > 0 {
+		add("The "+blockkit.OneOr(n, "result", "results")+" of "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere "+blockkit.OneOr(n, "is", "are")+" not waited for any more, and whether "+blockkit.OneOr(n, "it", "they")+" ran is not known", o.unknown)
+	}
+	if n := len(o.signed); n > 0 {
+		add(blockkit.Count(n, "call")+" had been signed before that and "+blockkit.Verb(n, "runs")+", unless the policy refuses now", o.signed)
+	}
+	return text, spans
+}
+
+// superseding is what the thread says of a message that ended what was pending.
+func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	b, err := r.Desk.Batch(ctx, run.Supersedes)
+	if err != nil && !errors.Is(err, approvals.ErrNotFound) {
+		return nil, fmt.Errorf("load batch %s: %w", run.Supersedes, err)
+	}
+	text, spans := superseded(b).words()
+	head, tail := " wrote something new.", " The agent goes on with it below."
+	all := append([]blockkit.Span{blockkit.Named(run.Requester), blockkit.Say(head)}, spans...)
+	return []blockkit.Message{blockkit.Plainly("A newer message takes the place of what was pending."+text+tail, append(all, blockkit.Say(tail))...)}, nil
+}
+
+// behind brings what waits in the thread of a run up to date: it says what it
+// waits for.
+func (r *Replies) behind(ctx context.Context, run agentrun.Run) error {
+	if run.Status != agentrun.RunDeferred {
+		return nil
+	}
+	t, err := r.Runs.Thread(ctx, run.Thread)
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	if t.Active != run.ID {
+		return nil
+	}
+	for _, id := range t.Queue {
+		if err := r.Refresh(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/memo"
+)
+
+// AbsencesOf is the memo of all absences: one document, because who stands in
+// for whom is a question to all of them.
+const AbsencesOf = "absences"
+
+func (d *Directory) absencesKey() string {
+	return approvals.NewID(AbsencesOf, approvals.PartitionOf(d.Team), strings.ToLower(d.Team))
+}
+
+// Absences are all that people have said. That they cannot be read is a
+// question not answered, like any other about people.
+func (d *Directory) Absences(ctx context.Context) (approvals.Absences, int64, error) {
+	raw, version, err := d.Memos.Memo(ctx, d.absencesKey(), AbsencesOf)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, &LookupError{What: AbsencesOf, Err: err}
+	}
+	as, err := approvals.DecodeAbsences(raw)
+	if err != nil {
+		return nil, 0, &LookupError{What: AbsencesOf, Err: err}
+	}
+	return as, version, nil
+}
+
+// ChangeAbsences stores what change makes of the absences, and returns them as
+// they were before and are now. change may run more than once.
+func (d *Directory) ChangeAbsences(ctx context.Context, change func(approvals.Absences) (approvals.Absences, error)) (before, after approvals.Absences, err error) {
+	for range memo.Attempts {
+		as, version, err := d.Absences(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		next, err := change(as)
+		if err != nil {
+			return as, as, err
+		}
+		raw, err := approvals.EncodeAbsences(next)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = d.Memos.CommitMemo(ctx, d.absencesKey(), AbsencesOf, raw, version, 0)
+		if err == nil {
+			return as, next, d.Memos.Confirm(ctx, d.absencesKey())
+		}
+		if !errors.Is(err, approvals.ErrConflict) {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, approvals.ErrConflict
+}
+
+// absentFor are those in whose place the person may sign: those who are away,
+// named them, and could sign themselves, as full members in the groups of the
+// same rosters or by name.
+func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what Sought, in Rosters) ([]approvals.Absent, error) {
+	as, _, err := d.Absences(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []approvals.Absent
+	for _, away := range as.StandsFor(user, d.Now()) {
+		groups, _ := in.With(string(away.User), d.Now())
+		if len(groups) == 0 && !what.names(away.User) {
+			continue // nobody asks them
+		}
+		member, err := d.Admitted(ctx, string(away.User), "", what)
+		if errors.Is(err, ErrLookup) {
+			return nil, err
+		}
+		if err != nil {
+			continue
+		}
+		if !member {
+			groups = nil
+		}
+		all = append(all, approvals.Absent{User: away.User, Groups: groups, Until: away.Until, Via: away.Via})
+	}
+	return all, nil
+}
+
+// Location is the person's own time zone, as far as it is known.
+func (a Account) Location() *time.Location {
+	if l, err := time.LoadLocation(a.Zone); err == nil && a.Zone != "" {
+		return l
+	}
+	return time.FixedZone("", a.Offset)
+}

@@ -1,0 +1,309 @@
+package directory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// NoLists is what there is to show without lists.
+type NoLists struct{}
+
+// Inbox is empty.
+func (NoLists) Inbox(context.Context, []approvals.ListKey, approvals.Cursor, int) ([]approvals.Batch, approvals.Cursor, error) {
+	return nil, "", nil
+}
+
+// Decided is empty.
+func (NoLists) Decided(context.Context, approvals.UserID, int) ([]approvals.Batch, error) {
+	return nil, nil
+}
+
+const (
+	// WindowSize is how many listed batches are looked at together: they are
+	// put in the order of urgency, and what is behind them is the next window.
+	WindowSize = 200
+	// emptyWindows is how many windows without anything for the person are
+	// passed over at once.
+	emptyWindows = 5
+	// leisure is how old a membership may be where it decides only what is
+	// shown. Changes that Slack tells of are known sooner.
+	leisure = 10 * time.Minute
+	// mostGroups bounds how many groups are remembered.
+	mostGroups = 500
+	// lookups is how many groups are asked for at the same time.
+	lookups = 8
+)
+
+// A Viewer is a person, with all that decides what waits for them.
+type Viewer struct {
+	approvals.Principal
+	keys   []approvals.ListKey
+	Unsure bool // Slack did not say of every group who is in it
+	Away   approvals.Absences
+}
+
+// Seeker looks up in which groups that batches have ever named the person is,
+// and for whom they stand in. What Slack does not say is left out, and said so:
+// it is for showing, not for signing.
+func (d *Directory) Seeker(ctx context.Context, user, team string) (Viewer, error) {
+	who := Viewer{Principal: approvals.Principal{User: approvals.UserID(user), GroupsAt: d.Now()}}
+	who.keys = []approvals.ListKey{approvals.WaitsForUser(who.User)}
+	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
+	defer cancel()
+	member, err := d.Admitted(asking, user, team, Sought{Named: []approvals.UserID{who.User}})
+	if err != nil {
+		return Viewer{}, err
+	}
+	if !member {
+		return who, nil // named by id, or nothing
+	}
+	groups, err := d.knownGroups(ctx)
+	if err != nil {
+		return Viewer{}, err
+	}
+	in, sure := d.ForDisplay(asking, groups)
+	who.Unsure = !sure
+	who.Groups, who.GroupsAt = in.With(user, who.GroupsAt)
+	if who.Away, _, err = d.Absences(ctx); err != nil {
+		return Viewer{}, err
+	}
+	for _, a := range who.Away.StandsFor(who.User, d.Now()) {
+		theirs, _ := in.With(string(a.User), d.Now())
+		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until, Via: a.Via})
+		who.keys = append(who.keys, approvals.WaitsForUser(a.User))
+		for _, g := range theirs {
+			who.keys = append(who.keys, approvals.WaitsForGroup(g))
+		}
+	}
+	for _, g := range who.Groups {
+		who.keys = append(who.keys, approvals.WaitsForGroup(g))
+	}
+	slices.Sort(who.keys)
+	who.keys = slices.Compact(who.keys)
+	return who, nil
+}
+
+// Unknown is the seeker of somebody of whom Slack does not say who they are: in
+// no group, so that only what names them by id is theirs.
+func (d *Directory) Unknown(ctx context.Context, user approvals.UserID) Viewer {
+	away, _, _ := d.Absences(ctx) // not known either
+	return Viewer{
+		Principal: approvals.Principal{User: user, GroupsAt: d.Now()}, keys: []approvals.ListKey{approvals.WaitsForUser(user)},
+		Unsure: true, Away: away,
+	}
+}
+
+// ForDisplay looks groups up without hurry; sure is whether all answered.
+func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) (in Rosters, sure bool) {
+	slow := *d
+	slow.leisurely = true
+	in, sure = Rosters{}, true
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	free := make(chan struct{}, lookups)
+	for _, g := range groups {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			r, err := slow.Roster(ctx, string(g))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				sure = sure && permanent(err)
+				return
+			}
+			in[g] = r
+		})
+	}
+	wg.Wait()
+	return in, sure
+}
+
+// permanent reports whether asking again would not help: the group is gone.
+func permanent(err error) bool {
+	return slackapi.HasCode(err, "no_such_subteam", "subteam_disabled", "channel_not_found")
+}
+
+// groupsSeen is the memo of the groups that batches have named, the newest
+// last. Slack has no answer to "in which groups is this person?".
+type groupsSeen struct {
+	Groups []approvals.GroupID `json:"groups"`
+}
+
+func (d *Directory) groupsLedger() (l memo.Notes[groupsSeen], id string) {
+	return memo.Notes[groupsSeen]{Memos: d.Memos, Surface: "groups", Now: d.Now}, d.Key("groups", d.Team)
+}
+
+func (d *Directory) knownGroups(ctx context.Context) ([]approvals.GroupID, error) {
+	l, id := d.groupsLedger()
+	n, _, err := l.Load(ctx, id)
+	return n.Body.Groups, err
+}
+
+// Learn remembers the groups that the batch names.
+func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
+	known, err := d.knownGroups(ctx)
+	if err != nil {
+		return err
+	}
+	fresh := slices.DeleteFunc(GroupsOf(b), func(g approvals.GroupID) bool {
+		return !blockkit.IDForm.MatchString(string(g)) || slices.Contains(known, g)
+	})
+	if len(fresh) == 0 {
+		return nil
+	}
+	l, id := d.groupsLedger()
+	return l.Edit(ctx, id, func(s *groupsSeen) {
+		for _, g := range fresh {
+			if !slices.Contains(s.Groups, g) {
+				s.Groups = append(s.Groups, g)
+			}
+		}
+		s.Groups = s.Groups[max(0, len(s.Groups)-mostGroups):]
+	})
+}
+
+// EveryFrom is whom the calls of the batch name, open or settled.
+func EveryFrom(b approvals.Batch) []approvals.From {
+	var all []approvals.From
+	for _, a := range b.Approvals {
+		for _, q := range slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes) {
+			all = append(all, q.From)
+		}
+	}
+	return all
+}
+
+// GroupsOf are the groups that the calls of the batch name.
+func GroupsOf(b approvals.Batch) []approvals.GroupID {
+	var all []approvals.GroupID
+	for _, f := range EveryFrom(b) {
+		all = append(all, f.Groups...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Helpful are the calls of the batch that the person can bring further now.
+func (w Viewer) Helpful(b approvals.Batch, now time.Time) card.OpenCalls {
+	p := card.OpenCalls{Batch: b}
+	for i, a := range b.Approvals {
+		if card.Shown(a, now) == approvals.Pending && b.Helps(a, w.Principal) {
+			p.Calls = append(p.Calls, i)
+		}
+	}
+	return p
+}
+
+// Waits returns a window of what waits for the person, the most urgent first,
+// and where the next one begins. It depends on the size of the window, not on
+// how much is open.
+func Waits(ctx context.Context, from Lists, who Viewer, after approvals.Cursor, now time.Time) ([]card.OpenCalls, approvals.Cursor, error) {
+	var found []card.OpenCalls
+	for range emptyWindows {
+		batches, next, err := from.Inbox(ctx, who.keys, after, WindowSize)
+		if err != nil {
+			return nil, "", fmt.Errorf("read an inbox: %w", err)
+		}
+		for _, b := range batches {
+			if p := who.Helpful(b, now); len(p.Calls) > 0 {
+				found = append(found, p)
+			}
+		}
+		if after = next; next == "" || len(found) > 0 {
+			break
+		}
+	}
+	slices.SortFunc(found, func(a, b card.OpenCalls) int { return cmp.Compare(a.Urgency(), b.Urgency()) })
+	return found, after, nil
+}
+
+// ErrMayNotLook is somebody who has nothing to do with a batch.
+var ErrMayNotLook = errors.New("may not read it")
+
+// MayLook refuses those who may not read the arguments of the batch: everybody
+// but those who can sign or stop a call of it, or did, whoever asked for it,
+// and the members of the channels it is shown in. Who these are is asked now; a
+// question that is not answered lets nobody in.
+func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.Batch) error {
+	me := approvals.UserID(user)
+	named := slices.Collect(func(yield func(approvals.UserID) bool) {
+		for _, f := range EveryFrom(b) {
+			for _, u := range f.Users {
+				if !yield(u) {
+					return
+				}
+			}
+		}
+	})
+	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
+	defer cancel()
+	member, err := d.Admitted(asking, user, team, Sought{Named: named})
+	if err != nil {
+		return err
+	}
+	if _, decided := b.Deciders()[me]; decided || b.Requester == me || slices.Contains(named, me) {
+		return nil
+	}
+	if !member {
+		return ErrMayNotLook
+	}
+	people := []approvals.UserID{me}
+	var unanswered error
+	if as, _, err := d.Absences(ctx); err == nil {
+		for _, a := range as.StandsFor(me, d.Now()) {
+			people = append(people, a.User)
+		}
+	} else {
+		unanswered = err
+	}
+	for _, u := range people {
+		if u != me && slices.Contains(named, u) && Delegates(b) {
+			return nil
+		}
+	}
+	groups := GroupsOf(b)
+	for _, channel := range append(b.Channels(), b.Channel) {
+		groups = append(groups, approvals.GroupID(channel))
+	}
+	for _, g := range groups {
+		if !blockkit.IDForm.MatchString(string(g)) || strings.HasPrefix(string(g), "D") {
+			continue
+		}
+		r, err := d.Roster(asking, string(g))
+		if err != nil {
+			unanswered = errors.Join(unanswered, err)
+			continue
+		}
+		if slices.Contains(r.Users, user) {
+			return nil
+		}
+		for _, u := range people[1:] {
+			if Delegates(b) && slices.Contains(r.Users, string(u)) && slices.Contains(GroupsOf(b), g) {
+				return nil
+			}
+		}
+	}
+	if unanswered != nil {
+		return unanswered
+	}
+	return ErrMayNotLook
+}
+
+// Delegates reports whether somebody may sign a call of the batch in the place
+// of another.
+func Delegates(b approvals.Batch) bool {
+	return slices.ContainsFunc(b.Approvals, func(a approvals.Approval) bool { return a.Requirement.Delegation })
+}

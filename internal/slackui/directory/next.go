@@ -1,0 +1,83 @@
+package directory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// nextWindows is how many windows are read for the next card.
+const nextWindows = 20
+
+// NextAfter is the next card with something for the person, in the order of
+// urgency within each window, and round from the end to the beginning. at is
+// the urgency of the card before it. It reads at most nextWindows windows: if
+// there is no such card in them and more behind, looked says how many requests
+// were read, else it is zero.
+func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.Card, now time.Time) (to card.OpenCalls, found bool, looked int, err error) {
+	var cursor approvals.Cursor
+	reached := at == ""
+	for range nextWindows {
+		batches, next, err := from.Inbox(ctx, who.keys, cursor, WindowSize)
+		if err != nil {
+			return card.OpenCalls{}, false, 0, fmt.Errorf("read an inbox: %w", err)
+		}
+		behind := reached // all of this window is behind the card before
+		if n := len(batches); n > 0 {
+			reached = reached || opening(card.OpenCalls{Batch: batches[n-1]}.Urgency()) >= opening(at)
+		}
+		for _, p := range who.cards(batches, now) {
+			if p.Reviewing() == skip {
+				continue
+			}
+			if behind || reached && p.Urgency() > at {
+				return p, true, 0, nil
+			}
+			if !found {
+				to, found = p, true
+			}
+		}
+		looked += len(batches)
+		if cursor = next; next == "" {
+			return to, found, 0, nil
+		}
+	}
+	return to, found, looked, nil
+}
+
+// opening is the part of an urgency by which windows are in order.
+func opening(urgency string) string {
+	_, rest, _ := strings.Cut(urgency, " ")
+	return rest[:max(0, strings.LastIndexByte(rest, ' '))]
+}
+
+// cards are those of the batches with something for the person, the most urgent
+// first.
+func (w Viewer) cards(batches []approvals.Batch, now time.Time) []card.OpenCalls {
+	var all []card.OpenCalls
+	for _, b := range batches {
+		all = append(all, w.Helpful(b, now).Parts()...)
+	}
+	slices.SortFunc(all, func(a, b card.OpenCalls) int { return cmp.Compare(a.Urgency(), b.Urgency()) })
+	return all
+}
+
+// NoneElse says that there is no next card for the person.
+func NoneElse(unsure bool, looked int) string {
+	said := "Nothing else waits for you."
+	if looked > 0 {
+		said = "Nothing else waits for you among the " + blockkit.Number(looked) + " oldest requests that were looked at. There are more behind them."
+	}
+	if unsure {
+		said = strings.Replace(said, "waits", "is known to wait", 1) + " Slack did not say of all groups who is in them. Press the button again in a moment."
+	}
+	return said
+}

@@ -1,0 +1,252 @@
+package form
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// What a form holds.
+const (
+	maxFields  = 20   // with more, the form is one field of JSON
+	MaxPath    = 3    // how many keys lead to a field; what is deeper is JSON
+	maxInput   = 3000 // what one input of Slack holds
+	maxOptions = 100  // what one menu of Slack holds
+)
+
+// input is how a value is entered.
+type input string
+
+const (
+	inputText   input = "text"
+	inputNumber input = "number" // entered as text: it must survive digit by digit
+	inputWhole  input = "whole"  // a number without a fraction
+	inputChoice input = "choice"
+	inputDate   input = "date"
+	inputJSON   input = "json"
+	inputSecret input = "secret" // shows nothing; empty means keep
+)
+
+// A field is one value of the arguments that a form lets people change.
+type field struct {
+	Path     []string // none: all the arguments
+	input    input
+	about    string // what the schema says of it
+	initial  string // what the input holds before anybody touches it
+	there    bool   // the arguments have it
+	required bool
+	options  []option // of a choice
+	secret   string   // what is said of it instead of a value
+	asJSON   bool     // of a secret: what is entered is JSON
+}
+
+// An option is one value of a choice. Without raw it is to leave the value out.
+type option struct {
+	text string
+	raw  []byte
+}
+
+// A kept value is one that the form cannot change.
+type kept struct{ label, why string }
+
+// An EditForm lets people change the arguments of a call. It is derived from the
+// arguments and the schema alone: when it comes back it is derived again, so
+// that nothing in it need be trusted.
+type EditForm struct {
+	Args   []byte
+	Fields []field
+	kept   []kept
+}
+
+// NewForm makes the form, if there is anything that it could change.
+func NewForm(spec agentrun.Spec, args []byte, writeOnly []string) (EditForm, bool) {
+	hide := approvals.HiddenAt(writeOnly)
+	f := EditForm{Args: args}
+	if len(f.Args) == 0 {
+		f.Args = []byte("{}")
+	}
+	var s shape
+	if len(spec.Schema) == 0 || json.Unmarshal(spec.Schema, &s) != nil || !blockkit.Definite(f.Args) || Object(f.Args)[0] != '{' || hide.Here() {
+		return EditForm{}, false
+	}
+	if !s.odd {
+		f.object(nil, s, f.Args, hide)
+	}
+	if s.odd || len(f.Fields) > maxFields {
+		f.Fields, f.kept = nil, nil
+		if hide.Any() {
+			return EditForm{}, false // the JSON would show what is hidden
+		}
+		f.json(nil, f.Args, true, true)
+	}
+	return f, len(f.Fields) > 0
+}
+
+// object adds what is in an object: what the schema names, in its order, and
+// what else is there.
+func (f *EditForm) object(path []string, s shape, raw []byte, hide approvals.Hidden) {
+	under := func(key string) []string { return append(slices.Clip(path), key) }
+	for _, p := range s.Properties {
+		value, there := ValueAt(raw, []string{p.key})
+		f.add(under(p.key), p.shape, value, there, s.requires(p.key), hide.Below(p.key))
+	}
+	for _, m := range KeysOf(raw) {
+		if !slices.ContainsFunc(s.Properties, func(p property) bool { return p.key == m.Key }) {
+			f.add(under(m.Key), shape{odd: true}, raw[m.Start:m.End], true, false, hide.Below(m.Key))
+		}
+	}
+}
+
+func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool, hide approvals.Hidden) {
+	before := len(f.Fields)
+	var text string
+	isText := there && json.Unmarshal(raw, &text) == nil && raw[0] == '"'
+	x := field{Path: path, about: s.Description, there: there, required: required}
+	switch {
+	case hide.Here(), s.WriteOnly:
+		x.input, x.secret = inputSecret, "Not shown; it is left out now."
+		if there {
+			x.secret = "Not shown; it has " + strings.TrimPrefix(strings.Trim(blockkit.HiddenValue(raw), "()"), "hidden, ") + " now."
+		}
+		if x.asJSON = !isText && (there || !s.is("string")); x.asJSON {
+			x.secret += " Written as JSON."
+		}
+		f.Fields = append(f.Fields, x)
+		return
+	case s.is("object") && there && raw[0] == '{' && len(path) < MaxPath:
+		f.object(path, s, raw, hide)
+		return
+	case hide.Any():
+		f.kept = append(f.kept, kept{LabelOf(path), "has values in it that are not shown"})
+		return
+	case f.choice(x, s, raw):
+	case s.is("string") && (isText || !there):
+		if x.input, x.initial = inputText, text; !asTyped(text) {
+			f.json(path, raw, there, required)
+			break
+		}
+		if _, err := time.Parse(time.DateOnly, text); s.Format == "date" && (text == "" || err == nil) {
+			x.input = inputDate
+		}
+		f.Fields = append(f.Fields, x)
+	case s.is("integer") && (!there || isWhole(string(raw))), s.is("number") && (!there || isNumber(string(raw))):
+		if x.input, x.initial = inputNumber, string(raw); s.is("integer") {
+			x.input = inputWhole
+		}
+		f.Fields = append(f.Fields, x)
+	default:
+		f.json(path, raw, there, required)
+	}
+	if len(f.Fields) > before {
+		last := &f.Fields[len(f.Fields)-1]
+		last.about = s.Description
+		if utf8.RuneCountInString(last.initial) > maxInput {
+			f.Fields = f.Fields[:before]
+			f.kept = append(f.kept, kept{LabelOf(path), "is too long for a form (" + blockkit.Count(utf8.RuneCountInString(last.initial), "character") + ")"})
+		}
+	}
+}
+
+// choice adds a field with options, if the value is one of a few.
+func (f *EditForm) choice(x field, s shape, raw []byte) bool {
+	values := s.Enum
+	if s.is("boolean") && len(values) == 0 {
+		values = []json.RawMessage{[]byte("true"), []byte("false")}
+	}
+	if s.odd || len(values) == 0 || len(values) >= maxOptions {
+		return false
+	}
+	x.input = inputChoice
+	for i, v := range values {
+		text := OnOneLine(v, nil)
+		if plain, ok := strings.CutPrefix(text, `"`); ok && len(plain) > 1 {
+			text = strings.TrimSuffix(plain, `"`)
+		}
+		x.options = append(x.options, option{text: blockkit.Clip(text, 70), raw: v})
+		if x.there && bytes.Equal(bytes.TrimSpace(v), raw) {
+			x.initial = fmt.Sprint(i)
+		}
+	}
+	if x.there && x.initial == "" {
+		return false
+	}
+	if !x.required {
+		if x.options = append(x.options, option{text: "Leave it out"}); !x.there {
+			x.initial = fmt.Sprint(len(values))
+		}
+	}
+	f.Fields = append(f.Fields, x)
+	return true
+}
+
+// json adds a field of plain JSON. Its text is indented if that is free, and
+// what could not be seen in it is written as an escape.
+func (f *EditForm) json(path []string, raw []byte, there, required bool) {
+	x := field{Path: path, input: inputJSON, there: there, required: required}
+	if there {
+		var nice bytes.Buffer
+		raw = bytes.TrimSpace(raw)
+		if json.Indent(&nice, raw, "", "  ") == nil && utf8.RuneCount(nice.Bytes()) <= maxInput {
+			raw = nice.Bytes()
+		}
+		x.initial = seen(string(raw))
+	}
+	if len(path) == 0 && utf8.RuneCountInString(x.initial) > maxInput {
+		return
+	}
+	f.Fields = append(f.Fields, x)
+}
+
+// seen writes what [visible] marks in JSON as escapes, which mean the same.
+// What is an escape already stays.
+func seen(s string) string {
+	var b strings.Builder
+	spoofs := approvals.Spoofs(s)
+	escape := 0 // bytes up to here are of an escape
+	for i, r := range s {
+		if r == '\\' && i >= escape {
+			if escape = i + len(`\n`); strings.HasPrefix(s[i:], `\u`) {
+				escape = i + len(`\u0000`)
+			}
+		}
+		for len(spoofs) > 0 && spoofs[0].To <= i {
+			spoofs = spoofs[1:]
+		}
+		switch {
+		case len(spoofs) == 0 || i < spoofs[0].From || i < escape:
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xD800+r>>10, 0xDC00+r&0x3FF)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// asTyped reports whether a text comes back from an input as it went in, and
+// looks there like what it is.
+func asTyped(s string) bool {
+	return strings.TrimSpace(s) == s && len(approvals.Spoofs(s)) == 0
+}
+
+// Key names the field in the form: a form of another schema has other keys.
+func (x field) Key() string {
+	said := fmt.Appendf(nil, "%s\n%s\n", x.input, pointerTo(x.Path))
+	for _, o := range x.options {
+		said = fmt.Appendf(said, "%d:%s\n", len(o.raw), o.raw)
+	}
+	sum := sha256.Sum256(said)
+	return "edit." + hex.EncodeToString(sum[:8])
+}

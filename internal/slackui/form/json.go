@@ -1,0 +1,150 @@
+package form
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// A keyed is one key of a JSON object, with where it and its value stand.
+type keyed struct {
+	Key        string
+	from       int // the key's own quote
+	Start, End int // the value
+}
+
+// KeysOf lists the keys of a JSON object in their order; of anything else
+// there are none.
+func KeysOf(raw []byte) []keyed {
+	d := blockkit.Decoder(raw)
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil
+	}
+	var all []keyed
+	for last := int(d.InputOffset()); d.More(); last = int(d.InputOffset()) {
+		key, err := d.Token()
+		name, ok := key.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return nil
+		}
+		end := int(d.InputOffset())
+		from := last + bytes.IndexByte(raw[last:], '"') // only blanks and a comma are before it
+		all = append(all, keyed{Key: name, from: from, Start: end - len(value), End: end})
+	}
+	return all
+}
+
+// ValueAt returns the value at the path, and whether there is one.
+func ValueAt(raw []byte, path []string) ([]byte, bool) {
+	for _, key := range path {
+		all := KeysOf(raw)
+		i := slices.IndexFunc(all, func(m keyed) bool { return m.Key == key })
+		if i < 0 {
+			return nil, false
+		}
+		raw = raw[all[i].Start:all[i].End]
+	}
+	return raw, true
+}
+
+// setAt returns raw with this value at the path, or without what is there if
+// the value is nil. All other bytes stay as they are, and in their order; a key
+// that is new goes to the end of its object.
+func setAt(raw []byte, path []string, value []byte) []byte {
+	if len(path) == 0 {
+		return value
+	}
+	all := KeysOf(raw)
+	i := slices.IndexFunc(all, func(m keyed) bool { return m.Key == path[0] })
+	switch {
+	case i < 0 && value == nil:
+		return raw
+	case i < 0:
+		end := bytes.LastIndexByte(raw, '}')
+		if end < 0 {
+			return raw
+		}
+		added := slices.Concat(jsonText(path[0]), []byte(":"), setAt([]byte("{}"), path[1:], value))
+		if len(all) > 0 {
+			end, added = all[len(all)-1].End, append([]byte(","), added...)
+		}
+		return splice(raw, end, end, added)
+	case value != nil || len(path) > 1:
+		m := all[i]
+		return splice(raw, m.Start, m.End, setAt(raw[m.Start:m.End], path[1:], value))
+	case i > 0:
+		return splice(raw, all[i-1].End, all[i].End, nil)
+	case len(all) > 1:
+		return splice(raw, all[0].from, all[1].from, nil)
+	}
+	return splice(raw, all[0].from, all[0].End, nil)
+}
+
+func splice(raw []byte, from, to int, with []byte) []byte {
+	return slices.Concat(raw[:from], with, raw[to:])
+}
+
+// jsonText writes s as a JSON string.
+func jsonText(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always can be
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// pointerTo writes the path as a JSON pointer.
+func pointerTo(path []string) string {
+	var b strings.Builder
+	for _, key := range path {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	return b.String()
+}
+
+// leftOut is a value that is not there. No value reads like it: texts are
+// quoted.
+const leftOut = "(left out)"
+
+// OnOneLine is a value on one line.
+func OnOneLine(raw []byte, hide approvals.Hidden) string {
+	if raw == nil {
+		return leftOut
+	}
+	if !blockkit.Definite(raw) {
+		if hide.Any() {
+			return fmt.Sprintf("(hidden, %s)", blockkit.Count(len(raw), "byte"))
+		}
+		return blockkit.Quote(string(raw))
+	}
+	var p blockkit.Printer
+	p.Value(blockkit.Decoder(raw), hide, 0)
+	return p.Out.String()
+}
+
+// LabelOf names a value by the keys that lead to it.
+func LabelOf(path []string) string {
+	if len(path) == 0 {
+		return "all arguments"
+	}
+	keys := make([]string, len(path))
+	for i, key := range path {
+		keys[i], _ = blockkit.Shorten(blockkit.QuoteKey(key), blockkit.MaxKey)
+	}
+	return strings.Join(keys, " › ")
+}
+
+// Object is raw without blanks around it, and no arguments at all as the empty
+// object.
+func Object(raw []byte) []byte {
+	if raw = bytes.TrimSpace(raw); len(raw) > 0 {
+		return raw
+	}
+	return []byte("{}")
+}

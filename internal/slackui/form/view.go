@@ -1,0 +1,154 @@
+package form
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// The block and the box with which an editor approves what they changed.
+const (
+	SignBlock = "sign"
+	SignInput = "too"
+)
+
+const (
+	radioMost = 4 // options that are all shown at once
+	longText  = 80
+)
+
+// EditView is the form in which the arguments are changed.
+func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
+	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". What you do not touch stays exactly as it is."))}
+	if n := len(a.Decisions); n > 0 {
+		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.Several(blockkit.People(deciders(a)), blockkit.NamesShown)...)
+		text = append(text, blockkit.Line(append(spans, blockkit.Say(" decided no longer counts: it was about other arguments."))...))
+	}
+	if !maySign {
+		text = append(text, blockkit.Line(blockkit.Say("You will not be able to sign what you have changed: somebody else must.")))
+	}
+	for i, k := range f.kept {
+		if i == blockkit.NamesShown {
+			text = append(text, blockkit.Line(blockkit.Say(blockkit.Count(len(f.kept)-i, "more value")+" cannot be changed here.")))
+			break
+		}
+		text = append(text, blockkit.Line(blockkit.Styled(k.label, blockkit.Code), blockkit.Say(" "+k.why+". It stays as it is.")))
+	}
+	blocks := []slack.Block{blockkit.RichText(text...)}
+	for _, x := range f.Fields {
+		blocks = append(blocks, x.block())
+	}
+	if maySign {
+		blocks = append(blocks, signToo())
+		if a.Requirement.ReasonNeeded {
+			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Needed if you approve. The agent and everybody in the thread will read it.", false, false))
+		}
+	}
+	return slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: ref.CallbackEdit, PrivateMetadata: metadata,
+		Title: blockkit.Literal("Edit arguments"), Submit: blockkit.Literal("Change"), Close: blockkit.Literal("Cancel"),
+		Blocks: slack.Blocks{BlockSet: blocks},
+	}
+}
+
+func deciders(a approvals.Approval) []approvals.UserID {
+	var all []approvals.UserID
+	for _, d := range a.Decisions {
+		all = append(all, d.By.User)
+	}
+	return all
+}
+
+// signToo offers to approve in the same step.
+func signToo() slack.Block {
+	box := slack.NewCheckboxGroupsBlockElement(SignInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
+	b := slack.NewInputBlock(SignBlock, blockkit.Literal("Your signature"), nil, box)
+	b.Optional = true
+	return b
+}
+
+// block is the input of one field.
+func (x field) block() slack.Block {
+	label := LabelOf(x.Path)
+	if len(x.Path) == 0 {
+		label = "All arguments"
+	}
+	b := slack.NewInputBlock(x.Key(), blockkit.Literal(label), x.hint(), x.element())
+	b.Optional = !x.required || x.input == inputSecret || (x.input == inputText && x.initial == "")
+	return b
+}
+
+func (x field) element() slack.BlockElement {
+	switch x.input {
+	case inputChoice:
+		return x.menu()
+	case inputDate:
+		e := slack.NewDatePickerBlockElement(editInput)
+		e.InitialDate = x.initial
+		return e
+	case inputText, inputNumber, inputWhole, inputJSON, inputSecret:
+	}
+	e := slack.NewPlainTextInputBlockElement(nil, editInput)
+	e.InitialValue, e.MaxLength = x.initial, maxInput
+	e.Multiline = x.input == inputJSON ||
+		(x.input == inputText && (strings.Contains(x.initial, "\n") || utf8.RuneCountInString(x.initial) > longText))
+	if x.input == inputSecret {
+		e.Placeholder = blockkit.Literal("Empty: it stays as it is")
+	}
+	return e
+}
+
+func (x field) menu() slack.BlockElement {
+	var options []*slack.OptionBlockObject
+	var initial *slack.OptionBlockObject
+	for i, o := range x.options {
+		option := slack.NewOptionBlockObject(fmt.Sprint(i), blockkit.Literal(o.text), nil)
+		if options = append(options, option); option.Value == x.initial {
+			initial = option
+		}
+	}
+	if len(options) <= radioMost {
+		e := slack.NewRadioButtonsBlockElement(editInput, options...)
+		e.InitialOption = initial
+		return e
+	}
+	e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, blockkit.Literal("Choose one"), editInput, options...)
+	e.InitialOption = initial
+	return e
+}
+
+// hint is what the schema says of the value, and what an empty input means.
+func (x field) hint() *blockkit.Text {
+	var said []string
+	if about := blockkit.Brief(x.about, 300); about != "" {
+		said = append(said, blockkit.Sentence(strings.TrimSuffix(about, ".")+"."))
+	}
+	switch x.input {
+	case inputSecret:
+		said = append(said, x.secret)
+	case inputJSON:
+		said = append(said, "Written as JSON.")
+	case inputWhole:
+		said = append(said, "A whole number.")
+	case inputNumber:
+		said = append(said, "A number.")
+	case inputText, inputChoice, inputDate:
+	}
+	switch {
+	case x.required, x.input == inputSecret, x.input == inputChoice:
+	case x.there:
+		said = append(said, "Empty: it is left out.")
+	default:
+		said = append(said, "It is left out now.")
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return blockkit.Literal(strings.Join(said, " "))
+}

@@ -1,0 +1,46 @@
+package inbound
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// A Command is a slash command, as it was sent. The words are still as Slack
+// escaped them: a mention is one only where Slack made it.
+type Command struct {
+	Name    string   // how ours is called
+	Sub     string   // the first word
+	Words   []string // what is behind it
+	Rest    string   // the same, as it was written
+	User    string
+	Team    string // the person's own workspace
+	Channel string
+	Trigger string // opens one view, for 3 s
+}
+
+func commandOf(form url.Values) Command {
+	sub, rest := cutWord(form.Get("text"))
+	return Command{
+		Name: ourName(form.Get("command")), Sub: strings.ToLower(sub), Words: strings.Fields(rest), Rest: rest,
+		User: form.Get("user_id"), Team: form.Get("team_id"), Channel: form.Get("channel_id"), Trigger: form.Get("trigger_id"),
+	}
+}
+
+// cutWord returns the first word and what is behind it.
+func cutWord(s string) (word, rest string) {
+	s = strings.TrimSpace(s)
+	i := strings.IndexFunc(s, unicode.IsSpace)
+	if i < 0 {
+		return s, ""
+	}
+	return s[:i], strings.TrimSpace(s[i:])
+}
+
+// ourName is how the command is called, if that is a name of a command.
+func ourName(command string) string {
+	if strings.Trim(command, "/abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || command == "" {
+		return "/countersign"
+	}
+	return command
+}

@@ -1,0 +1,50 @@
+package inbound
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// envelope handles what came in Socket Mode as the request with the same
+// content: an event's payload is the body of the request, the others are
+// forms there.
+func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
+	switch f.Type {
+	case "events_api":
+		return s.events(ctx, f.Payload)
+	case "interactive":
+		return s.interactivity(ctx, []byte("payload="+url.QueryEscape(string(f.Payload))))
+	case "slash_commands":
+		form, err := commandForm(f.Payload)
+		if err != nil {
+			return Reply{}, err
+		}
+		return s.commands(ctx, []byte(form.Encode()))
+	}
+	s.cfg.Log.WarnContext(ctx, "envelope of an unknown type", slog.String("type", blockkit.Brief(f.Type, 64)))
+	return Reply{}, nil
+}
+
+// commandForm is a slash command as the form that it is over HTTP.
+func commandForm(payload json.RawMessage) (url.Values, error) {
+	var fields map[string]any
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return nil, fmt.Errorf("%w: slash command: %w", errBody, err)
+	}
+	form := url.Values{}
+	for name, v := range fields {
+		switch v := v.(type) {
+		case string:
+			form.Set(name, v)
+		case bool:
+			form.Set(name, strconv.FormatBool(v))
+		}
+	}
+	return form, nil
+}

@@ -1,0 +1,166 @@
+package inbound
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+const (
+	maxBody = 1 << 20
+	// ackTimeout is how long a request may take, below Slack's 3 s:
+	// https://docs.slack.dev/interactivity/handling-user-interaction#acknowledgment_response.
+	ackTimeout = 2500 * time.Millisecond
+)
+
+const commandsPath = "/slack/commands"
+
+// HTTP receives what Slack sends. It is an [http.Handler]; the caller owes
+// it a [Server.Shutdown] after the HTTP server has shut down.
+type HTTP struct {
+	cfg       Config
+	workspace Workspace
+	handler   Handler
+	mux       *http.ServeMux
+}
+
+// A Handler does what Slack delivers, all of it from the workspace that is
+// served except what is Foreign. A returned error is answered 500, so that
+// Slack delivers again or warns the person.
+type Handler interface {
+	Interaction(ctx context.Context, i Interaction) (Reply, error)
+	Command(ctx context.Context, c Command) (Reply, error)
+	Event(ctx context.Context, e Event) error
+	// Foreign and ForeignCommand answer what came from elsewhere; they do
+	// nothing of it.
+	Foreign(ctx context.Context, i Interaction, refused error) (Reply, error)
+	ForeignCommand(ctx context.Context, c Command) (Reply, error)
+	// Wait returns when nothing follows any more after what was answered.
+	Wait(ctx context.Context) error
+}
+
+// NewHTTP returns the receiver of signed requests. Without a signing secret it serves none.
+func NewHTTP(c Config, h Handler) *HTTP {
+	s := &HTTP{cfg: c, workspace: c.Workspace, handler: h, mux: http.NewServeMux()}
+	if !c.signed() {
+		return s // there is nothing to believe a request by
+	}
+	s.mux.Handle("/slack/events", s.signed(s.events))
+	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
+	s.mux.Handle(commandsPath, s.signed(s.commands))
+	return s
+}
+
+// ServeHTTP serves /slack/events, /slack/interactivity and /slack/commands.
+func (s *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// Shutdown waits for what is still being said after requests were answered, and
+// for questions to Slack that nobody waits for any more, or until ctx is over.
+// Nothing of that is ever needed for a decision to count.
+func (s *HTTP) Shutdown(ctx context.Context) error {
+	return s.handler.Wait(ctx)
+}
+
+// errBody is a request that is signed and makes no sense.
+var errBody = errors.New("the body makes no sense")
+
+// signed reads the body, checks the signature over it, and lets handle answer
+// within our ackTimeout. An error that handle returns is answered 500, so that
+// Slack delivers again or warns the person.
+func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, "POST only", http.StatusMethodNotAllowed)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), ackTimeout)
+		defer cancel()
+		log := s.cfg.Log.With(slog.String("path", r.URL.Path))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			log.WarnContext(ctx, "request too large")
+			http.Error(w, "body too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		if err != nil {
+			http.Error(w, "body not readable", http.StatusBadRequest)
+			return
+		}
+		if r.URL.Path == commandsPath && sslCheck(r.Header, body) {
+			return
+		}
+		if err := verify(s.cfg.SigningSecret(), r.Header, body, s.cfg.Now()); err != nil {
+			log.WarnContext(ctx, "request refused", slog.String("reason", err.Error()))
+			http.Error(w, "unauthorized", http.StatusUnauthorized)
+			return
+		}
+		answer, err := handle(ctx, body)
+		switch {
+		case errors.Is(err, errBody):
+			log.WarnContext(ctx, "request not understood", slog.Any("error", err))
+			http.Error(w, "bad request", http.StatusBadRequest)
+		case err != nil:
+			log.ErrorContext(ctx, "request not done", slog.Any("error", err))
+			http.Error(w, "try again", http.StatusInternalServerError)
+		case answer.Body != nil:
+			w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			_ = json.NewEncoder(w).Encode(answer.Body)
+		}
+	})
+}
+
+// sslCheck recognizes the form with which Slack checks the certificate of a
+// command's URL. Slack does not say that it signs it, so it is answered before
+// the signature is checked: with an empty 200, and nothing else is done.
+func sslCheck(h http.Header, body []byte) bool {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" || len(body) > 1024 {
+		return false
+	}
+	form, err := url.ParseQuery(string(body))
+	return err == nil && form.Get("ssl_check") == "1" && !form.Has("command") && !form.Has("payload")
+}
+
+func (s *HTTP) interactivity(ctx context.Context, body []byte) (Reply, error) {
+	p, err := readPayload(body)
+	if err != nil {
+		return Reply{}, err
+	}
+	if err := s.workspace.admits(p); err != nil {
+		return s.handler.Foreign(ctx, p.interaction(), err)
+	}
+	return s.handler.Interaction(ctx, p.interaction())
+}
+
+func (s *HTTP) commands(ctx context.Context, body []byte) (Reply, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("command") == "" || !blockkit.IDForm.MatchString(form.Get("user_id")) {
+		return Reply{}, fmt.Errorf("%w: not a slash command", errBody)
+	}
+	c := commandOf(form)
+	if !s.workspace.Serves(form.Get("team_id"), form.Get("enterprise_id")) {
+		return s.handler.ForeignCommand(ctx, c)
+	}
+	return s.handler.Command(ctx, c)
+}
+
+// An Config is what Slack is received with.
+type Config struct {
+	Workspace     Workspace
+	SigningSecret func() string // may be nil in Socket Mode
+	Now           func() time.Time
+	Log           *slog.Logger
+}
+
+// signed reports whether the signature of a request can be checked.
+func (c Config) signed() bool { return c.SigningSecret != nil && c.SigningSecret() != "" }

@@ -1,0 +1,188 @@
+package inbound
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"github.com/countersign/countersign/internal/slackui/form"
+)
+
+// What a workspace of somebody else is refused with.
+var (
+	ErrOtherTeam = errors.New("another workspace")
+	ErrNoTeam    = errors.New("no workspace in the payload")
+)
+
+// A Kind is what a person did.
+type Kind string
+
+// The kinds of interactions, as Slack calls them: https://docs.slack.dev/reference/interaction-payloads.
+const (
+	KindPressed   Kind = "block_actions"
+	KindShortcut  Kind = "message_action"
+	KindSubmitted Kind = "view_submission"
+	KindClosed    Kind = "view_closed"
+)
+
+// An Interaction is what a person did with a button, a form or a shortcut. All
+// ids in it are as Slack sent them, and none carries authority.
+type Interaction struct {
+	Kind        Kind
+	User        string
+	UserTeam    string // the person's own workspace
+	Team        string // where it happened; empty for an installation of a whole organization
+	Trigger     string // opens one view, for 3 s
+	ResponseURL string
+
+	Channel   string // of the message, if there is one
+	MessageTS string
+	Thread    string
+
+	Callback string // of a shortcut
+	Message  Marked // the message of a shortcut
+	Press    Press  // what was pressed
+	Pressed  bool   // whether anything was
+	View     View
+}
+
+// A Press is one button or box.
+type Press struct {
+	ID    string `json:"action_id"`
+	Value string `json:"value"`
+	TS    string `json:"action_ts"`
+}
+
+// A View is the modal or Home that something was done in.
+type View struct {
+	ID       string
+	Type     string
+	Hash     string
+	Callback string
+	Metadata string
+	Values   form.States
+}
+
+// Marked is what is read of a message: where it is, and its metadata. What we
+// wrote there is a pointer, like a button's value; other apps write there what
+// they like.
+type Marked struct {
+	TS       string `json:"ts"`
+	Thread   string `json:"thread_ts"`
+	Metadata struct {
+		Type    string          `json:"event_type"`
+		Payload json.RawMessage `json:"event_payload"`
+	} `json:"metadata"`
+}
+
+// A payload is what is read of Slack's form of an interaction. It is our own
+// type: slack-go's rejects a whole payload for one block that it does not know.
+type payload struct {
+	Type string `json:"type"`
+	Team *struct {
+		ID         string `json:"id"`
+		Enterprise string `json:"enterprise_id"`
+	} `json:"team"` // null where a whole organization installed the app
+	Enterprise struct {
+		ID string `json:"id"`
+	} `json:"enterprise"`
+	User struct {
+		ID   string `json:"id"`
+		Team string `json:"team_id"`
+	} `json:"user"`
+	Trigger   string `json:"trigger_id"`
+	Callback  string `json:"callback_id"`
+	Container struct {
+		Message string `json:"message_ts"`
+		Channel string `json:"channel_id"`
+		Thread  string `json:"thread_ts"`
+	} `json:"container"`
+	Channel struct {
+		ID string `json:"id"`
+	} `json:"channel"`
+	Response string  `json:"response_url"`
+	Actions  []Press `json:"actions"`
+	Message  Marked  `json:"message"`
+	View     struct {
+		ID        string `json:"id"`
+		Type      string `json:"type"`
+		Hash      string `json:"hash"`
+		Callback  string `json:"callback_id"`
+		Metadata  string `json:"private_metadata"`
+		Installed string `json:"app_installed_team_id"` // the team of a form is the person's own
+		State     struct {
+			Values form.States `json:"values"`
+		} `json:"state"`
+	} `json:"view"`
+}
+
+// readPayload reads the form in which an interaction comes.
+func readPayload(body []byte) (payload, error) {
+	var p payload
+	form, err := url.ParseQuery(string(body))
+	if err != nil || form.Get("payload") == "" {
+		return p, fmt.Errorf("%w: no payload", errBody)
+	}
+	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
+		return p, fmt.Errorf("%w: payload: %w", errBody, err)
+	}
+	switch {
+	case p.Type == "":
+		return p, fmt.Errorf("%w: a payload without a type", errBody)
+	case Kind(p.Type) == KindPressed && len(p.Actions) == 0:
+		return p, fmt.Errorf("%w: an action without an action", errBody)
+	}
+	return p, nil
+}
+
+func (p payload) interaction() Interaction {
+	i := Interaction{
+		Kind: Kind(p.Type), User: p.User.ID, UserTeam: p.User.Team, Trigger: p.Trigger, ResponseURL: p.Response,
+		Channel: cmp.Or(p.Container.Channel, p.Channel.ID), MessageTS: p.Container.Message, Thread: p.Container.Thread,
+		Callback: p.Callback, Message: p.Message,
+		View: View{ID: p.View.ID, Type: p.View.Type, Hash: p.View.Hash, Callback: p.View.Callback, Metadata: p.View.Metadata, Values: p.View.State.Values},
+	}
+	if p.Team != nil {
+		i.Team = p.Team.ID
+	}
+	if len(p.Actions) > 0 {
+		i.Press, i.Pressed = p.Actions[0], true
+	}
+	return i
+}
+
+// A Workspace is the installation that is served: one workspace, or with the
+// organization's id as Team a whole organization.
+type Workspace struct {
+	Team       string
+	Enterprise string // the organization, if there is one
+}
+
+// Serves reports whether what says it is of this workspace and organization is
+// for our installation.
+func (w Workspace) Serves(team, enterprise string) bool {
+	if team != "" && team == w.Team {
+		return true
+	}
+	return w.Enterprise != "" && enterprise == w.Enterprise
+}
+
+// admits refuses payloads that are not of our installation: not of our
+// workspace, and not of the organization that it belongs to. Which request is
+// meant is never read from the team.
+func (w Workspace) admits(p payload) error {
+	team, enterprise := "", p.Enterprise.ID
+	if p.Team != nil {
+		team = p.Team.ID
+		enterprise = cmp.Or(enterprise, p.Team.Enterprise)
+	}
+	switch {
+	case w.Serves(team, enterprise), p.View.Installed == w.Team:
+		return nil
+	case team == "":
+		return ErrNoTeam
+	}
+	return ErrOtherTeam
+}

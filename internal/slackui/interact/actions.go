@@ -1,0 +1,69 @@
+package interact
+
+import (
+	"context"
+
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// A press does what one button means. It returns what an error is about, and
+// whether something was decided that the review under the button has to show.
+type press func(ctx context.Context, s *Handler, p inbound.Interaction) (at respond.Subject, decided bool, err error)
+
+// actions has a row for every button.
+var actions = map[ref.Action]press{
+	ref.ActionApprove: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return s.decisions.approve(ctx, p, p.Press.Value)
+	},
+	ref.ActionRetract: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		at, err := s.verdicts.takeBack(ctx, p, p.Press.Value)
+		return at, err == nil, err
+	},
+	ref.ActionSign:       opens(func(s *Handler) opener { return s.decisions.openSigning }),
+	ref.ActionDeny:       opens(func(s *Handler) opener { return s.decisions.askReason }),
+	ref.ActionEdit:       opens(func(s *Handler) opener { return s.edits.openEdit }),
+	ref.ActionView:       opens(func(s *Handler) opener { return s.reviews.viewFull }),
+	ref.ActionReview:     opens(func(s *Handler) opener { return s.reviews.showOrOpen }),
+	ref.ActionEach:       opens(func(s *Handler) opener { return s.reviews.showOrOpen }),
+	ref.ActionDigest:     opens(func(s *Handler) opener { return s.reviews.openDigest }),
+	ref.ActionPage:       turns(func(s *Handler) turner { return s.decisions.turnPage }),
+	ref.ActionTurn:       turns(func(s *Handler) turner { return s.homeTabs.turnHome }),
+	ref.ActionList:       turns(func(s *Handler) turner { return s.turnList }),
+	ref.ActionSheet:      turns(func(s *Handler) turner { return s.Sheets.PressedSheet }),
+	ref.ActionSheetPage:  turns(func(s *Handler) turner { return s.Sheets.RedrawSheet }),
+	ref.ActionResult:     turns(func(s *Handler) turner { return s.Results.OpenResult }),
+	ref.ActionResultPage: turns(func(s *Handler) turner { return s.Results.TurnResult }),
+	ref.ActionNext:       does(func(s *Handler) doer { return s.reviews.next }),
+	ref.ActionBack:       does(func(s *Handler) doer { return s.homeTabs.comesBack }),
+	ref.ActionSeveral:    does(func(s *Handler) doer { return s.Sheets.ApproveSeveral }),
+	ref.ActionTick: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, s.Sheets.RedrawSheet(ctx, p, "")
+	},
+}
+
+type (
+	opener func(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error)
+	turner func(ctx context.Context, p inbound.Interaction, value string) error
+	doer   func(ctx context.Context, p inbound.Interaction) error
+)
+
+func opens(of func(*Handler) opener) press {
+	return func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		at, err := of(s)(ctx, p, p.Press.Value)
+		return at, false, err
+	}
+}
+
+func turns(of func(*Handler) turner) press {
+	return func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, of(s)(ctx, p, p.Press.Value)
+	}
+}
+
+func does(of func(*Handler) doer) press {
+	return func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, of(s)(ctx, p)
+	}
+}

@@ -1,0 +1,67 @@
+package interact
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// adopt takes a card into care that we do not know of: a copy that was posted
+// when the answer to a post was lost. It is drawn like the others from now on.
+// If that does not work, the next click on the copy tries again.
+//
+// A message is drawn over only if Slack says that it was posted as a card of
+// this batch, and only after a click of somebody whose word on the call counts.
+// Of an ephemeral message, and of a modal, Slack says nothing.
+func (s *verdicts) adopt(ctx context.Context, p inbound.Interaction, at respond.Subject) {
+	channel, ts := p.Channel, p.MessageTS
+	b, a := at.Batch, at.Approval
+	shown, marked := cardIn(p.Message)
+	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
+		return
+	}
+	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.cards.Knows(ctx, b.ID, channel, ts) {
+		return
+	}
+	err := s.respond.After(ctx, s.respond.Copies, "adopt a copy of a card", func(ctx context.Context) error {
+		may, err := s.mayDecide(ctx, p, b, a)
+		if err != nil || !may {
+			return err
+		}
+		found := delivery.Anchor{Part: shown.Part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
+		if strings.HasPrefix(channel, "D") && channel != b.Channel {
+			found.Direct = approvals.UserID(p.User)
+		}
+		if err := s.cards.Adopt(ctx, b.ID, found); err != nil {
+			return err
+		}
+		return s.cards.Reconcile(ctx, string(b.ID))
+	})
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "copy of a card left as it is", slog.Any("error", err))
+	}
+}
+
+// mayDecide reports whether the person may approve or deny the call, or might
+// have, had it not ended.
+func (s *verdicts) mayDecide(ctx context.Context, p inbound.Interaction, b approvals.Batch, a approvals.Approval) (bool, error) {
+	b, a = card.Reopened(b, a)
+	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtFor(b))
+	if err != nil {
+		return false, fmt.Errorf("ask whether %s may decide: %w", p.User, err)
+	}
+	may := func(v approvals.Verdict) bool {
+		return directory.Viewer{Principal: who}.MaySay(b, a, v, s.cfg.Now()) == nil
+	}
+	return may(approvals.Approve) || may(approvals.Deny), nil
+}

@@ -1,0 +1,119 @@
+package interact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// A manner is how a message came to us. It says who is told what when it is
+// not taken.
+type manner string
+
+const (
+	spokenTo manner = "" // somebody mentioned us, or wrote to us alone
+	// overheard is a reply in a thread of ours that mentions nobody. Who may not
+	// ask the agent is not told so: they may well have spoken to somebody else.
+	overheard manner = "overheard"
+	// echoed is a mention that comes once more, as a message that we overhear. It
+	// counts once, and what is to be told is told of the mention.
+	echoed manner = "echoed"
+)
+
+// direct is the type of a channel that only a person and the bot are in.
+const direct = "im"
+
+// heard takes a message event: all that is written to us in a direct message,
+// and in a channel what answers in a thread that the agent is in already, if
+// that agent overhears.
+func (s *listener) heard(ctx context.Context, e inbound.Event, m mention) error {
+	bot, err := s.botOf(ctx, e)
+	if err != nil || m.User == bot {
+		return err
+	}
+	if m.ChannelType == direct {
+		m.manner = spokenTo
+		return s.mentioned(ctx, e, m)
+	}
+	agent := s.agentIn(m.Channel)
+	if m.Thread == "" || m.Thread == m.TS || !s.cfg.Overhear[agent] {
+		return nil
+	}
+	m.manner = overheard
+	switch {
+	case mentions(m.Text, bot):
+		m.manner = echoed
+	case called.MatchString(m.Text):
+		return nil // somebody else is spoken to
+	}
+	thread, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(m.origin(e.Team)))
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && thread.ID == "" {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("load the thread of a reply: %w", err)
+	}
+	return s.mentioned(ctx, e, m)
+}
+
+// called is that a person, a group or everybody is called.
+var called = regexp.MustCompile(`<(@[A-Z]|!subteam\^|!here|!channel|!everyone)`)
+
+func mentions(text, bot string) bool {
+	return strings.Contains(text, "<@"+bot+">") || strings.Contains(text, "<@"+bot+"|")
+}
+
+// origin is the thread that the message is in, or begins.
+func (m mention) origin(team string) agentrun.Origin {
+	root := m.Thread
+	if root == "" {
+		root = m.TS
+	}
+	return agentrun.Origin{Surface: ref.Surface, Team: team, Channel: m.Channel, Root: root}
+}
+
+// event names the message. Slack delivers it as a mention and as a message,
+// each with an event id of its own.
+func (m mention) event() string { return "message:" + m.Channel + ":" + m.TS }
+
+// agentIn is the agent that answers in a channel, or nobody.
+func (s *listener) agentIn(channel string) string {
+	if a, ok := s.cfg.Agents[channel]; ok {
+		return a
+	}
+	return s.cfg.Agent
+}
+
+// tellWriter tells whoever wrote the message something of ours, to them alone.
+func (s *listener) tellWriter(ctx context.Context, m mention, words string) error {
+	if m.manner == echoed {
+		return nil
+	}
+	return s.respond.Tell(ctx, respond.Place{Channel: m.Channel, Thread: m.Thread, User: m.User}, words)
+}
+
+// busy tells whoever wrote the message what must be settled before the agent
+// takes another one.
+func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error {
+	if m.manner == echoed {
+		return nil
+	}
+	what, tools := delivery.Pending(b)
+	head := "Not taken: this agent takes nothing new while calls of its thread wait. "
+	spans := append([]blockkit.Span{blockkit.Styled("Not taken: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls of its thread wait. " + what + " still " + blockkit.Verb(delivery.PendingCalls(b), "waits") + ": ")}, tools...)
+	tail := " Write again when everything is settled."
+	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
+		spans = append(append(spans, blockkit.Say(".")), s.cards.LeadTo(ctx, b)...)
+		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.Plainly(head+what+" still "+blockkit.Verb(delivery.PendingCalls(b), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
+	})
+}

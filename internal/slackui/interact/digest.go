@@ -1,0 +1,80 @@
+package interact
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// openDigest opens, of what a digest lists, the oldest card that waits for the
+// person.
+func (s *reviews) openDigest(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	id, err := delivery.ParseDigest(value)
+	if err != nil {
+		return at, err
+	}
+	n, _, err := s.cards.Digests.Ledger().Load(ctx, id)
+	if err != nil {
+		return at, err
+	}
+	r, words, found := s.oldest(ctx, p, n.Body)
+	if !found {
+		return at, s.respond.Open(ctx, p, blockkit.Notice("All of these are decided. Nothing of them waits any more."))
+	}
+	view, b, err := s.review(ctx, p, r, "", words)
+	at.Batch = b
+	if err != nil {
+		return at, err
+	}
+	return at, s.respond.Open(ctx, p, view)
+}
+
+// oldest is the oldest card of the digest that waits for the person, else the
+// oldest of all that waits, with words that say so.
+func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.Digest) (ref.Card, string, bool) {
+	ids := slices.SortedFunc(maps.Keys(d.Requests), func(a, b approvals.BatchID) int {
+		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
+	})
+	ids = slices.DeleteFunc(ids, func(id approvals.BatchID) bool { return !d.Requests[id].Open() })
+	if len(ids) == 0 {
+		return ref.Card{}, "", false
+	}
+	first := ref.Card{Batch: ids[0]}
+	who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
+	if err != nil {
+		return first, "", true // the card says who it waits for
+	}
+	if piles, _, err := directory.Waits(ctx, s.cfg.Lists, who, "", s.cfg.Now()); err == nil {
+		mine := map[approvals.BatchID]card.OpenCalls{}
+		for _, x := range piles {
+			mine[x.Batch.ID] = x
+		}
+		for _, id := range ids {
+			if x, ok := mine[id]; ok {
+				return x.Reviewing(), "", true
+			}
+		}
+	}
+	// The lists were read only so far.
+	for _, id := range ids[:min(card.DigestTries, len(ids))] {
+		b, err := s.cfg.Desk.Batch(ctx, id)
+		if err != nil {
+			continue
+		}
+		if x := who.Helpful(b, s.cfg.Now()); len(x.Calls) > 0 {
+			return x.Reviewing(), "", true
+		}
+	}
+	return first, card.NoneWaitsFor, true
+}

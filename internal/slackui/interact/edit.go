@@ -1,0 +1,309 @@
+package interact
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/bulk"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// openEdit opens the form that changes the arguments, or explains at once why
+// the person could not.
+func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, value, "")
+	at.Deed = respond.Editing
+	if err != nil {
+		return at, err
+	}
+	b, a := at.Batch, at.Approval
+	f, call, err := s.formOf(ctx, b, a, ptr.Digest)
+	if err != nil {
+		return at, err
+	}
+	if _, _, err := b.Apply(approvals.Amend{
+		Call: a.Call.ID, From: ptr.Digest, Args: form.Object(call.Args), Ruling: approvals.Permit{}, By: decision.By, At: decision.At,
+	}); err != nil {
+		return at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	metadata, err := json.Marshal(originOf(p, value))
+	if err != nil {
+		return at, fmt.Errorf("write the form: %w", err)
+	}
+	return at, s.respond.Open(ctx, p, form.EditView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
+}
+
+// formOf makes the form of a call as it was shown.
+func (s *edits) formOf(ctx context.Context, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (form.EditForm, approvals.ToolCall, error) {
+	call, err := directory.CallAs(ctx, s.cfg.Desk, b, a.Call.ID, shown)
+	if err != nil {
+		return form.EditForm{}, call, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	if s.cfg.Tools == nil {
+		return form.EditForm{}, call, respond.ErrNoForm
+	}
+	spec, known := s.cfg.Tools.ToolSpec(b.Agent, call.Name)
+	f, can := form.NewForm(spec, call.Args, a.WriteOnly)
+	if !known || !can {
+		return form.EditForm{}, call, respond.ErrNoForm
+	}
+	return f, call, nil
+}
+
+// maySignAsEdited reports whether the person could sign what they change, as
+// far as the requirement of now says.
+func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decision) bool {
+	if !a.Requirement.EditorMaySign {
+		return false
+	}
+	a.Decisions = nil
+	d.Verdict, d.Digest, d.Reason = approvals.Approve, a.Call.Digest, "a reason"
+	alone := b
+	alone.Approvals, alone.Calls = []approvals.Approval{a}, nil
+	_, _, err := alone.Apply(approvals.Decide{Decision: d})
+	return err == nil
+}
+
+// edited handles the form. The new arguments are committed before it is
+// answered; it then says what became of what others had decided.
+func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	o := readOrigin(p)
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, o.Value, "")
+	at.Deed = respond.Editing
+	if err != nil {
+		return s.notEdited(ctx, p, at, form.EditForm{}, err)
+	}
+	b, a := at.Batch, at.Approval
+	f, _, err := s.formOf(ctx, b, a, ptr.Digest)
+	if err != nil {
+		return s.notEdited(ctx, p, at, form.EditForm{}, err)
+	}
+	args, problems, known := f.Read(p.View.Values)
+	switch {
+	case !known:
+		return inbound.Replace(blockkit.Notice("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card.")), nil
+	case len(problems) > 0:
+		return inbound.Under(problems), nil
+	case sameJSON(args, f.Args):
+		return underFirst(f, "Nothing is changed yet. Change something, or cancel."), nil
+	}
+	form := func() (slack.ModalViewRequest, error) {
+		return form.EditView(a, f, p.View.Metadata, maySignAsEdited(b, a, decision)), nil
+	}
+	if err := approvals.CheckArgs(args); err != nil {
+		return refuseForm(f, args, blockkit.Sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
+	}
+	after, err := s.cfg.Desk.Amend(ctx, b.ID, respond.RequestID(s.cfg.Team, p, ptr, "amend", string(args)), approvals.Amend{
+		Call: a.Call.ID, From: ptr.Digest, Args: args, By: decision.By, At: decision.At,
+	})
+	if err != nil {
+		s.verdicts.refresh(ctx, &at, ptr)
+		if errors.Is(err, approvals.ErrRefused) {
+			s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User), slog.Any("reason", err))
+			return refuseForm(f, args, refusedWords(err), form)
+		}
+		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
+	}
+	s.verdicts.logAmendment(ctx, ptr, after, decision)
+	at.Batch = after
+	at.Approval, _ = ptr.In(after)
+	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
+	sum := card.Changes(f.Args, args, approvals.HiddenAt(a.WriteOnly))
+	signed, again := s.signsToo(ctx, p, &at, ptr, decision)
+	s.reviews.redrawReview(ctx, p)
+	return inbound.Replace(editedView(at, sum, signed, again)), nil
+}
+
+// sameJSON reports whether two arguments differ in white space at most, that is
+// not at all.
+func sameJSON(x, y []byte) bool {
+	var one, two bytes.Buffer
+	if json.Compact(&one, x) != nil || json.Compact(&two, y) != nil {
+		return bytes.Equal(x, y)
+	}
+	return bytes.Equal(one.Bytes(), two.Bytes())
+}
+
+// signsToo approves what was changed if the person wants to, and says what came
+// of it. Whatever goes wrong here, the change itself is made. What the card does
+// not show whole is approved where everything is shown: then it returns the
+// button that leads there.
+func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, ptr ref.Pointer, d approvals.Decision) (words string, sign slack.Block) {
+	if len(p.View.Values[form.SignBlock][form.SignInput].Chosen) == 0 {
+		return "", nil
+	}
+	whole, err := s.decisions.shownWhole(ctx, p, *at)
+	if err != nil || !whole {
+		return s.signsLater(ctx, at, d, err)
+	}
+	d.Verdict, d.Reason = approvals.Approve, form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
+	after, err := s.cfg.Desk.Decide(ctx, at.Batch.ID, respond.RequestID(s.cfg.Team, p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
+	if err == nil {
+		s.verdicts.logDecision(ctx, ptr, after, d)
+		at.Batch = after
+		at.Approval, _ = ptr.In(after)
+		return "Your approval of the new arguments counts.", nil
+	}
+	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))
+	if words, known := respond.Explain(err, *at); known {
+		return words, nil
+	}
+	return "It is not known whether your approval counted. Look at the card, and approve there if it did not.", nil
+}
+
+// signsLater leads to the form in which the new arguments are read and approved.
+func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals.Decision, err error) (string, slack.Block) {
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", string(d.By.User)), slog.Any("reason", err))
+	}
+	value, err := ref.Pointer{Batch: at.Batch.ID, Call: d.Call, Digest: d.Digest}.Encode()
+	if err != nil {
+		return "The new arguments are not approved yet. Approve them on the card.", nil
+	}
+	button := slack.NewButtonBlockElement(ref.ActionSign.Id(0), value, blockkit.Literal("Approve…"))
+	button.Style = slack.StylePrimary
+	return "The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there.",
+		slack.NewActionBlock("", button)
+}
+
+// editedView is what the editor reads afterwards.
+func editedView(at respond.Subject, sum []card.Difference, signed string, sign slack.Block) slack.ModalViewRequest {
+	a := at.Approval
+	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments are changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
+		card.Differences(sum, card.Details[0])...)
+	if n := len(a.Amendments); n > 0 {
+		text = append(text, blockkit.Line(card.Cleared(a.Amendments[n-1])...))
+	}
+	blocks := []slack.Block{blockkit.RichText(text...)}
+	if signed != "" {
+		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours(signed), nil, nil))
+	}
+	if sign != nil {
+		blocks = append(blocks, sign)
+	}
+	status := card.Shown(a, at.Now)
+	if status == approvals.Pending {
+		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled("What it needs now:", blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
+	} else {
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(a, status)...)))
+	}
+	v := blockkit.Notice("")
+	v.Title, v.Blocks = blockkit.Literal("Arguments changed"), slack.Blocks{BlockSet: blocks}
+	return v
+}
+
+// notEdited explains a change that was not made: under the inputs if it can be
+// corrected there, instead of the form if not.
+func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond.Subject, f form.EditForm, err error) (inbound.Reply, error) {
+	wrong := argumentErrors(err)
+	words, known := respond.Explain(err, at)
+	if len(wrong) == 0 && !known {
+		return inbound.Reply{}, err
+	}
+	reason := "arguments that do not fit the tool" // what is wrong with them may quote them
+	if len(wrong) == 0 {
+		reason = err.Error()
+	}
+	s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User), slog.String("reason", reason))
+	open := len(f.Fields) > 0
+	switch {
+	case open && len(wrong) > 0:
+		return inbound.Under(f.Place(wrong)), nil
+	case open && respond.IsTryAgain(err):
+		return underFirst(f, "Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
+	case len(wrong) > 0:
+		return inbound.Replace(blockkit.Notice("The tool does not take these arguments. Nothing was changed.")), nil
+	}
+	return inbound.Replace(blockkit.Notice(words)), nil
+}
+
+// refusedWords say why the policy refuses what was changed.
+func refusedWords(err error) string {
+	said := "The policy refuses these arguments, whoever signs them."
+	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
+		said += " It says: " + blockkit.Brief(refused.Reason, 300)
+	}
+	return said
+}
+
+// refuseForm says what is wrong with the new arguments as a whole: under the input
+// that was changed if there is one, and on top of the same form if there are
+// several. Slack keeps there what was typed. It shows words of ours only under
+// inputs or in blocks, and a form that is too long to be an answer has them
+// under each input that was changed.
+func refuseForm(f form.EditForm, args []byte, words string, reopen func() (slack.ModalViewRequest, error)) (inbound.Reply, error) {
+	problems := map[string]string{}
+	for _, x := range f.Fields {
+		was, before := form.ValueAt(f.Args, x.Path)
+		now, after := form.ValueAt(args, x.Path)
+		if before != after || !bytes.Equal(was, now) {
+			problems[x.Key()] = words
+		}
+	}
+	if len(problems) == 1 {
+		return inbound.Under(problems), nil
+	}
+	view, err := reopen()
+	if err != nil {
+		return inbound.Reply{}, err
+	}
+	view.Blocks.BlockSet = slices.Insert(view.Blocks.BlockSet, 0, blockkit.RichText(blockkit.Line(blockkit.Styled(words, blockkit.Bold))))
+	raw, err := json.Marshal(view)
+	if err != nil {
+		return inbound.Reply{}, fmt.Errorf("write the form: %w", err)
+	}
+	if len(problems) > 0 && len(raw) > bulk.MaxAnswer {
+		return inbound.Under(problems), nil
+	}
+	return inbound.Replace(view), nil
+}
+
+// underFirst says something under the first input.
+func underFirst(f form.EditForm, words string) inbound.Reply {
+	return inbound.Under(map[string]string{f.Fields[0].Key(): words})
+}
+
+// argumentErrors returns all of them in the tree of err.
+func argumentErrors(err error) []*agentrun.ArgumentError {
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	case *agentrun.ArgumentError:
+		return []*agentrun.ArgumentError{e}
+	case interface{ Unwrap() error }:
+		return argumentErrors(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []*agentrun.ArgumentError
+		for _, inner := range e.Unwrap() {
+			all = append(all, argumentErrors(inner)...)
+		}
+		return all
+	}
+	return nil
+}
+
+func originOf(p inbound.Interaction, value string) origin {
+	return origin{Value: value, Channel: p.Channel, Thread: p.Thread, Review: screenOf(p)}
+}
+
+func readOrigin(p inbound.Interaction) origin {
+	var o origin
+	if json.Unmarshal([]byte(p.View.Metadata), &o) != nil {
+		return origin{}
+	}
+	return o
+}

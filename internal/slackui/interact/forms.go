@@ -1,0 +1,134 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/slack-go/slack"
+)
+
+// origin is what a form remembers of the card that it came from: pointers.
+type origin struct {
+	Value   string     `json:"p"`
+	Channel string     `json:"c"`
+	Thread  string     `json:"t,omitempty"`
+	Review  ref.Screen `json:"r,omitzero"` // the review that it was pressed in
+}
+
+// askReason opens the form for a denial, or it explains at once why the denial
+// would not be taken.
+func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at, _, decision, err := s.verdicts.judge(ctx, p, value, approvals.Deny)
+	if err != nil {
+		return at, err
+	}
+	b, a := at.Batch, at.Approval
+	decision.Reason = "a reason"
+	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
+		return at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	if err != nil {
+		return at, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	view, err := denialView(a, call, originOf(p, value))
+	if err != nil {
+		return at, err
+	}
+	return at, s.respond.Open(ctx, p, view)
+}
+
+// denialView is the form in which a denial is given with its reason.
+func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
+	metadata, err := json.Marshal(o)
+	if err != nil {
+		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
+	}
+	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold))}
+	drawn, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
+	text = append(text, blockkit.Boxes(drawn)...)
+	if incomplete {
+		text = append(text, blockkit.Line(blockkit.Say("Not everything is shown here.")))
+	}
+	view := slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
+		Title: blockkit.Literal("Deny this call"), Submit: blockkit.Literal("Deny"), Close: blockkit.Literal("Cancel"),
+	}
+	reason := form.ReasonInputBlock("Why not?", whoReads+
+		" Whoever gives a reason cannot approve what the agent does next in this thread, unless the rule allows it.", false, true)
+	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
+	return view, nil
+}
+
+// whoReads a reason.
+const whoReads = "The agent and everybody in the thread will read it."
+
+// submitted handles a form. It is closed only after what it asks for is
+// committed; what the person may read about a refusal is shown in the form
+// itself.
+func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	switch p.View.Callback {
+	case ref.CallbackDeny:
+		return s.decisions.given(ctx, p, approvals.Deny)
+	case ref.CallbackApprove:
+		return s.decisions.approvedForm(ctx, p)
+	case ref.CallbackEdit:
+		return s.edits.edited(ctx, p)
+	case ref.CallbackSheet:
+		return s.Sheets.SubmittedSheet(ctx, p)
+	}
+	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", blockkit.Brief(p.View.Callback, 64)))
+	return inbound.Replace(blockkit.Notice("This form is from another version of Countersign. Nothing was decided.")), nil
+}
+
+// given handles a verdict that came with its reason.
+func (s *decisions) given(ctx context.Context, p inbound.Interaction, v approvals.Verdict) (inbound.Reply, error) {
+	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
+	at, err := s.verdicts.decide(ctx, p, readOrigin(p).Value, v, reason)
+	if err == nil {
+		s.reviews.redrawReview(ctx, p)
+		return inbound.Reply{}, nil
+	}
+	words, known := respond.Explain(err, at)
+	if !known {
+		return inbound.Reply{}, err
+	}
+	s.cfg.Log.InfoContext(ctx, "verdict refused", slog.String("user", p.User), slog.String("verdict", string(v)), slog.Any("reason", err))
+	_, field := p.View.Values[form.ReasonBlock]
+	switch {
+	case errors.Is(err, approvals.ErrReasonNeeded) && field:
+		return inbound.Under(map[string]string{form.ReasonBlock: "Write why you approve it: blanks are no reason."}), nil
+	case respond.IsTryAgain(err) && field:
+		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
+	case respond.IsTryAgain(err) && v == approvals.Approve:
+		m := readSigning(p)
+		return inbound.Replace(m.aside(notDecidedYet, "Back to the arguments", m.Read-1)), nil
+	}
+	return inbound.Replace(blockkit.Notice(words)), nil
+}
+
+const notDecidedYet = "Not decided yet: Slack or the store did not answer in time. Press the button below again."
+
+// stopping says how whoever asked for the batch stops it: by a message, if its
+// agent takes one as that. They cannot sign, so they cannot deny it either.
+func (c Config) stopping(b approvals.Batch) string {
+	switch c.Pending[b.Agent] {
+	case agentrun.PendingKeep, agentrun.PendingRefuse:
+		return ""
+	case agentrun.PendingReject, "":
+	}
+	if c.Overhear[b.Agent] {
+		return " To stop it, write something new in the thread."
+	}
+	return " To stop it, mention the agent in the thread and write something new."
+}

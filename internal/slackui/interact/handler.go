@@ -1,0 +1,153 @@
+package interact
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/bulk"
+	"github.com/countersign/countersign/internal/slackui/command"
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// A Handler does what people ask for with buttons, forms, shortcuts, mentions
+// and by opening their Home.
+type Handler struct {
+	cfg       Config
+	api       *slackapi.Client
+	respond   *respond.Responder
+	Sheets    *bulk.Service
+	Results   *bulk.Results
+	Slash     *command.Handler
+	verdicts  *verdicts
+	reviews   *reviews
+	decisions *decisions
+	edits     *edits
+	listener  *listener
+	shortcuts *shortcuts
+	homeTabs  *homeTabs
+}
+
+// New returns the handler of interactions, with what answers commands and makes sheets.
+func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi.Client, cards *delivery.Cards, people *directory.Directory, homes *delivery.Homes) *Handler {
+	r := respond.New(a, c.Log)
+	sheets := &bulk.Service{Cfg: sheetConfig, Api: a, Cards: cards, People: people, Respond: r}
+	v := &verdicts{cfg: c, api: a, cards: cards, people: people, respond: r}
+	reviews := &reviews{cfg: c, api: a, cards: cards, people: people, respond: r, verdicts: v}
+	d := &decisions{cfg: c, api: a, cards: cards, respond: r, verdicts: v, reviews: reviews}
+	commander := &command.Handler{Cfg: commands, Api: a, Cards: cards, People: people, Respond: r, Sheets: sheets}
+	return &Handler{
+		cfg: c, api: a, respond: r, Sheets: sheets, Slash: commander, verdicts: v, reviews: reviews, decisions: d,
+		Results:   &bulk.Results{Cfg: sheetConfig, Api: a, Cards: cards, Sheets: sheets},
+		edits:     &edits{cfg: c, respond: r, verdicts: v, reviews: reviews, decisions: d},
+		listener:  &listener{cfg: c, api: a, cards: cards, people: people, respond: r},
+		shortcuts: &shortcuts{cfg: c, people: people, respond: r, reviews: reviews},
+		homeTabs:  &homeTabs{cfg: c, people: people, homes: homes, respond: r, slash: commander},
+	}
+}
+
+// verdicts commit what people decide with a button or a form.
+type verdicts struct {
+	cfg     Config
+	api     *slackapi.Client
+	cards   *delivery.Cards
+	people  *directory.Directory
+	respond *respond.Responder
+}
+
+// reviews show requests in modals: their cards and their whole arguments.
+type reviews struct {
+	cfg      Config
+	api      *slackapi.Client
+	cards    *delivery.Cards
+	people   *directory.Directory
+	respond  *respond.Responder
+	verdicts *verdicts
+}
+
+// decisions are the forms in which people decide.
+type decisions struct {
+	cfg      Config
+	api      *slackapi.Client
+	cards    *delivery.Cards
+	respond  *respond.Responder
+	verdicts *verdicts
+	reviews  *reviews
+}
+
+// edits take changed arguments.
+type edits struct {
+	cfg       Config
+	respond   *respond.Responder
+	verdicts  *verdicts
+	reviews   *reviews
+	decisions *decisions
+}
+
+// A listener takes what people write to the agents.
+type listener struct {
+	cfg     Config
+	api     *slackapi.Client
+	cards   *delivery.Cards
+	people  *directory.Directory
+	respond *respond.Responder
+}
+
+// shortcuts open what waits in the thread of a message.
+type shortcuts struct {
+	cfg     Config
+	people  *directory.Directory
+	respond *respond.Responder
+	reviews *reviews
+}
+
+// homeTabs handle what people do on their Home.
+type homeTabs struct {
+	cfg     Config
+	people  *directory.Directory
+	homes   *delivery.Homes
+	respond *respond.Responder
+	slash   *command.Handler
+}
+
+// An Config is what interactions are handled with.
+type Config struct {
+	Team     string
+	Agent    string
+	Agents   map[string]string
+	MayAsk   map[string]approvals.From
+	Overhear map[string]bool
+	Pending  map[string]agentrun.PendingRule
+	Desk     Desk
+	Runs     Runs
+	Runner   Runner
+	Lists    directory.Lists
+	Tools    directory.Tools
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Desk is what interactions need of [approvals.Desk].
+type Desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
+	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
+	Retract(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Retract) (approvals.Batch, error)
+	Amend(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Amend) (approvals.Batch, error)
+}
+
+// Runs is where the requests of a thread are found.
+type Runs interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
+}
+
+// Runner takes what people ask for.
+type Runner interface {
+	Mention(ctx context.Context, m agentrun.Mention) (agentrun.Run, error)
+}

@@ -1,0 +1,191 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+func screenOf(p inbound.Interaction) ref.Screen {
+	if p.View.Callback != ref.CallbackReview || p.View.Type != string(slack.VTModal) {
+		return ref.Screen{}
+	}
+	return ref.Screen{View: p.View.ID, Hash: p.View.Hash, Memo: p.View.Metadata}
+}
+
+// showOrOpen shows a card in the review that the person is in, or opens one.
+func (s *reviews) showOrOpen(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	if screenOf(p).View != "" {
+		return s.show(ctx, p, value)
+	}
+	return s.openReview(ctx, p, value)
+}
+
+// openReview opens the card of a batch in a modal, for those who may read it.
+func (s *reviews) openReview(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	r, err := ref.ParseReviewing(value)
+	if err != nil {
+		return at, err
+	}
+	view, b, err := s.review(ctx, p, r, "", "")
+	at.Batch = b
+	if err != nil {
+		return at, err
+	}
+	return at, s.respond.Open(ctx, p, view)
+}
+
+// review draws the modal. words go on top of it.
+func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card, urgency, words string) (slack.ModalViewRequest, approvals.Batch, error) {
+	none := slack.ModalViewRequest{}
+	b, err := s.cfg.Desk.Batch(ctx, r.Batch)
+	if err != nil {
+		return none, b, fmt.Errorf("load batch %s: %w", r.Batch, err)
+	}
+	if err := s.people.MayLook(ctx, p.User, p.UserTeam, b); err != nil {
+		return none, b, err
+	}
+	r.Part = min(r.Part, max(0, card.Parts(b)-1))
+	shown, err := s.cards.Load(ctx, b, r.Part)
+	if err != nil {
+		return none, b, err
+	}
+	shown.Place = card.PlaceReview
+	if a, drawn := s.cards.Anchor(ctx, b, r.Part*card.CallsPerCard); drawn {
+		shown.Link = s.api.Permalink(ctx, a.Channel, a.TS, a.Thread)
+	}
+	if urgency == "" {
+		urgency = card.OpenCalls{Batch: b, Calls: card.PendingOf(b, r.Part)}.Urgency()
+	}
+	memo, err := json.Marshal(ref.Review{At: r.String(), Urgency: urgency})
+	if err != nil {
+		return none, b, fmt.Errorf("write the review: %w", err)
+	}
+	return card.ReviewView(shown, s.cfg.Now(), words, string(memo)), b, nil
+}
+
+// next shows the next card that waits for the person, in the same modal.
+func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
+	memo := ref.ReadReviewed(p.View.Metadata)
+	now, err := ref.ParseReviewing(memo.At)
+	if err != nil {
+		return err
+	}
+	return s.respond.After(ctx, s.respond.Screens, "show the next card", func(ctx context.Context) error {
+		who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
+		if err != nil {
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+		}
+		to, found, looked, err := directory.NextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
+		switch {
+		case err != nil:
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+		case !found:
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
+		}
+		return s.redraw(ctx, p, screenOf(p), to.Reviewing(), to.Urgency(), "", nil)
+	})
+}
+
+// show turns to another card of the same batch.
+func (s *reviews) show(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	r, err := ref.ParseReviewing(value)
+	if err != nil {
+		return at, err
+	}
+	return at, s.respond.After(ctx, s.respond.Screens, "turn to another card", func(ctx context.Context) error {
+		return s.redraw(ctx, p, screenOf(p), r, "", "", nil)
+	})
+}
+
+// reviewAgain draws a review anew once the request is answered, with words on
+// top if there are any. What it shows is read after everything that was
+// committed before.
+func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref.Screen, words string) error {
+	memo := ref.ReadReviewed(on.Memo)
+	if on.View == "" {
+		return nil
+	}
+	r, err := ref.ParseReviewing(memo.At)
+	if err != nil {
+		return err
+	}
+	return s.respond.After(ctx, s.respond.Screens, "draw a review anew", func(ctx context.Context) error {
+		return s.redraw(ctx, p, on, r, memo.Urgency, words, nil)
+	})
+}
+
+// redraw replaces what the modal shows. If something else was drawn there since
+// the person pressed, both may have been drawn before the other was committed:
+// it is loaded once more, and drawn over that. cause is returned if it worked.
+func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Screen, r ref.Card, urgency, words string, cause error) error {
+	for _, hash := range []string{on.Hash, ""} {
+		view, b, err := s.review(ctx, p, r, urgency, words)
+		if err != nil {
+			said, known := respond.Explain(err, respond.Subject{User: p.User, Batch: b, Now: s.cfg.Now(), Deed: respond.Reading})
+			if !known {
+				said, cause = "It could not be read just now. Close this, and open it again in a moment.", err
+			}
+			view = blockkit.Notice(said)
+		}
+		err = s.api.UpdateView(ctx, on.View, hash, view)
+		if slackapi.HasCode(err, "hash_conflict") && hash != "" {
+			continue
+		}
+		if slackapi.HasCode(err, "not_found", "view_not_found") {
+			return cause // the person has closed it
+		}
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// answer tells the person who pressed a button: on top of the review if that is
+// where they are, in a modal if they are at their Home or in another form, and
+// to them alone if it was in a message.
+func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words string) error {
+	if on := screenOf(p); on.View != "" {
+		return s.reviews.reviewAgain(ctx, p, on, words)
+	}
+	if p.View.ID == "" {
+		return s.respond.Tell(ctx, respond.WhereOf(p), words)
+	}
+	err := s.respond.Open(ctx, p, blockkit.Notice(words))
+	if errors.Is(err, respond.ErrForm) {
+		s.cfg.Log.WarnContext(ctx, "somebody was not told", slog.String("user", p.User), slog.Any("error", err))
+	}
+	return err
+}
+
+// followed does what follows from a press that worked: in a review, it shows
+// what was decided.
+func (s *Handler) followed(ctx context.Context, p inbound.Interaction, decided bool) {
+	if !decided {
+		return
+	}
+	if err := s.reviews.reviewAgain(ctx, p, screenOf(p), ""); err != nil {
+		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
+	}
+}
+
+// redrawReview shows what a form has changed in the review under it.
+func (s *reviews) redrawReview(ctx context.Context, p inbound.Interaction) {
+	if err := s.reviewAgain(ctx, p, readOrigin(p).Review, ""); err != nil {
+		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
+	}
+}

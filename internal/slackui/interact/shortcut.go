@@ -1,0 +1,166 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// cardIn is the part of the batch that the message was posted for, if it was
+// posted as a card.
+func cardIn(m inbound.Marked) (ref.Card, bool) {
+	var said struct {
+		Batch string `json:"batch"`
+		Part  int    `json:"part"`
+	}
+	if m.Metadata.Type != ref.MarkerType || json.Unmarshal(m.Metadata.Payload, &said) != nil {
+		return ref.Card{}, false
+	}
+	r, err := ref.ParseReviewing(ref.Card{Batch: approvals.BatchID(said.Batch), Part: said.Part}.String())
+	return r, err == nil
+}
+
+// chosen handles a message shortcut.
+func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	if p.Callback != ref.CallbackHere {
+		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", blockkit.Brief(p.Callback, 64)))
+		return inbound.Reply{}, s.tellHere(ctx, p, "This shortcut is from another version of Countersign and does nothing any more.")
+	}
+	about, err := s.here(ctx, p)
+	if err == nil {
+		return inbound.Reply{}, nil
+	}
+	words, known := respond.Explain(err, about)
+	if !known {
+		return inbound.Reply{}, err
+	}
+	s.cfg.Log.InfoContext(ctx, "shortcut refused", slog.String("user", p.User), slog.Any("reason", err))
+	return inbound.Reply{}, s.tellHere(ctx, p, words)
+}
+
+// tellHere tells the person in a modal: the shortcut asks for one. If it does
+// not open any more, they are told where they are.
+func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words string) error {
+	err := s.respond.Open(ctx, p, blockkit.Notice(words))
+	if errors.Is(err, respond.ErrForm) {
+		at := respond.WhereOf(p)
+		at.Thread = p.Message.Thread
+		return s.respond.Tell(ctx, at, words)
+	}
+	return err
+}
+
+// here opens the review of what waits for signatures in the thread, or says
+// that nothing does. With more than one request they are listed.
+func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Subject, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	found, err := s.inThread(ctx, p)
+	if err != nil {
+		return at, err
+	}
+	switch len(found) {
+	case 0:
+		return at, s.respond.Open(ctx, p, blockkit.Notice("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`."))
+	case 1:
+		return s.reviews.openReview(ctx, p, found[0].Reviewing().String())
+	}
+	var may []card.OpenCalls
+	var refused error
+	for _, f := range found {
+		err := s.people.MayLook(ctx, p.User, p.UserTeam, f.Batch)
+		if err == nil {
+			may = append(may, f)
+		} else if refused == nil {
+			at.Batch, refused = f.Batch, err
+		}
+	}
+	if len(may) == 0 {
+		return at, refused
+	}
+	return at, s.respond.Open(ctx, p, card.HereView(may, len(found)-len(may), at.Now))
+}
+
+// inThread finds the requests that are open in the thread of the message, and
+// the one of which the message itself is a card.
+func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) ([]card.OpenCalls, error) {
+	channel, root := p.Channel, p.Message.Thread
+	if root == "" {
+		root = p.Message.TS
+	}
+	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(root) {
+		return nil, ref.ErrPointer
+	}
+	var found []card.OpenCalls
+	add := func(id approvals.BatchID, part int) error {
+		b, err := s.cfg.Desk.Batch(ctx, id)
+		if errors.Is(err, approvals.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("load batch %s: %w", id, err)
+		}
+		all := card.OpenCalls{Batch: b}
+		for i, a := range b.Approvals {
+			if card.Shown(a, s.cfg.Now()) == approvals.Pending && i/card.CallsPerCard >= part {
+				all.Calls = append(all.Calls, i)
+			}
+		}
+		for _, f := range found {
+			if f.Batch.ID == b.ID {
+				return nil
+			}
+		}
+		if len(all.Calls) > 0 {
+			found = append(found, all)
+		}
+		return nil
+	}
+	if r, is := cardIn(p.Message); is {
+		if err := add(r.Batch, r.Part); err != nil {
+			return nil, err
+		}
+	}
+	for _, team := range teamsOf(p, s.cfg) {
+		t, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(agentrun.Origin{Surface: ref.Surface, Team: team, Channel: channel, Root: root}))
+		if errors.Is(err, approvals.ErrNotFound) || (err == nil && t.Active == "") {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for the thread of a message: %w", err)
+		}
+		run, err := s.cfg.Runs.Run(ctx, t.Active)
+		if err != nil {
+			return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+		}
+		if run.Deferred == "" {
+			continue
+		}
+		if err := add(run.Deferred, 0); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// teams are those under which a thread may be stored: the workspace of the
+// payload, and the one that installed the app.
+func teamsOf(p inbound.Interaction, c Config) []string {
+	teams := []string{c.Team}
+	for _, team := range []string{p.UserTeam, p.Team} {
+		if team != "" && !slices.Contains(teams, team) {
+			teams = append(teams, team)
+		}
+	}
+	return teams
+}

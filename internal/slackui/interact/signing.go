@@ -1,0 +1,229 @@
+package interact
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/form"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// What was shown is what runs: a call is approved by one click only where the
+// card shows everything of it. Every other is approved in the signing form,
+// which shows it page by page and has its button on the last one.
+
+// signing is what the form keeps. Slack gives it back as we wrote it.
+type signing struct {
+	origin
+
+	Read   int    `json:"n,omitempty"` // so many pages were shown, from the first on
+	Reason string `json:"w,omitempty"` // as it was typed before a page was turned
+}
+
+func readSigning(p inbound.Interaction) signing {
+	var m signing
+	if json.Unmarshal([]byte(p.View.Metadata), &m) != nil {
+		return signing{}
+	}
+	return m
+}
+
+// approve commits an approval of a call that the card shows whole. Any other it
+// opens in the signing form: then nothing is decided yet.
+func (s *decisions) approve(ctx context.Context, p inbound.Interaction, value string) (at respond.Subject, decided bool, err error) {
+	if at, err = s.verdicts.read(ctx, p, value); err != nil {
+		return at, false, err
+	}
+	whole, err := s.shownWhole(ctx, p, at)
+	if err != nil {
+		return at, false, err
+	}
+	if whole {
+		at, err = s.verdicts.decide(ctx, p, value, approvals.Approve, "")
+	}
+	if !whole || errors.Is(err, approvals.ErrReasonNeeded) {
+		at, err = s.openSigning(ctx, p, value)
+		return at, false, err
+	}
+	return at, true, err
+}
+
+// read finds out which call a button means.
+func (s *verdicts) read(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
+	_, b, a, err := s.resolve(ctx, value)
+	at.Batch, at.Approval = b, a
+	return at, err
+}
+
+// shownWhole reports whether the card in which the person pressed shows
+// everything of the call. What is settled needs no reading.
+func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at respond.Subject) (bool, error) {
+	b, a := at.Batch, at.Approval
+	if a.Status != approvals.Pending {
+		return true, nil
+	}
+	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	if err != nil {
+		return false, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	if card.Details[len(card.Details)-1].Shows(a, call) {
+		return true, nil // on any card
+	}
+	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
+	shown, err := s.cards.Load(ctx, b, i/card.CallsPerCard)
+	if err != nil {
+		return false, err
+	}
+	if screenOf(p).View != "" {
+		shown.Place = card.PlaceReview
+	} else if err := s.cards.Placed(ctx, &shown, p.Channel, p.MessageTS); err != nil {
+		return false, err
+	}
+	return shown.Shows(a, s.cfg.Now()), nil
+}
+
+// openSigning opens the signing form at its first page, or explains at once why
+// the person's approval would not be taken.
+func (s *decisions) openSigning(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at, view, err := s.signingView(ctx, p, signing{origin: originOf(p, value)}, 0)
+	if err != nil {
+		return at, err
+	}
+	return at, s.respond.Open(ctx, p, view)
+}
+
+// signingPage is another page of the form that is open. Pages are read in their
+// order: none behind the first that was not shown is turned to.
+func (s *decisions) signingPage(ctx context.Context, p inbound.Interaction, value string, page int) (respond.Subject, slack.ModalViewRequest, error) {
+	m := readSigning(p)
+	if value != m.Value {
+		return respond.Subject{}, slack.ModalViewRequest{}, ref.ErrPointer
+	}
+	if typed, field := p.View.Values[form.ReasonBlock][form.ReasonInput]; field {
+		m.Reason = typed.Value
+	}
+	return s.signingView(ctx, p, m, page)
+}
+
+// signingView draws a page of the form.
+func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m signing, page int) (respond.Subject, slack.ModalViewRequest, error) {
+	none := slack.ModalViewRequest{}
+	at, ptr, decision, err := s.verdicts.judge(ctx, p, m.Value, approvals.Approve)
+	if err != nil {
+		return at, none, err
+	}
+	b, a := at.Batch, at.Approval
+	decision.Reason = "a reason"
+	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
+		return at, none, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	if slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == decision.By.User }) {
+		return at, none, respond.ErrCounted
+	}
+	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	if err != nil {
+		return at, none, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+	}
+	ptr.Call = a.Call.ID
+	pages := card.Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
+	page = min(page, m.Read, len(pages)-1)
+	m.Read = max(m.Read, page+1)
+	blocks := []slack.Block{card.FullHead(ptr, a, call, page, len(pages))}
+	view := slack.ModalViewRequest{
+		Type: slack.VTModal, CallbackID: ref.CallbackApprove, PrivateMetadata: m.String(),
+		Title: blockkit.Literal("Approve this call"), Close: blockkit.Literal("Cancel"),
+	}
+	blocks = append(blocks, pages[page]...)
+	if page == len(pages)-1 {
+		view.Submit = blockkit.Literal("Approve")
+		blocks = append(blocks, s.lastWords(b, a, len(pages), m.Reason)...)
+	} else {
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled("Approve is on the last page. Read on first.", blockkit.Bold))))
+	}
+	if turn := card.Turns(ptr, page, len(pages)); turn != nil {
+		blocks = append(blocks, turn)
+	}
+	view.Blocks = slack.Blocks{BlockSet: blocks}
+	return at, view, nil
+}
+
+// String is the private metadata of the form. A reason for which it has no room
+// is not kept.
+func (m signing) String() string {
+	const most = 3000 // of Slack
+	for {
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return ""
+		}
+		if utf8.RuneCount(raw) <= most || m.Reason == "" {
+			return string(raw)
+		}
+		m.Reason = ""
+	}
+}
+
+// lastWords say what Approve means, and ask for the reason if one is needed.
+func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int, reason string) []slack.Block {
+	words := "You sign exactly the arguments above."
+	if pages > 1 {
+		words = "You sign exactly the arguments of these " + blockkit.Number(pages) + " pages."
+	}
+	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
+	if !known || card.Destructive(spec.Annotations) {
+		words = card.HarmWords(known) + " " + words
+	}
+	blocks := []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(words, blockkit.Bold)))}
+	if !a.Requirement.ReasonNeeded {
+		return blocks
+	}
+	input := form.ReasonInputBlock("Why do you approve it?", whoReads, true, pages == 1)
+	if field, ok := input.Element.(*slack.PlainTextInputBlockElement); ok {
+		field.InitialValue = reason
+	}
+	return append(blocks, input)
+}
+
+// approvedForm handles the form. One that has not shown everything decides nothing,
+// and leads on to what it has not shown.
+func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	m := readSigning(p)
+	at, err := s.verdicts.read(ctx, p, m.Value)
+	if err == nil && at.Approval.Status == approvals.Pending {
+		call, err := s.cfg.Desk.Call(ctx, at.Batch, at.Approval.Call.ID)
+		if err != nil {
+			return inbound.Reply{}, fmt.Errorf("load call %s of batch %s: %w", at.Approval.Call.ID, at.Batch.ID, err)
+		}
+		if m.Read < len(card.Paginate(blockkit.Arguments(call.Args, at.Approval.WriteOnly))) {
+			return inbound.Replace(m.aside("Nothing is approved yet: not everything of this call was shown.", "Read on", m.Read)), nil
+		}
+	}
+	return s.given(ctx, p, approvals.Approve) // it explains what is wrong with the call, too
+}
+
+// aside is a small form that stands for the signing form where that is too
+// large to be an answer: over Socket Mode Slack drops one of 20 KB. It leads
+// back to a page. Where all of them were shown it can be sent as the form can.
+func (m signing) aside(words, label string, page int) slack.ModalViewRequest {
+	v := blockkit.Notice(words)
+	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackApprove, m.String(), blockkit.Literal("Cancel")
+	if page < m.Read {
+		v.Submit = blockkit.Literal("Approve")
+	}
+	button := slack.NewButtonBlockElement(ref.ActionPage.Id(page), fmt.Sprintf("%s|%d", m.Value, page), blockkit.Literal(label))
+	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", button))
+	return v
+}

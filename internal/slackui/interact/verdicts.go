@@ -1,0 +1,171 @@
+package interact
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// Interaction does what a person asked for.
+func (s *Handler) Interaction(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	switch p.Kind {
+	case inbound.KindPressed:
+		return s.pressed(ctx, p)
+	case inbound.KindShortcut:
+		return s.shortcuts.chosen(ctx, p)
+	case inbound.KindSubmitted:
+		return s.submitted(ctx, p)
+	case inbound.KindClosed:
+		return inbound.Reply{}, nil
+	}
+	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", blockkit.Brief(string(p.Kind), 64)))
+	return inbound.Reply{}, s.respond.Tell(ctx, respond.WhereOf(p), "This version of Countersign does not know what to do with that.")
+}
+
+// Foreign tells a person that what they did came from a workspace that is not
+// served. Nothing of it is done.
+func (s *Handler) Foreign(ctx context.Context, p inbound.Interaction, refused error) (inbound.Reply, error) {
+	words, _ := respond.Explain(refused, respond.Subject{})
+	s.cfg.Log.InfoContext(ctx, "interaction refused", slog.String("user", p.User), slog.Any("reason", refused))
+	switch p.Kind {
+	case inbound.KindSubmitted:
+		return inbound.Replace(blockkit.Notice(words)), nil
+	case inbound.KindShortcut:
+		return inbound.Reply{}, s.shortcuts.tellHere(ctx, p, words)
+	case inbound.KindClosed:
+		return inbound.Reply{}, nil
+	case inbound.KindPressed:
+	}
+	return inbound.Reply{}, s.answer(ctx, p, words)
+}
+
+// Command answers a slash command.
+func (s *Handler) Command(ctx context.Context, c inbound.Command) (inbound.Reply, error) {
+	return s.Slash.Command(ctx, c)
+}
+
+// ForeignCommand refuses a slash command of a workspace that is not served.
+func (s *Handler) ForeignCommand(context.Context, inbound.Command) (inbound.Reply, error) {
+	words, _ := respond.Explain(inbound.ErrOtherTeam, respond.Subject{})
+	return inbound.Ephemeral(words), nil
+}
+
+// Wait returns when nothing follows any more after what was answered.
+func (s *Handler) Wait(ctx context.Context) error { return s.respond.Wait(ctx) }
+
+// pressed handles a button. What the person may read about it is answered 200
+// and told to them; an error is answered 500, and Slack warns them.
+func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
+	press := p.Press
+	what := ref.ActionOf(press.ID)
+	run, known := actions[what]
+	if !known {
+		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", blockkit.Brief(press.ID, 64)))
+		return inbound.Reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")
+	}
+	about, decided, err := run(ctx, s, p)
+	s.verdicts.adopt(ctx, p, about)
+	if err == nil {
+		s.followed(ctx, p, decided)
+		return inbound.Reply{}, nil
+	}
+	words, forPeople := respond.Explain(err, about)
+	if !forPeople {
+		return inbound.Reply{}, err
+	}
+	s.verdicts.lost(ctx, p, err)
+	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User),
+		slog.String("action", blockkit.Brief(press.ID, 64)), slog.Any("reason", err))
+	return inbound.Reply{}, s.answer(ctx, p, words)
+}
+
+// decide commits one person's verdict. Whatever it returns besides an error is
+// for the explanation of that.
+func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
+	at, ptr, decision, err := s.judge(ctx, p, value, v)
+	if err != nil {
+		return at, err
+	}
+	decision.Reason = reason
+	again := slices.ContainsFunc(at.Approval.Decisions, func(d approvals.Decision) bool {
+		return d.By.User == decision.By.User && d.Verdict == v && d.Digest == decision.Digest
+	})
+	after, err := s.cfg.Desk.Decide(ctx, at.Batch.ID, respond.RequestID(s.cfg.Team, p, ptr, v, reason), approvals.Decide{Decision: decision})
+	if err != nil {
+		b := at.Batch.ID
+		s.refresh(ctx, &at, ptr)
+		return at, fmt.Errorf("decide call %s of batch %s: %w", decision.Call, b, err)
+	}
+	at.Batch = after
+	if again {
+		return at, respond.ErrCounted
+	}
+	s.logDecision(ctx, ptr, after, decision)
+	return at, nil
+}
+
+// takeBack commits that a person's own decision counts no more.
+func (s *verdicts) takeBack(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+	at, ptr, decision, err := s.judge(ctx, p, value, "")
+	at.Deed = respond.TakingBack
+	if err != nil {
+		return at, err
+	}
+	b := at.Batch.ID
+	after, err := s.cfg.Desk.Retract(ctx, b, respond.RequestID(s.cfg.Team, p, ptr, "retract", ""), approvals.Retract{
+		Call: decision.Call, By: decision.By, At: decision.At,
+	})
+	if err != nil {
+		s.refresh(ctx, &at, ptr)
+		return at, fmt.Errorf("take back the decision on call %s of batch %s: %w", decision.Call, b, err)
+	}
+	s.logRetraction(ctx, ptr, at, after)
+	return at, nil
+}
+
+// refresh reads again what a refusal is about: others may have moved it.
+func (s *verdicts) refresh(ctx context.Context, at *respond.Subject, ptr ref.Pointer) {
+	if b, err := s.cfg.Desk.Batch(ctx, ptr.Batch); err == nil {
+		at.Batch = b
+		at.Approval, _ = ptr.In(b)
+	}
+}
+
+// judge finds out which call the button means and who pressed it: the decision
+// that this would be, without its reason.
+func (s *verdicts) judge(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (respond.Subject, ref.Pointer, approvals.Decision, error) {
+	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
+	none := approvals.Decision{}
+	ptr, b, a, err := s.resolve(ctx, value)
+	at.Batch, at.Approval, at.Stop = b, a, s.cfg.stopping(b)
+	if err != nil {
+		return at, ptr, none, err
+	}
+	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtFor(b))
+	if err != nil {
+		return at, ptr, none, err
+	}
+	return at, ptr, approvals.Decision{Call: a.Call.ID, By: who, Verdict: v, Digest: ptr.Digest, At: s.cfg.Now()}, nil
+}
+
+// resolve reads what a button points at.
+func (s *verdicts) resolve(ctx context.Context, value string) (ref.Pointer, approvals.Batch, approvals.Approval, error) {
+	ptr, err := ref.ParsePointer(value)
+	if err != nil {
+		return ptr, approvals.Batch{}, approvals.Approval{}, err
+	}
+	b, err := s.cfg.Desk.Batch(ctx, ptr.Batch)
+	if err != nil {
+		return ptr, b, approvals.Approval{}, fmt.Errorf("load batch %s: %w", ptr.Batch, err)
+	}
+	a, err := ptr.In(b)
+	return ptr, b, a, err
+}

@@ -1,0 +1,45 @@
+package slackui
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/directory"
+)
+
+// Members returns who is in the group, a user group or a channel, and when
+// Slack said so. It lists whoever Slack lists: [UI.Able] says who of them
+// counts. A group that is disabled, unknown or cannot be asked for is an error.
+func (u *UI) Members(ctx context.Context, group approvals.GroupID) ([]approvals.UserID, time.Time, error) {
+	r, err := u.people.Roster(ctx, string(group))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	users := make([]approvals.UserID, len(r.Users))
+	for i, user := range r.Users {
+		users[i] = approvals.UserID(user)
+	}
+	return users, r.At, nil
+}
+
+// Able reports whether the person counts among those of a group: a full member,
+// neither a bot nor deactivated. It is an error if that cannot be found out.
+func (u *UI) Able(ctx context.Context, user approvals.UserID) (bool, error) {
+	return u.able(ctx, user, directory.Sought{})
+}
+
+// AbleByName reports whether the person may sign where they are named by id,
+// which guests and people of other organisations may as well.
+func (u *UI) AbleByName(ctx context.Context, user approvals.UserID) (bool, error) {
+	return u.able(ctx, user, directory.Sought{Named: []approvals.UserID{user}})
+}
+
+func (u *UI) able(ctx context.Context, user approvals.UserID, what directory.Sought) (bool, error) {
+	_, err := u.people.Admitted(ctx, string(user), "", what)
+	if errors.Is(err, directory.ErrLookup) {
+		return false, err
+	}
+	return err == nil, nil
+}

@@ -1,0 +1,144 @@
+package ref
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// An Action is what a button or a box means. Slack wants every action_id of a
+// message to be different, so a number follows it there.
+type Action string
+
+// The actions.
+const (
+	ActionApprove    Action = "countersign.approve"     // approves the call of its value
+	ActionSign       Action = "countersign.sign"        // opens the form in which a call that its card does not show whole is approved
+	ActionDeny       Action = "countersign.deny"        // opens the form for a denial
+	ActionEdit       Action = "countersign.edit"        // opens the form for changed arguments
+	ActionRetract    Action = "countersign.retract"     // takes back the person's own decision
+	ActionView       Action = "countersign.view"        // opens the whole arguments of a call
+	ActionPage       Action = "countersign.page"        // turns a page of them
+	ActionReview     Action = "countersign.review"      // opens the card of its value
+	ActionEach       Action = "countersign.each"        // opens the card on which equal calls are decided one by one
+	ActionNext       Action = "countersign.next"        // shows the next card that waits for the person
+	ActionDigest     Action = "countersign.digest"      // opens the request of a digest that has waited longest
+	ActionTurn       Action = "countersign.turn"        // turns a page of the Home
+	ActionBack       Action = "countersign.back"        // ends the person's own absence
+	ActionSeveral    Action = "countersign.several"     // opens a sheet of all that waits for the person
+	ActionSheet      Action = "countersign.sheet"       // opens a sheet of its value
+	ActionSheetPage  Action = "countersign.sheet_page"  // turns a page of a sheet
+	ActionTick       Action = "countersign.tick"        // ticks a call of a sheet
+	ActionList       Action = "countersign.list"        // turns a page of a list
+	ActionResult     Action = "countersign.result"      // opens what became of a sheet
+	ActionResultPage Action = "countersign.result_page" // turns a page of that
+)
+
+// Id returns the n-th action_id of the action in a message.
+func (a Action) Id(n int) string { return fmt.Sprintf("%s.%d", string(a), n) }
+
+// ActionOf returns the action of an action_id, without its number.
+func ActionOf(id string) Action {
+	if i := strings.LastIndexByte(id, '.'); i > 0 && strings.Trim(id[i+1:], "0123456789") == "" {
+		return Action(id[:i])
+	}
+	return Action(id)
+}
+
+// The callback ids of views and shortcuts.
+const (
+	CallbackApprove = "countersign.approve" // the reason for an approval
+	CallbackDeny    = "countersign.deny"    // the reason for a denial
+	CallbackEdit    = "countersign.edit"    // changed arguments
+	CallbackHere    = "countersign.here"    // the message shortcut
+	CallbackHome    = "countersign.home"    // the Home tab
+	CallbackReview  = "countersign.review"  // a review
+	CallbackSheet   = "countersign.sheet"   // a sheet
+)
+
+// A Pointer is all that a button holds. It carries no authority: what it
+// names is read from the store, and the digest only says what was shown.
+type Pointer struct {
+	Batch  approvals.BatchID
+	Call   approvals.ToolCallID
+	Digest approvals.Digest
+}
+
+const (
+	pointerVersion = "1"
+	maxPlainCall   = 200
+)
+
+// MaxPointer is how long a value of ours may be, in bytes. Slack's limit for a
+// button is 2000 characters: https://docs.slack.dev/reference/block-kit/block-elements/button-element.
+const MaxPointer = 1000
+
+// ErrPointer is a value that we did not write.
+var ErrPointer = errors.New("not a button of ours")
+
+// Encode writes the pointer as a button's value. Call ids are the model's
+// words: those that are long or odd are replaced by their hash.
+func (p Pointer) Encode() (string, error) {
+	s := strings.Join([]string{pointerVersion, string(p.Batch), p.Digest.String(), callKey(p.Call)}, "|")
+	if len(s) > MaxPointer {
+		return "", fmt.Errorf("%w: %d bytes", ErrPointer, len(s))
+	}
+	back, err := ParsePointer(s)
+	if err != nil {
+		return "", err
+	}
+	if back.Batch != p.Batch || back.Digest != p.Digest {
+		return "", ErrPointer
+	}
+	return s, nil
+}
+
+// ParsePointer reads what encode wrote and nothing else. Its Call is a key
+// that [pointer.in] resolves.
+func ParsePointer(s string) (Pointer, error) {
+	fields := strings.Split(s, "|")
+	if len(s) > MaxPointer || len(fields) != 4 || fields[0] != pointerVersion || !validKey(fields[3]) {
+		return Pointer{}, ErrPointer
+	}
+	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IdChars) != "" {
+		return Pointer{}, ErrPointer
+	}
+	digest, err := approvals.ParseDigest(fields[2])
+	if err != nil || digest.IsZero() || digest.String() != fields[2] {
+		return Pointer{}, ErrPointer
+	}
+	return Pointer{Batch: approvals.BatchID(fields[1]), Digest: digest, Call: approvals.ToolCallID(fields[3])}, nil
+}
+
+// In returns the approval that the pointer means.
+func (p Pointer) In(b approvals.Batch) (approvals.Approval, error) {
+	for _, a := range b.Approvals {
+		if callKey(a.Call.ID) == string(p.Call) {
+			return a, nil
+		}
+	}
+	return approvals.Approval{}, fmt.Errorf("call of the button in batch %s: %w", b.ID, approvals.ErrNotFound)
+}
+
+// IdChars are the characters of plain ids.
+const IdChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
+
+func callKey(id approvals.ToolCallID) string {
+	if s := string(id); s != "" && len(s) <= maxPlainCall && strings.Trim(s, IdChars) == "" {
+		return s
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "#" + hex.EncodeToString(sum[:])
+}
+
+func validKey(s string) bool {
+	hash, hashed := strings.CutPrefix(s, "#")
+	if hashed {
+		return len(hash) == 2*sha256.Size && strings.Trim(hash, "0123456789abcdef") == ""
+	}
+	return s != "" && len(s) <= maxPlainCall && strings.Trim(s, IdChars) == ""
+}

@@ -1,0 +1,68 @@
+package ref
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Surface names Slack in an [agentrun.Origin].
+const Surface = "slack"
+
+// MarkerType marks the messages that are cards.
+const MarkerType = "countersign_batch"
+
+// Card is what a modal shows: one card of a batch.
+type Card struct {
+	Batch approvals.BatchID
+	Part  int
+}
+
+const reviewVersion = "r1"
+
+// String is the value of a button that leads there. Like a pointer it carries
+// no authority.
+func (r Card) String() string {
+	return strings.Join([]string{reviewVersion, string(r.Batch), strconv.Itoa(r.Part)}, "|")
+}
+
+// ParseReviewing reads what [Card.String] wrote and nothing else.
+func ParseReviewing(s string) (Card, error) {
+	fields := strings.Split(s, "|")
+	if len(s) > MaxPointer || len(fields) != 3 || fields[0] != reviewVersion {
+		return Card{}, ErrPointer
+	}
+	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IdChars) != "" {
+		return Card{}, ErrPointer
+	}
+	part, err := strconv.Atoi(fields[2])
+	if err != nil || part < 0 || strconv.Itoa(part) != fields[2] {
+		return Card{}, ErrPointer
+	}
+	return Card{Batch: approvals.BatchID(fields[1]), Part: part}, nil
+}
+
+// Review is what a review keeps in its view: what it shows, and where the
+// person is in what waits for them.
+type Review struct {
+	At      string `json:"r"`
+	Urgency string `json:"u,omitempty"`
+}
+
+// Screen is a review on somebody's screen, and who is looking.
+type Screen struct {
+	View string `json:"v,omitempty"`
+	Hash string `json:"h,omitempty"`
+	Memo string `json:"m,omitempty"` // the private metadata of the view
+}
+
+// ReadReviewed reads what a review keeps in its view; a zero Review if that is not ours.
+func ReadReviewed(metadata string) Review {
+	var m Review
+	if json.Unmarshal([]byte(metadata), &m) != nil {
+		return Review{}
+	}
+	return m
+}

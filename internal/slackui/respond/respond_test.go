@@ -1,0 +1,131 @@
+package respond
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// A request id is the same for the same press alone: each part of a press makes
+// another one of it, and no part can pass for a piece of its neighbour.
+// pressOf is an interaction of which these fields are set.
+func pressOf(t *testing.T, raw string) inbound.Interaction {
+	t.Helper()
+	var p struct {
+		Trigger string `json:"trigger_id"`
+		User    struct {
+			ID string `json:"id"`
+		} `json:"user"`
+		Container struct {
+			Channel string `json:"channel_id"`
+			Message string `json:"message_ts"`
+		} `json:"container"`
+		Actions []inbound.Press `json:"actions"`
+		View    struct {
+			ID   string `json:"id"`
+			Hash string `json:"hash"`
+		} `json:"view"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(raw), &p))
+	i := inbound.Interaction{Trigger: p.Trigger, User: p.User.ID, Channel: p.Container.Channel, MessageTS: p.Container.Message}
+	i.View.ID, i.View.Hash = p.View.ID, p.View.Hash
+	if len(p.Actions) > 0 {
+		i.Press = p.Actions[0]
+	}
+	return i
+}
+
+func TestARequestNamesOnePress(t *testing.T) {
+	type press struct {
+		payload string
+		ptr     ref.Pointer
+		verdict approvals.Verdict
+		reason  string
+	}
+	ptr := ref.Pointer{Batch: "batch-07-x", Call: "c1", Digest: approvals.DigestOf("batch-07-x", approvals.ToolCall{ID: "c1"})}
+	other := ptr
+	other.Call = "c2"
+	amended := ptr
+	amended.Digest = approvals.DigestOf("batch-07-x", approvals.ToolCall{ID: "c1", Args: []byte(`{"a":1}`)})
+	moved := ptr
+	moved.Batch = "batch-07-y"
+	click := `{"trigger_id":"1.2.a","user":{"id":"U1"},"container":{"channel_id":"C1","message_ts":"1.1"},"actions":[{"action_id":"a.0","action_ts":"5.5"}]}`
+	form := `{"user":{"id":"U1"},"view":{"id":"V1","hash":"h1"}}`
+	long := strings.Repeat("1", 300)
+	team, names := "T0COUNTER", map[approvals.RequestID]press{}
+	for _, p := range []press{
+		{click, ptr, approvals.Approve, ""},
+		{click, ptr, approvals.Deny, ""},
+		{click, ptr, approvals.Deny, "No."},
+		{click, other, approvals.Approve, ""},
+		{click, amended, approvals.Approve, ""},
+		{click, moved, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", "1.2.b", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", "", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", long, 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.2.a", long+"1", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "U1", "U2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "C1", "C2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "1.1", "1.2", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "a.0", "a.1", 1), ptr, approvals.Approve, ""},
+		{strings.Replace(click, "5.5", "5.6", 1), ptr, approvals.Approve, ""},
+		{strings.NewReplacer("a.0", "a.05", "5.5", ".5").Replace(click), ptr, approvals.Approve, ""},
+		{form, ptr, approvals.Deny, ""},
+		{form, other, approvals.Deny, ""},
+		{strings.Replace(form, "V1", "V2", 1), ptr, approvals.Deny, ""},
+		{strings.Replace(form, "h1", "h2", 1), ptr, approvals.Deny, ""},
+		{strings.NewReplacer("V1", "V1h", "h1", "1").Replace(form), ptr, approvals.Deny, ""},
+	} {
+		in := pressOf(t, p.payload)
+		id := RequestID(team, in, p.ptr, p.verdict, p.reason)
+		require.NotContains(t, names, id, "%+v", p)
+		require.Equal(t, id, RequestID(team, in, p.ptr, p.verdict, p.reason))
+		require.Len(t, string(id), len("slack-")+64)
+		names[id] = p
+	}
+	team = "T0ANOTHER"
+	for _, p := range names {
+		in := pressOf(t, p.payload)
+		require.NotContains(t, names, RequestID(team, in, p.ptr, p.verdict, p.reason))
+	}
+}
+
+// Every refusal of the core has words of its own: the narrower one is not
+// swallowed by the wider one that it also is.
+func TestEveryRefusalHasItsOwnWords(t *testing.T) {
+	said := map[string]error{}
+	for err, says := range map[error]string{
+		approvals.ErrSettled: "already settled", approvals.ErrExpired: "Too late", approvals.ErrOwnEdit: "You changed what this call would do",
+		approvals.ErrOwnRequest: "You asked for this", approvals.ErrNotEligible: "not an approver", approvals.ErrStale: "arguments changed",
+		approvals.ErrDecided: "You already approved", approvals.ErrNotFound: "no longer exists", approvals.ErrRefused: "policy refuses",
+		approvals.ErrReasonNeeded: "must say why", approvals.ErrNoDecision: "no decision of yours", approvals.ErrAbsence: "at most 60 days", ErrNoForm: "No form can change",
+		approvals.ErrDenied: "Somebody denied this call", approvals.ErrAmendments: "changed 10 times",
+		approvals.ErrConflict: "Try again", ref.ErrPointer: "damaged", ErrForm: "did not open the form",
+		inbound.ErrOtherTeam: "another Slack workspace", inbound.ErrNoTeam: "without a workspace", directory.ErrGone: "deactivated", directory.ErrBot: "Bots", directory.ErrGuest: "Guests", directory.ErrStranger: "other organisations",
+	} {
+		words, known := Explain(fmt.Errorf("decide: %w", err), Subject{})
+		require.True(t, known, err)
+		require.Contains(t, words, says)
+		require.NotContains(t, said, words, err)
+		said[words] = err
+	}
+	for deed, says := range map[Deed]string{Editing: "Nothing was changed.", TakingBack: "Nothing was taken back.", deciding: "Your click was not counted."} {
+		for _, err := range []error{approvals.ErrExpired, approvals.ErrNotEligible, approvals.ErrStale, approvals.ErrConflict} {
+			words, _ := Explain(err, Subject{Deed: deed})
+			require.Contains(t, words, says, "%v", err)
+		}
+	}
+	for _, err := range []error{errors.New("no connection"), approvals.ErrInvalid} {
+		_, known := Explain(err, Subject{})
+		require.False(t, known, "%v is not for people", err)
+	}
+}

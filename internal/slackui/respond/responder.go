@@ -1,0 +1,129 @@
+package respond
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/slack-go/slack"
+)
+
+const (
+	// maxWords and maxCopies bound what is still being done after the answer.
+	maxWords      = 64
+	maxCopies     = 16
+	maxScreens    = 64
+	afterworkTime = 20 * time.Second
+)
+
+// A Responder answers the person who did something: it tells them, opens forms
+// for them, and does what may follow once their request is answered.
+type Responder struct {
+	api *slackapi.Client
+	log *slog.Logger
+
+	afterwork sync.WaitGroup
+	Words     Places // of what is told to people
+	Copies    Places // of copies of cards that are taken into care
+	Screens   Places // of modals and Homes that are drawn
+}
+
+// New returns a Responder. The caller owes it a Wait.
+func New(a *slackapi.Client, log *slog.Logger) *Responder {
+	return &Responder{api: a, log: log, Words: make(Places, maxWords), Copies: make(Places, maxCopies), Screens: make(Places, maxScreens)}
+}
+
+// Places bound how much of one kind of work goes on after answers.
+type Places chan struct{}
+
+// ErrNoPlace is too much going on to say something to somebody.
+var ErrNoPlace = errors.New("too busy to follow up")
+
+// Wait returns when nothing follows any more, or when ctx is over.
+func (s *Responder) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.afterwork.Wait()
+		s.api.Asks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the last words to Slack: %w", context.Cause(ctx))
+	}
+}
+
+// After runs work that may be lost, once the request is answered. It never
+// waits: when too much of its kind is going on already, it is ErrNoPlace.
+func (s *Responder) After(ctx context.Context, p Places, what string, work func(ctx context.Context) error) error {
+	select {
+	case p <- struct{}{}:
+	default:
+		return fmt.Errorf("%s: %w", what, ErrNoPlace)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterworkTime)
+	s.afterwork.Go(func() {
+		defer cancel()
+		defer func() { <-p }()
+		if err := work(ctx); err != nil {
+			s.log.WarnContext(ctx, "follow-up to Slack", slog.String("what", what), slog.Any("error", err))
+		}
+	})
+	return nil
+}
+
+// Tell whispers words to one person, after the answer. What can be told to
+// nobody is dropped. The error is that they cannot be told now: then the
+// request must not be answered 200, so that Slack shows its warning or
+// delivers again, and nobody is left without a word.
+func (s *Responder) Tell(ctx context.Context, to Place, words string) error {
+	if !blockkit.IDForm.MatchString(to.Channel) || !blockkit.IDForm.MatchString(to.User) {
+		return nil
+	}
+	if !blockkit.ValidTS(to.Thread) {
+		to.Thread = ""
+	}
+	return s.After(ctx, s.Words, "tell a person", func(ctx context.Context) error {
+		return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words})
+	})
+}
+
+// Dm tells somebody something in a direct message, after the answer.
+func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words string) error {
+	return s.After(ctx, s.Words, "tell a delegate", func(ctx context.Context) error {
+		return s.api.Direct(ctx, string(to), blockkit.Message{Text: words, Blocks: []slack.Block{slack.NewSectionBlock(blockkit.Ours(words), nil, nil)}})
+	})
+}
+
+// Open shows a form: over the modal that the person is in, if they are in one.
+func (s *Responder) Open(ctx context.Context, p inbound.Interaction, view slack.ModalViewRequest) error {
+	show := s.api.OpenView
+	if p.View.Type == string(slack.VTModal) {
+		show = s.api.PushView
+	}
+	err := show(ctx, p.Trigger, view)
+	if err == nil {
+		return nil
+	}
+	if !slackapi.HasCode(err, "expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id") {
+		s.log.WarnContext(ctx, "form not opened", slog.Any("error", err))
+	}
+	return fmt.Errorf("%w: %w", ErrForm, err)
+}
+
+// Place is where words for one person go.
+type Place struct{ Channel, Thread, User string }
+
+// WhereOf is where the person did what they did.
+func WhereOf(p inbound.Interaction) Place {
+	return Place{Channel: p.Channel, Thread: p.Thread, User: p.User}
+}

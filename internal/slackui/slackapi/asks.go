@@ -1,0 +1,152 @@
+package slackapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/slack-go/slack"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// askTime bounds a question to Slack, which may take several calls.
+	askTime = 20 * time.Second
+	// Spared is what a question leaves of the time that its caller has: whoever
+	// asks still has to read the store and to answer.
+	Spared = time.Second
+	// LookupTime bounds all the questions together that somebody waits for.
+	LookupTime = CallTimeout
+	// MaxRenewals is how many answers are renewed at the same time.
+	MaxRenewals = 8
+)
+
+// ErrSlow is Slack taking longer to answer than the caller can wait.
+var ErrSlow = errors.New("no answer in time")
+
+// asks are the questions that this process is asking Slack. Callers that ask the
+// same at the same time share one question, and its answer. A question goes on
+// when a caller stops waiting: the others still want the answer, and so does
+// whoever asks next. [asks.wait] waits for all of them.
+type asks struct {
+	flights singleflight.Group
+	work    sync.WaitGroup
+
+	mu       sync.Mutex
+	renewals map[string]bool      // by key: answers that are being renewed
+	limited  map[string]time.Time // by method: until when Slack wants to be left alone
+}
+
+// Share returns what ask answers, of which there is at most one for a key at any
+// time. It waits no longer than leaves the caller [spared] of its deadline; an
+// answer that comes later than that is a [*LaterError].
+func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	waiting, cancel := sparing(ctx)
+	defer cancel()
+	if waiting.Err() != nil {
+		return none, tooSlow(waiting)
+	}
+	var value T
+	var err error
+	done := make(chan struct{})
+	a.work.Go(func() {
+		defer close(done)
+		value, err = fly(ctx, a, key, ask)
+	})
+	select {
+	case <-done:
+		return value, err
+	case <-waiting.Done():
+		return none, tooSlow(waiting)
+	}
+}
+
+// Renew asks in the background. It does nothing if the answer is being renewed
+// already, or if too many others are.
+func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.renewals[key] || len(a.renewals) >= MaxRenewals {
+		return
+	}
+	if a.renewals == nil {
+		a.renewals = map[string]bool{}
+	}
+	a.renewals[key] = true
+	a.work.Go(func() {
+		_, _ = fly(ctx, a, key, ask) // whoever needs the answer asks again and says what went wrong
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.renewals, key)
+	})
+}
+
+// fly asks, or joins whoever asks already. The question outlives ctx.
+func fly[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
+	got, err, _ := a.flights.Do(key, func() (value any, err error) {
+		defer func() {
+			if p := recover(); p != nil { // it would end the process: nobody else could catch it
+				err = fmt.Errorf("a defect in asking for %s: %v", key, p)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+		defer cancel()
+		return ask(ctx)
+	})
+	value, _ := got.(T)
+	return value, err
+}
+
+// Forget makes who asks from now on ask anew: the answer that is on its way may
+// be from before a change.
+func (a *asks) Forget(key string) { a.flights.Forget(key) }
+
+// Wait waits for all the questions.
+func (a *asks) Wait() { a.work.Wait() }
+
+// sparing is ctx with an earlier deadline, which leaves the caller time for what
+// it does with the answer.
+func sparing(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, end.Add(-Spared), ErrSlow)
+}
+
+func tooSlow(ctx context.Context) error {
+	return &LaterError{After: WaitAfter(0), Err: context.Cause(ctx), Outage: true}
+}
+
+// asked asks Slack, unless it wants to be left alone by such questions.
+func (a *Client) asked(method string, call func() error) error {
+	if a.Now == nil {
+		return classify(method, call())
+	}
+	if left := a.Asks.left(method, a.Now()); left > 0 {
+		return &LaterError{After: left, Err: &callError{method: method, err: errPaused}}
+	}
+	err := call()
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		a.Asks.leave(method, a.Now().Add(limited.RetryAfter))
+	}
+	return classify(method, err)
+}
+
+func (a *asks) left(method string, now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.limited[method].Sub(now)
+}
+
+func (a *asks) leave(method string, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limited == nil {
+		a.limited = map[string]time.Time{}
+	}
+	a.limited[method] = until
+}

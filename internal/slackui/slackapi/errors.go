@@ -1,0 +1,137 @@
+package slackapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+)
+
+// errTooMany is more than we read.
+var errTooMany = errors.New("too many to read")
+
+// ErrNoAnswer is Slack answering neither yes nor no.
+var ErrNoAnswer = errors.New("no usable answer")
+
+// A callError is a call to Slack that went wrong.
+type callError struct {
+	method string
+	code   string // Slack's own word, if it said one
+	err    error
+}
+
+func (e *callError) Error() string {
+	if h := hint(e.code); h != "" {
+		return fmt.Sprintf("slack: %s: %v: %s", e.method, e.err, h)
+	}
+	return fmt.Sprintf("slack: %s: %v", e.method, e.err)
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// hint says what to do about an error that does not go away by itself.
+func hint(code string) string {
+	switch code {
+	case "not_in_channel":
+		return "invite the app to the channel"
+	case "channel_not_found":
+		return "the channel is gone, or the app was never invited"
+	case "is_archived":
+		return "the channel is archived"
+	case "invalid_auth", "not_authed":
+		return "the bot token is wrong"
+	case "token_revoked", "account_inactive":
+		return "the app was uninstalled; install it again"
+	case "missing_scope":
+		return "add the scope to the app and install it again"
+	case "restricted_action":
+		return "the workspace does not let the app post there"
+	case "invalid_blocks", "invalid_arguments", "msg_blocks_too_long":
+		return "this is a defect of Countersign"
+	}
+	return ""
+}
+
+// classify wraps an error of slack-go. Only what Slack refused by a word that
+// stays true, or the address refused as wrong, is a plain failure; a limit, an
+// outage of Slack and anything between us and it is a [*LaterError].
+func classify(method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &callError{method: method, err: err}
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
+		return &LaterError{After: max(limited.RetryAfter, time.Second), Err: e}
+	}
+	if refused, ok := errors.AsType[slack.SlackErrorResponse](err); ok {
+		e.code = refused.Err
+		if slices.Contains(passing, refused.Err) {
+			return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
+		}
+		if len(refused.ResponseMetadata.Messages) > 0 && strings.HasPrefix(refused.Err, "invalid_") {
+			e.err = fmt.Errorf("%w: %s", err, strings.Join(refused.ResponseMetadata.Messages, "; "))
+		}
+		if refused.Needed != "" {
+			e.err = fmt.Errorf("%w: needs %s", err, refused.Needed)
+		}
+		return e
+	}
+	if status, ok := errors.AsType[slack.StatusCodeError](err); ok && status.Code < http.StatusInternalServerError &&
+		status.Code != http.StatusTooManyRequests && status.Code != http.StatusRequestTimeout {
+		return e
+	}
+	return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
+}
+
+// passing are Slack's words for its own troubles.
+var passing = []string{
+	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
+}
+
+// WaitAfter is how long to leave Slack alone after so many attempts before.
+func WaitAfter(attempts int) time.Duration {
+	const first, longest = 2 * time.Second, time.Minute
+	return min(first<<min(attempts, 10), longest)
+}
+
+// HasCode reports whether Slack refused with one of these words.
+func HasCode(err error, codes ...string) bool {
+	_, has := CodeOf(err, codes...)
+	return has
+}
+
+// CodeOf returns Slack's word, if it is one of these.
+func CodeOf(err error, codes ...string) (string, bool) {
+	e, ok := errors.AsType[*callError](err)
+	if !ok || e.code == "" || !slices.Contains(codes, e.code) {
+		return "", false
+	}
+	return e.code, true
+}
+
+// A LaterError says when to look again. It is not a failure: whoever counts
+// failures does not count it, however often it comes.
+type LaterError struct {
+	After time.Duration
+	Err   error // why
+
+	Outage bool // Slack did not say for how long, so After grows
+}
+
+// Error is for the log.
+func (e *LaterError) Error() string {
+	if e.Outage {
+		return e.Err.Error() // who counts the attempts says when
+	}
+	return fmt.Sprintf("again in %s: %v", e.After, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *LaterError) Unwrap() error { return e.Err }
+
+// RetryAfter tells the due index when.
+func (e *LaterError) RetryAfter() time.Duration { return e.After }
