@@ -99,11 +99,7 @@ func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *
 	if err != nil {
 		return fmt.Errorf("load journal of %s: %w", run.ID, err)
 	}
-	journal := make(map[approvals.ToolCallID]Entry, len(entries))
-	for _, e := range entries {
-		journal[e.Call] = e
-	}
-	parts := closing(history, journal, nil, r.c.Now())
+	parts := closing(history, journalOf(entries), nil, r.c.Now())
 	if len(parts) == 0 {
 		return nil
 	}

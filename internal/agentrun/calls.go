@@ -2,7 +2,6 @@ package agentrun
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -14,7 +13,7 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	if err != nil {
 		return true, w.refuse(ctx, err)
 	}
-	if tool, ok := w.inDoubt(calls); ok {
+	if tool, ok := w.journal.inDoubt(calls); ok {
 		return true, w.park(ctx, tool)
 	}
 	first := run.From
@@ -24,12 +23,13 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	retry := retries(w.history, first)
 	var plans []*plan
 	for _, c := range calls {
-		p := w.journaled(c)
-		if p == nil {
-			p = w.consider(ctx, run, c, retry[c.Name])
+		p := &plan{call: c, tool: w.tools[c.Name], proposed: c.Args, soFar: w.count(standIns(plans)...)}
+		if finish, ok := w.journal.finish(c.ID); ok {
+			p.finished(finish)
+		} else {
+			w.consider(ctx, run, p, retry[c.Name])
 		}
 		plans = append(plans, p)
-		w.soFar = w.count(standIns(plans)...)
 	}
 	return w.carryOut(ctx, run, plans, retry, true, "")
 }
@@ -48,47 +48,39 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	}
 	words := w.agent.Limits.stop(run.Usage, executions, toSign(plans))
 	if words == "" {
-		words = w.exhausted(plans, retry, charged)
+		words = exhausted(plans, retry, charged)
 	}
 	used := func(r *Run) {
 		r.Usage.ToolCalls += countRan(plans)
 		r.Activity = nil
 	}
 	if words != "" {
-		return true, w.fail(ctx, used, words, w.said(w.parts(plans), prompt)...)
+		return true, w.fail(ctx, used, words, said(parts(plans, w.now), prompt, w.now)...)
 	}
 	if err := w.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
 	for _, p := range plans {
 		if p.ran && p.aside == AsideApproval {
-			w.soFar = w.count(w.parts(plans)...)
+			p.soFar = w.count(parts(plans, w.now)...)
 			w.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}
 	// While it ran, a call may have been set aside for people.
 	words = w.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
 	if words == "" {
-		words = w.exhausted(plans, retry, charged)
+		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
-		return true, w.fail(ctx, used, words, w.said(w.parts(plans), prompt)...)
+		return true, w.fail(ctx, used, words, said(parts(plans, w.now), prompt, w.now)...)
 	}
-	results := w.parts(plans)
+	results := parts(plans, w.now)
 	for _, p := range plans {
 		if p.aside != AsideNone {
 			return true, w.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	return false, w.append(ctx, used, w.request(w.said(results, prompt)...))
-}
-
-// said is the results and, after them, what the person wrote.
-func (w *worker) said(results []RequestPart, prompt string) []RequestPart {
-	if prompt == "" {
-		return results
-	}
-	return append(results, UserPrompt{Content: prompt, At: w.now()})
+	return false, w.append(ctx, used, w.request(said(results, prompt, w.now)...))
 }
 
 // show lets others see which tools are about to run.
@@ -102,92 +94,5 @@ func (w *worker) show(ctx context.Context, plans []*plan) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	return w.append(ctx, func(r *Run) { r.Activity = w.toolNames(calls) })
-}
-
-// parts returns the results in emission order, and after them what is to be
-// read with them, in the same order.
-func (w *worker) parts(plans []*plan) []RequestPart {
-	var results, prompts []RequestPart
-	for _, p := range plans {
-		if p.part == nil {
-			continue
-		}
-		results = append(results, p.part)
-		for _, words := range []string{p.changed(), p.prompt} {
-			if words != "" {
-				prompts = append(prompts, UserPrompt{Content: words, At: w.now()})
-			}
-		}
-	}
-	return append(results, prompts...)
-}
-
-func countRan(plans []*plan) int {
-	n := 0
-	for _, p := range plans {
-		if p.ran {
-			n++
-		}
-	}
-	return n
-}
-
-// toSign counts the calls that are set aside for people and run here once they
-// are approved.
-func toSign(plans []*plan) int {
-	n := 0
-	for _, p := range plans {
-		if p.aside == AsideApproval && (p.tool == nil || p.tool.Spec().Kind != KindExternal) {
-			n++
-		}
-	}
-	return n
-}
-
-// exhausted returns words for people if the model has been asked to correct its
-// calls of a tool as often as the tool allows, and did not.
-func (w *worker) exhausted(plans []*plan, retry map[string]int, charged bool) string {
-	if !charged {
-		return ""
-	}
-	for _, p := range plans {
-		if _, again := p.part.(RetryPrompt); !again {
-			continue
-		}
-		allowed := 1
-		if p.tool != nil {
-			allowed = max(0, orDefault(p.tool.Spec().MaxRetries, 1))
-		}
-		if retry[p.call.Name] < allowed {
-			continue
-		}
-		if p.tool == nil {
-			return "The model kept calling a tool that does not exist."
-		}
-		return fmt.Sprintf("The model did not call %s correctly, even after it was corrected.", p.call.Name)
-	}
-	return ""
-}
-
-// inDoubt returns the tool of a call that a worker who is gone began and did
-// not finish.
-func (w *worker) inDoubt(calls []approvals.ToolCall) (tool string, ok bool) {
-	for _, c := range calls {
-		if e := w.journal[c.ID]; e.State == EntryStarted {
-			return e.Tool, true
-		}
-	}
-	return "", false
-}
-
-// journaled returns the plan of a call that was executed before a crash.
-func (w *worker) journaled(c approvals.ToolCall) *plan {
-	e := w.journal[c.ID]
-	if e.State != EntryFinished {
-		return nil
-	}
-	p := &plan{call: c, tool: w.tools[c.Name], proposed: c.Args}
-	p.finished(e.Finish)
-	return p
+	return w.append(ctx, func(r *Run) { r.Activity = w.tools.names(calls) })
 }

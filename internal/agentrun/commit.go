@@ -2,7 +2,6 @@ package agentrun
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -62,7 +61,7 @@ func (w *worker) complete(ctx context.Context, change func(*Run), response Respo
 // that the next run finds a history that it can go on with.
 func (w *worker) fail(ctx context.Context, change func(*Run), words string, known ...RequestPart) error {
 	var messages []Message
-	if parts := w.close(known); len(parts) > 0 {
+	if parts := closing(w.history, w.journal, known, w.now()); len(parts) > 0 {
 		messages = append(messages, w.request(parts...))
 	}
 	w.log(ctx, slog.LevelInfo, "run failed")
@@ -75,50 +74,6 @@ func (w *worker) fail(ctx context.Context, change func(*Run), words string, know
 	})
 }
 
-// close answers every call that has no result, from what is known, from the
-// journal, or by saying that there is none.
-func (w *worker) close(known []RequestPart) []RequestPart {
-	return closing(w.history, w.journal, known, w.now())
-}
-
-func closing(history []Message, journal map[approvals.ToolCallID]Entry, known []RequestPart, now time.Time) []RequestPart {
-	answered := map[approvals.ToolCallID]RequestPart{}
-	var others []RequestPart
-	for _, p := range known {
-		if id, ok := answers(p); ok {
-			answered[id] = p
-			continue
-		}
-		others = append(others, p)
-	}
-	var parts []RequestPart
-	for _, c := range unanswered(history) {
-		part, ok := answered[c.ID]
-		entry := journal[c.ID]
-		switch {
-		case ok:
-		case entry.State == EntryFinished && entry.Finish.Part != nil:
-			part = entry.Finish.Part
-		case entry.State == EntryStarted:
-			part = returned(c, OutcomeInterrupted, doubtMessage, now)
-		default:
-			part = returned(c, OutcomeInterrupted, interruptedMessage, now)
-		}
-		parts = append(parts, part)
-	}
-	return append(parts, others...)
-}
-
-// What the model reads about calls that have no result.
-const (
-	interruptedMessage = "The run ended before this call was completed. It has no result."
-	doubtMessage       = "The run ended while this call was going on. It is not known whether it took effect."
-)
-
-func returned(c approvals.ToolCall, o Outcome, words string, at time.Time) ToolReturn {
-	return ToolReturn{ToolName: c.Name, CallID: c.ID, Content: jsonString(words), Outcome: o, At: at}
-}
-
 // park stops the run for people to look at: a call is in doubt.
 func (w *worker) park(ctx context.Context, tool string) error {
 	w.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
@@ -127,30 +82,4 @@ func (w *worker) park(ctx context.Context, tool string) error {
 			"so it is not repeated. Please check, then end this run.", tool))
 		return nil
 	})
-}
-
-// endRun lets go of a run that has its outcome, and gives its thread to the next
-// in the queue, all in out.
-func endRun(ctx context.Context, store Store, r *Run, t *Thread, out *Commit, now time.Time) error {
-	r.EndedAt, r.Owner, r.LeaseEnds, r.Activity = now, "", time.Time{}, nil
-	out.Thread, t.Active = t, ""
-	if len(t.Queue) == 0 {
-		return nil
-	}
-	next, err := store.Run(ctx, t.Queue[0])
-	if err != nil {
-		return fmt.Errorf("load run %s: %w", t.Queue[0], err)
-	}
-	t.Active, t.Queue = next.ID, t.Queue[1:]
-	next.Status, next.From, next.To = RunQueued, t.Messages, t.Messages
-	out.Runs = append(out.Runs, next)
-	return nil
-}
-
-// object returns m if it is one JSON object, and nil otherwise.
-func object(m json.RawMessage) json.RawMessage {
-	if len(m) == 0 || approvals.CheckArgs(m) != nil {
-		return nil
-	}
-	return m
 }

@@ -8,68 +8,35 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A plan is one call of a step and what becomes of it. Exactly one of these is
-// so: it has its part, it is to be executed, or it is set aside.
-type plan struct {
-	call approvals.ToolCall // with the arguments to run with
-	tool Tool               // nil if there is none of the name
-
-	execute  bool
-	approved bool
-	signed   json.RawMessage // metadata of the approval
-
-	part   RequestPart
-	prompt string // a user prompt after the results
-
-	aside    Aside
-	raised   bool // set aside by the tool itself, while it validated or ran
-	metadata json.RawMessage
-	ask      approvals.Ask
-	gate     approvals.Gate // why the tool asks, as the policy was told
-	unjudged bool           // of a signed call: people knew that a rule could not judge it
-
-	ran       bool // it has been executed in this step, now or before a crash
-	elsewhere bool // it ran elsewhere
-
-	proposed  json.RawMessage // the arguments as the model made them
-	writeOnly []string
-	editedBy  []approvals.UserID // who changed the arguments that people signed before
-}
-
-func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }
-
 // consider decides what becomes of a call that nobody has signed.
-func (w *worker) consider(ctx context.Context, run Run, call approvals.ToolCall, retry int) *plan {
-	p := &plan{call: call, tool: w.tools[call.Name], proposed: call.Args}
+func (w *worker) consider(ctx context.Context, run Run, p *plan, retry int) {
 	if p.tool == nil {
-		p.answer(w.again(call, w.unknownTool(call.Name)))
-		return p
+		p.answer(again(p.call, w.tools.unknown(p.call.Name), w.now()))
+		return
 	}
-	if words := malformed(call.Args); words != "" {
-		p.answer(w.again(call, words))
-		return p
+	if words := malformed(p.call.Args); words != "" {
+		p.answer(again(p.call, words, w.now()))
+		return
 	}
 	spec := p.tool.Spec()
 	if spec.Kind == KindExternal {
 		p.aside = AsideExternal
 		w.ruleOn(ctx, run, p, approvals.GateNone)
-		return p
+		return
 	}
-	c := w.toolCall(run, p, retry)
+	c := p.toolCall(run, retry)
 	raise, done := w.validate(ctx, p, c)
 	if done {
-		return p
+		return
 	}
 	gate, metadata := w.gate(ctx, p, c, raise)
 	var deferred *CallDeferred
 	switch {
 	case gate == approvals.GateNone && errors.As(raise, &deferred):
-		p.aside, p.raised, p.metadata = AsideExternal, true, w.metadata(ctx, call, deferred.Metadata)
+		p.aside, p.raised, p.metadata = AsideExternal, true, w.metadata(ctx, p.call, deferred.Metadata)
 	case gate != approvals.GateNone:
 		p.aside, p.metadata = AsideApproval, metadata
 		p.raised = gate == approvals.GateRaised || gate == approvals.GatePredicate
@@ -77,7 +44,6 @@ func (w *worker) consider(ctx context.Context, run Run, call approvals.ToolCall,
 		p.execute = true
 	}
 	w.ruleOn(ctx, run, p, gate)
-	return p
 }
 
 // malformed says, for the model, why nobody can be asked about such arguments.
@@ -104,14 +70,14 @@ func (w *worker) validate(ctx context.Context, p *plan, c Call) (raise error, do
 	case errors.As(err, &asked), errors.As(err, &deferred):
 		return err, false
 	case errors.As(err, &retry):
-		p.answer(w.again(p.call, retry.Message))
+		p.answer(again(p.call, retry.Message, w.now()))
 	case errors.As(err, &failed):
-		p.answer(w.again(p.call, failed.Message))
+		p.answer(again(p.call, failed.Message, w.now()))
 	case errors.Is(err, errPanicked), errors.Is(err, errHung):
 		w.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", w.now()))
 	default:
-		p.answer(w.again(p.call, err.Error()))
+		p.answer(again(p.call, err.Error(), w.now()))
 	}
 	return nil, true
 }
@@ -145,10 +111,10 @@ func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approv
 // a signature, even for a call that runs elsewhere. It never lifts a gate.
 func (w *worker) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
 	p.gate = gate
-	switch ruling := w.rule(ctx, run, p.call, gate).(type) {
+	switch ruling := w.rule(ctx, run, p).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
-		p.answer(w.refused(p.call, ruling))
+		p.answer(refused(p.call, ruling, w.now()))
 		w.notRun(ctx, p, "policy")
 	case approvals.Ask:
 		p.execute, p.aside, p.ask = false, AsideApproval, ruling
@@ -165,14 +131,6 @@ func (w *worker) notRun(ctx context.Context, p *plan, by string) {
 	w.log(ctx, slog.LevelInfo, "call not run", attrs...)
 }
 
-func (w *worker) refused(c approvals.ToolCall, r approvals.Refuse) RequestPart {
-	reason := r.Reason
-	if reason == "" {
-		reason = approvals.DeniedMessage
-	}
-	return returned(c, OutcomeDenied, reason, w.now())
-}
-
 // Why people are asked when no rule says so.
 const (
 	whyNoRuling = "The policy could not judge this call, so it asks for the strictest signature."
@@ -181,12 +139,9 @@ const (
 
 // rule asks the policy and fails closed: only a Permit for a call whose tool
 // asks for no signature stays one.
-func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate approvals.Gate) approvals.Ruling {
+func (w *worker) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	at := w.now()
-	ruling, err := w.askPolicy(ctx, approvals.Proposal{
-		Call: c, Gate: gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
-		SoFar: w.soFar, At: at,
-	})
+	ruling, err := w.askPolicy(ctx, p.proposal(run, at))
 	why, unjudged := whyNoRuling, true
 	switch ruling := ruling.(type) {
 	case approvals.Refuse, approvals.Ask:
@@ -194,7 +149,7 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 			return ruling
 		}
 	case approvals.Permit:
-		if err == nil && gate == approvals.GateNone {
+		if err == nil && p.gate == approvals.GateNone {
 			return ruling
 		}
 		if err == nil {
@@ -202,7 +157,7 @@ func (w *worker) rule(ctx context.Context, run Run, c approvals.ToolCall, gate a
 		}
 	}
 	if err != nil {
-		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(c.ID)), slog.String("err", class(err)))
+		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}
 	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why, Unjudged: unjudged}
 }
@@ -223,17 +178,6 @@ func (w *worker) metadata(ctx context.Context, c approvals.ToolCall, m json.RawM
 		w.log(ctx, slog.LevelWarn, "metadata is not an object", slog.String("call", string(c.ID)))
 	}
 	return kept
-}
-
-func (w *worker) toolCall(run Run, p *plan, retry int) Call {
-	return Call{
-		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
-		Approved: p.approved, Metadata: p.signed, Retry: retry,
-	}
-}
-
-func (w *worker) again(c approvals.ToolCall, words string) RequestPart {
-	return RetryPrompt{ToolName: c.Name, CallID: c.ID, Content: words, At: w.now()}
 }
 
 // deferRun ends the run with what it waits for: the run, its last messages and
@@ -285,23 +229,4 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 		out.Opens = &open
 		return nil
 	})
-}
-
-// batchID returns the id of the batch that a run defers to: a run does so once.
-func batchID(run approvals.RunID) (approvals.BatchID, error) {
-	partition, err := approvals.Partition(string(run))
-	if err != nil {
-		return "", err
-	}
-	return approvals.BatchID(approvals.NewID("batch", partition, derived("batch", string(run)))), nil
-}
-
-// derived returns the same uuid for the same words, so that what is made twice
-// is made once.
-func derived(parts ...string) string {
-	b, err := json.Marshal(parts)
-	if err != nil {
-		panic(fmt.Sprintf("agentrun: marshal strings: %v", err)) // unreachable
-	}
-	return uuid.NewSHA1(uuid.NameSpaceOID, append([]byte("countersign"), b...)).String()
 }

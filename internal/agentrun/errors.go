@@ -1,9 +1,7 @@
 package agentrun
 
 import (
-	"context"
 	"errors"
-	"fmt"
 )
 
 // Why answers cannot be applied to a history. Nothing has been executed then.
@@ -55,37 +53,3 @@ var (
 	errDraining  = errors.New("draining")
 	errNoRuling  = errors.New("the policy cannot judge")
 )
-
-// class says what an error is without its text: who wrote a tool or a policy
-// may have put arguments there. Of a panic it keeps what [panicked] keeps.
-func class(err error) string {
-	switch {
-	case errors.Is(err, errPanicked):
-		return err.Error()
-	case errors.Is(err, errHung):
-		return errHung.Error()
-	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout: " + typesOf(err)
-	case errors.Is(err, context.Canceled):
-		return "canceled: " + typesOf(err)
-	}
-	return typesOf(err)
-}
-
-// typesOf names the types of an error and of those that it wraps.
-func typesOf(err error) string {
-	name := fmt.Sprintf("%T", err)
-	switch err := err.(type) { //nolint:errorlint // it walks the chain itself
-	case interface{ Unwrap() error }:
-		if inner := err.Unwrap(); inner != nil {
-			return name + " > " + typesOf(inner)
-		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range err.Unwrap() {
-			if inner != nil {
-				name += " > " + typesOf(inner)
-			}
-		}
-	}
-	return name
-}

@@ -2,93 +2,16 @@ package agentrun
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
-
-// How a tool can end without an answer.
-var (
-	errPanicked = errors.New("panicked")
-	errHung     = errors.New("did not return after it was told to stop")
-)
-
-// grace is how long a tool has to return after it was told to stop. Then its
-// goroutine is left to itself.
-const grace = 3 * time.Second
-
-// MaxResult is how many bytes of a result the model reads; what is longer is
-// cut, and the model is told.
-const MaxResult = 128 << 10
-
-// What the model reads about executions that did not end well. None of them
-// says more than is known.
-const (
-	failedMessage   = "The tool failed, and gave no reason that can be passed on."
-	panickedMessage = "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."
-	lateMessage     = "The tool did not finish within %s and was told to stop. It is not known whether the call took effect; it is not repeated."
-)
-
-func timeout(t Tool) time.Duration {
-	if d := t.Spec().Timeout; d > 0 {
-		return d
-	}
-	return DefaultToolTimeout
-}
-
-// guard calls f, which somebody else has written, and comes back whatever f
-// does. late says that f ran into its timeout; ctx itself may have ended as well.
-func guard[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (value T, err error, late bool) {
-	type result struct {
-		value T
-		err   error
-	}
-	limited, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	done := make(chan result, 1)
-	go func() {
-		r := result{err: fmt.Errorf("%w: it left its goroutine", errPanicked)} // unless it returns
-		defer func() {
-			if v := recover(); v != nil {
-				r.err = panicked(v)
-			}
-			done <- r
-		}()
-		r.value, r.err = f(limited)
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err, limited.Err() != nil
-	case <-limited.Done():
-	}
-	patience := time.NewTimer(grace)
-	defer patience.Stop()
-	select {
-	case r := <-done:
-		return r.value, r.err, true
-	case <-patience.C:
-		return value, errHung, true
-	}
-}
-
-// panicked keeps of a panic what cannot hold arguments: the place, and the
-// words of the runtime.
-func panicked(v any) error {
-	words := fmt.Sprintf("%T", v)
-	var known runtime.Error
-	if err, ok := v.(error); ok && errors.As(err, &known) {
-		words = known.Error()
-	}
-	return fmt.Errorf("%w: %s\n%s", errPanicked, words, debug.Stack())
-}
 
 // executeAll runs what is to be executed, in parallel between tools that run
 // alone. After an error nothing more begins, but what has begun is waited for.
@@ -124,6 +47,93 @@ func (w *worker) executeAll(ctx context.Context, run Run, plans []*plan, retry m
 	return group.Wait()
 }
 
+// execute runs one call, with an entry in the journal before and after. Its
+// plan has the outcome afterwards. The effect happens only under the claim,
+// with most of the lease ahead, after its beginning is stored, and once.
+func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error {
+	if w.r.isDraining() {
+		return errDraining
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	entry := w.journal[p.call.ID]
+	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, w.claim.fence
+	if err := w.record(ctx, &entry, EntryClaimed); err != nil {
+		return err
+	}
+	if err := w.claim.fresh(ctx); err != nil {
+		return err
+	}
+	w.begun.Add(1)
+	if err := w.record(ctx, &entry, EntryStarted); err != nil {
+		return w.stepBack(ctx, &entry, err)
+	}
+	w.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
+	began := w.now()
+	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
+		return p.tool.Execute(ctx, p.toolCall(run, retry))
+	})
+	finish, known := w.finishOf(ctx, p, result, err, late)
+	// It is said before the outcome is stored: if the store does not answer, this
+	// line is what tells that the call ran.
+	w.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
+		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", w.now().Sub(began)))
+	if !known {
+		return context.Cause(ctx)
+	}
+	entry.Finish = finish
+	// What is known is stored even when the worker is told to stop.
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.claim.lease)
+	defer cancel()
+	if err := w.record(saving, &entry, EntryFinished); err != nil {
+		return err
+	}
+	w.begun.Add(-1)
+	p.finished(entry.Finish)
+	return nil
+}
+
+// stepBack is for a call whose beginning is stored and may be lost with the
+// store's machine: it must not begin. That is known here and nowhere else, so
+// the entry says it, or the call would be in doubt for ever.
+func (w *worker) stepBack(ctx context.Context, e *Entry, cause error) error {
+	if !errors.Is(cause, approvals.ErrNotDurable) {
+		return cause
+	}
+	e.Version++
+	err := w.record(ctx, e, EntryClaimed)
+	if err == nil || errors.Is(err, approvals.ErrNotDurable) {
+		w.begun.Add(-1) // a lost one leaves the beginning, which is doubt again
+	}
+	return cause
+}
+
+// record stores the entry's next state. The same attempt is made again when the
+// store does not answer; it has one name, so it counts once.
+func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
+	e.State, e.At = s, w.now()
+	c := Commit{
+		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%d:%s", e.Run, e.Fence, s, e.Version, e.Call)),
+		Owner:   &Ownership{Run: e.Run, Fence: w.claim.fence},
+		Entries: []Entry{*e},
+	}
+	var err error
+	for wait := 10 * time.Millisecond; ; wait *= 4 {
+		err = w.claim.store.Commit(ctx, c)
+		if err == nil {
+			e.Version++
+			return nil
+		}
+		if errors.Is(err, approvals.ErrConflict) {
+			return errClaimLost
+		}
+		if wait > time.Second || !pause(ctx, wait) {
+			return fmt.Errorf("journal %s of %s: %w", e.Call, e.Run, err)
+		}
+	}
+}
+
 // finishOf turns what a tool did into what is kept of it. known is false when
 // the worker itself was told to stop, and the tool did not say what it did.
 func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error, late bool) (f Finish, known bool) {
@@ -144,7 +154,7 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	case errors.As(err, &deferred):
 		return Finish{Aside: AsideExternal, Metadata: w.metadata(ctx, p.call, deferred.Metadata)}, true
 	case errors.As(err, &retry):
-		return Finish{Part: w.again(p.call, cut(retry.Message))}, true
+		return Finish{Part: again(p.call, cut(retry.Message), w.now())}, true
 	case errors.As(err, &failed):
 		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), w.now())}, true
 	}
@@ -190,25 +200,14 @@ func outcome(f Finish, err error, late bool) string {
 	return "unknown"
 }
 
-// value returns a result as JSON of a size that a model can read.
-func value(v json.RawMessage) json.RawMessage {
-	switch {
-	case len(v) == 0:
-		return json.RawMessage("null")
-	case !json.Valid(v) || len(v) > MaxResult:
-		return jsonString(cut(string(v)))
+// pause waits, and reports whether it waited to the end.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	return v
-}
-
-// cut shortens text to [MaxResult] bytes, between two characters, and says so.
-func cut(s string) string {
-	if len(s) <= MaxResult {
-		return s
-	}
-	end := MaxResult
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return fmt.Sprintf("%s\n[cut: the first %d of %d bytes]", s[:end], end, len(s))
 }

@@ -29,8 +29,8 @@ func (r Response) text() string {
 	return s.String()
 }
 
-// answers returns the call that the part answers, if it answers one.
-func answers(p RequestPart) (approvals.ToolCallID, bool) {
+// answeredBy returns the call that the part answers, if it answers one.
+func answeredBy(p RequestPart) (approvals.ToolCallID, bool) {
 	switch p := p.(type) {
 	case ToolReturn:
 		return p.CallID, true
@@ -59,7 +59,7 @@ func Pending(history []Message) ([]approvals.ToolCall, error) {
 	done := map[approvals.ToolCallID]bool{}
 	for _, m := range history[last+1:] {
 		for _, p := range m.(Request).Parts {
-			if id, ok := answers(p); ok {
+			if id, ok := answeredBy(p); ok {
 				done[id] = true
 			}
 		}
@@ -81,7 +81,7 @@ func unanswered(history []Message) []approvals.ToolCall {
 	done := map[approvals.ToolCallID]bool{}
 	for _, m := range history[last+1:] {
 		for _, p := range m.(Request).Parts {
-			if id, ok := answers(p); ok {
+			if id, ok := answeredBy(p); ok {
 				done[id] = true
 			}
 		}
@@ -135,7 +135,7 @@ func forModel(history []Message) []Message {
 }
 
 func rank(p RequestPart, order map[approvals.ToolCallID]int) int {
-	id, ok := answers(p)
+	id, ok := answeredBy(p)
 	if i, known := order[id]; ok && known {
 		return i
 	}

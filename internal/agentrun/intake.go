@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +59,8 @@ func visible(r rune) bool {
 
 // askedAgain reports whether the last request is already one for a response
 // that can be used.
-func (w *worker) askedAgain() bool {
-	last, ok := w.history[len(w.history)-1].(Request)
+func askedAgain(history []Message) bool {
+	last, ok := history[len(history)-1].(Request)
 	return ok && len(last.Parts) == 1 && isRefusal(last.Parts[0])
 }
 
@@ -116,4 +117,34 @@ func unused(id approvals.ToolCallID, taken map[approvals.ToolCallID]bool) approv
 			return other
 		}
 	}
+}
+
+// modelWords says, for people, why the model gave no answer.
+func modelWords(err error) string {
+	var known *ModelError
+	if errors.As(err, &known) && known.Words != "" {
+		return known.Words
+	}
+	return "The model could not be reached or did not answer properly. Please try again later."
+}
+
+// modelClass says, for the log, why the model gave no answer.
+func modelClass(err error) string {
+	if known, ok := errors.AsType[*ModelError](err); ok {
+		return known.Error()
+	}
+	return class(err)
+}
+
+func finishWords(reason FinishReason) string {
+	switch reason {
+	case FinishLength:
+		return "The model's answer was cut off at its length limit, so nothing of it was used."
+	case FinishContentFilter:
+		return "The model's provider filtered the answer out."
+	case FinishError:
+		return "The model broke off with an error, so nothing of its answer was used."
+	case FinishStop, FinishToolCall:
+	}
+	return ""
 }

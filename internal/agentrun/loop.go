@@ -2,12 +2,8 @@ package agentrun
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -20,11 +16,10 @@ type worker struct {
 	claim *claim
 
 	agent   Agent
-	tools   map[string]Tool
+	tools   toolset
 	history []Message // of the whole thread
-	journal map[approvals.ToolCallID]Entry
+	journal journal
 	lineage lineage
-	soFar   approvals.SoFar    // what the proposals of this step see
 	authors []approvals.UserID // whose words a request of this step has
 
 	begun atomic.Int32 // executions whose outcome is not stored
@@ -41,16 +36,13 @@ func (w *worker) loop(ctx context.Context) error {
 	if !ok {
 		return w.fail(ctx, nil, fmt.Sprintf("There is no agent named %q any more.", run.Agent))
 	}
-	w.agent, w.tools = agent, make(map[string]Tool, len(agent.Tools))
-	for _, t := range agent.Tools {
-		name := t.Spec().Name
-		if _, twice := w.tools[name]; twice {
-			// One of them may need a signature that the other does not.
-			return w.fail(ctx, nil, fmt.Sprintf("Two tools of this agent are called %s, so nothing was run. "+
-				"Its operator must give each tool a name of its own.", name))
-		}
-		w.tools[name] = t
+	tools, twice := toolsetOf(agent.Tools)
+	if tools == nil {
+		// One of them may need a signature that the other does not.
+		return w.fail(ctx, nil, fmt.Sprintf("Two tools of this agent are called %s, so nothing was run. "+
+			"Its operator must give each tool a name of its own.", twice))
 	}
+	w.agent, w.tools = agent, tools
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -78,13 +70,10 @@ func (w *worker) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load journal of %s: %w", run.ID, err)
 	}
-	if w.lineage, err = w.lineageOf(ctx, run); err != nil {
+	if w.lineage, err = lineageOf(ctx, w.claim.store, run); err != nil {
 		return err
 	}
-	w.history, w.journal = history, make(map[approvals.ToolCallID]Entry, len(entries))
-	for _, e := range entries {
-		w.journal[e.Call] = e
-	}
+	w.history, w.journal = history, journalOf(entries)
 	return nil
 }
 
@@ -93,7 +82,7 @@ func (w *worker) load(ctx context.Context) error {
 func (w *worker) step(ctx context.Context) (ended bool, err error) {
 	run := w.claim.snapshot()
 	begun := run.To > run.From
-	w.soFar, w.authors = w.count(), nil
+	w.authors = nil
 	switch {
 	case !begun && run.Batch != "":
 		return w.takeUpAnswers(ctx, run)
@@ -118,7 +107,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	response, err := w.agent.Model.Request(ctx, ModelRequest{
 		Instructions: w.agent.Instructions,
 		Messages:     forModel(w.history),
-		Tools:        w.definitions(),
+		Tools:        definitions(w.agent.Tools),
 	})
 	if cause := context.Cause(ctx); cause != nil {
 		return false, cause
@@ -139,7 +128,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	}
 	if again := unusable(response); again != "" {
 		w.log(ctx, slog.LevelWarn, "response refused", slog.String("why", again))
-		if w.askedAgain() {
+		if askedAgain(w.history) {
 			return true, w.fail(ctx, used, "The model's answers could not be used, even after it was asked again. Nothing of them was run.")
 		}
 		return false, w.append(ctx, used, w.request(RetryPrompt{Content: again, At: w.now()}))
@@ -151,65 +140,6 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	}
 	return false, w.append(ctx, func(r *Run) {
 		used(r)
-		r.Activity = w.toolNames(calls)
+		r.Activity = w.tools.names(calls)
 	}, response)
-}
-
-// toolNames returns the tools of the calls, each once.
-func (w *worker) toolNames(calls []approvals.ToolCall) []string {
-	var names []string
-	for _, c := range calls {
-		if _, known := w.tools[c.Name]; known && !slices.Contains(names, c.Name) {
-			names = append(names, c.Name)
-		}
-	}
-	return names
-}
-
-func (w *worker) definitions() []ToolDefinition {
-	var defs []ToolDefinition
-	for _, t := range w.agent.Tools {
-		s := t.Spec()
-		defs = append(defs, ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
-	}
-	return defs
-}
-
-// unknownTool says, for the model, which tools there are.
-func (w *worker) unknownTool(name string) string {
-	names := slices.Sorted(maps.Keys(w.tools))
-	if len(names) == 0 {
-		return fmt.Sprintf("Unknown tool name: '%s'. No tools available.", name)
-	}
-	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: '%s'", name, strings.Join(names, "', '"))
-}
-
-// modelWords says, for people, why the model gave no answer.
-func modelWords(err error) string {
-	var known *ModelError
-	if errors.As(err, &known) && known.Words != "" {
-		return known.Words
-	}
-	return "The model could not be reached or did not answer properly. Please try again later."
-}
-
-// modelClass says, for the log, why the model gave no answer.
-func modelClass(err error) string {
-	if known, ok := errors.AsType[*ModelError](err); ok {
-		return known.Error()
-	}
-	return class(err)
-}
-
-func finishWords(reason FinishReason) string {
-	switch reason {
-	case FinishLength:
-		return "The model's answer was cut off at its length limit, so nothing of it was used."
-	case FinishContentFilter:
-		return "The model's provider filtered the answer out."
-	case FinishError:
-		return "The model broke off with an error, so nothing of its answer was used."
-	case FinishStop, FinishToolCall:
-	}
-	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -52,12 +51,6 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 	}
 	r.c.Log.ErrorContext(ctx, "run parked", slog.String("run", string(id)))
 	return nil
-}
-
-// parked makes a run one that people must look at.
-func parked(r *Run, words string) {
-	r.Status, r.Failure = RunParked, words
-	r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
 }
 
 // Retry lets a worker go on with a parked run: the cause is mended, say the

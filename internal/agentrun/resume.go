@@ -80,12 +80,15 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 	if err != nil {
 		return true, w.refuse(ctx, err)
 	}
-	if tool, ok := w.inDoubt(pending); ok {
+	if tool, ok := w.journal.inDoubt(pending); ok {
 		return true, w.park(ctx, tool)
 	}
 	plans := make([]*plan, len(pending))
 	for i, c := range pending {
-		p := &plan{call: c, tool: w.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID)}
+		p := &plan{
+			call: c, tool: w.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
+			soFar: w.count(standIns(plans[:i])...),
+		}
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
 			p.gate, p.unjudged = askedWhy(b, c.ID)
@@ -97,7 +100,6 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 			w.applyResult(p, results.Calls[c.ID])
 		}
 		plans[i] = p
-		w.soFar = w.count(standIns(plans[:i+1])...)
 	}
 	if err := w.show(ctx, plans); err != nil {
 		return false, err
@@ -198,8 +200,8 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 	if approved.OverrideArgs != nil {
 		p.call.Args = approved.OverrideArgs
 	}
-	if e := w.journal[p.call.ID]; e.State == EntryFinished {
-		p.finished(e.Finish)
+	if finish, ok := w.journal.finish(p.call.ID); ok {
+		p.finished(finish)
 		return nil
 	}
 	return w.considerSigned(ctx, run, p)
@@ -212,20 +214,16 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 // judge the call, unless people signed knowing that.
 func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
-		p.answer(w.again(p.call, w.unknownTool(p.call.Name)))
+		p.answer(again(p.call, w.tools.unknown(p.call.Name), w.now()))
 		w.notRun(ctx, p, "tool")
 		return nil
 	}
 	if words := malformed(p.call.Args); words != "" {
-		p.answer(w.again(p.call, words))
+		p.answer(again(p.call, words, w.now()))
 		w.notRun(ctx, p, "tool")
 		return nil
 	}
-	at := w.now()
-	ruling, err := w.askPolicy(ctx, approvals.Proposal{
-		Call: p.call, Gate: p.gate, Agent: run.Agent, Requester: run.Requester,
-		Channel: run.Origin.Channel, SoFar: w.soFar, At: at,
-	})
+	ruling, err := w.askPolicy(ctx, p.proposal(run, w.now()))
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -236,7 +234,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
 		}
 	case approvals.Refuse:
-		p.answer(w.refused(p.call, ruling))
+		p.answer(refused(p.call, ruling, w.now()))
 		w.notRun(ctx, p, "policy")
 		return nil
 	default:
@@ -246,7 +244,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 		p.aside = AsideExternal // it was signed; now it is to run elsewhere
 		return nil
 	}
-	raise, done := w.validate(ctx, p, w.toolCall(run, p, 0))
+	raise, done := w.validate(ctx, p, p.toolCall(run, 0))
 	if done {
 		w.notRun(ctx, p, "tool")
 		return nil
@@ -279,7 +277,7 @@ func (w *worker) applyResult(p *plan, result approvals.CallResult) {
 	case approvals.ToolFailed:
 		p.answer(returned(p.call, OutcomeFailed, cut(r.Message), w.now()))
 	case approvals.ModelRetry:
-		p.answer(w.again(p.call, cut(r.Message)))
+		p.answer(again(p.call, cut(r.Message), w.now()))
 	case approvals.ToolDenied:
 		p.elsewhere = false
 		p.answer(returned(p.call, OutcomeDenied, r.Message, w.now()))

@@ -54,23 +54,6 @@ func SoFar(messages []Message, lapsed map[approvals.ToolCallID]bool) approvals.S
 	return s
 }
 
-// standIns are the results that the plans made so far will have, as far as they
-// are counted: a call that may run counts as executed before it is. A worker
-// who takes over rules on the rest by the same: so what has ended in the
-// meantime counts as nothing more.
-func standIns(plans []*plan) []RequestPart {
-	var parts []RequestPart
-	for _, p := range plans {
-		switch {
-		case p.execute, p.ran, p.aside == AsideExternal:
-			parts = append(parts, ToolReturn{ToolName: p.call.Name, CallID: p.call.ID, Outcome: OutcomeSuccess})
-		case p.part != nil:
-			parts = append(parts, p.part)
-		}
-	}
-	return parts
-}
-
 func more(count map[string]int, tool string) map[string]int {
 	if count == nil {
 		count = map[string]int{}
@@ -98,17 +81,17 @@ type lineage struct {
 }
 
 // lineageOf follows a run to the one that began it.
-func (w *worker) lineageOf(ctx context.Context, run Run) (lineage, error) {
+func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 	l := lineage{lapsed: map[approvals.ToolCallID]bool{}}
 	for run.Parent != "" {
-		b, err := w.claim.store.Batch(ctx, run.Batch)
+		b, err := store.Batch(ctx, run.Batch)
 		if err != nil {
 			return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
 		}
 		for _, id := range Lapsed(b) {
 			l.lapsed[id] = true
 		}
-		parent, err := w.claim.store.Run(ctx, run.Parent)
+		parent, err := store.Run(ctx, run.Parent)
 		if err != nil {
 			return l, fmt.Errorf("load run %s: %w", run.Parent, err)
 		}

@@ -1,0 +1,65 @@
+package agentrun
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A plan is one call of a step and what becomes of it. Exactly one of these is
+// so: it has its part, it is to be executed, or it is set aside.
+type plan struct {
+	call approvals.ToolCall // with the arguments to run with
+	tool Tool               // nil if there is none of the name
+
+	execute  bool
+	approved bool
+	signed   json.RawMessage // metadata of the approval
+
+	part   RequestPart
+	prompt string // a user prompt after the results
+
+	aside    Aside
+	raised   bool // set aside by the tool itself, while it validated or ran
+	metadata json.RawMessage
+	ask      approvals.Ask
+	gate     approvals.Gate  // why the tool asks, as the policy was told
+	soFar    approvals.SoFar // what the policy is told about the calls before it
+	unjudged bool            // of a signed call: people knew that a rule could not judge it
+
+	ran       bool // it has been executed in this step, now or before a crash
+	elsewhere bool // it ran elsewhere
+
+	proposed  json.RawMessage // the arguments as the model made them
+	writeOnly []string
+	editedBy  []approvals.UserID // who changed the arguments that people signed before
+}
+
+func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }
+
+// finished gives the plan the outcome of its execution.
+func (p *plan) finished(f Finish) {
+	p.ran, p.prompt = true, f.Prompt
+	if f.Aside == AsideNone {
+		p.answer(f.Part)
+		return
+	}
+	p.execute, p.aside, p.raised, p.metadata = false, f.Aside, true, f.Metadata
+}
+
+// toolCall is the call as its tool sees it.
+func (p *plan) toolCall(run Run, retry int) Call {
+	return Call{
+		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
+		Approved: p.approved, Metadata: p.signed, Retry: retry,
+	}
+}
+
+// proposal is what the policy is asked about the call.
+func (p *plan) proposal(run Run, at time.Time) approvals.Proposal {
+	return approvals.Proposal{
+		Call: p.call, Gate: p.gate, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
+		SoFar: p.soFar, At: at,
+	}
+}

@@ -1,0 +1,56 @@
+package agentrun
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A toolset has the tools of an agent by their names.
+type toolset map[string]Tool
+
+// toolsetOf returns the tools, or the name that two of them have.
+func toolsetOf(tools []Tool) (set toolset, twice string) {
+	set = make(toolset, len(tools))
+	for _, t := range tools {
+		name := t.Spec().Name
+		if _, taken := set[name]; taken {
+			return nil, name
+		}
+		set[name] = t
+	}
+	return set, ""
+}
+
+// names returns the tools of the calls, each once.
+func (s toolset) names(calls []approvals.ToolCall) []string {
+	var names []string
+	for _, c := range calls {
+		if _, known := s[c.Name]; known && !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// unknown says, for the model, which tools there are.
+func (s toolset) unknown(name string) string {
+	names := slices.Sorted(maps.Keys(s))
+	if len(names) == 0 {
+		return fmt.Sprintf("Unknown tool name: '%s'. No tools available.", name)
+	}
+	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: '%s'", name, strings.Join(names, "', '"))
+}
+
+// definitions is what the model is told of the tools, in their order.
+func definitions(tools []Tool) []ToolDefinition {
+	var defs []ToolDefinition
+	for _, t := range tools {
+		s := t.Spec()
+		defs = append(defs, ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
+	}
+	return defs
+}
