@@ -34,10 +34,10 @@ func editorsOf(b approvals.Batch, id approvals.ToolCallID) []approvals.UserID {
 // participants returns whose words the model had been sent when it made the
 // calls that are pending: over all runs of the thread, up to its last response.
 // Each of these people has asked for the calls as much as the requester.
-func (w *worker) participants(ctx context.Context) ([]approvals.UserID, error) {
+func (s *session) participants(ctx context.Context) ([]approvals.UserID, error) {
 	var all []approvals.UserID
 	looked := map[approvals.RunID]bool{}
-	for _, m := range w.history[:max(0, lastResponse(w.history))] {
+	for _, m := range s.history[:max(0, lastResponse(s.history))] {
 		request, ok := m.(Request)
 		if !ok {
 			continue
@@ -46,7 +46,7 @@ func (w *worker) participants(ctx context.Context) ([]approvals.UserID, error) {
 		if authors == nil && !looked[request.RunID] {
 			looked[request.RunID] = true
 			var err error
-			if authors, err = w.authorsOfRun(ctx, request.RunID); err != nil {
+			if authors, err = s.authorsOfRun(ctx, request.RunID); err != nil {
 				return nil, err
 			}
 		}
@@ -64,10 +64,10 @@ func (w *worker) participants(ctx context.Context) ([]approvals.UserID, error) {
 // words it took up. Of a run that is not there any more nothing is known, and
 // then only the requester of the new batch is kept from signing, as before
 // authors were noted.
-func (w *worker) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {
-	run, err := w.claim.store.Run(ctx, id)
+func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {
+	run, err := s.claim.store.Run(ctx, id)
 	if unknown(err) {
-		w.log(ctx, slog.LevelWarn, "authors not known", slog.String("of", string(id)))
+		s.log(ctx, slog.LevelWarn, "authors not known", slog.String("of", string(id)))
 		return nil, nil
 	}
 	if err != nil {
@@ -77,9 +77,9 @@ func (w *worker) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approv
 	if run.Batch == "" {
 		return all, nil
 	}
-	b, err := w.claim.store.Batch(ctx, run.Batch)
+	b, err := s.claim.store.Batch(ctx, run.Batch)
 	if unknown(err) {
-		w.log(ctx, slog.LevelWarn, "authors not known", slog.String("batch", string(run.Batch)))
+		s.log(ctx, slog.LevelWarn, "authors not known", slog.String("batch", string(run.Batch)))
 		return all, nil
 	}
 	if err != nil {

@@ -9,22 +9,23 @@ import (
 // doCalls deals with the calls of the last response: what may run runs, what
 // may not is answered, and the rest is set aside.
 func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
-	calls, err := Pending(w.history)
+	s := w.session
+	calls, err := Pending(s.history)
 	if err != nil {
-		return true, w.refuse(ctx, err)
+		return true, s.refuse(ctx, err)
 	}
-	if tool, ok := w.journal.inDoubt(calls); ok {
-		return true, w.park(ctx, tool)
+	if tool, ok := s.journal.inDoubt(calls); ok {
+		return true, s.park(ctx, tool)
 	}
 	first := run.From
 	if run.Batch != "" {
 		first++ // what people's answers led to is not the model's fault
 	}
-	retry := retries(w.history, first)
+	retry := retries(s.history, first)
 	var plans []*plan
 	for _, c := range calls {
-		p := &plan{call: c, tool: w.tools[c.Name], proposed: c.Args, soFar: w.count(standIns(plans)...)}
-		if finish, ok := w.journal.finish(c.ID); ok {
+		p := &plan{call: c, tool: s.tools[c.Name], proposed: c.Args, soFar: s.count(standIns(plans)...)}
+		if finish, ok := s.journal.finish(c.ID); ok {
 			p.finished(finish)
 		} else {
 			w.consider(ctx, run, p, retry[c.Name])
@@ -37,6 +38,7 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 // carryOut executes what the plans say, and ends the step: with a request that
 // holds all results, or with what the run now waits for.
 func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map[string]int, charged bool, prompt string) (ended bool, err error) {
+	s := w.session
 	if err := context.Cause(ctx); err != nil {
 		return false, err // what the plans say of a tool may come from that
 	}
@@ -46,7 +48,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			executions++
 		}
 	}
-	words := w.agent.Limits.stop(run.Usage, executions, toSign(plans))
+	words := s.agent.Limits.stop(run.Usage, executions, toSign(plans))
 	if words == "" {
 		words = exhausted(plans, retry, charged)
 	}
@@ -55,32 +57,32 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Activity = nil
 	}
 	if words != "" {
-		return true, w.fail(ctx, used, words, said(parts(plans, w.now), prompt, w.now)...)
+		return true, s.fail(ctx, used, words, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	if err := w.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
 	for _, p := range plans {
 		if p.ran && p.aside == AsideApproval {
-			p.soFar = w.count(parts(plans, w.now)...)
+			p.soFar = s.count(parts(plans, s.now)...)
 			w.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}
 	// While it ran, a call may have been set aside for people.
-	words = w.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
+	words = s.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
 	if words == "" {
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
-		return true, w.fail(ctx, used, words, said(parts(plans, w.now), prompt, w.now)...)
+		return true, s.fail(ctx, used, words, said(parts(plans, s.now), prompt, s.now)...)
 	}
-	results := parts(plans, w.now)
+	results := parts(plans, s.now)
 	for _, p := range plans {
 		if p.aside != AsideNone {
-			return true, w.deferRun(ctx, run, plans, results, used)
+			return true, s.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	return false, w.append(ctx, used, w.request(said(results, prompt, w.now)...))
+	return false, s.append(ctx, used, s.request(said(results, prompt, s.now)...))
 }
 
 // show lets others see which tools are about to run.
@@ -94,5 +96,5 @@ func (w *worker) show(ctx context.Context, plans []*plan) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	return w.append(ctx, func(r *Run) { r.Activity = w.tools.names(calls) })
+	return w.session.append(ctx, func(r *Run) { r.Activity = w.session.tools.names(calls) })
 }

@@ -14,11 +14,11 @@ import (
 // consider decides what becomes of a call that nobody has signed.
 func (w *worker) consider(ctx context.Context, run Run, p *plan, retry int) {
 	if p.tool == nil {
-		p.answer(again(p.call, w.tools.unknown(p.call.Name), w.now()))
+		p.answer(again(p.call, w.session.tools.unknown(p.call.Name), w.session.now()))
 		return
 	}
 	if words := malformed(p.call.Args); words != "" {
-		p.answer(again(p.call, words, w.now()))
+		p.answer(again(p.call, words, w.session.now()))
 		return
 	}
 	spec := p.tool.Spec()
@@ -36,7 +36,7 @@ func (w *worker) consider(ctx context.Context, run Run, p *plan, retry int) {
 	var deferred *CallDeferred
 	switch {
 	case gate == approvals.GateNone && errors.As(raise, &deferred):
-		p.aside, p.raised, p.metadata = AsideExternal, true, w.metadata(ctx, p.call, deferred.Metadata)
+		p.aside, p.raised, p.metadata = AsideExternal, true, w.session.metadata(ctx, p.call, deferred.Metadata)
 	case gate != approvals.GateNone:
 		p.aside, p.metadata = AsideApproval, metadata
 		p.raised = gate == approvals.GateRaised || gate == approvals.GatePredicate
@@ -70,14 +70,14 @@ func (w *worker) validate(ctx context.Context, p *plan, c Call) (raise error, do
 	case errors.As(err, &asked), errors.As(err, &deferred):
 		return err, false
 	case errors.As(err, &retry):
-		p.answer(again(p.call, retry.Message, w.now()))
+		p.answer(again(p.call, retry.Message, w.session.now()))
 	case errors.As(err, &failed):
-		p.answer(again(p.call, failed.Message, w.now()))
+		p.answer(again(p.call, failed.Message, w.session.now()))
 	case errors.Is(err, errPanicked), errors.Is(err, errHung):
-		w.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
-		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", w.now()))
+		w.session.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", w.session.now()))
 	default:
-		p.answer(again(p.call, err.Error(), w.now()))
+		p.answer(again(p.call, err.Error(), w.session.now()))
 	}
 	return nil, true
 }
@@ -90,7 +90,7 @@ func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approv
 		return approvals.GateDeclared, nil
 	}
 	if asked, ok := errors.AsType[*ApprovalRequired](raise); ok {
-		return approvals.GateRaised, w.metadata(ctx, p.call, asked.Metadata)
+		return approvals.GateRaised, w.session.metadata(ctx, p.call, asked.Metadata)
 	}
 	if spec.NeedsApproval == nil {
 		return approvals.GateNone, nil
@@ -99,7 +99,7 @@ func (w *worker) gate(ctx context.Context, p *plan, c Call, raise error) (approv
 		return spec.NeedsApproval(ctx, c)
 	})
 	if err != nil {
-		w.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		w.session.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}
 	if needs || err != nil {
 		return approvals.GatePredicate, nil
@@ -114,7 +114,7 @@ func (w *worker) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Ga
 	switch ruling := w.rule(ctx, run, p).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
-		p.answer(refused(p.call, ruling, w.now()))
+		p.answer(refused(p.call, ruling, w.session.now()))
 		w.notRun(ctx, p, "policy")
 	case approvals.Ask:
 		p.execute, p.aside, p.ask = false, AsideApproval, ruling
@@ -128,7 +128,7 @@ func (w *worker) notRun(ctx context.Context, p *plan, by string) {
 	if p.tool != nil { // the name of a tool that is not there is the model's own words
 		attrs = append(attrs, slog.String("tool", p.call.Name))
 	}
-	w.log(ctx, slog.LevelInfo, "call not run", attrs...)
+	w.session.log(ctx, slog.LevelInfo, "call not run", attrs...)
 }
 
 // Why people are asked when no rule says so.
@@ -140,7 +140,7 @@ const (
 // rule asks the policy and fails closed: only a Permit for a call whose tool
 // asks for no signature stays one.
 func (w *worker) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
-	at := w.now()
+	at := w.session.now()
 	ruling, err := w.askPolicy(ctx, p.proposal(run, at))
 	why, unjudged := whyNoRuling, true
 	switch ruling := ruling.(type) {
@@ -157,7 +157,7 @@ func (w *worker) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 		}
 	}
 	if err != nil {
-		w.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		w.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}
 	return approvals.Ask{Requirement: w.r.c.Policy.Strictest(at), Why: why, Unjudged: unjudged}
 }
@@ -171,18 +171,9 @@ func (w *worker) askPolicy(ctx context.Context, p approvals.Proposal) (_ approva
 	return w.r.c.Policy.Rule(ctx, p)
 }
 
-// metadata returns what a tool said when it set a call aside, if it can be kept.
-func (w *worker) metadata(ctx context.Context, c approvals.ToolCall, m json.RawMessage) json.RawMessage {
-	kept := object(m)
-	if kept == nil && m != nil {
-		w.log(ctx, slog.LevelWarn, "metadata is not an object", slog.String("call", string(c.ID)))
-	}
-	return kept
-}
-
 // deferRun ends the run with what it waits for: the run, its last messages and
 // the batch are there at once, or none of them is.
-func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []RequestPart, change func(*Run)) error {
+func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []RequestPart, change func(*Run)) error {
 	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
 	id, err := batchID(run.ID)
 	if err != nil {
@@ -206,25 +197,25 @@ func (w *worker) deferRun(ctx context.Context, run Run, plans []*plan, parts []R
 			}
 		}
 	}
-	participants, err := w.participants(ctx)
+	participants, err := s.participants(ctx)
 	if err != nil {
 		return err
 	}
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
-		Requester: run.Requester, Participants: participants, SoFar: w.count(parts...), OpenedAt: w.now(),
+		Requester: run.Requester, Participants: participants, SoFar: s.count(parts...), OpenedAt: s.now(),
 	}, ask, elsewhere)
 	if err != nil {
-		w.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
-		return w.fail(ctx, change, "The calls could not be put before anybody, so they were not run.", parts...)
+		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
+		return s.fail(ctx, change, "The calls could not be put before anybody, so they were not run.", parts...)
 	}
 	var messages []Message
 	if len(parts) > 0 {
-		messages = append(messages, w.request(parts...))
+		messages = append(messages, s.request(parts...))
 	}
-	return w.commit(ctx, messages, func(r *Run, _ *Thread, out *Commit) error {
+	return s.commit(ctx, messages, func(r *Run, _ *Thread, out *Commit) error {
 		change(r)
-		r.Status, r.Deferred, r.EndedAt = RunDeferred, id, w.now()
+		r.Status, r.Deferred, r.EndedAt = RunDeferred, id, s.now()
 		r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
 		out.Opens = &open
 		return nil

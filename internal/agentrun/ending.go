@@ -3,10 +3,54 @@ package agentrun
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
+
+// complete ends the run with the model's last word.
+func (s *session) complete(ctx context.Context, change func(*Run), response Response) error {
+	return s.commit(ctx, []Message{response}, func(r *Run, t *Thread, out *Commit) error {
+		change(r)
+		r.Status, r.Output = RunCompleted, output(response.text())
+		return endRun(ctx, s.claim.store, r, t, out, s.now())
+	})
+}
+
+// fail ends the run with words for people. What has no result yet is closed, so
+// that the next run finds a history that it can go on with.
+func (s *session) fail(ctx context.Context, change func(*Run), words string, known ...RequestPart) error {
+	var messages []Message
+	if parts := closing(s.history, s.journal, known, s.now()); len(parts) > 0 {
+		messages = append(messages, s.request(parts...))
+	}
+	s.log(ctx, slog.LevelInfo, "run failed")
+	return s.commit(ctx, messages, func(r *Run, t *Thread, out *Commit) error {
+		if change != nil {
+			change(r)
+		}
+		r.Status, r.Failure = RunFailed, words
+		return endRun(ctx, s.claim.store, r, t, out, s.now())
+	})
+}
+
+// refuse ends the run because its history and what it should do with it do not
+// belong together. Nothing was executed.
+func (s *session) refuse(ctx context.Context, err error) error {
+	s.log(ctx, slog.LevelError, "answers refused", slog.Any("err", err))
+	return s.fail(ctx, nil, "The answers do not fit the calls that were waiting for them, so nothing was run.")
+}
+
+// park stops the run for people to look at: a call is in doubt.
+func (s *session) park(ctx context.Context, tool string) error {
+	s.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
+	return s.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
+		parked(r, fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
+			"so it is not repeated. Please check, then end this run.", tool))
+		return nil
+	})
+}
 
 // closing answers every call of the history that has no result, from what is
 // known, from the journal, or by saying that there is none.

@@ -57,34 +57,34 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	entry := w.journal[p.call.ID]
-	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, w.claim.fence
+	entry := w.session.journal[p.call.ID]
+	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, w.session.claim.fence
 	if err := w.record(ctx, &entry, EntryClaimed); err != nil {
 		return err
 	}
-	if err := w.claim.fresh(ctx); err != nil {
+	if err := w.session.claim.fresh(ctx); err != nil {
 		return err
 	}
 	w.begun.Add(1)
 	if err := w.record(ctx, &entry, EntryStarted); err != nil {
 		return w.stepBack(ctx, &entry, err)
 	}
-	w.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
-	began := w.now()
+	w.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
+	began := w.session.now()
 	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
 		return p.tool.Execute(ctx, p.toolCall(run, retry))
 	})
 	finish, known := w.finishOf(ctx, p, result, err, late)
 	// It is said before the outcome is stored: if the store does not answer, this
 	// line is what tells that the call ran.
-	w.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
-		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", w.now().Sub(began)))
+	w.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
+		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", w.session.now().Sub(began)))
 	if !known {
 		return context.Cause(ctx)
 	}
 	entry.Finish = finish
 	// What is known is stored even when the worker is told to stop.
-	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.claim.lease)
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.session.claim.lease)
 	defer cancel()
 	if err := w.record(saving, &entry, EntryFinished); err != nil {
 		return err
@@ -112,15 +112,15 @@ func (w *worker) stepBack(ctx context.Context, e *Entry, cause error) error {
 // record stores the entry's next state. The same attempt is made again when the
 // store does not answer; it has one name, so it counts once.
 func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
-	e.State, e.At = s, w.now()
+	e.State, e.At = s, w.session.now()
 	c := Commit{
 		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%d:%s", e.Run, e.Fence, s, e.Version, e.Call)),
-		Owner:   &Ownership{Run: e.Run, Fence: w.claim.fence},
+		Owner:   &Ownership{Run: e.Run, Fence: w.session.claim.fence},
 		Entries: []Entry{*e},
 	}
 	var err error
 	for wait := 10 * time.Millisecond; ; wait *= 4 {
-		err = w.claim.store.Commit(ctx, c)
+		err = w.session.claim.store.Commit(ctx, c)
 		if err == nil {
 			e.Version++
 			return nil
@@ -146,19 +146,19 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	call := slog.String("call", string(p.call.ID))
 	switch {
 	case err == nil:
-		part := returned(p.call, OutcomeSuccess, "", w.now())
-		part.Content, part.Metadata = value(result.Value), w.metadata(ctx, p.call, result.Metadata)
+		part := returned(p.call, OutcomeSuccess, "", w.session.now())
+		part.Content, part.Metadata = value(result.Value), w.session.metadata(ctx, p.call, result.Metadata)
 		return Finish{Part: part, Prompt: cut(result.Content)}, true
 	case errors.As(err, &asked):
-		return Finish{Aside: AsideApproval, Metadata: w.metadata(ctx, p.call, asked.Metadata)}, true
+		return Finish{Aside: AsideApproval, Metadata: w.session.metadata(ctx, p.call, asked.Metadata)}, true
 	case errors.As(err, &deferred):
-		return Finish{Aside: AsideExternal, Metadata: w.metadata(ctx, p.call, deferred.Metadata)}, true
+		return Finish{Aside: AsideExternal, Metadata: w.session.metadata(ctx, p.call, deferred.Metadata)}, true
 	case errors.As(err, &retry):
-		return Finish{Part: again(p.call, cut(retry.Message), w.now())}, true
+		return Finish{Part: again(p.call, cut(retry.Message), w.session.now())}, true
 	case errors.As(err, &failed):
-		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), w.now())}, true
+		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), w.session.now())}, true
 	}
-	w.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
+	w.session.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
 	words := failedMessage
 	switch {
 	case errors.Is(err, errPanicked):
@@ -168,7 +168,7 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	case late:
 		words = fmt.Sprintf(lateMessage, timeout(p.tool))
 	}
-	return Finish{Part: returned(p.call, OutcomeFailed, words, w.now())}, true
+	return Finish{Part: returned(p.call, OutcomeFailed, words, w.session.now())}, true
 }
 
 // outcome names, for the log, how an execution ended. The empty Finish is one

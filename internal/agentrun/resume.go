@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -57,14 +56,14 @@ func Match(pending []approvals.ToolCall, b approvals.Batch, r approvals.Deferred
 // takeUpAnswers is the first step of a resume run: what people and other
 // systems said becomes results.
 func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err error) {
-	b, err := w.claim.store.Batch(ctx, run.Batch)
+	b, err := w.session.claim.store.Batch(ctx, run.Batch)
 	if err != nil {
 		return false, fmt.Errorf("load batch %s: %w", run.Batch, err)
 	}
-	w.authors = authorsOf(run, b)
-	proposed, err := Pending(w.history)
+	w.session.authors = authorsOf(run, b)
+	proposed, err := Pending(w.session.history)
 	if err != nil {
-		return true, w.refuse(ctx, err)
+		return true, w.session.refuse(ctx, err)
 	}
 	pending, err := w.current(ctx, run, proposed)
 	if err != nil {
@@ -78,16 +77,16 @@ func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err er
 		return false, err
 	}
 	if err != nil {
-		return true, w.refuse(ctx, err)
+		return true, w.session.refuse(ctx, err)
 	}
-	if tool, ok := w.journal.inDoubt(pending); ok {
-		return true, w.park(ctx, tool)
+	if tool, ok := w.session.journal.inDoubt(pending); ok {
+		return true, w.session.park(ctx, tool)
 	}
 	plans := make([]*plan, len(pending))
 	for i, c := range pending {
 		p := &plan{
-			call: c, tool: w.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
-			soFar: w.count(standIns(plans[:i])...),
+			call: c, tool: w.session.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
+			soFar: w.session.count(standIns(plans[:i])...),
 		}
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
@@ -123,7 +122,7 @@ func askedWhy(b approvals.Batch, id approvals.ToolCallID) (gate approvals.Gate, 
 // then asked for something more: such a call goes on with the arguments that
 // were signed last, which a person may have changed at any earlier stage.
 func (w *worker) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
-	parent, err := w.claim.store.Run(ctx, run.Parent)
+	parent, err := w.session.claim.store.Run(ctx, run.Parent)
 	if err != nil {
 		return nil, fmt.Errorf("load run %s: %w", run.Parent, err)
 	}
@@ -131,7 +130,7 @@ func (w *worker) current(ctx context.Context, run Run, proposed []approvals.Tool
 	if parent.Batch == "" || parent.Steps > 0 {
 		return calls, nil
 	}
-	before, err := w.claim.store.Batch(ctx, parent.Batch)
+	before, err := w.session.claim.store.Batch(ctx, parent.Batch)
 	if err != nil {
 		return nil, fmt.Errorf("load batch %s: %w", parent.Batch, err)
 	}
@@ -140,7 +139,7 @@ func (w *worker) current(ctx context.Context, run Run, proposed []approvals.Tool
 			if a.Call.ID != c.ID {
 				continue
 			}
-			if calls[i].Args, err = w.claim.store.Args(ctx, before.ID, a.Call.Digest); err != nil {
+			if calls[i].Args, err = w.session.claim.store.Args(ctx, before.ID, a.Call.Digest); err != nil {
 				return nil, fmt.Errorf("load arguments of %q: %w", string(c.ID), err)
 			}
 		}
@@ -155,7 +154,7 @@ func (w *worker) results(ctx context.Context, b approvals.Batch) (approvals.Defe
 		if a.Status != approvals.Approved {
 			continue
 		}
-		raw, err := w.claim.store.Args(ctx, b.ID, a.Call.Digest)
+		raw, err := w.session.claim.store.Args(ctx, b.ID, a.Call.Digest)
 		if err != nil {
 			return approvals.DeferredToolResults{}, fmt.Errorf("load arguments of %q: %w", string(a.Call.ID), err)
 		}
@@ -178,13 +177,6 @@ func refusal(err error) bool {
 	return false
 }
 
-// refuse ends the run because its history and what it should do with it do not
-// belong together. Nothing was executed.
-func (w *worker) refuse(ctx context.Context, err error) error {
-	w.log(ctx, slog.LevelError, "answers refused", slog.Any("err", err))
-	return w.fail(ctx, nil, "The answers do not fit the calls that were waiting for them, so nothing was run.")
-}
-
 // applyApproval plans a call that people decided about. An error means that it
 // cannot be said now what becomes of the call.
 func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
@@ -194,13 +186,13 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 		if denied, ok := answer.(approvals.ToolDenied); ok {
 			message = denied.Message
 		}
-		p.answer(returned(p.call, OutcomeDenied, message, w.now()))
+		p.answer(returned(p.call, OutcomeDenied, message, w.session.now()))
 		return nil
 	}
 	if approved.OverrideArgs != nil {
 		p.call.Args = approved.OverrideArgs
 	}
-	if finish, ok := w.journal.finish(p.call.ID); ok {
+	if finish, ok := w.session.journal.finish(p.call.ID); ok {
 		p.finished(finish)
 		return nil
 	}
@@ -214,16 +206,16 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 // judge the call, unless people signed knowing that.
 func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
-		p.answer(again(p.call, w.tools.unknown(p.call.Name), w.now()))
+		p.answer(again(p.call, w.session.tools.unknown(p.call.Name), w.session.now()))
 		w.notRun(ctx, p, "tool")
 		return nil
 	}
 	if words := malformed(p.call.Args); words != "" {
-		p.answer(again(p.call, words, w.now()))
+		p.answer(again(p.call, words, w.session.now()))
 		w.notRun(ctx, p, "tool")
 		return nil
 	}
-	ruling, err := w.askPolicy(ctx, p.proposal(run, w.now()))
+	ruling, err := w.askPolicy(ctx, p.proposal(run, w.session.now()))
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -234,7 +226,7 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
 		}
 	case approvals.Refuse:
-		p.answer(refused(p.call, ruling, w.now()))
+		p.answer(refused(p.call, ruling, w.session.now()))
 		w.notRun(ctx, p, "policy")
 		return nil
 	default:
@@ -253,10 +245,10 @@ func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
 	var deferred *CallDeferred
 	switch {
 	case errors.As(raise, &asked):
-		p.aside, p.raised, p.metadata = AsideApproval, true, w.metadata(ctx, p.call, asked.Metadata)
+		p.aside, p.raised, p.metadata = AsideApproval, true, w.session.metadata(ctx, p.call, asked.Metadata)
 		w.ruleOn(ctx, run, p, approvals.GateRaised)
 	case errors.As(raise, &deferred):
-		p.aside, p.raised, p.metadata = AsideExternal, true, w.metadata(ctx, p.call, deferred.Metadata)
+		p.aside, p.raised, p.metadata = AsideExternal, true, w.session.metadata(ctx, p.call, deferred.Metadata)
 	default:
 		p.execute = true
 	}
@@ -268,20 +260,20 @@ func (w *worker) applyResult(p *plan, result approvals.CallResult) {
 	p.elsewhere = true
 	switch r := result.(type) {
 	case approvals.ToolReturn:
-		part := returned(p.call, OutcomeSuccess, "", w.now())
+		part := returned(p.call, OutcomeSuccess, "", w.session.now())
 		part.Content, part.Metadata = value(r.ReturnValue), object(r.Metadata)
 		p.answer(part)
 		if content, err := text(r.Content); err == nil {
 			p.prompt = cut(content)
 		}
 	case approvals.ToolFailed:
-		p.answer(returned(p.call, OutcomeFailed, cut(r.Message), w.now()))
+		p.answer(returned(p.call, OutcomeFailed, cut(r.Message), w.session.now()))
 	case approvals.ModelRetry:
-		p.answer(again(p.call, cut(r.Message), w.now()))
+		p.answer(again(p.call, cut(r.Message), w.session.now()))
 	case approvals.ToolDenied:
 		p.elsewhere = false
-		p.answer(returned(p.call, OutcomeDenied, r.Message, w.now()))
+		p.answer(returned(p.call, OutcomeDenied, r.Message, w.session.now()))
 	default:
-		p.answer(returned(p.call, OutcomeFailed, failedMessage, w.now())) // unreachable: Match refuses it
+		p.answer(returned(p.call, OutcomeFailed, failedMessage, w.session.now())) // unreachable: Match refuses it
 	}
 }

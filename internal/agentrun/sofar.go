@@ -3,7 +3,6 @@ package agentrun
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -99,15 +98,4 @@ func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 	}
 	l.from = run.From
 	return l, nil
-}
-
-// count is what the request has led to by now, and with these results of the
-// step that is going on. It looks only at what is committed, so that a worker
-// who takes over counts the same.
-func (w *worker) count(results ...RequestPart) approvals.SoFar {
-	messages := w.history[min(w.lineage.from, len(w.history)):]
-	if len(results) > 0 {
-		messages = append(slices.Clip(messages), Request{Parts: results})
-	}
-	return SoFar(messages, w.lineage.lapsed)
 }

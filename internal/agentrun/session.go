@@ -1,0 +1,111 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A session is what a worker knows of the run that it has claimed: the agent and
+// its tools, what was said in the thread, and which executions the run began
+// before. Messages and journal are read from the store or committed to it.
+//
+// Only history and authors change after the first step has begun. They belong to
+// the goroutine that takes the steps. The goroutines that execute calls use the
+// other fields, and the claim has a lock of its own.
+type session struct {
+	claim   *claim
+	agent   Agent
+	tools   toolset
+	journal journal
+	lineage lineage
+
+	history []Message          // of the whole thread
+	authors []approvals.UserID // whose words a request of this step has
+}
+
+// load reads what the store has of the run and its thread.
+func (s *session) load(ctx context.Context) error {
+	run := s.claim.snapshot()
+	history, err := s.claim.store.Messages(ctx, run.Thread, 0, run.To)
+	if err != nil {
+		return fmt.Errorf("load messages of %s: %w", run.Thread, err)
+	}
+	if len(history) != run.To {
+		return fmt.Errorf("load messages of %s: %d of %d are there", run.Thread, len(history), run.To)
+	}
+	entries, err := s.claim.store.Journal(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("load journal of %s: %w", run.ID, err)
+	}
+	if s.lineage, err = lineageOf(ctx, s.claim.store, run); err != nil {
+		return err
+	}
+	s.history, s.journal = history, journalOf(entries)
+	return nil
+}
+
+func (s *session) now() time.Time { return s.claim.now() }
+
+// log writes a line with the id of the run.
+func (s *session) log(ctx context.Context, level slog.Level, msg string, attrs ...slog.Attr) {
+	attrs = append(attrs, slog.String("run", string(s.claim.id)))
+	s.claim.log.LogAttrs(ctx, level, msg, attrs...) //nolint:sloglint // the callers' messages are static
+}
+
+// request returns a request of this run, with the words of this step's authors.
+func (s *session) request(parts ...RequestPart) Request {
+	return Request{Parts: parts, Authors: append([]approvals.UserID{}, s.authors...), RunID: s.claim.id, At: s.now()}
+}
+
+// append commits messages at the end of the thread, with a change of the run.
+func (s *session) append(ctx context.Context, change func(*Run), messages ...Message) error {
+	return s.commit(ctx, messages, func(r *Run, _ *Thread, _ *Commit) error {
+		if change != nil {
+			change(r)
+		}
+		return nil
+	})
+}
+
+// commit adds messages to the thread and moves the run in one step.
+func (s *session) commit(ctx context.Context, messages []Message, change func(*Run, *Thread, *Commit) error) error {
+	err := s.claim.commit(ctx, func(r *Run, t *Thread, out *Commit) error {
+		if len(messages) > 0 {
+			out.Append = &Append{Thread: t.ID, At: r.To, Messages: messages}
+			r.To += len(messages)
+			t.Messages = r.To
+			out.Thread = t
+		}
+		return change(r, t, out)
+	})
+	if err == nil {
+		s.history = append(s.history, messages...)
+	}
+	return err
+}
+
+// metadata returns what a tool said when it set a call aside, if it can be kept.
+func (s *session) metadata(ctx context.Context, c approvals.ToolCall, m json.RawMessage) json.RawMessage {
+	kept := object(m)
+	if kept == nil && m != nil {
+		s.log(ctx, slog.LevelWarn, "metadata is not an object", slog.String("call", string(c.ID)))
+	}
+	return kept
+}
+
+// count is what the request has led to by now, and with these results of the
+// step that is going on. It looks only at what is committed, so that a worker
+// who takes over counts the same.
+func (s *session) count(results ...RequestPart) approvals.SoFar {
+	messages := s.history[min(s.lineage.from, len(s.history)):]
+	if len(results) > 0 {
+		messages = append(slices.Clip(messages), Request{Parts: results})
+	}
+	return SoFar(messages, s.lineage.lapsed)
+}
