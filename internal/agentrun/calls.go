@@ -28,7 +28,7 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 		if finish, ok := s.journal.finish(c.ID); ok {
 			p.finished(finish)
 		} else {
-			w.consider(ctx, run, p, retry[c.Name])
+			w.rulings.consider(ctx, run, p, retry[c.Name])
 		}
 		plans = append(plans, p)
 	}
@@ -65,7 +65,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	for _, p := range plans {
 		if p.ran && p.aside == AsideApproval {
 			p.soFar = s.count(parts(plans, s.now)...)
-			w.ruleOn(ctx, run, p, approvals.GateRaised)
+			w.rulings.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}
 	// While it ran, a call may have been set aside for people.

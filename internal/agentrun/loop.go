@@ -13,7 +13,13 @@ import (
 type worker struct {
 	r       *Runner
 	session *session
+	rulings *rulings
 	begun   atomic.Int32 // executions whose outcome is not stored
+}
+
+func newWorker(r *Runner, c *claim) *worker {
+	s := &session{claim: c}
+	return &worker{r: r, session: s, rulings: &rulings{session: s, policy: r.c.Policy}}
 }
 
 // loop takes steps until the run has ended. What to do next follows from the

@@ -196,63 +196,7 @@ func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer app
 		p.finished(finish)
 		return nil
 	}
-	return w.considerSigned(ctx, run, p)
-}
-
-// considerSigned decides what becomes of a call that people approved. The
-// arguments are validated again, and the policy may still refuse. Any other
-// ruling lets the signature stand. Without one the call is not executed, and
-// the step is taken again later; so it is if a rule that might refuse cannot
-// judge the call, unless people signed knowing that.
-func (w *worker) considerSigned(ctx context.Context, run Run, p *plan) error {
-	if p.tool == nil {
-		p.answer(again(p.call, w.session.tools.unknown(p.call.Name), w.session.now()))
-		w.notRun(ctx, p, "tool")
-		return nil
-	}
-	if words := malformed(p.call.Args); words != "" {
-		p.answer(again(p.call, words, w.session.now()))
-		w.notRun(ctx, p, "tool")
-		return nil
-	}
-	ruling, err := w.askPolicy(ctx, p.proposal(run, w.session.now()))
-	if err != nil {
-		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
-	}
-	switch ruling := ruling.(type) {
-	case approvals.Permit:
-	case approvals.Ask:
-		if ruling.Unjudged && !p.unjudged {
-			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
-		}
-	case approvals.Refuse:
-		p.answer(refused(p.call, ruling, w.session.now()))
-		w.notRun(ctx, p, "policy")
-		return nil
-	default:
-		return fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
-	}
-	if p.tool.Spec().Kind == KindExternal {
-		p.aside = AsideExternal // it was signed; now it is to run elsewhere
-		return nil
-	}
-	raise, done := w.validate(ctx, p, p.toolCall(run, 0))
-	if done {
-		w.notRun(ctx, p, "tool")
-		return nil
-	}
-	var asked *ApprovalRequired
-	var deferred *CallDeferred
-	switch {
-	case errors.As(raise, &asked):
-		p.aside, p.raised, p.metadata = AsideApproval, true, w.session.metadata(ctx, p.call, asked.Metadata)
-		w.ruleOn(ctx, run, p, approvals.GateRaised)
-	case errors.As(raise, &deferred):
-		p.aside, p.raised, p.metadata = AsideExternal, true, w.session.metadata(ctx, p.call, deferred.Metadata)
-	default:
-		p.execute = true
-	}
-	return nil
+	return w.rulings.considerSigned(ctx, run, p)
 }
 
 // applyResult plans a call that ran elsewhere.

@@ -106,7 +106,7 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 	var holding sync.WaitGroup
 	holding.Go(func() { c.hold(held, cancel) })
 
-	w := &worker{r: r, session: &session{claim: c}}
+	w := newWorker(r, c)
 	err := w.loop(held)
 	lost := errors.Is(context.Cause(held), errClaimLost)
 	cancel(nil)

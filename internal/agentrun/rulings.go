@@ -1,0 +1,236 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The rulings decide which calls run, which are refused and which wait for
+// people. They ask the tool and the policy, and fail closed. What they decide is
+// in the plan of the call, and nowhere else.
+type rulings struct {
+	session *session
+	policy  approvals.Policy
+}
+
+// consider decides what becomes of a call that nobody has signed.
+func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
+	if p.tool == nil {
+		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
+		return
+	}
+	if words := malformed(p.call.Args); words != "" {
+		p.answer(again(p.call, words, r.session.now()))
+		return
+	}
+	spec := p.tool.Spec()
+	if spec.Kind == KindExternal {
+		p.aside = AsideExternal
+		r.ruleOn(ctx, run, p, approvals.GateNone)
+		return
+	}
+	c := p.toolCall(run, retry)
+	raise, done := r.validate(ctx, p, c)
+	if done {
+		return
+	}
+	gate, metadata := r.gate(ctx, p, c, raise)
+	var deferred *CallDeferred
+	switch {
+	case gate == approvals.GateNone && errors.As(raise, &deferred):
+		p.aside, p.raised, p.metadata = AsideExternal, true, r.session.metadata(ctx, p.call, deferred.Metadata)
+	case gate != approvals.GateNone:
+		p.aside, p.metadata = AsideApproval, metadata
+		p.raised = gate == approvals.GateRaised || gate == approvals.GatePredicate
+	default:
+		p.execute = true
+	}
+	r.ruleOn(ctx, run, p, gate)
+}
+
+// considerSigned decides what becomes of a call that people approved. The
+// arguments are validated again, and the policy may still refuse. Any other
+// ruling lets the signature stand. Without one the call is not executed, and
+// the step is taken again later; so it is if a rule that might refuse cannot
+// judge the call, unless people signed knowing that.
+func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
+	if p.tool == nil {
+		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
+		r.notRun(ctx, p, "tool")
+		return nil
+	}
+	if words := malformed(p.call.Args); words != "" {
+		p.answer(again(p.call, words, r.session.now()))
+		r.notRun(ctx, p, "tool")
+		return nil
+	}
+	ruling, err := r.askPolicy(ctx, p.proposal(run, r.session.now()))
+	if err != nil {
+		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
+	}
+	switch ruling := ruling.(type) {
+	case approvals.Permit:
+	case approvals.Ask:
+		if ruling.Unjudged && !p.unjudged {
+			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
+		}
+	case approvals.Refuse:
+		p.answer(refused(p.call, ruling, r.session.now()))
+		r.notRun(ctx, p, "policy")
+		return nil
+	default:
+		return fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
+	}
+	if p.tool.Spec().Kind == KindExternal {
+		p.aside = AsideExternal // it was signed; now it is to run elsewhere
+		return nil
+	}
+	raise, done := r.validate(ctx, p, p.toolCall(run, 0))
+	if done {
+		r.notRun(ctx, p, "tool")
+		return nil
+	}
+	var asked *ApprovalRequired
+	var deferred *CallDeferred
+	switch {
+	case errors.As(raise, &asked):
+		p.aside, p.raised, p.metadata = AsideApproval, true, r.session.metadata(ctx, p.call, asked.Metadata)
+		r.ruleOn(ctx, run, p, approvals.GateRaised)
+	case errors.As(raise, &deferred):
+		p.aside, p.raised, p.metadata = AsideExternal, true, r.session.metadata(ctx, p.call, deferred.Metadata)
+	default:
+		p.execute = true
+	}
+	return nil
+}
+
+// malformed says, for the model, why nobody can be asked about such arguments.
+func malformed(args json.RawMessage) (words string) {
+	if err := approvals.CheckArgs(args); err != nil {
+		return "The call was not run: " + err.Error()
+	}
+	return ""
+}
+
+// validate asks the tool about the arguments. It returns what the tool raised
+// to set the call aside; done says that the call has its part.
+func (r *rulings) validate(ctx context.Context, p *plan, c Call) (raise error, done bool) {
+	_, err, _ := guard(ctx, timeout(p.tool), func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, p.tool.Validate(ctx, c)
+	})
+	var asked *ApprovalRequired
+	var deferred *CallDeferred
+	var retry *RetryError
+	var failed *FailedError
+	switch {
+	case err == nil:
+		return nil, false
+	case errors.As(err, &asked), errors.As(err, &deferred):
+		return err, false
+	case errors.As(err, &retry):
+		p.answer(again(p.call, retry.Message, r.session.now()))
+	case errors.As(err, &failed):
+		p.answer(again(p.call, failed.Message, r.session.now()))
+	case errors.Is(err, errPanicked), errors.Is(err, errHung):
+		r.session.log(ctx, slog.LevelError, "validation broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		p.answer(returned(p.call, OutcomeFailed, "The arguments could not be checked, so the call was not run.", r.session.now()))
+	default:
+		p.answer(again(p.call, err.Error(), r.session.now()))
+	}
+	return nil, true
+}
+
+// gate says why the tool wants a signature. A declaration comes before what the
+// tool raises, and a predicate that cannot say is a yes.
+func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (approvals.Gate, json.RawMessage) {
+	spec := p.tool.Spec()
+	if spec.Kind != KindFunction && spec.Kind != "" {
+		return approvals.GateDeclared, nil
+	}
+	if asked, ok := errors.AsType[*ApprovalRequired](raise); ok {
+		return approvals.GateRaised, r.session.metadata(ctx, p.call, asked.Metadata)
+	}
+	if spec.NeedsApproval == nil {
+		return approvals.GateNone, nil
+	}
+	needs, err, _ := guard(ctx, timeout(p.tool), func(ctx context.Context) (bool, error) {
+		return spec.NeedsApproval(ctx, c)
+	})
+	if err != nil {
+		r.session.log(ctx, slog.LevelError, "predicate broke", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+	}
+	if needs || err != nil {
+		return approvals.GatePredicate, nil
+	}
+	return approvals.GateNone, nil
+}
+
+// ruleOn lets the policy have its word on a plan: it may refuse it, or ask for
+// a signature, even for a call that runs elsewhere. It never lifts a gate.
+func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
+	p.gate = gate
+	switch ruling := r.rule(ctx, run, p).(type) {
+	case approvals.Permit:
+	case approvals.Refuse:
+		p.answer(refused(p.call, ruling, r.session.now()))
+		r.notRun(ctx, p, "policy")
+	case approvals.Ask:
+		p.execute, p.aside, p.ask = false, AsideApproval, ruling
+	}
+}
+
+// Why people are asked when no rule says so.
+const (
+	whyNoRuling = "The policy could not judge this call, so it asks for the strictest signature."
+	whyPermit   = "The tool asks for a signature and the policy names nobody for it, so it asks for the strictest one."
+)
+
+// rule asks the policy and fails closed: only a Permit for a call whose tool
+// asks for no signature stays one.
+func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
+	at := r.session.now()
+	ruling, err := r.askPolicy(ctx, p.proposal(run, at))
+	why, unjudged := whyNoRuling, true
+	switch ruling := ruling.(type) {
+	case approvals.Refuse, approvals.Ask:
+		if err == nil {
+			return ruling
+		}
+	case approvals.Permit:
+		if err == nil && p.gate == approvals.GateNone {
+			return ruling
+		}
+		if err == nil {
+			why, unjudged = whyPermit, false
+		}
+	}
+	if err != nil {
+		r.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+	}
+	return approvals.Ask{Requirement: r.policy.Strictest(at), Why: why, Unjudged: unjudged}
+}
+
+// askPolicy asks the policy. A policy that panics has failed.
+func (r *rulings) askPolicy(ctx context.Context, p approvals.Proposal) (_ approvals.Ruling, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("policy: %w", panicked(v))
+		}
+	}()
+	return r.policy.Rule(ctx, p)
+}
+
+// notRun logs that a call which the model made, and perhaps people signed, is
+// not executed, and whether the policy or its tool stopped it.
+func (r *rulings) notRun(ctx context.Context, p *plan, by string) {
+	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("by", by)}
+	if p.tool != nil { // the name of a tool that is not there is the model's own words
+		attrs = append(attrs, slog.String("tool", p.call.Name))
+	}
+	r.session.log(ctx, slog.LevelInfo, "call not run", attrs...)
+}
