@@ -59,7 +59,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if words != "" {
 		return true, s.fail(ctx, used, words, said(parts(plans, s.now), prompt, s.now)...)
 	}
-	if err := w.executeAll(ctx, run, plans, retry); err != nil {
+	if err := w.executor.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
 	for _, p := range plans {

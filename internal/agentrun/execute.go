@@ -13,17 +13,29 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
+// An executor runs the calls that may run, each at most once, and keeps the
+// journal of what it does.
+type executor struct {
+	session  *session
+	parallel int
+	draining func() bool  // nothing more is to begin
+	begun    atomic.Int32 // executions whose outcome is not stored
+}
+
+// uncertain reports whether an execution has begun whose outcome is not stored.
+func (x *executor) uncertain() bool { return x.begun.Load() > 0 }
+
 // executeAll runs what is to be executed, in parallel between tools that run
 // alone. After an error nothing more begins, but what has begun is waited for.
-func (w *worker) executeAll(ctx context.Context, run Run, plans []*plan, retry map[string]int) error {
+func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry map[string]int) error {
 	var group errgroup.Group
-	group.SetLimit(w.r.c.Parallel)
+	group.SetLimit(x.parallel)
 	var stopped atomic.Bool
 	start := func(p *plan) error {
 		if stopped.Load() {
 			return nil
 		}
-		err := w.execute(ctx, run, p, retry[p.call.Name])
+		err := x.execute(ctx, run, p, retry[p.call.Name])
 		if err != nil {
 			stopped.Store(true)
 		}
@@ -50,46 +62,46 @@ func (w *worker) executeAll(ctx context.Context, run Run, plans []*plan, retry m
 // execute runs one call, with an entry in the journal before and after. Its
 // plan has the outcome afterwards. The effect happens only under the claim,
 // with most of the lease ahead, after its beginning is stored, and once.
-func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error {
-	if w.r.isDraining() {
+func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) error {
+	if x.draining() {
 		return errDraining
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	entry := w.session.journal[p.call.ID]
-	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, w.session.claim.fence
-	if err := w.record(ctx, &entry, EntryClaimed); err != nil {
+	entry := x.session.journal[p.call.ID]
+	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, x.session.claim.fence
+	if err := x.record(ctx, &entry, EntryClaimed); err != nil {
 		return err
 	}
-	if err := w.session.claim.fresh(ctx); err != nil {
+	if err := x.session.claim.fresh(ctx); err != nil {
 		return err
 	}
-	w.begun.Add(1)
-	if err := w.record(ctx, &entry, EntryStarted); err != nil {
-		return w.stepBack(ctx, &entry, err)
+	x.begun.Add(1)
+	if err := x.record(ctx, &entry, EntryStarted); err != nil {
+		return x.stepBack(ctx, &entry, err)
 	}
-	w.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
-	began := w.session.now()
+	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
+	began := x.session.now()
 	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
 		return p.tool.Execute(ctx, p.toolCall(run, retry))
 	})
-	finish, known := w.finishOf(ctx, p, result, err, late)
+	finish, known := x.finishOf(ctx, p, result, err, late)
 	// It is said before the outcome is stored: if the store does not answer, this
 	// line is what tells that the call ran.
-	w.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
-		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", w.session.now().Sub(began)))
+	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
+		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", x.session.now().Sub(began)))
 	if !known {
 		return context.Cause(ctx)
 	}
 	entry.Finish = finish
 	// What is known is stored even when the worker is told to stop.
-	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.session.claim.lease)
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.session.claim.lease)
 	defer cancel()
-	if err := w.record(saving, &entry, EntryFinished); err != nil {
+	if err := x.record(saving, &entry, EntryFinished); err != nil {
 		return err
 	}
-	w.begun.Add(-1)
+	x.begun.Add(-1)
 	p.finished(entry.Finish)
 	return nil
 }
@@ -97,30 +109,30 @@ func (w *worker) execute(ctx context.Context, run Run, p *plan, retry int) error
 // stepBack is for a call whose beginning is stored and may be lost with the
 // store's machine: it must not begin. That is known here and nowhere else, so
 // the entry says it, or the call would be in doubt for ever.
-func (w *worker) stepBack(ctx context.Context, e *Entry, cause error) error {
+func (x *executor) stepBack(ctx context.Context, e *Entry, cause error) error {
 	if !errors.Is(cause, approvals.ErrNotDurable) {
 		return cause
 	}
 	e.Version++
-	err := w.record(ctx, e, EntryClaimed)
+	err := x.record(ctx, e, EntryClaimed)
 	if err == nil || errors.Is(err, approvals.ErrNotDurable) {
-		w.begun.Add(-1) // a lost one leaves the beginning, which is doubt again
+		x.begun.Add(-1) // a lost one leaves the beginning, which is doubt again
 	}
 	return cause
 }
 
 // record stores the entry's next state. The same attempt is made again when the
 // store does not answer; it has one name, so it counts once.
-func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
-	e.State, e.At = s, w.session.now()
+func (x *executor) record(ctx context.Context, e *Entry, s EntryState) error {
+	e.State, e.At = s, x.session.now()
 	c := Commit{
 		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%d:%s", e.Run, e.Fence, s, e.Version, e.Call)),
-		Owner:   &Ownership{Run: e.Run, Fence: w.session.claim.fence},
+		Owner:   &Ownership{Run: e.Run, Fence: x.session.claim.fence},
 		Entries: []Entry{*e},
 	}
 	var err error
 	for wait := 10 * time.Millisecond; ; wait *= 4 {
-		err = w.session.claim.store.Commit(ctx, c)
+		err = x.session.claim.store.Commit(ctx, c)
 		if err == nil {
 			e.Version++
 			return nil
@@ -136,7 +148,7 @@ func (w *worker) record(ctx context.Context, e *Entry, s EntryState) error {
 
 // finishOf turns what a tool did into what is kept of it. known is false when
 // the worker itself was told to stop, and the tool did not say what it did.
-func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error, late bool) (f Finish, known bool) {
+func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err error, late bool) (f Finish, known bool) {
 	var (
 		asked    *ApprovalRequired
 		deferred *CallDeferred
@@ -146,19 +158,19 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	call := slog.String("call", string(p.call.ID))
 	switch {
 	case err == nil:
-		part := returned(p.call, OutcomeSuccess, "", w.session.now())
-		part.Content, part.Metadata = value(result.Value), w.session.metadata(ctx, p.call, result.Metadata)
+		part := returned(p.call, OutcomeSuccess, "", x.session.now())
+		part.Content, part.Metadata = value(result.Value), x.session.metadata(ctx, p.call, result.Metadata)
 		return Finish{Part: part, Prompt: cut(result.Content)}, true
 	case errors.As(err, &asked):
-		return Finish{Aside: AsideApproval, Metadata: w.session.metadata(ctx, p.call, asked.Metadata)}, true
+		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata)}, true
 	case errors.As(err, &deferred):
-		return Finish{Aside: AsideExternal, Metadata: w.session.metadata(ctx, p.call, deferred.Metadata)}, true
+		return Finish{Aside: AsideExternal, Metadata: x.session.metadata(ctx, p.call, deferred.Metadata)}, true
 	case errors.As(err, &retry):
-		return Finish{Part: again(p.call, cut(retry.Message), w.session.now())}, true
+		return Finish{Part: again(p.call, cut(retry.Message), x.session.now())}, true
 	case errors.As(err, &failed):
-		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), w.session.now())}, true
+		return Finish{Part: returned(p.call, OutcomeFailed, cut(failed.Message), x.session.now())}, true
 	}
-	w.session.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
+	x.session.log(ctx, slog.LevelError, "tool failed", call, slog.String("tool", p.call.Name), slog.String("err", class(err)))
 	words := failedMessage
 	switch {
 	case errors.Is(err, errPanicked):
@@ -168,7 +180,7 @@ func (w *worker) finishOf(ctx context.Context, p *plan, result Result, err error
 	case late:
 		words = fmt.Sprintf(lateMessage, timeout(p.tool))
 	}
-	return Finish{Part: returned(p.call, OutcomeFailed, words, w.session.now())}, true
+	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now())}, true
 }
 
 // outcome names, for the log, how an execution ended. The empty Finish is one

@@ -4,22 +4,25 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A worker goes on with one claimed run.
 type worker struct {
-	r       *Runner
-	session *session
-	rulings *rulings
-	begun   atomic.Int32 // executions whose outcome is not stored
+	r        *Runner
+	session  *session
+	rulings  *rulings
+	executor *executor
 }
 
 func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
-	return &worker{r: r, session: s, rulings: &rulings{session: s, policy: r.c.Policy}}
+	return &worker{
+		r: r, session: s,
+		rulings:  &rulings{session: s, policy: r.c.Policy},
+		executor: &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining},
+	}
 }
 
 // loop takes steps until the run has ended. What to do next follows from the

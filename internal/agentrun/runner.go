@@ -117,7 +117,7 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 		return nil
 	case lost || errors.Is(err, errClaimLost):
 		return nil // whoever has the run goes on with it
-	case w.begun.Load() > 0:
+	case w.executor.uncertain():
 		return err // the end of the lease shows what is in doubt
 	}
 	var from time.Time
