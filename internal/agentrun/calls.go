@@ -35,6 +35,19 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	return w.carryOut(ctx, run, plans, retry, true, "")
 }
 
+// takeUpAnswers is the first step of a resume run: what people and other
+// systems said becomes results.
+func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err error) {
+	plans, ended, err := w.answers.plans(ctx, run)
+	if ended || err != nil {
+		return ended, err
+	}
+	if err := w.show(ctx, plans); err != nil {
+		return false, err
+	}
+	return w.carryOut(ctx, run, plans, nil, false, run.Prompt)
+}
+
 // carryOut executes what the plans say, and ends the step: with a request that
 // holds all results, or with what the run now waits for.
 func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map[string]int, charged bool, prompt string) (ended bool, err error) {

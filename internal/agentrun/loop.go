@@ -14,13 +14,15 @@ type worker struct {
 	session  *session
 	rulings  *rulings
 	executor *executor
+	answers  *answers
 }
 
 func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
+	rules := &rulings{session: s, policy: r.c.Policy}
 	return &worker{
-		r: r, session: s,
-		rulings:  &rulings{session: s, policy: r.c.Policy},
+		r: r, session: s, rulings: rules,
+		answers:  &answers{session: s, rulings: rules},
 		executor: &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining},
 	}
 }

@@ -53,57 +53,62 @@ func Match(pending []approvals.ToolCall, b approvals.Batch, r approvals.Deferred
 	return nil
 }
 
-// takeUpAnswers is the first step of a resume run: what people and other
-// systems said becomes results.
-func (w *worker) takeUpAnswers(ctx context.Context, run Run) (ended bool, err error) {
-	b, err := w.session.claim.store.Batch(ctx, run.Batch)
+// The answers are what people and other systems said about the calls of a batch.
+// They become the plans of the first step of a resume run.
+type answers struct {
+	session *session
+	rulings *rulings
+}
+
+// plans makes a plan for each call that is pending, from what people and other
+// systems said. ended says that the run is over instead, because the answers do
+// not fit or a call is in doubt.
+func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool, err error) {
+	b, err := a.session.claim.store.Batch(ctx, run.Batch)
 	if err != nil {
-		return false, fmt.Errorf("load batch %s: %w", run.Batch, err)
+		return nil, false, fmt.Errorf("load batch %s: %w", run.Batch, err)
 	}
-	w.session.authors = authorsOf(run, b)
-	proposed, err := Pending(w.session.history)
+	a.session.authors = authorsOf(run, b)
+	proposed, err := Pending(a.session.history)
 	if err != nil {
-		return true, w.session.refuse(ctx, err)
+		return nil, true, a.session.refuse(ctx, err)
 	}
-	pending, err := w.current(ctx, run, proposed)
+	pending, err := a.current(ctx, run, proposed)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
-	results, err := w.results(ctx, b)
+	results, err := a.results(ctx, b)
 	if err == nil {
 		err = Match(pending, b, results)
 	}
 	if err != nil && !refusal(err) {
-		return false, err
+		return nil, false, err
 	}
 	if err != nil {
-		return true, w.session.refuse(ctx, err)
+		return nil, true, a.session.refuse(ctx, err)
 	}
-	if tool, ok := w.session.journal.inDoubt(pending); ok {
-		return true, w.session.park(ctx, tool)
+	if tool, ok := a.session.journal.inDoubt(pending); ok {
+		return nil, true, a.session.park(ctx, tool)
 	}
-	plans := make([]*plan, len(pending))
+	plans = make([]*plan, len(pending))
 	for i, c := range pending {
 		p := &plan{
-			call: c, tool: w.session.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
-			soFar: w.session.count(standIns(plans[:i])...),
+			call: c, tool: a.session.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
+			soFar: a.session.count(standIns(plans[:i])...),
 		}
 		if answer, ok := results.Approvals[c.ID]; ok {
 			p.approved, p.signed = true, results.Metadata[c.ID]
 			p.gate, p.unjudged = askedWhy(b, c.ID)
 			p.editedBy = editorsOf(b, c.ID)
-			if err := w.applyApproval(ctx, run, p, answer); err != nil {
-				return false, err
+			if err := a.applyApproval(ctx, run, p, answer); err != nil {
+				return nil, false, err
 			}
 		} else {
-			w.applyResult(p, results.Calls[c.ID])
+			a.applyResult(p, results.Calls[c.ID])
 		}
 		plans[i] = p
 	}
-	if err := w.show(ctx, plans); err != nil {
-		return false, err
-	}
-	return w.carryOut(ctx, run, plans, nil, false, run.Prompt)
+	return plans, false, nil
 }
 
 // askedWhy is why the tool of a signed call asked, and whether a rule that could
@@ -121,8 +126,8 @@ func askedWhy(b approvals.Batch, id approvals.ToolCallID) (gate approvals.Gate, 
 // They are those in the history, unless the call was signed before and its tool
 // then asked for something more: such a call goes on with the arguments that
 // were signed last, which a person may have changed at any earlier stage.
-func (w *worker) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
-	parent, err := w.session.claim.store.Run(ctx, run.Parent)
+func (a *answers) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
+	parent, err := a.session.claim.store.Run(ctx, run.Parent)
 	if err != nil {
 		return nil, fmt.Errorf("load run %s: %w", run.Parent, err)
 	}
@@ -130,16 +135,16 @@ func (w *worker) current(ctx context.Context, run Run, proposed []approvals.Tool
 	if parent.Batch == "" || parent.Steps > 0 {
 		return calls, nil
 	}
-	before, err := w.session.claim.store.Batch(ctx, parent.Batch)
+	before, err := a.session.claim.store.Batch(ctx, parent.Batch)
 	if err != nil {
 		return nil, fmt.Errorf("load batch %s: %w", parent.Batch, err)
 	}
 	for i, c := range calls {
-		for _, a := range before.Approvals {
-			if a.Call.ID != c.ID {
+		for _, asked := range before.Approvals {
+			if asked.Call.ID != c.ID {
 				continue
 			}
-			if calls[i].Args, err = w.session.claim.store.Args(ctx, before.ID, a.Call.Digest); err != nil {
+			if calls[i].Args, err = a.session.claim.store.Args(ctx, before.ID, asked.Call.Digest); err != nil {
 				return nil, fmt.Errorf("load arguments of %q: %w", string(c.ID), err)
 			}
 		}
@@ -148,17 +153,17 @@ func (w *worker) current(ctx context.Context, run Run, proposed []approvals.Tool
 }
 
 // results loads what was signed and returns the answers of the batch.
-func (w *worker) results(ctx context.Context, b approvals.Batch) (approvals.DeferredToolResults, error) {
+func (a *answers) results(ctx context.Context, b approvals.Batch) (approvals.DeferredToolResults, error) {
 	args := map[approvals.ToolCallID]json.RawMessage{}
-	for _, a := range b.Approvals {
-		if a.Status != approvals.Approved {
+	for _, asked := range b.Approvals {
+		if asked.Status != approvals.Approved {
 			continue
 		}
-		raw, err := w.session.claim.store.Args(ctx, b.ID, a.Call.Digest)
+		raw, err := a.session.claim.store.Args(ctx, b.ID, asked.Call.Digest)
 		if err != nil {
-			return approvals.DeferredToolResults{}, fmt.Errorf("load arguments of %q: %w", string(a.Call.ID), err)
+			return approvals.DeferredToolResults{}, fmt.Errorf("load arguments of %q: %w", string(asked.Call.ID), err)
 		}
-		args[a.Call.ID] = raw
+		args[asked.Call.ID] = raw
 	}
 	return b.Results(args)
 }
@@ -179,45 +184,45 @@ func refusal(err error) bool {
 
 // applyApproval plans a call that people decided about. An error means that it
 // cannot be said now what becomes of the call.
-func (w *worker) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
+func (a *answers) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
 	approved, ok := answer.(approvals.ToolApproved)
 	if !ok {
 		message := approvals.DeniedMessage
 		if denied, ok := answer.(approvals.ToolDenied); ok {
 			message = denied.Message
 		}
-		p.answer(returned(p.call, OutcomeDenied, message, w.session.now()))
+		p.answer(returned(p.call, OutcomeDenied, message, a.session.now()))
 		return nil
 	}
 	if approved.OverrideArgs != nil {
 		p.call.Args = approved.OverrideArgs
 	}
-	if finish, ok := w.session.journal.finish(p.call.ID); ok {
+	if finish, ok := a.session.journal.finish(p.call.ID); ok {
 		p.finished(finish)
 		return nil
 	}
-	return w.rulings.considerSigned(ctx, run, p)
+	return a.rulings.considerSigned(ctx, run, p)
 }
 
 // applyResult plans a call that ran elsewhere.
-func (w *worker) applyResult(p *plan, result approvals.CallResult) {
+func (a *answers) applyResult(p *plan, result approvals.CallResult) {
 	p.elsewhere = true
 	switch r := result.(type) {
 	case approvals.ToolReturn:
-		part := returned(p.call, OutcomeSuccess, "", w.session.now())
+		part := returned(p.call, OutcomeSuccess, "", a.session.now())
 		part.Content, part.Metadata = value(r.ReturnValue), object(r.Metadata)
 		p.answer(part)
 		if content, err := text(r.Content); err == nil {
 			p.prompt = cut(content)
 		}
 	case approvals.ToolFailed:
-		p.answer(returned(p.call, OutcomeFailed, cut(r.Message), w.session.now()))
+		p.answer(returned(p.call, OutcomeFailed, cut(r.Message), a.session.now()))
 	case approvals.ModelRetry:
-		p.answer(again(p.call, cut(r.Message), w.session.now()))
+		p.answer(again(p.call, cut(r.Message), a.session.now()))
 	case approvals.ToolDenied:
 		p.elsewhere = false
-		p.answer(returned(p.call, OutcomeDenied, r.Message, w.session.now()))
+		p.answer(returned(p.call, OutcomeDenied, r.Message, a.session.now()))
 	default:
-		p.answer(returned(p.call, OutcomeFailed, failedMessage, w.session.now())) // unreachable: Match refuses it
+		p.answer(returned(p.call, OutcomeFailed, failedMessage, a.session.now())) // unreachable: Match refuses it
 	}
 }
