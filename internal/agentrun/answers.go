@@ -93,13 +93,15 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	plans = make([]*plan, len(pending))
 	for i, c := range pending {
 		p := &plan{
-			call: c, tool: a.session.tools[c.Name], proposed: proposed[i].Args, writeOnly: writeOnly(b, c.ID),
+			call: c, tool: a.session.tools[c.Name], proposed: proposed[i].Args,
 			soFar: a.session.count(standIns(plans[:i])...),
 		}
 		if answer, ok := results.Approvals[c.ID]; ok {
-			p.approved, p.signed = true, results.Metadata[c.ID]
-			p.gate, p.unjudged = askedWhy(b, c.ID)
-			p.editedBy = editorsOf(b, c.ID)
+			asked := approvalOf(b, c.ID)
+			p.approved, p.signed, p.writeOnly = true, results.Metadata[c.ID], asked.WriteOnly
+			// If the tool asks once more, those who changed the arguments have
+			// changed these too.
+			p.gate, p.unjudged, p.editedBy = asked.Gate, asked.Unjudged, asked.Editors()
 			if err := a.applyApproval(ctx, run, p, answer); err != nil {
 				return nil, false, err
 			}
@@ -111,15 +113,15 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	return plans, false, nil
 }
 
-// askedWhy is why the tool of a signed call asked, and whether a rule that could
-// not judge it is why people were asked.
-func askedWhy(b approvals.Batch, id approvals.ToolCallID) (gate approvals.Gate, unjudged bool) {
+// approvalOf returns what people were asked about a call, and the zero value if
+// they were not.
+func approvalOf(b approvals.Batch, id approvals.ToolCallID) approvals.Approval {
 	for _, a := range b.Approvals {
 		if a.Call.ID == id {
-			return a.Gate, a.Unjudged
+			return a
 		}
 	}
-	return approvals.GateNone, false
+	return approvals.Approval{}
 }
 
 // current returns the calls with the arguments that the batch was opened with.

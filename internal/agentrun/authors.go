@@ -20,17 +20,6 @@ func authorsOf(run Run, b approvals.Batch) []approvals.UserID {
 	return all
 }
 
-// editorsOf returns who changed the arguments of a call of the batch. They have
-// changed them too if the tool asks once more.
-func editorsOf(b approvals.Batch, id approvals.ToolCallID) []approvals.UserID {
-	for _, a := range b.Approvals {
-		if a.Call.ID == id {
-			return a.Editors()
-		}
-	}
-	return nil
-}
-
 // participants returns whose words the model had been sent when it made the
 // calls that are pending: over all runs of the thread, up to its last response.
 // Each of these people has asked for the calls as much as the requester.

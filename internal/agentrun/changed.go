@@ -31,15 +31,6 @@ func (p *plan) changed() string {
 	return ""
 }
 
-func writeOnly(b approvals.Batch, id approvals.ToolCallID) []string {
-	for _, a := range b.Approvals {
-		if a.Call.ID == id {
-			return a.WriteOnly
-		}
-	}
-	return nil
-}
-
 // masked returns the arguments with the values at these JSON pointers replaced
 // by their length. Arguments that cannot be masked are not shown at all.
 func masked(args json.RawMessage, pointers []string) string {
