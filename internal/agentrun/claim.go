@@ -29,37 +29,6 @@ type claim struct {
 	commits int
 }
 
-// take claims a run for a new worker. Without an error and without a claim,
-// somebody else was faster or has it.
-func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
-	thread, err := r.c.Store.Thread(ctx, run.Thread)
-	if err != nil {
-		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
-	}
-	if thread.Active != run.ID {
-		if now, err := r.c.Store.Run(ctx, run.ID); err != nil || now.Version != run.Version {
-			return nil, err // somebody has had it meanwhile
-		}
-		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
-	}
-	c := &claim{
-		store: r.c.Store, now: r.c.Now, lease: r.c.Lease, log: r.c.Log,
-		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
-	}
-	now := c.now()
-	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.Add(c.lease)
-	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
-	if errors.Is(err, approvals.ErrConflict) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
-	}
-	run.Version++
-	c.run, c.renewed = run, now
-	return c, nil
-}
-
 // request mints the name of the next commit. Only the holder of the lock, or of
 // a claim that nobody else knows yet, may call it.
 func (c *claim) request() approvals.RequestID {

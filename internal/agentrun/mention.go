@@ -89,7 +89,7 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 		out.Runs = []Run{run}
 		return r.c.Store.Commit(ctx, out)
 	}
-	if out.Moves, err = r.supersede(ctx, thread, m, run.CreatedAt); err != nil {
+	if out.Moves, err = r.supersede(ctx, thread, run); err != nil {
 		return err
 	}
 	switch {

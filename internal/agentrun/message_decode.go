@@ -10,6 +10,24 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
+// UnmarshalMessages reads a history. It knows what it reads or reads nothing:
+// one unknown `kind`, `part_kind` or `outcome` fails the whole list.
+func UnmarshalMessages(b []byte) ([]Message, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("messages: %w", err)
+	}
+	messages := make([]Message, len(list))
+	for i, raw := range list {
+		m, err := DecodeMessage(raw)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		messages[i] = m
+	}
+	return messages, nil
+}
+
 // DecodeMessage reads one message. An error is [ErrUnreadable].
 func DecodeMessage(b []byte) (Message, error) {
 	m, err := decodeMessage(b)

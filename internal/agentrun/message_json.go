@@ -22,24 +22,6 @@ func MarshalMessages(messages []Message) ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalMessages reads a history. It knows what it reads or reads nothing:
-// one unknown `kind`, `part_kind` or `outcome` fails the whole list.
-func UnmarshalMessages(b []byte) ([]Message, error) {
-	var list []json.RawMessage
-	if err := json.Unmarshal(b, &list); err != nil {
-		return nil, fmt.Errorf("messages: %w", err)
-	}
-	messages := make([]Message, len(list))
-	for i, raw := range list {
-		m, err := DecodeMessage(raw)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
-		}
-		messages[i] = m
-	}
-	return messages, nil
-}
-
 // messageJSON is both kinds of message; kind says which fields are meant.
 type messageJSON struct {
 	Kind         string            `json:"kind"`

@@ -1,9 +1,6 @@
 package agentrun
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,16 +9,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 )
-
-// An Agent is a model with instructions, tools and limits.
-type Agent struct {
-	Name         string
-	Instructions string
-	Model        Model
-	Tools        []Tool
-	Limits       Limits
-	Pending      PendingRule
-}
 
 // Config is what a [Runner] works with. All fields but NewFence, Lease,
 // Parallel and Log are required.
@@ -74,65 +61,3 @@ func (r *Runner) isDraining() bool {
 		return false
 	}
 }
-
-// Work claims the run and goes on with it until it ends, defers, or the runner
-// drains. A run that somebody else has, or that is not to be run now, is left
-// alone without an error. It is what the due index calls.
-//
-// An error means that the store, the policy or ctx failed: the run is as it
-// was, and is to be looked at again.
-func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
-	if r.isDraining() {
-		return nil
-	}
-	run, err := r.c.Store.Run(ctx, id)
-	if err != nil {
-		return fmt.Errorf("load run %s: %w", id, err)
-	}
-	if at, ok := run.Due(); !ok || r.c.Now().Before(at) && run.Status == RunRunning {
-		return nil
-	}
-	c, err := r.take(ctx, run)
-	if c == nil || err != nil {
-		return err
-	}
-	return r.goOn(ctx, c)
-}
-
-// goOn works on a claimed run, and lets go of it in the way that fits how the
-// work came to its end.
-func (r *Runner) goOn(ctx context.Context, c *claim) error {
-	held, cancel := context.WithCancelCause(ctx)
-	var holding sync.WaitGroup
-	holding.Go(func() { c.hold(held, cancel) })
-
-	w := newWorker(r, c)
-	err := w.loop(held)
-	lost := errors.Is(context.Cause(held), errClaimLost)
-	cancel(nil)
-	holding.Wait()
-
-	switch {
-	case err == nil:
-		return nil
-	case lost || errors.Is(err, errClaimLost):
-		return nil // whoever has the run goes on with it
-	case w.executor.uncertain():
-		return err // the end of the lease shows what is in doubt
-	}
-	var from time.Time
-	if !errors.Is(err, errDraining) && ctx.Err() == nil {
-		from = r.c.Now().Add(putOff)
-	}
-	if rel := c.release(ctx, from); rel != nil && !errors.Is(rel, errClaimLost) {
-		err = errors.Join(err, rel)
-	}
-	if errors.Is(err, errDraining) {
-		return nil
-	}
-	return err
-}
-
-// putOff is how long a run waits at least after a step that failed. The due
-// index, which counts the failures, makes it longer each time.
-const putOff = time.Second

@@ -4,26 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
-)
-
-// A PendingRule says what becomes of a new message while calls of its thread
-// wait for people, or for results from elsewhere.
-type PendingRule string
-
-// The rules. The empty one is PendingReject.
-const (
-	// PendingReject: a message of the person who asked ends what is pending as
-	// [approvals.Superseded]. The resume run tells the model so, and hands it the
-	// message in the same turn. What is signed already stays signed and runs.
-	// Messages of other people wait.
-	PendingReject PendingRule = "reject"
-	// PendingKeep: every message waits until nothing is pending.
-	PendingKeep PendingRule = "keep"
-	// PendingRefuse: no message is taken: [ErrPending].
-	PendingRefuse PendingRule = "refuse"
 )
 
 // A PendingError is an [ErrPending] with the batch that is waited for.
@@ -35,14 +17,14 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%s: batch %s", ErrPe
 // Unwrap returns [ErrPending].
 func (e *PendingError) Unwrap() error { return ErrPending }
 
-// supersede returns what a message makes of the batch that its thread waits
-// for: nil if that goes on, or if the thread waits for none.
+// supersede returns what the message of a new run makes of the batch that its
+// thread waits for: nil if that goes on, or if the thread waits for none.
 //
 // The message is committed with it. So a signature that comes in meanwhile is
 // either in the batch that is ended, or finds it ended; and no message ends
 // anything without being in the thread's queue, for [Runner.Resume] to find.
-func (r *Runner) supersede(ctx context.Context, thread Thread, m Mention, at time.Time) (*BatchMove, error) {
-	agent, ok := r.c.Agents(m.Agent)
+func (r *Runner) supersede(ctx context.Context, thread Thread, newer Run) (*BatchMove, error) {
+	agent, ok := r.c.Agents(newer.Agent)
 	if !ok || agent.Pending == PendingKeep {
 		return nil, nil
 	}
@@ -65,10 +47,10 @@ func (r *Runner) supersede(ctx context.Context, thread Thread, m Mention, at tim
 		return nil, nil
 	case agent.Pending == PendingRefuse:
 		return nil, &PendingError{Batch: b}
-	case run.Requester != m.Requester, run.Agent != m.Agent:
+	case run.Requester != newer.Requester, run.Agent != newer.Agent:
 		return nil, nil
 	}
-	next, events, err := b.Apply(approvals.Withdraw{By: m.Requester, Reason: approvals.Superseded, At: at})
+	next, events, err := b.Apply(approvals.Withdraw{By: newer.Requester, Reason: approvals.Superseded, At: newer.CreatedAt})
 	if err != nil {
 		return nil, fmt.Errorf("end batch %s: %w", b.ID, err)
 	}

@@ -1,0 +1,28 @@
+package agentrun
+
+// An Agent is a model with instructions, tools and limits.
+type Agent struct {
+	Name         string
+	Instructions string
+	Model        Model
+	Tools        []Tool
+	Limits       Limits
+	Pending      PendingRule
+}
+
+// A PendingRule says what becomes of a new message while calls of its thread
+// wait for people, or for results from elsewhere.
+type PendingRule string
+
+// The rules. The empty one is PendingReject.
+const (
+	// PendingReject: a message of the person who asked ends what is pending as
+	// [approvals.Superseded]. The resume run tells the model so, and hands it the
+	// message in the same turn. What is signed already stays signed and runs.
+	// Messages of other people wait.
+	PendingReject PendingRule = "reject"
+	// PendingKeep: every message waits until nothing is pending.
+	PendingKeep PendingRule = "keep"
+	// PendingRefuse: no message is taken: [ErrPending].
+	PendingRefuse PendingRule = "refuse"
+)

@@ -1,0 +1,104 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Work claims the run and goes on with it until it ends, defers, or the runner
+// drains. A run that somebody else has, or that is not to be run now, is left
+// alone without an error. It is what the due index calls.
+//
+// An error means that the store, the policy or ctx failed: the run is as it
+// was, and is to be looked at again.
+func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
+	if r.isDraining() {
+		return nil
+	}
+	run, err := r.c.Store.Run(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load run %s: %w", id, err)
+	}
+	if at, ok := run.Due(); !ok || r.c.Now().Before(at) && run.Status == RunRunning {
+		return nil
+	}
+	c, err := r.take(ctx, run)
+	if c == nil || err != nil {
+		return err
+	}
+	return r.goOn(ctx, c)
+}
+
+// take claims a run for a new worker. Without an error and without a claim,
+// somebody else was faster or has it.
+func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
+	thread, err := r.c.Store.Thread(ctx, run.Thread)
+	if err != nil {
+		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	if thread.Active != run.ID {
+		if now, err := r.c.Store.Run(ctx, run.ID); err != nil || now.Version != run.Version {
+			return nil, err // somebody has had it meanwhile
+		}
+		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
+	}
+	c := &claim{
+		store: r.c.Store, now: r.c.Now, lease: r.c.Lease, log: r.c.Log,
+		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
+	}
+	now := c.now()
+	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.Add(c.lease)
+	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
+	if errors.Is(err, approvals.ErrConflict) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
+	}
+	run.Version++
+	c.run, c.renewed = run, now
+	return c, nil
+}
+
+// goOn works on a claimed run, and lets go of it in the way that fits how the
+// work came to its end.
+func (r *Runner) goOn(ctx context.Context, c *claim) error {
+	held, cancel := context.WithCancelCause(ctx)
+	var holding sync.WaitGroup
+	holding.Go(func() { c.hold(held, cancel) })
+
+	w := newWorker(r, c)
+	err := w.loop(held)
+	lost := errors.Is(context.Cause(held), errClaimLost)
+	cancel(nil)
+	holding.Wait()
+
+	switch {
+	case err == nil:
+		return nil
+	case lost || errors.Is(err, errClaimLost):
+		return nil // whoever has the run goes on with it
+	case w.executor.uncertain():
+		return err // the end of the lease shows what is in doubt
+	}
+	var from time.Time
+	if !errors.Is(err, errDraining) && ctx.Err() == nil {
+		from = r.c.Now().Add(putOff)
+	}
+	if rel := c.release(ctx, from); rel != nil && !errors.Is(rel, errClaimLost) {
+		err = errors.Join(err, rel)
+	}
+	if errors.Is(err, errDraining) {
+		return nil
+	}
+	return err
+}
+
+// putOff is how long a run waits at least after a step that failed. The due
+// index, which counts the failures, makes it longer each time.
+const putOff = time.Second
