@@ -97,6 +97,32 @@
 // step have ended, and sees what came of them; the batch has the same counts for
 // what is proposed while it is open.
 //
+// # The files
+//
+// A file uses those on its own line and below it, and none above it.
+//
+//	mention.go, resumer.go, supersede.go   what makes a run: a message, a settled batch
+//	park.go, abandon.go, check.go          what people do with a run, or with a call
+//	work.go                                claim a run, work on it, let go of it
+//	loop.go                                worker: one step after the other, and how a step ends
+//	answers.go                             answers: from the answers of a batch to plans
+//	rulings.go                             rulings: what the tool and the policy say of a call
+//	execute.go                             executor: run the calls, and write the journal
+//	deferral.go, ending.go                 the ways in which a run ends
+//	session.go, authors.go                 session: what a worker knows of its run
+//	claim.go, runner.go                    a worker's hold on a run; the Runner and its Config
+//	plan.go, plans.go, changed.go          what becomes of one call; of all calls of a step
+//	toolset.go, sofar.go                   which tools there are, what has come of a request
+//	intake.go, history.go, result.go       read a response and a history, make results
+//	guard.go                               call what others have written
+//	store.go, model.go, tool.go, agent.go  the ports and the agent
+//	run.go, journal.go, message*.go        the documents; limits.go, ids.go, errors.go beside them
+//
+// A step has one goroutine, and calls that run at the same time have one each.
+// They share the session. Its history and its authors change while the run goes
+// on, and belong to the goroutine of the step. The claim has a lock of its own,
+// and the executor counts with an atomic number.
+//
 // # What never happens
 //
 //   - A call is executed that is not permitted by the policy or signed by people.
