@@ -52,7 +52,7 @@ soak: ## What takes longer than a test may: a million requirements against the o
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./cmd/bot -power=50
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
-	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./cmd/bot
+	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./internal/config
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy
 
 bench: ## Run the benchmarks

@@ -32,6 +32,7 @@ var may = map[string][]string{
 	"internal/slackui/slacksim/page/story":    {},
 	"internal/policy":                         {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
+	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/tools/filetool", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"cmd/bot":                                 nil, // everything

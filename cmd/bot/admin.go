@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/google/uuid"
 )
 
 // openAdmin opens the store for a command of the operator, and returns its
@@ -25,17 +25,17 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
 	}
-	e, _ := readEnvironment(in.environ) // only the Redis is needed
-	if e.RedisURL.open() == "" {
+	e, _ := config.ReadEnvironment(in.environ) // only the Redis is needed
+	if e.RedisURL.Open() == "" {
 		return a, nil, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on")
 	}
-	var c config
+	var c config.Config
 	if *path != "" {
-		if c, err = readConfig(*path); err != nil {
+		if c, err = config.Read(*path); err != nil {
 			return a, nil, err
 		}
 	}
-	log := newLogger(in.stderr, e.LogLevel)
+	log := config.NewLogger(in.stderr, e.LogLevel)
 	open := openDurable
 	if *path == "" {
 		open = openStore // what is stuck can be looked at in any Redis

@@ -8,17 +8,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/tools"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkLastClickToCall measures from the stored last signature to the
@@ -82,7 +82,7 @@ func benchDeferral(b *testing.B, bot *bot) approvals.Batch {
 	return batch
 }
 
-func benchBot(b *testing.B, extra toolsFor) (*bot, *redis.Client) {
+func benchBot(b *testing.B, extra config.ToolsFor) (*bot, *redis.Client) {
 	b.Helper()
 	client, ok := statetest.Redis(b).(*redis.Client)
 	require.True(b, ok)
@@ -99,17 +99,17 @@ func benchBot(b *testing.B, extra toolsFor) (*bot, *redis.Client) {
 		},
 	}))
 	b.Cleanup(model.Close)
-	e, err := readEnvironment([]string{
+	e, err := config.ReadEnvironment([]string{
 		"SLACK_BOT_TOKEN=" + slack.BotToken(), "SLACK_SIGNING_SECRET=" + slack.SigningSecret(), "SLACK_API_URL=" + slackServer.URL + "/api/",
 		"REDIS_URL=unix://" + client.Options().Addr, "OPENAI_API_KEY=scripted", "OPENAI_BASE_URL=" + model.URL + "/v1",
 	})
 	require.NoError(b, err)
-	c := config{
-		Agents: []agentConfig{{Name: "ops"}},
+	c := config.Config{
+		Agents: []config.Agent{{Name: "ops"}},
 		Policy: writePolicy(b, b.TempDir(), oneOfSRE),
-		Redis:  redisConfig{Durability: state.None}, // what is measured is not a disk
+		Redis:  config.Redis{Durability: state.None}, // what is measured is not a disk
 	}
-	bot, err := newBot(b.Context(), c, e, extra, newLogger(io.Discard, "error"))
+	bot, err := newBot(b.Context(), c, e, extra, config.NewLogger(io.Discard, "error"))
 	require.NoError(b, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})

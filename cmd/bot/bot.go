@@ -12,14 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/slack-go/slack"
 )
 
 // bot is everything wired together.
@@ -38,8 +38,8 @@ type bot struct {
 	stopping atomic.Bool
 }
 
-func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *slog.Logger) (*bot, error) {
-	sets, err := newToolSets(c, e, extra)
+func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
+	sets, err := config.NewToolSets(c, e, extra)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func newBot(ctx context.Context, c config, e environment, extra toolsFor, log *s
 	return b, nil
 }
 
-func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
+func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
 	agents := map[string]agentrun.Agent{}
 	var problems []error
 	for _, a := range c.Agents {
@@ -77,7 +77,7 @@ func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[st
 			name = e.OpenAIModel
 		}
 		model, err := openaimodel.New(openaimodel.Config{
-			APIKey: e.OpenAIKey.open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
+			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
 		})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
@@ -93,10 +93,10 @@ func newAgents(c config, e environment, sets toolSets, log *slog.Logger) (map[st
 }
 
 // newUI asks Slack who we are, so that a wrong token fails the start.
-func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, error) {
+func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (*slackui.UI, error) {
 	asking, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	who, err := slack.New(e.SlackToken.open(), slack.OptionAPIURL(e.SlackAPIURL)).AuthTestContext(asking)
+	who, err := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(e.SlackAPIURL)).AuthTestContext(asking)
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
 	}
@@ -110,9 +110,9 @@ func newUI(ctx context.Context, b *bot, c config, e environment) (*slackui.UI, e
 		}
 	}
 	ui, err := slackui.New(slackui.Config{
-		BotToken: e.SlackToken.open, SigningSecret: e.SigningSecret.open, AppToken: e.AppToken.open,
-		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.mayAsk(),
-		Overhear: c.overhear(), Pending: c.pending(),
+		BotToken: e.SlackToken.Open, SigningSecret: e.SigningSecret.Open, AppToken: e.AppToken.Open,
+		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.MayAsk(),
+		Overhear: c.Overhear(), Pending: c.Pending(),
 		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.runner,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),

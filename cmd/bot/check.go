@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 )
 
@@ -27,7 +28,7 @@ func runCheck(ctx context.Context, in *call) error {
 
 type checkOptions struct {
 	Path    string
-	Extra   toolsFor // the tools that the program adds to those of the configuration
+	Extra   config.ToolsFor // the tools that the program adds to those of the configuration
 	Environ []string
 	Address string // under which Slack reaches the bot; empty if it is not said
 	Online  bool
@@ -60,16 +61,16 @@ type checker struct {
 	checkOptions
 	findings
 
-	config  config
+	config  config.Config
 	judging policy.Options // what the policy is read against
 	policy  *policy.Policy // nil if it could not be read
-	env     environment
+	env     config.Environment
 }
 
 // check looks at everything, in the order in which it is set up.
 func check(ctx context.Context, o checkOptions) []finding {
 	c := &checker{checkOptions: o}
-	c.env, _ = readEnvironment(o.Environ) // what is wrong with it is said in its turn
+	c.env, _ = config.ReadEnvironment(o.Environ) // what is wrong with it is said in its turn
 	c.checkFile()
 	c.checkTools()
 	c.checkPolicy()
@@ -106,7 +107,7 @@ func (f *findings) unknown(advice, format string, args ...any) {
 // quoted one.
 func (c *checker) scrubbed() []finding {
 	var pairs []string
-	for _, s := range c.env.secrets() {
+	for _, s := range c.env.Secrets() {
 		pairs = append(pairs, s, "[redacted]")
 	}
 	clean := strings.NewReplacer(pairs...)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/slack-go/slack"
 )
 
 // slackLookup asks Slack about groups and people, each once. It is what a check
@@ -50,7 +50,7 @@ func (l *slackLookup) groups(ctx context.Context) (map[string]slack.UserGroup, e
 // that is disabled or not there.
 func (l *slackLookup) Members(ctx context.Context, g approvals.GroupID) ([]approvals.UserID, time.Time, error) {
 	var ids []string
-	if channelID.MatchString(string(g)) {
+	if config.IsChannel(string(g)) {
 		in := slack.GetUsersInConversationParameters{ChannelID: string(g), Limit: 200}
 		for more := true; more; more = in.Cursor != "" {
 			page, cursor, err := l.api.GetUsersInConversationContext(ctx, &in)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/config"
 )
 
 // modelPatience is how long a model may take over one word or one call.
@@ -25,7 +26,7 @@ const (
 // tryModels asks each model as a run does: in a stream, with the tools of its
 // agent. A provider that lists a model need not be able to do that.
 func (c *checker) tryModels(ctx context.Context, at string) {
-	sets, err := newToolSets(c.config, c.env, c.Extra)
+	sets, err := config.NewToolSets(c.config, c.env, c.Extra)
 	if err != nil {
 		return // said before
 	}
@@ -51,7 +52,7 @@ func (c *checker) tryModels(ctx context.Context, at string) {
 
 func (c *checker) tryModel(ctx context.Context, at, name string, tools []agentrun.ToolDefinition) {
 	model, err := openaimodel.New(openaimodel.Config{
-		APIKey: c.env.OpenAIKey.open, BaseURL: c.env.OpenAIBaseURL, Model: name, HTTPClient: c.client(modelPatience),
+		APIKey: c.env.OpenAIKey.Open, BaseURL: c.env.OpenAIBaseURL, Model: name, HTTPClient: c.client(modelPatience),
 		Timeout: modelPatience, Attempts: 1, Now: c.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/manifests"
 )
 
 func (c *checker) checkFile() {
-	read, err := readConfig(c.Path)
+	read, err := config.Read(c.Path)
 	c.config = read
-	problems := flatten(err)
+	problems := config.Problems(err)
 	if len(read.Agents) > 0 || err == nil {
-		problems = append(problems, flatten(read.check())...)
+		problems = append(problems, config.Problems(read.Check())...)
 	}
 	for _, p := range problems {
 		c.problem("", "%s", p)
@@ -49,9 +50,9 @@ func (c *checker) checkTools() {
 		}
 		one := c.config
 		one.Agents = c.config.Agents[i : i+1]
-		sets, err := newToolSets(one, c.env, c.Extra)
+		sets, err := config.NewToolSets(one, c.env, c.Extra)
 		if err != nil {
-			for _, p := range flatten(err) {
+			for _, p := range config.Problems(err) {
 				c.problem("", "%s", strings.Replace(p.Error(), "agents[0]", fmt.Sprintf("agents[%d]", i), 1))
 			}
 			continue
@@ -65,7 +66,7 @@ func (c *checker) checkTools() {
 }
 
 // toolWords names the tools of an agent, those on its folder first.
-func (c *checker) toolWords(a agentConfig, all []agentrun.Tool) string {
+func (c *checker) toolWords(a config.Agent, all []agentrun.Tool) string {
 	var added []agentrun.Tool
 	if c.Extra != nil {
 		added, _ = c.Extra(a.Name) // they were made before without an error
@@ -92,14 +93,14 @@ func (c *checker) checkPolicy() {
 	if c.config.Policy == "" {
 		return // said before
 	}
-	sets, err := newToolSets(c.config, c.env, c.Extra)
+	sets, err := config.NewToolSets(c.config, c.env, c.Extra)
 	if err != nil {
 		c.unknown("fix the agents first", "%s: whether its rules fit the agents' tools", c.config.Policy)
 		sets = nil
 	}
-	c.judging = policy.Options{Tools: policyTools(c.config, sets), Now: c.Now}
+	c.judging = policy.Options{Tools: config.PolicyTools(c.config, sets), Now: c.Now}
 	c.policy, err = policy.Load(c.config.Policy, c.judging)
-	for _, p := range flatten(err) {
+	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)
 	}
 	if err == nil {
@@ -109,12 +110,12 @@ func (c *checker) checkPolicy() {
 
 func (c *checker) checkEnvironment() {
 	before := len(c.all)
-	e, err := readEnvironment(c.Environ)
+	e, err := config.ReadEnvironment(c.Environ)
 	c.env = e
-	for _, p := range flatten(err) {
+	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)
 	}
-	token, signing := e.SlackToken.open(), e.SigningSecret.open()
+	token, signing := e.SlackToken.Open(), e.SigningSecret.Open()
 	if token != "" && !strings.HasPrefix(token, "xoxb-") && !strings.HasPrefix(token, "xoxe.xoxb-") {
 		c.problem(`copy the "Bot User OAuth Token" of the app, from "OAuth & Permissions"`, "SLACK_BOT_TOKEN: this is not a bot token; bot tokens begin with xoxb-")
 	}
@@ -131,15 +132,15 @@ func (c *checker) checkEnvironment() {
 	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
 		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", e.Addr)
 	}
-	if e.RedisURL.open() != "" {
-		if client, err := state.Dial(e.RedisURL.open()); err != nil {
+	if e.RedisURL.Open() != "" {
+		if client, err := state.Dial(e.RedisURL.Open()); err != nil {
 			c.problem("", "REDIS_URL: %s", err)
 		} else {
 			_ = client.Close() // it was never used
 		}
 	}
-	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: time.Now}); err != nil {
-		for _, p := range flatten(err) {
+	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: time.Now}); err != nil {
+		for _, p := range config.Problems(err) {
 			c.problem("", "OPENAI_BASE_URL: %s", strings.TrimPrefix(p.Error(), "openaimodel: Config.BaseURL "))
 		}
 	}
@@ -152,7 +153,7 @@ func (c *checker) checkEnvironment() {
 // configuration, which bot init wrote there.
 func (c *checker) checkAddress() {
 	if c.Address != "" {
-		for _, p := range flatten(c.wrongAddress()) {
+		for _, p := range config.Problems(c.wrongAddress()) {
 			c.problem("", "--url: %s", p)
 		}
 	}
@@ -197,7 +198,7 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 		{"settings.interactivity.request_url", app.Settings.Interactivity.RequestURL, manifests.InteractivityPath},
 		{"features.slash_commands: /countersign: url", command, manifests.CommandsPath},
 	} {
-		if c.env.AppToken.open() != "" {
+		if c.env.AppToken.Open() != "" {
 			break // nothing is sent there
 		}
 		base, ok := strings.CutSuffix(place.url, place.path)
@@ -205,7 +206,7 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 			wrong("%s: must be the address of the bot followed by %s, but is %q", place.key, place.path, place.url)
 			continue
 		}
-		for _, p := range flatten(manifests.CheckAddress(base)) {
+		for _, p := range config.Problems(manifests.CheckAddress(base)) {
 			wrong("%s: %s", place.key, p)
 		}
 		if address != "" && base != address {
@@ -215,10 +216,10 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 	if !app.Settings.Interactivity.Enabled {
 		wrong("settings.interactivity.is_enabled: must be true; without it, Slack sends no clicks")
 	}
-	for _, s := range missing(c.config.scopes(), app.OAuth.Scopes.Bot) {
+	for _, s := range missing(c.config.Scopes(), app.OAuth.Scopes.Bot) {
 		wrong("oauth_config.scopes.bot: %s is missing", s)
 	}
-	for _, e := range missing(c.config.events(), app.Settings.Events.Bot) {
+	for _, e := range missing(c.config.Events(), app.Settings.Events.Bot) {
 		wrong("settings.event_subscriptions.bot_events: %s is missing; without it, Slack sends %s", e, arrivals(e))
 	}
 	return problems
@@ -227,4 +228,12 @@ func (c *checker) manifestProblems(app manifests.App) []string {
 // missing is what needed has and given has not.
 func missing(needed, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(s string) bool { return slices.Contains(given, s) })
+}
+
+// arrivals is what Slack would not send without an event.
+func arrivals(event string) string {
+	if event == "app_mention" {
+		return "no mentions"
+	}
+	return "no replies without a mention"
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/slack-go/slack"
 )
 
 // named is who the configuration and its policy name, and the first place of
@@ -22,12 +22,12 @@ func (c *checker) named() (users map[approvals.UserID]string, groups map[approva
 			continue
 		}
 		for _, u := range a.Who.Users {
-			if users[u] == "" && userID.MatchString(string(u)) {
+			if users[u] == "" && config.IsUser(string(u)) {
 				users[u] = fmt.Sprintf("agents[%d].who.users", i)
 			}
 		}
 		for _, g := range a.Who.Groups {
-			if groups[g] == "" && groupID.MatchString(string(g)) {
+			if groups[g] == "" && config.IsGroup(string(g)) {
 				groups[g] = fmt.Sprintf("agents[%d].who.groups", i)
 			}
 		}
@@ -54,7 +54,7 @@ func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
-		if channelID.MatchString(string(id)) {
+		if config.IsChannel(string(id)) {
 			c.checkMembers(ctx, l, id, places[id])
 			continue
 		}
@@ -126,7 +126,7 @@ func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
 	o := c.judging
 	o.Roster = roster
 	_, err = policy.Load(c.config.Policy, o)
-	for _, p := range flatten(err) {
+	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)
 	}
 	if err == nil {

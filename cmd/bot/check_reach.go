@@ -25,7 +25,7 @@ import (
 // signed with our signing secret. Whether Slack signs with the same secret only
 // Slack can say: it does when the Request URL is verified there.
 func (c *checker) checkRunning(ctx context.Context) {
-	if c.Address == "" || c.env.SigningSecret.open() == "" || c.wrongAddress() != nil {
+	if c.Address == "" || c.env.SigningSecret.Open() == "" || c.wrongAddress() != nil {
 		return // not asked for, or said before
 	}
 	at := strings.TrimSuffix(c.Address, "/") + manifests.EventsPath
@@ -72,7 +72,7 @@ func onThisMachine(address string) bool {
 
 func (c *checker) signature(body []byte) http.Header {
 	stamp := strconv.FormatInt(c.Now().Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(c.env.SigningSecret.open()))
+	mac := hmac.New(sha256.New, []byte(c.env.SigningSecret.Open()))
 	mac.Write([]byte("v0:" + stamp + ":"))
 	mac.Write(body)
 	return http.Header{
@@ -86,11 +86,11 @@ func (c *checker) signature(body []byte) http.Header {
 // then each model for one word.
 func (c *checker) checkModel(ctx context.Context) {
 	base, err := url.Parse(c.env.OpenAIBaseURL)
-	if err != nil || base.Host == "" || c.env.OpenAIKey.open() == "" {
+	if err != nil || base.Host == "" || c.env.OpenAIKey.Open() == "" {
 		return // said before
 	}
 	at := "model: " + base.Host
-	header := http.Header{"Authorization": {"Bearer " + c.env.OpenAIKey.open()}}
+	header := http.Header{"Authorization": {"Bearer " + c.env.OpenAIKey.Open()}}
 	status, answer, err := c.ask(ctx, http.MethodGet, strings.TrimSuffix(c.env.OpenAIBaseURL, "/")+"/models", nil, header)
 	var list struct{ Data []listedModel }
 	switch {

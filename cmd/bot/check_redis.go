@@ -13,10 +13,10 @@ import (
 // checkRedis looks at each server that takes writes, as the start does: its
 // version, and whether what it takes outlives it.
 func (c *checker) checkRedis(ctx context.Context) {
-	if c.env.RedisURL.open() == "" {
+	if c.env.RedisURL.Open() == "" {
 		return // said before
 	}
-	client, err := state.Dial(c.env.RedisURL.open())
+	client, err := state.Dial(c.env.RedisURL.Open())
 	if err != nil {
 		return // said before
 	}
@@ -28,7 +28,7 @@ func (c *checker) checkRedis(ctx context.Context) {
 		c.problem(redisAdvice(err), "Redis: does not answer: %s", err)
 		return
 	}
-	c.all = append(c.all, c.config.Redis.judge(servers)...)
+	c.all = append(c.all, judge(c.config.Redis, servers)...)
 }
 
 func redisAdvice(err error) string {

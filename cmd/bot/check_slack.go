@@ -19,10 +19,10 @@ const signatureWindow = 5 * time.Minute
 // checkSlack asks Slack who the token is and what it may, then whether the
 // channels, groups and people of the configuration are there.
 func (c *checker) checkSlack(ctx context.Context) {
-	if c.env.SlackToken.open() == "" {
+	if c.env.SlackToken.Open() == "" {
 		return // said before
 	}
-	api := slack.New(c.env.SlackToken.open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
+	api := slack.New(c.env.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
 		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *checker) checkScopes(h http.Header) {
 		return
 	}
 	granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-	if lacks := missing(c.config.scopes(), granted); len(lacks) > 0 {
+	if lacks := missing(c.config.Scopes(), granted); len(lacks) > 0 {
 		c.problem(`add them in "OAuth & Permissions" and install the app again`, "Slack: the bot lacks the scopes %s", strings.Join(lacks, ", "))
 		return
 	}

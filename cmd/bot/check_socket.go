@@ -15,7 +15,7 @@ const newAppToken = `generate one with the scope connections:write in "Basic Inf
 
 // checkAppToken looks at the token of Socket Mode, if there is one.
 func (c *checker) checkAppToken() {
-	token := c.env.AppToken.open()
+	token := c.env.AppToken.Open()
 	if token == "" {
 		return
 	}
@@ -33,7 +33,7 @@ func (c *checker) checkAppToken() {
 // modeProblem says that the manifest and the environment do not mean the same
 // way to Slack.
 func (c *checker) modeProblem(app manifests.App) string {
-	switch over := c.env.AppToken.open() != ""; {
+	switch over := c.env.AppToken.Open() != ""; {
 	case over && !app.Settings.SocketMode:
 		return "settings.socket_mode_enabled: must be true, because SLACK_APP_TOKEN is set"
 	case !over && app.Settings.SocketMode:
@@ -44,7 +44,7 @@ func (c *checker) modeProblem(app manifests.App) string {
 
 // checkSocket asks Slack for the address of a connection, and does not connect.
 func (c *checker) checkSocket(ctx context.Context) {
-	token := c.env.AppToken.open()
+	token := c.env.AppToken.Open()
 	if token == "" {
 		return
 	}

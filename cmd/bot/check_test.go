@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/manifests"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 // installation is everything around a bot that is to be checked.
@@ -337,10 +337,10 @@ func (i *installation) bot() *bot {
 	i.o.Online = false
 	i.check() // writes the file
 	i.o.Online = online
-	c, err := readConfig(i.o.Path)
+	c, err := config.Read(i.o.Path)
 	require.NoError(i.t, err)
-	require.NoError(i.t, c.check())
-	e, err := readEnvironment(i.o.Environ)
+	require.NoError(i.t, c.Check())
+	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(i.t, err)
 	b, err := newBot(i.t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
 	require.NoError(i.t, err)
@@ -467,7 +467,7 @@ func TestCheckTellsNoSecret(t *testing.T) {
 		"REDIS_URL": "redis://tell-no-one:tell-no-one@127.0.0.1:1/x", "OPENAI_BASE_URL": "http://tell-no-one:tell-no-one@127.0.0.1:1/v1",
 	})
 	require.NotContains(t, i.check(), "tell-no-one")
-	c := checker{env: environment{SlackToken: newSecret("tell-no-one")}}
+	c := checker{env: config.Environment{SlackToken: config.NewSecret("tell-no-one")}}
 	c.problem("do tell-no-one", "it was tell-no-one")
 	require.Equal(t, []finding{{isProblem, "it was [redacted]", "do [redacted]"}}, c.scrubbed())
 }
@@ -511,4 +511,12 @@ func TestWhatIsCountedIsInTheRightNumber(t *testing.T) {
 	i.rules = strings.ReplaceAll(i.rules, "S0SRE", "S0SEC")
 	i.replace("S0SRE", "S0SEC")
 	require.Contains(t, i.check(), "is @security, with 1 person\n")
+}
+
+// write returns the path of a configuration with this text.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }

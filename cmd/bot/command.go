@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 // A command is something that the program can be asked to do, with everything
@@ -38,7 +40,7 @@ type call struct {
 	path           string // of the command, such as "bot policy check"
 	words          []string
 	flags          *flag.FlagSet
-	extra          toolsFor // the tools that the program adds to those of the configuration
+	extra          config.ToolsFor // the tools that the program adds to those of the configuration
 	environ        []string
 	stdout, stderr io.Writer
 }

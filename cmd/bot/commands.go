@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 )
 
 // root is the program itself. It is made for each use: the list of commands
@@ -221,7 +222,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 
 // runWith is the program with tools that agents have besides those of their
 // configuration. Every command that looks at a policy knows them.
-func runWith(ctx context.Context, extra toolsFor, args, environ []string, stdout, stderr io.Writer) error {
+func runWith(ctx context.Context, extra config.ToolsFor, args, environ []string, stdout, stderr io.Writer) error {
 	in := &call{command: root(), path: "bot", words: args, extra: extra, environ: environ, stdout: stdout, stderr: stderr}
 	return in.do(ctx)
 }

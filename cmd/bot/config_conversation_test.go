@@ -7,26 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
-	"github.com/countersign/countersign/manifests"
 )
-
-func TestHowAnAgentTakesMessagesIsRead(t *testing.T) {
-	c, err := readConfig(write(t, "policy: rules\nagents: [{name: a, replies: all, pending: refuse}, {name: b, channels: [C1]}]"))
-	require.NoError(t, err)
-	require.NoError(t, c.check())
-	require.Equal(t, repliesAll, c.Agents[0].Replies)
-	require.Equal(t, agentrun.PendingRefuse, c.Agents[0].Pending)
-	require.Equal(t, map[string]bool{"a": true}, c.overhear())
-	require.Subset(t, c.scopes(), []string{"channels:history", "groups:history"})
-	require.Subset(t, c.events(), []string{"app_mention", "message.channels", "message.groups"})
-
-	c, err = readConfig(write(t, "policy: rules\nagents: [{name: a, replies: always, pending: drop}]"))
-	require.NoError(t, err)
-	require.ErrorContains(t, c.check(), `agents[0].replies: must be mention or all, but is "always"`)
-	require.ErrorContains(t, c.check(), `agents[0].pending: must be reject, keep or refuse, but is "drop"`)
-	require.Equal(t, manifests.Scopes(), c.scopes(), "nothing is asked for that is not used")
-}
 
 // What the file says is what happens: in #ops every reply of the thread is
 // heard, and nothing is taken while a deletion waits.
@@ -64,9 +47,9 @@ redis: {durability: fsync}
 	elsewhere := says("C0GENERAL", "", "@countersign clean up")
 	says("C0GENERAL", elsewhere, "and the logs")
 	require.Zero(t, taken("C0GENERAL", elsewhere), "the agent there takes mentions only")
-	c, err := readConfig(i.o.Path)
+	c, err := config.Read(i.o.Path)
 	require.NoError(t, err)
-	e, err := readEnvironment(i.o.Environ)
+	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
 	agents, err := newAgents(c, e, nil, b.log)
 	require.NoError(t, err)

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/stretchr/testify/require"
 )
 
 const twoAgents = `
@@ -111,11 +111,11 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 func TestLimitsAndTimeoutsReachTheAgent(t *testing.T) {
 	model := httptest.NewServer(openaisim.New(openaisim.DemoStories()...))
 	t.Cleanup(model.Close)
-	e := environment{OpenAIKey: newSecret("k"), OpenAIBaseURL: model.URL + "/v1", OpenAIModel: openaisim.ModelName}
-	agents, err := newAgents(config{Agents: []agentConfig{
-		{Name: "patient", Limits: limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9}},
+	e := config.Environment{OpenAIKey: config.NewSecret("k"), OpenAIBaseURL: model.URL + "/v1", OpenAIModel: openaisim.ModelName}
+	agents, err := newAgents(config.Config{Agents: []config.Agent{
+		{Name: "patient", Limits: config.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}},
 		{Name: "hasty", Timeout: 1},
-	}}, e, toolSets{}, slog.New(slog.DiscardHandler))
+	}}, e, config.ToolSets{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
 	ask := agentrun.ModelRequest{Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hello"}}}}}

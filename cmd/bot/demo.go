@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
 )
@@ -56,11 +56,11 @@ func runDemo(ctx context.Context, in *call) (err error) {
 // demo owns everything that the demo starts. Its servers listen on loopback
 // only; the page may be exposed.
 type demo struct {
-	extra   toolsFor
+	extra   config.ToolsFor
 	level   string
 	expose  bool // the page may be served to other machines
 	stderr  io.Writer
-	env     environment
+	env     config.Environment
 	folder  string
 	policy  string // the file
 	slack   *slacksim.Server
@@ -75,7 +75,7 @@ func (d *demo) prepare(ctx context.Context, environ []string, redisURL, addr, fo
 	if err := errors.Join(d.prepareFolder(folder), d.preparePolicy()); err != nil {
 		return err
 	}
-	d.env = environment{LogLevel: d.level}
+	d.env = config.Environment{LogLevel: d.level}
 	if err := d.prepareModel(ctx, environ); err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func (d *demo) prepare(ctx context.Context, environ []string, redisURL, addr, fo
 // prepareModel uses the model of the environment if there is a key for one,
 // and the scripted one otherwise.
 func (d *demo) prepareModel(ctx context.Context, environ []string) error {
-	real, _ := readEnvironment(environ) // what is missing for serve is not needed here
-	if real.OpenAIKey.open() != "" {
+	real, _ := config.ReadEnvironment(environ) // what is missing for serve is not needed here
+	if real.OpenAIKey.Open() != "" {
 		d.env.OpenAIKey, d.env.OpenAIBaseURL, d.env.OpenAIModel = real.OpenAIKey, real.OpenAIBaseURL, real.OpenAIModel
 		return nil
 	}
@@ -98,14 +98,14 @@ func (d *demo) prepareModel(ctx context.Context, environ []string) error {
 		return err
 	}
 	d.serve(l, openaisim.New(demoStories()...))
-	d.env.OpenAIKey, d.env.OpenAIModel = newSecret("scripted"), openaisim.ModelName
+	d.env.OpenAIKey, d.env.OpenAIModel = config.NewSecret("scripted"), openaisim.ModelName
 	d.env.OpenAIBaseURL = "http://" + l.Addr().String() + "/v1"
 	return nil
 }
 
 func (d *demo) prepareRedis(url string) error {
 	if url != "" {
-		d.env.RedisURL = newSecret(url)
+		d.env.RedisURL = config.NewSecret(url)
 		return nil
 	}
 	m := miniredis.NewMiniRedis()
@@ -125,7 +125,7 @@ func (d *demo) prepareRedis(url string) error {
 		}
 	})
 	d.undo = append(d.undo, func() error { ticker.Stop(); close(done); m.Close(); return nil })
-	d.env.RedisURL = newSecret("redis://" + m.Addr())
+	d.env.RedisURL = config.NewSecret("redis://" + m.Addr())
 	return nil
 }
 
@@ -137,7 +137,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := here(d.page), here(d.bot)
-	inside, err := newHood(d.env.RedisURL.open(), demoConfig(d.folder, d.policy).Redis.Prefix, demoPeople())
+	inside, err := newHood(d.env.RedisURL.Open(), demoConfig(d.folder, d.policy).Redis.Prefix, demoPeople())
 	if err != nil {
 		return err
 	}
@@ -146,10 +146,10 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.expose, inside.look, newLogger(d.stderr, d.level)
+	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.expose, inside.look, config.NewLogger(d.stderr, d.level)
 	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
-	d.env.SlackToken, d.env.SigningSecret = newSecret(d.slack.BotToken()), newSecret(d.slack.SigningSecret())
+	d.env.SlackToken, d.env.SigningSecret = config.NewSecret(d.slack.BotToken()), config.NewSecret(d.slack.SigningSecret())
 	d.env.SlackAPIURL = url + "/api/"
 	d.serve(d.page, d.slack)
 	return nil
@@ -220,7 +220,7 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 	d.servers = append(d.servers, s)
 	d.serving.Go(func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			newLogger(d.stderr, d.level).Error("a server of the demo failed", slog.Any("err", err))
+			config.NewLogger(d.stderr, d.level).Error("a server of the demo failed", slog.Any("err", err))
 		}
 	})
 }
@@ -230,7 +230,7 @@ func (d *demo) run(ctx context.Context, stdout io.Writer) error {
 	welcome := func() {
 		_, _ = fmt.Fprintf(stdout, demoWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nobody reads it: nothing to do
 	}
-	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, d.extra.and(demoTools(d.folder)), welcome, newLogger(d.stderr, d.level))
+	return serve(ctx, d.bot, demoConfig(d.folder, d.policy), d.env, d.extra.And(demoTools(d.folder)), welcome, config.NewLogger(d.stderr, d.level))
 }
 
 const demoWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.

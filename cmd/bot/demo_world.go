@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/countersign/countersign/internal/config"
+
 	_ "embed"
 	"errors"
 	"fmt"
@@ -126,17 +128,17 @@ func (d *demo) preparePolicy() error {
 
 // demoConfig is the configuration of the demo, in which a change of the policy
 // is seen at once.
-func demoConfig(folder, policy string) config {
-	return config{
-		Agents: []agentConfig{{
+func demoConfig(folder, policy string) config.Config {
+	return config.Config{
+		Agents: []config.Agent{{
 			Name: "ops", Files: folder,
 			Instructions: "You help the operations team with the files of one folder. Look before you act, and say truthfully what happened.",
 		}},
 		Policy: policy, Reload: time.Second,
-		Redis: redisConfig{Durability: state.None}, // a Redis in memory keeps nothing, and the demo says so
+		Redis: config.Redis{Durability: state.None}, // a Redis in memory keeps nothing, and the demo says so
 	}
 }
 
-func demoTools(folder string) toolsFor {
+func demoTools(folder string) config.ToolsFor {
 	return func(string) ([]agentrun.Tool, error) { return newOutbox(folder) }
 }

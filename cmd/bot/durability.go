@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -17,36 +18,8 @@ const oldestMajor, oldestMinor = 6, 2
 // mayLose says what the level everysec costs, for everybody who chose it.
 const mayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
 
-// checkDurability returns what is wrong with the setting by itself.
-func (r redisConfig) checkDurability(wrong func(format string, args ...any)) {
-	switch r.Durability {
-	case "", state.Fsync, state.Everysec, state.Replicated:
-	case state.None:
-		wrong("redis.durability: none is for the demo and for tests: what was acknowledged would be lost with Redis; choose fsync, replicated or everysec")
-	default:
-		wrong("redis.durability: is %q, must be fsync, replicated or everysec", r.Durability)
-	}
-	switch {
-	case r.Replicas < 0:
-		wrong("redis.replicas: is %d, must not be negative", r.Replicas)
-	case r.Durability == state.Replicated && r.Replicas == 0:
-		wrong("redis.replicas: is missing: how many replicas must have a decision before it is acknowledged")
-	case r.Durability != state.Replicated && r.Replicas > 0:
-		wrong("redis.replicas: is %d, and redis.durability is not replicated: nothing would wait for them", r.Replicas)
-	}
-}
-
-// level is the durability that is meant: fsync, unless the configuration says
-// otherwise.
-func (r redisConfig) level() state.Durability {
-	if r.Durability == "" {
-		return state.Fsync
-	}
-	return r.Durability
-}
-
 // judge compares the servers with what the configuration says of them.
-func (r redisConfig) judge(servers []state.Server) []finding {
+func judge(r config.Redis, servers []state.Server) []finding {
 	var f findings
 	for _, s := range servers {
 		at := strings.TrimSpace("Redis " + s.Addr)
@@ -77,8 +50,8 @@ func (f *findings) version(at string, s state.Server) {
 // twoWays are the ways out of a server that is weaker than fsync.
 const twoWays = "set appendonly yes and appendfsync always (CONFIG SET, then CONFIG REWRITE), or accept that loss with redis.durability: everysec"
 
-func (f *findings) durability(at string, s state.Server, r redisConfig) {
-	level := r.level()
+func (f *findings) durability(at string, s state.Server, r config.Redis) {
+	level := r.Level()
 	if level == state.Replicated && s.Replicas < r.Replicas {
 		f.problem("start the replicas that are missing, or lower redis.replicas", "%s: has %d of the %d replicas that redis.replicas asks for", at, s.Replicas, r.Replicas)
 	}
@@ -127,14 +100,14 @@ func (f *findings) eviction(at string, s state.Server) {
 }
 
 // openStore returns the store for somebody who only reads.
-func openStore(ctx context.Context, c config, e environment, log *slog.Logger) (*state.Store, error) {
-	return state.Open(ctx, state.Options{URL: e.RedisURL.open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
+func openStore(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+	return state.Open(ctx, state.Options{URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
 }
 
 // openDurable returns the store with the durability of the configuration. It
 // refuses a Redis that is weaker than that, and says of one that does not tell
 // its settings that they could not be checked.
-func openDurable(ctx context.Context, c config, e environment, log *slog.Logger) (*state.Store, error) {
+func openDurable(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
 	if c.Redis.Durability == state.None {
 		return openStore(ctx, c, e, log)
 	}
@@ -156,8 +129,8 @@ func openDurable(ctx context.Context, c config, e environment, log *slog.Logger)
 		return nil, err
 	}
 	o := state.Options{
-		URL: e.RedisURL.open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log,
-		Durability: c.Redis.level(), Replicas: c.Redis.Replicas,
+		URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log,
+		Durability: c.Redis.Level(), Replicas: c.Redis.Replicas,
 	}
 	log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
@@ -167,7 +140,7 @@ func openDurable(ctx context.Context, c config, e environment, log *slog.Logger)
 }
 
 // lookAtRedis waits for Redis and judges its servers.
-func lookAtRedis(ctx context.Context, c config, e environment, log *slog.Logger) ([]finding, error) {
+func lookAtRedis(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) ([]finding, error) {
 	store, err := openStore(ctx, c, e, log)
 	if err != nil {
 		return nil, err
@@ -178,5 +151,5 @@ func lookAtRedis(ctx context.Context, c config, e environment, log *slog.Logger)
 	if err := errors.Join(err, store.Close()); err != nil {
 		return nil, fmt.Errorf("compare Redis with redis.durability: %w", err)
 	}
-	return c.Redis.judge(servers), nil
+	return judge(c.Redis, servers), nil
 }

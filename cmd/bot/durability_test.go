@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
+	"github.com/stretchr/testify/require"
 )
 
 // startsOn starts a bot on the server as `bot serve` does, with this part of the
@@ -23,15 +23,15 @@ func startsOn(t *testing.T, url, redis string) (logged string, err error) {
 	i.replace("redis: {durability: fsync}\n", redis)
 	i.o.Online = false
 	i.check() // writes the file
-	c, err := readConfig(i.o.Path)
+	c, err := config.Read(i.o.Path)
 	require.NoError(t, err)
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return "", err
 	}
-	e, err := readEnvironment(i.o.Environ)
+	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
 	said := newOutput()
-	b, err := newBot(t.Context(), c, e, nil, newLogger(said, "info"))
+	b, err := newBot(t.Context(), c, e, nil, config.NewLogger(said, "info"))
 	if b != nil {
 		require.NoError(t, b.close(context.WithoutCancel(t.Context())))
 	}

@@ -6,15 +6,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/tools"
+	"github.com/stretchr/testify/require"
 )
 
 // exports gives every agent a tool that only code adds.
-func exports(t *testing.T) toolsFor {
+func exports(t *testing.T) config.ToolsFor {
 	t.Helper()
 	type arguments struct {
 		Table string `json:"table"`
@@ -109,9 +109,9 @@ func TestCheckNamesTheToolsThatOnlyCodeAdds(t *testing.T) {
 }
 
 // config is the configuration as it was written last.
-func (i *installation) config() config {
+func (i *installation) config() config.Config {
 	i.t.Helper()
-	c, err := readConfig(i.o.Path)
+	c, err := config.Read(i.o.Path)
 	require.NoError(i.t, err)
 	return c
 }

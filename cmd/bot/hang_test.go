@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/tools/filetool"
 )
 
@@ -18,12 +19,12 @@ const hangsEnv = "BOT_HANGS"
 func (w *world) hangs(name string) { w.hang = name }
 
 // serveHanging is `bot serve`, but for reading the files of that name.
-func serveHanging(config, name string) error {
-	c, err := readConfig(config)
+func serveHanging(file, name string) error {
+	c, err := config.Read(file)
 	if err != nil {
 		return err
 	}
-	e, err := readEnvironment(os.Environ())
+	e, err := config.ReadEnvironment(os.Environ())
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func serveHanging(config, name string) error {
 		}
 		return set, err
 	}
-	return serve(context.Background(), l, c, e, extra, func() {}, newLogger(os.Stderr, e.LogLevel))
+	return serve(context.Background(), l, c, e, extra, func() {}, config.NewLogger(os.Stderr, e.LogLevel))
 }
 
 // A hanging tool never ends a call that names the file.

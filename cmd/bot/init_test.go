@@ -7,12 +7,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
+	"github.com/stretchr/testify/require"
 )
 
 func initialise(t *testing.T, args ...string) (string, error) {
@@ -70,14 +71,14 @@ func TestTheCommentsOfTheStartingConfigurationAreRight(t *testing.T) {
 	rules := regexp.MustCompile(`(?m)^# (groups: .*)$`).ReplaceAllString(startingPolicy, "$1")
 	rules = regexp.MustCompile(`(?m)^  # (- name: deletions|  .*)$`).ReplaceAllString(rules, "  $1")
 	writePolicy(t, dir, withPeople(rules))
-	c, err := readConfig(path)
+	c, err := config.Read(path)
 	require.NoError(t, err)
-	require.NoError(t, c.check())
+	require.NoError(t, c.Check())
 	require.NotEmpty(t, c.Agents[0].Channels)
 	require.NotEmpty(t, c.Agents[0].Who.Groups)
-	require.Equal(t, approvalWhen, c.Agents[0].Approval.Kind)
-	require.Equal(t, approvalAll, c.Agents[0].Tools["read_file"].Approval.Kind)
-	require.NoError(t, c.checkPolicy(environment{}, nil))
+	require.Equal(t, config.ApprovalWhen, c.Agents[0].Approval.Kind)
+	require.Equal(t, config.ApprovalAll, c.Agents[0].Tools["read_file"].Approval.Kind)
+	require.NoError(t, c.CheckPolicy(config.Environment{}, nil, time.Now))
 	loaded, err := policy.Load(c.Policy, policy.Options{})
 	require.NoError(t, err)
 	require.Contains(t, loaded.Rules(), "deletions")

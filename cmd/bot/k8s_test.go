@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 )
@@ -86,9 +87,9 @@ func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
 	}
 	require.Equal(t, []string{"serve", "--config"}, bot.Args[:2])
 	configMap, _ := source(path.Dir(bot.Args[2]))
-	c, problems := decodeConfig([]byte(all["ConfigMap/"+configMap].Data[path.Base(bot.Args[2])]))
+	c, problems := config.Decode([]byte(all["ConfigMap/"+configMap].Data[path.Base(bot.Args[2])]))
 	require.Empty(t, problems)
-	require.NoError(t, c.check())
+	require.NoError(t, c.Check())
 	policyMap, _ := source(c.Policy)
 	require.NotEmpty(t, all["ConfigMap/"+policyMap].Data)
 

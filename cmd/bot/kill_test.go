@@ -20,12 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
-
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
 )
 
 // binary is the bot as it is shipped, built once.

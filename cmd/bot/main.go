@@ -17,12 +17,13 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/redis/go-redis/v9"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	redis.SetLogger(redisLog{newLogger(os.Stderr, os.Getenv("COUNTERSIGN_LOG_LEVEL"))})
+	redis.SetLogger(redisLog{config.NewLogger(os.Stderr, os.Getenv("COUNTERSIGN_LOG_LEVEL"))})
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err, os.Stderr))

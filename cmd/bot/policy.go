@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/slack-go/slack"
 )
 
 // policyCommand is one of the commands for a policy, with the flags that
@@ -59,19 +59,19 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 	case p.config != "" && p.tools != "":
 		return o, "", p.wrong("--config and --tools both say which tools there are; leave one out")
 	case p.config != "":
-		c, err := readConfig(p.config)
+		c, err := config.Read(p.config)
 		if err == nil {
-			err = c.check()
+			err = c.Check()
 		}
 		if err != nil {
 			return o, "", err
 		}
-		e, _ := readEnvironment(p.environ) // what is missing for serve is not needed here
-		sets, err := newToolSets(c, e, p.extra)
+		e, _ := config.ReadEnvironment(p.environ) // what is missing for serve is not needed here
+		sets, err := config.NewToolSets(c, e, p.extra)
 		if err != nil {
 			return o, "", err
 		}
-		o.Tools, path = policyTools(c, sets), c.Policy
+		o.Tools, path = config.PolicyTools(c, sets), c.Policy
 	case p.tools != "":
 		tools, err := policy.ReadTools(p.tools)
 		if err != nil {
@@ -124,11 +124,11 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 
 // fromSlack is who is there, by Slack.
 func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*policy.Roster, error) {
-	e, _ := readEnvironment(p.environ) // only Slack is needed
-	if e.SlackToken.open() == "" {
+	e, _ := config.ReadEnvironment(p.environ) // only Slack is needed
+	if e.SlackToken.Open() == "" {
 		return nil, errors.New("SLACK_BOT_TOKEN is not set, and --online asks Slack")
 	}
-	api := slack.New(e.SlackToken.open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
+	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
 		slack.OptionHTTPClient(&http.Client{Timeout: patience}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 )
 
@@ -24,17 +25,17 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 	if err := p.parse(); err != nil {
 		return err
 	}
-	e, _ := readEnvironment(p.environ) // only the Redis is needed
-	if e.RedisURL.open() == "" {
+	e, _ := config.ReadEnvironment(p.environ) // only the Redis is needed
+	if e.RedisURL.Open() == "" {
 		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names")
 	}
-	var c config
+	var c config.Config
 	if p.config != "" {
-		if c, err = readConfig(p.config); err != nil {
+		if c, err = config.Read(p.config); err != nil {
 			return err
 		}
 	}
-	store, err := openStore(ctx, c, e, newLogger(p.stderr, e.LogLevel))
+	store, err := openStore(ctx, c, e, config.NewLogger(p.stderr, e.LogLevel))
 	if err != nil {
 		return err
 	}

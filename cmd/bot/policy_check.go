@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 )
 
@@ -94,7 +95,7 @@ func saysForAll(s policy.Step, settings []policy.Step, t policy.Tool) bool {
 
 func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o policy.Options, path string, err error) error {
 	problems := []string{}
-	for _, e := range flatten(err) {
+	for _, e := range config.Problems(err) {
 		problems = append(problems, approvals.Visible(e.Error()))
 	}
 	out := map[string]any{"policy": path, "problems": problems}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/goccy/go-yaml"
 )
 
@@ -28,7 +29,7 @@ func policyTest(ctx context.Context, in *call) error {
 		return err
 	}
 	wrong := map[string][]string{}
-	for _, e := range flatten(err) {
+	for _, e := range config.Problems(err) {
 		m := anExample.FindStringSubmatch(e.Error())
 		if m == nil {
 			return err // the examples are judged once nothing else is wrong

@@ -6,14 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
-	"github.com/countersign/countersign/internal/tools"
 )
 
 // A rule or a setting for a tool that is not there would let the tool that was
@@ -37,19 +37,6 @@ rules:
 	require.Contains(t, p.out.String(), "agents[0].tools.delete_flie: ops has no such tool, so the setting would have no effect; its tools are delete_file, list_files")
 }
 
-func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
-	tool, err := tools.New(tools.Spec[struct{}]{Name: "twin", Approval: tools.Always},
-		func(context.Context, agentrun.Call, struct{}) (string, error) { return "", nil })
-	require.NoError(t, err)
-	_, err = newToolSets(config{Agents: []agentConfig{{Name: "ops"}, {Name: "other"}}}, environment{}, func(agent string) ([]agentrun.Tool, error) {
-		if agent == "ops" {
-			return []agentrun.Tool{tool, tool}, nil
-		}
-		return []agentrun.Tool{tool}, nil
-	})
-	require.EqualError(t, err, "agent ops: two tools are called twin")
-}
-
 // agents[].approval and agents[].tools.NAME.approval rule where the file has no
 // rule: the tool's before the agent's, and both before what the code says.
 func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
@@ -69,13 +56,13 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 				c.settings = ", " + c.settings
 			}
 			path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+c.settings+"}]\n")
-			read, err := readConfig(path)
+			read, err := config.Read(path)
 			require.NoError(t, err)
-			require.NoError(t, read.check())
-			require.NoError(t, read.checkPolicy(environment{}, nil))
-			sets, err := newToolSets(read, environment{}, nil)
+			require.NoError(t, read.Check())
+			require.NoError(t, read.CheckPolicy(config.Environment{}, nil, time.Now))
+			sets, err := config.NewToolSets(read, config.Environment{}, nil)
 			require.NoError(t, err)
-			p, err := policy.Load(read.Policy, policy.Options{Tools: policyTools(read, sets)})
+			p, err := policy.Load(read.Policy, policy.Options{Tools: config.PolicyTools(read, sets)})
 			require.NoError(t, err)
 			for call, want := range c.want {
 				tool, args := call, "{}"
@@ -96,9 +83,9 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 		})
 	}
 	path := write(t, "policy: "+writePolicy(t, t.TempDir(), oneOfSRE)+"\nagents: [{name: ops, files: "+folder+`, tools: {read_file: {approval: {when: "args.pth == 1"}}}}]`)
-	read, err := readConfig(path)
+	read, err := config.Read(path)
 	require.NoError(t, err)
-	require.ErrorContains(t, read.checkPolicy(environment{}, nil), `agents[0].tools.read_file.approval: there is no argument "pth"`)
+	require.ErrorContains(t, read.CheckPolicy(config.Environment{}, nil, time.Now), `agents[0].tools.read_file.approval: there is no argument "pth"`)
 }
 
 // What Slack says of the people decides the start only if Slack says it.
@@ -108,12 +95,12 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 		i.o.Online = false
 		change(i)
 		i.check()
-		read, err := readConfig(i.o.Path)
+		read, err := config.Read(i.o.Path)
 		require.NoError(t, err)
-		e, err := readEnvironment(i.o.Environ)
+		e, err := config.ReadEnvironment(i.o.Environ)
 		require.NoError(t, err)
 		said := newOutput()
-		b, err := newBot(t.Context(), read, e, nil, newLogger(said, "warn"))
+		b, err := newBot(t.Context(), read, e, nil, config.NewLogger(said, "warn"))
 		if b != nil {
 			require.NoError(t, b.close(context.WithoutCancel(t.Context())))
 		}
@@ -137,7 +124,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 	i.replace("policy: policy.yaml", "policy: policy.yaml\npolicy_reload: 1s")
 	b := i.bot()
 	said := newOutput()
-	b.log = newLogger(said, "info")
+	b.log = config.NewLogger(said, "info")
 	ctx, stop := context.WithCancel(t.Context())
 	following := make(chan struct{})
 	go func() { defer close(following); b.follow(ctx, 1) }()

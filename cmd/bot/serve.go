@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 // How long a stopping bot waits: for requests and commits in flight, then for
@@ -24,10 +26,10 @@ func runServe(ctx context.Context, in *call) error {
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	c, err := readConfig(*path)
-	e, envErr := readEnvironment(in.environ)
+	c, err := config.Read(*path)
+	e, envErr := config.ReadEnvironment(in.environ)
 	if err == nil {
-		err = errors.Join(c.check(), c.checkPolicy(e, in.extra))
+		err = errors.Join(c.Check(), c.CheckPolicy(e, in.extra, time.Now))
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err
@@ -36,7 +38,7 @@ func runServe(ctx context.Context, in *call) error {
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, in.extra, func() {}, newLogger(in.stderr, e.LogLevel))
+	return serve(ctx, l, c, e, in.extra, func() {}, config.NewLogger(in.stderr, e.LogLevel))
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests
@@ -46,7 +48,7 @@ func runServe(ctx context.Context, in *call) error {
 // It answers /healthz from the start, and everything else once Redis and Slack
 // have been reached; then it calls ready. extra are tools that agents have
 // besides those of their configuration.
-func serve(ctx context.Context, l net.Listener, c config, e environment, extra toolsFor, ready func(), log *slog.Logger) error {
+func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
 	var front door
 	server := &http.Server{
 		Handler:           &front,

@@ -11,18 +11,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/policy"
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
-
-	"github.com/countersign/countersign/internal/agentrun/openaimodel"
-	"github.com/countersign/countersign/internal/policy"
 )
 
 // keyTypes are the keys of the configuration with the word for their type, as
 // the documentation writes them.
 func keyTypes() map[string]string {
 	keys := map[string]string{}
-	addKeys(keys, "", reflect.TypeFor[config]())
+	addKeys(keys, "", reflect.TypeFor[config.Config]())
 	return keys
 }
 
@@ -42,7 +42,7 @@ func addKeys(keys map[string]string, at string, t reflect.Type) {
 			place, kind = place+"[]", kind.Elem()
 		}
 		switch {
-		case kind == reflect.TypeFor[approvalConfig]():
+		case kind == reflect.TypeFor[config.Approval]():
 			keys[place] = "approval"
 		case kind == reflect.TypeFor[time.Duration]():
 			keys[place] = "duration"
@@ -98,8 +98,8 @@ func rows(t *testing.T, page string) map[string][]string {
 func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 	keys := keyTypes()
 	want := slices.Collect(maps.Keys(keys))
-	for _, v := range variables {
-		want = append(want, v.name)
+	for _, v := range config.Variables {
+		want = append(want, v.Name)
 	}
 	slices.Sort(want)
 	for _, page := range []string{"README.md", "docs/settings.md"} {
@@ -114,16 +114,16 @@ func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 	documented, readme := rows(t, "docs/settings.md"), rows(t, "README.md")
-	for _, v := range variables {
-		want := "`" + v.preset + "`"
+	for _, v := range config.Variables {
+		want := "`" + v.Preset + "`"
 		switch {
-		case v.required:
+		case v.Required:
 			want = "required"
-		case v.preset == "":
+		case v.Preset == "":
 			want = "none"
 		}
-		require.Equal(t, want, documented[v.name][0], v.name)
-		require.Equal(t, want, readme[v.name][0], v.name)
+		require.Equal(t, want, documented[v.Name][0], v.Name)
+		require.Equal(t, want, readme[v.Name][0], v.Name)
 	}
 	for key, want := range map[string]time.Duration{"agents[].timeout": openaimodel.DefaultTimeout, "policy_reload": defaultReload} {
 		for _, written := range []string{documented[key][1], readme[key][0]} {
@@ -171,14 +171,14 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 	folder := t.TempDir()
 	for place, text := range shown {
 		if strings.HasSuffix(place, "config") {
-			c, err := readConfig(write(t, text))
+			c, err := config.Read(write(t, text))
 			require.NoError(t, err, place)
-			require.NoError(t, c.check(), place)
+			require.NoError(t, c.Check(), place)
 			continue
 		}
-		sets, err := newToolSets(config{Agents: []agentConfig{{Name: "ops", Files: folder}}}, environment{}, nil)
+		sets, err := config.NewToolSets(config.Config{Agents: []config.Agent{{Name: "ops", Files: folder}}}, config.Environment{}, nil)
 		require.NoError(t, err)
-		_, err = policy.Parse(place, []byte(text), policy.Options{Tools: policyTools(config{Agents: []agentConfig{{Name: "ops"}}}, sets), Now: time.Now})
+		_, err = policy.Parse(place, []byte(text), policy.Options{Tools: config.PolicyTools(config.Config{Agents: []config.Agent{{Name: "ops"}}}, sets), Now: time.Now})
 		require.NoError(t, err, place)
 	}
 }

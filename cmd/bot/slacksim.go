@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
@@ -74,7 +75,7 @@ func runSlacksim(ctx context.Context, in *call) error {
 	if o.verbose {
 		level = "info"
 	}
-	o.slack.Logger, o.slack.AnyHost = newLogger(in.stderr, level), o.expose
+	o.slack.Logger, o.slack.AnyHost = config.NewLogger(in.stderr, level), o.expose
 	if o.slack.PublicURL == "" && !o.expose {
 		o.slack.PublicURL = "http://" + l.Addr().String()
 	}

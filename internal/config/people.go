@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// peopleConfig names people and user groups by their ids.
-type peopleConfig struct {
+// People names people and user groups by their ids.
+type People struct {
 	Users  []approvals.UserID  `yaml:"users"`
 	Groups []approvals.GroupID `yaml:"groups"`
 }
@@ -22,7 +22,7 @@ var (
 )
 
 // check returns everything that is wrong with who is named at this place.
-func (p peopleConfig) check(at string) error {
+func (p People) check(at string) error {
 	var problems []error
 	if len(p.Users) == 0 && len(p.Groups) == 0 {
 		problems = append(problems, fmt.Errorf("%s: names nobody; add users or groups", at))
@@ -39,3 +39,12 @@ func (p peopleConfig) check(at string) error {
 	}
 	return errors.Join(problems...)
 }
+
+// IsUser reports whether this is what Slack's ids of people look like.
+func IsUser(id string) bool { return userID.MatchString(id) }
+
+// IsGroup reports whether this is what Slack's ids of user groups look like.
+func IsGroup(id string) bool { return groupID.MatchString(id) }
+
+// IsChannel reports whether this is what Slack's ids of channels look like.
+func IsChannel(id string) bool { return channelID.MatchString(id) }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ type place struct {
 
 // outOfReach are the paths with which an agent could get around whoever signs:
 // where the bot's secrets can be read, and from where it is ruled.
-func (c config) outOfReach(e environment) []place {
+func (c Config) outOfReach(e Environment) []place {
 	var all []place
 	if c.file != "" {
 		all = append(all, place{"the configuration", c.file})
@@ -29,7 +29,7 @@ func (c config) outOfReach(e environment) []place {
 	for _, f := range entries {
 		all = append(all, place{"the policy", filepath.Join(c.Policy, f.Name())})
 	}
-	if u, err := url.Parse(e.RedisURL.open()); err == nil && u.Scheme == "unix" {
+	if u, err := url.Parse(e.RedisURL.Open()); err == nil && u.Scheme == "unix" {
 		all = append(all, place{"the socket of Redis", u.Path})
 	}
 	if program, err := os.Executable(); err == nil {

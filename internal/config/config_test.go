@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -45,18 +45,18 @@ policy_reload: 2s
 
 func TestTheWholeFileIsRead(t *testing.T) {
 	path := write(t, good)
-	c, err := readConfig(path)
+	c, err := Read(path)
 	require.NoError(t, err)
-	require.NoError(t, c.check())
+	require.NoError(t, c.Check())
 	require.Equal(t, "ours", c.Redis.Prefix)
 	require.Equal(t, 30*time.Second, c.Slack.GroupsMaxAge)
 	require.Equal(t, 5*time.Second, c.Runs.Lease)
-	require.Equal(t, []agentConfig{{
+	require.Equal(t, []Agent{{
 		Name: "ops", Instructions: "You help.", Model: "some-model", Timeout: 2 * time.Minute, Files: "/srv/reports",
-		Channels: []string{"C0OPS"}, Who: &peopleConfig{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
-		Limits:   limitsConfig{Requests: 5, ToolCalls: 7, TotalTokens: 9},
-		Approval: approvalConfig{Kind: approvalWhen, When: "!annotations.readOnlyHint"},
-		Tools:    map[string]toolConfig{"read_file": {approvalConfig{Kind: approvalAll}}, "list_files": {approvalConfig{Kind: approvalNone}}},
+		Channels: []string{"C0OPS"}, Who: &People{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
+		Limits:   Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9},
+		Approval: Approval{Kind: ApprovalWhen, When: "!annotations.readOnlyHint"},
+		Tools:    map[string]Tool{"read_file": {Approval{Kind: ApprovalAll}}, "list_files": {Approval{Kind: ApprovalNone}}},
 	}}, c.Agents)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "rules"), c.Policy)
 	require.Equal(t, 2*time.Second, c.Reload)
@@ -68,19 +68,19 @@ func TestAKeyThatIsNotKnownFailsTheStartWithItsLine(t *testing.T) {
 		{"agent:\n  - name: ops\n", "[1:", "agent"},
 		{"agents:\n  - name: ops\n    approval: {wen: x}\n", "[3:", "wen"},
 	} {
-		_, err := readConfig(write(t, c.text))
+		_, err := Read(write(t, c.text))
 		require.ErrorContains(t, err, c.word)
 		require.ErrorContains(t, err, c.line, "the place is said")
 		require.ErrorContains(t, err, "config.yaml")
 	}
-	_, err := readConfig(write(t, ""))
+	_, err := Read(write(t, ""))
 	require.ErrorContains(t, err, "empty")
-	_, err = readConfig(filepath.Join(t.TempDir(), "missing.yaml"))
+	_, err = Read(filepath.Join(t.TempDir(), "missing.yaml"))
 	require.ErrorContains(t, err, "read the configuration")
 }
 
 func TestEveryProblemOfTheFormIsReportedAtOnceWithItsLine(t *testing.T) {
-	_, err := readConfig(write(t, `agents:
+	_, err := Read(write(t, `agents:
   - name: 5
     toolz: x
     timeout: 24
@@ -119,28 +119,28 @@ runs: [1]
 		"agents: [{name: *nobody}]\n": "nobody",
 		"redis: &a\n  prefix: *a\n":   "redis.prefix",
 	} {
-		_, err := readConfig(write(t, text))
+		_, err := Read(write(t, text))
 		require.ErrorContains(t, err, want, text)
 	}
 }
 
 func TestAnAnchorIsReadWhereItIsNamed(t *testing.T) {
-	c, err := readConfig(write(t, `
+	c, err := Read(write(t, `
 policy: rules.yaml
 agents: [{name: ops, who: &sre {groups: [S0SRE1]}, approval: &when {when: gate}}, {<<: &rest {model: m}, name: b, who: *sre, approval: *when, channels: [C1]}]
 `))
 	require.NoError(t, err)
-	require.NoError(t, c.check())
+	require.NoError(t, c.Check())
 	require.Equal(t, "m", c.Agents[1].Model)
-	require.Equal(t, approvalConfig{Kind: approvalWhen, When: "gate"}, c.Agents[1].Approval)
+	require.Equal(t, Approval{Kind: ApprovalWhen, When: "gate"}, c.Agents[1].Approval)
 	require.Equal(t, []approvals.GroupID{"S0SRE1"}, c.Agents[1].Who.Groups)
-	_, err = readConfig(write(t, "x: &a {prefi: x}\nredis: *a\n"))
+	_, err = Read(write(t, "x: &a {prefi: x}\nredis: *a\n"))
 	require.ErrorContains(t, err, "redis.prefi: there is no such key", "what an anchor holds is checked too")
 }
 
 func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
 	path := write(t, "policy: rules\nagents: [{name: a, files: reports}, {name: b, files: /srv}, {name: c}]")
-	c, err := readConfig(path)
+	c, err := Read(path)
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "reports"), c.Agents[0].Files)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "rules"), c.Policy)
@@ -149,16 +149,16 @@ func TestAPathIsBesideTheFileUnlessItIsAbsolute(t *testing.T) {
 }
 
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
-	c := config{
-		Slack: slackConfig{GroupsMaxAge: -1, CardsPerMinute: -1, MessagesPerMinute: -2}, Runs: runsConfig{Lease: 1}, Redis: redisConfig{Prefix: "a{b"}, Reload: 1,
-		Agents: []agentConfig{
+	c := Config{
+		Slack: Slack{GroupsMaxAge: -1, CardsPerMinute: -1, MessagesPerMinute: -2}, Runs: Runs{Lease: 1}, Redis: Redis{Prefix: "a{b"}, Reload: 1,
+		Agents: []Agent{
 			{Name: "a"},
-			{Name: "a", Timeout: -1, Who: &peopleConfig{}},
-			{Channels: []string{"C1"}, Limits: limitsConfig{Requests: -1, ToolCalls: -2, TotalTokens: -3}},
-			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &peopleConfig{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
+			{Name: "a", Timeout: -1, Who: &People{}},
+			{Channels: []string{"C1"}, Limits: Limits{Requests: -1, ToolCalls: -2, TotalTokens: -3}},
+			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &People{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
 		},
 	}
-	err := c.check()
+	err := c.Check()
 	for _, want := range []string{
 		"slack.groups_max_age: must not be negative, but is -1ns", "slack.cards_per_minute: must not be negative, but is -1", "slack.messages_per_minute: must not be negative, but is -2", "runs.lease: must be at least 1s, but is 1ns", `redis.prefix: must not contain braces or spaces, but is "a{b"`,
 		`agents[1].name: another agent is already called "a"`, "agents[1].timeout", "agents[1].channels: not set, but agents[0] already", "agents[1].who: names nobody",
@@ -169,11 +169,11 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	require.ErrorContains(t, config{}.check(), "agents: there are none")
+	require.ErrorContains(t, Config{}.Check(), "agents: there are none")
 }
 
 func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
-	_, err := readEnvironment([]string{"COUNTERSIGN_ADR=:1", "COUNTERSIGN_LOG_LEVEL=loud"})
+	_, err := ReadEnvironment([]string{"COUNTERSIGN_ADR=:1", "COUNTERSIGN_LOG_LEVEL=loud"})
 	for _, want := range []string{
 		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set", "REDIS_URL: not set", "OPENAI_API_KEY: not set",
 		"COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is "loud"`,
@@ -183,11 +183,11 @@ func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
 }
 
 func TestSecretsCannotBePrinted(t *testing.T) {
-	e, err := readEnvironment([]string{
+	e, err := ReadEnvironment([]string{
 		"SLACK_BOT_TOKEN=xoxb-tell-no-one", "SLACK_SIGNING_SECRET=tell-no-one", "REDIS_URL=redis://:tell-no-one@h", "OPENAI_API_KEY=tell-no-one",
 	})
 	require.NoError(t, err)
-	require.Equal(t, "xoxb-tell-no-one", e.SlackToken.open())
+	require.Equal(t, "xoxb-tell-no-one", e.SlackToken.Open())
 	var out strings.Builder
 	encoded, err := json.Marshal(map[string]any{"e": e, "p": &e})
 	require.NoError(t, err)

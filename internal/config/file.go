@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -15,15 +15,15 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// readConfig reads the file, or returns everything that is wrong with its form,
+// Read reads the file, or returns everything that is wrong with its form,
 // each with its line. A path that is not absolute is beside the file. With an
 // error the configuration is what could be understood all the same.
-func readConfig(path string) (config, error) {
+func Read(path string) (Config, error) {
 	b, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 	if err != nil {
-		return config{}, fmt.Errorf("read the configuration: %w", err)
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
-	c, problems := decodeConfig(b)
+	c, problems := Decode(b)
 	for i, p := range problems {
 		problems[i] = fmt.Errorf("%s: %w", path, p)
 	}
@@ -40,23 +40,24 @@ func readConfig(path string) (config, error) {
 	return c, errors.Join(problems...)
 }
 
-func decodeConfig(b []byte) (config, []error) {
+// Decode reads the text of a configuration file as [Read] does.
+func Decode(b []byte) (Config, []error) {
 	file, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		return config{}, []error{plainly(err)}
+		return Config{}, []error{plainly(err)}
 	}
 	documents := slices.DeleteFunc(slices.Clone(file.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
 	switch len(documents) {
 	case 0:
-		return config{}, []error{errors.New("the file is empty")}
+		return Config{}, []error{errors.New("the file is empty")}
 	case 1:
 	default:
-		return config{}, []error{errors.New("the file holds several YAML documents; keep one")}
+		return Config{}, []error{errors.New("the file holds several YAML documents; keep one")}
 	}
 	f := form{anchors: map[string]ast.Node{}}
 	ast.Walk(&f, documents[0].Body)
-	f.walk("", documents[0].Body, reflect.TypeFor[config]())
-	var c config
+	f.walk("", documents[0].Body, reflect.TypeFor[Config]())
+	var c Config
 	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
 		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
 	}
@@ -106,7 +107,7 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 		f.wrong(n, orTop(at), "has no value; set one or remove the key")
 		return
 	}
-	if t == reflect.TypeFor[approvalConfig]() {
+	if t == reflect.TypeFor[Approval]() {
 		f.approval(at, n)
 		return
 	}

@@ -1,4 +1,7 @@
-package main
+// Package config reads what `bot serve` is told: the configuration file, the
+// process environment, and the tools that the agents of the file have. What is
+// wrong with any of them is returned at once, each problem with its place.
+package config
 
 import (
 	"errors"
@@ -12,65 +15,70 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// config is the configuration file. Every key is enforced; one that is not
+// Config is the configuration file. Every key is enforced; one that is not
 // listed here fails the start. docs/settings.md is checked against it.
-type config struct {
-	Agents []agentConfig `yaml:"agents"`
+type Config struct {
+	Agents []Agent       `yaml:"agents"`
 	Policy string        `yaml:"policy"`        // the policy file, or a directory of them
 	Reload time.Duration `yaml:"policy_reload"` // how often it is looked at for a change; 5s if left out
-	Slack  slackConfig   `yaml:"slack"`
-	Redis  redisConfig   `yaml:"redis"`
-	Runs   runsConfig    `yaml:"runs"`
+	Slack  Slack         `yaml:"slack"`
+	Redis  Redis         `yaml:"redis"`
+	Runs   Runs          `yaml:"runs"`
 
 	file string // that it was read from; no key
 }
 
-type agentConfig struct {
-	Name         string                `yaml:"name"`
-	Instructions string                `yaml:"instructions"`
-	Model        string                `yaml:"model"`    // overrides OPENAI_MODEL
-	Files        string                `yaml:"files"`    // the folder that the built-in file tools work on
-	Channels     []string              `yaml:"channels"` // where a mention starts this agent; everywhere if left out
-	Who          *peopleConfig         `yaml:"who"`      // whose mention starts it; every full member's if left out
-	Replies      repliesRule           `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
-	Pending      agentrun.PendingRule  `yaml:"pending"`  // what a new message does while calls wait; reject if left out
-	Approval     approvalConfig        `yaml:"approval"` // which calls need a signature, if the policy has no rule for them
-	Tools        map[string]toolConfig `yaml:"tools"`    // by name
-	Timeout      time.Duration         `yaml:"timeout"`  // of one answer of the model; 5m if left out
-	Limits       limitsConfig          `yaml:"limits"`
+// Agent is one of agents[].
+type Agent struct {
+	Name         string               `yaml:"name"`
+	Instructions string               `yaml:"instructions"`
+	Model        string               `yaml:"model"`    // overrides OPENAI_MODEL
+	Files        string               `yaml:"files"`    // the folder that the built-in file tools work on
+	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
+	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
+	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
+	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
+	Approval     Approval             `yaml:"approval"` // which calls need a signature, if the policy has no rule for them
+	Tools        map[string]Tool      `yaml:"tools"`    // by name
+	Timeout      time.Duration        `yaml:"timeout"`  // of one answer of the model; 5m if left out
+	Limits       Limits               `yaml:"limits"`
 }
 
-// toolConfig is what is different for one tool of an agent.
-type toolConfig struct {
-	Approval approvalConfig `yaml:"approval"`
+// Tool is what is different for one tool of an agent.
+type Tool struct {
+	Approval Approval `yaml:"approval"`
 }
 
-type limitsConfig struct {
+// Limits are what one run of an agent may use.
+type Limits struct {
 	Requests    int `yaml:"requests"`
 	ToolCalls   int `yaml:"tool_calls"`
 	TotalTokens int `yaml:"total_tokens"`
 }
 
-type slackConfig struct {
+// Slack is how the bot behaves in Slack.
+type Slack struct {
 	GroupsMaxAge time.Duration `yaml:"groups_max_age"` // how old a looked-up membership may be; 60s if left out
 
 	CardsPerMinute    int `yaml:"cards_per_minute"`    // new cards that a channel gets in any minute; 10 if left out
 	MessagesPerMinute int `yaml:"messages_per_minute"` // new direct messages that a person gets in any minute; 10 if left out
 }
 
-type redisConfig struct {
+// Redis is how everything is stored.
+type Redis struct {
 	Prefix     string           `yaml:"prefix"`     // of all keys; "countersign" if left out
 	Durability state.Durability `yaml:"durability"` // of what is acknowledged: fsync, replicated or everysec; fsync if left out
 	Replicas   int              `yaml:"replicas"`   // how many must have it, if that is replicated
 }
 
-type runsConfig struct {
+// Runs is how runs are kept going.
+type Runs struct {
 	Lease time.Duration `yaml:"lease"` // after how long a run whose process died goes on elsewhere; 30s if left out
 }
 
-// check returns everything that is wrong with the configuration, each with the
+// Check returns everything that is wrong with the configuration, each with the
 // key that it is about.
-func (c config) check() error {
+func (c Config) Check() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if len(c.Agents) == 0 {
@@ -104,12 +112,12 @@ func (c config) check() error {
 	return errors.Join(problems...)
 }
 
-func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
+func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	a, before, at := c.Agents[i], c.Agents[:i], fmt.Sprintf("agents[%d]", i)
 	if a.Name == "" {
 		wrong("%s.name: not set; every agent needs a name", at)
 	}
-	if slices.ContainsFunc(before, func(o agentConfig) bool { return o.Name == a.Name }) {
+	if slices.ContainsFunc(before, func(o Agent) bool { return o.Name == a.Name }) {
 		wrong("%s.name: another agent is already called %q", at, a.Name)
 	}
 	if a.Timeout < 0 {
@@ -122,11 +130,11 @@ func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 	a.checkConversation(at, wrong)
 	if a.Who != nil {
-		for _, p := range flatten(a.Who.check(at + ".who")) {
+		for _, p := range Problems(a.Who.check(at + ".who")) {
 			wrong("%w", p)
 		}
 	}
-	everywhere := slices.IndexFunc(before, func(o agentConfig) bool { return len(o.Channels) == 0 })
+	everywhere := slices.IndexFunc(before, func(o Agent) bool { return len(o.Channels) == 0 })
 	if len(a.Channels) == 0 && everywhere >= 0 {
 		wrong("%s.channels: not set, but agents[%d] already answers everywhere; list the channels of one of them", at, everywhere)
 	}
@@ -134,15 +142,15 @@ func (c config) checkAgent(i int, wrong func(format string, args ...any)) {
 		if !channelID.MatchString(ch) {
 			wrong("%s.channels: %q is not a channel id such as C0123456789; names are not accepted because they can change", at, ch)
 		}
-		if j := slices.IndexFunc(before, func(o agentConfig) bool { return slices.Contains(o.Channels, ch) }); j >= 0 {
+		if j := slices.IndexFunc(before, func(o Agent) bool { return slices.Contains(o.Channels, ch) }); j >= 0 {
 			wrong("%s.channels: %s already belongs to agents[%d]", at, ch, j)
 		}
 	}
 }
 
-// mayAsk is whose mention starts an agent, for those that not everybody may
+// MayAsk is whose mention starts an agent, for those that not everybody may
 // start.
-func (c config) mayAsk() map[string]approvals.From {
+func (c Config) MayAsk() map[string]approvals.From {
 	who := map[string]approvals.From{}
 	for _, a := range c.Agents {
 		if a.Who != nil {
@@ -152,8 +160,8 @@ func (c config) mayAsk() map[string]approvals.From {
 	return who
 }
 
-// flatten takes joined errors apart.
-func flatten(err error) []error {
+// Problems takes joined errors apart.
+func Problems(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -163,7 +171,7 @@ func flatten(err error) []error {
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
+		all = append(all, Problems(e)...)
 	}
 	return all
 }
