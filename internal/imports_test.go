@@ -33,6 +33,7 @@ var may = map[string][]string{
 	"internal/policy":                         {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/tools/filetool", "manifests"},
+	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"cmd/bot":                                 nil, // everything

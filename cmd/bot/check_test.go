@@ -16,13 +16,15 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/manifests"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 )
 
 // installation is everything around a bot that is to be checked.
@@ -34,7 +36,7 @@ type installation struct {
 	text  string // of the configuration
 	rules string // of the policy
 	env   map[string]string
-	o     checkOptions
+	o     doctor.Options
 }
 
 const wholeConfig = `
@@ -97,7 +99,7 @@ func newInstallation(t *testing.T, c slacksim.Config) *installation {
 		"REDIS_URL": "redis://" + memory.Addr(), "OPENAI_API_KEY": "sk-scripted",
 		"OPENAI_BASE_URL": model.URL + "/v1", "OPENAI_MODEL": openaisim.ModelName,
 	}}
-	i.o = checkOptions{Online: true, HTTP: http.DefaultTransport, Now: time.Now}
+	i.o = doctor.Options{Online: true, HTTP: http.DefaultTransport, Now: time.Now}
 	require.NoError(t, os.Mkdir(filepath.Join(i.dir, "reports"), 0o700))
 	return i
 }
@@ -113,7 +115,7 @@ func (i *installation) check() string {
 		i.o.Environ = append(i.o.Environ, k+"="+v)
 	}
 	var out bytes.Buffer
-	_ = report(&out, check(i.t.Context(), i.o))
+	_ = doctor.Report(&out, doctor.Check(i.t.Context(), i.o))
 	return out.String()
 }
 
@@ -269,7 +271,7 @@ func TestCheckOfSlack(t *testing.T) {
 func TestCheckLooksUpOnlySoManyPeople(t *testing.T) {
 	people := []slacksim.Person{{ID: "U0ALICE", Name: "alice"}, {ID: "U0CAROL", Name: "carol"}}
 	var members []string
-	for n := range mostPeople {
+	for n := range doctor.MostPeople {
 		id := fmt.Sprintf("U0MANY%03d", n)
 		members = append(members, id)
 		people = append(people, slacksim.Person{ID: id, Name: strings.ToLower(id)})
@@ -403,16 +405,6 @@ func TestCheckOfEveryNodeOfACluster(t *testing.T) {
 	require.Regexp(t, `problem +Redis \S*:`+port+`: appendonly is no`, i.check())
 }
 
-func TestCheckKnowsOldVersions(t *testing.T) {
-	for text, want := range map[string][3]int{"7.0.15": {7, 0, 1}, "6.2": {6, 2, 1}, "5.0.7": {5, 0, 1}, "": {}, "7": {}, "x.y.z": {}} {
-		major, minor, ok := versionOf(text)
-		require.Equal(t, want[2] == 1, ok, text)
-		if ok {
-			require.Equal(t, want, [3]int{major, minor, 1}, text)
-		}
-	}
-}
-
 func TestCheckOfTheModel(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.env["OPENAI_MODEL"] = "no-such-model"
@@ -436,7 +428,7 @@ func TestCheckOfTheManifestBesideTheFile(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.o.Online = false
 	manifest := func(text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(i.dir, manifestName), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(i.dir, doctor.ManifestName), []byte(text), 0o600))
 	}
 	good := manifests.Slack("https://bot.acme.com")
 	manifest(good)
@@ -467,9 +459,6 @@ func TestCheckTellsNoSecret(t *testing.T) {
 		"REDIS_URL": "redis://tell-no-one:tell-no-one@127.0.0.1:1/x", "OPENAI_BASE_URL": "http://tell-no-one:tell-no-one@127.0.0.1:1/v1",
 	})
 	require.NotContains(t, i.check(), "tell-no-one")
-	c := checker{env: config.Environment{SlackToken: config.NewSecret("tell-no-one")}}
-	c.problem("do tell-no-one", "it was tell-no-one")
-	require.Equal(t, []finding{{isProblem, "it was [redacted]", "do [redacted]"}}, c.scrubbed())
 }
 
 func TestTheCheckCommandEndsWithOneIfThereAreProblems(t *testing.T) {

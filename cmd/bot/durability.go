@@ -5,99 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/state"
 )
-
-// oldestMajor and oldestMinor are the oldest Redis that is known to do.
-const oldestMajor, oldestMinor = 6, 2
-
-// mayLose says what the level everysec costs, for everybody who chose it.
-const mayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
-
-// judge compares the servers with what the configuration says of them.
-func judge(r config.Redis, servers []state.Server) []finding {
-	var f findings
-	for _, s := range servers {
-		at := strings.TrimSpace("Redis " + s.Addr)
-		f.version(at, s)
-		if s.Replica {
-			f.problem("name its master in REDIS_URL", "%s: is a replica, which takes no writes", at)
-		}
-		if s.Broken {
-			f.problem("look at its disk and its log", "%s: its last write to its log failed", at)
-		}
-		f.durability(at, s, r)
-		f.eviction(at, s)
-	}
-	return f.all
-}
-
-func (f *findings) version(at string, s state.Server) {
-	switch major, minor, ok := versionOf(s.Version); {
-	case !ok:
-		f.unknown(fmt.Sprintf("it must be %d.%d or newer", oldestMajor, oldestMinor), "%s: it answers, and does not say its version", at)
-	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
-		f.problem(fmt.Sprintf("use %d.%d or newer", oldestMajor, oldestMinor), "%s: is version %s", at, s.Version)
-	default:
-		f.fine("%s: answers, version %s", at, s.Version)
-	}
-}
-
-// twoWays are the ways out of a server that is weaker than fsync.
-const twoWays = "set appendonly yes and appendfsync always (CONFIG SET, then CONFIG REWRITE), or accept that loss with redis.durability: everysec"
-
-func (f *findings) durability(at string, s state.Server, r config.Redis) {
-	level := r.Level()
-	if level == state.Replicated && s.Replicas < r.Replicas {
-		f.problem("start the replicas that are missing, or lower redis.replicas", "%s: has %d of the %d replicas that redis.replicas asks for", at, s.Replicas, r.Replicas)
-	}
-	switch {
-	case !s.Told && r.Durability == "":
-		f.problem("ask whoever runs it, and write redis.durability: fsync (appendfsync always), replicated or everysec",
-			"%s: does not tell its settings (CONFIG GET is refused), and redis.durability is not set", at)
-	case !s.Told:
-		f.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (CONFIG GET is refused)", at, level)
-	case s.AppendOnly != "yes":
-		f.problem("set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
-			"%s: appendonly is %s: when it ends, acknowledged clicks and all that waits are lost", at, s.AppendOnly)
-	case s.AppendFsync == "no":
-		f.problem(twoWays, "%s: appendfsync is no: it may lose any number of acknowledged decisions with its machine", at)
-	case level == state.Everysec:
-		f.warn("set redis.durability: fsync, or replicated, if that must not be", "%s: keeps what it is told (appendonly yes), and redis.durability is everysec: %s", at, mayLose)
-	case s.AppendFsync != "always" && r.Durability == "":
-		f.problem(twoWays, "%s: appendfsync is %s, and redis.durability is not set: %s", at, s.AppendFsync, mayLose)
-	case s.AppendFsync != "always":
-		f.problem(twoWays, "%s: appendfsync is %s, and redis.durability %s needs always", at, s.AppendFsync, level)
-	case s.NoFsyncOnRewrite != "no":
-		f.problem("set no-appendfsync-on-rewrite no", "%s: no-appendfsync-on-rewrite is %s: while it rewrites its log, it acknowledges what it has not synced", at, s.NoFsyncOnRewrite)
-	case level == state.Replicated:
-		f.fine("%s: acknowledges a write once it is on its disk (appendfsync always) and %d of its %d replicas have it", at, r.Replicas, s.Replicas)
-	default:
-		f.fine("%s: keeps every acknowledged write (appendonly yes, appendfsync always)", at)
-	}
-}
-
-// wants are the settings of a server for a level.
-func wants(level state.Durability) string {
-	if level == state.Everysec {
-		return "appendonly yes, appendfsync everysec or always, maxmemory-policy noeviction"
-	}
-	return "appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction"
-}
-
-func (f *findings) eviction(at string, s state.Server) {
-	switch s.Eviction {
-	case "": // said before
-	case "noeviction":
-		f.fine("%s: throws nothing away (maxmemory-policy noeviction)", at)
-	default:
-		f.problem("set maxmemory-policy noeviction", "%s: maxmemory-policy is %s: when memory is short it throws away what waits for a signature", at, s.Eviction)
-	}
-}
 
 // openStore returns the store for somebody who only reads.
 func openStore(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
@@ -117,12 +30,12 @@ func openDurable(ctx context.Context, c config.Config, e config.Environment, log
 	}
 	var problems []error
 	for _, f := range all {
-		switch f.mark {
-		case isProblem:
-			problems = append(problems, fmt.Errorf("%s; %s", f.text, f.advice))
-		case notChecked:
-			log.WarnContext(ctx, "could not check Redis", slog.String("what", f.text), slog.String("advice", f.advice))
-		case isFine, isWarning: // what a level may lose is logged below
+		switch f.Mark {
+		case doctor.IsProblem:
+			problems = append(problems, fmt.Errorf("%s; %s", f.Text, f.Advice))
+		case doctor.NotChecked:
+			log.WarnContext(ctx, "could not check Redis", slog.String("what", f.Text), slog.String("advice", f.Advice))
+		case doctor.IsFine, doctor.IsWarning: // what a level may lose is logged below
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -134,22 +47,22 @@ func openDurable(ctx context.Context, c config.Config, e config.Environment, log
 	}
 	log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
-		log.WarnContext(ctx, mayLose)
+		log.WarnContext(ctx, doctor.MayLose)
 	}
 	return state.Open(ctx, o)
 }
 
 // lookAtRedis waits for Redis and judges its servers.
-func lookAtRedis(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) ([]finding, error) {
+func lookAtRedis(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) ([]doctor.Finding, error) {
 	store, err := openStore(ctx, c, e, log)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
 	defer cancel()
 	servers, err := store.Servers(ctx)
 	if err := errors.Join(err, store.Close()); err != nil {
 		return nil, fmt.Errorf("compare Redis with redis.durability: %w", err)
 	}
-	return judge(c.Redis, servers), nil
+	return doctor.JudgeRedis(c.Redis, servers), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -125,7 +126,7 @@ func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {
 		require.Eventually(t, func() bool {
 			gotStatus, gotBody := w.get("/readyz")
 			return gotStatus == status && gotBody == body
-		}, patience, patience/100, "%d %s", status, body)
+		}, doctor.Patience, doctor.Patience/100, "%d %s", status, body)
 	}
 	ready(http.StatusOK, "ready")
 	w.server.Set("maxmemory", "1")

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+
+	"github.com/countersign/countersign/internal/doctor"
+
 	_ "embed"
 	"errors"
 	"fmt"
@@ -16,9 +19,8 @@ import (
 
 // The files that `bot init` writes.
 const (
-	configName   = "config.yaml"
-	policyName   = "policy.yaml"
-	manifestName = "slack-manifest.yaml"
+	configName = "config.yaml"
+	policyName = "policy.yaml"
 )
 
 //go:embed init.yaml
@@ -39,14 +41,14 @@ func runInit(_ context.Context, in *call) error {
 	} else if err := manifests.CheckAddress(*address); err != nil {
 		return fmt.Errorf("--url: %w", err)
 	}
-	if err := writeNew(*dir, map[string]string{configName: startingConfig, policyName: startingPolicy, manifestName: manifests.Slack(*address)}); err != nil {
+	if err := writeNew(*dir, map[string]string{configName: startingConfig, policyName: startingPolicy, doctor.ManifestName: manifests.Slack(*address)}); err != nil {
 		return err
 	}
 	replace := ""
 	if *address == manifests.Example {
 		replace = fmt.Sprintf(replaceWords, manifests.Example)
 	}
-	config, rules, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, policyName), filepath.Join(*dir, manifestName)
+	config, rules, manifest := filepath.Join(*dir, configName), filepath.Join(*dir, policyName), filepath.Join(*dir, doctor.ManifestName)
 	_, err := fmt.Fprintf(in.stdout, initWords, config, rules, manifest, replace, manifest, rules, config, config)
 	return err
 }

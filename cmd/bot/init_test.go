@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
@@ -29,11 +30,11 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	said, err := initialise(t, "--url", "https://bot.acme.com", "--dir", dir)
 	require.NoError(t, err)
-	require.Contains(t, said, "Wrote "+filepath.Join(dir, configName)+", "+filepath.Join(dir, policyName)+" and "+filepath.Join(dir, manifestName))
+	require.Contains(t, said, "Wrote "+filepath.Join(dir, configName)+", "+filepath.Join(dir, policyName)+" and "+filepath.Join(dir, doctor.ManifestName))
 	require.Contains(t, said, "bot check --config "+filepath.Join(dir, configName)+" --online")
 	require.NotContains(t, said, "  0.")
 	require.NotContains(t, said, "%!")
-	manifest, err := os.ReadFile(filepath.Join(dir, manifestName))
+	manifest, err := os.ReadFile(filepath.Join(dir, doctor.ManifestName))
 	require.NoError(t, err)
 	require.Equal(t, manifests.Slack("https://bot.acme.com"), string(manifest))
 
@@ -90,7 +91,7 @@ func withPeople(rules string) string {
 }
 
 func TestInitOverwritesNothing(t *testing.T) {
-	for _, name := range []string{configName, policyName, manifestName} {
+	for _, name := range []string{configName, policyName, doctor.ManifestName} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
 		_, err := initialise(t, "--dir", dir)

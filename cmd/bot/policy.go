@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/slack-go/slack"
 )
@@ -129,12 +130,12 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		return nil, errors.New("SLACK_BOT_TOKEN is not set, and --online asks Slack")
 	}
 	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: patience}))
+		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Patience}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
 	}
-	roster, more, err := rosterOf(ctx, loaded, newSlackLookup(api, who))
+	roster, more, err := doctor.RosterOf(ctx, loaded, doctor.NewSlackLookup(api, who))
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack: %w", err)
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
+	"github.com/stretchr/testify/require"
 )
 
 // newSocketWorld is one whose app is set to Socket Mode, with a bot that knows
@@ -179,7 +179,7 @@ func (i *installation) manifest(line string) {
 	text := manifests.Slack("https://countersign.acme.test")
 	require.Contains(i.t, text, "socket_mode_enabled: false")
 	text = strings.Replace(text, "socket_mode_enabled: false", line, 1)
-	require.NoError(i.t, os.WriteFile(filepath.Join(i.dir, manifestName), []byte(text), 0o600))
+	require.NoError(i.t, os.WriteFile(filepath.Join(i.dir, doctor.ManifestName), []byte(text), 0o600))
 }
 
 // The manifest beside the configuration says the same as the environment.

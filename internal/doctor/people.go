@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slack-go/slack"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
-	"github.com/slack-go/slack"
 )
 
 // named is who the configuration and its policy name, and the first place of
@@ -43,7 +44,7 @@ func (c *checker) named() (users map[approvals.UserID]string, groups map[approva
 
 // checkGroups looks at the groups that are named, and says how many are in
 // them.
-func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
+func (c *checker) checkGroups(ctx context.Context, l *SlackLookup) {
 	_, places := c.named()
 	if len(places) == 0 {
 		return
@@ -73,7 +74,7 @@ func (c *checker) checkGroups(ctx context.Context, l *slackLookup) {
 }
 
 // checkMembers looks at a channel whose members sign.
-func (c *checker) checkMembers(ctx context.Context, l *slackLookup, id approvals.GroupID, place string) {
+func (c *checker) checkMembers(ctx context.Context, l *SlackLookup, id approvals.GroupID, place string) {
 	members, _, err := l.Members(ctx, id)
 	if err != nil {
 		advice := "correct the id; write /invite @countersign there"
@@ -88,7 +89,7 @@ func (c *checker) checkMembers(ctx context.Context, l *slackLookup, id approvals
 
 // checkPeople looks up everybody who is named, and as many members of groups as
 // it may. Then it is known whether the policy can be met at all.
-func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
+func (c *checker) checkPeople(ctx context.Context, l *SlackLookup) {
 	places, _ := c.named()
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		u, err := l.person(ctx, id)
@@ -115,7 +116,7 @@ func (c *checker) checkPeople(ctx context.Context, l *slackLookup) {
 	if c.policy == nil {
 		return // said before
 	}
-	roster, more, err := rosterOf(ctx, c.policy, l)
+	roster, more, err := RosterOf(ctx, c.policy, l)
 	if err != nil {
 		c.unknown(slackAdvice(err), "%s: whether enough people can sign: %s", c.config.Policy, err)
 		return
@@ -147,7 +148,7 @@ func (c *checker) signsByName(id approvals.UserID) bool {
 
 // unable says why the bot does not hear the person. It is as strict as the bot
 // is at a click of somebody who is not named by id.
-func (l *slackLookup) unable(u *slack.User) string {
+func (l *SlackLookup) unable(u *slack.User) string {
 	switch {
 	case u.Deleted:
 		return "is deactivated"

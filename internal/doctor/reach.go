@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -136,7 +136,7 @@ func (c *checker) models() []string {
 // ask makes one request. It follows no redirect: that would carry what is
 // signed, or the key, elsewhere.
 func (c *checker) ask(ctx context.Context, method, at string, body []byte, h http.Header) (status int, answer []byte, err error) {
-	client := c.client(patience)
+	client := c.client(Patience)
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, fmt.Errorf("make the request: %w", err)

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -21,14 +21,14 @@ func (c *checker) checkRedis(ctx context.Context) {
 		return // said before
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	servers, err := state.Servers(ctx, client)
 	if err != nil {
 		c.problem(redisAdvice(err), "Redis: does not answer: %s", err)
 		return
 	}
-	c.all = append(c.all, judge(c.config.Redis, servers)...)
+	c.all = append(c.all, JudgeRedis(c.config.Redis, servers)...)
 }
 
 func redisAdvice(err error) string {

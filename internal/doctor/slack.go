@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func (c *checker) checkSlack(ctx context.Context) {
 		return // said before
 	}
 	api := slack.New(c.env.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Patience}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
 		c.problem(slackAdvice(err), "Slack: cannot find out who the bot is (auth.test): %s", err)
@@ -37,7 +37,7 @@ func (c *checker) checkSlack(ctx context.Context) {
 	c.checkClock(who.Header)
 	c.checkScopes(who.Header)
 	c.checkChannels(ctx, api)
-	l := newSlackLookup(api, who)
+	l := NewSlackLookup(api, who)
 	c.checkGroups(ctx, l)
 	c.checkPeople(ctx, l)
 }

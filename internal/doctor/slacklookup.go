@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
-	"github.com/slack-go/slack"
 )
 
-// slackLookup asks Slack about groups and people, each once. It is what a check
+// SlackLookup asks Slack about groups and people, each once. It is what a check
 // uses; the bot itself keeps what it was told.
-type slackLookup struct {
+type SlackLookup struct {
 	api  *slack.Client
 	team string
 	org  string // the organisation of the workspace, if it has one
@@ -23,12 +24,13 @@ type slackLookup struct {
 	people map[approvals.UserID]*slack.User
 }
 
-func newSlackLookup(api *slack.Client, who *slack.AuthTestResponse) *slackLookup {
-	return &slackLookup{api: api, team: who.TeamID, org: who.EnterpriseID, people: map[approvals.UserID]*slack.User{}}
+// NewSlackLookup asks with the client, in the workspace of this bot.
+func NewSlackLookup(api *slack.Client, who *slack.AuthTestResponse) *SlackLookup {
+	return &SlackLookup{api: api, team: who.TeamID, org: who.EnterpriseID, people: map[approvals.UserID]*slack.User{}}
 }
 
 // groups returns all user groups by their ids, disabled ones too.
-func (l *slackLookup) groups(ctx context.Context) (map[string]slack.UserGroup, error) {
+func (l *SlackLookup) groups(ctx context.Context) (map[string]slack.UserGroup, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listed != nil {
@@ -48,7 +50,7 @@ func (l *slackLookup) groups(ctx context.Context) (map[string]slack.UserGroup, e
 
 // Members returns who is in the user group or channel. Nobody is in a group
 // that is disabled or not there.
-func (l *slackLookup) Members(ctx context.Context, g approvals.GroupID) ([]approvals.UserID, time.Time, error) {
+func (l *SlackLookup) Members(ctx context.Context, g approvals.GroupID) ([]approvals.UserID, time.Time, error) {
 	var ids []string
 	if config.IsChannel(string(g)) {
 		in := slack.GetUsersInConversationParameters{ChannelID: string(g), Limit: 200}
@@ -77,7 +79,7 @@ func (l *slackLookup) Members(ctx context.Context, g approvals.GroupID) ([]appro
 	return users, time.Time{}, nil
 }
 
-func (l *slackLookup) person(ctx context.Context, id approvals.UserID) (*slack.User, error) {
+func (l *SlackLookup) person(ctx context.Context, id approvals.UserID) (*slack.User, error) {
 	l.mu.Lock()
 	known := l.people[id]
 	l.mu.Unlock()
@@ -95,13 +97,13 @@ func (l *slackLookup) person(ctx context.Context, id approvals.UserID) (*slack.U
 }
 
 // Able reports whether the person counts as a member of groups.
-func (l *slackLookup) Able(ctx context.Context, id approvals.UserID) (bool, error) {
+func (l *SlackLookup) Able(ctx context.Context, id approvals.UserID) (bool, error) {
 	u, err := l.person(ctx, id)
 	return err == nil && l.unable(u) == "", err
 }
 
 // AbleByName reports whether the person may sign where a rule names them.
-func (l *slackLookup) AbleByName(ctx context.Context, id approvals.UserID) (bool, error) {
+func (l *SlackLookup) AbleByName(ctx context.Context, id approvals.UserID) (bool, error) {
 	u, err := l.person(ctx, id)
 	if err != nil {
 		return false, err

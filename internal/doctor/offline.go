@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
@@ -139,7 +138,7 @@ func (c *checker) checkEnvironment() {
 			_ = client.Close() // it was never used
 		}
 	}
-	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: time.Now}); err != nil {
+	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: c.Now}); err != nil {
 		for _, p := range config.Problems(err) {
 			c.problem("", "OPENAI_BASE_URL: %s", strings.TrimPrefix(p.Error(), "openaimodel: Config.BaseURL "))
 		}
@@ -157,7 +156,7 @@ func (c *checker) checkAddress() {
 			c.problem("", "--url: %s", p)
 		}
 	}
-	path := filepath.Join(filepath.Dir(c.Path), manifestName)
+	path := filepath.Join(filepath.Dir(c.Path), ManifestName)
 	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
 	if errors.Is(err, os.ErrNotExist) {
 		return

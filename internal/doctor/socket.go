@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (c *checker) checkSocket(ctx context.Context) {
 		return
 	}
 	api := slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: patience}))
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Patience}))
 	_, _, err := api.StartSocketModeContext(ctx)
 	switch {
 	case isCode(err, "invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "token_expired", "missing_scope"):
