@@ -1,0 +1,135 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Place is where something is stored, for whoever shows the store to people.
+type Place struct {
+	Key  string          // to be shown as it is
+	Kind string          // what is there, in a word: batch, run, facts and so on
+	Run  approvals.RunID // if the document of a run is there
+}
+
+// A Content is what is stored at a place.
+type Content struct {
+	Place
+	Type  string // of the key in Redis
+	Bytes int    // of what was read, or of all if that is one text
+	Value any    // for JSON: a document is a [json.RawMessage], and a long list says what is left out
+}
+
+// browseOrder are the kinds in the order in which they are worth reading: what
+// waits for people, the run that asked, what it said, and what keeps it going.
+var browseOrder = []string{"batch", "run", "thread", "messages", "journal", "args", "memo", "facts", "due", "attempts", "parked", "parkedruns", "sheet", "request"}
+
+// Browse lists what is stored, in the order in which it is worth reading. It
+// stops once it has found at least most places on a server, and changes nothing.
+func (s *Store) Browse(ctx context.Context, most int) ([]Place, error) {
+	var mu sync.Mutex
+	var keys []string
+	scan := func(ctx context.Context, c redis.Cmdable) error {
+		found := c.Scan(ctx, 0, s.prefix+":*", 500).Iterator()
+		for found.Next(ctx) {
+			mu.Lock()
+			keys = append(keys, found.Val())
+			enough := len(keys) >= most
+			mu.Unlock()
+			if enough {
+				break
+			}
+		}
+		return found.Err()
+	}
+	var err error
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return scan(ctx, c) })
+	} else {
+		err = scan(ctx, s.client)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the keys in Redis: %w", err)
+	}
+	slices.Sort(keys)
+	keys = slices.Compact(keys) // SCAN may say a key twice
+	places := make([]Place, 0, len(keys))
+	for _, k := range keys {
+		places = append(places, placeOf(k))
+	}
+	slices.SortStableFunc(places, func(a, b Place) int { return cmp.Compare(browseRank(a), browseRank(b)) })
+	return places, nil
+}
+
+func browseRank(p Place) int {
+	at := slices.Index(browseOrder, p.Kind)
+	if at < 0 {
+		return len(browseOrder)
+	}
+	return at
+}
+
+// placeOf reads a key: of "countersign:{p17}:batch:..." the kind is batch.
+func placeOf(key string) Place {
+	_, rest, _ := strings.Cut(key, "}:")
+	kind, id, _ := strings.Cut(rest, ":")
+	p := Place{Key: key, Kind: kind}
+	if kind == "run" {
+		p.Run = approvals.RunID(id)
+	}
+	return p
+}
+
+// ContentLimits bound what is read of one place.
+type ContentLimits struct {
+	Entries int64 // of a list, a stream or a sorted set
+	Bytes   int64 // of a text; one byte more is read of a longer one
+}
+
+// Contents reads what is stored at the places. What has gone meanwhile is left
+// out.
+func (s *Store) Contents(ctx context.Context, places []Place, l ContentLimits) ([]Content, error) {
+	types := make([]*redis.StatusCmd, len(places))
+	if err := s.pipelined(ctx, func(p redis.Pipeliner) {
+		for i, at := range places {
+			types[i] = p.Type(ctx, at.Key)
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("read the types of keys: %w", err)
+	}
+	readers := make([]reading, len(places))
+	if err := s.pipelined(ctx, func(p redis.Pipeliner) {
+		for i, at := range places {
+			readers[i] = l.read(ctx, p, at.Key, types[i].Val())
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("read the values of keys: %w", err)
+	}
+	var all []Content
+	for i, at := range places {
+		if value, size, ok := readers[i](); ok {
+			all = append(all, Content{Place: at, Type: types[i].Val(), Bytes: size, Value: value})
+		}
+	}
+	return all, nil
+}
+
+// pipelined does not mind the errors of single keys: their readings do.
+func (s *Store) pipelined(ctx context.Context, fill func(redis.Pipeliner)) error {
+	p := s.client.Pipeline()
+	fill(p)
+	_, err := p.Exec(ctx)
+	if _, answered := errors.AsType[redis.Error](err); answered {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package state_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// Whoever browses the store learns what is there, and which of it are runs,
+// without knowing how a key is written.
+func TestBrowseListsWhatIsStored(t *testing.T) {
+	m := miniredis.RunT(t)
+	c := redis.NewClient(&redis.Options{Addr: m.Addr()})
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	store, err := state.Open(t.Context(), state.Options{Client: c, Prefix: "app"})
+	require.NoError(t, err)
+	for _, key := range []string{"app:{p01}:run:run-01-a", "app:{p02}:batch:b", "app:{p01}:batch:a"} {
+		require.NoError(t, c.HSet(t.Context(), key, "v", 1, "d", `{"n":9007199254740993}`).Err())
+	}
+	require.NoError(t, c.Set(t.Context(), "app:{p01}:new", "word", 0).Err())
+	require.NoError(t, c.Set(t.Context(), "apple:{p01}:new", "somebody else's", 0).Err())
+
+	places, err := store.Browse(t.Context(), 100)
+	require.NoError(t, err)
+	require.Equal(t, []state.Place{
+		{Key: "app:{p01}:batch:a", Kind: "batch"},
+		{Key: "app:{p02}:batch:b", Kind: "batch"},
+		{Key: "app:{p01}:run:run-01-a", Kind: "run", Run: approvals.RunID("run-01-a")},
+		{Key: "app:{p01}:new", Kind: "new"},
+	}, places)
+
+	m.Del("app:{p01}:batch:a")
+	found, err := store.Contents(t.Context(), places, state.ContentLimits{Entries: 10, Bytes: 2})
+	require.NoError(t, err)
+	require.Len(t, found, 3, "one went meanwhile")
+	batch, err := json.Marshal(found[0].Value)
+	require.NoError(t, err)
+	require.Contains(t, string(batch), "9007199254740993", "no digit is lost")
+	require.Equal(t, "wor", found[2].Value, "one byte more than the limit says that there is more")
+	require.Equal(t, 4, found[2].Bytes)
+}
