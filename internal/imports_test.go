@@ -34,6 +34,7 @@ var may = map[string][]string{
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/tools/filetool", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
+	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slackui/slacksim", "internal/state", "internal/tools", "internal/config", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"cmd/bot":                                 nil, // everything

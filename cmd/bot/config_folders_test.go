@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
@@ -85,13 +84,6 @@ func TestAFolderBesideTheConfigurationIsTaken(t *testing.T) {
 	require.NoError(t, os.Rename(filepath.Join(i.dir, "reports"), filepath.Join(i.dir, "real")))
 	link("real", "reports")(t, i)
 	require.Contains(t, i.check(), "0 wrong", "the folder may be a link itself")
-}
-
-func TestTheDemoKeepsItsPolicyOutOfTheFolder(t *testing.T) {
-	d := demo{policy: filepath.Join(t.TempDir(), policyName)}
-	require.NoError(t, os.WriteFile(d.policy, []byte(demoPolicy), 0o600))
-	_, err := config.NewToolSets(demoConfig(filepath.Dir(d.policy), d.policy), config.Environment{}, demoTools(filepath.Dir(d.policy)))
-	require.ErrorContains(t, err, "contains the policy, "+d.policy)
 }
 
 var policyLine = regexp.MustCompile(`(?m)^policy: .*$`)

@@ -20,11 +20,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
-	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // binary is the bot as it is shipped, built once.
@@ -81,8 +83,8 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is newWorld with this Redis.
 func newWorldOn(t *testing.T, server *statetest.Instance) *world {
 	t.Helper()
-	w := &world{t: t, server: server, folder: t.TempDir(), model: openaisim.New(demoStories()...)}
-	require.NoError(t, (&demo{}).prepareFolder(w.folder))
+	w := &world{t: t, server: server, folder: t.TempDir(), model: openaisim.New(demo.Stories()...)}
+	require.NoError(t, demo.Seed(w.folder))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	w.addr = l.Addr().String()

@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/countersign/countersign/internal/agentrun/openaimodel"
-	"github.com/countersign/countersign/internal/config"
-	"github.com/countersign/countersign/internal/policy"
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/demo"
+	"github.com/countersign/countersign/internal/policy"
 )
 
 // keyTypes are the keys of the configuration with the word for their type, as
@@ -206,7 +208,7 @@ func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 // A file that people edit says where its keys are explained: those of a policy
 // are on the page of the policy.
 func TestFilesPointAtThePageOfTheirKeys(t *testing.T) {
-	for text, page := range map[string]string{startingConfig: "docs/settings.md", startingPolicy: "docs/policy.md", demoPolicy: "docs/policy.md"} {
+	for text, page := range map[string]string{startingConfig: "docs/settings.md", startingPolicy: "docs/policy.md", demo.Policy: "docs/policy.md"} {
 		named := regexp.MustCompile(`Every key[^:]*: (docs/\w+\.md)`).FindStringSubmatch(text)
 		require.NotNil(t, named)
 		require.Equal(t, page, named[1])
