@@ -8,6 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
@@ -16,9 +20,6 @@ import (
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/tools"
-	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 )
 
 // BenchmarkLastClickToCall measures from the stored last signature to the

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/approvals"
@@ -19,7 +21,6 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
-	"github.com/slack-go/slack"
 )
 
 // bot is everything wired together.

@@ -47,7 +47,8 @@ func openDurable(ctx context.Context, c config.Config, e config.Environment, log
 	}
 	log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
-		log.WarnContext(ctx, doctor.MayLose)
+		const mayLose = doctor.MayLose
+		log.WarnContext(ctx, mayLose)
 	}
 	return state.Open(ctx, o)
 }

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
-	"github.com/stretchr/testify/require"
 )
 
 // startsOn starts a bot on the server as `bot serve` does, with this part of the

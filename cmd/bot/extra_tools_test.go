@@ -6,11 +6,12 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/tools"
-	"github.com/stretchr/testify/require"
 )
 
 // exports gives every agent a tool that only code adds.

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-
-	"github.com/countersign/countersign/internal/doctor"
-
 	_ "embed"
 	"errors"
 	"fmt"
@@ -14,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/manifests"
 )
 

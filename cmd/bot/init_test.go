@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
-	"github.com/stretchr/testify/require"
 )
 
 func initialise(t *testing.T, args ...string) (string, error) {

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign/countersign/internal/config"
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 // object is as much of an object of Kubernetes as the test looks at.

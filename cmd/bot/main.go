@@ -17,8 +17,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/countersign/countersign/internal/config"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 func main() {

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
-	"github.com/slack-go/slack"
 )
 
 // policyCommand is one of the commands for a policy, with the flags that

@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/countersign/countersign/internal/config"
 	"github.com/goccy/go-yaml"
+
+	"github.com/countersign/countersign/internal/config"
 )
 
 // anExample finds, in a problem with a policy, the example that it is about.

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/manifests"
-	"github.com/stretchr/testify/require"
 )
 
 // newSocketWorld is one whose app is set to Socket Mode, with a bot that knows

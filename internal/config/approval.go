@@ -31,7 +31,7 @@ type condition struct {
 
 // UnmarshalYAML reads one of the three forms. What is none of them the [form]
 // has said.
-func (a *Approval) UnmarshalYAML(decode func(any) error) error { //nolint:unparam // as the decoder wants it
+func (a *Approval) UnmarshalYAML(decode func(any) error) error {
 	var all bool
 	if decode(&all) == nil {
 		*a = Approval{Kind: ApprovalNone}
