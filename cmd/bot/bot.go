@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 type bot struct {
 	store    *state.Store
 	due      *state.Due
+	tasks    state.Tasks
 	desk     *approvals.Desk
 	bulk     *approvals.Bulk
 	runner   *agentrun.Runner
@@ -52,7 +52,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if b.store, err = openDurable(ctx, c, e, log); err != nil {
 		return nil, err
 	}
-	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, OnParked: b.onParked})
+	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.store, Policy: b.policy, Now: time.Now, Log: log, Lease: c.Runs.Lease,
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
@@ -61,7 +61,8 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	if b.ui, err = newUI(ctx, b, c, e); err == nil {
 		b.people.open(b.ui)
-		err = b.checkPeople(ctx)
+		b.tasks, err = state.NewTasks(b.work()...)
+		err = errors.Join(err, b.checkPeople(ctx))
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.store.Close())
@@ -123,51 +124,6 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		return ui, err
 	}
 	return ui, ui.Socket.Check(asking)
-}
-
-// reconcile makes the world agree with the state until ctx ends.
-func (b *bot) reconcile(ctx context.Context) {
-	var all sync.WaitGroup
-	for kind, f := range map[state.Kind]func(ctx context.Context, id string) error{
-		state.Runs:      func(ctx context.Context, id string) error { return b.runner.Work(ctx, approvals.RunID(id)) },
-		state.Resumes:   func(ctx context.Context, id string) error { return b.runner.Resume(ctx, approvals.BatchID(id)) },
-		state.Deadlines: func(ctx context.Context, id string) error { return b.desk.Tick(ctx, approvals.BatchID(id)) },
-		state.Cards:     b.ui.Cards.Reconcile,
-		state.Replies:   b.ui.Replies.Reconcile,
-		state.Notices:   b.ui.Notices.Reconcile,
-		state.Homes:     b.ui.Homes.Reconcile,
-		state.Sheets:    b.workSheet,
-		state.Answers:   b.ui.Answers.Reconcile,
-	} {
-		all.Go(func() {
-			if err := b.due.Work(ctx, kind, f); err != nil && !errors.Is(err, context.Canceled) {
-				b.log.ErrorContext(ctx, "reconciler ended", slog.String("kind", string(kind)), slog.Any("err", err))
-			}
-		})
-	}
-	all.Wait()
-}
-
-// runStuck is what a thread says of a run that was given up.
-const runStuck = "This run failed again and again, so the bot has stopped trying. " +
-	"Calls that already ran are not repeated. The reason is in the bot's log."
-
-// onParked tells people of a run or a sheet that was given up: the thread would
-// say for ever that the agent is at work, and the person would wait.
-func (b *bot) onParked(ctx context.Context, k state.Kind, id string) {
-	if k == state.Sheets {
-		b.sheetParked(ctx, id)
-	}
-	if k != state.Runs {
-		return
-	}
-	err := b.runner.Park(ctx, approvals.RunID(id), runStuck)
-	if errors.Is(err, agentrun.ErrRunHeld) || errors.Is(err, agentrun.ErrRunEnded) {
-		return // somebody goes on with it, or has
-	}
-	if err != nil {
-		b.log.ErrorContext(ctx, "cannot tell a thread that its run is parked", slog.String("run", id), slog.Any("err", err))
-	}
 }
 
 // receive takes what comes in Socket Mode until ctx ends, and finishes what

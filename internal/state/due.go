@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,13 +16,7 @@ type DueOptions struct {
 	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long handlers may go on once Work is to end; 0 means 10 s
-	Limit    time.Duration                   // how long a handler has for one item; 0 means 2 min. One of [Runs] has a day
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
-
-	// OnParked, if set, is told of each item that this process has parked, once
-	// that is stored. It is for telling people; what it cannot do is not tried
-	// again. Its context ends within seconds.
-	OnParked func(ctx context.Context, k Kind, id string)
 }
 
 // Due hands out what is due. It is level-triggered: an item is handed out for
@@ -66,15 +61,31 @@ func NewDue(s *Store, o DueOptions) *Due {
 	if o.Grace <= 0 {
 		o.Grace = 10 * time.Second
 	}
-	if o.Limit <= 0 {
-		o.Limit = 2 * time.Minute
-	}
 	if o.Backoff == nil {
 		o.Backoff = backoff
 	}
 	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
 }
 
+// Run works on every kind until ctx ends and every handler has returned, each
+// as [Due.Work] describes, with the limit of its task. The zero Tasks are an
+// error, and so is a kind that is already worked on.
+func (d *Due) Run(ctx context.Context, tasks Tasks) error {
+	if len(tasks.all) == 0 {
+		return errors.New("there are no tasks: they are made by NewTasks")
+	}
+	ended := make([]error, len(tasks.all))
+	var all sync.WaitGroup
+	for i, t := range tasks.all {
+		all.Go(func() { ended[i] = d.work(ctx, t) })
+	}
+	all.Wait()
+	return errors.Join(ended...)
+}
+
+// Work works on one kind alone, with a limit of two minutes for an item, and
+// tells nobody of what is parked. A process that serves people calls [Due.Run].
+//
 // Work calls f with the id of every item of this kind that is due, until ctx
 // ends and every call of f has returned. It never calls f for one id twice at
 // the same time. A loop of this kind that already runs is an error.
@@ -101,6 +112,11 @@ func NewDue(s *Store, o DueOptions) *Due {
 // memory, longer each time and at most half a minute, unless another commit in
 // that partition succeeds. That is logged when it begins and when it is over.
 func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
+	return d.work(ctx, Task{Kind: k, Reconcile: f, Limit: 2 * time.Minute})
+}
+
+func (d *Due) work(ctx context.Context, t Task) error {
+	k := t.Kind
 	if _, err := (partition{}).document(k, ""); err != nil {
 		return err
 	}
@@ -119,7 +135,7 @@ func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id s
 		maps.DeleteFunc(d.unkept, func(at dueSet, _ bool) bool { return at.kind == k })
 		d.mu.Unlock()
 	}()
-	newLoop(d, k, f).run(ctx)
+	newLoop(d, t).run(ctx)
 	return nil
 }
 
@@ -157,18 +173,6 @@ func (d *Due) alive(k Kind) {
 	d.mu.Lock()
 	d.looked[k] = now
 	d.mu.Unlock()
-}
-
-// runLimit is how long one worker may go on with a run. It is far more than a
-// run takes: each answer of the model and each call of a tool has a limit of its
-// own, and ending the context of a tool that runs leaves its call in doubt.
-const runLimit = 24 * time.Hour
-
-func (o DueOptions) limit(k Kind) time.Duration {
-	if k == Runs {
-		return runLimit
-	}
-	return o.Limit
 }
 
 func backoff(attempt int) time.Duration {

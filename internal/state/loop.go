@@ -21,8 +21,7 @@ import (
 // handlers send what became of them.
 type loop struct {
 	d    *Due
-	kind Kind
-	f    func(ctx context.Context, id string) error
+	task Task
 
 	dirty    [approvals.Partitions]bool  // to be looked at
 	soon     [approvals.Partitions]score // the next entry that is not due yet
@@ -59,9 +58,9 @@ type result struct {
 	verdict
 }
 
-func newLoop(d *Due, k Kind, f func(context.Context, string) error) *loop {
+func newLoop(d *Due, t Task) *loop {
 	return &loop{
-		d: d, kind: k, f: f,
+		d: d, task: t,
 		inflight: make(map[string]bool), done: make(chan result, d.o.Workers), overdue: make(map[string]string),
 	}
 }
@@ -69,7 +68,7 @@ func newLoop(d *Due, k Kind, f func(context.Context, string) error) *loop {
 func (l *loop) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	sub := l.d.store.client.Subscribe(ctx, l.d.store.wake(l.kind))
+	sub := l.d.store.client.Subscribe(ctx, l.d.store.wake(l.task.Kind))
 	defer sub.Close() //nolint:errcheck // nothing is written on it
 	messages := sub.ChannelWithSubscriptions()
 	sweep := time.NewTimer(0)
@@ -94,7 +93,7 @@ func (l *loop) run(ctx context.Context) {
 			l.all()
 			l.queue = nil // another process may have done it by now
 			if len(l.inflight) == l.d.o.Workers {
-				l.d.alive(l.kind)
+				l.d.alive(l.task.Kind)
 			}
 			s := l.d.o.Sweep
 			sweep.Reset(s*3/4 + rand.N(s/2)) //nolint:gosec // jitter is no secret
@@ -136,7 +135,7 @@ func (l *loop) finished(r result) {
 		l.rest(r.partition, r.lost)
 	case r.kept:
 		l.rests[r.partition] = rest{}
-		l.d.kept(l.kind, r.partition)
+		l.d.kept(l.task.Kind, r.partition)
 	}
 	if r.again {
 		l.dirty[r.partition] = true
@@ -151,7 +150,7 @@ func (l *loop) finished(r result) {
 // rest leaves a partition alone for a while. Items that were handled at the same
 // time make it no longer.
 func (l *loop) rest(n int, cause error) {
-	l.d.lost(l.kind, n, cause)
+	l.d.lost(l.task.Kind, n, cause)
 	now, r := l.d.store.now(), &l.rests[n]
 	if now.Before(r.until) {
 		return
@@ -207,28 +206,27 @@ func (l *loop) launch(ctx, work context.Context) {
 			var v verdict
 			defer func() { l.done <- result{e, v} }() // also when f ends its goroutine
 			if reason != "" {
-				v = l.d.park(work, l.kind, e, reason)
+				v = l.d.park(work, l.task, e, reason)
 				return
 			}
-			v = l.d.settle(ctx, l.kind, e, l.handle(work, e.id))
+			v = l.d.settle(ctx, l.task, e, l.handle(work, e.id))
 		}()
 	}
 }
 
 // handle calls f with a deadline, and turns a panic into an error.
 func (l *loop) handle(ctx context.Context, id string) (err error) {
-	limit := l.d.o.limit(l.kind)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.task.Limit, errTooLong)
 	defer cancel()
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicked(v)
 		}
 	}()
-	err = l.f(ctx, id)
+	err = l.task.Reconcile(ctx, id)
 	if err != nil && errors.Is(context.Cause(ctx), errTooLong) {
 		// What it says about another time is not wrapped: it had its time.
-		return fmt.Errorf("%w: %s: %v", errTooLong, limit, err) //nolint:errorlint // see above
+		return fmt.Errorf("%w: %s: %v", errTooLong, l.task.Limit, err) //nolint:errorlint // see above
 	}
 	return err
 }
@@ -265,7 +263,7 @@ func (l *loop) look(ctx context.Context) bool {
 			continue
 		}
 		if dirty {
-			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.kind)), &redis.ZRangeBy{
+			found[n] = pipe.ZRangeByScoreWithScores(ctx, string(s.partition(n).due(l.task.Kind)), &redis.ZRangeBy{
 				Min: "-inf", Max: scoreOf(now.Add(near)).String(), Count: limit,
 			})
 		}
@@ -278,10 +276,10 @@ func (l *loop) look(ctx context.Context) bool {
 		return false
 	}
 	if l.failing > 0 {
-		s.log.InfoContext(ctx, "looking for work again", slog.String("kind", string(l.kind)))
+		s.log.InfoContext(ctx, "looking for work again", slog.String("kind", string(l.task.Kind)))
 		l.failing = 0
 	}
-	l.d.alive(l.kind)
+	l.d.alive(l.task.Kind)
 	for n, cmd := range found {
 		if cmd == nil {
 			continue
@@ -300,7 +298,7 @@ func (l *loop) look(ctx context.Context) bool {
 		}
 		if due := len(cmd.Val()) > 0 && score(cmd.Val()[0].Score) <= scoreOf(now); !due && l.rests[n].times > 0 {
 			l.rests[n] = rest{} // somebody else has done it
-			l.d.kept(l.kind, n)
+			l.d.kept(l.task.Kind, n)
 		}
 		// There may be more behind the limit, so look again once these are begun.
 		l.dirty[n] = l.soon[n] == 0 && int64(len(cmd.Val())) == limit
@@ -316,7 +314,7 @@ func (l *loop) failed(ctx context.Context, err error) {
 	}
 	if l.failing == 0 {
 		l.d.store.log.WarnContext(ctx, "cannot look for work; trying again until Redis answers",
-			slog.String("kind", string(l.kind)), slog.Any("err", err))
+			slog.String("kind", string(l.task.Kind)), slog.Any("err", err))
 	}
 	l.failing = min(max(2*l.failing, 50*time.Millisecond), 2*time.Second)
 	l.resume = time.After(l.failing)

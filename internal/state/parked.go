@@ -32,8 +32,9 @@ type storedParked struct {
 
 // parkAfter takes the item out of the due index and writes down why, if neither
 // it nor the count of its attempts has changed since.
-func (d *Due) parkAfter(ctx context.Context, k Kind, e entry, reason string, n int, counted string, log []any,
+func (d *Due) parkAfter(ctx context.Context, t Task, e entry, reason string, n int, counted string, log []any,
 ) (verdict, error) {
+	k := t.Kind
 	record, err := encode(storedParked{schema, reason, n, d.store.now().UTC()})
 	if err != nil {
 		return verdict{}, err
@@ -50,22 +51,22 @@ func (d *Due) parkAfter(ctx context.Context, k Kind, e entry, reason string, n i
 	}
 	d.count(k, func(c *Counts) { c.Parked++ })
 	d.store.log.ErrorContext(ctx, "work is parked: it failed too often, and people must look", log...)
-	d.tell(ctx, k, e.id)
+	d.tell(ctx, t, e.id)
 	return verdict{}, nil
 }
 
-// tell calls the hook. One that panics harms nobody else.
-func (d *Due) tell(ctx context.Context, k Kind, id string) {
-	if d.o.OnParked == nil {
+// tell calls what the task has for a parked item. A panic of it ends there.
+func (d *Due) tell(ctx context.Context, t Task, id string) {
+	if t.Parked == nil {
 		return
 	}
 	defer func() {
 		if v := recover(); v != nil {
 			d.store.log.ErrorContext(ctx, "telling that work is parked broke down",
-				slog.String("kind", string(k)), slog.String("id", id), slog.Any("err", newPanicked(v)))
+				slog.String("kind", string(t.Kind)), slog.String("id", id), slog.Any("err", newPanicked(v)))
 		}
 	}()
-	d.o.OnParked(ctx, k, id)
+	t.Parked(ctx, id)
 }
 
 // Parked returns everything that is parked, the oldest first.

@@ -30,7 +30,8 @@ type verdict struct {
 
 // settle writes down what became of an item. Every write is conditional on the
 // score that the loop saw: what a newer commit says about the item stands.
-func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
+func (d *Due) settle(ctx context.Context, t Task, e entry, err error) verdict {
+	k := t.Kind
 	stopping := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settling)
 	defer cancel()
@@ -40,7 +41,7 @@ func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
 	switch {
 	case err == nil:
 		d.count(k, func(c *Counts) { c.Done++ })
-		v, failed = d.unmoved(ctx, k, e)
+		v, failed = d.unmoved(ctx, t, e)
 	case errors.As(err, &later):
 		d.count(k, func(c *Counts) { c.Delayed++ })
 		wait := max(later.RetryAfter(), shortest)
@@ -50,7 +51,7 @@ func (d *Due) settle(ctx context.Context, k Kind, e entry, err error) verdict {
 		return verdict{} // it may well have failed because of that
 	default:
 		d.count(k, func(c *Counts) { c.Failed++ })
-		v, failed = d.fail(ctx, k, e, err)
+		v, failed = d.fail(ctx, t, e, err)
 	}
 	if failed != nil && !errors.Is(failed, approvals.ErrConflict) {
 		return verdict{lost: failed}
@@ -87,7 +88,8 @@ func (d *Due) kept(k Kind, partition int) {
 
 // unmoved deals with an item whose handler was content. Usually its commits
 // have moved the item and this is one read.
-func (d *Due) unmoved(ctx context.Context, k Kind, e entry) (verdict, error) {
+func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
+	k := t.Kind
 	at, ok, err := d.store.scoreAt(ctx, k, e)
 	if err != nil || !ok {
 		return verdict{}, err
@@ -98,7 +100,7 @@ func (d *Due) unmoved(ctx context.Context, k Kind, e entry) (verdict, error) {
 	now := d.store.now()
 	next, version, err := d.store.derive(ctx, k, e.id)
 	if err != nil {
-		return d.fail(ctx, k, e, err)
+		return d.fail(ctx, t, e, err)
 	}
 	if version == 0 || (!next.IsZero() && !next.After(now)) {
 		return verdict{}, d.move(ctx, k, e, now.Add(idle))
@@ -163,7 +165,8 @@ func (d *Due) move(ctx context.Context, k Kind, e entry, t time.Time) error {
 }
 
 // fail counts a failure and puts the item off, or parks it.
-func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, error) {
+func (d *Due) fail(ctx context.Context, t Task, e entry, cause error) (verdict, error) {
+	k := t.Kind
 	p := d.store.partition(e.partition)
 	pipe := d.store.client.Pipeline()
 	score0 := pipe.ZScore(ctx, string(p.due(k)), e.id)
@@ -185,7 +188,7 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 	}
 	reason := reasonOf(cause)
 	if n >= d.o.Attempts && at == e.at {
-		return d.parkAfter(ctx, k, e, reason, n, counted.Val(), log)
+		return d.parkAfter(ctx, t, e, reason, n, counted.Val(), log)
 	}
 	ch := d.change(p)
 	ch.wantScore(p.due(k), e.id, at)
@@ -211,7 +214,8 @@ func (d *Due) fail(ctx context.Context, k Kind, e entry, cause error) (verdict, 
 }
 
 // park parks an item that failed too often earlier, instead of handling it.
-func (d *Due) park(ctx context.Context, k Kind, e entry, reason string) verdict {
+func (d *Due) park(ctx context.Context, t Task, e entry, reason string) verdict {
+	k := t.Kind
 	ctx, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
 	counted, err := d.store.client.HGet(ctx, string(d.store.partition(e.partition).attempts()), item(k, e.id)).Result()
@@ -224,7 +228,7 @@ func (d *Due) park(ctx context.Context, k Kind, e entry, reason string) verdict 
 	}
 	var v verdict
 	if err == nil {
-		v, err = d.parkAfter(ctx, k, e, reason, n, counted, []any{
+		v, err = d.parkAfter(ctx, t, e, reason, n, counted, []any{
 			slog.String("kind", string(k)), slog.String("id", e.id), slog.Int("attempt", n), slog.String("reason", reason),
 		})
 	}

@@ -64,14 +64,10 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	told := make(chan string, 10)
 	d := state.NewDue(s, state.DueOptions{
 		Sweep: 5 * time.Millisecond, Attempts: 4, Grace: grace, Backoff: func(n int) time.Duration { return time.Duration(n) * time.Minute },
-		OnParked: func(_ context.Context, k state.Kind, id string) {
-			told <- string(k) + " " + id
-			panic("harms nobody")
-		},
 	})
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
 	released := make(chan struct{})
-	work(t, d, state.Runs, func(ctx context.Context, id string) error {
+	attempt := func(ctx context.Context, id string) error {
 		r, err := s.Run(ctx, approvals.RunID(id))
 		if err != nil {
 			return err
@@ -90,6 +86,10 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 		case <-ctx.Done():
 		}
 		return errors.New("poison")
+	}
+	workOn(t, d, state.Task{
+		Kind: state.Runs, Limit: time.Minute, Reconcile: attempt,
+		Parked: func(_ context.Context, id string) { told <- id; panic("no other work is touched by it") },
 	})
 	for n := 1; n <= 3; n++ {
 		wait(t, "an attempt", released)
@@ -107,7 +107,7 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.now(),
 	})
-	require.Equal(t, "runs "+string(run.ID), wait(t, "the word that it is parked", told))
+	require.Equal(t, string(run.ID), wait(t, "the word that it is parked", told))
 	require.Empty(t, told, "said once")
 }
 

@@ -35,17 +35,17 @@ func limits(t *testing.T, c redis.UniversalClient) {
 		k := newClock()
 		s := openStore(t, c, k.now)
 		d := state.NewDue(s, state.DueOptions{
-			Sweep: never, Attempts: 2, Limit: time.Millisecond, Backoff: func(int) time.Duration { return time.Minute },
+			Sweep: never, Attempts: 2, Backoff: func(int) time.Duration { return time.Minute },
 		})
 		opens := openBatch(t, ids{1}.batch("b"), ids{1}.run("r"), 1, time.Time{})
 		id := string(opens.Batch.ID)
 		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 		ended := make(chan error, 10)
-		work(t, d, state.Cards, func(ctx context.Context, _ string) error {
+		workOn(t, d, state.Task{Kind: state.Cards, Limit: time.Millisecond, Reconcile: func(ctx context.Context, _ string) error {
 			<-ctx.Done()
 			ended <- ctx.Err()
 			return fmt.Errorf("%w, because %w", later(0), ctx.Err())
-		})
+		}})
 		require.ErrorIs(t, wait(t, "the end of the first", ended), context.DeadlineExceeded)
 		await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.now().Add(time.Second)) })
 		requireScore(t, c, s, state.Cards, id, k.now().Add(time.Minute))

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+const (
+	// runLimit is how long one worker may go on with a run. It is far more than a
+	// run takes: each answer of the model and each call of a tool has a limit of
+	// its own, and ending the context of a tool that runs leaves its call in doubt.
+	runLimit = 24 * time.Hour
+
+	// itemLimit is how long one item of any other kind may take: a few commits
+	// and calls to Slack.
+	itemLimit = 2 * time.Minute
+)
+
+// work is what this process does about each kind of due work. A kind that is
+// missing here is an error of [newBot].
+func (b *bot) work() []state.Task {
+	return []state.Task{
+		{Kind: state.Runs, Limit: runLimit, Parked: b.runParked, Reconcile: func(ctx context.Context, id string) error {
+			return b.runner.Work(ctx, approvals.RunID(id))
+		}},
+		{Kind: state.Resumes, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+			return b.runner.Resume(ctx, approvals.BatchID(id))
+		}},
+		{Kind: state.Deadlines, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+			return b.desk.Tick(ctx, approvals.BatchID(id))
+		}},
+		{Kind: state.Sheets, Limit: itemLimit, Parked: b.sheetParked, Reconcile: func(ctx context.Context, id string) error {
+			return b.bulk.Work(ctx, approvals.SheetID(id))
+		}},
+		{Kind: state.Cards, Limit: itemLimit, Reconcile: b.ui.Cards.Reconcile},
+		{Kind: state.Replies, Limit: itemLimit, Reconcile: b.ui.Replies.Reconcile},
+		{Kind: state.Notices, Limit: itemLimit, Reconcile: b.ui.Notices.Reconcile},
+		{Kind: state.Homes, Limit: itemLimit, Reconcile: b.ui.Homes.Reconcile},
+		{Kind: state.Answers, Limit: itemLimit, Reconcile: b.ui.Answers.Reconcile},
+	}
+}
+
+// reconcile makes the world agree with the state until ctx ends.
+func (b *bot) reconcile(ctx context.Context) {
+	if err := b.due.Run(ctx, b.tasks); err != nil {
+		b.log.ErrorContext(ctx, "reconcilers ended", slog.Any("err", err))
+	}
+}
+
+// runStuck is what a thread says of a run that was given up.
+const runStuck = "This run failed again and again, so the bot has stopped trying. " +
+	"Calls that already ran are not repeated. The reason is in the bot's log."
+
+// runParked tells the thread that its run was given up: otherwise the thread
+// would go on saying that the agent is at work.
+func (b *bot) runParked(ctx context.Context, id string) {
+	err := b.runner.Park(ctx, approvals.RunID(id), runStuck)
+	if errors.Is(err, agentrun.ErrRunHeld) || errors.Is(err, agentrun.ErrRunEnded) {
+		return // somebody goes on with it, or has
+	}
+	if err != nil {
+		b.log.ErrorContext(ctx, "cannot tell a thread that its run is parked", slog.String("run", id), slog.Any("err", err))
+	}
+}
+
+// sheetParked tells the person whose sheet was given up.
+func (b *bot) sheetParked(ctx context.Context, id string) {
+	if err := b.ui.Answers.Parked(ctx, id); err != nil {
+		b.log.ErrorContext(ctx, "cannot tell a person that their sheet is parked", slog.String("sheet", id), slog.Any("err", err))
+	}
+}

@@ -1,0 +1,58 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Task is everything that a process does about one [Kind] of work.
+type Task struct {
+	Kind Kind
+
+	// Reconcile makes the world agree with the state of the document with this
+	// id. [Due.Work] says what its answer means.
+	Reconcile func(ctx context.Context, id string) error
+
+	// Limit is how long Reconcile has for one item.
+	Limit time.Duration
+
+	// Parked, if set, is called with each item that this process has parked,
+	// once that is stored and logged. It is for telling people; what it cannot
+	// do is not tried again. Its context ends within seconds.
+	Parked func(ctx context.Context, id string)
+}
+
+// Tasks are one [Task] for every kind. The zero value has none, and [Due.Run]
+// refuses it.
+type Tasks struct{ all []Task }
+
+// NewTasks checks that every one of [Kinds] has exactly one task, with a
+// reconciler and a limit. The error names every kind that is not so.
+func NewTasks(all ...Task) (Tasks, error) {
+	var problems []error
+	found := make(map[Kind]int)
+	for _, t := range all {
+		found[t.Kind]++
+		if !slices.Contains(Kinds(), t.Kind) {
+			problems = append(problems, fmt.Errorf("there is no kind of work %q", t.Kind))
+		}
+		if t.Reconcile == nil {
+			problems = append(problems, fmt.Errorf("the task for %s has no reconciler", t.Kind))
+		}
+		if t.Limit <= 0 {
+			problems = append(problems, fmt.Errorf("the task for %s has no limit", t.Kind))
+		}
+	}
+	for _, k := range Kinds() {
+		if n := found[k]; n != 1 {
+			problems = append(problems, fmt.Errorf("%s has %d tasks and must have one", k, n))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return Tasks{}, err
+	}
+	return Tasks{slices.Clone(all)}, nil
+}
