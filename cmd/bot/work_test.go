@@ -1,11 +1,18 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
@@ -17,4 +24,101 @@ func TestABotWithoutATaskForSomeKindDoesNotStart(t *testing.T) {
 		_, err := state.NewTasks(slices.Delete(slices.Clone(all), i, i+1)...)
 		require.ErrorContains(t, err, string(task.Kind)+" has 0 tasks")
 	}
+}
+
+// A follower of a bot sees what becomes of a deferral of its agent.
+type follower struct {
+	*installation
+	b    *bot
+	root string // of the thread
+	id   approvals.BatchID
+}
+
+// deferral starts a bot, opens Bob's Home and lets Alice ask for what is deferred.
+func deferral(t *testing.T) *follower {
+	t.Helper()
+	i := newInstallation(t, slacksim.Config{})
+	i.text, i.rules = twoAgents, oneOfSRE
+	model := httptest.NewServer(openaisim.New(openaisim.Story{
+		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
+		Turn: func(c openaisim.Conversation) openaisim.Reply {
+			if len(c.Results) > 0 {
+				return openaisim.Reply{Text: "That is all."}
+			}
+			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
+		},
+	}))
+	t.Cleanup(model.Close)
+	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	f := &follower{installation: i, b: i.bot()}
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); f.b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+
+	i.mentions(f.b) // nothing yet, but Slack knows where the bot is
+	require.NoError(t, i.slack.OpenHome(bob))
+	f.sees("an empty Home", func() bool { _, opened := i.slack.Home(bob); return opened })
+	i.mentions(f.b, slacksim.Post{User: alice, Channel: ops})
+	messages, err := i.slack.Messages(alice, ops, "")
+	require.NoError(t, err)
+	f.root = messages[0].TS
+	f.sees("the card", func() bool { return f.reads(alice, ops, f.root, "delete_file") })
+	for _, key := range i.redis.Keys() {
+		if _, id, ok := strings.Cut(key, ":batch:"); ok {
+			f.id = approvals.BatchID(id)
+		}
+	}
+	return f
+}
+
+// sees waits until something in the workspace is as ok says.
+func (f *follower) sees(what string, ok func() bool) {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	defer cancel()
+	require.NoError(f.t, f.slack.Await(ctx, ok), what)
+}
+
+func (f *follower) reads(user, channel, thread, words string) bool {
+	messages, err := f.slack.Messages(user, channel, thread)
+	return err == nil && slices.ContainsFunc(messages, func(m slacksim.Message) bool { return strings.Contains(m.Shown(), words) })
+}
+
+// sooner brings times forward that a policy cannot set below a minute.
+func (f *follower) sooner(change func(r *approvals.Requirement, now time.Time)) {
+	f.t.Helper()
+	before, err := f.b.desk.Batch(f.t.Context(), f.id)
+	require.NoError(f.t, err)
+	after := before
+	after.Version++
+	after.Approvals = slices.Clone(before.Approvals)
+	change(&after.Approvals[0].Requirement, time.Now())
+	require.NoError(f.t, f.b.store.CommitBatch(f.t.Context(), approvals.BatchCommit{Before: before, Batch: after}))
+}
+
+// It takes state.Homes.
+func TestARequestIsShownOnTheHomeOfAnApprover(t *testing.T) {
+	f := deferral(t)
+	f.sees("the request", func() bool {
+		v, _ := f.slack.Home(bob)
+		blocks, err := json.Marshal(v.Blocks)
+		return err == nil && strings.Contains(string(blocks), "delete_file")
+	})
+}
+
+// It takes state.Deadlines, which takes the rung, and state.Notices, which tells.
+func TestAnApproverIsReminded(t *testing.T) {
+	f := deferral(t)
+	f.sooner(func(r *approvals.Requirement, now time.Time) {
+		r.Ladder = []approvals.Rung{{Kind: approvals.Remind, At: now}}
+	})
+	f.sees("the reminder", func() bool { return f.reads(bob, "D0BOB", "", "delete_file") })
+}
+
+// It takes state.Deadlines, which ends the call, and state.Resumes.
+func TestARunGoesOnAfterTheDeadlineOfItsCall(t *testing.T) {
+	f := deferral(t)
+	f.sooner(func(r *approvals.Requirement, now time.Time) { r.Deadline = now })
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
 }
