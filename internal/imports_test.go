@@ -25,7 +25,7 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
-	"internal/state/statetest":                {"internal/approvals", "internal/agentrun", "internal/state"},
+	"internal/state/statetest":                {},
 	"internal/slackui/slacksim":               {"internal/slackui/slacksim/page"},
 	"internal/slackui/slacksim/bolt":          {}, // tests only
 	"internal/slackui/slacksim/page":          {},

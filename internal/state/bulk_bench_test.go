@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // BenchmarkBulk signs 500 calls of 200 batches from one sheet. Its figures are
@@ -17,7 +15,7 @@ func BenchmarkBulk(b *testing.B) {
 		var n, commits int64
 		var submit, work, click time.Duration
 		for b.Loop() {
-			f := statetest.SignInBulk(b, c)
+			f := signInBulk(b, c)
 			n, commits = n+1, commits+f.Commits
 			submit, work, click = submit+f.Submit, work+f.Work, click+f.Click
 		}
@@ -35,7 +33,7 @@ func BenchmarkInbox(b *testing.B) {
 	servers(b, func(b *testing.B, c redis.UniversalClient) {
 		b.Helper()
 		for _, size := range []int{10, 2000, 10_000} {
-			statetest.InboxPage(b, c, size)
+			inboxPage(b, c, size)
 		}
 	})
 }

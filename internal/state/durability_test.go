@@ -25,11 +25,11 @@ func openAs(t *testing.T, c redis.UniversalClient, d state.Durability, replicas 
 // The whole suite behind the barrier: a primary and a replica, both real.
 func TestOnReplicatedRedis(t *testing.T) {
 	t.Parallel()
-	statetest.Run(t, func(tb testing.TB) redis.UniversalClient {
+	suite(t, func(tb testing.TB) redis.UniversalClient {
 		tb.Helper()
 		primary := statetest.NewInstance(tb)
 		primary.Replica()
-		return &statetest.Held{UniversalClient: primary.Client, Durability: state.Replicated, Replicas: 1}
+		return &held{UniversalClient: primary.Client, durability: state.Replicated, replicas: 1}
 	})
 }
 
@@ -43,7 +43,7 @@ func TestTheBarrierInACluster(t *testing.T) {
 	stop := statetest.FollowCluster(t, cluster)
 	harmed, armed := loseFirst(t, c)
 	s := openAs(t, harmed, state.Replicated, 1)
-	acks := statetest.Acks(t, s)
+	acks := acks(t, s)
 	goOn := stop()
 	for _, a := range acks {
 		require.ErrorIs(t, a.Make(), approvals.ErrNotDurable, a.Name)
@@ -65,7 +65,7 @@ func TestWithoutItsReplicaNothingIsAcknowledged(t *testing.T) {
 	primary := statetest.NewInstance(t)
 	replica := primary.Replica()
 	s := openAs(t, primary.Client, state.Replicated, 1)
-	acks := statetest.Acks(t, s)
+	acks := acks(t, s)
 	goOn := replica.Stop()
 	for _, a := range acks {
 		err := a.Make()
@@ -108,7 +108,7 @@ func TestEveryAcknowledgementAsksForItsLevel(t *testing.T) {
 				w.Old()
 			}
 			s := openAs(t, client, c.level, c.replicas)
-			acks := statetest.Acks(t, s)
+			acks := acks(t, s)
 			for _, few := range c.few {
 				w.Says(few[0], few[1])
 				for _, a := range acks {
@@ -147,7 +147,7 @@ func TestARepeatedCommitClaimsNoMoreThanTheFirst(t *testing.T) {
 		harmed, armed := loseFirst(t, client)
 		s := openAs(t, harmed, state.Replicated, 1)
 		tune(s)
-		acks := statetest.Acks(t, s)
+		acks := acks(t, s)
 		w.Says(1, 0) // the replica is gone
 		armed.Store(true)
 		first = acks[0].Make()
@@ -170,7 +170,7 @@ func TestALostReplyAndALostReplica(t *testing.T) {
 	replica := primary.Replica()
 	harmed, armed := loseFirst(t, primary.Client)
 	s := openAs(t, harmed, state.Replicated, 1)
-	acks := statetest.Acks(t, s)
+	acks := acks(t, s)
 	goOn := replica.Stop()
 	armed.Store(true)
 	require.ErrorIs(t, acks[0].Make(), approvals.ErrNotDurable)

@@ -83,9 +83,9 @@ func (c *clicker) check(t *testing.T, s *state.Store) (lost int) {
 	return lost
 }
 
-// outage clicks for a while, lets the power fail in the middle, and returns what
-// was clicked.
-func outage(t *testing.T, primary *statetest.Instance, s *state.Store, round int) *clicker {
+// clicksUntilOutage clicks for a while, lets the power fail in the middle, and
+// returns what was clicked.
+func clicksUntilOutage(t *testing.T, primary *statetest.Instance, s *state.Store, round int) *clicker {
 	t.Helper()
 	c := &clicker{acked: map[approvals.BatchID]bool{}}
 	ctx, stop := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestPowerFailuresLoseNothingThatWasAcknowledged(t *testing.T) {
 					replicas = 1
 				}
 				s := openAs(t, primary.Client, level, replicas)
-				c := outage(t, primary, s, round)
+				c := clicksUntilOutage(t, primary, s, round)
 				primary.Start()
 				if level == state.Replicated {
 					require.Eventually(t, func() bool { return s.Confirm(t.Context(), string(c.tried[0].Batch.ID)) == nil },
@@ -139,7 +139,7 @@ func TestAFailoverLosesNothingThatWasReplicated(t *testing.T) {
 			t.Parallel()
 			primary := statetest.NewMachine(t)
 			replica := primary.Replica()
-			c := outage(t, primary, openAs(t, primary.Client, state.Replicated, 1), round)
+			c := clicksUntilOutage(t, primary, openAs(t, primary.Client, state.Replicated, 1), round)
 			replica.Promote()
 			require.Zero(t, c.check(t, openAs(t, replica.Client, state.None, 0)), "acknowledged clicks that are gone")
 		})
@@ -154,7 +154,7 @@ func TestAPowerFailureUnderEverysecIsNoticed(t *testing.T) {
 	for round := 0; lost == 0 && round < 20; round++ {
 		primary := statetest.NewMachine(t, "--appendfsync", "everysec")
 		s := openAs(t, primary.Client, state.Everysec, 0)
-		c := outage(t, primary, s, round)
+		c := clicksUntilOutage(t, primary, s, round)
 		primary.Start()
 		lost = c.check(t, s)
 	}

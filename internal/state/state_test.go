@@ -14,17 +14,17 @@ import (
 
 func TestOnMiniredis(t *testing.T) {
 	t.Parallel()
-	statetest.Run(t, statetest.Miniredis)
+	suite(t, statetest.Miniredis)
 }
 
 func TestOnRedis(t *testing.T) {
 	t.Parallel()
-	statetest.Run(t, statetest.Redis)
+	suite(t, statetest.Redis)
 }
 
 func TestOnCluster(t *testing.T) {
 	t.Parallel()
-	statetest.Run(t, statetest.Cluster)
+	suite(t, statetest.Cluster)
 }
 
 func TestOnGivenRedis(t *testing.T) {
@@ -33,7 +33,7 @@ func TestOnGivenRedis(t *testing.T) {
 	if !ok {
 		return // nobody asked for it
 	}
-	statetest.Run(t, func(testing.TB) redis.UniversalClient { return c })
+	suite(t, func(testing.TB) redis.UniversalClient { return c })
 }
 
 // The suite must notice a script that does not remember requests: the client
@@ -41,7 +41,7 @@ func TestOnGivenRedis(t *testing.T) {
 // against itself.
 func TestACommitThatForgetsRequestsIsNoticed(t *testing.T) {
 	t.Parallel()
-	err := statetest.LostReplies(t, statetest.Miniredis(t), func(c redis.UniversalClient) *state.Store {
+	err := losesReply(t, statetest.Miniredis(t), func(c redis.UniversalClient) *state.Store {
 		s, err := state.Open(t.Context(), state.Options{Client: c})
 		require.NoError(t, err)
 		s.ForgetRequests()
@@ -61,7 +61,7 @@ func TestWorkWaitsWhileRedisRefusesWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := statetest.Redis(t)
-			statetest.RefusedWrites(t, c,
+			refusedWrites(t, c,
 				func() { require.NoError(t, c.Do(t.Context(), server.refuse...).Err()) },
 				func() { require.NoError(t, c.Do(context.Background(), server.allow...).Err()) }) // also when the test has ended
 		})

@@ -72,7 +72,7 @@ func (i *Instance) Follow(primary *Instance) {
 // Follows returns when the server has what its primary has.
 func (i *Instance) Follows() {
 	i.tb.Helper()
-	await(i.tb, "the replica to follow", func() bool {
+	Await(i.tb, "the replica to follow", func() bool {
 		return strings.Contains(i.Client.Info(i.tb.Context(), "replication").Val(), "master_link_status:up")
 	})
 }
@@ -87,7 +87,7 @@ func (i *Instance) Promote() {
 func (i *Instance) Start() {
 	i.tb.Helper()
 	i.cmd = startWith(i.tb, i.environ, i.dir, i.args...)
-	await(i.tb, "redis-server to answer", func() bool { return i.Client.Ping(i.tb.Context()).Err() == nil })
+	Await(i.tb, "redis-server to answer", func() bool { return i.Client.Ping(i.tb.Context()).Err() == nil })
 }
 
 // Kill is kill -9. It returns when the process is gone.

@@ -1,3 +1,6 @@
+// Package statetest opens the servers that tests of the store run on: miniredis,
+// a real redis-server, a replica, a cluster, a machine that can lose power, and
+// a client whose connections fail as a test decides.
 package statetest
 
 import (
@@ -36,7 +39,7 @@ func Redis(tb testing.TB) redis.UniversalClient {
 	socket := filepath.Join(dir, "s")
 	start(tb, dir, "--port", "0", "--unixsocket", socket)
 	c := client(tb, &redis.Options{Network: "unix", Addr: socket})
-	await(tb, "redis-server to answer", func() bool { return c.Ping(tb.Context()).Err() == nil })
+	Await(tb, "redis-server to answer", func() bool { return c.Ping(tb.Context()).Err() == nil })
 	return c
 }
 
@@ -50,9 +53,9 @@ func Cluster(tb testing.TB) redis.UniversalClient {
 	start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus)
 	addr := net.JoinHostPort("127.0.0.1", port)
 	node := client(tb, &redis.Options{Addr: addr})
-	await(tb, "redis-server to answer", func() bool { return node.Ping(tb.Context()).Err() == nil })
+	Await(tb, "redis-server to answer", func() bool { return node.Ping(tb.Context()).Err() == nil })
 	require.NoError(tb, node.ClusterAddSlotsRange(tb.Context(), 0, 16383).Err())
-	await(tb, "the cluster to be ready", func() bool {
+	Await(tb, "the cluster to be ready", func() bool {
 		return strings.Contains(node.ClusterInfo(tb.Context()).Val(), "cluster_state:ok")
 	})
 	c := redis.NewClusterClient(&redis.ClusterOptions{
@@ -137,9 +140,9 @@ func freePort(tb testing.TB) string {
 	return strconv.Itoa(addr.Port)
 }
 
-// await asks again and again until the answer is yes, and fails the test if it
+// Await asks again and again until the answer is yes, and fails the test if it
 // takes too long.
-func await(tb testing.TB, what string, ok func() bool) {
+func Await(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startup)
 	defer cancel()
@@ -155,15 +158,15 @@ func await(tb testing.TB, what string, ok func() bool) {
 }
 
 // FollowCluster makes the only node of a cluster keep what it acknowledges,
-// starts a replica of it, and returns when that follows. The returned function makes it answer nobody, until the one that
-// that returns is called.
+// starts a replica of it, and returns when that follows. The returned function
+// stops the replica, and what that returns lets it go on.
 func FollowCluster(tb testing.TB, cluster *redis.ClusterClient) (stop func() (goOn func())) {
 	tb.Helper()
 	ctx, dir, port, bus := tb.Context(), scratch(tb), freePort(tb), freePort(tb)
 	cmd := start(tb, dir, "--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus,
 		"--cluster-replica-no-failover", "yes")
 	node := client(tb, &redis.Options{Addr: net.JoinHostPort("127.0.0.1", port)})
-	await(tb, "redis-server to answer", func() bool { return node.Ping(ctx).Err() == nil })
+	Await(tb, "redis-server to answer", func() bool { return node.Ping(ctx).Err() == nil })
 	primary, err := cluster.MasterForKey(ctx, "x")
 	require.NoError(tb, err)
 	for name, value := range map[string]string{"appendonly": "yes", "appendfsync": "always", "repl-diskless-sync-delay": "0"} {
@@ -171,8 +174,8 @@ func FollowCluster(tb testing.TB, cluster *redis.ClusterClient) (stop func() (go
 	}
 	require.NoError(tb, primary.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", port, bus).Err())
 	id := primary.ClusterMyID(ctx).Val()
-	await(tb, "the nodes to meet", func() bool { return node.ClusterReplicate(ctx, id).Err() == nil })
-	await(tb, "the replica to follow", func() bool {
+	Await(tb, "the nodes to meet", func() bool { return node.ClusterReplicate(ctx, id).Err() == nil })
+	Await(tb, "the replica to follow", func() bool {
 		return strings.Contains(primary.Info(ctx, "replication").Val(), "state=online")
 	})
 	return func() func() { return stopped(tb, cmd) }

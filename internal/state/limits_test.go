@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // limits: every handler works under a deadline, and one that does not come to an
@@ -47,13 +48,13 @@ func limits(t *testing.T, c redis.UniversalClient) {
 			return fmt.Errorf("%w, because %w", later(0), ctx.Err())
 		}})
 		require.ErrorIs(t, wait(t, "the end of the first", ended), context.DeadlineExceeded)
-		await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.now().Add(time.Second)) })
+		statetest.Await(t, "what became of it", func() bool { return score(t, c, s, state.Cards, id).After(k.now().Add(time.Second)) })
 		requireScore(t, c, s, state.Cards, id, k.now().Add(time.Minute))
 		require.Equal(t, state.Counts{Failed: 1}, d.Counts()[state.Cards])
 		k.advance(time.Minute + time.Second) // it is stored to the microsecond
 		require.NoError(t, c.Publish(t.Context(), s.Prefix()+":wake:cards", "1").Err())
 		require.ErrorIs(t, wait(t, "the end of the second", ended), context.DeadlineExceeded)
-		await(t, "it to be parked", func() bool { return score(t, c, s, state.Cards, id).IsZero() })
+		statetest.Await(t, "it to be parked", func() bool { return score(t, c, s, state.Cards, id).IsZero() })
 		requireParked(t, d, state.ParkedItem{Kind: state.Cards, ID: id, Reason: "timeout", Attempts: 2, Since: k.now()})
 	})
 }

@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 var errCrash = errors.New("the process is gone")
@@ -106,7 +107,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 			k := newClock()
 			calm := openStore(t, c, k.now)
 			fatal := &crash{at: n, after: after}
-			hooked := Harmed(t, c, func([]byte) Fault { return None })
+			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			hooked.AddHook(fatal)
 			doomed := openStoreAt(t, hooked, k.now, calm.Prefix())
 			fatal.armed = true

@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 var sheetID = approvals.NewSheetID("T1", "ann", "s")
@@ -141,11 +142,11 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 		d := state.NewDue(s, state.DueOptions{
 			Sweep: 50 * time.Millisecond, Attempts: 100, Backoff: func(int) time.Duration { return 10 * time.Millisecond },
 		})
-		s := openStoreAt(t, Harmed(t, c, func(sent []byte) Fault {
+		s := openStoreAt(t, harmed(t, c, func(sent []byte) statetest.Fault {
 			if n := cut.Add(1); isScript(sent) && n%9 == 0 {
-				return []Fault{LostReply, LostRequest}[n%2]
+				return []statetest.Fault{statetest.LostReply, statetest.LostRequest}[n%2]
 			}
-			return None
+			return statetest.None
 		}), k.now, s.Prefix())
 		work(t, d, state.Sheets, func(ctx context.Context, id string) error {
 			return newBulk(s, owner, k.now).Work(ctx, approvals.SheetID(id))
@@ -170,7 +171,7 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	_, err = newBulk(s, "front", k.now).Submit(t.Context(), sheetID, "click", ann(), []int{3}, "")
 	require.NoError(t, err)
-	await(t, "nothing to be left", func() bool {
+	statetest.Await(t, "nothing to be left", func() bool {
 		k.advance(time.Second) // a worker that lost its connection holds the sheet for a while
 		return len(due(t, c, s, state.Sheets))+len(due(t, c, s, state.Answers)) == 0
 	})
@@ -233,7 +234,7 @@ func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 			require.NoError(t, err)
 
 			fatal := &crash{at: n, after: after}
-			hooked := Harmed(t, c, func([]byte) Fault { return None })
+			hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			hooked.AddHook(fatal)
 			doomed := openStoreAt(t, hooked, k.now, calm.Prefix())
 			fatal.armed = true

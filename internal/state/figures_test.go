@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"fmt"
@@ -14,16 +14,16 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// Figures is what a bulk decision of 500 calls of 200 batches costs.
-type Figures struct {
+// figures is what a bulk decision of 500 calls of 200 batches costs.
+type figures struct {
 	Click   time.Duration // one decision of the same kind, alone: the measure of the others
 	Submit  time.Duration // until the person can be answered
 	Work    time.Duration // until all is decided
 	Commits int64         // of the work
 }
 
-// SignInBulk signs 500 calls from one sheet and checks that it did.
-func SignInBulk(tb testing.TB, c redis.UniversalClient) Figures {
+// signInBulk signs 500 calls from one sheet and checks that it did.
+func signInBulk(tb testing.TB, c redis.UniversalClient) figures {
 	tb.Helper()
 	ctx := tb.Context()
 	var count atomic.Int64
@@ -51,7 +51,7 @@ func SignInBulk(tb testing.TB, c redis.UniversalClient) Figures {
 	_, err = bulk.Show(ctx, sheet)
 	require.NoError(tb, err)
 
-	var f Figures
+	var f figures
 	f.Click = took(func() {
 		for _, b := range alone {
 			_, err = newDesk(s, now).Decide(ctx, b.ID, "r", approvals.Decide{Decision: approvals.Decision{
@@ -72,9 +72,9 @@ func SignInBulk(tb testing.TB, c redis.UniversalClient) Figures {
 	return f
 }
 
-// InboxPage reads a page of 20 from the lists of a person with five groups
+// inboxPage reads a page of 20 from the lists of a person with five groups
 // while so many batches are open.
-func InboxPage(b *testing.B, c redis.UniversalClient, size int) {
+func inboxPage(b *testing.B, c redis.UniversalClient, size int) {
 	b.Helper()
 	ctx := b.Context()
 	s, err := state.Open(ctx, state.Options{Client: c, Prefix: prefix()})
@@ -106,7 +106,7 @@ func InboxPage(b *testing.B, c redis.UniversalClient, size int) {
 }
 
 func took(f func()) time.Duration {
-	began := time.Now() //nolint:forbidigo // a measurement
+	began := time.Now()
 	f()
-	return time.Since(began) //nolint:forbidigo // a measurement
+	return time.Since(began)
 }

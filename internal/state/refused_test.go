@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // lines counts what is logged, by message.
@@ -61,10 +62,10 @@ func (l looks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// RefusedWrites checks that nobody is kept busy by a server that answers what is
+// refusedWrites checks that nobody is kept busy by a server that answers what is
 // read and refuses what is written, until the clock moves. refuse makes the
 // server of c such a one, and allow ends that.
-func RefusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) {
+func refusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) {
 	t.Helper()
 	const (
 		stops, returns = "what became of work cannot be stored; it is tried again, less and less often", "what becomes of work is stored again"
@@ -80,7 +81,7 @@ func RefusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			k := newClock()
 			log := &lines{Handler: slog.NewTextHandler(t.Output(), nil), n: map[string]int{}}
 			looked := looks{new(atomic.Int64)}
-			c := Harmed(t, c, func([]byte) Fault { return None })
+			c := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 			c.AddHook(looked)
 			s, err := state.Open(t.Context(), state.Options{Client: c, Prefix: prefix(), Now: k.now, Log: slog.New(log)})
 			require.NoError(t, err)
@@ -105,9 +106,9 @@ func RefusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 			settled := func() {
 				t.Helper()
 				n := looked.n.Load() + 40
-				await(t, "more looks", func() bool { return looked.n.Load() >= n })
+				statetest.Await(t, "more looks", func() bool { return looked.n.Load() >= n })
 			}
-			await(t, "the first calls", func() bool { return calls.Load() >= 2 })
+			statetest.Await(t, "the first calls", func() bool { return calls.Load() >= 2 })
 			settled()
 			for round := range int64(rounds) {
 				require.LessOrEqual(t, calls.Load(), items*(round+1), "each item is handled once until time passes")
@@ -120,9 +121,9 @@ func RefusedWrites(t *testing.T, c redis.UniversalClient, refuse, allow func()) 
 
 			allow()
 			k.advance(longest)
-			await(t, "the word that it is over", func() bool { return log.of(returns) == 1 })
+			statetest.Await(t, "the word that it is over", func() bool { return log.of(returns) == 1 })
 			for _, id := range batches {
-				await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.now()) })
+				statetest.Await(t, "what became of "+id, func() bool { return score(t, c, s, state.Cards, id).After(k.now()) })
 			}
 			require.Equal(t, 1, log.of(stops))
 			require.Equal(t, 1, log.of(returns))

@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // races: a commit that comes in the last moment, when what became of an item is
@@ -32,12 +33,12 @@ func races(t *testing.T, c redis.UniversalClient) {
 
 			var armed atomic.Bool
 			raced := make(chan error, 1)
-			s := openStoreAt(t, Harmed(t, c, func(sent []byte) Fault {
+			s := openStoreAt(t, harmed(t, c, func(sent []byte) statetest.Fault {
 				if isScript(sent) && armed.CompareAndSwap(true, false) {
 					k.advance(time.Second)
 					raced <- calm.CommitBatch(t.Context(), approvals.BatchCommit{Before: opens.Batch, Batch: next})
 				}
-				return None
+				return statetest.None
 			}), k.now, calm.Prefix())
 			o := state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace}
 			if name == "last failure" {

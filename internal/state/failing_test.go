@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // claims: a handler that claims a run and then fails, every time, is parked
@@ -44,12 +45,12 @@ func claims(t *testing.T, c redis.UniversalClient) {
 	attempts := s.Prefix() + ":{p02}:attempts"
 	for n := 1; n <= 3; n++ {
 		wait(t, "a claim", claimed)
-		await(t, "the count of attempts", func() bool {
+		statetest.Await(t, "the count of attempts", func() bool {
 			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == strconv.Itoa(n)
 		})
 		k.advance(31 * time.Second)
 	}
-	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 3, Since: k.now(),
 	})
@@ -94,16 +95,16 @@ func backsOff(t *testing.T, c redis.UniversalClient) {
 	for n := 1; n <= 3; n++ {
 		wait(t, "an attempt", released)
 		want := k.now().Add(time.Duration(n) * time.Minute)
-		await(t, "what became of it", func() bool { return !score(t, c, s, state.Runs, string(run.ID)).Before(want) })
+		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, state.Runs, string(run.ID)).Before(want) })
 		requireScore(t, c, s, state.Runs, string(run.ID), want)
 		k.advance(time.Duration(n) * time.Minute)
 	}
 	wait(t, "the last attempt", released)
-	await(t, "the count of attempts", func() bool {
+	statetest.Await(t, "the count of attempts", func() bool {
 		return c.HGet(t.Context(), s.Prefix()+":{p02}:attempts", "runs|"+string(run.ID)).Val() == "4"
 	})
 	k.advance(time.Minute)
-	await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the run to be parked", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
 	requireParked(t, d, state.ParkedItem{
 		Kind: state.Runs, ID: string(run.ID), Reason: "error", Attempts: 4, Since: k.now(),
 	})
@@ -128,14 +129,14 @@ func unmoved(t *testing.T, c redis.UniversalClient) {
 	// Between what the loop reads of the run and what it writes, the run becomes
 	// one that is due.
 	var once sync.Once
-	h := Harmed(t, c, func(sent []byte) Fault {
+	h := harmed(t, c, func(sent []byte) statetest.Fault {
 		if bytes.Contains(sent, []byte("ZREM")) {
 			once.Do(func() {
 				run.Status = agentrun.RunQueued
 				run = commitRun(t, calm, run)
 			})
 		}
-		return None
+		return statetest.None
 	})
 	s := openStoreAt(t, h, k.now, calm.Prefix())
 	d := state.NewDue(s, state.DueOptions{Sweep: 5 * time.Millisecond, Grace: grace})

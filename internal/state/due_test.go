@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // never is a sweep that does not come in a test: what is found is found by a
@@ -172,7 +173,7 @@ func derived(t *testing.T, c redis.UniversalClient) {
 func wakes(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	t.Run("a commit wakes the loops that it concerns", func(t *testing.T) {
-		s := openStore(t, c, time.Now) //nolint:forbidigo // real time
+		s := openStore(t, c, time.Now)
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
 		runs, replies := make(chan string, 10), make(chan string, 10)
 		work(t, d, state.Runs, func(_ context.Context, id string) error { runs <- id; return nil })
@@ -196,11 +197,11 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 	})
 	t.Run("a wake-up that came while the connection was down is healed by the next one", func(t *testing.T) {
 		var down atomic.Bool
-		h, cut := harmed(t, c, func([]byte) Fault {
+		h, cut := cuttable(t, c, func([]byte) statetest.Fault {
 			if down.Load() {
-				return LostRequest
+				return statetest.LostRequest
 			}
-			return None
+			return statetest.None
 		})
 		s := openStore(t, h, newClock().now)
 		calm := openStoreAt(t, c, newClock().now, s.Prefix())
@@ -218,11 +219,11 @@ func wakes(t *testing.T, c redis.UniversalClient) {
 		}
 	})
 	t.Run("an entry of the near future is met on time", func(t *testing.T) {
-		s := openStore(t, c, time.Now) //nolint:forbidigo // real time
+		s := openStore(t, c, time.Now)
 		d := state.NewDue(s, state.DueOptions{Sweep: never})
 		got := make(chan time.Time, 10)
-		work(t, d, state.Runs, func(context.Context, string) error { got <- time.Now(); return nil }) //nolint:forbidigo // real time
-		at := time.Now().Add(150 * time.Millisecond)                                                  //nolint:forbidigo // real time
+		work(t, d, state.Runs, func(context.Context, string) error { got <- time.Now(); return nil })
+		at := time.Now().Add(150 * time.Millisecond)
 		commitRun(t, s, agentrun.Run{ID: ids{7}.run("r"), Status: agentrun.RunQueued, CreatedAt: at})
 		require.False(t, wait(t, "the timer", got).Before(at.Add(-time.Millisecond)))
 	})
@@ -261,7 +262,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 		require.Equal(t, id, wait(t, "the handler", begin))
 		want := k.now().Add(after)
 		end <- err
-		await(t, "what became of it", func() bool { return !score(t, c, s, key, id).Before(want) })
+		statetest.Await(t, "what became of it", func() bool { return !score(t, c, s, key, id).Before(want) })
 		requireScore(t, c, s, key, id, want)
 		k.advance(after)
 	}
@@ -274,7 +275,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 
 	wait(t, "the third attempt", begin)
 	end <- context.DeadlineExceeded
-	await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
 	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "timeout", Attempts: 3, Since: k.now()})
 
 	require.NoError(t, d.Unpark(t.Context(), key, id))
@@ -283,7 +284,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	handle(errors.New("no"), 2*time.Minute)
 	wait(t, "the third attempt", begin)
 	end <- errors.New("no")
-	await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
+	statetest.Await(t, "the item to be parked", func() bool { return score(t, c, s, key, id).IsZero() })
 	requireParked(t, d, state.ParkedItem{Kind: key, ID: id, Reason: "error", Attempts: 3, Since: k.now()})
 
 	// A new state of the batch takes it out of parked, and its score stands
@@ -310,7 +311,7 @@ func outcomes(t *testing.T, c redis.UniversalClient) {
 	requireScore(t, c, s, key, id, newer)
 	require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 4))
 	end <- nil
-	await(t, "the count", func() bool { return d.Counts()[key].Done == 2 })
+	statetest.Await(t, "the count", func() bool { return d.Counts()[key].Done == 2 })
 	requireScore(t, c, s, key, id, time.Time{})
 
 	require.Equal(t, state.Counts{Done: 2, Delayed: 3, Failed: 7, Parked: 2}, d.Counts()[key])
@@ -333,5 +334,5 @@ func stale(t *testing.T, c redis.UniversalClient) {
 	run := commitRun(t, s, agentrun.Run{ID: ids{2}.run("r"), Status: agentrun.RunCompleted})
 	require.NoError(t, c.ZAdd(t.Context(), s.Prefix()+":{p02}:due:runs", redis.Z{Score: 1, Member: string(run.ID)}).Err())
 	work(t, d, state.Runs, func(context.Context, string) error { return nil })
-	await(t, "the entry to go", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
+	statetest.Await(t, "the entry to go", func() bool { return score(t, c, s, state.Runs, string(run.ID)).IsZero() })
 }

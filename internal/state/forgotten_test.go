@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // forgotten: what a loop knows of an item ends with the work that it was about.
@@ -30,7 +31,7 @@ func forgotten(t *testing.T, c redis.UniversalClient) {
 
 		wait(t, "the first attempt", begin)
 		end <- errors.New("no")
-		await(t, "the count of attempts", func() bool { return attempts() == "1" })
+		statetest.Await(t, "the count of attempts", func() bool { return attempts() == "1" })
 		k.advance(time.Minute)
 		wait(t, "the second attempt", begin)
 		require.NoError(t, s.CommitMemo(t.Context(), id, "cards", nil, 0, 1))
@@ -55,7 +56,7 @@ func forgotten(t *testing.T, c redis.UniversalClient) {
 		attempts := s.Prefix() + ":{p02}:attempts"
 		wait(t, "the attempt", begin)
 		end <- errors.New("poison") // after its claim, so it is parked when that is over
-		await(t, "the count of attempts", func() bool {
+		statetest.Await(t, "the count of attempts", func() bool {
 			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == "1"
 		})
 		// Somebody else finishes that work, and later there is more.
@@ -87,7 +88,7 @@ func forgotten(t *testing.T, c redis.UniversalClient) {
 		// Another process draws the second, and a sweep goes by.
 		require.NoError(t, s.CommitMemo(t.Context(), string(batches[1].Batch.ID), "cards", nil, 0, 1))
 		k.advance(time.Minute)
-		await(t, "a sweep", func() bool { return d.Healthy(k.now()) })
+		statetest.Await(t, "a sweep", func() bool { return d.Healthy(k.now()) })
 		end <- later(time.Hour)
 		require.Equal(t, string(batches[2].Batch.ID), wait(t, "the next", begin), "nobody has to look at the second any more")
 		end <- later(time.Hour)

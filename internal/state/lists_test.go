@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // The world of the lists is small, so that batches share them.
@@ -89,9 +90,9 @@ func randomCommand(r *rand.Rand, b approvals.Batch, at time.Time) approvals.Comm
 // member by member, and nothing else is in the store.
 func lists(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	seed := rand.Uint64() //nolint:gosec // no secret
+	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+	r := rand.New(rand.NewPCG(seed, 0))
 	s := openStore(t, c, newClock().now)
 	all := make(map[approvals.BatchID]approvals.Batch)
 	moved := 0
@@ -228,7 +229,7 @@ func readAll(t *testing.T, s *state.Store, keys []approvals.ListKey, limit int) 
 func pages(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	var count atomic.Int64
-	hooked := Harmed(t, c, func([]byte) Fault { return None })
+	hooked := harmed(t, c, func([]byte) statetest.Fault { return statetest.None })
 	hooked.AddHook(counting{&count})
 	quiet := openStore(t, c, newClock().now)
 	s := openStoreAt(t, hooked, newClock().now, quiet.Prefix())

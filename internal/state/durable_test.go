@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"testing"
@@ -11,16 +11,16 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// An Ack is something that people or tools are told after, and which may be
+// An ack is something that people or tools are told after, and which may be
 // made again if nobody was.
-type Ack struct {
+type ack struct {
 	Name string
 	Make func() error
 }
 
-// Acks are every way in which a store is asked for something durable. What they
+// acks are every way in which a store is asked for something durable. What they
 // need is there already.
-func Acks(t *testing.T, s *state.Store) []Ack {
+func acks(t *testing.T, s *state.Store) []ack {
 	t.Helper()
 	ctx, id := t.Context(), ids{4}
 	opens := openBatch(t, id.batch("b"), id.run("r"), 2, time.Time{})
@@ -30,7 +30,7 @@ func Acks(t *testing.T, s *state.Store) []Ack {
 	entry := agentrun.Entry{Run: id.run("r"), Call: "call", Tool: "delete_file", State: agentrun.EntryStarted, Fence: "f", At: start0}
 	sheet, err := approvals.NewSheet(listed(opens.Batch), start0)
 	require.NoError(t, err)
-	return []Ack{
+	return []ack{
 		{"a decision", func() error { return s.CommitBatch(ctx, click) }},
 		{"a run", func() error { return s.Commit(ctx, agentrun.Commit{Request: "run", Runs: []agentrun.Run{run}}) }},
 		{"the beginning of a call", func() error {

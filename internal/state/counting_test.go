@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"

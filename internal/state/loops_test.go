@@ -1,4 +1,4 @@
-package statetest
+package state_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // ends: Work returns when its handlers have, and gives them the grace period.
@@ -71,11 +72,11 @@ func ends(t *testing.T, c redis.UniversalClient) {
 func outage(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	var down atomic.Bool
-	h := Harmed(t, c, func([]byte) Fault {
+	h := harmed(t, c, func([]byte) statetest.Fault {
 		if down.Load() {
-			return LostRequest
+			return statetest.LostRequest
 		}
-		return None
+		return statetest.None
 	})
 	k := newClock()
 	s := openStore(t, h, k.now)
@@ -89,9 +90,9 @@ func outage(t *testing.T, c redis.UniversalClient) {
 		}
 		return nil
 	})
-	await(t, "the first look", func() bool { return d.Healthy(k.now()) })
+	statetest.Await(t, "the first look", func() bool { return d.Healthy(k.now()) })
 	down.Store(true)
-	await(t, "a loop that does not look", func() bool {
+	statetest.Await(t, "a loop that does not look", func() bool {
 		k.advance(time.Second)
 		return !d.Healthy(k.now())
 	})
@@ -109,8 +110,8 @@ func outage(t *testing.T, c redis.UniversalClient) {
 // neither works twice on one item at a time.
 func storm(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	first := openStore(t, c, time.Now)                                           //nolint:forbidigo // real time
-	stores := []*state.Store{first, openStoreAt(t, c, time.Now, first.Prefix())} //nolint:forbidigo // real time
+	first := openStore(t, c, time.Now)
+	stores := []*state.Store{first, openStoreAt(t, c, time.Now, first.Prefix())}
 	const documents, commits = 40, 6
 	var twice atomic.Int64
 	for _, s := range stores {
@@ -143,7 +144,7 @@ func storm(t *testing.T, c redis.UniversalClient) {
 	}
 	wg.Wait()
 	failed.Range(func(id, err any) bool { require.Fail(t, "a commit failed", "%v: %v", id, err); return false })
-	await(t, "everything to be drawn", func() bool { return len(due(t, c, first, state.Cards)) == 0 })
+	statetest.Await(t, "everything to be drawn", func() bool { return len(due(t, c, first, state.Cards)) == 0 })
 	for n := range documents {
 		drawn, _, err := first.Memo(t.Context(), string(ids{n}.batch("b")), "cards")
 		require.NoError(t, err)
@@ -164,7 +165,7 @@ func draw(ctx context.Context, s *state.Store, id string) error {
 	}
 	err = s.CommitMemo(ctx, id, "cards", []byte(strconv.FormatInt(b.Version, 10)), version, b.Version)
 	if errors.Is(err, approvals.ErrConflict) {
-		return later(time.Duration(1+rand.IntN(20)) * time.Millisecond) //nolint:gosec // no secret
+		return later(time.Duration(1+rand.IntN(20)) * time.Millisecond)
 	}
 	return err
 }
@@ -172,7 +173,7 @@ func draw(ctx context.Context, s *state.Store, id string) error {
 // backlog: more items than workers and than one look finds; each is handled.
 func backlog(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
-	s := openStore(t, c, time.Now) //nolint:forbidigo // real time
+	s := openStore(t, c, time.Now)
 	const items = 60
 	for n := range items {
 		opens := openBatch(t, ids{n % 2}.batch(fmt.Sprint(n)), ids{n % 2}.run("r"), 1, time.Time{})
@@ -187,6 +188,6 @@ func backlog(t *testing.T, c redis.UniversalClient) {
 		}
 		return draw(ctx, s, id)
 	})
-	await(t, "the backlog to be done", func() bool { return len(due(t, c, s, state.Cards)) == 0 })
+	statetest.Await(t, "the backlog to be done", func() bool { return len(due(t, c, s, state.Cards)) == 0 })
 	require.LessOrEqual(t, most.Load(), int64(3))
 }

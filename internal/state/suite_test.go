@@ -1,7 +1,4 @@
-// Package statetest holds what every Redis must do for the store: one suite,
-// run on miniredis, on a real redis-server and on a cluster. Where they differ,
-// the store has to hide it.
-package statetest
+package state_test
 
 import (
 	"crypto/rand"
@@ -20,9 +17,10 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// Run runs the suite on the server that open returns a client of. It opens one
-// and gives every part of the suite a prefix of its own.
-func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
+// suite is what every Redis must do for the store: where servers differ, the
+// store has to hide it. It opens one client and gives every part a prefix of its
+// own.
+func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 	t.Helper()
 	c := open(t)
 	for name, test := range map[string]func(t *testing.T, c redis.UniversalClient){
@@ -65,12 +63,12 @@ func Run(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 	}
 }
 
-// Held is a client whose stores are opened with a durability, so that the suite
+// held is a client whose stores are opened with a durability, so that the suite
 // runs behind the barrier.
-type Held struct {
+type held struct {
 	redis.UniversalClient
-	Durability state.Durability
-	Replicas   int
+	durability state.Durability
+	replicas   int
 }
 
 // A clock is moved by the test.
@@ -104,8 +102,8 @@ func prefix() string { return "t" + rand.Text()[:10] }
 func openStoreAt(t *testing.T, c redis.UniversalClient, now func() time.Time, prefix string) *state.Store {
 	t.Helper()
 	o := state.Options{Client: c, Prefix: prefix, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
-	if held, ok := c.(*Held); ok {
-		o.Client, o.Durability, o.Replicas = held.UniversalClient, held.Durability, held.Replicas
+	if behind, ok := c.(*held); ok {
+		o.Client, o.Durability, o.Replicas = behind.UniversalClient, behind.durability, behind.replicas
 	}
 	s, err := state.Open(t.Context(), o)
 	require.NoError(t, err)
