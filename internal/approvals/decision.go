@@ -7,19 +7,19 @@ import "time"
 // is when that was looked up. The adapter that received the click resolves
 // them, and refuses when it cannot.
 type Principal struct {
-	User     UserID
-	Groups   []GroupID
-	GroupsAt time.Time
-	For      []Absent // people who are away and in whose place they may sign
+	User     UserID    `json:"user"`
+	Groups   []GroupID `json:"groups,omitempty"`
+	GroupsAt time.Time `json:"groups_at,omitzero"`
+	For      []Absent  `json:"for,omitempty"` // people who are away and in whose place they may sign
 }
 
 // An Absent is a person who is away, in whose place somebody signs. Groups are
 // those in which the absent person was found.
 type Absent struct {
-	User   UserID
-	Groups []GroupID
-	Until  time.Time
-	Via    []UserID // who passed it on, on the way to the one who signs
+	User   UserID    `json:"user"`
+	Groups []GroupID `json:"groups,omitempty"`
+	Until  time.Time `json:"until,omitzero"`
+	Via    []UserID  `json:"via,omitempty"` // who passed it on, on the way to the one who signs
 }
 
 // Verdict is what a person says about a call.
@@ -34,10 +34,10 @@ const (
 // A Decision is one person's word on one call. Digest is of the arguments
 // they saw.
 type Decision struct {
-	Call    ToolCallID
-	By      Principal
-	Verdict Verdict
-	Digest  Digest
-	Reason  string
-	At      time.Time
+	Call    ToolCallID `json:"call"`
+	By      Principal  `json:"by"`
+	Verdict Verdict    `json:"verdict"`
+	Digest  Digest     `json:"digest"`
+	Reason  string     `json:"reason,omitempty"`
+	At      time.Time  `json:"at,omitzero"`
 }

@@ -10,49 +10,50 @@ type Event interface{ event() }
 
 // Opened is that a run deferred, and people are asked.
 type Opened struct {
-	Batch     BatchID
-	Run       RunID
-	Agent     string
-	Requester UserID
-	Approvals []CallRef
-	Calls     []CallRef
-	At        time.Time
+	Batch     BatchID   `json:"batch"`
+	Run       RunID     `json:"run"`
+	Agent     string    `json:"agent,omitempty"`
+	Requester UserID    `json:"requester,omitempty"`
+	Approvals []CallRef `json:"approvals,omitempty"`
+	Calls     []CallRef `json:"calls,omitempty"`
+	At        time.Time `json:"at,omitzero"`
 
-	Participants []UserID // see [Batch]
+	Participants []UserID `json:"participants,omitempty"` // see [Batch]
 }
 
 // Decided is that a person approved or denied a call.
 type Decided struct {
-	Batch BatchID
+	Batch BatchID `json:"batch"`
 	Decision
 }
 
 // Retracted is that a person took a decision back while the call was open.
 type Retracted struct {
-	Batch BatchID
-	Call  ToolCallID
-	By    Principal
-	At    time.Time
+	Batch BatchID    `json:"batch"`
+	Call  ToolCallID `json:"call"`
+	By    Principal  `json:"by"`
+	At    time.Time  `json:"at,omitzero"`
 }
 
 // Amended is that a person changed the arguments; Cleared lists whose decisions
 // were on the old ones and no longer count.
 type Amended struct {
-	Batch    BatchID
-	Call     ToolCallID
-	By       Principal
-	From, To Digest
-	Cleared  []UserID
-	At       time.Time
+	Batch   BatchID    `json:"batch"`
+	Call    ToolCallID `json:"call"`
+	By      Principal  `json:"by"`
+	From    Digest     `json:"from"`
+	To      Digest     `json:"to"`
+	Cleared []UserID   `json:"cleared,omitempty"`
+	At      time.Time  `json:"at,omitzero"`
 }
 
 // Reminded is that those who still can make a difference were to be told that
 // a call waits. Rung counts the rungs of its ladder from 1.
 type Reminded struct {
-	Batch BatchID
-	Call  ToolCallID
-	Rung  int
-	At    time.Time
+	Batch BatchID    `json:"batch"`
+	Call  ToolCallID `json:"call"`
+	Rung  int        `json:"rung"`
+	At    time.Time  `json:"at,omitzero"`
 }
 
 // Escalated is that more people may sign a call, or that it is shown in another
@@ -69,29 +70,29 @@ type Escalated struct {
 
 // Fulfilled is that the result of an external call is in.
 type Fulfilled struct {
-	Batch BatchID
-	Call  ToolCallID
-	By    UserID
-	At    time.Time
+	Batch BatchID    `json:"batch"`
+	Call  ToolCallID `json:"call"`
+	By    UserID     `json:"by"`
+	At    time.Time  `json:"at,omitzero"`
 }
 
 // Settled is that an approval has its outcome, or that an external call was
 // withdrawn. By and Reason are those of a withdrawal; an outcome that people
 // decided has its names in the [Decided] before it.
 type Settled struct {
-	Batch  BatchID
-	Call   ToolCallID
-	Status Status
-	By     UserID
-	Reason string
-	At     time.Time
+	Batch  BatchID    `json:"batch"`
+	Call   ToolCallID `json:"call"`
+	Status Status     `json:"status"`
+	By     UserID     `json:"by,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	At     time.Time  `json:"at,omitzero"`
 }
 
 // Resolved is that the last call of the batch settled. It is emitted once.
 type Resolved struct {
-	Batch BatchID
-	Run   RunID
-	At    time.Time
+	Batch BatchID   `json:"batch"`
+	Run   RunID     `json:"run"`
+	At    time.Time `json:"at,omitzero"`
 }
 
 func (Opened) event()    {}

@@ -79,8 +79,8 @@ const (
 // in one of the groups when they decide. A group is anything with members that
 // the adapter can look up: a user group, a channel.
 type From struct {
-	Users  []UserID
-	Groups []GroupID
+	Users  []UserID  `json:"users,omitempty"`
+	Groups []GroupID `json:"groups,omitempty"`
 }
 
 // admits reports whether p may fill a place. Nobody is in an empty From, and an

@@ -20,10 +20,10 @@ type ToolCall struct {
 // A CallRef stands for a [ToolCall] where its arguments are not needed: their
 // digest says which they are, Size how many bytes.
 type CallRef struct {
-	ID     ToolCallID
-	Name   string
-	Digest Digest
-	Size   int
+	ID     ToolCallID `json:"id"`
+	Name   string     `json:"name"`
+	Digest Digest     `json:"digest"`
+	Size   int        `json:"size"`
 }
 
 // Ref returns what a batch keeps of the call.
