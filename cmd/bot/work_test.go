@@ -122,3 +122,24 @@ func TestARunGoesOnAfterTheDeadlineOfItsCall(t *testing.T) {
 	f.sooner(func(r *approvals.Requirement, now time.Time) { r.Deadline = now })
 	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
 }
+
+// No reconciler is running, so that the run stays as it is until it is parked.
+func TestAThreadIsToldThatItsRunIsParked(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text, i.rules = twoAgents, oneOfSRE
+	f := &follower{installation: i, b: i.bot()}
+	i.mentions(f.b, slacksim.Post{User: alice, Channel: ops})
+	messages, err := i.slack.Messages(alice, ops, "")
+	require.NoError(t, err)
+	tasks := map[state.Kind]state.Task{}
+	for _, task := range f.b.work() {
+		tasks[task.Kind] = task
+	}
+	for _, key := range i.redis.Keys() {
+		if _, run, ok := strings.Cut(key, ":run:"); ok {
+			tasks[state.Runs].Parked(t.Context(), run)
+			require.NoError(t, tasks[state.Replies].Reconcile(t.Context(), run))
+		}
+	}
+	require.True(t, f.reads(alice, ops, messages[0].TS, "so the bot has stopped trying"))
+}
