@@ -30,7 +30,8 @@ var may = map[string][]string{
 	"internal/slackui/slacksim/bolt":          {}, // tests only
 	"internal/slackui/slacksim/page":          {},
 	"internal/slackui/slacksim/page/story":    {},
-	"internal/policy":                         {"internal/approvals"},
+	"internal/policy":                         {"internal/approvals", "internal/strictyaml"},
+	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/tools/filetool", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},

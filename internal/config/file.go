@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Read reads the file, or returns everything that is wrong with its form,
@@ -42,21 +42,16 @@ func Read(path string) (Config, error) {
 
 // Decode reads the text of a configuration file as [Read] does.
 func Decode(b []byte) (Config, []error) {
-	file, err := parser.ParseBytes(b, 0)
-	if err != nil {
+	b = strictyaml.WithoutMark(b)
+	root, err := strictyaml.Open(b)
+	switch {
+	case errors.Is(err, strictyaml.ErrEmpty), errors.Is(err, strictyaml.ErrSeveral):
+		return Config{}, []error{err}
+	case err != nil:
 		return Config{}, []error{plainly(err)}
 	}
-	documents := slices.DeleteFunc(slices.Clone(file.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
-	switch len(documents) {
-	case 0:
-		return Config{}, []error{errors.New("the file is empty")}
-	case 1:
-	default:
-		return Config{}, []error{errors.New("the file holds several YAML documents; keep one")}
-	}
-	f := form{anchors: map[string]ast.Node{}}
-	ast.Walk(&f, documents[0].Body)
-	f.walk("", documents[0].Body, reflect.TypeFor[Config]())
+	f := form{anchors: strictyaml.Anchors(root)}
+	f.walk("", root, reflect.TypeFor[Config]())
 	var c Config
 	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
 		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
@@ -74,14 +69,6 @@ func plainly(err error) error {
 type form struct {
 	anchors  map[string]ast.Node
 	problems []error
-}
-
-// Visit collects the anchors of the document.
-func (f *form) Visit(n ast.Node) ast.Visitor {
-	if a, ok := n.(*ast.AnchorNode); ok {
-		f.anchors[a.Name.String()] = a.Value
-	}
-	return f
 }
 
 func (f *form) wrong(n ast.Node, at, format string, args ...any) {
@@ -138,18 +125,15 @@ func (f *form) mapping(at string, n ast.Node, t reflect.Type) {
 			f.walk(at, value, t)
 			continue
 		}
-		name := key.String()
-		if s, ok := key.(*ast.StringNode); ok {
-			name = s.Value
-		}
+		name := strictyaml.KeyOf(key)
 		place := strings.TrimPrefix(at+"."+name, ".")
 		if t.Kind() == reflect.Map {
 			f.walk(place, value, t.Elem())
 			continue
 		}
-		field, ok := fieldOf(t, name)
+		field, ok := strictyaml.Field(t, name)
 		if !ok {
-			f.wrong(key, place, "there is no such key; the keys here are %s", strings.Join(keysOf(t), ", "))
+			f.wrong(key, place, "there is no such key; the keys here are %s", strings.Join(strictyaml.Keys(t), ", "))
 			continue
 		}
 		f.walk(place, value, field.Type)
@@ -175,13 +159,7 @@ func (f *form) sequence(at string, n ast.Node, t reflect.Type) {
 
 // unlike returns what the node must be and is not.
 func unlike(n ast.Node, t reflect.Type) string {
-	text, isText := "", false
-	switch v := n.(type) {
-	case *ast.StringNode:
-		text, isText = v.Value, true
-	case *ast.LiteralNode:
-		text, isText = v.Value.Value, true
-	}
+	text, _, isText := strictyaml.Words(n)
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		if _, err := time.ParseDuration(text); err != nil {
@@ -195,25 +173,6 @@ func unlike(n ast.Node, t reflect.Type) string {
 		return "a text; put it in quotes if it looks like a number"
 	}
 	return ""
-}
-
-func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
-	for f := range t.Fields() {
-		if f.IsExported() && f.Tag.Get("yaml") == key {
-			return f, true
-		}
-	}
-	return reflect.StructField{}, false
-}
-
-func keysOf(t reflect.Type) []string {
-	var keys []string
-	for f := range t.Fields() {
-		if f.IsExported() {
-			keys = append(keys, f.Tag.Get("yaml"))
-		}
-	}
-	return keys
 }
 
 func orTop(at string) string {

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // An ask is a requirement before it is known for which call.
 type ask struct {
-	mark
+	strictyaml.Mark
 	why       string
 	quorums   []quorum
 	vetoes    []quorum
 	denials   int
-	denialsAt mark
+	denialsAt strictyaml.Mark
 	within    time.Duration
 	hours     *calendar
 	rungs     []rung
@@ -28,7 +29,7 @@ type ask struct {
 type quorum struct {
 	approvals.Quorum // without From
 	from             from
-	mark             mark
+	mark             strictyaml.Mark
 }
 
 type rung struct {
@@ -37,7 +38,7 @@ type rung struct {
 	quorum  string
 	add     from
 	channel string
-	mark    mark
+	mark    strictyaml.Mark
 }
 
 // requirement returns what the call needs. It is an error if that depends on
@@ -103,44 +104,44 @@ const maxWays = 64
 // fallback, which is nil for the default itself; one that names no quorums is
 // the fallback with other words.
 func newAsk(f *askForm, n *names, fallback *ask) *ask {
-	a := &ask{mark: f.mark, why: f.Why.s}
-	if !f.Quorums.set() {
+	a := &ask{Mark: f.Mark, why: f.Why.Value}
+	if !f.Quorums.Written() {
 		if fallback == nil {
-			n.wrong(f.key("quorums"), "is missing; nobody could ever sign")
+			n.Wrong(f.Key("quorums"), "is missing; nobody could ever sign")
 			return a
 		}
 		if other := f.others(); other != "" {
-			n.wrong(f.key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
+			n.Wrong(f.Key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
 		}
 		same := *fallback
-		same.why, same.mark = cmp.Or(f.Why.s, fallback.why), f.mark
+		same.why, same.Mark = cmp.Or(f.Why.Value, fallback.why), f.Mark
 		return &same
 	}
-	a.quorums = newQuorums(f.Quorums.items, n)
-	a.denials, a.denialsAt = 1, f.mark
-	if f.Denials.set() {
-		if a.denials, a.denialsAt = f.Denials.n, f.Denials.mark; a.denials < 1 {
-			n.wrong(f.Denials.mark, "is %d, must be 1 or more", a.denials)
+	a.quorums = newQuorums(f.Quorums.Items, n)
+	a.denials, a.denialsAt = 1, f.Mark
+	if f.Denials.Written() {
+		if a.denials, a.denialsAt = f.Denials.Value, f.Denials.Mark; a.denials < 1 {
+			n.Wrong(f.Denials.Mark, "is %d, must be 1 or more", a.denials)
 		}
 	}
-	a.vetoes = newPlain(f.Veto.items, n)
+	a.vetoes = newPlain(f.Veto.Items, n)
 	a.times(f, n, fallback)
-	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.b, f.EditorMaySign.b, f.Delegates.b, f.Fragile
-	a.participants, a.dm = f.Participants.b, f.DM.b
-	if f.Participants.set() && f.RequesterMaySign.b {
-		n.wrong(f.Participants.mark, "says nothing where requester_may_sign is true: nobody is kept from signing then; leave one of them out")
+	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.Value, f.EditorMaySign.Value, f.Delegates.Value, f.Fragile
+	a.participants, a.dm = f.Participants.Value, f.DM.Value
+	if f.Participants.Written() && f.RequesterMaySign.Value {
+		n.Wrong(f.Participants.Mark, "says nothing where requester_may_sign is true: nobody is kept from signing then; leave one of them out")
 	}
-	switch f.Reason.s {
+	switch f.Reason.Value {
 	case "", "optional":
 	case "required":
 		a.reason = true
 	default:
-		n.wrong(f.Reason.mark, "is %q, must be optional or required", f.Reason.s)
+		n.Wrong(f.Reason.Mark, "is %q, must be optional or required", f.Reason.Value)
 	}
 	unique(a.quorums, n)
 	unique(a.vetoes, n)
 	if len(a.ways()) > maxWays {
-		n.wrong(f.Quorums.mark, "can be met in more than %d ways; take some alternatives out", maxWays)
+		n.Wrong(f.Quorums.Mark, "can be met in more than %d ways; take some alternatives out", maxWays)
 	}
 	a.ladder(f, n)
 	return a
@@ -149,10 +150,10 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 // others is a key that means nothing without quorums.
 func (f *askForm) others() string {
 	for key, set := range map[string]bool{
-		"denials": f.Denials.set(), "veto": f.Veto.set(), "within": f.Within.set(), "hours": f.Hours.set(), "remind": f.Remind.set(),
-		"escalate": f.Escalate.set(), "requester_may_sign": f.RequesterMaySign.set(), "editor_may_sign": f.EditorMaySign.set(),
-		"participants_may_sign": f.Participants.set(),
-		"delegates":             f.Delegates.set(), "reason": f.Reason.set(), "dm": f.DM.set(), "fragile": f.Fragile.set(),
+		"denials": f.Denials.Written(), "veto": f.Veto.Written(), "within": f.Within.Written(), "hours": f.Hours.Written(), "remind": f.Remind.Written(),
+		"escalate": f.Escalate.Written(), "requester_may_sign": f.RequesterMaySign.Written(), "editor_may_sign": f.EditorMaySign.Written(),
+		"participants_may_sign": f.Participants.Written(),
+		"delegates":             f.Delegates.Written(), "reason": f.Reason.Written(), "dm": f.DM.Written(), "fragile": f.Fragile.Written(),
 	} {
 		if set {
 			return key
@@ -164,14 +165,14 @@ func (f *askForm) others() string {
 func (a *ask) times(f *askForm, n *names, fallback *ask) {
 	a.within = DefaultWithin
 	switch {
-	case f.Within.set():
+	case f.Within.Written():
 		a.within = f.Within.d
 	case fallback != nil:
 		a.within = fallback.within
 	}
 	switch {
-	case f.Hours.set():
-		c, ok := n.calendars[f.Hours.s]
+	case f.Hours.Written():
+		c, ok := n.calendars[f.Hours.Value]
 		if !ok {
 			unknown(n, f.Hours, "calendar", "calendars", n.calendars)
 		}
@@ -182,25 +183,25 @@ func (a *ask) times(f *askForm, n *names, fallback *ask) {
 }
 
 func (a *ask) ladder(f *askForm, n *names) {
-	late := func(at mark, d time.Duration) {
+	late := func(at strictyaml.Mark, d time.Duration) {
 		if d >= a.within && a.within > 0 {
-			n.wrong(at, "comes after %s, and the deadline is after %s", hours(d), hours(a.within))
+			n.Wrong(at, "comes after %s, and the deadline is after %s", hours(d), hours(a.within))
 		}
 	}
-	for i, s := range f.Remind.items {
-		late(s.mark, s.d)
-		if i > 0 && s.d <= f.Remind.items[i-1].d {
-			n.wrong(s.mark, "is not after the one before it")
+	for i, s := range f.Remind.Items {
+		late(s.Mark, s.d)
+		if i > 0 && s.d <= f.Remind.Items[i-1].d {
+			n.Wrong(s.Mark, "is not after the one before it")
 		}
-		a.rungs = append(a.rungs, rung{after: s.d, kind: approvals.Remind, mark: s.mark})
+		a.rungs = append(a.rungs, rung{after: s.d, kind: approvals.Remind, mark: s.Mark})
 	}
-	for _, e := range f.Escalate.items {
-		if !e.After.set() {
-			n.wrong(e.key("after"), "is missing; say after how long")
+	for _, e := range f.Escalate.Items {
+		if !e.After.Written() {
+			n.Wrong(e.Key("after"), "is missing; say after how long")
 		}
-		late(e.After.mark, e.After.d)
-		r := rung{after: e.After.d, kind: approvals.Escalate, quorum: e.Quorum.s, mark: e.mark}
-		if e.Channel.set() {
+		late(e.After.Mark, e.After.d)
+		r := rung{after: e.After.d, kind: approvals.Escalate, quorum: e.Quorum.Value, mark: e.Mark}
+		if e.Channel.Written() {
 			if id, ok := n.group(e.Channel, true); ok {
 				r.channel = string(id)
 			}
@@ -212,29 +213,29 @@ func (a *ask) ladder(f *askForm, n *names) {
 }
 
 func (a *ask) widen(e escalateForm, r *rung, n *names) {
-	i := slices.IndexFunc(a.quorums, func(q quorum) bool { return q.Name == e.Quorum.s })
-	if e.Quorum.set() && i < 0 && e.Quorum.s != "" {
+	i := slices.IndexFunc(a.quorums, func(q quorum) bool { return q.Name == e.Quorum.Value })
+	if e.Quorum.Written() && i < 0 && e.Quorum.Value != "" {
 		var known []string
 		for _, q := range a.quorums {
 			known = append(known, q.Name)
 		}
-		n.wrong(e.Quorum.mark, "there is no quorum %q here%s", e.Quorum.s, hint(e.Quorum.s, known))
+		n.Wrong(e.Quorum.Mark, "there is no quorum %q here%s", e.Quorum.Value, strictyaml.Hint(e.Quorum.Value, known))
 	}
 	switch {
-	case e.Add == nil && !e.Channel.set():
-		n.wrong(e.mark, "does nothing; add people, or name a channel to show it in")
-	case e.Add != nil && !e.Quorum.set():
-		n.wrong(e.Add.mark, "adds people to nothing; name the quorum")
-	case e.Add == nil && e.Quorum.set():
-		n.wrong(e.Quorum.mark, "is widened by nobody; say whom to add")
+	case e.Add == nil && !e.Channel.Written():
+		n.Wrong(e.Mark, "does nothing; add people, or name a channel to show it in")
+	case e.Add != nil && !e.Quorum.Written():
+		n.Wrong(e.Add.Mark, "adds people to nothing; name the quorum")
+	case e.Add == nil && e.Quorum.Written():
+		n.Wrong(e.Quorum.Mark, "is widened by nobody; say whom to add")
 	case e.Add != nil:
-		before := len(n.all)
-		r.add = n.from(e.Add, e.mark)
-		if i < 0 || len(n.all) > before {
+		before := len(n.All)
+		r.add = n.from(e.Add, e.Mark)
+		if i < 0 || len(n.All) > before {
 			return
 		}
 		if of := a.quorums[i].from; within(r.add, of) {
-			n.wrong(e.Add.mark, "adds nobody new to %s", e.Quorum.s)
+			n.Wrong(e.Add.Mark, "adds nobody new to %s", e.Quorum.Value)
 		}
 	}
 }
@@ -250,25 +251,25 @@ func newQuorums(items []quorumForm, n *names) []quorum {
 	var all []quorum
 	choice := 0
 	for _, f := range items {
-		if !f.Any.set() {
-			q := newQuorum(plainQuorum{f.mark, f.Name, f.Need, f.From}, n)
+		if !f.Any.Written() {
+			q := newQuorum(plainQuorum{f.Mark, f.Name, f.Need, f.From}, n)
 			q.Stage = f.stage(n)
 			all = append(all, q)
 			continue
 		}
 		choice++
-		for key, at := range map[string]mark{"name": f.Name.mark, "need": f.Need.mark} {
-			if at.set() {
-				n.wrong(at, "%s is for a quorum, and this is a choice; write it in the alternatives", key)
+		for key, at := range map[string]strictyaml.Mark{"name": f.Name.Mark, "need": f.Need.Mark} {
+			if at.Written() {
+				n.Wrong(at, "%s is for a quorum, and this is a choice; write it in the alternatives", key)
 			}
 		}
 		if f.From != nil {
-			n.wrong(f.From.mark, "from is for a quorum, and this is a choice; write it in the alternatives")
+			n.Wrong(f.From.Mark, "from is for a quorum, and this is a choice; write it in the alternatives")
 		}
-		if len(f.Any.items) == 1 {
-			n.wrong(f.Any.mark, "is a choice of one; write the quorum alone, or name another")
+		if len(f.Any.Items) == 1 {
+			n.Wrong(f.Any.Mark, "is a choice of one; write the quorum alone, or name another")
 		}
-		for i, o := range f.Any.items {
+		for i, o := range f.Any.Items {
 			for _, q := range o.quorums(n) {
 				q.Choice, q.Option, q.Stage = choice, i+1, f.stage(nil)
 				all = append(all, q)
@@ -281,23 +282,23 @@ func newQuorums(items []quorumForm, n *names) []quorum {
 
 // stage is 1 if it is left out. Without names nothing is said.
 func (f quorumForm) stage(n *names) int {
-	if !f.Stage.set() {
+	if !f.Stage.Written() {
 		return 1
 	}
-	if n != nil && (f.Stage.n < 1 || f.Stage.n > 100) {
-		n.wrong(f.Stage.mark, "is %d, must be between 1 and 100", f.Stage.n)
+	if n != nil && (f.Stage.Value < 1 || f.Stage.Value > 100) {
+		n.Wrong(f.Stage.Mark, "is %d, must be between 1 and 100", f.Stage.Value)
 	}
-	return f.Stage.n
+	return f.Stage.Value
 }
 
 func (o optionForm) quorums(n *names) []quorum {
-	if !o.All.set() {
-		return []quorum{newQuorum(plainQuorum{o.mark, o.Name, o.Need, o.From}, n)}
+	if !o.All.Written() {
+		return []quorum{newQuorum(plainQuorum{o.Mark, o.Name, o.Need, o.From}, n)}
 	}
-	if o.Name.set() || o.Need.set() || o.From != nil {
-		n.wrong(o.mark, "is either a quorum or all of several, not both")
+	if o.Name.Written() || o.Need.Written() || o.From != nil {
+		n.Wrong(o.Mark, "is either a quorum or all of several, not both")
 	}
-	return newPlain(o.All.items, n)
+	return newPlain(o.All.Items, n)
 }
 
 func newPlain(items []plainQuorum, n *names) []quorum {
@@ -309,13 +310,13 @@ func newPlain(items []plainQuorum, n *names) []quorum {
 }
 
 func newQuorum(f plainQuorum, n *names) quorum {
-	q := quorum{mark: f.mark, from: n.from(f.From, f.mark), Quorum: approvals.Quorum{Name: f.Name.s, Need: 1}}
-	if !f.Name.set() {
-		n.wrong(f.key("name"), "is missing; approvers read it")
+	q := quorum{mark: f.Mark, from: n.from(f.From, f.Mark), Quorum: approvals.Quorum{Name: f.Name.Value, Need: 1}}
+	if !f.Name.Written() {
+		n.Wrong(f.Key("name"), "is missing; approvers read it")
 	}
-	if f.Need.set() {
-		if q.Need = f.Need.n; q.Need < 1 {
-			n.wrong(f.Need.mark, "is %d, must be 1 or more", q.Need)
+	if f.Need.Written() {
+		if q.Need = f.Need.Value; q.Need < 1 {
+			n.Wrong(f.Need.Mark, "is %d, must be 1 or more", q.Need)
 		}
 	}
 	return q
@@ -324,7 +325,7 @@ func newQuorum(f plainQuorum, n *names) quorum {
 func unique(quorums []quorum, n *names) {
 	for i, q := range quorums {
 		if q.Name != "" && slices.ContainsFunc(quorums[:i], func(o quorum) bool { return o.Name == q.Name }) {
-			n.wrong(q.mark, "a quorum before it is called %s too; approvers could not tell them apart", q.Name)
+			n.Wrong(q.mark, "a quorum before it is called %s too; approvers could not tell them apart", q.Name)
 		}
 	}
 }

@@ -3,8 +3,12 @@ package policy
 import (
 	"slices"
 	"time"
-	_ "time/tzdata" // a calendar means its zone also where the system knows none
+	_ "time/tzdata"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
+
+// a calendar means its zone also where the system knows none
 
 // A calendar counts time only in some hours of some days, as the clocks of its
 // zone show them: the day on which they change is shorter or longer.
@@ -18,67 +22,67 @@ type calendar struct {
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // newCalendar always returns a calendar; with a problem it is a stand-in.
-func newCalendar(f calendarForm, p *problems) *calendar {
+func newCalendar(f calendarForm, p *strictyaml.Problems) *calendar {
 	c := &calendar{zone: time.UTC, holidays: map[string]bool{}, to: 24 * time.Hour}
-	switch zone, err := time.LoadLocation(f.Zone.s); {
-	case !f.Zone.set():
-		p.wrong(f.key("zone"), "is missing; name one such as Europe/Berlin")
-	case f.Zone.s == "":
-	case err != nil || f.Zone.s == "Local":
-		p.wrong(f.Zone.mark, "%q is no time zone such as Europe/Berlin", f.Zone.s)
+	switch zone, err := time.LoadLocation(f.Zone.Value); {
+	case !f.Zone.Written():
+		p.Wrong(f.Key("zone"), "is missing; name one such as Europe/Berlin")
+	case f.Zone.Value == "":
+	case err != nil || f.Zone.Value == "Local":
+		p.Wrong(f.Zone.Mark, "%q is no time zone such as Europe/Berlin", f.Zone.Value)
 	default:
 		c.zone = zone
 	}
-	if !f.Days.set() {
-		p.wrong(f.key("days"), "is missing; name some such as [mon, tue]")
+	if !f.Days.Written() {
+		p.Wrong(f.Key("days"), "is missing; name some such as [mon, tue]")
 	}
-	for _, d := range f.Days.items {
-		i := slices.Index(weekdays, d.s)
+	for _, d := range f.Days.Items {
+		i := slices.Index(weekdays, d.Value)
 		switch {
-		case d.s == "":
+		case d.Value == "":
 		case i < 0:
-			p.wrong(d.mark, "%q is no day; mon, tue, wed, thu, fri, sat and sun are", d.s)
+			p.Wrong(d.Mark, "%q is no day; mon, tue, wed, thu, fri, sat and sun are", d.Value)
 		case c.days[i]:
-			p.wrong(d.mark, "is there twice")
+			p.Wrong(d.Mark, "is there twice")
 		default:
 			c.days[i] = true
 		}
 	}
-	from, fine := clock(f.From, p, f.key("from"))
-	to, well := clock(f.To, p, f.key("to"))
+	from, fine := clock(f.From, p, f.Key("from"))
+	to, well := clock(f.To, p, f.Key("to"))
 	if fine && well {
 		c.from, c.to = from, to
 		if from >= to {
-			p.wrong(f.To.mark, "is not after from")
+			p.Wrong(f.To.Mark, "is not after from")
 		}
 	}
-	for _, h := range f.Holidays.items {
-		_, err := time.Parse(time.DateOnly, h.s)
+	for _, h := range f.Holidays.Items {
+		_, err := time.Parse(time.DateOnly, h.Value)
 		switch {
-		case h.s == "":
+		case h.Value == "":
 		case err != nil:
-			p.wrong(h.mark, "%q is no date such as \"2026-12-25\"", h.s)
-		case c.holidays[h.s]:
-			p.wrong(h.mark, "is there twice")
+			p.Wrong(h.Mark, "%q is no date such as \"2026-12-25\"", h.Value)
+		case c.holidays[h.Value]:
+			p.Wrong(h.Mark, "is there twice")
 		default:
-			c.holidays[h.s] = true
+			c.holidays[h.Value] = true
 		}
 	}
 	return c
 }
 
-func clock(t text, p *problems, at mark) (time.Duration, bool) {
-	if !t.set() {
-		p.wrong(at, "is missing; write a time such as \"09:00\"")
+func clock(t text, p *strictyaml.Problems, at strictyaml.Mark) (time.Duration, bool) {
+	if !t.Written() {
+		p.Wrong(at, "is missing; write a time such as \"09:00\"")
 		return 0, false
 	}
-	if t.s == "24:00" {
+	if t.Value == "24:00" {
 		return 24 * time.Hour, true
 	}
-	v, err := time.Parse("15:04", t.s)
-	if err != nil || len(t.s) != len("09:00") {
-		if t.s != "" {
-			p.wrong(t.mark, "%q is no time such as \"09:00\"", t.s)
+	v, err := time.Parse("15:04", t.Value)
+	if err != nil || len(t.Value) != len("09:00") {
+		if t.Value != "" {
+			p.Wrong(t.Mark, "%q is no time such as \"09:00\"", t.Value)
 		}
 		return 0, false
 	}

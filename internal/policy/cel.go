@@ -10,6 +10,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // The bounds of a condition. The cost is counted in steps, and every text that
@@ -47,7 +49,7 @@ var untyped = sync.OnceValues(func() (*cel.Env, error) {
 
 // A checker type-checks conditions for the tools that they can be asked of.
 type checker struct {
-	*problems
+	*strictyaml.Problems
 	names *names
 	tools []*tool
 	envs  map[string]*typed // by schema
@@ -87,15 +89,15 @@ func (c *checker) typed(t *tool) (*typed, error) {
 func (c *checker) compile(when text, tools []*tool) cel.Program {
 	env, err := untyped()
 	if err != nil {
-		c.wrong(when.mark, "%s", err)
+		c.Wrong(when.Mark, "%s", err)
 		return nil
 	}
-	parsed, issues := env.Parse(when.s)
+	parsed, issues := env.Parse(when.Value)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
 		return nil
 	}
-	before := len(c.all)
+	before := len(c.All)
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
@@ -103,25 +105,25 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	}
 	c.constants(when, checked)
 	if !looksAt(checked, func(string) bool { return true }) {
-		c.wrong(when.mark, "looks at nothing, so it is always the same; leave it out, or the rule")
+		c.Wrong(when.Mark, "looks at nothing, so it is always the same; leave it out, or the rule")
 	}
 	c.several = len(tools) > 1
 	if looksAt(checked, func(name string) bool { return name == "args" }) {
 		for _, t := range tools {
-			if c.check(when, parsed, t); len(c.all) > before {
+			if c.check(when, parsed, t); len(c.All) > before {
 				return nil // the first tool says enough
 			}
 		}
 	}
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
-		c.wrong(when.mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
+		c.Wrong(when.Mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
 	}
-	if c.affordable(when, env, checked); len(c.all) > before {
+	if c.affordable(when, env, checked); len(c.All) > before {
 		return nil
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
-		c.wrong(when.mark, "cannot be used: %s", firstLine(err.Error()))
+		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
 	}
 	return program
 }
@@ -129,7 +131,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 	typed, err := c.typed(t)
 	if err != nil {
-		c.wrong(when.mark, "cannot be checked for %s: %s", t.Name, firstLine(err.Error()))
+		c.Wrong(when.Mark, "cannot be checked for %s: %s", t.Name, firstLine(err.Error()))
 		return
 	}
 	typed.provider.missing, typed.provider.there = "", nil
@@ -139,7 +141,7 @@ func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 		return
 	}
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
-		c.wrong(when.mark, "must be true or false, and is %s for %s", plainType(cel.FormatCELType(out)), t.Name)
+		c.Wrong(when.Mark, "must be true or false, and is %s for %s", plainType(cel.FormatCELType(out)), t.Name)
 	}
 	c.enums(when, checked, t)
 }
@@ -147,27 +149,27 @@ func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 // issues says what the checker found, at its place in the file.
 func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
 	for _, e := range issues.Errors() {
-		at := when.mark
-		if when.from >= 0 && e.Location.Line() == 1 {
-			at.col += when.from + e.Location.Column()
+		at := when.Mark
+		if when.Offset >= 0 && e.Location.Line() == 1 {
+			at.Col += when.Offset + e.Location.Column()
 		}
 		what, tail := plainType(firstLine(e.Message)), ""
 		if name, ok := between(what, "undefined field '", "'"); ok && p != nil && p.missing != "" {
 			what = fmt.Sprintf("there is no argument %q", name)
-			tail = hintOr(p.missing, p.there)
+			tail = strictyaml.HintOr(p.missing, p.there)
 		}
 		if name, ok := between(what, "undeclared reference to '", "'"); ok {
 			known := []string{"args"}
 			for _, v := range variables {
 				known = append(known, v.name)
 			}
-			what, tail = fmt.Sprintf("there is no %q", name), hintOr(name, known)
+			what, tail = fmt.Sprintf("there is no %q", name), strictyaml.HintOr(name, known)
 			if operatorOf[strings.ToLower(name)] != "" {
-				tail = inWords(when.s)
+				tail = inWords(when.Value)
 			}
 		}
 		if strings.HasPrefix(what, "Syntax error") {
-			tail = inWords(when.s)
+			tail = inWords(when.Value)
 		}
 		if t != nil {
 			what += fmt.Sprintf(" (for the tool %s of %s)", t.Name, t.Agent)
@@ -175,7 +177,7 @@ func (c *checker) issues(when text, issues *cel.Issues, t *tool, p *provider) {
 				tail += "; name under tools those that it is for"
 			}
 		}
-		c.wrong(at, "%s%s", what, tail)
+		c.Wrong(at, "%s%s", what, tail)
 	}
 }
 
@@ -224,7 +226,7 @@ func (c *checker) enums(when text, a *cel.Ast, t *tool) {
 			}
 		}
 		if len(sh.enum) > 0 && !slices.Contains(sh.enum, s) {
-			c.wrong(when.mark, "args.%s is never %q (for the tool %s of %s)%s", at, s, t.Name, t.Agent, hintOr(s, sh.enum))
+			c.Wrong(when.Mark, "args.%s is never %q (for the tool %s of %s)%s", at, s, t.Name, t.Agent, strictyaml.HintOr(s, sh.enum))
 		}
 	})
 }

@@ -26,24 +26,24 @@ func (c condition) of(r *rule) {
 // condition reads a condition for these tools. If they are those of its own rule
 // only, it must say something that the rule does not say by them already.
 func (c *checker) condition(when text, tools []*tool, own bool) condition {
-	before := len(c.all)
+	before := len(c.All)
 	read := condition{program: c.compile(when, tools)}
 	env, err := untyped()
-	if err != nil || len(c.all) > before {
+	if err != nil || len(c.All) > before {
 		return read
 	}
-	parsed, issues := env.Parse(when.s)
+	parsed, issues := env.Parse(when.Value)
 	if issues.Err() != nil {
 		return read
 	}
 	root := parsed.NativeRep().Expr()
 	if read.written, err = cel.AstToString(parsed); err != nil {
-		read.written = when.s
+		read.written = when.Value
 	}
 	read.wanted = c.names.wanted(root)
 	for _, t := range tools {
 		p := &presence{c: c, when: when, tool: t}
-		if p.walk(root, nil, map[string]*shape{"args": t.shape}); len(c.all) > before {
+		if p.walk(root, nil, map[string]*shape{"args": t.shape}); len(c.All) > before {
 			return read
 		}
 	}
@@ -53,7 +53,7 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	if own && len(tools) > 0 {
 		c.excluded(when, root, tools)
 	}
-	if len(c.all) == before {
+	if len(c.All) == before {
 		c.foregone(when, folded(env, parsed), tools)
 	}
 	return read
@@ -64,18 +64,18 @@ func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
 	v, known := outcome(root, tools)
 	switch {
 	case known && v:
-		c.wrong(when.mark, "is always true; leave it out")
+		c.Wrong(when.Mark, "is always true; leave it out")
 		return
 	case known:
-		c.wrong(when.mark, "is never true, so the rule never matches; correct it, or remove the rule")
+		c.Wrong(when.Mark, "is never true, so the rule never matches; correct it, or remove the rule")
 		return
 	}
 	if about, is := impossible(root, true); is {
-		c.wrong(when.mark, "is never true%s, so the rule never matches; correct it, or remove the rule", whatever(about))
+		c.Wrong(when.Mark, "is never true%s, so the rule never matches; correct it, or remove the rule", whatever(about))
 		return
 	}
 	if about, is := impossible(root, false); is {
-		c.wrong(when.mark, "is never false%s; leave it out, or correct it", whatever(about))
+		c.Wrong(when.Mark, "is never false%s; leave it out, or correct it", whatever(about))
 	}
 }
 
@@ -91,7 +91,7 @@ func (c *checker) excluded(when text, root ast.Expr, tools []*tool) {
 	for of, name := range ofTool {
 		named(root, nil, func(at, s string) {
 			if at == of && !slices.ContainsFunc(tools, func(t *tool) bool { return name(t) == s }) {
-				c.wrong(when.mark, "%s is never %q here: the rule is not for it by its tools and agents", of, s)
+				c.Wrong(when.Mark, "%s is never %q here: the rule is not for it by its tools and agents", of, s)
 			}
 		})
 	}

@@ -39,8 +39,8 @@ func (c *checker) affordable(when text, env *cel.Env, checked *cel.Ast) {
 	estimate, err := env.EstimateCost(checked, usual{})
 	switch {
 	case err != nil:
-		c.wrong(when.mark, "cannot be used: %s", firstLine(err.Error()))
+		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
 	case estimate.Max > maxCost:
-		c.wrong(when.mark, "would take too long, in %d steps of at most %d; go over fewer or shorter lists", estimate.Max, uint64(maxCost))
+		c.Wrong(when.Mark, "would take too long, in %d steps of at most %d; go over fewer or shorter lists", estimate.Max, uint64(maxCost))
 	}
 }

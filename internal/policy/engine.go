@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/cel"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // A rule is one rule, of the file or of a setting of a tool.
@@ -33,7 +34,7 @@ type rule struct {
 
 	unsound bool // something is wrong with it
 
-	mark mark
+	mark strictyaml.Mark
 	pos  int // in the order in which rules decide
 }
 

@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // checkExamples judges the examples of a file, and says which are ruled
 // otherwise than they say.
-func (p *Policy) checkExamples(f *fileForm, found *problems) {
-	for _, e := range f.Examples.items {
-		before := len(found.all)
+func (p *Policy) checkExamples(f *fileForm, found *strictyaml.Problems) {
+	for _, e := range f.Examples.Items {
+		before := len(found.All)
 		q, directory := p.exampleCall(e, found)
 		want := e.want(found)
-		if !e.Name.set() {
-			found.wrong(e.key("name"), "is missing; say what it shows")
+		if !e.Name.Written() {
+			found.Wrong(e.Key("name"), "is missing; say what it shows")
 		}
-		if len(found.all) > before {
+		if len(found.All) > before {
 			continue
 		}
 		facts := &facts{p: p, q: q, ctx: context.Background(), directory: directory}
@@ -31,7 +32,7 @@ func (p *Policy) checkExamples(f *fileForm, found *problems) {
 		facts.shape, facts.hints = pl.shape, pl.hints
 		v := p.judge(facts, pl, nil)
 		if got := p.saidBy(v); got != want {
-			found.wrong(e.Expect.mark, "%s: expected %s, and it is %s", e.Name.s, want, got)
+			found.Wrong(e.Expect.Mark, "%s: expected %s, and it is %s", e.Name.Value, want, got)
 		}
 	}
 }
@@ -75,9 +76,9 @@ func kindOf(r approvals.Ruling) Kind {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-func (e exampleForm) want(found *problems) expected {
+func (e exampleForm) want(found *strictyaml.Problems) expected {
 	if e.Expect == nil {
-		found.wrong(e.key("expect"), "is missing; write {deny: rule}, {allow: rule} or {ask: rule}")
+		found.Wrong(e.Key("expect"), "is missing; write {deny: rule}, {allow: rule} or {ask: rule}")
 		return expected{}
 	}
 	var all []expected
@@ -85,25 +86,25 @@ func (e exampleForm) want(found *problems) expected {
 		kind Kind
 		t    text
 	}{{KindDeny, e.Expect.Deny}, {KindAllow, e.Expect.Allow}, {KindAsk, e.Expect.Ask}} {
-		if o.t.set() {
-			all = append(all, expected{kind: o.kind, rule: o.t.s})
+		if o.t.Written() {
+			all = append(all, expected{kind: o.kind, rule: o.t.Value})
 		}
 	}
 	if len(all) != 1 {
-		found.wrong(e.Expect.mark, "must hold one of deny, allow and ask")
+		found.Wrong(e.Expect.Mark, "must hold one of deny, allow and ask")
 		return expected{}
 	}
 	return all[0]
 }
 
-func (p *Policy) exampleCall(e exampleForm, found *problems) (approvals.Proposal, Directory) {
-	q := approvals.Proposal{Agent: e.Agent.s, At: p.now()}
-	n := &names{problems: found, people: p.names.people, groups: p.names.groups}
-	if e.Call == nil || !e.Call.Tool.set() {
-		found.wrong(e.key("call"), "is missing; write {tool: name, args: {...}}")
+func (p *Policy) exampleCall(e exampleForm, found *strictyaml.Problems) (approvals.Proposal, Directory) {
+	q := approvals.Proposal{Agent: e.Agent.Value, At: p.now()}
+	n := &names{Problems: found, people: p.names.people, groups: p.names.groups}
+	if e.Call == nil || !e.Call.Tool.Written() {
+		found.Wrong(e.Key("call"), "is missing; write {tool: name, args: {...}}")
 		return q, nil
 	}
-	q.Call = approvals.ToolCall{ID: "example", Name: e.Call.Tool.s, Args: e.Call.Args.json}
+	q.Call = approvals.ToolCall{ID: "example", Name: e.Call.Tool.Value, Args: e.Call.Args.JSON}
 	t, known := p.exampleTool(e, found)
 	if known {
 		q.Agent = cmp.Or(q.Agent, t.Agent)
@@ -112,57 +113,55 @@ func (p *Policy) exampleCall(e exampleForm, found *problems) (approvals.Proposal
 		}
 	}
 	exampleFits(e, t, found)
-	switch gate := approvals.Gate(e.Gate.s); gate {
+	switch gate := approvals.Gate(e.Gate.Value); gate {
 	case approvals.GateNone:
 	case approvals.GateDeclared, approvals.GatePredicate, approvals.GateRaised:
 		q.Gate = gate
 	default:
-		found.wrong(e.Gate.mark, "is %q, must be declared, predicate or raised", e.Gate.s)
+		found.Wrong(e.Gate.Mark, "is %q, must be declared, predicate or raised", e.Gate.Value)
 	}
-	if e.Requester.set() {
+	if e.Requester.Written() {
 		q.Requester, _ = n.person(e.Requester)
 	}
-	if e.Channel.set() {
+	if e.Channel.Written() {
 		id, _ := n.group(e.Channel, true)
 		q.Channel = string(id)
 	}
-	if e.At.set() {
-		at, err := time.Parse(time.RFC3339, e.At.s)
+	if e.At.Written() {
+		at, err := time.Parse(time.RFC3339, e.At.Value)
 		if err != nil {
-			found.wrong(e.At.mark, "%q is no time such as \"2026-03-02T09:30:00+01:00\"", e.At.s)
+			found.Wrong(e.At.Mark, "%q is no time such as \"2026-03-02T09:30:00+01:00\"", e.At.Value)
 		}
 		q.At = at
 	}
 	if s := e.SoFar; s != nil {
-		q.SoFar = approvals.SoFar{Steps: s.Steps.n, Executed: s.Executed.counts(), Failed: s.Failed.counts(), Denied: s.Denied.counts()}
+		q.SoFar = approvals.SoFar{Steps: s.Steps.Value, Executed: countsIn(s.Executed), Failed: countsIn(s.Failed), Denied: countsIn(s.Denied)}
 	}
 	return q, p.exampleGroups(e, n)
 }
 
-func (t table[T]) counts() map[string]int {
+func countsIn(t table[whole]) map[string]int {
 	m := map[string]int{}
-	for _, e := range t.entries {
-		if w, ok := any(e.val).(whole); ok {
-			m[e.key.s] = w.n
-		}
+	for _, e := range t.Entries {
+		m[e.Key.Value] = e.Value.Value
 	}
 	return m
 }
 
 // exampleTool returns the known tool, of whichever agent has it if none is
 // named.
-func (p *Policy) exampleTool(e exampleForm, found *problems) (*tool, bool) {
+func (p *Policy) exampleTool(e exampleForm, found *strictyaml.Problems) (*tool, bool) {
 	var tools []string
 	for _, t := range p.tools {
-		if t.Name == e.Call.Tool.s && (!e.Agent.set() || t.Agent == e.Agent.s) {
+		if t.Name == e.Call.Tool.Value && (!e.Agent.Written() || t.Agent == e.Agent.Value) {
 			return t, true
 		}
-		if !e.Agent.set() || t.Agent == e.Agent.s {
+		if !e.Agent.Written() || t.Agent == e.Agent.Value {
 			tools = append(tools, t.Name)
 		}
 	}
 	if len(p.tools) > 0 {
-		found.wrong(e.Call.Tool.mark, "no agent %shas a tool %q%s", quoted(e.Agent.s), e.Call.Tool.s, hint(e.Call.Tool.s, tools))
+		found.Wrong(e.Call.Tool.Mark, "no agent %shas a tool %q%s", quoted(e.Agent.Value), e.Call.Tool.Value, strictyaml.Hint(e.Call.Tool.Value, tools))
 	}
 	return nil, false
 }
@@ -170,24 +169,24 @@ func (p *Policy) exampleTool(e exampleForm, found *problems) (*tool, bool) {
 // exampleFits says what is wrong with the arguments of an example, by the schema
 // of its tool if that is known: a call that does not fit goes back to the model,
 // so no rule says anything of it.
-func exampleFits(e exampleForm, t *tool, found *problems) {
-	at := e.Call.Args.mark
+func exampleFits(e exampleForm, t *tool, found *strictyaml.Problems) {
+	at := e.Call.Args.Mark
 	switch {
-	case !at.set():
-		at = e.Call.Tool.mark
-	case !isObject(e.Call.Args.json):
-		found.wrong(at, "must be a mapping, with keys")
+	case !at.Written():
+		at = e.Call.Tool.Mark
+	case !isObject(e.Call.Args.JSON):
+		found.Wrong(at, "must be a mapping, with keys")
 		return
 	}
 	if t == nil {
 		return
 	}
-	wrong, err := t.misfits(e.Call.Args.json)
+	wrong, err := t.misfits(e.Call.Args.JSON)
 	switch {
 	case err != nil:
-		found.wrong(at, "the arguments cannot be checked for the tool %s of %s: %s", t.Name, t.Agent, err)
+		found.Wrong(at, "the arguments cannot be checked for the tool %s of %s: %s", t.Name, t.Agent, err)
 	case len(wrong) > 0:
-		found.wrong(at, "the arguments do not fit the tool %s of %s, so such a call never reaches the policy: %s", t.Name, t.Agent, strings.Join(wrong, "; "))
+		found.Wrong(at, "the arguments do not fit the tool %s of %s, so such a call never reaches the policy: %s", t.Name, t.Agent, strings.Join(wrong, "; "))
 	}
 }
 
@@ -200,14 +199,14 @@ func quoted(s string) string {
 
 // exampleGroups are those that the example says, else those of the roster.
 func (p *Policy) exampleGroups(e exampleForm, n *names) Directory {
-	if !e.Groups.set() {
+	if !e.Groups.Written() {
 		if p.options.Roster != nil {
 			return inRoster{p.options.Roster}
 		}
 		return static{}
 	}
 	var in static
-	for _, t := range e.Groups.items {
+	for _, t := range e.Groups.Items {
 		if id, ok := n.group(t, false); ok {
 			in = append(in, id)
 		}

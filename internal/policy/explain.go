@@ -95,7 +95,7 @@ func (p *Policy) explain(f *facts) Explanation {
 		case !seen:
 			s = Step{Outcome: Skipped}
 		}
-		s.Rule, s.Kind, s.Shadow, s.At = r.name, r.kind, shadow, r.mark.place()
+		s.Rule, s.Kind, s.Shadow, s.At = r.name, r.kind, shadow, r.mark.Place()
 		e.Steps = append(e.Steps, s)
 	}
 	last := Step{Rule: nameDefault, Kind: KindAsk, Outcome: Skipped}
@@ -118,13 +118,6 @@ func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation 
 		e.Ruling, e.By = nil, ""
 	}
 	return e
-}
-
-func (m mark) place() string {
-	if m.set() {
-		return m.String()
-	}
-	return m.path
 }
 
 func (p *Policy) shadowStep(r *rule, f *facts) Step {

@@ -1,10 +1,22 @@
 package policy
 
+import "github.com/countersign/countersign/internal/strictyaml"
+
 // The forms are the file as it is written: every key that is accepted is a
 // field here, and the package comment says what it means.
 
+// The values of the forms, each with the place where it is written.
+type (
+	text         = strictyaml.Text
+	whole        = strictyaml.Whole
+	truth        = strictyaml.Truth
+	free         = strictyaml.Free
+	list[T any]  = strictyaml.List[T]
+	table[T any] = strictyaml.Table[T]
+)
+
 type fileForm struct {
-	mark
+	strictyaml.Mark
 	Mode      text                `yaml:"mode"`
 	Groups    table[text]         `yaml:"groups"`
 	People    table[text]         `yaml:"people"`
@@ -17,14 +29,14 @@ type fileForm struct {
 }
 
 type roleForm struct {
-	mark
+	strictyaml.Mark
 	People   list[text] `yaml:"people"`
 	Groups   list[text] `yaml:"groups"`
 	Channels list[text] `yaml:"channels"`
 }
 
 type calendarForm struct {
-	mark
+	strictyaml.Mark
 	Zone     text       `yaml:"zone"`
 	Days     list[text] `yaml:"days"`
 	From     text       `yaml:"from"`
@@ -33,7 +45,7 @@ type calendarForm struct {
 }
 
 type ruleForm struct {
-	mark
+	strictyaml.Mark
 	Name       text           `yaml:"name"`
 	Mode       text           `yaml:"mode"`
 	Tools      list[text]     `yaml:"tools"`
@@ -47,13 +59,13 @@ type ruleForm struct {
 }
 
 type requesterForm struct {
-	mark
+	strictyaml.Mark
 	People list[text] `yaml:"people"`
 	Groups list[text] `yaml:"groups"`
 }
 
 type askForm struct {
-	mark
+	strictyaml.Mark
 	Why              text               `yaml:"why"`
 	Quorums          list[quorumForm]   `yaml:"quorums"`
 	Denials          whole              `yaml:"denials"`
@@ -73,7 +85,7 @@ type askForm struct {
 
 // A quorumForm is one quorum, or alternatives.
 type quorumForm struct {
-	mark
+	strictyaml.Mark
 	Name  text             `yaml:"name"`
 	Need  whole            `yaml:"need"`
 	From  *fromForm        `yaml:"from"`
@@ -83,7 +95,7 @@ type quorumForm struct {
 
 // An optionForm is one alternative: a quorum, or several together.
 type optionForm struct {
-	mark
+	strictyaml.Mark
 	Name text              `yaml:"name"`
 	Need whole             `yaml:"need"`
 	From *fromForm         `yaml:"from"`
@@ -91,14 +103,14 @@ type optionForm struct {
 }
 
 type plainQuorum struct {
-	mark
+	strictyaml.Mark
 	Name text      `yaml:"name"`
 	Need whole     `yaml:"need"`
 	From *fromForm `yaml:"from"`
 }
 
 type fromForm struct {
-	mark
+	strictyaml.Mark
 	People   list[text] `yaml:"people"`
 	Groups   list[text] `yaml:"groups"`
 	Roles    list[text] `yaml:"roles"`
@@ -108,31 +120,31 @@ type fromForm struct {
 
 // here says where an ask asks the channel in which it was asked. Whoever asks
 // chooses that, so without channels they choose their approvers.
-func (f *askForm) here(p *problems) {
+func (f *askForm) here(p *strictyaml.Problems) {
 	say := func(f *fromForm) {
-		if f != nil && f.Channel.set() {
-			p.wrong(f.Channel.mark, "lets whoever asks choose who signs, by the channel; write channels in the rule too, or name people or groups")
+		if f != nil && f.Channel.Written() {
+			p.Wrong(f.Channel.Mark, "lets whoever asks choose who signs, by the channel; write channels in the rule too, or name people or groups")
 		}
 	}
-	for _, q := range f.Quorums.items {
+	for _, q := range f.Quorums.Items {
 		say(q.From)
-		for _, o := range q.Any.items {
+		for _, o := range q.Any.Items {
 			say(o.From)
-			for _, q := range o.All.items {
+			for _, q := range o.All.Items {
 				say(q.From)
 			}
 		}
 	}
-	for _, q := range f.Veto.items {
+	for _, q := range f.Veto.Items {
 		say(q.From)
 	}
-	for _, e := range f.Escalate.items {
+	for _, e := range f.Escalate.Items {
 		say(e.Add)
 	}
 }
 
 type escalateForm struct {
-	mark
+	strictyaml.Mark
 	After   span      `yaml:"after"`
 	Quorum  text      `yaml:"quorum"`
 	Add     *fromForm `yaml:"add"`
@@ -140,7 +152,7 @@ type escalateForm struct {
 }
 
 type exampleForm struct {
-	mark
+	strictyaml.Mark
 	Name      text        `yaml:"name"`
 	Call      *callForm   `yaml:"call"`
 	Gate      text        `yaml:"gate"`
@@ -154,13 +166,13 @@ type exampleForm struct {
 }
 
 type callForm struct {
-	mark
+	strictyaml.Mark
 	Tool text `yaml:"tool"`
 	Args free `yaml:"args"`
 }
 
 type soFarForm struct {
-	mark
+	strictyaml.Mark
 	Steps    whole        `yaml:"steps"`
 	Executed table[whole] `yaml:"executed"`
 	Failed   table[whole] `yaml:"failed"`
@@ -168,7 +180,7 @@ type soFarForm struct {
 }
 
 type expectForm struct {
-	mark
+	strictyaml.Mark
 	Deny  text `yaml:"deny"`
 	Allow text `yaml:"allow"`
 	Ask   text `yaml:"ask"`

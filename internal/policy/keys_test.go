@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 const (
@@ -236,11 +237,11 @@ func walkForms(of reflect.Type, keys map[string]bool) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()
 	}
-	if holds, ok := reflect.TypeAssert[interface{ elem() reflect.Type }](reflect.New(of)); ok {
-		walkForms(holds.elem(), keys)
+	if holds, ok := reflect.TypeAssert[interface{ Elem() reflect.Type }](reflect.New(of)); ok {
+		walkForms(holds.Elem(), keys)
 		return
 	}
-	if _, leaf := reflect.TypeAssert[taker](reflect.New(of)); leaf || of.Kind() != reflect.Struct {
+	if _, leaf := reflect.TypeAssert[strictyaml.Taker](reflect.New(of)); leaf || of.Kind() != reflect.Struct {
 		return
 	}
 	for f := range of.Fields() {

@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // directID is the id of a direct message, which has no name in the file.
@@ -61,9 +63,9 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		case !ok:
 		case of == "channel.id" && directID.MatchString(s):
 		case !slices.Contains(k.names, s):
-			c.wrong(when.mark, "there is no %s %q%s", k.kind, s, hint(s, k.names))
+			c.Wrong(when.Mark, "there is no %s %q%s", k.kind, s, strictyaml.Hint(s, k.names))
 		default:
-			c.names.look(of, s, when.mark)
+			c.names.look(of, s, when.Mark)
 		}
 	})
 	visit(a, func(e ast.Expr) { c.zone(when, e) })
@@ -82,7 +84,7 @@ func (c *checker) zone(when text, e ast.Expr) {
 	for _, a := range e.AsCall().Args() {
 		eachText(a, func(s string) {
 			if _, err := time.LoadLocation(s); (err != nil || s == "" || s == "Local") && !anOffset.MatchString(s) {
-				c.wrong(when.mark, "%q is no time zone such as Europe/Berlin", s)
+				c.Wrong(when.Mark, "%q is no time zone such as Europe/Berlin", s)
 			}
 		})
 	}

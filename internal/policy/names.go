@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // Ids as the chat service mints them, of people, user groups and channels, see
@@ -23,21 +24,21 @@ const roleManager = "manager"
 
 // names is what the words of a file stand for.
 type names struct {
-	*problems
+	*strictyaml.Problems
 	groups    map[string]approvals.GroupID // user groups and channels
 	people    map[string]approvals.UserID
 	managers  map[approvals.UserID]approvals.UserID
 	roles     map[string]from
 	calendars map[string]*calendar
 
-	userAt  map[approvals.UserID]mark
-	groupAt map[approvals.GroupID]mark
+	userAt  map[approvals.UserID]strictyaml.Mark
+	groupAt map[approvals.GroupID]strictyaml.Mark
 	called  map[string]string // the name of an id
 
 	// What is used otherwise than by who signs, and where.
-	looked     map[string]mark // ids
-	roleAt     map[string]mark
-	calendarAt map[string]mark
+	looked     map[string]strictyaml.Mark // ids
+	roleAt     map[string]strictyaml.Mark
+	calendarAt map[string]strictyaml.Mark
 	usedRoles  map[string]bool
 }
 
@@ -51,84 +52,84 @@ type from struct {
 
 func (f from) depends() bool { return f.manager || f.here }
 
-func newNames(p *problems) *names {
+func newNames(p *strictyaml.Problems) *names {
 	return &names{
-		problems: p, groups: map[string]approvals.GroupID{}, people: map[string]approvals.UserID{},
+		Problems: p, groups: map[string]approvals.GroupID{}, people: map[string]approvals.UserID{},
 		managers: map[approvals.UserID]approvals.UserID{}, roles: map[string]from{}, calendars: map[string]*calendar{},
-		userAt: map[approvals.UserID]mark{}, groupAt: map[approvals.GroupID]mark{}, called: map[string]string{},
-		looked: map[string]mark{}, roleAt: map[string]mark{}, calendarAt: map[string]mark{}, usedRoles: map[string]bool{},
+		userAt: map[approvals.UserID]strictyaml.Mark{}, groupAt: map[approvals.GroupID]strictyaml.Mark{}, called: map[string]string{},
+		looked: map[string]strictyaml.Mark{}, roleAt: map[string]strictyaml.Mark{}, calendarAt: map[string]strictyaml.Mark{}, usedRoles: map[string]bool{},
 	}
 }
 
 // learn takes the names of one file; what refers to others comes later, in
 // [names.resolve].
 func (n *names) learn(f *fileForm) {
-	for _, e := range f.Groups.entries {
-		id := e.val.s
+	for _, e := range f.Groups.Entries {
+		id := e.Value.Value
 		switch {
-		case !n.name(e.key, "groups"):
-		case !e.val.set() || id == "":
+		case !n.name(e.Key, "groups"):
+		case !e.Value.Written() || id == "":
 		case !groupID.MatchString(id) && !channelID.MatchString(id):
-			n.wrong(e.val.mark, "%q is not the id of a user group such as S0123456789, nor of a channel such as C0123456789", id)
-		case n.taken(e.val, id):
-		case has(n.groups, e.key.s):
-			n.wrong(e.key.mark, "is there twice")
+			n.Wrong(e.Value.Mark, "%q is not the id of a user group such as S0123456789, nor of a channel such as C0123456789", id)
+		case n.taken(e.Value, id):
+		case has(n.groups, e.Key.Value):
+			n.Wrong(e.Key.Mark, "is there twice")
 		default:
-			n.groups[e.key.s], n.groupAt[approvals.GroupID(id)], n.called[id] = approvals.GroupID(id), e.val.mark, e.key.s
+			n.groups[e.Key.Value], n.groupAt[approvals.GroupID(id)], n.called[id] = approvals.GroupID(id), e.Value.Mark, e.Key.Value
 		}
 	}
-	for _, e := range f.People.entries {
-		id := e.val.s
+	for _, e := range f.People.Entries {
+		id := e.Value.Value
 		switch {
-		case !n.name(e.key, "people"):
-		case !e.val.set() || id == "":
+		case !n.name(e.Key, "people"):
+		case !e.Value.Written() || id == "":
 		case !userID.MatchString(id):
-			n.wrong(e.val.mark, "%q is not a user id such as U0123456789", id)
-		case n.taken(e.val, id):
-		case has(n.people, e.key.s):
-			n.wrong(e.key.mark, "is there twice")
+			n.Wrong(e.Value.Mark, "%q is not a user id such as U0123456789", id)
+		case n.taken(e.Value, id):
+		case has(n.people, e.Key.Value):
+			n.Wrong(e.Key.Mark, "is there twice")
 		default:
-			n.people[e.key.s], n.userAt[approvals.UserID(id)], n.called[id] = approvals.UserID(id), e.val.mark, e.key.s
+			n.people[e.Key.Value], n.userAt[approvals.UserID(id)], n.called[id] = approvals.UserID(id), e.Value.Mark, e.Key.Value
 		}
 	}
-	for _, e := range f.Calendars.entries {
-		if !n.name(e.key, "calendars") {
+	for _, e := range f.Calendars.Entries {
+		if !n.name(e.Key, "calendars") {
 			continue
 		}
-		if has(n.calendars, e.key.s) {
-			n.wrong(e.key.mark, "is there twice")
+		if has(n.calendars, e.Key.Value) {
+			n.Wrong(e.Key.Mark, "is there twice")
 			continue
 		}
-		n.calendarAt[e.key.s] = e.key.mark
-		n.calendars[e.key.s] = newCalendar(e.val, n.problems)
+		n.calendarAt[e.Key.Value] = e.Key.Mark
+		n.calendars[e.Key.Value] = newCalendar(e.Value, n.Problems)
 	}
 }
 
 // resolve takes what refers to names of any file.
 func (n *names) resolve(f *fileForm) {
-	for _, e := range f.Managers.entries {
-		who, ok := n.person(e.key)
-		boss, known := n.person(e.val)
+	for _, e := range f.Managers.Entries {
+		who, ok := n.person(e.Key)
+		boss, known := n.person(e.Value)
 		switch {
 		case !ok || !known:
 		case who == boss:
-			n.wrong(e.val.mark, "nobody is their own manager")
+			n.Wrong(e.Value.Mark, "nobody is their own manager")
 		case n.managers[who] != "":
-			n.wrong(e.key.mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is there twice")
 		default:
 			n.managers[who] = boss
 		}
 	}
-	for _, e := range f.Roles.entries {
+	for _, e := range f.Roles.Entries {
 		switch {
-		case !n.name(e.key, "roles"):
-		case e.key.s == roleManager:
-			n.wrong(e.key.mark, "is the manager of whoever asks, see managers; choose another name")
-		case has(n.roles, e.key.s):
-			n.wrong(e.key.mark, "is there twice")
+		case !n.name(e.Key, "roles"):
+		case e.Key.Value == roleManager:
+			n.Wrong(e.Key.Mark, "is the manager of whoever asks, see managers; choose another name")
+		case has(n.roles, e.Key.Value):
+			n.Wrong(e.Key.Mark, "is there twice")
 		default:
-			n.roleAt[e.key.s] = e.key.mark
-			n.roles[e.key.s] = n.from(&fromForm{mark: e.val.mark, People: e.val.People, Groups: e.val.Groups, Channels: e.val.Channels}, mark{})
+			n.roleAt[e.Key.Value] = e.Key.Mark
+			n.roles[e.Key.Value] = n.from(&fromForm{Mark: e.Value.Mark, People: e.Value.People, Groups: e.Value.Groups, Channels: e.Value.Channels}, strictyaml.Mark{})
 		}
 	}
 }
@@ -136,16 +137,16 @@ func (n *names) resolve(f *fileForm) {
 func has[V any](m map[string]V, name string) bool { _, ok := m[name]; return ok }
 
 func (n *names) name(t text, of string) bool {
-	if aName.MatchString(t.s) {
+	if aName.MatchString(t.Value) {
 		return true
 	}
-	n.wrong(t.mark, "%q is no name for %s: letters, digits, - _ and . are, at most 64", t.s, of)
+	n.Wrong(t.Mark, "%q is no name for %s: letters, digits, - _ and . are, at most 64", t.Value, of)
 	return false
 }
 
 func (n *names) taken(t text, id string) bool {
 	if other := n.called[id]; other != "" {
-		n.wrong(t.mark, "%s has a name already, %s", id, other)
+		n.Wrong(t.Mark, "%s has a name already, %s", id, other)
 		return true
 	}
 	return false
@@ -153,14 +154,14 @@ func (n *names) taken(t text, id string) bool {
 
 // unknown says that a name stands for nothing here.
 func unknown[V any](n *names, t text, kind, where string, known map[string]V) {
-	if t.s == "" {
+	if t.Value == "" {
 		return // said before
 	}
-	n.wrong(t.mark, "there is no %s %q under %s%s", kind, t.s, where, hint(t.s, slices.Sorted(maps.Keys(known))))
+	n.Wrong(t.Mark, "there is no %s %q under %s%s", kind, t.Value, where, strictyaml.Hint(t.Value, slices.Sorted(maps.Keys(known))))
 }
 
 func (n *names) person(t text) (approvals.UserID, bool) {
-	id, ok := n.people[t.s]
+	id, ok := n.people[t.Value]
 	if !ok {
 		unknown(n, t, "person", "people", n.people)
 	}
@@ -168,30 +169,30 @@ func (n *names) person(t text) (approvals.UserID, bool) {
 }
 
 func (n *names) group(t text, channel bool) (approvals.GroupID, bool) {
-	id, ok := n.groups[t.s]
+	id, ok := n.groups[t.Value]
 	switch {
 	case !ok && channel:
 		unknown(n, t, "channel", "groups", n.groups)
 	case !ok:
 		unknown(n, t, "group", "groups", n.groups)
 	case channel && !channelID.MatchString(string(id)):
-		n.wrong(t.mark, "%s is a user group, not a channel", t.s)
+		n.Wrong(t.Mark, "%s is a user group, not a channel", t.Value)
 		return "", false
 	}
 	return id, ok
 }
 
 // from resolves who may fill a place. A place without a from is said at owner.
-func (n *names) from(f *fromForm, owner mark) from {
+func (n *names) from(f *fromForm, owner strictyaml.Mark) from {
 	var r from
 	if f == nil {
-		n.wrong(owner.key("from"), "is missing; say who")
+		n.Wrong(owner.Key("from"), "is missing; say who")
 		return r
 	}
 	add := func(o from) {
 		r.Users, r.Groups, r.manager = append(r.Users, o.Users...), append(r.Groups, o.Groups...), r.manager || o.manager
 	}
-	for _, t := range f.People.items {
+	for _, t := range f.People.Items {
 		if id, ok := n.person(t); ok {
 			add(from{From: approvals.From{Users: []approvals.UserID{id}}})
 		}
@@ -199,21 +200,21 @@ func (n *names) from(f *fromForm, owner mark) from {
 	for _, l := range []struct {
 		items   []text
 		channel bool
-	}{{f.Groups.items, false}, {f.Channels.items, true}} {
+	}{{f.Groups.Items, false}, {f.Channels.Items, true}} {
 		for _, t := range l.items {
 			if id, ok := n.group(t, l.channel); ok {
 				add(from{From: approvals.From{Groups: []approvals.GroupID{id}}})
 			}
 		}
 	}
-	for _, t := range f.Roles.items {
-		role, ok := n.roles[t.s]
-		n.usedRoles[t.s] = true
+	for _, t := range f.Roles.Items {
+		role, ok := n.roles[t.Value]
+		n.usedRoles[t.Value] = true
 		switch {
-		case t.s == roleManager && len(n.managers) == 0:
-			n.wrong(t.mark, "nobody has a manager: write managers")
+		case t.Value == roleManager && len(n.managers) == 0:
+			n.Wrong(t.Mark, "nobody has a manager: write managers")
 			role.manager = true
-		case t.s == roleManager:
+		case t.Value == roleManager:
 			role.manager = true
 		case !ok:
 			known := maps.Clone(n.roles)
@@ -222,9 +223,9 @@ func (n *names) from(f *fromForm, owner mark) from {
 		}
 		add(role)
 	}
-	if f.Channel.set() {
-		if r.here = f.Channel.s == "here"; !r.here && f.Channel.s != "" {
-			n.wrong(f.Channel.mark, "is %q, must be here: the channel where it was asked; write others under channels", f.Channel.s)
+	if f.Channel.Written() {
+		if r.here = f.Channel.Value == "here"; !r.here && f.Channel.Value != "" {
+			n.Wrong(f.Channel.Mark, "is %q, must be here: the channel where it was asked; write others under channels", f.Channel.Value)
 		}
 	}
 	slices.Sort(r.Users)
@@ -257,7 +258,7 @@ func (n *names) callOf(id string) string {
 
 // look notes that something is looked for that is not a signer, so that a
 // roster can say whether there is such a person, group or channel.
-func (n *names) look(of, s string, at mark) {
+func (n *names) look(of, s string, at strictyaml.Mark) {
 	id := s
 	switch of {
 	case "requester.groups", "channel.name":

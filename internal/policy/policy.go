@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // DefaultWithin is the deadline of an ask that names none.
@@ -110,18 +111,18 @@ func digest(files []source) [sha256.Size]byte {
 
 // compile reads the files as one.
 func compile(files []source, o Options) (*Policy, error) {
-	var found problems
+	var found strictyaml.Problems
 	forms := make([]*fileForm, len(files))
 	n := newNames(&found)
 	whole := true
 	for i, f := range files {
 		forms[i] = &fileForm{}
-		whole = decode(f.path, f.src, &found, forms[i]) && whole
-		forms[i].mark = mark{file: f.path, line: max(1, forms[i].line), col: max(1, forms[i].col)}
+		whole = strictyaml.Decode(f.path, f.src, &found, forms[i]) && whole
+		forms[i].Mark = strictyaml.Mark{File: f.path, Line: max(1, forms[i].Line), Col: max(1, forms[i].Col)}
 		n.learn(forms[i])
 	}
 	if !whole {
-		return nil, found.err() // the rest would speak of what is missing
+		return nil, found.Err() // the rest would speak of what is missing
 	}
 	for _, f := range forms {
 		n.resolve(f)
@@ -130,12 +131,12 @@ func compile(files []source, o Options) (*Policy, error) {
 	p := &Policy{content: sum, version: hex.EncodeToString(sum[:4]), options: o, names: n, plans: map[[2]string]*plan{}}
 	p.defaultName = nameDefault + "@" + p.version
 	p.groups = slices.Sorted(maps.Values(n.groups))
-	c := &checker{problems: &found, names: n, envs: map[string]*typed{}}
+	c := &checker{Problems: &found, names: n, envs: map[string]*typed{}}
 	p.learnTools(c)
 	p.readMode(forms, &found)
 	p.readDefault(forms, n)
 	for _, f := range forms {
-		for _, r := range f.Rules.items {
+		for _, r := range f.Rules.Items {
 			p.add(p.newRule(r, c))
 		}
 	}
@@ -145,9 +146,9 @@ func compile(files []source, o Options) (*Policy, error) {
 		r.pos = i
 	}
 	p.lint(&found)
-	p.collect(&found, forms[0].mark)
+	p.collect(&found, forms[0].Mark)
 	newReach(p, &found).check()
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	for _, t := range p.tools {
@@ -161,7 +162,7 @@ func compile(files []source, o Options) (*Policy, error) {
 	for _, f := range forms {
 		p.checkExamples(f, &found)
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -182,28 +183,28 @@ func (p *Policy) learnTools(c *checker) {
 	c.tools = p.tools
 }
 
-func (p *Policy) readMode(forms []*fileForm, found *problems) {
-	var first mark
+func (p *Policy) readMode(forms []*fileForm, found *strictyaml.Problems) {
+	var first strictyaml.Mark
 	for _, f := range forms {
-		if !f.Mode.set() {
+		if !f.Mode.Written() {
 			continue
 		}
-		if first.set() {
-			found.wrong(f.Mode.mark, "is written already at %s; one holds for all files", first)
+		if first.Written() {
+			found.Wrong(f.Mode.Mark, "is written already at %s; one holds for all files", first)
 			continue
 		}
-		first = f.Mode.mark
+		first = f.Mode.Mark
 		p.shadow = isShadow(f.Mode, found)
 	}
 }
 
-func isShadow(mode text, found *problems) bool {
-	switch mode.s {
+func isShadow(mode text, found *strictyaml.Problems) bool {
+	switch mode.Value {
 	case "", "enforce":
 	case "shadow":
 		return true
 	default:
-		found.wrong(mode.mark, "is %q, must be enforce or shadow", mode.s)
+		found.Wrong(mode.Mark, "is %q, must be enforce or shadow", mode.Value)
 	}
 	return false
 }
@@ -213,18 +214,18 @@ func (p *Policy) readDefault(forms []*fileForm, n *names) {
 		switch {
 		case f.Default == nil:
 		case p.fallback != nil:
-			n.wrong(f.Default.mark, "is written already at %s; one holds for all files", p.fallback.mark)
+			n.Wrong(f.Default.Mark, "is written already at %s; one holds for all files", p.fallback.Mark)
 		default:
 			p.fallback = newAsk(f.Default, n, nil)
 		}
 	}
 	if p.fallback == nil {
-		n.wrong(forms[0].key("default"), "is missing; say who signs what no rule names")
+		n.Wrong(forms[0].Key("default"), "is missing; say who signs what no rule names")
 		p.fallback = &ask{within: DefaultWithin}
 	}
 	for i, q := range p.fallback.quorums {
 		if q.from.depends() && i == 0 && !slices.ContainsFunc(p.fallback.quorums, func(q quorum) bool { return !q.from.depends() }) {
-			n.wrong(q.mark, "depends on who asks, and default must hold for everybody; add a quorum of people or groups")
+			n.Wrong(q.mark, "depends on who asks, and default must hold for everybody; add a quorum of people or groups")
 		}
 	}
 }
@@ -236,7 +237,7 @@ func (p *Policy) add(r *rule) {
 
 // collect gathers the asks that [Policy.Strictest] puts together: those that
 // are enforced, and those that would be if the file were.
-func (p *Policy) collect(found *problems, at mark) {
+func (p *Policy) collect(found *strictyaml.Problems, at strictyaml.Mark) {
 	p.asks, p.wholeAsks = []*ask{p.fallback}, []*ask{p.fallback}
 	for _, r := range p.rules[:p.own] {
 		if r.kind != KindAsk || r.shadow || r.ask == nil {
@@ -251,8 +252,8 @@ func (p *Policy) collect(found *problems, at mark) {
 		always := slices.DeleteFunc(slices.Clone(a.quorums), func(q quorum) bool { return q.from.depends() })
 		p.strictest = union(p.strictest, a.resolved(always, approvals.Proposal{}, p.names))
 	}
-	if len(p.strictest) == 0 && len(found.all) == 0 {
-		found.wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
+	if len(p.strictest) == 0 && len(found.All) == 0 {
+		found.Wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
 	}
 }
 

@@ -8,24 +8,25 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // reach finds what nobody could sign. Without a roster it knows the people who
 // are named, and takes every group for as large as may be needed.
 type reach struct {
-	*problems
+	*strictyaml.Problems
 	p      *Policy
 	n      *names
 	roster *Roster
 	at     time.Time
 }
 
-func newReach(p *Policy, found *problems) *reach {
+func newReach(p *Policy, found *strictyaml.Problems) *reach {
 	return &reach{found, p, p.names, p.options.Roster, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 }
 
 func (r *reach) check() {
-	if len(r.all) > 0 {
+	if len(r.All) > 0 {
 		return // what is not understood cannot be weighed
 	}
 	r.unused()
@@ -37,18 +38,18 @@ func (r *reach) check() {
 			asks = append(asks, rule.ask)
 		}
 	}
-	if len(r.all) > 0 {
+	if len(r.All) > 0 {
 		return
 	}
 	for _, a := range asks {
 		r.ask(a)
 	}
-	if len(r.all) > 0 {
+	if len(r.All) > 0 {
 		return
 	}
 	people, _ := r.people(r.p.strictest)
 	if !r.fill(r.p.strictest, people) {
-		r.wrong(r.p.fallback.mark, "a call that no rule can judge needs every quorum of the file, and they cannot be met together, because one person fills one place; name more people")
+		r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum of the file, and they cannot be met together, because one person fills one place; name more people")
 	}
 }
 
@@ -67,18 +68,18 @@ func (r *reach) members() {
 		switch r.roster.People[u] {
 		case Member, Guest:
 		case Gone:
-			r.wrong(r.n.userAt[u], "%s is a bot, or the account is deactivated, so nobody hears them; name somebody else", u)
+			r.Wrong(r.n.userAt[u], "%s is a bot, or the account is deactivated, so nobody hears them; name somebody else", u)
 		default:
-			r.wrong(r.n.userAt[u], "%s is nobody who could sign; correct the id, or name somebody else", u)
+			r.Wrong(r.n.userAt[u], "%s is nobody who could sign; correct the id, or name somebody else", u)
 		}
 	}
 	for _, g := range groups {
 		_, known := r.roster.Groups[g]
 		switch {
 		case !known:
-			r.wrong(r.n.groupAt[g], "there is no group or channel %s; correct the id", g)
+			r.Wrong(r.n.groupAt[g], "there is no group or channel %s; correct the id", g)
 		case len(r.in(g)) == 0:
-			r.wrong(r.n.groupAt[g], "nobody in %s could sign; add people, or name another", g)
+			r.Wrong(r.n.groupAt[g], "nobody in %s could sign; add people, or name another", g)
 		}
 	}
 }
@@ -105,9 +106,9 @@ func (r *reach) others() {
 		_, known := r.roster.Groups[g]
 		switch {
 		case isUser && r.roster.People[u] == "" && !slices.Contains(users, u):
-			r.wrong(r.n.userAt[u], "there is nobody %s (%s looks for them); correct the id", u, looked[id])
+			r.Wrong(r.n.userAt[u], "there is nobody %s (%s looks for them); correct the id", u, looked[id])
 		case !isUser && !known && !slices.Contains(groups, g):
-			r.wrong(r.n.groupAt[g], "there is no group or channel %s (%s looks for it); correct the id", g, looked[id])
+			r.Wrong(r.n.groupAt[g], "there is no group or channel %s (%s looks for it); correct the id", g, looked[id])
 		}
 	}
 }
@@ -116,12 +117,12 @@ func (r *reach) others() {
 func (r *reach) unused() {
 	for _, name := range slices.Sorted(maps.Keys(r.n.roles)) {
 		if !r.n.usedRoles[name] {
-			r.wrong(r.n.roleAt[name], "nothing uses this role; name it under roles of a from, or remove it")
+			r.Wrong(r.n.roleAt[name], "nothing uses this role; name it under roles of a from, or remove it")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.n.calendars)) {
 		if !slices.ContainsFunc(r.asks(), func(a *ask) bool { return a.hours == r.n.calendars[name] }) {
-			r.wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask, or remove it")
+			r.Wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask, or remove it")
 		}
 	}
 }
@@ -138,9 +139,9 @@ func (r *reach) vetoes() {
 		for _, v := range a.vetoes {
 			switch {
 			case a.denials == 1 && within(v.from, may):
-				r.wrong(v.mark, "does nothing: these people may sign, and one denial settles it already; write denials: 2 or more, or remove the veto")
+				r.Wrong(v.mark, "does nothing: these people may sign, and one denial settles it already; write denials: 2 or more, or remove the veto")
 			case v.Need >= a.denials && within(v.from, may):
-				r.wrong(v.mark, "does nothing: these people may sign, and %d denials settle it already; need fewer, or remove the veto", a.denials)
+				r.Wrong(v.mark, "does nothing: these people may sign, and %d denials settle it already; need fewer, or remove the veto", a.denials)
 			}
 		}
 	}
@@ -197,7 +198,7 @@ func (r *reach) in(g approvals.GroupID) []approvals.UserID {
 
 // ask checks one ask for whoever may ask, in every way in which it can be met.
 func (r *reach) ask(a *ask) {
-	before := len(r.all)
+	before := len(r.All)
 	fragile, all := "", true
 	for _, requester := range r.requesters(a) {
 		q := approvals.Proposal{Requester: requester, Channel: "C0HERE"}
@@ -209,7 +210,7 @@ func (r *reach) ask(a *ask) {
 				people = without(people, requester)
 			}
 			if !r.fill(quorums, people) {
-				r.wrong(at(way, a), "%s", r.short(way, quorums, people, requester))
+				r.Wrong(at(way, a), "%s", r.short(way, quorums, people, requester))
 				return
 			}
 			if fragile == "" {
@@ -219,22 +220,22 @@ func (r *reach) ask(a *ask) {
 	}
 	r.denials(a, all)
 	r.widens(a)
-	if len(r.all) > before {
+	if len(r.All) > before {
 		return
 	}
 	// A fragile that is not needed today is no mistake: a group that grows must
 	// not stop the next start.
-	if fragile != "" && !a.fragile.b {
-		r.wrong(a.mark, "%s; name more people, or say fragile: true", fragile)
+	if fragile != "" && !a.fragile.Value {
+		r.Wrong(a.Mark, "%s; name more people, or say fragile: true", fragile)
 	}
 }
 
 // at is where a problem with a way is said: at its only quorum, or at the ask.
-func at(way []quorum, a *ask) mark {
+func at(way []quorum, a *ask) strictyaml.Mark {
 	if len(way) == 1 {
 		return way[0].mark
 	}
-	return a.mark
+	return a.Mark
 }
 
 // requesters are those for whom the ask differs: anybody, or everybody who has
@@ -398,13 +399,13 @@ func (r *reach) denials(a *ask, complete bool) {
 	all[0].Need = max(all[0].Need, a.denials) // so that as many are counted
 	people, known := r.people(all)
 	if complete && known && a.denials > len(people) {
-		r.wrong(a.denialsAt, "needs %d denials, and only %d people may sign; need fewer", a.denials, len(people))
+		r.Wrong(a.denialsAt, "needs %d denials, and only %d people may sign; need fewer", a.denials, len(people))
 	}
 	for _, v := range a.vetoes {
 		quorums := r.quorums([]quorum{v}, q)
 		people, _ := r.people(quorums)
 		if !r.fill(quorums, people) {
-			r.wrong(v.mark, "%s", r.short([]quorum{v}, quorums, people, stranger))
+			r.Wrong(v.mark, "%s", r.short([]quorum{v}, quorums, people, stranger))
 		}
 	}
 }
@@ -428,7 +429,7 @@ func (r *reach) widens(a *ask) {
 			return !slices.ContainsFunc(before, func(o approvals.Principal) bool { return o.User == p.User })
 		})
 		if known && all && !fresh {
-			r.wrong(s.mark, "adds nobody new to %s: all of them are in it already", s.quorum)
+			r.Wrong(s.mark, "adds nobody new to %s: all of them are in it already", s.quorum)
 		}
 	}
 }

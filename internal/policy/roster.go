@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // A Roster is a snapshot of who is there and in which group.
@@ -25,7 +26,7 @@ const (
 )
 
 type rosterForm struct {
-	mark
+	strictyaml.Mark
 	People table[text]       `yaml:"people"`
 	Groups table[list[text]] `yaml:"groups"`
 }
@@ -40,33 +41,33 @@ func ReadRoster(path string) (*Roster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the roster: %w", err)
 	}
-	var found problems
+	var found strictyaml.Problems
 	var f rosterForm
-	decode(path, b, &found, &f)
+	strictyaml.Decode(path, b, &found, &f)
 	r := &Roster{People: map[approvals.UserID]Standing{}, Groups: map[approvals.GroupID][]approvals.UserID{}}
-	for _, e := range f.People.entries {
-		if !userID.MatchString(e.key.s) {
-			found.wrong(e.key.mark, "%q is not a user id such as U0123456789", e.key.s)
+	for _, e := range f.People.Entries {
+		if !userID.MatchString(e.Key.Value) {
+			found.Wrong(e.Key.Mark, "%q is not a user id such as U0123456789", e.Key.Value)
 		}
-		if s := Standing(e.val.s); e.val.s != "" && !slices.Contains([]Standing{Member, Guest, Gone}, s) {
-			found.wrong(e.val.mark, "is %q, must be member, guest or gone", e.val.s)
+		if s := Standing(e.Value.Value); e.Value.Value != "" && !slices.Contains([]Standing{Member, Guest, Gone}, s) {
+			found.Wrong(e.Value.Mark, "is %q, must be member, guest or gone", e.Value.Value)
 		}
-		r.People[approvals.UserID(e.key.s)] = Standing(e.val.s)
+		r.People[approvals.UserID(e.Key.Value)] = Standing(e.Value.Value)
 	}
-	for _, e := range f.Groups.entries {
-		if !groupID.MatchString(e.key.s) && !channelID.MatchString(e.key.s) {
-			found.wrong(e.key.mark, "%q is not the id of a user group or a channel", e.key.s)
+	for _, e := range f.Groups.Entries {
+		if !groupID.MatchString(e.Key.Value) && !channelID.MatchString(e.Key.Value) {
+			found.Wrong(e.Key.Mark, "%q is not the id of a user group or a channel", e.Key.Value)
 		}
 		in := []approvals.UserID{}
-		for _, u := range e.val.items {
-			if r.People[approvals.UserID(u.s)] == "" && u.s != "" {
-				found.wrong(u.mark, "%s is not under people", u.s)
+		for _, u := range e.Value.Items {
+			if r.People[approvals.UserID(u.Value)] == "" && u.Value != "" {
+				found.Wrong(u.Mark, "%s is not under people", u.Value)
 			}
-			in = append(in, approvals.UserID(u.s))
+			in = append(in, approvals.UserID(u.Value))
 		}
-		r.Groups[approvals.GroupID(e.key.s)] = in
+		r.Groups[approvals.GroupID(e.Key.Value)] = in
 	}
-	if err := found.err(); err != nil {
+	if err := found.Err(); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -7,30 +7,31 @@ import (
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // newRule reads one rule. It always returns one; what is wrong is said.
 func (p *Policy) newRule(f ruleForm, c *checker) *rule {
-	before := len(c.all)
-	r := &rule{name: f.Name.s, mark: f.mark, shadow: isShadow(f.Mode, c.problems)}
+	before := len(c.All)
+	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, c.Problems)}
 	switch {
-	case !f.Name.set():
-		c.wrong(f.key("name"), "is missing; rulings name their rule")
-	case f.Name.s == "" || !c.names.name(f.Name, "a rule"):
-	case f.Name.s == nameDefault:
-		c.wrong(f.Name.mark, "is the ask of calls that no rule names; choose another")
+	case !f.Name.Written():
+		c.Wrong(f.Key("name"), "is missing; rulings name their rule")
+	case f.Name.Value == "" || !c.names.name(f.Name, "a rule"):
+	case f.Name.Value == nameDefault:
+		c.Wrong(f.Name.Mark, "is the ask of calls that no rule names; choose another")
 	case slices.ContainsFunc(p.rules, func(o *rule) bool { return o.name == r.name }):
-		c.wrong(f.Name.mark, "another rule is called %s too", r.name)
+		c.Wrong(f.Name.Mark, "another rule is called %s too", r.name)
 	}
 	p.readScope(r, f, c)
 	p.readEffect(r, f, c)
-	if f.When.set() {
+	if f.When.Written() {
 		r.isWhen = true
-		if f.When.s != "" {
+		if f.When.Value != "" {
 			c.condition(f.When, p.concerned(r), true).of(r)
 		}
 	}
-	r.unsound = len(c.all) > before
+	r.unsound = len(c.All) > before
 	return r
 }
 
@@ -40,48 +41,48 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 	for _, t := range p.tools {
 		tools, agents = append(tools, t.Name), append(agents, t.Agent)
 	}
-	for _, g := range f.Tools.items {
-		_, err := path.Match(g.s, "")
-		matches := func(name string) bool { ok, _ := path.Match(g.s, name); return ok }
+	for _, g := range f.Tools.Items {
+		_, err := path.Match(g.Value, "")
+		matches := func(name string) bool { ok, _ := path.Match(g.Value, name); return ok }
 		switch {
-		case g.s == "":
-		case strings.Contains(g.s, "[!"):
-			c.wrong(g.mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.s)
+		case g.Value == "":
+		case strings.Contains(g.Value, "[!"):
+			c.Wrong(g.Mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.Value)
 		case err != nil:
-			c.wrong(g.mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.s)
+			c.Wrong(g.Mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.Value)
 		case len(tools) > 0 && !slices.ContainsFunc(tools, matches):
-			c.wrong(g.mark, "no agent has a tool %q, so the rule would guard nothing%s", g.s, hint(g.s, tools))
-		case slices.Contains(r.tools, g.s):
-			c.wrong(g.mark, "is there twice")
+			c.Wrong(g.Mark, "no agent has a tool %q, so the rule would guard nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
+		case slices.Contains(r.tools, g.Value):
+			c.Wrong(g.Mark, "is there twice")
 		default:
-			r.tools = append(r.tools, g.s)
+			r.tools = append(r.tools, g.Value)
 		}
 	}
-	for _, a := range f.Agents.items {
+	for _, a := range f.Agents.Items {
 		switch {
-		case a.s == "":
-		case len(agents) > 0 && !slices.Contains(agents, a.s):
-			c.wrong(a.mark, "there is no agent %q%s", a.s, hint(a.s, agents))
-		case slices.Contains(r.agents, a.s):
-			c.wrong(a.mark, "is there twice")
+		case a.Value == "":
+		case len(agents) > 0 && !slices.Contains(agents, a.Value):
+			c.Wrong(a.Mark, "there is no agent %q%s", a.Value, strictyaml.Hint(a.Value, agents))
+		case slices.Contains(r.agents, a.Value):
+			c.Wrong(a.Mark, "is there twice")
 		default:
-			r.agents = append(r.agents, a.s)
+			r.agents = append(r.agents, a.Value)
 		}
 	}
-	for _, ch := range f.Channels.items {
+	for _, ch := range f.Channels.Items {
 		if id, ok := c.names.group(ch, true); ok {
 			r.channels = append(r.channels, string(id))
-			c.names.looked[string(id)] = ch.mark
+			c.names.looked[string(id)] = ch.Mark
 		}
 	}
 	if f.Requesters != nil {
-		who := c.names.from(&fromForm{mark: f.Requesters.mark, People: f.Requesters.People, Groups: f.Requesters.Groups}, f.mark)
+		who := c.names.from(&fromForm{Mark: f.Requesters.Mark, People: f.Requesters.People, Groups: f.Requesters.Groups}, f.Mark)
 		r.requesters = &approvals.From{Users: who.Users, Groups: who.Groups}
-		for _, t := range f.Requesters.People.items {
-			c.names.look("requester.name", t.s, t.mark)
+		for _, t := range f.Requesters.People.Items {
+			c.names.look("requester.name", t.Value, t.Mark)
 		}
-		for _, t := range f.Requesters.Groups.items {
-			c.names.look("requester.groups", t.s, t.mark)
+		for _, t := range f.Requesters.Groups.Items {
+			c.names.look("requester.groups", t.Value, t.Mark)
 		}
 	}
 }
@@ -89,30 +90,30 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 // readEffect reads what the rule does.
 func (p *Policy) readEffect(r *rule, f ruleForm, c *checker) {
 	effects := 0
-	if f.Deny.set() {
+	if f.Deny.Written() {
 		effects++
-		r.kind, r.reason = KindDeny, f.Deny.s
+		r.kind, r.reason = KindDeny, f.Deny.Value
 	}
-	if f.Allow.set() {
+	if f.Allow.Written() {
 		effects++
 		r.kind = KindAllow
-		if !f.Allow.b {
-			c.wrong(f.Allow.mark, "is false; write deny and why, or ask")
+		if !f.Allow.Value {
+			c.Wrong(f.Allow.Mark, "is false; write deny and why, or ask")
 		}
 	}
 	if f.Ask != nil {
 		effects++
 		r.kind, r.ask = KindAsk, newAsk(f.Ask, c.names, p.fallback)
-		if !f.Channels.set() {
-			f.Ask.here(c.problems)
+		if !f.Channels.Written() {
+			f.Ask.here(c.Problems)
 		}
 	}
 	switch effects {
 	case 0:
-		c.wrong(f.mark, "does nothing; write deny, allow or ask")
+		c.Wrong(f.Mark, "does nothing; write deny, allow or ask")
 	case 1:
 	default:
-		c.wrong(f.mark, "does several things; write one of deny, allow and ask")
+		c.Wrong(f.Mark, "does several things; write one of deny, allow and ask")
 	}
 }
 
@@ -137,7 +138,7 @@ func (p *Policy) addSettings(c *checker) {
 		if s.Approval == ApprovalUnset {
 			s = t.AgentSetting
 		}
-		at := mark{path: s.Place}
+		at := strictyaml.Mark{Path: s.Place}
 		r := &rule{
 			name: cmp.Or(s.Place, "approval of "+t.Name), tools: []string{quoteGlob(t.Name)}, agents: []string{t.Agent}, mark: at,
 			kind: KindAsk, ask: p.fallback,
@@ -146,7 +147,7 @@ func (p *Policy) addSettings(c *checker) {
 		case ApprovalTrue:
 		case ApprovalFalse:
 			if r.kind = KindAllow; t.Asks == AsksAlways && t.Setting.Approval != ApprovalUnset {
-				c.wrong(at, "is false, and %s always asks for a signature; leave it out", t.Name)
+				c.Wrong(at, "is false, and %s always asks for a signature; leave it out", t.Name)
 			}
 		case ApprovalWhen:
 			asks := *r
@@ -155,7 +156,7 @@ func (p *Policy) addSettings(c *checker) {
 			}
 			key := s.When + "\x00" + string(t.Schema)
 			if _, known := conditions[s.Place][key]; !known {
-				conditions[s.Place][key] = c.condition(text{mark: at, s: s.When, from: -1}, []*tool{t}, false)
+				conditions[s.Place][key] = c.condition(text{Mark: at, Value: s.When, Offset: -1}, []*tool{t}, false)
 			}
 			conditions[s.Place][key].of(&asks)
 			p.add(&asks)
@@ -166,7 +167,7 @@ func (p *Policy) addSettings(c *checker) {
 			}
 			r.name, r.kind = "what "+t.Name+" says of itself", KindAllow
 		default:
-			c.wrong(at, "is %q, must be true, false or a condition", string(s.Approval))
+			c.Wrong(at, "is %q, must be true, false or a condition", string(s.Approval))
 		}
 		p.add(r)
 	}
@@ -178,17 +179,17 @@ func quoteGlob(name string) string {
 }
 
 // lint refuses rules of the file that never match, or never decide.
-func (p *Policy) lint(found *problems) {
+func (p *Policy) lint(found *strictyaml.Problems) {
 	for i, r := range p.rules[:p.own] {
 		tools := p.concerned(r)
 		switch {
 		case r.unsound:
 			continue
 		case len(p.tools) > 0 && len(tools) == 0:
-			found.wrong(r.mark, "never matches: none of these agents has such a tool")
+			found.Wrong(r.mark, "never matches: none of these agents has such a tool")
 			continue
 		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
-			found.wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
+			found.Wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
 			continue
 		}
 		if !r.shadow {
@@ -197,7 +198,7 @@ func (p *Policy) lint(found *problems) {
 	}
 }
 
-func (p *Policy) lintCovered(i int, r *rule, tools []*tool, found *problems) {
+func (p *Policy) lintCovered(i int, r *rule, tools []*tool, found *strictyaml.Problems) {
 	var by *rule
 	if len(p.tools) == 0 {
 		by = p.coverUnknown(i, r)
@@ -208,7 +209,7 @@ func (p *Policy) lintCovered(i int, r *rule, tools []*tool, found *problems) {
 		}
 	}
 	if by != nil {
-		found.wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
+		found.Wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
 	}
 }
 

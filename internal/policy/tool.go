@@ -8,6 +8,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/countersign/countersign/internal/strictyaml"
 )
 
 // A tool is one that is known, with what its schema says.
@@ -75,7 +77,7 @@ func ReadTools(path string) ([]Tool, error) {
 		for _, name := range f.Agents[agent] {
 			i, ok := index[name]
 			if !ok {
-				wrong("agents.%s: there is no tool %q%s", agent, name, hint(name, slices.Sorted(maps.Keys(index))))
+				wrong("agents.%s: there is no tool %q%s", agent, name, strictyaml.Hint(name, slices.Sorted(maps.Keys(index))))
 				continue
 			}
 			t := f.Tools[i]

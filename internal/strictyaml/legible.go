@@ -1,4 +1,4 @@
-package policy
+package strictyaml
 
 import (
 	"strings"
@@ -26,21 +26,21 @@ const maxIllegible = 20
 // what does not show. An editor may draw such a file with other lines than it
 // has, so a rule could hide in what looks like a comment. A line may end as
 // Windows ends it.
-func (p *problems) legible(at mark, src []byte) bool {
-	before := len(p.all)
-	for rest := src; len(rest) > 0 && len(p.all) < before+maxIllegible; {
+func (p *Problems) legible(at Mark, src []byte) bool {
+	before := len(p.All)
+	for rest := src; len(rest) > 0 && len(p.All) < before+maxIllegible; {
 		r, size := utf8.DecodeRune(rest)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			p.wrong(at, "holds the byte 0x%02x, which is not UTF-8; save the file as UTF-8", rest[0])
+			p.Wrong(at, "holds the byte 0x%02x, which is not UTF-8; save the file as UTF-8", rest[0])
 		case r == '\r' && len(rest) > 1 && rest[1] == '\n':
 		case approvals.Invisible(r):
-			p.wrong(at, notShown, r)
+			p.Wrong(at, notShown, r)
 		}
 		rest = rest[size:]
-		if at.col++; r == '\n' {
-			at.line, at.col = at.line+1, 1
+		if at.Col++; r == '\n' {
+			at.Line, at.Col = at.Line+1, 1
 		}
 	}
-	return len(p.all) == before
+	return len(p.All) == before
 }

@@ -1,0 +1,103 @@
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// The bounds of a file: what is larger is a slip, or made to be slow.
+const (
+	maxBytes = 256 << 10
+	maxNodes = 50_000
+	maxDepth = 64
+)
+
+// Why a file holds no document to read; any other error of [Open] is the
+// parser's.
+var (
+	ErrEmpty   = errors.New("the file is empty")
+	ErrSeveral = errors.New("the file holds several YAML documents; keep one")
+)
+
+// Open returns the one document of a file. A byte-order mark in front is no
+// part of it.
+func Open(src []byte, how ...parser.Option) (ast.Node, error) {
+	parsed, err := parse(WithoutMark(src), how)
+	if err != nil {
+		return nil, err
+	}
+	documents := slices.DeleteFunc(slices.Clone(parsed.Docs), func(d *ast.DocumentNode) bool { return d.Body == nil })
+	switch len(documents) {
+	case 0:
+		return nil, ErrEmpty
+	case 1:
+		return documents[0].Body, nil
+	}
+	return nil, ErrSeveral
+}
+
+// WithoutMark is the file without the mark that some editors put in front.
+func WithoutMark(src []byte) []byte { return bytes.TrimPrefix(src, []byte("\ufeff")) }
+
+// parse keeps a parser that panics on odd input from ending the process.
+func parse(src []byte, how []parser.Option) (f *ast.File, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("this is not YAML")
+		}
+	}()
+	return parser.ParseBytes(src, 0, how...)
+}
+
+// Anchors returns what the anchors of a document stand for.
+func Anchors(root ast.Node) map[string]ast.Node {
+	found := anchors{}
+	ast.Walk(found, root)
+	return found
+}
+
+type anchors map[string]ast.Node
+
+// Visit implements [ast.Visitor].
+func (a anchors) Visit(n ast.Node) ast.Visitor {
+	if n, ok := n.(*ast.AnchorNode); ok && n.Name != nil {
+		a[n.Name.String()] = n.Value
+	}
+	return a
+}
+
+// KeyOf is a key as it is meant: without its quotes.
+func KeyOf(n ast.MapKeyNode) string {
+	if s, ok := n.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return n.String()
+}
+
+// deep reports whether brackets or indentation nest deeper than any policy
+// does: a parser that recurses would not survive much of it.
+func deep(src []byte) bool {
+	brackets, dashes := 0, 0
+	for _, c := range src {
+		switch c {
+		case '[', '{':
+			brackets++
+		case ']', '}':
+			brackets = max(0, brackets-1)
+		case '-', '?', ':':
+			dashes++
+			continue
+		case ' ', '\t':
+			continue
+		}
+		if brackets > maxDepth || dashes > 2*maxDepth {
+			return true
+		}
+		dashes = 0
+	}
+	return false
+}

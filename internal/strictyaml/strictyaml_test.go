@@ -1,0 +1,45 @@
+package strictyaml_test
+
+import (
+	"testing"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/strictyaml"
+)
+
+func TestOneDocumentIsOpenedWithoutItsMark(t *testing.T) {
+	for _, text := range []string{"a: 1\n", "\ufeffa: 1\n", "---\na: 1\n", "a: 1\n---\n"} {
+		root, err := strictyaml.Open([]byte(text))
+		require.NoError(t, err, "%q", text)
+		m, ok := root.(ast.MapNode)
+		require.True(t, ok)
+		e := m.MapRange()
+		require.True(t, e.Next())
+		require.Equal(t, "a", strictyaml.KeyOf(e.Key()), "%q", text)
+	}
+	for text, want := range map[string]error{"": strictyaml.ErrEmpty, "# nothing\n": strictyaml.ErrEmpty, "a: 1\n---\nb: 2\n": strictyaml.ErrSeveral} {
+		_, err := strictyaml.Open([]byte(text))
+		require.ErrorIs(t, err, want, "%q", text)
+	}
+}
+
+func TestEveryProblemHasItsPlace(t *testing.T) {
+	var form struct {
+		strictyaml.Mark
+		Name strictyaml.Text                    `yaml:"name"`
+		Many strictyaml.List[strictyaml.Whole]  `yaml:"many"`
+		By   strictyaml.Table[strictyaml.Truth] `yaml:"by"`
+	}
+	var found strictyaml.Problems
+	read := strictyaml.Decode("f.yaml", []byte("name: 5\nmany: [1, 0x2]\nby: {a: true, a: false, b: maybe}\nnmae: x\nname: !!str y\n"), &found, &form)
+	require.True(t, read)
+	require.EqualError(t, found.Err(), `f.yaml:1:7: name: must be a text; put it in quotes if it looks like a number
+f.yaml:2:11: many[1]: 0x2 is no plain number; write it in decimal, without a leading 0
+f.yaml:3:15: by.a: is there twice
+f.yaml:3:28: by.b: must be true or false
+f.yaml:4:1: nmae: there is no such key; did you mean name?
+f.yaml:5:1: name: is there twice`)
+	require.Equal(t, 1, form.Many.Items[0].Value)
+}
