@@ -11,28 +11,34 @@ import (
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
-// checkExamples judges the examples of a file, and says which are ruled
+// An examiner asks a finished policy about the examples of its files.
+type examiner struct {
+	*strictyaml.Problems
+	p *Policy
+}
+
+// check judges the examples of a file, and says which are ruled
 // otherwise than they say.
-func (p *Policy) checkExamples(f *fileForm, found *strictyaml.Problems) {
+func (x *examiner) check(f *fileForm) {
 	for _, e := range f.Examples.Items {
-		before := len(found.All)
-		q, directory := p.exampleCall(e, found)
-		want := e.want(found)
+		before := len(x.All)
+		q, directory := x.call(e)
+		want := e.want(x.Problems)
 		if !e.Name.Written() {
-			found.Wrong(e.Key("name"), "is missing; say what it shows")
+			x.Wrong(e.Key("name"), "is missing; say what it shows")
 		}
-		if len(found.All) > before {
+		if len(x.All) > before {
 			continue
 		}
-		facts := &facts{p: p, q: q, ctx: context.Background(), directory: directory}
-		pl := p.plan(q.Agent, q.Call.Name)
+		facts := &facts{p: x.p, q: q, ctx: context.Background(), directory: directory}
+		pl := x.p.plan(q.Agent, q.Call.Name)
 		if pl.would != nil {
 			pl = pl.would // an example says what the file means, in force or not
 		}
 		facts.shape, facts.hints = pl.shape, pl.hints
-		v := p.judge(facts, pl, nil)
-		if got := p.saidBy(v); got != want {
-			found.Wrong(e.Expect.Mark, "%s: expected %s, and it is %s", e.Name.Value, want, got)
+		v := x.p.judge(facts, pl, nil)
+		if got := x.saidBy(v); got != want {
+			x.Wrong(e.Expect.Mark, "%s: expected %s, and it is %s", e.Name.Value, want, got)
 		}
 	}
 }
@@ -51,7 +57,7 @@ func (e expected) String() string {
 	return string(e.kind) + ": " + e.rule
 }
 
-func (p *Policy) saidBy(v verdict) expected {
+func (x *examiner) saidBy(v verdict) expected {
 	e := expected{rule: nameDefault, kind: kindOf(v.ruling)}
 	if v.by != nil {
 		e.rule = v.by.name
@@ -97,28 +103,28 @@ func (e exampleForm) want(found *strictyaml.Problems) expected {
 	return all[0]
 }
 
-func (p *Policy) exampleCall(e exampleForm, found *strictyaml.Problems) (approvals.Proposal, Directory) {
-	q := approvals.Proposal{Agent: e.Agent.Value, At: p.now()}
-	n := &names{Problems: found, people: p.names.people, groups: p.names.groups}
+func (x *examiner) call(e exampleForm) (approvals.Proposal, Directory) {
+	q := approvals.Proposal{Agent: e.Agent.Value, At: x.p.now()}
+	n := &names{Problems: x.Problems, people: x.p.names.people, groups: x.p.names.groups}
 	if e.Call == nil || !e.Call.Tool.Written() {
-		found.Wrong(e.Key("call"), "is missing; write {tool: name, args: {...}}")
+		x.Wrong(e.Key("call"), "is missing; write {tool: name, args: {...}}")
 		return q, nil
 	}
 	q.Call = approvals.ToolCall{ID: "example", Name: e.Call.Tool.Value, Args: e.Call.Args.JSON}
-	t, known := p.exampleTool(e, found)
+	t, known := x.tool(e)
 	if known {
 		q.Agent = cmp.Or(q.Agent, t.Agent)
 		if t.Asks == AsksAlways {
 			q.Gate = approvals.GateDeclared
 		}
 	}
-	exampleFits(e, t, found)
+	exampleFits(e, t, x.Problems)
 	switch gate := approvals.Gate(e.Gate.Value); gate {
 	case approvals.GateNone:
 	case approvals.GateDeclared, approvals.GatePredicate, approvals.GateRaised:
 		q.Gate = gate
 	default:
-		found.Wrong(e.Gate.Mark, "is %q, must be declared, predicate or raised", e.Gate.Value)
+		x.Wrong(e.Gate.Mark, "is %q, must be declared, predicate or raised", e.Gate.Value)
 	}
 	if e.Requester.Written() {
 		q.Requester, _ = n.person(e.Requester)
@@ -130,14 +136,14 @@ func (p *Policy) exampleCall(e exampleForm, found *strictyaml.Problems) (approva
 	if e.At.Written() {
 		at, err := time.Parse(time.RFC3339, e.At.Value)
 		if err != nil {
-			found.Wrong(e.At.Mark, "%q is no time such as \"2026-03-02T09:30:00+01:00\"", e.At.Value)
+			x.Wrong(e.At.Mark, "%q is no time such as \"2026-03-02T09:30:00+01:00\"", e.At.Value)
 		}
 		q.At = at
 	}
 	if s := e.SoFar; s != nil {
 		q.SoFar = approvals.SoFar{Steps: s.Steps.Value, Executed: countsIn(s.Executed), Failed: countsIn(s.Failed), Denied: countsIn(s.Denied)}
 	}
-	return q, p.exampleGroups(e, n)
+	return q, x.groups(e, n)
 }
 
 func countsIn(t table[whole]) map[string]int {
@@ -148,11 +154,11 @@ func countsIn(t table[whole]) map[string]int {
 	return m
 }
 
-// exampleTool returns the known tool, of whichever agent has it if none is
+// tool returns the known tool, of whichever agent has it if none is
 // named.
-func (p *Policy) exampleTool(e exampleForm, found *strictyaml.Problems) (*tool, bool) {
+func (x *examiner) tool(e exampleForm) (*tool, bool) {
 	var tools []string
-	for _, t := range p.tools {
+	for _, t := range x.p.tools {
 		if t.Name == e.Call.Tool.Value && (!e.Agent.Written() || t.Agent == e.Agent.Value) {
 			return t, true
 		}
@@ -160,8 +166,8 @@ func (p *Policy) exampleTool(e exampleForm, found *strictyaml.Problems) (*tool, 
 			tools = append(tools, t.Name)
 		}
 	}
-	if len(p.tools) > 0 {
-		found.Wrong(e.Call.Tool.Mark, "no agent %shas a tool %q%s", quoted(e.Agent.Value), e.Call.Tool.Value, strictyaml.Hint(e.Call.Tool.Value, tools))
+	if len(x.p.tools) > 0 {
+		x.Wrong(e.Call.Tool.Mark, "no agent %shas a tool %q%s", quoted(e.Agent.Value), e.Call.Tool.Value, strictyaml.Hint(e.Call.Tool.Value, tools))
 	}
 	return nil, false
 }
@@ -197,11 +203,11 @@ func quoted(s string) string {
 	return `"` + s + `" `
 }
 
-// exampleGroups are those that the example says, else those of the roster.
-func (p *Policy) exampleGroups(e exampleForm, n *names) Directory {
+// groups are those that the example says, else those of the roster.
+func (x *examiner) groups(e exampleForm, n *names) Directory {
 	if !e.Groups.Written() {
-		if p.options.Roster != nil {
-			return inRoster{p.options.Roster}
+		if x.p.options.Roster != nil {
+			return inRoster{x.p.options.Roster}
 		}
 		return static{}
 	}

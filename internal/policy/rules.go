@@ -11,34 +11,34 @@ import (
 )
 
 // newRule reads one rule. It always returns one; what is wrong is said.
-func (p *Policy) newRule(f ruleForm, c *checker) *rule {
-	before := len(c.All)
-	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, c.Problems)}
+func (b *builder) newRule(f ruleForm) *rule {
+	before := len(b.All)
+	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, b.Problems)}
 	switch {
 	case !f.Name.Written():
-		c.Wrong(f.Key("name"), "is missing; rulings name their rule")
-	case f.Name.Value == "" || !c.names.name(f.Name, "a rule"):
+		b.Wrong(f.Key("name"), "is missing; rulings name their rule")
+	case f.Name.Value == "" || !b.names.name(f.Name, "a rule"):
 	case f.Name.Value == nameDefault:
-		c.Wrong(f.Name.Mark, "is the ask of calls that no rule names; choose another")
-	case slices.ContainsFunc(p.rules, func(o *rule) bool { return o.name == r.name }):
-		c.Wrong(f.Name.Mark, "another rule is called %s too", r.name)
+		b.Wrong(f.Name.Mark, "is the ask of calls that no rule names; choose another")
+	case slices.ContainsFunc(b.p.rules, func(o *rule) bool { return o.name == r.name }):
+		b.Wrong(f.Name.Mark, "another rule is called %s too", r.name)
 	}
-	p.readScope(r, f, c)
-	p.readEffect(r, f, c)
+	b.readScope(r, f)
+	b.readEffect(r, f)
 	if f.When.Written() {
 		r.isWhen = true
 		if f.When.Value != "" {
-			c.condition(f.When, p.concerned(r), true).of(r)
+			b.condition(f.When, b.concerned(r), true).of(r)
 		}
 	}
-	r.unsound = len(c.All) > before
+	r.unsound = len(b.All) > before
 	return r
 }
 
 // readScope reads which calls the rule is for, but for its condition.
-func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
+func (b *builder) readScope(r *rule, f ruleForm) {
 	var tools, agents []string
-	for _, t := range p.tools {
+	for _, t := range b.p.tools {
 		tools, agents = append(tools, t.Name), append(agents, t.Agent)
 	}
 	for _, g := range f.Tools.Items {
@@ -47,13 +47,13 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 		switch {
 		case g.Value == "":
 		case strings.Contains(g.Value, "[!"):
-			c.Wrong(g.Mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.Value)
+			b.Wrong(g.Mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.Value)
 		case err != nil:
-			c.Wrong(g.Mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.Value)
+			b.Wrong(g.Mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.Value)
 		case len(tools) > 0 && !slices.ContainsFunc(tools, matches):
-			c.Wrong(g.Mark, "no agent has a tool %q, so the rule would guard nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
+			b.Wrong(g.Mark, "no agent has a tool %q, so the rule would guard nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
 		case slices.Contains(r.tools, g.Value):
-			c.Wrong(g.Mark, "is there twice")
+			b.Wrong(g.Mark, "is there twice")
 		default:
 			r.tools = append(r.tools, g.Value)
 		}
@@ -62,33 +62,33 @@ func (p *Policy) readScope(r *rule, f ruleForm, c *checker) {
 		switch {
 		case a.Value == "":
 		case len(agents) > 0 && !slices.Contains(agents, a.Value):
-			c.Wrong(a.Mark, "there is no agent %q%s", a.Value, strictyaml.Hint(a.Value, agents))
+			b.Wrong(a.Mark, "there is no agent %q%s", a.Value, strictyaml.Hint(a.Value, agents))
 		case slices.Contains(r.agents, a.Value):
-			c.Wrong(a.Mark, "is there twice")
+			b.Wrong(a.Mark, "is there twice")
 		default:
 			r.agents = append(r.agents, a.Value)
 		}
 	}
 	for _, ch := range f.Channels.Items {
-		if id, ok := c.names.group(ch, true); ok {
+		if id, ok := b.names.group(ch, true); ok {
 			r.channels = append(r.channels, string(id))
-			c.names.looked[string(id)] = ch.Mark
+			b.names.looked[string(id)] = ch.Mark
 		}
 	}
 	if f.Requesters != nil {
-		who := c.names.from(&fromForm{Mark: f.Requesters.Mark, People: f.Requesters.People, Groups: f.Requesters.Groups}, f.Mark)
+		who := b.names.from(&fromForm{Mark: f.Requesters.Mark, People: f.Requesters.People, Groups: f.Requesters.Groups}, f.Mark)
 		r.requesters = &approvals.From{Users: who.Users, Groups: who.Groups}
 		for _, t := range f.Requesters.People.Items {
-			c.names.look("requester.name", t.Value, t.Mark)
+			b.names.look("requester.name", t.Value, t.Mark)
 		}
 		for _, t := range f.Requesters.Groups.Items {
-			c.names.look("requester.groups", t.Value, t.Mark)
+			b.names.look("requester.groups", t.Value, t.Mark)
 		}
 	}
 }
 
 // readEffect reads what the rule does.
-func (p *Policy) readEffect(r *rule, f ruleForm, c *checker) {
+func (b *builder) readEffect(r *rule, f ruleForm) {
 	effects := 0
 	if f.Deny.Written() {
 		effects++
@@ -98,29 +98,29 @@ func (p *Policy) readEffect(r *rule, f ruleForm, c *checker) {
 		effects++
 		r.kind = KindAllow
 		if !f.Allow.Value {
-			c.Wrong(f.Allow.Mark, "is false; write deny and why, or ask")
+			b.Wrong(f.Allow.Mark, "is false; write deny and why, or ask")
 		}
 	}
 	if f.Ask != nil {
 		effects++
-		r.kind, r.ask = KindAsk, newAsk(f.Ask, c.names, p.fallback)
+		r.kind, r.ask = KindAsk, newAsk(f.Ask, b.names, b.p.fallback)
 		if !f.Channels.Written() {
-			f.Ask.here(c.Problems)
+			f.Ask.here(b.Problems)
 		}
 	}
 	switch effects {
 	case 0:
-		c.Wrong(f.Mark, "does nothing; write deny, allow or ask")
+		b.Wrong(f.Mark, "does nothing; write deny, allow or ask")
 	case 1:
 	default:
-		c.Wrong(f.Mark, "does several things; write one of deny, allow and ask")
+		b.Wrong(f.Mark, "does several things; write one of deny, allow and ask")
 	}
 }
 
 // concerned returns the known tools that the rule is for.
-func (p *Policy) concerned(r *rule) []*tool {
+func (b *builder) concerned(r *rule) []*tool {
 	var all []*tool
-	for _, t := range p.tools {
+	for _, t := range b.p.tools {
 		if r.concerns(t.Agent, t.Name) {
 			all = append(all, t)
 		}
@@ -131,9 +131,9 @@ func (p *Policy) concerned(r *rule) []*tool {
 // addSettings adds the rules behind those of the file, for each tool: its
 // setting, else that of its agent, else what its code says. A tool of which
 // none says anything asks with the default.
-func (p *Policy) addSettings(c *checker) {
+func (b *builder) addSettings() {
 	conditions := map[string]map[string]condition{}
-	for _, t := range p.tools {
+	for _, t := range b.p.tools {
 		s := t.Setting
 		if s.Approval == ApprovalUnset {
 			s = t.AgentSetting
@@ -141,13 +141,13 @@ func (p *Policy) addSettings(c *checker) {
 		at := strictyaml.Mark{Path: s.Place}
 		r := &rule{
 			name: cmp.Or(s.Place, "approval of "+t.Name), tools: []string{quoteGlob(t.Name)}, agents: []string{t.Agent}, mark: at,
-			kind: KindAsk, ask: p.fallback,
+			kind: KindAsk, ask: b.p.fallback,
 		}
 		switch s.Approval {
 		case ApprovalTrue:
 		case ApprovalFalse:
 			if r.kind = KindAllow; t.Asks == AsksAlways && t.Setting.Approval != ApprovalUnset {
-				c.Wrong(at, "is false, and %s always asks for a signature; leave it out", t.Name)
+				b.Wrong(at, "is false, and %s always asks for a signature; leave it out", t.Name)
 			}
 		case ApprovalWhen:
 			asks := *r
@@ -156,10 +156,10 @@ func (p *Policy) addSettings(c *checker) {
 			}
 			key := s.When + "\x00" + string(t.Schema)
 			if _, known := conditions[s.Place][key]; !known {
-				conditions[s.Place][key] = c.condition(text{Mark: at, Value: s.When, Offset: -1}, []*tool{t}, false)
+				conditions[s.Place][key] = b.condition(text{Mark: at, Value: s.When, Offset: -1}, []*tool{t}, false)
 			}
 			conditions[s.Place][key].of(&asks)
-			p.add(&asks)
+			b.add(&asks)
 			r.kind = KindAllow
 		case ApprovalUnset:
 			if t.Asks != AsksNever && t.Asks != AsksWhen && t.Asks != AsksExternal {
@@ -167,9 +167,9 @@ func (p *Policy) addSettings(c *checker) {
 			}
 			r.name, r.kind = "what "+t.Name+" says of itself", KindAllow
 		default:
-			c.Wrong(at, "is %q, must be true, false or a condition", string(s.Approval))
+			b.Wrong(at, "is %q, must be true, false or a condition", string(s.Approval))
 		}
-		p.add(r)
+		b.add(r)
 	}
 }
 
@@ -179,37 +179,37 @@ func quoteGlob(name string) string {
 }
 
 // lint refuses rules of the file that never match, or never decide.
-func (p *Policy) lint(found *strictyaml.Problems) {
-	for i, r := range p.rules[:p.own] {
-		tools := p.concerned(r)
+func (b *builder) lint() {
+	for i, r := range b.p.rules[:b.p.own] {
+		tools := b.concerned(r)
 		switch {
 		case r.unsound:
 			continue
-		case len(p.tools) > 0 && len(tools) == 0:
-			found.Wrong(r.mark, "never matches: none of these agents has such a tool")
+		case len(b.p.tools) > 0 && len(tools) == 0:
+			b.Wrong(r.mark, "never matches: none of these agents has such a tool")
 			continue
 		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
-			found.Wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
+			b.Wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
 			continue
 		}
 		if !r.shadow {
-			p.lintCovered(i, r, tools, found)
+			b.lintCovered(i, r, tools)
 		}
 	}
 }
 
-func (p *Policy) lintCovered(i int, r *rule, tools []*tool, found *strictyaml.Problems) {
+func (b *builder) lintCovered(i int, r *rule, tools []*tool) {
 	var by *rule
-	if len(p.tools) == 0 {
-		by = p.coverUnknown(i, r)
+	if len(b.p.tools) == 0 {
+		by = b.coverUnknown(i, r)
 	}
 	for _, t := range tools {
-		if by = p.coverOf(i, r, t); by == nil {
+		if by = b.coverOf(i, r, t); by == nil {
 			return
 		}
 	}
 	if by != nil {
-		found.Wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
+		b.Wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
 	}
 }
 
@@ -256,9 +256,9 @@ func all[T comparable](of, some []T) bool {
 	return !slices.ContainsFunc(some, func(s T) bool { return !slices.Contains(of, s) })
 }
 
-func (p *Policy) coverOf(i int, r *rule, t *tool) *rule {
+func (b *builder) coverOf(i int, r *rule, t *tool) *rule {
 	mayAsk := t.Asks != AsksNever && t.Asks != AsksExternal
-	for j, o := range p.rules[:p.own] {
+	for j, o := range b.p.rules[:b.p.own] {
 		if o.concerns(t.Agent, t.Name) && o.covers(r, j < i, mayAsk) {
 			return o
 		}
@@ -268,8 +268,8 @@ func (p *Policy) coverOf(i int, r *rule, t *tool) *rule {
 
 // coverUnknown is for a file that is read without tools: then only what is
 // written the same, or left out, is known to cover.
-func (p *Policy) coverUnknown(i int, r *rule) *rule {
-	for j, o := range p.rules[:p.own] {
+func (b *builder) coverUnknown(i int, r *rule) *rule {
+	for j, o := range b.p.rules[:b.p.own] {
 		if part(o.tools, r.tools) && part(o.agents, r.agents) && o.covers(r, j < i, true) {
 			return o
 		}
