@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,12 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/argschema"
 )
 
 // errSchema is a schema by which nothing can be judged.
@@ -35,19 +30,18 @@ func (t *tool) misfits(args json.RawMessage) ([]string, error) {
 	if wrong := unreadable(args); wrong != "" {
 		return []string{wrong}, nil
 	}
-	schema, err := compileSchema(t.Schema)
+	schema, err := argschema.Compile(t.Schema)
 	if err != nil {
 		return nil, errSchema
 	}
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	wrong, err := schema.Judge(args)
 	if err != nil {
-		return nil, fmt.Errorf("read the arguments: %w", err) // unreachable: they are JSON
+		return nil, fmt.Errorf("judge the arguments: %w", err) // unreachable: they are JSON
 	}
-	wrong, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(instance))
-	if !ok {
-		return nil, nil
+	var all []string
+	for _, v := range wrong {
+		all = append(all, misfit(v)...)
 	}
-	all := violations(wrong)
 	slices.Sort(all)
 	return slices.Compact(all), nil
 }
@@ -60,50 +54,23 @@ func unreadable(args json.RawMessage) string {
 	return ""
 }
 
-// compileSchema reads a schema that refers to nothing outside itself.
-func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(nothingElse{})
-	if err := c.AddResource("schema.json", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("schema.json")
-}
-
-type nothingElse struct{}
-
-func (nothingElse) Load(string) (any, error) { return nil, errSchema }
-
-var english = message.NewPrinter(language.English)
-
-// violations are the innermost ones, each with the place of its argument.
-func violations(e *jsonschema.ValidationError) []string {
+// misfit is a violation with the place of its argument.
+func misfit(v argschema.Violation) []string {
+	at := argument(v.At...)
 	var all []string
-	for _, cause := range e.Causes {
-		all = append(all, violations(cause)...)
-	}
-	if len(e.Causes) > 0 {
-		return all
-	}
-	at := argument(e.InstanceLocation...)
-	switch k := e.ErrorKind.(type) {
-	case *kind.Required:
-		for _, name := range k.Missing {
+	switch {
+	case v.Missing != nil:
+		for _, name := range v.Missing {
 			all = append(all, at+argument(name)[len("args"):]+" is missing")
 		}
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
+	case v.Unknown != nil:
+		for _, name := range v.Unknown {
 			all = append(all, "there is no "+at+argument(name)[len("args"):])
 		}
-	case *kind.Type, *kind.Enum, *kind.Const:
-		all = append(all, at+": "+e.ErrorKind.LocalizedString(english))
-	default: // their words may quote the value
-		keyword := e.ErrorKind.KeywordPath()
-		all = append(all, at+": not what the schema says under "+cmp.Or(strings.Join(keyword, "/"), "its keywords"))
+	case v.Discreet:
+		all = append(all, at+": "+v.Words)
+	default: // the words may quote the value
+		all = append(all, at+": not what the schema says under "+cmp.Or(strings.Join(v.Keyword, "/"), "its keywords"))
 	}
 	return all
 }

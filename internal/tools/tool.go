@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/argschema"
 )
 
 // Approval says whether a tool wants a signature. There is no default: a field
@@ -66,11 +67,11 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: encode schema: %w", s.Name, err)
 	}
-	validator, err := newValidator(raw)
+	judged, err := argschema.Compile(raw)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
 	}
-	t := &typed[In, Out]{validator: validator, check: s.Check, f: f}
+	t := &typed[In, Out]{schema: judged, check: s.Check, f: f}
 	t.spec = agentrun.Spec{
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
@@ -95,10 +96,10 @@ var kinds = map[Approval]agentrun.Kind{
 
 // typed is a tool whose arguments are an In.
 type typed[In, Out any] struct {
-	spec      agentrun.Spec
-	validator validator
-	check     func(ctx context.Context, c agentrun.Call, in In) error
-	f         func(ctx context.Context, c agentrun.Call, in In) (Out, error)
+	spec   agentrun.Spec
+	schema argschema.Schema
+	check  func(ctx context.Context, c agentrun.Call, in In) error
+	f      func(ctx context.Context, c agentrun.Call, in In) (Out, error)
 }
 
 func (t *typed[In, Out]) Spec() agentrun.Spec { return t.spec }
@@ -140,7 +141,7 @@ func (t *typed[In, Out]) decode(c agentrun.Call) (In, error) {
 	if strings.TrimSpace(string(args)) == "" {
 		args = json.RawMessage("{}")
 	}
-	if err := t.validator.validate(args); err != nil {
+	if err := validate(t.schema, args); err != nil {
 		return in, err
 	}
 	if err := json.Unmarshal(args, &in); err != nil {

@@ -1,64 +1,28 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"sort"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/argschema"
 )
-
-// A validator judges arguments by a JSON Schema. Numbers are judged by their
-// digits, never as floating point: a bound of 2^53 is not passed by 2^53+1.
-type validator struct{ schema *jsonschema.Schema }
-
-// newValidator compiles a schema. One that refers to anything outside itself
-// is refused: nothing is loaded.
-func newValidator(schema json.RawMessage) (validator, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return validator{}, fmt.Errorf("the schema is not JSON: %w", err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource("schema.json", doc); err != nil {
-		return validator{}, fmt.Errorf("read schema: %w", err)
-	}
-	s, err := c.Compile("schema.json")
-	if err != nil {
-		return validator{}, fmt.Errorf("compile schema: %w", err)
-	}
-	return validator{s}, nil
-}
 
 // validate returns what is wrong with the arguments in words for the model:
 // where, and what. In the tree of the error each wrong argument is an
 // [*agentrun.ArgumentError], in words for people.
-func (v validator) validate(args json.RawMessage) error {
-	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err != nil {
-		return fmt.Errorf("the arguments are not JSON: %w", err)
-	}
-	err = v.schema.Validate(instance)
-	var wrong *jsonschema.ValidationError
-	if !errors.As(err, &wrong) {
+func validate(schema argschema.Schema, args json.RawMessage) error {
+	wrong, err := schema.Judge(args)
+	if err != nil || len(wrong) == 0 {
 		return err
 	}
 	var lines []string
 	var arguments []*agentrun.ArgumentError
-	leaves(wrong, func(e *jsonschema.ValidationError) {
-		at := "/" + strings.Join(e.InstanceLocation, "/")
-		lines = append(lines, at+": "+e.ErrorKind.LocalizedString(english))
-		arguments = append(arguments, argumentErrors(e)...)
-	})
+	for _, v := range wrong {
+		lines = append(lines, "/"+strings.Join(v.At, "/")+": "+v.Words)
+		arguments = append(arguments, argumentErrors(v)...)
+	}
 	sort.Strings(lines)
 	sort.Slice(arguments, func(i, j int) bool { return arguments[i].Error() < arguments[j].Error() })
 	return &schemaError{"the arguments do not fit the schema: " + strings.Join(lines, "; "), arguments}
@@ -82,20 +46,20 @@ func (e *schemaError) Unwrap() []error {
 
 // argumentErrors says which arguments a violation is about: the schema finds
 // what is missing, or is too much, in the object around it.
-func argumentErrors(e *jsonschema.ValidationError) []*agentrun.ArgumentError {
-	at := pointer(e.InstanceLocation...)
+func argumentErrors(v argschema.Violation) []*agentrun.ArgumentError {
+	at := pointer(v.At...)
 	var all []*agentrun.ArgumentError
-	switch k := e.ErrorKind.(type) {
-	case *kind.Required:
-		for _, name := range k.Missing {
+	switch {
+	case v.Missing != nil:
+		for _, name := range v.Missing {
 			all = append(all, &agentrun.ArgumentError{Pointer: at + pointer(name), Message: agentrun.ArgumentMissing})
 		}
-	case *kind.AdditionalProperties:
-		for _, name := range k.Properties {
+	case v.Unknown != nil:
+		for _, name := range v.Unknown {
 			all = append(all, &agentrun.ArgumentError{Pointer: at + pointer(name), Message: "there is no such argument"})
 		}
 	default:
-		all = append(all, &agentrun.ArgumentError{Pointer: at, Message: e.ErrorKind.LocalizedString(english)})
+		all = append(all, &agentrun.ArgumentError{Pointer: at, Message: v.Words})
 	}
 	return all
 }
@@ -107,21 +71,4 @@ func pointer(keys ...string) string {
 		s.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(k))
 	}
 	return s.String()
-}
-
-var english = message.NewPrinter(language.English)
-
-func leaves(e *jsonschema.ValidationError, f func(*jsonschema.ValidationError)) {
-	if len(e.Causes) == 0 {
-		f(e)
-	}
-	for _, cause := range e.Causes {
-		leaves(cause, f)
-	}
-}
-
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("a schema may not refer to %s: only to itself", url)
 }
