@@ -229,9 +229,9 @@ func (a *ask) widen(e escalateForm, r *rung, n *names) {
 	case e.Add == nil && e.Quorum.Written():
 		n.Wrong(e.Quorum.Mark, "is widened by nobody; say whom to add")
 	case e.Add != nil:
-		before := len(n.All)
+		before := n.Count()
 		r.add = n.from(e.Add, e.Mark)
-		if i < 0 || len(n.All) > before {
+		if i < 0 || n.Count() > before {
 			return
 		}
 		if of := a.quorums[i].from; within(r.add, of) {

@@ -204,7 +204,7 @@ func (b *builder) collect(at strictyaml.Mark) {
 		always := slices.DeleteFunc(slices.Clone(a.quorums), func(q quorum) bool { return q.from.depends() })
 		b.p.strictest = union(b.p.strictest, a.resolved(always, approvals.Proposal{}, b.p.names))
 	}
-	if len(b.p.strictest) == 0 && len(b.All) == 0 {
+	if len(b.p.strictest) == 0 && b.Count() == 0 {
 		b.Wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
 	}
 }

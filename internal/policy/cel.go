@@ -97,7 +97,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		c.issues(when, issues, nil, nil)
 		return nil
 	}
-	before := len(c.All)
+	before := c.Count()
 	checked, issues := env.Check(parsed)
 	if issues.Err() != nil {
 		c.issues(when, issues, nil, nil)
@@ -110,7 +110,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	c.several = len(tools) > 1
 	if looksAt(checked, func(name string) bool { return name == "args" }) {
 		for _, t := range tools {
-			if c.check(when, parsed, t); len(c.All) > before {
+			if c.check(when, parsed, t); c.Count() > before {
 				return nil // the first tool says enough
 			}
 		}
@@ -118,7 +118,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
 		c.Wrong(when.Mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
 	}
-	if c.affordable(when, env, checked); len(c.All) > before {
+	if c.affordable(when, env, checked); c.Count() > before {
 		return nil
 	}
 	program, err := env.Program(checked, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptOptimize))

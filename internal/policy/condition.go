@@ -26,10 +26,10 @@ func (c condition) of(r *rule) {
 // condition reads a condition for these tools. If they are those of its own rule
 // only, it must say something that the rule does not say by them already.
 func (c *checker) condition(when text, tools []*tool, own bool) condition {
-	before := len(c.All)
+	before := c.Count()
 	read := condition{program: c.compile(when, tools)}
 	env, err := untyped()
-	if err != nil || len(c.All) > before {
+	if err != nil || c.Count() > before {
 		return read
 	}
 	parsed, issues := env.Parse(when.Value)
@@ -43,7 +43,7 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	read.wanted = c.names.wanted(root)
 	for _, t := range tools {
 		p := &presence{c: c, when: when, tool: t}
-		if p.walk(root, nil, map[string]*shape{"args": t.shape}); len(c.All) > before {
+		if p.walk(root, nil, map[string]*shape{"args": t.shape}); c.Count() > before {
 			return read
 		}
 	}
@@ -53,7 +53,7 @@ func (c *checker) condition(when text, tools []*tool, own bool) condition {
 	if own && len(tools) > 0 {
 		c.excluded(when, root, tools)
 	}
-	if len(c.All) == before {
+	if c.Count() == before {
 		c.foregone(when, folded(env, parsed), tools)
 	}
 	return read

@@ -21,13 +21,13 @@ type examiner struct {
 // otherwise than they say.
 func (x *examiner) check(f *fileForm) {
 	for _, e := range f.Examples.Items {
-		before := len(x.All)
+		before := x.Count()
 		q, directory := x.call(e)
 		want := e.want(x.Problems)
 		if !e.Name.Written() {
 			x.Wrong(e.Key("name"), "is missing; say what it shows")
 		}
-		if len(x.All) > before {
+		if x.Count() > before {
 			continue
 		}
 		facts := &facts{p: x.p, q: q, ctx: context.Background(), directory: directory}

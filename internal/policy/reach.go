@@ -26,7 +26,7 @@ func newReach(p *Policy, found *strictyaml.Problems) *reach {
 }
 
 func (r *reach) check() {
-	if len(r.All) > 0 {
+	if r.Count() > 0 {
 		return // what is not understood cannot be weighed
 	}
 	r.unused()
@@ -38,13 +38,13 @@ func (r *reach) check() {
 			asks = append(asks, rule.ask)
 		}
 	}
-	if len(r.All) > 0 {
+	if r.Count() > 0 {
 		return
 	}
 	for _, a := range asks {
 		r.ask(a)
 	}
-	if len(r.All) > 0 {
+	if r.Count() > 0 {
 		return
 	}
 	people, _ := r.people(r.p.strictest)
@@ -198,7 +198,7 @@ func (r *reach) in(g approvals.GroupID) []approvals.UserID {
 
 // ask checks one ask for whoever may ask, in every way in which it can be met.
 func (r *reach) ask(a *ask) {
-	before := len(r.All)
+	before := r.Count()
 	fragile, all := "", true
 	for _, requester := range r.requesters(a) {
 		q := approvals.Proposal{Requester: requester, Channel: "C0HERE"}
@@ -220,7 +220,7 @@ func (r *reach) ask(a *ask) {
 	}
 	r.denials(a, all)
 	r.widens(a)
-	if len(r.All) > before {
+	if r.Count() > before {
 		return
 	}
 	// A fragile that is not needed today is no mistake: a group that grows must

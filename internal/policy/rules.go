@@ -12,7 +12,7 @@ import (
 
 // newRule reads one rule. It always returns one; what is wrong is said.
 func (b *builder) newRule(f ruleForm) *rule {
-	before := len(b.All)
+	before := b.Count()
 	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, b.Problems)}
 	switch {
 	case !f.Name.Written():
@@ -31,7 +31,7 @@ func (b *builder) newRule(f ruleForm) *rule {
 			b.condition(f.When, b.concerned(r), true).of(r)
 		}
 	}
-	r.unsound = len(b.All) > before
+	r.unsound = b.Count() > before
 	return r
 }
 

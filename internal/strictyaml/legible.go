@@ -27,8 +27,8 @@ const maxIllegible = 20
 // has, so a rule could hide in what looks like a comment. A line may end as
 // Windows ends it.
 func (p *Problems) legible(at Mark, src []byte) bool {
-	before := len(p.All)
-	for rest := src; len(rest) > 0 && len(p.All) < before+maxIllegible; {
+	before := len(p.all)
+	for rest := src; len(rest) > 0 && len(p.all) < before+maxIllegible; {
 		r, size := utf8.DecodeRune(rest)
 		switch {
 		case r == utf8.RuneError && size == 1:
@@ -42,5 +42,5 @@ func (p *Problems) legible(at Mark, src []byte) bool {
 			at.Line, at.Col = at.Line+1, 1
 		}
 	}
-	return len(p.All) == before
+	return len(p.all) == before
 }

@@ -40,16 +40,16 @@ func (m Mark) Key(name string) Mark {
 	return m
 }
 
-// A Problem is one thing that is wrong, and where.
-type Problem struct {
+// A problem is one thing that is wrong, and where.
+type problem struct {
 	Mark
 	what string
 }
 
 // Error shows what an editor would not: it may quote the file.
-func (p Problem) Error() string { return approvals.Visible(p.text()) }
+func (p problem) Error() string { return approvals.Visible(p.text()) }
 
-func (p Problem) text() string {
+func (p problem) text() string {
 	path := p.Path
 	if path == "" {
 		path = "the file"
@@ -64,16 +64,19 @@ func (p Problem) text() string {
 }
 
 // Problems are collected, so that all are reported at once.
-type Problems struct{ All []Problem }
+type Problems struct{ all []problem }
 
 // Wrong adds what is wrong at a place.
 func (p *Problems) Wrong(m Mark, format string, args ...any) {
-	p.All = append(p.All, Problem{m, fmt.Sprintf(format, args...)})
+	p.all = append(p.all, problem{m, fmt.Sprintf(format, args...)})
 }
+
+// Count is how many there are so far: whoever reads on compares it.
+func (p *Problems) Count() int { return len(p.all) }
 
 // Err joins the problems in the order of the files, each once.
 func (p *Problems) Err() error {
-	slices.SortStableFunc(p.All, func(a, b Problem) int {
+	slices.SortStableFunc(p.all, func(a, b problem) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c
 		}
@@ -83,8 +86,8 @@ func (p *Problems) Err() error {
 		return a.Col - b.Col
 	})
 	var errs []error
-	for i, e := range p.All {
-		if i == 0 || e != p.All[i-1] {
+	for i, e := range p.all {
+		if i == 0 || e != p.all[i-1] {
 			errs = append(errs, e)
 		}
 	}
