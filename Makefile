@@ -4,7 +4,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG      ?= ./...
-PAGE     := internal/slackui/slacksim/page/web
+PAGE     := internal/slacksim/page/web
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test deps lint page page-check unit story image vuln fuzz soak bench build clean
@@ -35,7 +35,7 @@ unit: ## Run the tests, raced and shuffled
 	$(GO) test -race -shuffle=on -timeout=10m $(PKG)
 
 story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
-	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slackui/slacksim/page/story
+	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story
 
 image: ## Build the final stage of the Dockerfile without an engine, and run it
 	@.ci/image

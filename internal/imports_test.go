@@ -26,17 +26,17 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
 	"internal/state/statetest":                {},
-	"internal/slackui/slacksim":               {"internal/slackui/slacksim/page"},
-	"internal/slackui/slacksim/bolt":          {}, // tests only
-	"internal/slackui/slacksim/page":          {},
-	"internal/slackui/slacksim/page/story":    {},
+	"internal/slacksim":                       {"internal/slacksim/page"},
+	"internal/slacksim/bolt":                  {}, // tests only
+	"internal/slacksim/page":                  {},
+	"internal/slacksim/page/story":            {},
 	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml"},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/strictyaml", "internal/tools/filetool", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
-	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slackui/slacksim", "internal/state", "internal/tools", "internal/config", "manifests"},
+	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/config", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"cmd/bot":                                 nil, // everything

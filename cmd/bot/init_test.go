@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
 	"github.com/countersign/countersign/internal/policy"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/manifests"
 )
 

@@ -25,7 +25,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/demo"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
+	"github.com/countersign/countersign/internal/slacksim"
 )
 
 // simAddr is where the simulator is, unless --addr says otherwise.

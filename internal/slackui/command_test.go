@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/command"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/stretchr/testify/require"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/stretchr/testify/require"
 )
 

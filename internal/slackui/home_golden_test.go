@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
 // asKept compares a view with its golden file. Slack took it: the simulator

@@ -13,8 +13,8 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 	"github.com/slack-go/slack"
 	"github.com/stretchr/testify/require"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
 // brittle fails when a sheet is loaded, or once one is submitted.

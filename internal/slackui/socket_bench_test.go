@@ -12,8 +12,8 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
 // BenchmarkClickToAck measures what a person waits for: from the click until

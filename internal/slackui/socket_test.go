@@ -10,8 +10,8 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
-	"github.com/countersign/countersign/internal/slackui/slacksim"
 )
 
 const appToken = "xapp-1-office"

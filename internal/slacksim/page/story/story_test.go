@@ -1,0 +1,100 @@
+package story_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestStory drives the page in a browser. Each story has a demo of its own.
+func TestStory(t *testing.T) {
+	node, chromium, modules := needs(t)
+	bot := filepath.Join(t.TempDir(), "bot")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bot, "github.com/countersign/countersign/cmd/bot").CombinedOutput()
+	require.NoError(t, err, "build the bot: %s", out)
+
+	cards, err := filepath.Abs("../../../slackui/testdata")
+	require.NoError(t, err)
+	for name, story := range map[string]string{
+		"with the mouse, from typing to the deleted file":  "withTheMouse",
+		"with the keyboard alone":                          "withTheKeyboard",
+		"on a phone, in the dark":                          "onAPhoneInTheDark",
+		"hostile text stays text":                          "hostileText",
+		"what is unread, and direct messages":              "unread",
+		"a guest is refused, and told what to do":          "aGuest",
+		"the workspace stops and is there again":           "stopped",
+		"a refund that three groups sign and one corrects": "aRefund",
+		"several calls signed from one list":               "severalAtOnce",
+		"more requests than a channel has room for":        "tooMany",
+		"every block and element":                          "everyElement",
+		"every form that the bot draws, on a phone":        "everyForm",
+		"every card that the bot draws, on a phone":        "everyCard",
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			page, token := startDemo(t, bot, folder)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, "story.mjs")
+			cmd.Env = append(os.Environ(), "STORY="+story, "PAGE="+page, "TOKEN="+token, "FOLDER="+folder, "CARDS="+cards,
+				"MODULES="+modules, "CHROMIUM="+chromium, "SHOTS="+os.Getenv("STORY_SHOTS"))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		})
+	}
+}
+
+// needs finds what the story runs on. What is missing fails the test: a
+// story that was skipped would prove nothing.
+func needs(t *testing.T) (node, chromium, modules string) {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	require.NoError(t, err, "The browser story needs Node.js 20 or later on the PATH; `make deps` installs it.")
+	chromium = os.Getenv("CHROMIUM")
+	if chromium == "" {
+		chromium = "/usr/bin/chromium"
+	}
+	require.FileExists(t, chromium, "The browser story needs Chromium: `make deps` installs it, or CHROMIUM names another.")
+	modules, err = filepath.Abs("../web/package.json")
+	require.NoError(t, err)
+	require.DirExists(t, "../web/node_modules/playwright-core", "The browser story needs the page's npm packages: `make deps` installs them.")
+	return node, chromium, modules
+}
+
+var (
+	address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+	secret  = regexp.MustCompile(`token: (xoxb-\w+)\)`)
+)
+
+// startDemo runs `bot demo` on a free port and ends it with the test. It
+// returns the address of the page and the token of the app.
+func startDemo(t *testing.T, bot, folder string) (page, token string) {
+	t.Helper()
+	cmd := exec.CommandContext(context.Background(), bot, "demo", "--addr", "127.0.0.1:0", "--folder", folder)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		require.NoError(t, cmd.Wait(), "the demo ends cleanly; it logged:\n%s", log.String())
+	})
+	var said []byte
+	for chunk := make([]byte, 1024); ; {
+		n, err := stdout.Read(chunk)
+		said = append(said, chunk[:n]...)
+		if found := secret.FindSubmatch(said); found != nil {
+			return string(address.Find(said)), string(found[1])
+		}
+		require.NoError(t, err, "the demo did not say where it is: %s", said)
+	}
+}
