@@ -26,7 +26,8 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
 	"internal/state/statetest":                {},
-	"internal/slacksim":                       {"internal/slacksim/page"},
+	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
+	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only
 	"internal/slacksim/page":                  {},
 	"internal/slacksim/page/story":            {},

@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func commas(text string) []string {
 func (s *Server) conversationsList(c *call) (object, *failure) { return s.listChannels(c, "") }
 
 func (s *Server) usersConversations(c *call) (object, *failure) {
-	user := cmpOr(c.str("user"), c.in.botUser)
+	user := cmp.Or(c.str("user"), c.in.botUser)
 	if s.known(c, user) == nil {
 		return nil, fail("user_not_found")
 	}
@@ -46,7 +47,7 @@ func (s *Server) usersConversations(c *call) (object, *failure) {
 // that somebody is in if a member is named. Only public ones can be seen by a
 // bot that is not in them.
 func (s *Server) listChannels(c *call, member string) (object, *failure) {
-	types := commas(cmpOr(c.str("types"), "public_channel"))
+	types := commas(cmp.Or(c.str("types"), "public_channel"))
 	for _, t := range types {
 		if channelTypes[t] == "" {
 			return nil, fail("invalid_types")

@@ -1,15 +1,20 @@
 package slacksim
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 const (
 	maxPostText   = 40_000 // longer text is cut, with a warning
 	maxUpdateText = 4_000  // longer text is refused
+	maxBlocksText = 13_200 // of all blocks, where msg_blocks_too_long was seen
+	maxMetadata   = 8_000  // bytes; Slack does not publish its figure
 )
 
 // content is what a message says, checked.
@@ -39,7 +44,7 @@ func (c *call) contentOf() (content, *failure) {
 		if k.text != "" || len(k.blocks) > 0 {
 			return k, fail("markdown_text_conflict")
 		}
-		if utf8.RuneCountInString(md) > maxMarkdown {
+		if utf8.RuneCountInString(md) > blockkit.MaxMarkdown {
 			return k, fail("msg_too_long")
 		}
 		k.blocks, k.gave.blocks = []any{object{"type": "markdown", "text": md}}, true
@@ -88,29 +93,29 @@ func (c *call) metadata() (object, bool, *failure) {
 // checkBlocks checks the blocks of a message and of its attachments, and
 // gives ids to those without.
 func checkBlocks(list, attachments []any) *failure {
-	c := newChecker(onMessage)
-	blocksOn(onMessage, 0, maxMessageBlocks)(c, list, "/blocks")
+	c := blockkit.NewChecker(blockkit.OnMessage)
+	c.Blocks(list, "/blocks")
 	for i, a := range attachments {
 		o, ok := a.(object)
 		if !ok {
 			return fail("invalid_attachments")
 		}
 		if inner, has := o["blocks"]; has {
-			blocksOn(onMessage, 0, maxMessageBlocks)(c, inner, "/attachments/"+itoa(i)+"/blocks")
+			c.Blocks(inner, "/attachments/"+itoa(i)+"/blocks")
 		}
 	}
 	switch {
-	case len(c.problems) > 0:
-		return &failure{code: "invalid_blocks", problems: c.problems}
-	case c.tables > 1:
+	case len(c.Problems()) > 0:
+		return &failure{code: "invalid_blocks", problems: c.Problems()}
+	case c.Tables() > 1:
 		return &failure{code: "invalid_attachments", problems: []string{"only_one_table_allowed"}}
-	case c.text > maxBlocksText:
+	case c.Text() > maxBlocksText:
 		return fail("msg_blocks_too_long")
 	}
-	assignIDs(list)
+	blockkit.AssignIDs(list, shortID)
 	for _, a := range attachments {
 		inner, _ := a.(object)["blocks"].([]any)
-		assignIDs(inner)
+		blockkit.AssignIDs(inner, shortID)
 	}
 	return nil
 }
@@ -167,7 +172,7 @@ func (c *channel) replyTo(ts string) (string, *failure) {
 	if root == nil || root.visibleTo != "" {
 		return "", fail("cannot_reply_to_message")
 	}
-	return cmpOr(root.threadTS, root.ts), nil
+	return cmp.Or(root.threadTS, root.ts), nil
 }
 
 // posting reads and checks a new message: what it says, and the channel and

@@ -3,6 +3,8 @@ package slacksim
 import (
 	"regexp"
 	"strings"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // apiTest answers with its arguments, and with an error if it is asked for one.
@@ -35,17 +37,17 @@ func (s *Server) blocksValidate(c *call) (object, *failure) {
 	var problems []string
 	switch o, isObject := v.(object); {
 	case what == "blocks":
-		check := newChecker(onMessage)
-		blocksOn(onMessage, 0, maxMessageBlocks)(check, v, "")
-		problems = check.problems
+		check := blockkit.NewChecker(blockkit.OnMessage)
+		check.Blocks(v, "")
+		problems = check.Problems()
 	case !isObject:
 		problems = []string{"must provide an object [json-pointer:]"}
 	case what == "message":
 		problems = messageProblems(o)
-	case o["type"] == string(onHome):
-		problems = checkView(onHome, o)
+	case o["type"] == string(blockkit.OnHome):
+		problems = blockkit.CheckView(blockkit.OnHome, o)
 	default:
-		problems = checkView(onModal, o)
+		problems = blockkit.CheckView(blockkit.OnModal, o)
 	}
 	if len(problems) == 0 {
 		return object{}, nil
@@ -57,17 +59,17 @@ func (s *Server) blocksValidate(c *call) (object, *failure) {
 
 // messageProblems are those of the blocks of a message and of its attachments.
 func messageProblems(o object) []string {
-	check := newChecker(onMessage)
+	check := blockkit.NewChecker(blockkit.OnMessage)
 	if list, has := o["blocks"]; has {
-		blocksOn(onMessage, 0, maxMessageBlocks)(check, list, "/blocks")
+		check.Blocks(list, "/blocks")
 	}
 	attachments, _ := o["attachments"].([]any)
 	for i, a := range attachments {
 		if inner, ok := a.(object); ok && inner["blocks"] != nil {
-			blocksOn(onMessage, 0, maxMessageBlocks)(check, inner["blocks"], "/attachments/"+itoa(i)+"/blocks")
+			check.Blocks(inner["blocks"], "/attachments/"+itoa(i)+"/blocks")
 		}
 	}
-	return check.problems
+	return check.Problems()
 }
 
 var pointer = regexp.MustCompile(`^(.*) \[json-pointer:(?:/view)?([^\]]*)\]$`)

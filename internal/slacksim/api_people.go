@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -117,7 +118,7 @@ func (s *Server) usersList(c *call) (object, *failure) {
 // usersProfileGet answers with a person's profile; without a user, with that of
 // the bot itself.
 func (s *Server) usersProfileGet(c *call) (object, *failure) {
-	p := s.known(c, cmpOr(c.str("user"), c.in.botUser))
+	p := s.known(c, cmp.Or(c.str("user"), c.in.botUser))
 	if p == nil {
 		return nil, fail("user_not_found")
 	}

@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -141,7 +142,7 @@ func (s *Server) reactionsList(c *call) (object, *failure) {
 	if _, f := s.listed(c); f != nil {
 		return nil, f
 	}
-	user := cmpOr(c.str("user"), c.in.botUser)
+	user := cmp.Or(c.str("user"), c.in.botUser)
 	if s.known(c, user) == nil {
 		return nil, fail("user_not_found")
 	}

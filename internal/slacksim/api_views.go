@@ -3,13 +3,17 @@ package slacksim
 import (
 	"maps"
 	"slices"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
+
+const maxViewBytes = 250 * 1024
 
 // view is a modal on somebody's screen, or their Home tab.
 type view struct {
 	id, user, hash string
 	in             *installation
-	kind           surface
+	kind           blockkit.Surface
 	payload        object // as the app sent it, with ids assigned
 	values         map[string]map[string]object
 	errors         map[string]string // what the last submission was answered with
@@ -50,7 +54,7 @@ func (s *Server) viewJSON(v *view) object {
 		"previous_view_id": orNil(v.previous), "root_view_id": v.root, "app_id": AppID,
 		"external_id": v.str("external_id"), "app_installed_team_id": s.installedTeam(v.in), "bot_id": v.in.botID,
 	}
-	if v.kind == onHome {
+	if v.kind == blockkit.OnHome {
 		o["title"] = object{"type": "plain_text", "text": "View Title", "emoji": true}
 	}
 	return o
@@ -80,7 +84,7 @@ func orNil(s string) any {
 
 // newView checks a payload and returns the view, not yet on any screen.
 // replacing is the view it takes the place of, if any.
-func (s *Server) newView(c *call, on surface, user string, replacing *view) (*view, *failure) {
+func (s *Server) newView(c *call, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
 	v, ok := c.value("view")
 	o, isObject := v.(object)
 	if !ok || !isObject {
@@ -89,11 +93,11 @@ func (s *Server) newView(c *call, on surface, user string, replacing *view) (*vi
 	return s.buildView(c.in, o, on, user, replacing)
 }
 
-func (s *Server) buildView(in *installation, o object, on surface, user string, replacing *view) (*view, *failure) {
+func (s *Server) buildView(in *installation, o object, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
 	if replacing != nil && (o["type"] == "modal" || o["type"] == "home") && o["type"] != string(replacing.kind) {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"must match the `type` of the root view [json-pointer:/view/type]"}}
 	}
-	if problems := checkView(on, o); len(problems) > 0 {
+	if problems := blockkit.CheckView(on, o); len(problems) > 0 {
 		return nil, &failure{code: "invalid_arguments", problems: problems}
 	}
 	if len(encodeJSON(o)) > maxViewBytes {
@@ -108,10 +112,10 @@ func (s *Server) buildView(in *installation, o object, on surface, user string, 
 	}
 	o = maps.Clone(o)
 	list, _ := o["blocks"].([]any)
-	assignIDs(list)
+	blockkit.AssignIDs(list, shortID)
 	fresh := &view{
 		id: s.nextID("V"), user: user, in: in, kind: on, payload: o,
-		hash: newHash(s.clock.now()), values: initialValues(list),
+		hash: newHash(s.clock.now()), values: blockkit.InitialState(list),
 	}
 	fresh.root = fresh.id
 	if replacing != nil {
@@ -128,7 +132,7 @@ func (s *Server) allViews() []*view {
 // keepInputs carries over what was entered into elements that are still
 // there: same block_id, same action_id, same type.
 func (v *view) keepInputs(old *view) {
-	walkElements(v.blocks(), func(b, e object) {
+	blockkit.Walk(v.blocks(), func(b, e object) {
 		blockID, _ := b["block_id"].(string)
 		actionID, _ := e["action_id"].(string)
 		state, ok := old.values[blockID][actionID]
@@ -145,7 +149,7 @@ func (v *view) keepInputs(old *view) {
 // opening checks the view first, so that a bad one does not use up the
 // trigger, and then looks at the trigger.
 func (s *Server) opening(c *call) (*view, *trigger, *failure) {
-	v, f := s.newView(c, onModal, "", nil)
+	v, f := s.newView(c, blockkit.OnModal, "", nil)
 	if f != nil {
 		return nil, nil, f
 	}
@@ -218,7 +222,7 @@ func (s *Server) dropStack(user string) {
 
 // replace puts v where the view with the same id is. The caller holds mu.
 func (s *Server) replace(v *view) {
-	if v.kind == onHome {
+	if v.kind == blockkit.OnHome {
 		s.homes[v.user] = v
 	} else {
 		s.views[v.id] = v
@@ -265,7 +269,7 @@ func (s *Server) viewsPublish(c *call) (object, *failure) {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"invalid `user_id` [json-pointer:/user_id]"}}
 	}
 	old := s.homes[p.ID]
-	v, f := s.newView(c, onHome, p.ID, old)
+	v, f := s.newView(c, blockkit.OnHome, p.ID, old)
 	if f != nil {
 		return nil, f
 	}

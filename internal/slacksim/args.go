@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// object is a JSON object as Slack's API passes it around.
+type object = map[string]any
+
 const maxBody = 4 << 20
 
 // args are the arguments of one Web API call. From forms and queries every

@@ -3,6 +3,8 @@ package slacksim
 import (
 	"strings"
 	"time"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // Assistant is what the app shows about itself in a thread.
@@ -16,10 +18,7 @@ type Assistant struct {
 // statusLife is how long a status stands without a message.
 const statusLife = 2 * time.Minute
 
-const (
-	maxLoading = 10
-	maxPrompts = 4
-)
+const maxLoading = 10
 
 // assistance is stored by channel and thread.
 type assistance struct {
@@ -82,7 +81,7 @@ func (c *call) loading() ([]string, *failure) {
 	var all []string
 	switch v, ok := c.value("loading_messages"); {
 	case ok:
-		all = texts(v)
+		all = blockkit.Texts(v)
 	default:
 		all = strings.FieldsFunc(c.str("loading_messages"), func(r rune) bool { return r == ',' })
 	}
@@ -110,10 +109,10 @@ func (s *Server) assistantSetPrompts(c *call) (object, *failure) {
 	if !ok {
 		return nil, invalid("must provide an array [json-pointer:/prompts]")
 	}
-	check := newChecker(onMessage)
-	list(1, maxPrompts, shape(need("title", anyText), need("message", anyText)))(check, v, "/prompts")
-	if len(check.problems) > 0 {
-		return nil, &failure{code: "invalid_arguments", problems: check.problems}
+	check := blockkit.NewChecker(blockkit.OnMessage)
+	check.Prompts(v, "/prompts")
+	if len(check.Problems()) > 0 {
+		return nil, &failure{code: "invalid_arguments", problems: check.Problems()}
 	}
 	a, f := s.threadOf(c, false)
 	if f != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // Click is a person using an interactive element of a message or a view.
@@ -82,7 +84,7 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 	if e["confirm"] != nil && !in.Confirmed {
 		return nil, ClickOutcome{Confirm: e["confirm"]}, nil
 	}
-	values := initialValues(at.blocks)
+	values := blockkit.InitialState(at.blocks)
 	if state != nil && values[str(b["block_id"])] != nil {
 		values[str(b["block_id"])][str(e["action_id"])] = state
 	}
@@ -180,13 +182,13 @@ func (s *Server) act(b, e object, in Click) (action, state object, err error) {
 	case kind == "feedback_buttons":
 		for _, name := range []string{"positive_button", "negative_button"} {
 			button, _ := e[name].(object)
-			if len(texts(in.Value)) > 0 && texts(in.Value)[0] == str(button["value"]) {
+			if len(blockkit.Texts(in.Value)) > 0 && blockkit.Texts(in.Value)[0] == str(button["value"]) {
 				action["value"], action["text"] = button["value"], button["text"]
 				return action, nil, nil
 			}
 		}
 		return nil, nil, fmt.Errorf("%w: say the value of one of the feedback buttons", ErrBadInput)
-	case stateField[kind] == "":
+	case blockkit.StateField(kind) == "":
 		return action, nil, nil
 	}
 	state, err = s.entered(b, e, in.Value)

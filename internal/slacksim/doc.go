@@ -52,7 +52,7 @@
 //	text: 40,000 is cut when posted,    docs.slack.dev/reference/methods/chat.postMessage
 //	  4,000 is refused by chat.update   docs.slack.dev/reference/methods/chat.update
 //	1 message per second and channel    docs.slack.dev/apis/web-api/rate-limits
-//	Block Kit: schema_*.go              docs.slack.dev/reference/block-kit
+//	Block Kit: package blockkit         docs.slack.dev/reference/block-kit
 //
 // Slack publishes no figure for the size of metadata and none for
 // msg_blocks_too_long; 8,000 bytes and 13,200 characters stand in for them.

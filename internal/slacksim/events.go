@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ func (s *Server) envelope(in *installation, c *channel, team string, event objec
 	if event["event_ts"] == nil {
 		event["event_ts"] = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
 	}
-	team = cmpOr(team, s.home(in).ID)
+	team = cmp.Or(team, s.home(in).ID)
 	authorization := object{
 		"enterprise_id": s.enterpriseID(in.team), "team_id": orNil(in.team), "user_id": in.botUser, "is_bot": true,
 		"is_enterprise_install": in.org(),

@@ -54,12 +54,3 @@ func faultError(status int) string {
 	}
 	return "internal_error"
 }
-
-func cmpOr(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
-}

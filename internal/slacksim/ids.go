@@ -43,6 +43,11 @@ func randomFrom(letters string, n int) string {
 	return string(b)
 }
 
+// shortID is a block_id or an action_id, for those without.
+func shortID() string {
+	return randomFrom("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+=", 5)
+}
+
 // triggerLife is how long a trigger_id can be exchanged.
 const triggerLife = 3 * time.Second
 

@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -146,7 +147,7 @@ func (s *Server) teamOf(c *channel, user string) string {
 	if p := s.userByID(user); p != nil {
 		return p.Team
 	}
-	return cmpOr(c.Team, TeamID)
+	return cmp.Or(c.Team, TeamID)
 }
 
 // userJSON is a person as an installation sees them.
@@ -197,7 +198,7 @@ func (s *Server) channelJSON(in *installation, c *channel) object {
 	if len(c.Shared) > 0 {
 		o["shared_team_ids"], o["conversation_host_id"] = append([]string{c.Team}, c.Shared...), c.Team
 	}
-	o["is_member"], o["creator"] = c.has(in.botUser), cmpOr(c.creator, "U0ALICE")
+	o["is_member"], o["creator"] = c.has(in.botUser), cmp.Or(c.creator, "U0ALICE")
 	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
 	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
 	o["num_members"] = len(c.Members)

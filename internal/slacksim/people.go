@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -39,7 +40,7 @@ func (s *Server) PostAs(in Post) (ts string, err error) {
 		if m == nil || m.visibleTo != "" {
 			return "", noSuch("message", in.ThreadTS)
 		}
-		root = cmpOr(m.threadTS, m.ts)
+		root = cmp.Or(m.threadTS, m.ts)
 	}
 	text := s.fromComposer(p.Team, in.Text)
 	m := s.store(c, &message{

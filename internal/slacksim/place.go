@@ -1,6 +1,10 @@
 package slacksim
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
+)
 
 // place is the message or view that a click names, and who clicks.
 type place struct {
@@ -71,7 +75,7 @@ func findOnScreen(now []any, earlier [][]any, in Click) (block, element object, 
 // find looks up the element that a click names.
 func find(list []any, in Click) (block, element object, err error) {
 	n := 0
-	walkElements(list, func(b, e object) {
+	blockkit.Walk(list, func(b, e object) {
 		if e["action_id"] == in.ActionID && (in.BlockID == "" || b["block_id"] == in.BlockID) {
 			n++
 			block, element = b, e

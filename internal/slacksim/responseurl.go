@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -44,7 +45,7 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	var status int
 	var answer string
 	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
-		status, answer = fault.Status, cmpOr(fault.Error, faultError(fault.Status))
+		status, answer = fault.Status, cmp.Or(fault.Error, faultError(fault.Status))
 		if fault.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
 		}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // Message is a message as one person sees it.
@@ -62,7 +64,7 @@ func (v View) Actions() []Action { return actionsOf(v.Blocks) }
 
 func actionsOf(blocks []any) []Action {
 	var found []Action
-	walkElements(blocks, func(b, e object) {
+	blockkit.Walk(blocks, func(b, e object) {
 		text, _ := e["text"].(object)
 		found = append(found, Action{
 			Type: str(e["type"]), ActionID: str(e["action_id"]), BlockID: str(b["block_id"]), Text: str(text["text"]),

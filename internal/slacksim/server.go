@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -77,15 +78,15 @@ func New(cfg Config) *Server {
 		watchers:  map[chan struct{}]bool{},
 	}
 	for _, p := range cfg.People {
-		p.Team = cmpOr(p.Team, TeamID)
+		p.Team = cmp.Or(p.Team, TeamID)
 		s.people = append(s.people, &p)
 	}
 	for _, c := range cfg.Channels {
-		c.Members, c.Team = append([]string(nil), c.Members...), cmpOr(c.Team, TeamID)
+		c.Members, c.Team = append([]string(nil), c.Members...), cmp.Or(c.Team, TeamID)
 		s.channels = append(s.channels, &channel{Channel: c})
 	}
 	for _, g := range cfg.Groups {
-		g.Users, g.Team = append([]string(nil), g.Users...), cmpOr(g.Team, TeamID)
+		g.Users, g.Team = append([]string(nil), g.Users...), cmp.Or(g.Team, TeamID)
 		s.groups = append(s.groups, &g)
 	}
 	s.install()

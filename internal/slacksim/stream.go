@@ -1,6 +1,11 @@
 package slacksim
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
+)
 
 // streamed is a message that the app writes bit by bit.
 type streamed struct {
@@ -18,23 +23,10 @@ const (
 	stoppedByUser = "stopped_by_user"
 )
 
-// chunk is one piece of a stream.
-var chunk = typed(map[string]rule{
-	"markdown_text": shape(need("type", anyText), need("text", text(0, maxMarkdown))),
-	// details and output are text here, and rich text in the card.
-	"task_update": shape(need("type", anyText), need("id", text(1, 255)), need("title", text(1, 255)),
-		may("status", enum("pending", "in_progress", "complete", "error")), may("details", anyText), may("output", anyText),
-		may("sources", anything)),
-	"plan_update": shape(need("type", anyText), need("title", text(1, 255))),
-	"blocks": shape(need("type", anyText), need("blocks", func(c *checker, v any, at string) {
-		blocksOn(onMessage, 1, maxMessageBlocks)(c, v, at)
-	})),
-})
-
 // pieces reads markdown_text and chunks and adds them to a stream.
 func (c *call) pieces(st *streamed, needed bool) *failure {
 	md := c.str("markdown_text")
-	if len([]rune(md)) > maxMarkdown {
+	if len([]rune(md)) > blockkit.MaxMarkdown {
 		return fail("msg_blocks_too_long")
 	}
 	chunks, _, f := c.array("chunks", "invalid_chunks")
@@ -44,10 +36,10 @@ func (c *call) pieces(st *streamed, needed bool) *failure {
 	if needed && md == "" && len(chunks) == 0 {
 		return fail("no_text")
 	}
-	check := newChecker(onMessage)
-	list(0, unlimited, chunk)(check, append([]any{}, chunks...), "/chunks")
-	if len(check.problems) > 0 {
-		return &failure{code: "invalid_chunks", problems: check.problems}
+	check := blockkit.NewChecker(blockkit.OnMessage)
+	check.Chunks(chunks, "/chunks")
+	if len(check.Problems()) > 0 {
+		return &failure{code: "invalid_chunks", problems: check.Problems()}
 	}
 	st.text += md
 	for _, piece := range chunks {
@@ -67,7 +59,7 @@ func (st *streamed) add(o object) {
 		more, _ := o["blocks"].([]any)
 		st.blocks = append(slices.Clone(st.blocks), more...)
 	case "task_update":
-		task := object{"type": "task_card", "task_id": o["id"], "title": o["title"], "status": cmpOr(str(o["status"]), "pending")}
+		task := object{"type": "task_card", "task_id": o["id"], "title": o["title"], "status": cmp.Or(str(o["status"]), "pending")}
 		for _, name := range []string{"details", "output"} {
 			if t := str(o[name]); t != "" {
 				task[name] = object{"type": "rich_text", "elements": []any{object{
@@ -99,10 +91,10 @@ func (st *streamed) shown() []any {
 		tasks = append(tasks, t)
 	}
 	if st.plan && (len(tasks) > 0 || st.title != "") {
-		tasks = []any{object{"type": "plan", "title": cmpOr(st.title, "Plan"), "tasks": append([]any{}, tasks...)}}
+		tasks = []any{object{"type": "plan", "title": cmp.Or(st.title, "Plan"), "tasks": append([]any{}, tasks...)}}
 	}
 	all = append(append(all, tasks...), st.blocks...)
-	assignIDs(all)
+	blockkit.AssignIDs(all, shortID)
 	return all
 }
 

@@ -2,6 +2,8 @@ package slacksim
 
 import (
 	"slices"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // Submit is a person filling in a modal and pressing its submit button.
@@ -81,9 +83,9 @@ func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
 		}
 	}
 	errs := map[string]string{}
-	walkElements(v.blocks(), func(b, e object) {
+	blockkit.Walk(v.blocks(), func(b, e object) {
 		if b["type"] == "input" {
-			if why := refusal(b, e, v.values[str(b["block_id"])][str(e["action_id"])]); why != "" {
+			if why := blockkit.Refusal(b, e, v.values[str(b["block_id"])][str(e["action_id"])]); why != "" {
 				errs[str(b["block_id"])] = why
 			}
 		}
@@ -96,14 +98,14 @@ func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
 // responseURLs issues one response_url for every input that asks for it.
 func (s *Server) responseURLs(v *view, p *Person) []object {
 	urls := []object{}
-	walkElements(v.blocks(), func(b, e object) {
+	blockkit.Walk(v.blocks(), func(b, e object) {
 		enabled, _ := e["response_url_enabled"].(bool)
 		if !enabled || b["type"] != "input" {
 			return
 		}
 		blockID, actionID := str(b["block_id"]), str(e["action_id"])
 		state := v.values[blockID][actionID]
-		c := s.channel(str(state[stateField[str(e["type"])]]))
+		c := s.channel(str(state[blockkit.StateField(str(e["type"]))]))
 		if c != nil {
 			urls = append(urls, object{
 				"block_id": blockID, "action_id": actionID, "channel_id": c.ID,
@@ -148,14 +150,14 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 		if current == nil || payload == nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
-		next, f := s.buildView(v.in, payload, onModal, v.user, current)
+		next, f := s.buildView(v.in, payload, blockkit.OnModal, v.user, current)
 		if f != nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
 		s.replace(next)
 		return SubmitOutcome{}
 	case "push":
-		next, f := s.buildView(v.in, payload, onModal, v.user, nil)
+		next, f := s.buildView(v.in, payload, blockkit.OnModal, v.user, nil)
 		if current == nil || payload == nil || f != nil || len(s.stacks[v.user]) >= maxStack {
 			return SubmitOutcome{VisibleError: trouble}
 		}
@@ -173,7 +175,7 @@ func (s *Server) answeredErrors(v *view, given any) SubmitOutcome {
 		return SubmitOutcome{VisibleError: trouble}
 	}
 	var inputs []string
-	walkElements(v.blocks(), func(b, _ object) {
+	blockkit.Walk(v.blocks(), func(b, _ object) {
 		if b["type"] == "input" {
 			inputs = append(inputs, str(b["block_id"]))
 		}

@@ -1,8 +1,11 @@
 package slacksim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
 // Query is a person typing into a select menu whose options the app loads.
@@ -31,7 +34,7 @@ const noOptions = "The options could not be loaded."
 func (s *Server) Suggest(in Query) (Suggestions, error) {
 	s.mu.Lock()
 	payload, element, err := s.query(in)
-	target := s.listens(cmpOr(s.urls.options, s.urls.interactivity))
+	target := s.listens(cmp.Or(s.urls.options, s.urls.interactivity))
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -57,10 +60,9 @@ func (s *Server) Suggest(in Query) (Suggestions, error) {
 
 // suggested returns what is wrong with an answer to a query.
 func suggested(answer object) []string {
-	c := newChecker(onModal)
-	also(shape(may("options", list(0, 100, option)), may("option_groups", list(0, 100, optionGroup))),
-		oneOf("options", "option_groups"))(c, answer, "")
-	return c.problems
+	c := blockkit.NewChecker(blockkit.OnModal)
+	c.Options(answer)
+	return c.Problems()
 }
 
 // query prepares the payload and names the element; the caller holds mu.
@@ -77,7 +79,7 @@ func (s *Server) query(in Query) (object, string, error) {
 	if !strings.HasSuffix(str(e["type"]), "external_select") {
 		return nil, "", fmt.Errorf("%w: the options of a %s are not loaded", ErrBadInput, e["type"])
 	}
-	least, ok := intOf(e["min_query_length"])
+	least, ok := blockkit.Integer(e["min_query_length"])
 	if !ok {
 		least = 3
 	}

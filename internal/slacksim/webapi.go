@@ -1,6 +1,7 @@
 package slacksim
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -53,7 +54,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	fault := s.faults.take(name)
 	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
-		answer := object{"ok": false, "error": cmpOr(fault.Error, faultError(fault.Status))}
+		answer := object{"ok": false, "error": cmp.Or(fault.Error, faultError(fault.Status))}
 		s.logged(entry, fault.Status, encodeJSON(answer))
 		s.mu.Unlock()
 		if fault.RetryAfter > 0 {
@@ -181,7 +182,7 @@ func (m *method) wrong(a *args) []string {
 	if !a.json {
 		return problems
 	}
-	for _, name := range sortedKeys(a.values) {
+	for _, name := range slices.Sorted(maps.Keys(a.values)) {
 		if want := m.types[name].refuses(a.values[name]); want != "" && m.names(name) {
 			problems = append(problems, fmt.Sprintf("%s [json-pointer:/%s]", want, name))
 		}

@@ -1,4 +1,4 @@
-package slacksim
+package blockkit
 
 import (
 	"time"
@@ -25,7 +25,7 @@ func mrkdwnOrPlain(most int) rule {
 	})
 }
 
-func countText(c *checker, o object, _ string) {
+func countText(c *Checker, o object, _ string) {
 	if s, ok := o["text"].(string); ok {
 		c.text += utf8.RuneCountInString(s)
 	}
@@ -60,7 +60,7 @@ var slackFile = also(shape(may("id", text(1, 255)), may("url", text(1, 3000))), 
 var identifier = text(0, 255)
 
 // actionID must be unique in its block.
-func actionID(c *checker, v any, at string) {
+func actionID(c *Checker, v any, at string) {
 	identifier(c, v, at)
 	id, ok := v.(string)
 	if !ok || id == "" {
@@ -72,7 +72,7 @@ func actionID(c *checker, v any, at string) {
 	c.actions[id] = true
 }
 
-func blockID(c *checker, v any, at string) {
+func blockID(c *Checker, v any, at string) {
 	identifier(c, v, at)
 	id, ok := v.(string)
 	if !ok || id == "" {

@@ -1,4 +1,4 @@
-package slacksim
+package blockkit
 
 import (
 	"fmt"
@@ -8,9 +8,7 @@ import (
 const (
 	maxMessageBlocks = 50
 	maxViewBlocks    = 100
-	maxMarkdown      = 12_000 // characters of all markdown blocks of a payload
-	maxBlocksText    = 13_200 // where msg_blocks_too_long was seen
-	maxMetadata      = 8_000  // Slack does not publish its figure
+	MaxMarkdown      = 12_000 // characters of all markdown blocks of a payload
 )
 
 // block is a block: its type, a block_id, and fields.
@@ -22,7 +20,7 @@ func block(fields ...field) rule {
 // every element says ("among all other action_ids in the containing block").
 // Refusals that apps have reported are all of one block.
 func ownActions(r rule) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		around := c.actions
 		c.actions = map[string]bool{}
 		r(c, v, at)
@@ -60,7 +58,7 @@ var (
 	sectionBlock = also(block(
 		may("text", mrkdwnOrPlain(3000)), may("fields", list(1, 10, mrkdwnOrPlain(2000))),
 		may("accessory", typed(pick(accessories...))), may("expand", boolean)),
-		func(c *checker, o object, at string) {
+		func(c *Checker, o object, at string) {
 			if o["text"] == nil && o["fields"] == nil {
 				c.fail(at+"/type", "must define either `text` or `fields`")
 			}
@@ -70,7 +68,7 @@ var (
 		may("title", mrkdwnOrPlain(150)), may("subtitle", mrkdwnOrPlain(150)),
 		may("body", mrkdwnOrPlain(200)), may("subtext", mrkdwnOrPlain(200)),
 		may("actions", list(1, 25, typed(pick("button", "icon_button", "workflow_button"))))),
-		func(c *checker, o object, at string) {
+		func(c *Checker, o object, at string) {
 			if o["hero_image"] == nil && o["title"] == nil && o["actions"] == nil && o["body"] == nil {
 				c.fail(at+"/type", "must define at least one of `hero_image`, `title`, `actions` or `body`")
 			}
@@ -87,15 +85,15 @@ var (
 // blocks has every block by type, and surfaces says where each is allowed.
 var blocks map[string]rule
 
-var surfaces = map[surface][]string{
-	onMessage: {
+var surfaces = map[Surface][]string{
+	OnMessage: {
 		"actions", "card", "carousel", "container", "context", "context_actions", "data_table", "divider", "header",
 		"image", "input", "layout", "markdown", "plan", "rich_text", "section", "table", "task_card", "video",
 	},
-	onModal: {
+	OnModal: {
 		"actions", "alert", "context", "divider", "header", "image", "input", "rich_text", "section", "video",
 	},
-	onHome: {
+	OnHome: {
 		"actions", "card", "carousel", "container", "context", "divider", "header", "image", "input", "layout",
 		"rich_text", "section", "video",
 	},
@@ -113,24 +111,24 @@ func init() { // breaks the cycle of blocks that contain blocks
 		"input": also(block(
 			need("label", plain(2000)), need("element", typed(pick(inputElements...))), may("hint", plain(2000)),
 			may("optional", boolean), may("dispatch_action", boolean)),
-			func(c *checker, _ object, at string) { c.inputs = append(c.inputs, at) }),
+			func(c *Checker, _ object, at string) { c.inputs = append(c.inputs, at) }),
 		"rich_text": richTextBlock,
 		"video": block(need("alt_text", text(1, 2000)), need("title", plain(200)), need("thumbnail_url", text(1, 3000)),
 			need("video_url", text(1, 3000)), may("title_url", text(1, 3000)), may("author_name", text(1, 50)),
 			may("provider_name", text(1, 255)), may("provider_icon_url", text(1, 3000)), may("description", plain(200))),
 		"alert": block(need("text", mrkdwnOrPlain(200)), may("level", enum("default", "info", "warning", "error", "success"))),
-		"markdown": also(shape(need("type", anyText), need("text", text(1, maxMarkdown)), may("block_id", anyText)), func(c *checker, o object, at string) {
+		"markdown": also(shape(need("type", anyText), need("text", text(1, MaxMarkdown)), may("block_id", anyText)), func(c *Checker, o object, at string) {
 			s, _ := o["text"].(string)
 			before := c.markdown
 			c.markdown += utf8.RuneCountInString(s)
-			if c.markdown > maxMarkdown && utf8.RuneCountInString(s) <= maxMarkdown && before <= maxMarkdown {
-				c.fail(at+"/text", "must be less than %d characters", maxMarkdown+1)
+			if c.markdown > MaxMarkdown && utf8.RuneCountInString(s) <= MaxMarkdown && before <= MaxMarkdown {
+				c.fail(at+"/text", "must be less than %d characters", MaxMarkdown+1)
 			}
 		}),
 		"table": also(block(
 			need("rows", list(1, 100, list(1, 20, tableCell))),
 			may("column_settings", list(0, 20, shape(may("align", enum("left", "center", "right")), may("is_wrapped", boolean))))),
-			func(c *checker, _ object, _ string) { c.tables++ }),
+			func(c *Checker, _ object, _ string) { c.tables++ }),
 		"data_table": also(block(
 			need("caption", text(1, 2000)), need("rows", list(2, 101, list(1, 20, tableCell))),
 			may("page_size", integer(1, 100)), may("row_header_column_index", integer(0, 19))), dataTableHeader),
@@ -157,7 +155,7 @@ var tableCell = typed(map[string]rule{
 	"rich_text":  richTextBlock,
 })
 
-func dataTableHeader(c *checker, o object, at string) {
+func dataTableHeader(c *Checker, o object, at string) {
 	rows, _ := o["rows"].([]any)
 	if len(rows) == 0 {
 		return
@@ -173,12 +171,12 @@ func dataTableHeader(c *checker, o object, at string) {
 
 // child is a block of the surface inside another one.
 func child(except ...string) rule {
-	return func(c *checker, v any, at string) { // blocks is not complete before
+	return func(c *Checker, v any, at string) { // blocks is not complete before
 		blockOn(c.surface, except...)(c, v, at)
 	}
 }
 
-func blockOn(on surface, except ...string) rule {
+func blockOn(on Surface, except ...string) rule {
 	allowed := map[string]rule{}
 	for _, kind := range surfaces[on] {
 		allowed[kind] = blocks[kind]
@@ -190,4 +188,4 @@ func blockOn(on surface, except ...string) rule {
 }
 
 // blocksOn is the array of blocks of a surface.
-func blocksOn(on surface, least, most int) rule { return list(least, most, blockOn(on)) }
+func blocksOn(on Surface, least, most int) rule { return list(least, most, blockOn(on)) }

@@ -1,16 +1,17 @@
-package slacksim
+package blockkit
 
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
 
 // once runs more on an object in which r found nothing wrong: what compares
 // fields needs fields that are right by themselves.
-func once(r rule, more func(c *checker, o object, at string)) rule {
-	return func(c *checker, v any, at string) {
+func once(r rule, more func(c *Checker, o object, at string)) rule {
+	return func(c *Checker, v any, at string) {
 		before := len(c.problems)
 		r(c, v, at)
 		if o, ok := v.(object); ok && len(c.problems) == before {
@@ -23,7 +24,7 @@ const maxURL = 3000
 
 // link is an absolute URL with one of the schemes; only mailto has no host.
 func link(schemes ...string) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		text(1, maxURL)(c, v, at)
 		s, ok := v.(string)
 		if n := utf8.RuneCountInString(s); !ok || n == 0 || n > maxURL {
@@ -37,7 +38,7 @@ func link(schemes ...string) rule {
 
 // written is a text in a layout of package time, with every digit.
 func written(layout, as string) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		s, ok := v.(string)
 		if !ok {
 			c.fail(at, "must provide a string")
@@ -50,7 +51,7 @@ func written(layout, as string) rule {
 }
 
 // focus is focus_on_load, which one element of a payload may set.
-func focus(c *checker, v any, at string) {
+func focus(c *Checker, v any, at string) {
 	boolean(c, v, at)
 	if v != true {
 		return
@@ -62,16 +63,16 @@ func focus(c *checker, v any, at string) {
 }
 
 // leastBelowMost refuses an input that nothing can be long enough for.
-func leastBelowMost(c *checker, o object, at string) {
-	least, hasLeast := intOf(o["min_length"])
-	most, hasMost := intOf(o["max_length"])
+func leastBelowMost(c *Checker, o object, at string) {
+	least, hasLeast := Integer(o["min_length"])
+	most, hasMost := Integer(o["max_length"])
 	if hasLeast && hasMost && least > most {
 		c.fail(at+"/min_length", "must be less than or equal to `max_length`")
 	}
 }
 
 // offered demands that what is chosen at first can be chosen.
-func offered(c *checker, o object, at string) {
+func offered(c *Checker, o object, at string) {
 	options, _ := o["options"].([]any)
 	groups, _ := o["option_groups"].([]any)
 	for _, g := range groups {
@@ -87,7 +88,7 @@ func offered(c *checker, o object, at string) {
 	chosen, _ := o["initial_options"].([]any)
 	for i, one := range chosen {
 		if !there(one) {
-			c.fail(at+"/initial_options/"+itoa(i), "must match one of the options")
+			c.fail(at+"/initial_options/"+strconv.Itoa(i), "must match one of the options")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package slacksim
+package blockkit
 
 import "unicode/utf8"
 
@@ -12,7 +12,7 @@ func inline(fields ...field) rule {
 	return shape(append([]field{need("type", anyText), may("style", textStyle)}, fields...)...)
 }
 
-var richTextText = also(inline(need("text", text(1, unlimited))), func(c *checker, o object, _ string) {
+var richTextText = also(inline(need("text", text(1, unlimited))), func(c *Checker, o object, _ string) {
 	if s, ok := o["text"].(string); ok {
 		c.text += utf8.RuneCountInString(s)
 	}

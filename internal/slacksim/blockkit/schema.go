@@ -1,8 +1,9 @@
-package slacksim
+package blockkit
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -11,34 +12,8 @@ import (
 // object is a JSON object as Slack's API passes it around.
 type object = map[string]any
 
-// surface is where blocks are shown; not every block is allowed everywhere.
-type surface string
-
-const (
-	onMessage surface = "message"
-	onModal   surface = "modal"
-	onHome    surface = "home"
-)
-
-// checker collects what is wrong with one payload, in Slack's wording.
-type checker struct {
-	surface  surface
-	problems []string
-	blockIDs map[string]bool
-	actions  map[string]bool // action_ids seen in the block
-	markdown int             // characters of markdown blocks
-	text     int             // characters of every text
-	tables   int
-	focused  bool     // an element has focus_on_load
-	inputs   []string // where input blocks are
-}
-
 // rule checks the value v that was found at the JSON pointer at.
-type rule func(c *checker, v any, at string)
-
-func (c *checker) fail(at, format string, args ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, args...)+" [json-pointer:"+at+"]")
-}
+type rule func(c *Checker, v any, at string)
 
 type field struct {
 	name     string
@@ -55,7 +30,7 @@ func shape(fields ...field) rule {
 	for _, f := range fields {
 		known[f.name] = f.rule
 	}
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		o, ok := v.(object)
 		if !ok {
 			c.fail(at, "must provide an object")
@@ -70,7 +45,7 @@ func shape(fields ...field) rule {
 				c.fail(at, "missing required field: %s", f.name)
 			}
 		}
-		for _, name := range sortedKeys(o) {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
 			if known[name] == nil {
 				c.fail(at, "invalid additional property: %s", name)
 			}
@@ -80,7 +55,7 @@ func shape(fields ...field) rule {
 
 // typed picks the rule by the object's "type".
 func typed(kinds map[string]rule) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		o, ok := v.(object)
 		if !ok {
 			c.fail(at, "must provide an object")
@@ -106,8 +81,8 @@ func typed(kinds map[string]rule) rule {
 }
 
 // also runs r and then what needs the whole object.
-func also(r rule, more ...func(c *checker, o object, at string)) rule {
-	return func(c *checker, v any, at string) {
+func also(r rule, more ...func(c *Checker, o object, at string)) rule {
+	return func(c *Checker, v any, at string) {
 		r(c, v, at)
 		if o, ok := v.(object); ok {
 			for _, m := range more {
@@ -119,7 +94,7 @@ func also(r rule, more ...func(c *checker, o object, at string)) rule {
 
 // text is a string of least to most characters.
 func text(least, most int) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		s, ok := v.(string)
 		if !ok {
 			c.fail(at, "must provide a string")
@@ -135,14 +110,14 @@ func text(least, most int) rule {
 	}
 }
 
-func anyText(c *checker, v any, at string) {
+func anyText(c *Checker, v any, at string) {
 	if _, ok := v.(string); !ok {
 		c.fail(at, "must provide a string")
 	}
 }
 
 func enum(values ...string) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		s, ok := v.(string)
 		if !ok {
 			c.fail(at, "must provide a string")
@@ -154,7 +129,7 @@ func enum(values ...string) rule {
 	}
 }
 
-func boolean(c *checker, v any, at string) {
+func boolean(c *Checker, v any, at string) {
 	if _, ok := v.(bool); !ok {
 		c.fail(at, "must provide a boolean")
 	}
@@ -162,7 +137,7 @@ func boolean(c *checker, v any, at string) {
 
 // integer is a whole number of least to most.
 func integer(least, most int64) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		n, ok := v.(json.Number)
 		if !ok {
 			c.fail(at, "must provide an integer")
@@ -180,7 +155,7 @@ func integer(least, most int64) rule {
 	}
 }
 
-func number(c *checker, v any, at string) {
+func number(c *Checker, v any, at string) {
 	if _, ok := v.(json.Number); !ok {
 		c.fail(at, "must provide a number")
 	}
@@ -188,7 +163,7 @@ func number(c *checker, v any, at string) {
 
 // list is an array of least to most items.
 func list(least, most int, item rule) rule {
-	return func(c *checker, v any, at string) {
+	return func(c *Checker, v any, at string) {
 		items, ok := v.([]any)
 		if !ok {
 			c.fail(at, "must provide an array")
@@ -208,8 +183,8 @@ func list(least, most int, item rule) rule {
 }
 
 // oneOf demands exactly one of two properties.
-func oneOf(a, b string) func(*checker, object, string) {
-	return func(c *checker, o object, at string) {
+func oneOf(a, b string) func(*Checker, object, string) {
+	return func(c *Checker, o object, at string) {
 		_, hasA := o[a]
 		_, hasB := o[b]
 		switch {
@@ -222,18 +197,9 @@ func oneOf(a, b string) func(*checker, object, string) {
 }
 
 // anything accepts every value.
-func anything(*checker, any, string) {}
+func anything(*Checker, any, string) {}
 
 // later breaks the cycles between rules.
 func later(r func() rule) rule {
-	return func(c *checker, v any, at string) { r()(c, v, at) }
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return func(c *Checker, v any, at string) { r()(c, v, at) }
 }
