@@ -19,7 +19,7 @@ func (c *channel) listedAs() string {
 
 // lacks returns the failure of a call that needs one of these scopes, if none
 // of them was granted.
-func (s *Server) lacks(scopes ...string) *failure {
+func (s *conversationsAPI) lacks(scopes ...string) *failure {
 	if slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(s.cfg.Scopes, scope) }) {
 		return nil
 	}
@@ -33,9 +33,11 @@ func commas(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-func (s *Server) conversationsList(c *call) (object, *failure) { return s.listChannels(c, "") }
+func (s *conversationsAPI) conversationsList(c *call) (object, *failure) {
+	return s.listChannels(c, "")
+}
 
-func (s *Server) usersConversations(c *call) (object, *failure) {
+func (s *conversationsAPI) usersConversations(c *call) (object, *failure) {
 	user := cmp.Or(c.str("user"), c.in.botUser)
 	if s.known(c, user) == nil {
 		return nil, fail("user_not_found")
@@ -46,7 +48,7 @@ func (s *Server) usersConversations(c *call) (object, *failure) {
 // listChannels lists the channels of the types that the call asks for, and
 // that somebody is in if a member is named. Only public ones can be seen by a
 // bot that is not in them.
-func (s *Server) listChannels(c *call, member string) (object, *failure) {
+func (s *conversationsAPI) listChannels(c *call, member string) (object, *failure) {
 	types := commas(cmp.Or(c.str("types"), "public_channel"))
 	for _, t := range types {
 		if channelTypes[t] == "" {
@@ -69,7 +71,7 @@ func (s *Server) listChannels(c *call, member string) (object, *failure) {
 		case member != "" && !ch.has(member):
 		case ch.Archived && c.bool("exclude_archived"):
 		default:
-			all = append(all, s.channelJSON(c.in, ch))
+			all = append(all, s.payloads.channelJSON(c.in, ch))
 		}
 	}
 	page, next, f := c.pageOf(all, 100, 999)
@@ -79,7 +81,7 @@ func (s *Server) listChannels(c *call, member string) (object, *failure) {
 	return object{"channels": page, "response_metadata": object{"next_cursor": next}}, nil
 }
 
-func (s *Server) conversationsJoin(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {
 	ch := s.named(c.in, c.str("channel"))
 	switch {
 	case ch == nil || (ch.Private && !ch.has(c.in.botUser)):
@@ -93,14 +95,14 @@ func (s *Server) conversationsJoin(c *call) (object, *failure) {
 	default:
 		s.enter(ch, c.in.botUser)
 	}
-	return object{"channel": s.channelJSON(c.in, ch)}, nil
+	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
 }
 
 // enter puts somebody into a channel and tells the apps that are there.
-func (s *Server) enter(ch *channel, user string) {
+func (s *conversationsAPI) enter(ch *channel, user string) {
 	ch.Members = append(slices.Clone(ch.Members), user)
 	s.changed()
-	s.membership("member_joined_channel", user, ch)
+	s.events.membership("member_joined_channel", user, ch)
 }
 
 const maxChannelName = 80
@@ -110,7 +112,7 @@ var (
 	onlyPunctuation = regexp.MustCompile(`^[_-]+$`)
 )
 
-func (s *Server) conversationsCreate(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 	name, private := c.str("name"), c.bool("is_private")
 	scopes := []string{"channels:manage", "channels:write"}
 	if private {
@@ -140,18 +142,18 @@ func (s *Server) conversationsCreate(c *call) (object, *failure) {
 	s.channels = append(s.channels, ch)
 	s.changed()
 	if !private {
-		s.emit(c.in, ch, team, object{"type": "channel_created", "channel": object{
+		s.events.emit(c.in, ch, team, object{"type": "channel_created", "channel": object{
 			"id": ch.ID, "name": name, "created": ch.created, "creator": ch.creator,
 		}})
 	}
-	return object{"channel": s.channelJSON(c.in, ch)}, nil
+	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
 }
 
 const maxInvited = 100
 
 // conversationsInvite puts people into a channel: all of them, or nobody
 // unless force says that those who can be are.
-func (s *Server) conversationsInvite(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsInvite(c *call) (object, *failure) {
 	ch := s.named(c.in, c.str("channel"))
 	users := commas(c.str("users"))
 	switch {
@@ -192,7 +194,7 @@ func (s *Server) conversationsInvite(c *call) (object, *failure) {
 	for _, u := range able {
 		s.enter(ch, u)
 	}
-	answer := object{"channel": s.channelJSON(c.in, ch)}
+	answer := object{"channel": s.payloads.channelJSON(c.in, ch)}
 	if len(refused) > 0 {
 		answer["errors"] = refused
 	}
@@ -200,7 +202,7 @@ func (s *Server) conversationsInvite(c *call) (object, *failure) {
 }
 
 // uninvitable returns why somebody cannot be invited to a channel.
-func (s *Server) uninvitable(c *call, ch *channel, user string) string {
+func (s *conversationsAPI) uninvitable(c *call, ch *channel, user string) string {
 	p := s.known(c, user)
 	switch {
 	case p == nil:

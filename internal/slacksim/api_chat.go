@@ -10,6 +10,15 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// chatAPI is chat.*, but for what is scheduled.
+type chatAPI struct {
+	*world
+
+	payloads *payloads
+	events   *events
+	messages *messages
+}
+
 const (
 	maxPostText   = 40_000 // longer text is cut, with a warning
 	maxUpdateText = 4_000  // longer text is refused
@@ -121,7 +130,7 @@ func checkBlocks(list, attachments []any) *failure {
 }
 
 // target finds the channel that the bot wants to write to.
-func (s *Server) target(c *call, ref string) (*channel, *failure) {
+func (s *chatAPI) target(c *call, ref string) (*channel, *failure) {
 	ch := s.named(c.in, ref)
 	switch {
 	case ch == nil && c.in.org() && s.channel(ref) != nil && s.channel(ref).ID != ref:
@@ -140,7 +149,7 @@ func (s *Server) target(c *call, ref string) (*channel, *failure) {
 
 // named finds a channel that an installation can look at, by id, or by name
 // in its own workspace.
-func (s *Server) named(in *installation, ref string) *channel {
+func (s *world) named(in *installation, ref string) *channel {
 	name := strings.TrimPrefix(ref, "#")
 	for _, ch := range s.channels {
 		if (ch.ID == ref || (!ch.IM && !ch.MPIM && ch.Name == name && ch.Team == in.team)) && s.sees(in, ch) {
@@ -151,7 +160,7 @@ func (s *Server) named(in *installation, ref string) *channel {
 }
 
 // joined finds a channel that the bot is in, by id.
-func (s *Server) joined(c *call, id string) *channel {
+func (s *world) joined(c *call, id string) *channel {
 	if ch := s.named(c.in, id); ch != nil && ch.has(c.in.botUser) {
 		return ch
 	}
@@ -177,7 +186,7 @@ func (c *channel) replyTo(ts string) (string, *failure) {
 
 // posting reads and checks a new message: what it says, and the channel and
 // thread that it goes to.
-func (s *Server) posting(c *call) (k content, ch *channel, root string, f *failure) {
+func (s *chatAPI) posting(c *call) (k content, ch *channel, root string, f *failure) {
 	if k, f = c.contentOf(); f != nil {
 		return k, nil, "", f
 	}
@@ -195,7 +204,7 @@ func (s *Server) posting(c *call) (k content, ch *channel, root string, f *failu
 	return k, ch, root, f
 }
 
-func (s *Server) chatPostMessage(c *call) (object, *failure) {
+func (s *chatAPI) chatPostMessage(c *call) (object, *failure) {
 	k, ch, root, f := s.posting(c)
 	if f != nil {
 		return nil, f
@@ -204,8 +213,8 @@ func (s *Server) chatPostMessage(c *call) (object, *failure) {
 		k.text = string([]rune(k.text)[:maxPostText])
 		c.warnings = append(c.warnings, "message_truncated")
 	}
-	m := s.store(ch, c.message(k, root))
-	return object{"channel": ch.ID, "ts": m.ts, "message": s.messageJSON(ch, m, true)}, nil
+	m := s.messages.store(ch, c.message(k, root))
+	return object{"channel": ch.ID, "ts": m.ts, "message": s.payloads.messageJSON(ch, m, true)}, nil
 }
 
 // message is a new message of the app, not stored yet.
@@ -217,7 +226,7 @@ func (c *call) message(k content, root string) *message {
 	}
 }
 
-func (s *Server) chatUpdate(c *call) (object, *failure) {
+func (s *chatAPI) chatUpdate(c *call) (object, *failure) {
 	k, f := c.contentOf()
 	if f != nil {
 		return nil, f
@@ -258,14 +267,14 @@ func (s *Server) chatUpdate(c *call) (object, *failure) {
 		return nil, fail("no_text")
 	}
 	next.edited = object{"user": c.in.botUser, "ts": s.nextTS()}
-	before := s.messageJSON(ch, m, true)
+	before := s.payloads.messageJSON(ch, m, true)
 	*m = next
 	s.changed()
-	s.tellOfApp(ch, m, "message_changed", before)
-	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.messageJSON(ch, m, true)}, nil
+	s.events.tellOfApp(ch, m, "message_changed", before)
+	return object{"channel": ch.ID, "ts": m.ts, "text": m.text, "message": s.payloads.messageJSON(ch, m, true)}, nil
 }
 
-func (s *Server) chatDelete(c *call) (object, *failure) {
+func (s *chatAPI) chatDelete(c *call) (object, *failure) {
 	ch := s.joined(c, c.str("channel"))
 	if ch == nil {
 		return nil, fail("channel_not_found")
@@ -277,10 +286,10 @@ func (s *Server) chatDelete(c *call) (object, *failure) {
 	case m.app != c.in:
 		return nil, fail("cant_delete_message")
 	}
-	before, deleted := s.messageJSON(ch, m, true), *m
+	before, deleted := s.payloads.messageJSON(ch, m, true), *m
 	ch.drop(m)
 	s.changed()
-	s.tellOfApp(ch, &deleted, "message_deleted", before)
+	s.events.tellOfApp(ch, &deleted, "message_deleted", before)
 	return object{"channel": ch.ID, "ts": c.str("ts")}, nil
 }
 
@@ -293,7 +302,7 @@ func (c *channel) drop(m *message) {
 	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: "tombstone", text: "This message was deleted."}
 }
 
-func (s *Server) chatPostEphemeral(c *call) (object, *failure) {
+func (s *chatAPI) chatPostEphemeral(c *call) (object, *failure) {
 	k, f := c.contentOf()
 	if f != nil {
 		return nil, f
@@ -313,14 +322,14 @@ func (s *Server) chatPostEphemeral(c *call) (object, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	m := s.store(ch, &message{
+	m := s.messages.store(ch, &message{
 		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
 		blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID,
 	})
 	return object{"message_ts": m.ts}, nil
 }
 
-func (s *Server) chatGetPermalink(c *call) (object, *failure) {
+func (s *chatAPI) chatGetPermalink(c *call) (object, *failure) {
 	ch := s.named(c.in, c.str("channel"))
 	if ch == nil || (ch.Private && !ch.has(c.in.botUser)) {
 		return nil, fail("channel_not_found")
@@ -329,10 +338,10 @@ func (s *Server) chatGetPermalink(c *call) (object, *failure) {
 	if m == nil || m.visibleTo != "" {
 		return nil, fail("message_not_found")
 	}
-	return object{"channel": ch.ID, "permalink": s.permalink(ch, m)}, nil
+	return object{"channel": ch.ID, "permalink": s.payloads.permalink(ch, m)}, nil
 }
 
-func (s *Server) permalink(ch *channel, m *message) string {
+func (s *payloads) permalink(ch *channel, m *message) string {
 	link := "https://" + s.workspace(ch.Team).Domain + ".slack.com/archives/" + ch.ID + "/p" + strings.ReplaceAll(m.ts, ".", "")
 	if m.threadTS != "" && m.threadTS != m.ts {
 		link += "?thread_ts=" + m.threadTS + "&cid=" + ch.ID

@@ -8,7 +8,7 @@ import (
 )
 
 // apiTest answers with its arguments, and with an error if it is asked for one.
-func (s *Server) apiTest(c *call) (object, *failure) {
+func apiTest(c *call) (object, *failure) {
 	if code := c.str("error"); code != "" {
 		f := fail(code)
 		f.extra = object{"args": c.values}
@@ -19,7 +19,7 @@ func (s *Server) apiTest(c *call) (object, *failure) {
 
 // blocksValidate judges blocks, a message or a view by the rules that posting
 // it would be judged by.
-func (s *Server) blocksValidate(c *call) (object, *failure) {
+func blocksValidate(c *call) (object, *failure) {
 	var given []string
 	for _, name := range []string{"blocks", "message", "view"} {
 		if c.has(name) && c.values[name] != "" {

@@ -6,7 +6,15 @@ import (
 	"strings"
 )
 
-func (s *Server) conversationsOpen(c *call) (object, *failure) {
+// conversationsAPI is conversations.*, and what lists channels.
+type conversationsAPI struct {
+	*world
+
+	payloads *payloads
+	events   *events
+}
+
+func (s *conversationsAPI) conversationsOpen(c *call) (object, *failure) {
 	if id := c.str("channel"); id != "" {
 		ch := s.named(c.in, id)
 		switch {
@@ -55,16 +63,16 @@ func (s *Server) conversationsOpen(c *call) (object, *failure) {
 	return answer, nil
 }
 
-func (s *Server) opened(ch *channel, c *call) object {
+func (s *conversationsAPI) opened(ch *channel, c *call) object {
 	if c.bool("return_im") {
-		return s.channelJSON(c.in, ch)
+		return s.payloads.channelJSON(c.in, ch)
 	}
 	return object{"id": ch.ID}
 }
 
 // readable finds a channel that the bot may look at. Each kind of channel has
 // a scope of its own, of those of which any let the method be called.
-func (s *Server) readable(c *call, right string) (*channel, *failure) {
+func (s *conversationsAPI) readable(c *call, right string) (*channel, *failure) {
 	for _, ch := range s.channels {
 		if ch.ID != c.str("channel") || !s.sees(c.in, ch) || (ch.Private && !ch.has(c.in.botUser)) {
 			continue
@@ -80,19 +88,19 @@ func (s *Server) readable(c *call, right string) (*channel, *failure) {
 	return nil, fail("channel_not_found")
 }
 
-func (s *Server) conversationsInfo(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsInfo(c *call) (object, *failure) {
 	ch, f := s.readable(c, "read")
 	if f != nil {
 		return nil, f
 	}
-	o := s.channelJSON(c.in, ch)
+	o := s.payloads.channelJSON(c.in, ch)
 	if !c.bool("include_num_members") {
 		delete(o, "num_members")
 	}
 	return object{"channel": o}, nil
 }
 
-func (s *Server) conversationsMembers(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsMembers(c *call) (object, *failure) {
 	ch, f := s.readable(c, "read")
 	if f != nil {
 		return nil, f
@@ -108,7 +116,7 @@ func (s *Server) conversationsMembers(c *call) (object, *failure) {
 	return object{"members": page, "response_metadata": object{"next_cursor": next}}, nil
 }
 
-func (s *Server) conversationsHistory(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsHistory(c *call) (object, *failure) {
 	ch, f := s.readable(c, "history")
 	if f != nil {
 		return nil, f
@@ -125,7 +133,7 @@ func (s *Server) conversationsHistory(c *call) (object, *failure) {
 	return s.history(ch, c, found, 100)
 }
 
-func (s *Server) conversationsReplies(c *call) (object, *failure) {
+func (s *conversationsAPI) conversationsReplies(c *call) (object, *failure) {
 	ch, f := s.readable(c, "history")
 	if f != nil {
 		return nil, f
@@ -142,7 +150,7 @@ func (s *Server) conversationsReplies(c *call) (object, *failure) {
 	return s.history(ch, c, append([]*message{root}, ch.thread(root.ts)...), 1000)
 }
 
-func (s *Server) history(ch *channel, c *call, found []*message, most int) (object, *failure) {
+func (s *conversationsAPI) history(ch *channel, c *call, found []*message, most int) (object, *failure) {
 	oldest, latest := c.str("oldest"), c.str("latest")
 	if !validTS(oldest) {
 		return nil, fail("invalid_ts_oldest")
@@ -153,7 +161,7 @@ func (s *Server) history(ch *channel, c *call, found []*message, most int) (obje
 	var all []any
 	for _, m := range found {
 		if within(m.ts, oldest, latest, c.bool("inclusive")) {
-			all = append(all, s.messageJSON(ch, m, c.bool("include_all_metadata")))
+			all = append(all, s.payloads.messageJSON(ch, m, c.bool("include_all_metadata")))
 		}
 	}
 	page, next, f := c.page(all, most)

@@ -8,7 +8,16 @@ import (
 	"strings"
 )
 
-func (s *Server) authTest(c *call) (object, *failure) {
+// peopleAPI is users.*, usergroups.*, and who the app is: auth.*, team.*
+// and bots.*.
+type peopleAPI struct {
+	*world
+
+	payloads *payloads
+	events   *events
+}
+
+func (s *peopleAPI) authTest(c *call) (object, *failure) {
 	w := s.home(c.in)
 	answer := object{
 		"url": "https://" + w.Domain + ".slack.com/", "team": w.Name, "user": BotName, "team_id": w.ID,
@@ -22,18 +31,18 @@ func (s *Server) authTest(c *call) (object, *failure) {
 }
 
 // authRevoke ends the token, and with it the installation's calls.
-func (s *Server) authRevoke(c *call) (object, *failure) {
+func (s *peopleAPI) authRevoke(c *call) (object, *failure) {
 	if c.bool("test") {
 		return object{"revoked": false}, nil
 	}
 	c.in.ended = "token_revoked"
 	event := object{"type": "tokens_revoked", "tokens": object{"oauth": []string{}, "bot": []string{c.in.botUser}}}
-	s.sendEvent(s.envelope(c.in, nil, c.in.team, event))
+	s.events.sendEvent(s.events.envelope(c.in, nil, c.in.team, event))
 	s.changed()
 	return object{"revoked": true}, nil
 }
 
-func (s *Server) teamInfo(c *call) (object, *failure) {
+func (s *peopleAPI) teamInfo(c *call) (object, *failure) {
 	w := s.home(c.in)
 	if id := c.str("team"); id != "" {
 		if !s.owns(c.in, id) {
@@ -52,7 +61,7 @@ func (s *Server) teamInfo(c *call) (object, *failure) {
 }
 
 // authTeamsList lists the workspaces that the token is good for.
-func (s *Server) authTeamsList(c *call) (object, *failure) {
+func (s *peopleAPI) authTeamsList(c *call) (object, *failure) {
 	var all []any
 	for _, w := range s.teams {
 		if s.owns(c.in, w.ID) {
@@ -66,7 +75,7 @@ func (s *Server) authTeamsList(c *call) (object, *failure) {
 	return object{"teams": page, "response_metadata": object{"next_cursor": next}}, nil
 }
 
-func (s *Server) botsInfo(c *call) (object, *failure) {
+func (s *peopleAPI) botsInfo(c *call) (object, *failure) {
 	if id := c.str("bot"); id != "" && id != c.in.botID {
 		return nil, fail("bot_not_found")
 	}
@@ -76,25 +85,25 @@ func (s *Server) botsInfo(c *call) (object, *failure) {
 	}}, nil
 }
 
-func (s *Server) usersInfo(c *call) (object, *failure) {
+func (s *peopleAPI) usersInfo(c *call) (object, *failure) {
 	p := s.known(c, c.str("user"))
 	if p == nil {
 		return nil, fail("user_not_found")
 	}
-	return object{"user": s.userJSON(c.in, p)}, nil
+	return object{"user": s.payloads.userJSON(c.in, p)}, nil
 }
 
 // usersLookupByEmail finds active people of the app's own workspaces.
-func (s *Server) usersLookupByEmail(c *call) (object, *failure) {
+func (s *peopleAPI) usersLookupByEmail(c *call) (object, *failure) {
 	for _, p := range s.people {
 		if strings.EqualFold(p.Email, c.str("email")) && s.owns(c.in, p.Team) && !p.Deleted {
-			return object{"user": s.userJSON(c.in, p)}, nil
+			return object{"user": s.payloads.userJSON(c.in, p)}, nil
 		}
 	}
 	return nil, fail("users_not_found")
 }
 
-func (s *Server) usersList(c *call) (object, *failure) {
+func (s *peopleAPI) usersList(c *call) (object, *failure) {
 	team, f := s.listed(c)
 	if f != nil {
 		return nil, f
@@ -102,7 +111,7 @@ func (s *Server) usersList(c *call) (object, *failure) {
 	var members []any
 	for _, p := range s.people {
 		if p.Team == team {
-			members = append(members, s.userJSON(c.in, p))
+			members = append(members, s.payloads.userJSON(c.in, p))
 		}
 	}
 	page, next, f := c.page(members, 1000)
@@ -117,13 +126,13 @@ func (s *Server) usersList(c *call) (object, *failure) {
 
 // usersProfileGet answers with a person's profile; without a user, with that of
 // the bot itself.
-func (s *Server) usersProfileGet(c *call) (object, *failure) {
+func (s *peopleAPI) usersProfileGet(c *call) (object, *failure) {
 	p := s.known(c, cmp.Or(c.str("user"), c.in.botUser))
 	if p == nil {
 		return nil, fail("user_not_found")
 	}
 	first, last, _ := strings.Cut(p.RealName, " ")
-	profile, _ := s.userJSON(c.in, p)["profile"].(object)
+	profile, _ := s.payloads.userJSON(c.in, p)["profile"].(object)
 	profile["first_name"], profile["last_name"], profile["title"], profile["phone"] = first, last, "", ""
 	profile["status_text"], profile["status_emoji"], profile["status_expiration"] = "", "", 0
 	return object{"profile": profile}, nil
@@ -162,7 +171,7 @@ func (c *call) pageOf(all []any, usual, most int) (page []any, next string, f *f
 	return append([]any{}, all[from:to]...), next, nil
 }
 
-func (s *Server) groupJSON(g *Group, users bool) object {
+func (s *payloads) groupJSON(g *Group, users bool) object {
 	o := object{
 		"id": g.ID, "team_id": g.Team, "is_usergroup": true, "name": g.Name, "description": "", "handle": g.Handle,
 		"is_external": false, "date_create": 1700000000, "date_update": 1700000000, "date_delete": 0,
@@ -178,7 +187,7 @@ func (s *Server) groupJSON(g *Group, users bool) object {
 	return o
 }
 
-func (s *Server) usergroupsList(c *call) (object, *failure) {
+func (s *peopleAPI) usergroupsList(c *call) (object, *failure) {
 	team, f := s.listed(c)
 	if f != nil {
 		return nil, f
@@ -189,13 +198,13 @@ func (s *Server) usergroupsList(c *call) (object, *failure) {
 			continue
 		}
 		if !g.Disabled || c.bool("include_disabled") {
-			list = append(list, s.groupJSON(g, c.bool("include_users")))
+			list = append(list, s.payloads.groupJSON(g, c.bool("include_users")))
 		}
 	}
 	return object{"usergroups": list}, nil
 }
 
-func (s *Server) usergroupsUsersList(c *call) (object, *failure) {
+func (s *peopleAPI) usergroupsUsersList(c *call) (object, *failure) {
 	team, f := s.listed(c)
 	if f != nil {
 		return nil, f
@@ -209,7 +218,7 @@ func (s *Server) usergroupsUsersList(c *call) (object, *failure) {
 
 // SetGroup replaces the members of a user group and tells the app with
 // subteam_members_changed and subteam_updated.
-func (s *Server) SetGroup(id string, users []string) error {
+func (s *persons) SetGroup(id string, users []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.group(id)
@@ -236,13 +245,13 @@ func (s *Server) SetGroup(id string, users []string) error {
 	s.changed()
 	now := unix(s.clock.now())
 	in := s.installed(g.Team)
-	s.emit(in, nil, g.Team, object{
+	s.events.emit(in, nil, g.Team, object{
 		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": g.Team,
 		"date_previous_update": now, "date_update": now,
 		"added_users": orEmpty(added), "added_users_count": len(added),
 		"removed_users": orEmpty(removed), "removed_users_count": len(removed),
 	})
-	s.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.groupJSON(g, true)})
+	s.events.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.payloads.groupJSON(g, true)})
 	return nil
 }
 

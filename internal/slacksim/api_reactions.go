@@ -8,12 +8,20 @@ import (
 	"strings"
 )
 
+// reactionsAPI is reactions.*.
+type reactionsAPI struct {
+	*world
+
+	payloads *payloads
+	events   *events
+}
+
 // emoji is how the names of emoji look. Which ones a workspace has is not
 // simulated.
 var emoji = regexp.MustCompile(`^[a-z0-9_+'-]+(::skin-tone-[2-6])?$`)
 
 // reactable finds the message that a method of reactions is about.
-func (s *Server) reactable(c *call) (*channel, *message, *failure) {
+func (s *reactionsAPI) reactable(c *call) (*channel, *message, *failure) {
 	ts := c.str("timestamp")
 	switch {
 	case c.str("file") != "":
@@ -38,7 +46,7 @@ func (s *Server) reactable(c *call) (*channel, *message, *failure) {
 
 // reacting finds the message and the name of the emoji. The name may stand
 // between colons.
-func (s *Server) reacting(c *call) (*channel, *message, string, *failure) {
+func (s *reactionsAPI) reacting(c *call) (*channel, *message, string, *failure) {
 	name := strings.Trim(c.str("name"), ":")
 	if !emoji.MatchString(name) {
 		return nil, nil, "", fail("invalid_name")
@@ -80,7 +88,7 @@ func (m *message) react(name string, users []string) {
 	}
 }
 
-func (s *Server) reactionsAdd(c *call) (object, *failure) {
+func (s *reactionsAPI) reactionsAdd(c *call) (object, *failure) {
 	ch, m, name, f := s.reacting(c)
 	if f != nil {
 		return nil, f
@@ -94,7 +102,7 @@ func (s *Server) reactionsAdd(c *call) (object, *failure) {
 	return object{}, nil
 }
 
-func (s *Server) reactionsRemove(c *call) (object, *failure) {
+func (s *reactionsAPI) reactionsRemove(c *call) (object, *failure) {
 	ch, m, name, f := s.reacting(c)
 	if f != nil {
 		return nil, f
@@ -110,11 +118,11 @@ func (s *Server) reactionsRemove(c *call) (object, *failure) {
 }
 
 // reacted tells the installations whose bot is in the channel.
-func (s *Server) reacted(c *call, kind string, ch *channel, m *message, name string) {
+func (s *reactionsAPI) reacted(c *call, kind string, ch *channel, m *message, name string) {
 	s.changed()
 	for _, in := range s.installs {
 		if ch.has(in.botUser) {
-			s.emit(in, ch, s.eventTeam(in, ch), object{
+			s.events.emit(in, ch, s.eventTeam(in, ch), object{
 				"type": kind, "user": c.in.botUser, "reaction": name, "item_user": m.user, "event_ts": s.nextTS(),
 				"item": object{"type": "message", "channel": ch.ID, "ts": m.ts},
 			})
@@ -123,13 +131,13 @@ func (s *Server) reacted(c *call, kind string, ch *channel, m *message, name str
 }
 
 // reactedJSON is a message among reactions, which has a permalink there.
-func (s *Server) reactedJSON(ch *channel, m *message) object {
-	o := maps.Clone(s.messageJSON(ch, m, false))
-	o["permalink"] = s.permalink(ch, m)
+func (s *reactionsAPI) reactedJSON(ch *channel, m *message) object {
+	o := maps.Clone(s.payloads.messageJSON(ch, m, false))
+	o["permalink"] = s.payloads.permalink(ch, m)
 	return o
 }
 
-func (s *Server) reactionsGet(c *call) (object, *failure) {
+func (s *reactionsAPI) reactionsGet(c *call) (object, *failure) {
 	ch, m, f := s.reactable(c)
 	if f != nil {
 		return nil, f
@@ -138,7 +146,7 @@ func (s *Server) reactionsGet(c *call) (object, *failure) {
 }
 
 // reactionsList lists what somebody reacted to, the newest message first.
-func (s *Server) reactionsList(c *call) (object, *failure) {
+func (s *reactionsAPI) reactionsList(c *call) (object, *failure) {
 	if _, f := s.listed(c); f != nil {
 		return nil, f
 	}

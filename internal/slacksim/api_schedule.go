@@ -8,6 +8,16 @@ import (
 	"unicode/utf8"
 )
 
+// scheduleAPI is the methods of chat.* for messages that are posted later.
+type scheduleAPI struct {
+	*world
+
+	payloads  *payloads
+	messages  *messages
+	chat      *chatAPI
+	scheduled []*scheduled // in the order in which they came
+}
+
 // The bounds of scheduled messages.
 //
 // https://docs.slack.dev/reference/methods/chat.scheduleMessage
@@ -30,8 +40,8 @@ type scheduled struct {
 
 var unixSeconds = regexp.MustCompile(`^\d{1,10}$`)
 
-func (s *Server) chatScheduleMessage(c *call) (object, *failure) {
-	k, ch, root, f := s.posting(c)
+func (s *scheduleAPI) chatScheduleMessage(c *call) (object, *failure) {
+	k, ch, root, f := s.chat.posting(c)
 	if f != nil {
 		return nil, f
 	}
@@ -61,7 +71,7 @@ func (s *Server) chatScheduleMessage(c *call) (object, *failure) {
 		defer s.mu.Unlock()
 		s.postScheduled(p)
 	})
-	shown := s.messageJSON(ch, p.message, true)
+	shown := s.payloads.messageJSON(ch, p.message, true)
 	delete(shown, "ts")
 	shown["type"] = "delayed_message"
 	return object{"channel": ch.ID, "scheduled_message_id": p.id, "post_at": seconds, "message": shown}, nil
@@ -69,7 +79,7 @@ func (s *Server) chatScheduleMessage(c *call) (object, *failure) {
 
 // crowded reports whether one more message at this time would be too many for
 // the channel.
-func (s *Server) crowded(ch *channel, at time.Time) bool {
+func (s *scheduleAPI) crowded(ch *channel, at time.Time) bool {
 	times := []time.Time{at}
 	for _, p := range s.scheduled {
 		if p.channel == ch && at.Sub(p.at).Abs() < scheduledSpan {
@@ -88,14 +98,14 @@ func (s *Server) crowded(ch *channel, at time.Time) bool {
 // postScheduled posts the message, unless it was deleted or the bot may not
 // write there any more. Slack posts none that has metadata, and says so as a
 // known bug. The caller holds mu.
-func (s *Server) postScheduled(p *scheduled) {
+func (s *scheduleAPI) postScheduled(p *scheduled) {
 	if !s.unschedule(p) || p.in.ended != "" || p.channel.Archived || !p.channel.has(p.in.botUser) || p.message.metadata != nil {
 		return
 	}
-	s.store(p.channel, p.message)
+	s.messages.store(p.channel, p.message)
 }
 
-func (s *Server) unschedule(p *scheduled) bool {
+func (s *scheduleAPI) unschedule(p *scheduled) bool {
 	at := slices.Index(s.scheduled, p)
 	if at >= 0 {
 		s.scheduled = slices.Delete(slices.Clone(s.scheduled), at, at+1)
@@ -104,7 +114,7 @@ func (s *Server) unschedule(p *scheduled) bool {
 	return at >= 0
 }
 
-func (s *Server) chatDeleteScheduledMessage(c *call) (object, *failure) {
+func (s *scheduleAPI) chatDeleteScheduledMessage(c *call) (object, *failure) {
 	ch := s.named(c.in, c.str("channel"))
 	if ch == nil {
 		return nil, fail("channel_not_found")
@@ -120,7 +130,7 @@ func (s *Server) chatDeleteScheduledMessage(c *call) (object, *failure) {
 
 // chatScheduledMessagesList lists what the app scheduled, the first to be
 // posted first.
-func (s *Server) chatScheduledMessagesList(c *call) (object, *failure) {
+func (s *scheduleAPI) chatScheduledMessagesList(c *call) (object, *failure) {
 	if _, f := s.listed(c); f != nil {
 		return nil, f
 	}

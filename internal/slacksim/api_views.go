@@ -7,6 +7,25 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// screens is what apps put on people's screens: modals and Home tabs, and the
+// triggers that open them.
+type screens struct {
+	*engine
+
+	triggers map[string]*trigger
+	views    map[string]*view   // every view that is open, by id
+	stacks   map[string][]*view // open modals by user, the root first
+	homes    map[string]*view
+}
+
+// viewsAPI is views.*.
+type viewsAPI struct {
+	*world
+
+	payloads *payloads
+	screens  *screens
+}
+
 const maxViewBytes = 250 * 1024
 
 // view is a modal on somebody's screen, or their Home tab.
@@ -36,7 +55,7 @@ func (v *view) blocks() []any {
 }
 
 // viewJSON is a view as the Web API and payloads show it.
-func (s *Server) viewJSON(v *view) object {
+func (s *payloads) viewJSON(v *view) object {
 	values := object{}
 	for blockID, actions := range v.values {
 		inner := object{}
@@ -60,7 +79,7 @@ func (s *Server) viewJSON(v *view) object {
 	return o
 }
 
-func (s *Server) teamOfUser(id string) string {
+func (s *payloads) teamOfUser(id string) string {
 	if p := s.userByID(id); p != nil {
 		return p.Team
 	}
@@ -68,7 +87,7 @@ func (s *Server) teamOfUser(id string) string {
 }
 
 // installedTeam is the workspace of an installation, or its organization.
-func (s *Server) installedTeam(in *installation) string {
+func (s *payloads) installedTeam(in *installation) string {
 	if in.org() {
 		return s.cfg.Enterprise.ID
 	}
@@ -84,7 +103,7 @@ func orNil(s string) any {
 
 // newView checks a payload and returns the view, not yet on any screen.
 // replacing is the view it takes the place of, if any.
-func (s *Server) newView(c *call, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
+func (s *screens) newView(c *call, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
 	v, ok := c.value("view")
 	o, isObject := v.(object)
 	if !ok || !isObject {
@@ -93,7 +112,7 @@ func (s *Server) newView(c *call, on blockkit.Surface, user string, replacing *v
 	return s.buildView(c.in, o, on, user, replacing)
 }
 
-func (s *Server) buildView(in *installation, o object, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
+func (s *screens) buildView(in *installation, o object, on blockkit.Surface, user string, replacing *view) (*view, *failure) {
 	if replacing != nil && (o["type"] == "modal" || o["type"] == "home") && o["type"] != string(replacing.kind) {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"must match the `type` of the root view [json-pointer:/view/type]"}}
 	}
@@ -125,7 +144,7 @@ func (s *Server) buildView(in *installation, o object, on blockkit.Surface, user
 	return fresh, nil
 }
 
-func (s *Server) allViews() []*view {
+func (s *screens) allViews() []*view {
 	return append(slices.Collect(maps.Values(s.views)), slices.Collect(maps.Values(s.homes))...)
 }
 
@@ -148,12 +167,12 @@ func (v *view) keepInputs(old *view) {
 
 // opening checks the view first, so that a bad one does not use up the
 // trigger, and then looks at the trigger.
-func (s *Server) opening(c *call) (*view, *trigger, *failure) {
-	v, f := s.newView(c, blockkit.OnModal, "", nil)
+func (s *viewsAPI) opening(c *call) (*view, *trigger, *failure) {
+	v, f := s.screens.newView(c, blockkit.OnModal, "", nil)
 	if f != nil {
 		return nil, nil, f
 	}
-	t, problem := s.exchange(c.in, c.str("trigger_id"))
+	t, problem := s.screens.exchange(c.in, c.str("trigger_id"))
 	if problem != "" {
 		return nil, nil, fail(problem)
 	}
@@ -161,37 +180,37 @@ func (s *Server) opening(c *call) (*view, *trigger, *failure) {
 	return v, t, nil
 }
 
-func (s *Server) viewsOpen(c *call) (object, *failure) {
+func (s *viewsAPI) viewsOpen(c *call) (object, *failure) {
 	v, t, f := s.opening(c)
 	if f != nil {
 		return nil, f
 	}
 	t.used = true
-	s.dropStack(t.user)
-	s.push(v)
-	return object{"view": s.viewJSON(v)}, nil
+	s.screens.dropStack(t.user)
+	s.screens.push(v)
+	return object{"view": s.payloads.viewJSON(v)}, nil
 }
 
 const maxStack = 3
 
-func (s *Server) viewsPush(c *call) (object, *failure) {
+func (s *viewsAPI) viewsPush(c *call) (object, *failure) {
 	v, t, f := s.opening(c)
 	if f != nil {
 		return nil, f
 	}
-	switch stack := s.stacks[t.user]; {
+	switch stack := s.screens.stacks[t.user]; {
 	case t.view == "" || len(stack) == 0:
 		return nil, fail("not_found")
 	case len(stack) >= maxStack:
 		return nil, fail("push_limit_reached")
 	}
 	t.used = true
-	s.push(v)
-	return object{"view": s.viewJSON(v)}, nil
+	s.screens.push(v)
+	return object{"view": s.payloads.viewJSON(v)}, nil
 }
 
 // push puts a new view on top of its user's stack. The caller holds mu.
-func (s *Server) push(v *view) {
+func (s *screens) push(v *view) {
 	if stack := s.stacks[v.user]; len(stack) > 0 {
 		v.root, v.previous = stack[0].id, stack[len(stack)-1].id
 	}
@@ -201,7 +220,7 @@ func (s *Server) push(v *view) {
 }
 
 // pop takes the view, and what is above it, off the screen.
-func (s *Server) pop(v *view) {
+func (s *screens) pop(v *view) {
 	stack := s.stacks[v.user]
 	at := slices.IndexFunc(stack, func(o *view) bool { return o.id == v.id })
 	if at < 0 {
@@ -214,14 +233,14 @@ func (s *Server) pop(v *view) {
 	s.changed()
 }
 
-func (s *Server) dropStack(user string) {
+func (s *screens) dropStack(user string) {
 	if stack := s.stacks[user]; len(stack) > 0 {
 		s.pop(stack[0])
 	}
 }
 
 // replace puts v where the view with the same id is. The caller holds mu.
-func (s *Server) replace(v *view) {
+func (s *screens) replace(v *view) {
 	if v.kind == blockkit.OnHome {
 		s.homes[v.user] = v
 	} else {
@@ -235,13 +254,13 @@ func (s *Server) replace(v *view) {
 	s.changed()
 }
 
-func (s *Server) viewsUpdate(c *call) (object, *failure) {
+func (s *viewsAPI) viewsUpdate(c *call) (object, *failure) {
 	id, external := c.str("view_id"), c.str("external_id")
 	if id == "" && external == "" {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"missing required field: view_id"}}
 	}
 	var old *view
-	for _, v := range s.allViews() {
+	for _, v := range s.screens.allViews() {
 		if v.in == c.in && ((id != "" && v.id == id) || (id == "" && v.str("external_id") == external)) {
 			old = v
 		}
@@ -249,18 +268,18 @@ func (s *Server) viewsUpdate(c *call) (object, *failure) {
 	if old == nil {
 		return nil, fail("not_found")
 	}
-	v, f := s.newView(c, old.kind, old.user, old)
+	v, f := s.screens.newView(c, old.kind, old.user, old)
 	if f != nil {
 		return nil, f
 	}
 	if hash := c.str("hash"); hash != "" && hash != old.hash {
 		return nil, fail("hash_conflict")
 	}
-	s.replace(v)
-	return object{"view": s.viewJSON(v)}, nil
+	s.screens.replace(v)
+	return object{"view": s.payloads.viewJSON(v)}, nil
 }
 
-func (s *Server) viewsPublish(c *call) (object, *failure) {
+func (s *viewsAPI) viewsPublish(c *call) (object, *failure) {
 	if s.cfg.NoHome {
 		return nil, fail("not_enabled")
 	}
@@ -268,14 +287,14 @@ func (s *Server) viewsPublish(c *call) (object, *failure) {
 	if p == nil {
 		return nil, &failure{code: "invalid_arguments", problems: []string{"invalid `user_id` [json-pointer:/user_id]"}}
 	}
-	old := s.homes[p.ID]
-	v, f := s.newView(c, blockkit.OnHome, p.ID, old)
+	old := s.screens.homes[p.ID]
+	v, f := s.screens.newView(c, blockkit.OnHome, p.ID, old)
 	if f != nil {
 		return nil, f
 	}
 	if hash := c.str("hash"); hash != "" && old != nil && hash != old.hash {
 		return nil, fail("hash_conflict")
 	}
-	s.replace(v)
-	return object{"view": s.viewJSON(v)}, nil
+	s.screens.replace(v)
+	return object{"view": s.payloads.viewJSON(v)}, nil
 }

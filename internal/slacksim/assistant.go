@@ -7,6 +7,13 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// assistantAPI is assistant.threads.*.
+type assistantAPI struct {
+	*world
+
+	messages *messages
+}
+
 // Assistant is what the app shows about itself in a thread.
 type Assistant struct {
 	Status  string           `json:"status,omitempty"`            // what the app is doing
@@ -27,7 +34,7 @@ type assistance struct {
 }
 
 // assistant returns what a person sees in a thread beside the messages.
-func (s *Server) assistant(channel, thread string) *Assistant {
+func (s *messages) assistant(channel, thread string) *Assistant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channel(channel)
@@ -46,7 +53,7 @@ func (s *Server) assistant(channel, thread string) *Assistant {
 }
 
 // thread finds the thread that an assistant method is about.
-func (s *Server) threadOf(c *call, needed bool) (*assistance, *failure) {
+func (s *assistantAPI) threadOf(c *call, needed bool) (*assistance, *failure) {
 	ch := s.joined(c, c.str("channel_id"))
 	if ch == nil {
 		return nil, fail("channel_not_found")
@@ -56,14 +63,14 @@ func (s *Server) threadOf(c *call, needed bool) (*assistance, *failure) {
 		return nil, fail("invalid_thread_ts")
 	}
 	key := ch.ID + "/" + ts
-	if s.assisting[key] == nil {
-		s.assisting[key] = &assistance{}
+	if s.messages.assisting[key] == nil {
+		s.messages.assisting[key] = &assistance{}
 	}
 	s.changed()
-	return s.assisting[key], nil
+	return s.messages.assisting[key], nil
 }
 
-func (s *Server) assistantSetStatus(c *call) (object, *failure) {
+func (s *assistantAPI) assistantSetStatus(c *call) (object, *failure) {
 	loading, f := c.loading()
 	if f != nil {
 		return nil, f
@@ -95,7 +102,7 @@ func invalid(problem string) *failure {
 	return &failure{code: "invalid_arguments", problems: []string{problem}}
 }
 
-func (s *Server) assistantSetTitle(c *call) (object, *failure) {
+func (s *assistantAPI) assistantSetTitle(c *call) (object, *failure) {
 	a, f := s.threadOf(c, true)
 	if f != nil {
 		return nil, f
@@ -104,7 +111,7 @@ func (s *Server) assistantSetTitle(c *call) (object, *failure) {
 	return object{}, nil
 }
 
-func (s *Server) assistantSetPrompts(c *call) (object, *failure) {
+func (s *assistantAPI) assistantSetPrompts(c *call) (object, *failure) {
 	v, ok := c.value("prompts")
 	if !ok {
 		return nil, invalid("must provide an array [json-pointer:/prompts]")
@@ -128,7 +135,7 @@ func (s *Server) assistantSetPrompts(c *call) (object, *failure) {
 }
 
 // settle clears the status of a thread in which the app wrote something.
-func (s *Server) settle(c *channel, m *message) {
+func (s *messages) settle(c *channel, m *message) {
 	if m.app == nil {
 		return
 	}

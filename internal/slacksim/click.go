@@ -8,6 +8,20 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// interactions is what people do to what the app drew, and the commands and
+// shortcuts by which they call it.
+type interactions struct {
+	*world
+
+	payloads   *payloads
+	courier    *courier
+	socketMode *socketMode
+	messages   *messages
+	screens    *screens
+	inputs     *inputs
+	responder  *responder
+}
+
 // Click is a person using an interactive element of a message or a view.
 type Click struct {
 	User     string `json:"user"`
@@ -39,10 +53,10 @@ const (
 
 // Click uses an element and waits for the app's answer. Every click is sent
 // once, with its own trigger_id and action_ts.
-func (s *Server) Click(in Click) (ClickOutcome, error) {
+func (s *interactions) Click(in Click) (ClickOutcome, error) {
 	s.mu.Lock()
 	payload, out, err := s.click(in)
-	target := s.listens(s.urls.interactivity)
+	target := s.socketMode.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if err != nil || payload == nil {
 		return out, err
@@ -51,9 +65,9 @@ func (s *Server) Click(in Click) (ClickOutcome, error) {
 }
 
 // interact sends an interaction payload to the app, once.
-func (s *Server) interact(target string, payload object) reply {
+func (s *interactions) interact(target string, payload object) reply {
 	kind, body := str(payload["type"]), encodeJSON(payload)
-	return s.deliver(delivery{
+	return s.courier.deliver(delivery{
 		kind: kind, url: target, contentType: formType, body: []byte("payload=" + url.QueryEscape(string(body))),
 		envelope: envelope{interactiveEnvelope, body, kind == "view_submission" || kind == "block_suggestion"},
 	})
@@ -61,7 +75,7 @@ func (s *Server) interact(target string, payload object) reply {
 
 // click prepares the payload; nil means that nothing is to be sent. The
 // caller holds mu.
-func (s *Server) click(in Click) (object, ClickOutcome, error) {
+func (s *interactions) click(in Click) (object, ClickOutcome, error) {
 	if in.Value == nil {
 		in.Value = in.SelectedOption
 	}
@@ -92,15 +106,15 @@ func (s *Server) click(in Click) (object, ClickOutcome, error) {
 	payload["container"] = at.container()
 	payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
 	if m.visibleTo == "" { // Slack does not send ephemeral messages back
-		payload["message"] = s.messageJSON(at.channel, m, true)
+		payload["message"] = s.payloads.messageJSON(at.channel, m, true)
 	}
 	payload["state"] = object{"values": values}
-	payload["response_url"] = s.newResponseURL(m.app, "actions", at.channel, at.person, m)
+	payload["response_url"] = s.responder.newResponseURL(m.app, "actions", at.channel, at.person, m)
 	payload["actions"] = []object{action}
 	return payload, ClickOutcome{URL: str(e["url"])}, nil
 }
 
-func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
+func (s *interactions) clickView(in Click) (object, ClickOutcome, error) {
 	at, err := s.place(in)
 	if err != nil {
 		return nil, ClickOutcome{}, err
@@ -132,14 +146,14 @@ func (s *Server) clickView(in Click) (object, ClickOutcome, error) {
 
 // interaction is what every interaction payload starts with. viewID is the
 // view that its trigger belongs to.
-func (s *Server) interaction(in *installation, kind string, p *Person, viewID string) object {
+func (s *interactions) interaction(in *installation, kind string, p *Person, viewID string) object {
 	o := object{
-		"type": kind, "team": s.teamJSON(in, in.team),
+		"type": kind, "team": s.payloads.teamJSON(in, in.team),
 		"user":       object{"id": p.ID, "username": p.Name, "name": p.Name, "team_id": p.Team},
 		"api_app_id": AppID, "token": verificationToken, "enterprise": s.enterpriseOf(in.team), "is_enterprise_install": in.org(),
 	}
 	if kind != "view_closed" && kind != "block_suggestion" {
-		o["trigger_id"] = s.newTrigger(in, p.ID, viewID)
+		o["trigger_id"] = s.screens.newTrigger(in, p.ID, viewID)
 	}
 	return o
 }
@@ -147,15 +161,15 @@ func (s *Server) interaction(in *installation, kind string, p *Person, viewID st
 // viewInteraction is the start of payloads about a view. Its team is that of
 // the person, who may be met in another company's channel; which workspace
 // the app is installed in is said by the view's app_installed_team_id.
-func (s *Server) viewInteraction(kind string, p *Person, v *view) object {
+func (s *interactions) viewInteraction(kind string, p *Person, v *view) object {
 	o := s.interaction(v.in, kind, p, v.id)
-	o["team"], o["view"] = s.teamJSON(v.in, p.Team), s.viewJSON(v)
+	o["team"], o["view"] = s.payloads.teamJSON(v.in, p.Team), s.payloads.viewJSON(v)
 	return o
 }
 
 // teamJSON is a workspace as interactions name it: nothing, when the app is
 // installed in an organization.
-func (s *Server) teamJSON(in *installation, team string) any {
+func (s *payloads) teamJSON(in *installation, team string) any {
 	if in.org() {
 		return nil
 	}
@@ -169,7 +183,7 @@ func (s *Server) teamJSON(in *installation, team string) any {
 
 // act returns the entry of the payload's actions, and the new state of
 // elements that have one.
-func (s *Server) act(b, e object, in Click) (action, state object, err error) {
+func (s *interactions) act(b, e object, in Click) (action, state object, err error) {
 	action = object{
 		"type": e["type"], "action_id": e["action_id"], "block_id": b["block_id"], "action_ts": s.nextTS(),
 	}
@@ -191,7 +205,7 @@ func (s *Server) act(b, e object, in Click) (action, state object, err error) {
 	case blockkit.StateField(kind) == "":
 		return action, nil, nil
 	}
-	state, err = s.entered(b, e, in.Value)
+	state, err = s.inputs.entered(b, e, in.Value)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -25,7 +25,7 @@ type CommandOutcome struct {
 }
 
 // Command sends a slash command to the app, once, and waits for its answer.
-func (s *Server) Command(in Command) (CommandOutcome, error) {
+func (s *interactions) Command(in Command) (CommandOutcome, error) {
 	s.mu.Lock()
 	p, c, err := s.actor(in.User, in.Channel)
 	if err == nil && !strings.HasPrefix(in.Command, "/") {
@@ -35,7 +35,7 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 		s.mu.Unlock()
 		return CommandOutcome{}, err
 	}
-	target, app := s.listens(s.urls.commands), s.installed(p.Team)
+	target, app := s.socketMode.listens(s.urls.commands), s.installed(p.Team)
 	switch {
 	case app == nil || target == "" || (s.cfg.Commands != nil && !slices.Contains(s.cfg.Commands, in.Command)):
 		s.mu.Unlock()
@@ -46,15 +46,15 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 	}
 	text := in.Text
 	if s.cfg.EscapeCommands {
-		text = s.escapeCommand(text)
+		text = s.inputs.escapeCommand(text)
 	}
-	response := s.newResponseURL(app, "commands", c, p, nil)
+	response := s.responder.newResponseURL(app, "commands", c, p, nil)
 	w := s.workspace(p.Team)
 	form := url.Values{
 		"token": {verificationToken}, "team_id": {w.ID}, "team_domain": {w.Domain},
 		"channel_id": {c.ID}, "channel_name": {c.payloadName()}, "user_id": {p.ID}, "user_name": {p.Name},
 		"command": {in.Command}, "text": {text}, "response_url": {response},
-		"trigger_id": {s.newTrigger(app, p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {strconv.FormatBool(app.org())},
+		"trigger_id": {s.screens.newTrigger(app, p.ID, "")}, "api_app_id": {AppID}, "is_enterprise_install": {strconv.FormatBool(app.org())},
 	}
 	if e, ok := s.enterpriseOf(w.ID).(object); ok {
 		form.Set("enterprise_id", str(e["id"]))
@@ -62,7 +62,7 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 	}
 	s.mu.Unlock()
 
-	r := s.deliver(delivery{
+	r := s.courier.deliver(delivery{
 		kind: "slash_command", url: target, contentType: formType, body: []byte(form.Encode()),
 		envelope: envelope{commandsEnvelope, formPayload(form), true},
 	})
@@ -78,7 +78,7 @@ func (s *Server) Command(in Command) (CommandOutcome, error) {
 		out.VisibleError = fmt.Sprintf("%s failed with the error %q", in.Command, problem)
 	}
 	if m != nil {
-		seen := s.seen(c, m)
+		seen := c.seen(m)
 		out.Message = &seen
 	}
 	return out, nil
@@ -100,7 +100,7 @@ func commandError(r reply) string {
 
 // commandAnswer shows what the app put into its answer: nothing, plain
 // text, or a JSON message. The caller holds mu.
-func (s *Server) commandAnswer(app *installation, in Command, r reply, c *channel, p *Person) (*message, string) {
+func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *channel, p *Person) (*message, string) {
 	body := strings.TrimSpace(string(r.body))
 	if body == "" {
 		return nil, ""
@@ -123,7 +123,7 @@ func (s *Server) commandAnswer(app *installation, in Command, r reply, c *channe
 	}
 	if k.text == "" && len(k.blocks) == 0 && len(k.attachments) == 0 {
 		if post["response_type"] == "in_channel" {
-			s.store(c, &message{user: p.ID, text: typed2text(in)})
+			s.messages.store(c, &message{user: p.ID, text: typed2text(in)})
 			return nil, ""
 		}
 		return nil, "invalid_command_response"
@@ -131,9 +131,9 @@ func (s *Server) commandAnswer(app *installation, in Command, r reply, c *channe
 	m := &message{user: app.botUser, app: app, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: p.ID}
 	if post["response_type"] == "in_channel" {
 		m.visibleTo = ""
-		s.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed
+		s.messages.store(c, &message{user: p.ID, text: typed2text(in)}) // the channel also sees what was typed
 	}
-	return s.store(c, m), ""
+	return s.messages.store(c, m), ""
 }
 
 func typed2text(in Command) string {
@@ -141,7 +141,7 @@ func typed2text(in Command) string {
 }
 
 // escapeCommand replaces @name and #channel by their escaped forms.
-func (s *Server) escapeCommand(text string) string {
+func (s *inputs) escapeCommand(text string) string {
 	words := strings.Split(text, " ")
 	for i, w := range words {
 		if name, ok := strings.CutPrefix(w, "@"); ok {

@@ -20,7 +20,12 @@ type ControlRoute struct {
 }
 
 // ControlRoutes is /sim/: a thin layer over the methods that act for people.
-func (s *Server) ControlRoutes() []ControlRoute {
+func (s *Server) ControlRoutes() []ControlRoute { return control{s}.table() }
+
+// control is the control API. It may do what the methods of [Server] do.
+type control struct{ *Server }
+
+func (s control) table() []ControlRoute {
 	return []ControlRoute{
 		acting("/sim/post", func(in Post) (Posted, error) {
 			ts, err := s.PostAs(in)
@@ -90,9 +95,9 @@ func (s *Server) ControlRoutes() []ControlRoute {
 	}
 }
 
-func (s *Server) controlRoutes() http.Handler {
+func (s control) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range s.ControlRoutes() {
+	for _, r := range s.table() {
 		mux.HandleFunc(r.Pattern, r.handler)
 	}
 	return mux
@@ -137,7 +142,7 @@ func writeOutcome(w http.ResponseWriter, out any, err error) {
 }
 
 // serveChanges is an event stream with one event per change, or per several.
-func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) {
+func (s control) serveChanges(w http.ResponseWriter, r *http.Request) {
 	changes, stop := s.watch()
 	defer stop()
 	w.Header().Set("Content-Type", "text/event-stream")

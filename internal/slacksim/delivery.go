@@ -64,11 +64,19 @@ func atMostTwoRedirects(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// courier takes requests to the app, by HTTP or over its connections.
+type courier struct {
+	*engine
+
+	journal    *journal
+	socketMode *socketMode
+}
+
 // deliver signs one request, sends it and waits for the answer, at most as
 // long as the app may take. The caller does not hold mu.
-func (s *Server) deliver(d delivery) reply {
+func (s *courier) deliver(d delivery) reply {
 	if d.url == overSocket {
-		return s.deliverEnvelope(d)
+		return s.socketMode.deliverEnvelope(d)
 	}
 	ctx, cancel := context.WithTimeout(s.life(), s.ackTimeout())
 	defer cancel()
@@ -101,18 +109,12 @@ func (s *Server) deliver(d delivery) reply {
 		Headers: headers, Request: string(d.body), Problem: r.problem,
 	}
 	s.mu.Lock()
-	s.logged(entry, r.status, r.body)
+	s.journal.logged(entry, r.status, r.body)
 	s.mu.Unlock()
 	return r
 }
 
-func (s *Server) ackTimeout() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cfg.AckTimeout
-}
-
-func (s *Server) send(ctx context.Context, d delivery, headers map[string]string) reply {
+func (s *courier) send(ctx context.Context, d delivery, headers map[string]string) reply {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(d.body))
 	if err != nil {
 		return reply{problem: "connection_failed"}

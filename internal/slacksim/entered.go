@@ -8,9 +8,16 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// inputs reads what people type and choose.
+type inputs struct {
+	*world
+
+	loaded map[string][]object // what the app answered to queries, by element
+}
+
 // entered is the state of element e of block b after a person entered input: a string,
 // a list of strings, a number, an option object, or nil for nothing.
-func (s *Server) entered(b, e object, input any) (object, error) {
+func (s *inputs) entered(b, e object, input any) (object, error) {
 	kind := str(e["type"])
 	name := blockkit.StateField(kind)
 	if name == "" {
@@ -56,7 +63,7 @@ func (s *Server) entered(b, e object, input any) (object, error) {
 }
 
 // reference turns names of people and channels into ids.
-func (s *Server) reference(name, v string) string {
+func (s *inputs) reference(name, v string) string {
 	if strings.HasPrefix(name, "selected_user") {
 		if p := s.person(v); p != nil {
 			return p.ID
@@ -72,7 +79,7 @@ func (s *Server) reference(name, v string) string {
 
 // optionOf finds an option of a menu, among those that the app sent with the
 // menu or was asked for by [Server.Suggest].
-func (s *Server) optionOf(b, e object, value string) (object, bool) {
+func (s *inputs) optionOf(b, e object, value string) (object, bool) {
 	lists := []any{[]any{e["initial_option"]}, e["initial_options"]}
 	for _, from := range append(s.loaded[loadedKey(b, e)], e) {
 		lists = append(lists, from["options"])

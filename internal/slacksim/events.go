@@ -11,13 +11,22 @@ import (
 	"time"
 )
 
+// events tells the app what happens, if it subscribed to it.
+type events struct {
+	*world
+
+	payloads   *payloads
+	courier    *courier
+	socketMode *socketMode
+}
+
 // retryDelays is how long after a failed attempt the next one follows.
 var retryDelays = []time.Duration{0, time.Minute, 5 * time.Minute}
 
 // emit sends an event of a workspace to one installation of the app, if it
 // subscribed to it. c is the channel it happened in, if any. It returns at
 // once. The caller holds mu.
-func (s *Server) emit(in *installation, c *channel, team string, event object) {
+func (s *events) emit(in *installation, c *channel, team string, event object) {
 	if in != nil && in.ended == "" {
 		s.sendEvent(s.envelope(in, c, team, event))
 	}
@@ -29,7 +38,7 @@ var subscriptions = map[any]string{
 }
 
 // envelope is what Slack puts around an event.
-func (s *Server) envelope(in *installation, c *channel, team string, event object) object {
+func (s *events) envelope(in *installation, c *channel, team string, event object) object {
 	now := s.clock.now()
 	if event["event_ts"] == nil {
 		event["event_ts"] = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
@@ -52,14 +61,14 @@ func (s *Server) envelope(in *installation, c *channel, team string, event objec
 }
 
 // sendEvent delivers an envelope if the app subscribed to what is in it.
-func (s *Server) sendEvent(content object) {
+func (s *events) sendEvent(content object) {
 	event, _ := content["event"].(object)
 	kind := str(event["type"])
 	subscription := kind
 	if kind == "message" {
 		subscription = subscriptions[event["channel_type"]]
 	}
-	if s.listens(s.urls.events) == "" || !slices.Contains(s.cfg.Events, subscription) {
+	if s.socketMode.listens(s.urls.events) == "" || !slices.Contains(s.cfg.Events, subscription) {
 		return
 	}
 	body := encodeJSON(content)
@@ -71,9 +80,9 @@ const verificationToken = "slacksim-verification" //nolint:gosec // simulated, a
 
 // attempt delivers an event for the n-th time, and plans the next attempt if
 // the app did not accept it.
-func (s *Server) attempt(kind string, body []byte, n int, why string) {
+func (s *events) attempt(kind string, body []byte, n int, why string) {
 	s.mu.Lock()
-	target := s.listens(s.urls.events)
+	target := s.socketMode.listens(s.urls.events)
 	s.mu.Unlock()
 	if target == "" {
 		return // the app stopped listening
@@ -83,7 +92,7 @@ func (s *Server) attempt(kind string, body []byte, n int, why string) {
 		headers["X-Slack-Retry-Num"] = strconv.Itoa(n)
 		headers["X-Slack-Retry-Reason"] = why
 	}
-	r := s.deliver(delivery{
+	r := s.courier.deliver(delivery{
 		kind: kind, url: target, contentType: jsonType, body: body, headers: headers,
 		envelope: envelope{eventsEnvelope, body, false}, retry: n, why: why,
 	})
@@ -124,30 +133,30 @@ func timeout(target string) string {
 // CheckSSL does what Slack does from time to time with the URL of slash
 // commands: an ssl_check that carries no signature and is to be answered
 // with 200.
-func (s *Server) CheckSSL() (SSLChecked, error) {
+func (s *events) CheckSSL() (SSLChecked, error) {
 	s.mu.Lock()
-	target := s.listens(s.urls.commands)
+	target := s.socketMode.listens(s.urls.commands)
 	s.mu.Unlock()
 	if target == "" || target == overSocket {
 		return SSLChecked{}, fmt.Errorf("%w: no commands URL is set", ErrBadInput)
 	}
 	form := url.Values{"ssl_check": {"1"}, "token": {verificationToken}}
-	r := s.deliver(delivery{kind: "ssl_check", url: target, contentType: formType, body: []byte(form.Encode()), unsigned: true})
+	r := s.courier.deliver(delivery{kind: "ssl_check", url: target, contentType: formType, body: []byte(form.Encode()), unsigned: true})
 	return SSLChecked{Status: r.status}, nil
 }
 
 // VerifyEventsURL does the url_verification handshake with the events URL.
 // It returns an error unless the app answers with the challenge.
-func (s *Server) VerifyEventsURL() error {
+func (s *events) VerifyEventsURL() error {
 	s.mu.Lock()
-	target := s.listens(s.urls.events)
+	target := s.socketMode.listens(s.urls.events)
 	s.mu.Unlock()
 	if target == "" || target == overSocket {
 		return fmt.Errorf("%w: no events URL is set", ErrBadInput)
 	}
 	challenge := randomHex(20)
 	body := encodeJSON(object{"type": "url_verification", "token": verificationToken, "challenge": challenge})
-	r := s.deliver(delivery{kind: "url_verification", url: target, contentType: jsonType, body: body})
+	r := s.courier.deliver(delivery{kind: "url_verification", url: target, contentType: jsonType, body: body})
 	switch {
 	case r.status == 0:
 		return fmt.Errorf("the app did not answer url_verification (%s)", r.problem)

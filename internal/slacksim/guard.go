@@ -8,6 +8,9 @@ import (
 	"net/url"
 )
 
+// gate keeps out the requests that a web page of somebody else makes.
+type gate struct{ *installations }
+
 // slackOrigin is what slack-go sends as its origin when it opens a connection
 // of Socket Mode. Browsers send it only from pages of Slack.
 const slackOrigin = "https://api.slack.com"
@@ -17,7 +20,7 @@ const slackOrigin = "https://api.slack.com"
 // something. A page whose name was pointed at this machine afterwards (DNS
 // rebinding) has the simulator's own origin, so that the name itself has to be
 // one of ours. Apps send no origin, and reach the simulator by its address.
-func (s *Server) guard(next http.Handler) http.Handler {
+func (s *gate) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !s.ownHost(r.Host):
@@ -40,7 +43,7 @@ func ownOrigin(r *http.Request) bool {
 	return err == nil && u.Host != "" && u.Host == r.Host
 }
 
-func (s *Server) ownHost(host string) bool {
+func (s *gate) ownHost(host string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if public, err := url.Parse(s.cfg.PublicURL); s.cfg.AnyHost || (err == nil && public.Host == host) {
@@ -55,7 +58,7 @@ func (s *Server) ownHost(host string) bool {
 // says it: response_urls and connections of Socket Mode start with that. Only a
 // call that proves with its token that it is the app's may name the host;
 // before the first one it is the address of the connection.
-func (s *Server) reachedBy(r *http.Request, token string) {
+func (s *gate) reachedBy(r *http.Request, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cfg.PublicURL != "" {

@@ -33,7 +33,7 @@ type HoodDocument struct {
 
 // serveHood answers what Config.Hood does. The workspace's own token and
 // secret are taken out, wherever the app keeps them.
-func (s *Server) serveHood(w http.ResponseWriter, r *http.Request) {
+func (s control) serveHood(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Hood == nil {
 		writeJSON(w, http.StatusNotFound, Problem{"nobody shows this workspace what happens inside the app; `bot demo` does"})
 		return

@@ -12,14 +12,14 @@ const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 // nextTS returns a message timestamp that is unique in the workspace and
 // larger than every earlier one. The caller holds mu.
-func (s *Server) nextTS() string {
+func (s *engine) nextTS() string {
 	micros := max(s.clock.now().UnixMicro(), s.lastMicros+1)
 	s.lastMicros = micros
 	return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6)
 }
 
 // nextID returns prefix and a capital suffix, as Slack's object ids look.
-func (s *Server) nextID(prefix string) string {
+func (s *engine) nextID(prefix string) string {
 	s.lastID++
 	return prefix + randomFrom(alphabet, 6) + fmt.Sprintf("%04d", s.lastID)
 }
@@ -61,7 +61,7 @@ type trigger struct {
 }
 
 // newTrigger issues a trigger_id. The caller holds mu.
-func (s *Server) newTrigger(in *installation, user, viewID string) string {
+func (s *screens) newTrigger(in *installation, user, viewID string) string {
 	s.lastID++
 	id := fmt.Sprintf("%d.%d.%s", s.clock.now().UnixMicro(), 1_000_000_000+s.lastID, randomHex(16))
 	s.triggers[id] = &trigger{in: in, user: user, issued: s.clock.now(), view: viewID}
@@ -69,7 +69,7 @@ func (s *Server) newTrigger(in *installation, user, viewID string) string {
 }
 
 // exchange looks at a trigger_id without using it up. The caller holds mu.
-func (s *Server) exchange(in *installation, id string) (*trigger, string) {
+func (s *screens) exchange(in *installation, id string) (*trigger, string) {
 	t := s.triggers[id]
 	switch {
 	case t == nil || t.in != in:

@@ -39,9 +39,18 @@ type installation struct {
 
 func (in *installation) org() bool { return in.team == "" }
 
+// installations are the workspaces and the app in them: who the app is, where,
+// and what it can look at from there.
+type installations struct {
+	*engine
+
+	teams    []Workspace // the first one first
+	installs []*installation
+}
+
 // install makes the installations that the config asks for, and the bot
 // users of all but the first, which is among the people.
-func (s *Server) install() {
+func (s *world) install() {
 	s.teams = append([]Workspace{{ID: TeamID, Name: TeamName, Domain: TeamDomain, Org: true}}, s.cfg.Workspaces...)
 	first := &installation{team: TeamID, token: s.cfg.BotToken, botUser: BotUser, botID: BotID}
 	if e := s.cfg.Enterprise; e != nil && e.Installed {
@@ -64,7 +73,7 @@ func (s *Server) install() {
 }
 
 // installed returns the app's installation for people of a workspace, or nil.
-func (s *Server) installed(team string) *installation {
+func (s *installations) installed(team string) *installation {
 	for _, in := range s.installs {
 		if in.ended == "" && (in.team == team || (in.org() && s.inOrg(team))) {
 			return in
@@ -74,7 +83,7 @@ func (s *Server) installed(team string) *installation {
 }
 
 // withToken returns the installation that a token is of, or nil.
-func (s *Server) withToken(token string) *installation {
+func (s *installations) withToken(token string) *installation {
 	for _, in := range s.installs {
 		if in.token == token {
 			return in
@@ -84,7 +93,7 @@ func (s *Server) withToken(token string) *installation {
 }
 
 // ofBot returns the installation whose bot user this is, or nil.
-func (s *Server) ofBot(user string) *installation {
+func (s *installations) ofBot(user string) *installation {
 	for _, in := range s.installs {
 		if in.botUser == user {
 			return in
@@ -94,7 +103,7 @@ func (s *Server) ofBot(user string) *installation {
 }
 
 // workspace returns a workspace by id; the first one for an empty id.
-func (s *Server) workspace(id string) Workspace {
+func (s *installations) workspace(id string) Workspace {
 	for _, w := range s.teams {
 		if w.ID == id {
 			return w
@@ -104,23 +113,23 @@ func (s *Server) workspace(id string) Workspace {
 }
 
 // inOrg reports whether a workspace is in the organization.
-func (s *Server) inOrg(team string) bool {
+func (s *installations) inOrg(team string) bool {
 	return s.cfg.Enterprise != nil && slices.ContainsFunc(s.teams, func(w Workspace) bool { return w.ID == team && w.Org })
 }
 
 // home is the workspace that an installation writes from: its own, and the
 // first one for an organization.
-func (s *Server) home(in *installation) Workspace { return s.workspace(in.team) }
+func (s *installations) home(in *installation) Workspace { return s.workspace(in.team) }
 
 // owns reports whether a workspace is one that the app is installed in with
 // this installation.
-func (s *Server) owns(in *installation, team string) bool {
+func (s *installations) owns(in *installation, team string) bool {
 	return in.team == team || (in.org() && s.inOrg(team))
 }
 
 // sees reports whether an installation can look at a channel: one of its
 // workspaces has it or shares it.
-func (s *Server) sees(in *installation, c *channel) bool {
+func (s *installations) sees(in *installation, c *channel) bool {
 	if c.IM || c.MPIM {
 		return c.has(in.botUser)
 	}
@@ -129,7 +138,7 @@ func (s *Server) sees(in *installation, c *channel) bool {
 
 // knows reports whether an installation can look at a person: somebody of
 // its workspaces, or of a channel that they share.
-func (s *Server) knows(in *installation, p *Person) bool {
+func (s *world) knows(in *installation, p *Person) bool {
 	if s.owns(in, p.Team) {
 		return true
 	}
@@ -138,18 +147,18 @@ func (s *Server) knows(in *installation, p *Person) bool {
 
 // stranger reports whether a person belongs to somebody else than those the
 // installation is for.
-func (s *Server) stranger(in *installation, p *Person) bool {
+func (s *installations) stranger(in *installation, p *Person) bool {
 	colleague := s.owns(in, p.Team) || (s.inOrg(p.Team) && s.inOrg(in.team))
 	return p.Stranger || !colleague
 }
 
 // external reports whether a channel is shared with another organization.
-func (s *Server) external(c *channel) bool {
+func (s *installations) external(c *channel) bool {
 	return slices.ContainsFunc(c.Shared, func(t string) bool { return !s.inOrg(t) || !s.inOrg(c.Team) })
 }
 
 // known finds somebody whom the call may name by id.
-func (s *Server) known(c *call, id string) *Person {
+func (s *world) known(c *call, id string) *Person {
 	if p := s.userByID(id); p != nil && s.knows(c.in, p) {
 		return p
 	}
@@ -158,7 +167,7 @@ func (s *Server) known(c *call, id string) *Person {
 
 // listed returns the workspace that a method which lists is asked about.
 // With a token of an organization it has to be named.
-func (s *Server) listed(c *call) (string, *failure) {
+func (s *installations) listed(c *call) (string, *failure) {
 	team := c.str("team_id")
 	switch {
 	case !c.in.org():
@@ -172,7 +181,7 @@ func (s *Server) listed(c *call) (string, *failure) {
 }
 
 // enterpriseOf is the organization of a workspace as payloads name it.
-func (s *Server) enterpriseOf(team string) any {
+func (s *installations) enterpriseOf(team string) any {
 	if team != "" && !s.inOrg(team) {
 		return nil
 	}
@@ -182,7 +191,7 @@ func (s *Server) enterpriseOf(team string) any {
 	return nil
 }
 
-func (s *Server) enterpriseID(team string) any {
+func (s *installations) enterpriseID(team string) any {
 	if o, ok := s.enterpriseOf(team).(object); ok {
 		return o["id"]
 	}
@@ -192,7 +201,7 @@ func (s *Server) enterpriseID(team string) any {
 // SetInstalled uninstalls the app from a workspace (the first one for an
 // empty id) or installs it again, with the same token. Uninstalling tells
 // the app with tokens_revoked and app_uninstalled, in no fixed order.
-func (s *Server) SetInstalled(team string, installed bool) error {
+func (s *events) SetInstalled(team string, installed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, in := range s.installs {

@@ -16,7 +16,7 @@ const postBurst = 3
 
 // tooFast says how long a call has to wait, if the config asks for limits.
 // A call that has to wait does not count.
-func (s *Server) tooFast(m *method, a *args) time.Duration {
+func (s *webAPI) tooFast(m *method, a *args) time.Duration {
 	if m == nil {
 		return 0
 	}
@@ -31,7 +31,7 @@ func (s *Server) tooFast(m *method, a *args) time.Duration {
 }
 
 // wait allows so many uses of a key in a span of time.
-func (s *Server) wait(key string, most int, span time.Duration) time.Duration {
+func (s *webAPI) wait(key string, most int, span time.Duration) time.Duration {
 	now := s.clock.now()
 	recent := slices.DeleteFunc(s.used[key], func(t time.Time) bool { return now.Sub(t) >= span })
 	s.used[key] = recent

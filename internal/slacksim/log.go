@@ -33,30 +33,37 @@ type LogEntry struct {
 
 const maxLog = 2000
 
+// journal keeps the requests between the workspace and the app.
+type journal struct {
+	*engine
+
+	entries []LogEntry
+}
+
 // Log returns the requests so far, newest last.
-func (s *Server) Log() []LogEntry {
+func (s *journal) Log() []LogEntry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.journal)
+	return slices.Clone(s.entries)
 }
 
 // Calls returns the Web API calls of one method so far, newest last.
-func (s *Server) Calls(method string) []LogEntry {
+func (s *journal) Calls(method string) []LogEntry {
 	return slices.DeleteFunc(s.Log(), func(e LogEntry) bool { return e.Direction != FromApp || e.Kind != method })
 }
 
 // logged appends an entry. The caller holds mu.
-func (s *Server) logged(e LogEntry, status int, response []byte) {
+func (s *journal) logged(e LogEntry, status int, response []byte) {
 	e.Seq = 1
-	if n := len(s.journal); n > 0 {
-		e.Seq = s.journal[n-1].Seq + 1
+	if n := len(s.entries); n > 0 {
+		e.Seq = s.entries[n-1].Seq + 1
 	}
 	e.At, e.Status = s.clock.now(), status
 	e.Request, e.Response = s.redact(e.Request), s.redact(string(bytes.TrimSpace(response)))
-	if len(s.journal) >= maxLog {
-		s.journal = slices.Clone(s.journal[1:])
+	if len(s.entries) >= maxLog {
+		s.entries = slices.Clone(s.entries[1:])
 	}
-	s.journal = append(s.journal, e)
+	s.entries = append(s.entries, e)
 	s.changed()
 }
 
@@ -72,7 +79,7 @@ var tokens = []*regexp.Regexp{
 }
 
 // redact removes every token and secret from text.
-func (s *Server) redact(text string) string {
+func (s *journal) redact(text string) string {
 	for _, secret := range []string{s.cfg.BotToken, s.cfg.SigningSecret, s.cfg.ClientSecret} {
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}

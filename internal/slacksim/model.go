@@ -7,6 +7,34 @@ import (
 	"time"
 )
 
+// world is who and what there is in the workspaces.
+type world struct {
+	*installations
+
+	people   []*Person
+	channels []*channel
+	groups   []*Group
+}
+
+// newWorld makes what the config asks for.
+func newWorld(e *engine) *world {
+	w := &world{installations: &installations{engine: e}}
+	for _, p := range e.cfg.People {
+		p.Team = cmp.Or(p.Team, TeamID)
+		w.people = append(w.people, &p)
+	}
+	for _, c := range e.cfg.Channels {
+		c.Members, c.Team = append([]string(nil), c.Members...), cmp.Or(c.Team, TeamID)
+		w.channels = append(w.channels, &channel{Channel: c})
+	}
+	for _, g := range e.cfg.Groups {
+		g.Users, g.Team = append([]string(nil), g.Users...), cmp.Or(g.Team, TeamID)
+		w.groups = append(w.groups, &g)
+	}
+	w.install()
+	return w
+}
+
 type channel struct {
 	Channel
 	creator  string // empty: Alice, long ago
@@ -85,8 +113,11 @@ type message struct {
 	stream       *streamed // a message that is, or was, streamed
 }
 
+// payloads writes what there is as the Web API and events show it.
+type payloads struct{ *world }
+
 // messageJSON is a message as the Web API and payloads show it.
-func (s *Server) messageJSON(c *channel, m *message, metadata bool) object {
+func (s *payloads) messageJSON(c *channel, m *message, metadata bool) object {
 	o := object{"type": "message", "user": m.user, "text": m.text, "ts": m.ts, "team": s.teamOf(c, m.user)}
 	if m.app != nil {
 		o["bot_id"], o["app_id"], o["team"] = m.app.botID, AppID, s.home(m.app).ID
@@ -143,7 +174,7 @@ func (s *Server) messageJSON(c *channel, m *message, metadata bool) object {
 }
 
 // teamOf is the workspace that a message's author belongs to.
-func (s *Server) teamOf(c *channel, user string) string {
+func (s *payloads) teamOf(c *channel, user string) string {
 	if p := s.userByID(user); p != nil {
 		return p.Team
 	}
@@ -151,7 +182,7 @@ func (s *Server) teamOf(c *channel, user string) string {
 }
 
 // userJSON is a person as an installation sees them.
-func (s *Server) userJSON(in *installation, p *Person) object {
+func (s *payloads) userJSON(in *installation, p *Person) object {
 	u := object{
 		"id": p.ID, "team_id": p.Team, "name": p.Name, "real_name": p.RealName, "deleted": p.Deleted,
 		"color": "9f69e7", "is_bot": p.Bot, "is_app_user": false, "updated": 1700000000,
@@ -182,7 +213,7 @@ func (s *Server) userJSON(in *installation, p *Person) object {
 }
 
 // channelJSON is a channel as an installation sees it.
-func (s *Server) channelJSON(in *installation, c *channel) object {
+func (s *payloads) channelJSON(in *installation, c *channel) object {
 	o := object{
 		"id": c.ID, "created": max(c.created, 1700000000), "is_archived": c.Archived, "is_im": c.IM, "is_mpim": c.MPIM,
 		"context_team_id": s.home(in).ID, "updated": 1700000000000, "is_org_shared": false,
@@ -206,11 +237,11 @@ func (s *Server) channelJSON(in *installation, c *channel) object {
 }
 
 // person finds somebody by id or name. The caller holds mu.
-func (s *Server) person(ref string) *Person { return s.personNear(TeamID, ref) }
+func (s *world) person(ref string) *Person { return s.personNear(TeamID, ref) }
 
 // personNear finds somebody by id or name; names are looked for in the
 // workspace first.
-func (s *Server) personNear(team, ref string) *Person {
+func (s *world) personNear(team, ref string) *Person {
 	var found *Person
 	for _, p := range s.people {
 		switch name := strings.TrimPrefix(ref, "@"); {
@@ -224,7 +255,7 @@ func (s *Server) personNear(team, ref string) *Person {
 }
 
 // userByID finds somebody as the Web API does. The caller holds mu.
-func (s *Server) userByID(id string) *Person {
+func (s *world) userByID(id string) *Person {
 	for _, p := range s.people {
 		if p.ID == id {
 			return p
@@ -234,7 +265,7 @@ func (s *Server) userByID(id string) *Person {
 }
 
 // channel finds a channel by id or name. The caller holds mu.
-func (s *Server) channel(ref string) *channel {
+func (s *world) channel(ref string) *channel {
 	name := strings.TrimPrefix(ref, "#")
 	for _, c := range s.channels {
 		if c.ID == ref || (!c.IM && c.Name == name) {
@@ -244,7 +275,7 @@ func (s *Server) channel(ref string) *channel {
 	return nil
 }
 
-func (s *Server) group(id string) *Group {
+func (s *world) group(id string) *Group {
 	for _, g := range s.groups {
 		if g.ID == id {
 			return g
@@ -255,7 +286,7 @@ func (s *Server) group(id string) *Group {
 
 // direct returns the direct message between a bot and a person, and
 // whether it was there already. The caller holds mu.
-func (s *Server) direct(in *installation, p *Person) (c *channel, existed bool) {
+func (s *world) direct(in *installation, p *Person) (c *channel, existed bool) {
 	if c := s.directWith(in, p); c != nil {
 		return c, true
 	}
@@ -268,7 +299,7 @@ func (s *Server) direct(in *installation, p *Person) (c *channel, existed bool) 
 	return c, false
 }
 
-func (s *Server) directWith(in *installation, p *Person) *channel {
+func (s *world) directWith(in *installation, p *Person) *channel {
 	for _, c := range s.channels {
 		if c.IM && c.Members[0] == p.ID && c.has(in.botUser) {
 			return c
@@ -278,7 +309,7 @@ func (s *Server) directWith(in *installation, p *Person) *channel {
 }
 
 // several returns the group message between a bot and these people.
-func (s *Server) several(in *installation, people []*Person) (c *channel, existed bool) {
+func (s *world) several(in *installation, people []*Person) (c *channel, existed bool) {
 	members := []string{in.botUser}
 	names := []string{BotName}
 	for _, p := range people {
@@ -301,14 +332,22 @@ func (s *Server) several(in *installation, people []*Person) (c *channel, existe
 	return c, false
 }
 
+// messages is where messages are written, and what the app shows beside them.
+type messages struct {
+	*world
+
+	events    *events
+	assisting map[string]*assistance // by channel and thread
+}
+
 // store appends a new message and returns it. The caller holds mu.
-func (s *Server) store(c *channel, m *message) *message {
+func (s *messages) store(c *channel, m *message) *message {
 	m.ts = s.nextTS()
 	c.messages = append(c.messages, m)
 	s.settle(c, m)
 	s.changed()
 	if m.app != nil {
-		s.tellOfApp(c, m, "", nil)
+		s.events.tellOfApp(c, m, "", nil)
 	}
 	return m
 }

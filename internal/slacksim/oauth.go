@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+// oauthAPI is oauth.v2.*, and the page that a browser installs the app from.
+type oauthAPI struct {
+	*world
+
+	codes map[string]*grant
+}
+
 // codeLife is how long the code of an authorization can be exchanged.
 const codeLife = 10 * time.Minute
 
@@ -24,7 +31,7 @@ type grant struct {
 
 // serveAuthorize is the page on which somebody installs the app. Nobody has
 // to agree here: it sends the browser back with a code at once.
-func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
+func (s *oauthAPI) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +70,7 @@ func (s *Server) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 
 // oauthAccess exchanges a code for the token of an installation. Tokens do
 // not rotate here.
-func (s *Server) oauthAccess(c *call) (object, *failure) {
+func (s *oauthAPI) oauthAccess(c *call) (object, *failure) {
 	switch {
 	case c.str("client_id") != s.cfg.ClientID:
 		return nil, fail("invalid_client_id")
@@ -102,12 +109,12 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-func (s *Server) grantedOf(asked []string) []string {
+func (s *oauthAPI) grantedOf(asked []string) []string {
 	return slices.DeleteFunc(slices.Clone(s.cfg.Scopes), func(scope string) bool { return !slices.Contains(asked, scope) })
 }
 
 // oauthExchange refuses: the app did not turn token rotation on.
-func (s *Server) oauthExchange(c *call) (object, *failure) {
+func (s *oauthAPI) oauthExchange(c *call) (object, *failure) {
 	switch {
 	case c.str("client_id") != s.cfg.ClientID:
 		return nil, fail("invalid_client_id")

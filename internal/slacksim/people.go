@@ -9,6 +9,17 @@ import (
 	"strings"
 )
 
+// persons is what people do among themselves, and what they see.
+type persons struct {
+	*world
+
+	payloads *payloads
+	events   *events
+	messages *messages
+	screens  *screens
+	inputs   *inputs
+}
+
 // Post is what a person writes. Text may name people as @name and groups as
 // @handle, or contain <@U…>; everything else is escaped as Slack's client
 // escapes it.
@@ -21,7 +32,7 @@ type Post struct {
 
 // PostAs stores a person's message and returns its ts. When it mentions the
 // bot, or is in the direct message with it, the app gets the event.
-func (s *Server) PostAs(in Post) (ts string, err error) {
+func (s *persons) PostAs(in Post) (ts string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, c, err := s.actor(in.User, in.Channel)
@@ -42,17 +53,17 @@ func (s *Server) PostAs(in Post) (ts string, err error) {
 		}
 		root = cmp.Or(m.threadTS, m.ts)
 	}
-	text := s.fromComposer(p.Team, in.Text)
-	m := s.store(c, &message{
-		user: p.ID, text: text, threadTS: root, clientID: randomHex(16), blocks: s.typedBlocks(text),
+	text := s.inputs.fromComposer(p.Team, in.Text)
+	m := s.messages.store(c, &message{
+		user: p.ID, text: text, threadTS: root, clientID: randomHex(16), blocks: s.inputs.typedBlocks(text),
 	})
-	s.tell(c, p, m)
+	s.events.tell(c, p, m)
 	return m.ts, nil
 }
 
 // tell sends a person's message to the installations whose bot is there:
 // as message to those that read along, as app_mention when it names the bot.
-func (s *Server) tell(c *channel, p *Person, m *message) {
+func (s *events) tell(c *channel, p *Person, m *message) {
 	for _, in := range s.installs {
 		if !c.has(in.botUser) {
 			continue
@@ -83,7 +94,7 @@ func (s *Server) tell(c *channel, p *Person, m *message) {
 // tellOfApp sends what an app did to a message to the installations that
 // read along, itself among them: posted, message_changed or message_deleted.
 // Nobody hears of ephemeral messages.
-func (s *Server) tellOfApp(c *channel, m *message, subtype string, before object) {
+func (s *events) tellOfApp(c *channel, m *message, subtype string, before object) {
 	if m.visibleTo != "" {
 		return
 	}
@@ -91,7 +102,7 @@ func (s *Server) tellOfApp(c *channel, m *message, subtype string, before object
 		if !c.has(in.botUser) {
 			continue
 		}
-		event := s.messageJSON(c, m, true)
+		event := s.payloads.messageJSON(c, m, true)
 		if subtype != "" {
 			event = object{
 				"type": "message", "subtype": subtype, "hidden": true, "ts": s.nextTS(), "previous_message": before,
@@ -99,7 +110,7 @@ func (s *Server) tellOfApp(c *channel, m *message, subtype string, before object
 			if subtype == "message_deleted" {
 				event["deleted_ts"] = before["ts"]
 			} else {
-				event["message"] = s.messageJSON(c, m, true)
+				event["message"] = s.payloads.messageJSON(c, m, true)
 			}
 		}
 		event["channel"], event["channel_type"], event["event_ts"] = c.ID, c.kind(), event["ts"]
@@ -109,7 +120,7 @@ func (s *Server) tellOfApp(c *channel, m *message, subtype string, before object
 
 // eventTeam is the workspace that an event in a channel is of, to an
 // installation: its own, where it has one.
-func (s *Server) eventTeam(in *installation, c *channel) string {
+func (s *world) eventTeam(in *installation, c *channel) string {
 	if in.org() {
 		return c.Team
 	}
@@ -118,7 +129,7 @@ func (s *Server) eventTeam(in *installation, c *channel) string {
 
 // actor finds a person who can act and the channel they act in. The caller
 // holds mu.
-func (s *Server) actor(user, channel string) (*Person, *channel, error) {
+func (s *world) actor(user, channel string) (*Person, *channel, error) {
 	p := s.person(user)
 	switch {
 	case p == nil:
@@ -145,7 +156,7 @@ var mention = regexp.MustCompile(`<@[UW][A-Z0-9]+>|<!subteam\^S[A-Z0-9]+>|<#C[A-
 
 // fromComposer turns what was typed into message text: mentions of what
 // exists become entities, the rest is escaped. The caller holds mu.
-func (s *Server) fromComposer(team, typed string) string {
+func (s *inputs) fromComposer(team, typed string) string {
 	var out strings.Builder
 	for typed != "" {
 		at := mention.FindStringIndex(typed)
@@ -159,7 +170,7 @@ func (s *Server) fromComposer(team, typed string) string {
 	return out.String() + escapeText(typed)
 }
 
-func (s *Server) entity(team, token string) string {
+func (s *inputs) entity(team, token string) string {
 	if name, ok := strings.CutPrefix(token, "@"); ok {
 		trimmed := strings.TrimRight(name, ".-")
 		rest := name[len(trimmed):]
@@ -193,7 +204,7 @@ var unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 var entityInText = regexp.MustCompile(`<(@[UW][A-Z0-9]+|!subteam\^S[A-Z0-9]+|#C[A-Z0-9]+|!here|!channel|!everyone)>`)
 
 // typedBlocks is the rich_text block that Slack's client sends with a text.
-func (s *Server) typedBlocks(text string) []any {
+func (s *inputs) typedBlocks(text string) []any {
 	var parts []any
 	plain := func(t string) {
 		if t != "" {
@@ -228,7 +239,7 @@ func inlineEntity(token string) object {
 }
 
 // OpenHome shows the app's Home tab to a person and tells the app.
-func (s *Server) OpenHome(user string) error {
+func (s *persons) OpenHome(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.person(user)
@@ -244,15 +255,15 @@ func (s *Server) OpenHome(user string) error {
 	}
 	dm, _ := s.direct(in, p)
 	event := object{"type": "app_home_opened", "user": p.ID, "channel": dm.ID, "tab": "home"}
-	if v := s.homes[p.ID]; v != nil {
-		event["view"] = s.viewJSON(v)
+	if v := s.screens.homes[p.ID]; v != nil {
+		event["view"] = s.payloads.viewJSON(v)
 	}
-	s.emit(in, nil, p.Team, event)
+	s.events.emit(in, nil, p.Team, event)
 	return nil
 }
 
 // Leave takes a person out of a channel and tells the app.
-func (s *Server) Leave(user, channel string) error {
+func (s *persons) Leave(user, channel string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, c, err := s.actor(user, channel)
@@ -261,12 +272,12 @@ func (s *Server) Leave(user, channel string) error {
 	}
 	c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == p.ID })
 	s.changed()
-	s.membership("member_left_channel", p.ID, c)
+	s.events.membership("member_left_channel", p.ID, c)
 	return nil
 }
 
 // Join puts a person, or a bot of the app, into a channel and tells the app.
-func (s *Server) Join(user, channel string) error {
+func (s *persons) Join(user, channel string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, c := s.person(user), s.channel(channel)
@@ -284,12 +295,12 @@ func (s *Server) Join(user, channel string) error {
 	}
 	c.Members = append(slices.Clone(c.Members), p.ID)
 	s.changed()
-	s.membership("member_joined_channel", p.ID, c)
+	s.events.membership("member_joined_channel", p.ID, c)
 	return nil
 }
 
 // membership tells the installations whose bot is in the channel.
-func (s *Server) membership(kind, user string, c *channel) {
+func (s *events) membership(kind, user string, c *channel) {
 	letter := "C"
 	if c.Private {
 		letter = "G"
@@ -304,7 +315,7 @@ func (s *Server) membership(kind, user string, c *channel) {
 }
 
 // SetActive deactivates a person's account or activates it again.
-func (s *Server) SetActive(user string, active bool) error {
+func (s *persons) SetActive(user string, active bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.person(user)
@@ -314,7 +325,7 @@ func (s *Server) SetActive(user string, active bool) error {
 	p.Deleted = !active
 	s.changed()
 	if in := s.installed(p.Team); in != nil {
-		s.emit(in, nil, p.Team, object{"type": "user_change", "user": s.userJSON(in, p), "cache_ts": unix(s.clock.now())})
+		s.events.emit(in, nil, p.Team, object{"type": "user_change", "user": s.payloads.userJSON(in, p), "cache_ts": unix(s.clock.now())})
 	}
 	return nil
 }
@@ -322,7 +333,7 @@ func (s *Server) SetActive(user string, active bool) error {
 // Reload is what a person's client forgets when it starts again: every
 // ephemeral message they saw and every modal. The app hears of neither: no
 // view_closed comes, even if the view asked for it.
-func (s *Server) Reload(user string) error {
+func (s *persons) Reload(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.person(user)
@@ -332,7 +343,7 @@ func (s *Server) Reload(user string) error {
 	for _, c := range s.channels {
 		c.messages = slices.DeleteFunc(c.messages, func(m *message) bool { return m.visibleTo == p.ID })
 	}
-	s.dropStack(p.ID)
+	s.screens.dropStack(p.ID)
 	s.changed()
 	return nil
 }

@@ -17,14 +17,14 @@ type place struct {
 }
 
 // place finds where a click is. The caller holds mu.
-func (s *Server) place(in Click) (place, error) {
+func (s *interactions) place(in Click) (place, error) {
 	if in.ViewID != "" {
 		p := s.person(in.User)
 		if p == nil {
 			return place{}, noSuch("person", in.User)
 		}
-		v := s.views[in.ViewID]
-		if home := s.homes[p.ID]; home != nil && home.id == in.ViewID {
+		v := s.screens.views[in.ViewID]
+		if home := s.screens.homes[p.ID]; home != nil && home.id == in.ViewID {
 			v = home
 		}
 		if v == nil || v.user != p.ID {

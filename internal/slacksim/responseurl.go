@@ -9,6 +9,17 @@ import (
 	"time"
 )
 
+// responder has the response_urls.
+type responder struct {
+	*world
+
+	journal   *journal
+	payloads  *payloads
+	events    *events
+	messages  *messages
+	responses map[string]*responseURL
+}
+
 const (
 	responseUses = 5
 	responseLife = 30 * time.Minute
@@ -25,14 +36,14 @@ type responseURL struct {
 }
 
 // newResponseURL issues a response_url. The caller holds mu.
-func (s *Server) newResponseURL(in *installation, kind string, c *channel, p *Person, original *message) string {
+func (s *responder) newResponseURL(in *installation, kind string, c *channel, p *Person, original *message) string {
 	id := kind + "-" + randomHex(12)
 	s.responses[id] = &responseURL{in: in, channel: c, user: p.ID, original: original, issued: s.clock.now()}
 	return s.public + "/response/" + s.home(in).ID + "/" + id
 }
 
 // serveResponseURL takes a post to a response_url.
-func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
+func (s *responder) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "request_timeout", http.StatusBadRequest)
@@ -52,7 +63,7 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	} else {
 		status, answer = s.respond(s.responses[r.PathValue("id")], body) //nolint:contextcheck // events outlive the request
 	}
-	s.logged(entry, status, []byte(answer))
+	s.journal.logged(entry, status, []byte(answer))
 	s.mu.Unlock()
 	if fault != nil && fault.LostReply {
 		panic(http.ErrAbortHandler) // done, but the app never hears of it
@@ -63,7 +74,7 @@ func (s *Server) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 }
 
 // respond does what one post asks for. The caller holds mu.
-func (s *Server) respond(u *responseURL, body []byte) (status int, answer string) {
+func (s *responder) respond(u *responseURL, body []byte) (status int, answer string) {
 	switch {
 	case u == nil:
 		return http.StatusNotFound, "invalid_url"
@@ -90,10 +101,10 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 			return http.StatusNotFound, "message_not_found"
 		}
 		u.uses++
-		before, deleted := s.messageJSON(u.channel, u.original, true), *u.original
+		before, deleted := s.payloads.messageJSON(u.channel, u.original, true), *u.original
 		u.channel.drop(u.original)
 		s.changed()
-		s.tellOfApp(u.channel, &deleted, "message_deleted", before)
+		s.events.tellOfApp(u.channel, &deleted, "message_deleted", before)
 		return http.StatusOK, "ok"
 	}
 	k, f := c.contentOf()
@@ -109,11 +120,11 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 		}
 		u.uses++
 		m := u.original
-		before := s.messageJSON(u.channel, m, true)
+		before := s.payloads.messageJSON(u.channel, m, true)
 		m.text, m.blocks, m.attachments = k.text, k.blocks, k.attachments // its visibility never changes
 		m.edited = object{"user": u.in.botUser, "ts": s.nextTS()}
 		s.changed()
-		s.tellOfApp(u.channel, m, "message_changed", before)
+		s.events.tellOfApp(u.channel, m, "message_changed", before)
 		return http.StatusOK, "ok"
 	}
 	m := &message{user: u.in.botUser, app: u.in, text: k.text, blocks: k.blocks, attachments: k.attachments, visibleTo: u.user}
@@ -124,6 +135,6 @@ func (s *Server) respond(u *responseURL, body []byte) (status int, answer string
 		}
 	}
 	u.uses++
-	s.store(u.channel, m)
+	s.messages.store(u.channel, m)
 	return http.StatusOK, "ok"
 }

@@ -115,7 +115,7 @@ func str(v any) string {
 }
 
 // seen is a message as everybody who may see it does. The caller holds mu.
-func (s *Server) seen(c *channel, m *message) Message {
+func (c *channel) seen(m *message) Message {
 	out := Message{
 		Channel: c.ID, TS: m.ts, ThreadTS: m.threadTS, User: m.user, Subtype: m.subtype, Username: m.username,
 		Text: m.text, Blocks: m.blocks, Attachments: m.attachments, Metadata: m.metadata, Edited: m.edited != nil,
@@ -133,7 +133,7 @@ func (s *Server) seen(c *channel, m *message) Message {
 // Messages returns what a person sees in a channel, oldest first, with
 // replies and their own ephemeral messages. With thread it is the root and
 // the replies of that thread only. The values must not be changed.
-func (s *Server) Messages(user, channel, thread string) ([]Message, error) {
+func (s *persons) Messages(user, channel, thread string) ([]Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, c, err := s.actor(user, channel)
@@ -146,19 +146,19 @@ func (s *Server) Messages(user, channel, thread string) ([]Message, error) {
 			continue
 		}
 		if thread == "" || m.ts == thread || m.threadTS == thread {
-			out = append(out, s.seen(c, m))
+			out = append(out, c.seen(m))
 		}
 	}
 	return out, nil
 }
 
 // Views returns the modals on a person's screen, the root first.
-func (s *Server) Views(user string) []View {
+func (s *persons) Views(user string) []View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []View{}
 	if p := s.person(user); p != nil {
-		for _, v := range s.stacks[p.ID] {
+		for _, v := range s.screens.stacks[p.ID] {
 			out = append(out, v.seen())
 		}
 	}
@@ -166,11 +166,11 @@ func (s *Server) Views(user string) []View {
 }
 
 // Home returns what the app published to a person's Home tab.
-func (s *Server) Home(user string) (View, bool) {
+func (s *persons) Home(user string) (View, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p := s.person(user); p != nil {
-		if v := s.homes[p.ID]; v != nil {
+		if v := s.screens.homes[p.ID]; v != nil {
 			return v.seen(), true
 		}
 	}
@@ -211,7 +211,7 @@ type State struct {
 }
 
 // State returns the people, channels and groups.
-func (s *Server) State() State {
+func (s *persons) State() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := State{

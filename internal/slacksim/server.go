@@ -1,12 +1,10 @@
 package slacksim
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/slacksim/page"
@@ -15,85 +13,77 @@ import (
 // Server is a Slack workspace with one app installed. It is an
 // [http.Handler]; serve it on loopback only, because its control API lets
 // anybody act as any person. It is safe for concurrent use.
+//
+// Its parts know each other one way only: the engine nothing; the world and
+// its payloads the engine; what reaches the app (the journal, Socket Mode, the
+// courier, events) those; then what is written and shown (messages, screens,
+// response_urls), what people do, and the Web API.
 type Server struct {
-	cfg     Config
-	clock   *clock
-	handler http.Handler
-	life    func() context.Context // ends with Close
-	end     context.CancelFunc
-	wg      sync.WaitGroup // every goroutine the server starts
+	*engine
+	*journal
+	*socketMode
+	*events
+	*messages
+	*persons
+	*interactions
+	*forms
 
-	mu         sync.Mutex // guards everything below
-	closed     bool
-	urls       struct{ events, interactivity, commands, options string }
-	public     string
-	teams      []Workspace // the first one first
-	installs   []*installation
-	people     []*Person
-	channels   []*channel
-	groups     []*Group
-	triggers   map[string]*trigger
-	responses  map[string]*responseURL
-	loaded     map[string][]object // what the app answered to queries, by element
-	views      map[string]*view    // every view that is open, by id
-	stacks     map[string][]*view  // open modals by user, the root first
-	homes      map[string]*view
-	assisting  map[string]*assistance // by channel and thread
-	codes      map[string]*grant      // of OAuth
-	faults     Faults
-	sockets    []*socket            // of Socket Mode, the oldest first
-	turns      int                  // of which connection gets an envelope
-	held       int                  // envelopes that the faults hold back
-	tickets    map[string]time.Time // for one connection each
-	journal    []LogEntry
-	used       map[string][]time.Time // recent calls, for the rate limits
-	scheduled  []*scheduled           // messages, in the order in which they came
-	lastMicros int64
-	lastID     uint64
-	inflight   int
-	version    uint64
-	watchers   map[chan struct{}]bool
+	world     *world
+	responder *responder
+	oauth     *oauthAPI
+	web       *webAPI
+	gate      *gate
+	handler   http.Handler
 }
 
 // New returns a running workspace. The caller owes it a [Server.Close].
 func New(cfg Config) *Server {
-	cfg = cfg.withDefaults()
-	ctx, end := context.WithCancel(context.Background())
+	e := newEngine(cfg.withDefaults())
+	w := newWorld(e)
+	at := &gate{w.installations}
+	shown := &payloads{w}
+	log := &journal{engine: e}
+	links := &socketMode{installations: w.installations, journal: log, tickets: map[string]time.Time{}}
+	carry := &courier{engine: e, journal: log, socketMode: links}
+	tell := &events{world: w, payloads: shown, courier: carry, socketMode: links}
+	written := &messages{world: w, events: tell, assisting: map[string]*assistance{}}
+	screens := &screens{
+		engine: e, triggers: map[string]*trigger{}, views: map[string]*view{}, stacks: map[string][]*view{}, homes: map[string]*view{},
+	}
+	typed := &inputs{world: w, loaded: map[string][]object{}}
+	answers := &responder{
+		world: w, journal: log, payloads: shown, events: tell, messages: written, responses: map[string]*responseURL{},
+	}
+	acts := &interactions{
+		world: w, payloads: shown, courier: carry, socketMode: links, messages: written, screens: screens, inputs: typed,
+		responder: answers,
+	}
+	oauth := &oauthAPI{world: w, codes: map[string]*grant{}}
+	chat := &chatAPI{world: w, payloads: shown, events: tell, messages: written}
 	s := &Server{
-		cfg:       cfg,
-		clock:     newClock(cfg.Now),
-		life:      func() context.Context { return ctx },
-		end:       end,
-		public:    strings.TrimSuffix(cfg.PublicURL, "/"),
-		triggers:  map[string]*trigger{},
-		responses: map[string]*responseURL{},
-		loaded:    map[string][]object{},
-		views:     map[string]*view{},
-		stacks:    map[string][]*view{},
-		homes:     map[string]*view{},
-		assisting: map[string]*assistance{},
-		codes:     map[string]*grant{},
-		tickets:   map[string]time.Time{},
-		used:      map[string][]time.Time{},
-		watchers:  map[chan struct{}]bool{},
+		engine: e, journal: log, socketMode: links, events: tell, messages: written, interactions: acts,
+		persons: &persons{world: w, payloads: shown, events: tell, messages: written, screens: screens, inputs: typed},
+		forms: &forms{
+			world: w, socketMode: links, screens: screens, inputs: typed, responder: answers, interactions: acts,
+		},
+		world: w, responder: answers, oauth: oauth, gate: at,
+		web: &webAPI{
+			installations: w.installations, gate: at, journal: log, used: map[string][]time.Time{},
+			chat:          chat,
+			schedule:      &scheduleAPI{world: w, payloads: shown, messages: written, chat: chat},
+			assistant:     &assistantAPI{world: w, messages: written},
+			conversations: &conversationsAPI{world: w, payloads: shown, events: tell},
+			views:         &viewsAPI{world: w, payloads: shown, screens: screens},
+			people:        &peopleAPI{world: w, payloads: shown, events: tell},
+			reactions:     &reactionsAPI{world: w, payloads: shown, events: tell},
+			oauth:         oauth,
+			socketMode:    links,
+		},
 	}
-	for _, p := range cfg.People {
-		p.Team = cmp.Or(p.Team, TeamID)
-		s.people = append(s.people, &p)
-	}
-	for _, c := range cfg.Channels {
-		c.Members, c.Team = append([]string(nil), c.Members...), cmp.Or(c.Team, TeamID)
-		s.channels = append(s.channels, &channel{Channel: c})
-	}
-	for _, g := range cfg.Groups {
-		g.Users, g.Team = append([]string(nil), g.Users...), cmp.Or(g.Team, TeamID)
-		s.groups = append(s.groups, &g)
-	}
-	s.install()
-	s.SetURLs(cfg.EventsURL, cfg.InteractivityURL, cfg.CommandsURL)
-	s.SetOptionsURL(cfg.OptionsURL)
+	s.SetURLs(e.cfg.EventsURL, e.cfg.InteractivityURL, e.cfg.CommandsURL)
+	s.SetOptionsURL(e.cfg.OptionsURL)
 	s.handler = s.routes()
-	s.wg.Go(func() { s.clock.loop(ctx.Done()) })
+	e.wg.Go(func() { e.clock.loop(e.life().Done()) })
 	return s
 }
 
@@ -102,19 +92,19 @@ const linkPath = "/link/"
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/{method}", s.serveAPI)
-	mux.HandleFunc("/api/{method}/{$}", s.serveAPI)
-	mux.HandleFunc("GET /oauth/v2/authorize", s.serveAuthorize)
-	mux.HandleFunc("POST /response/{team}/{id}", s.serveResponseURL)
+	mux.HandleFunc("/api/{method}", s.web.serveAPI)
+	mux.HandleFunc("/api/{method}/{$}", s.web.serveAPI)
+	mux.HandleFunc("GET /oauth/v2/authorize", s.oauth.serveAuthorize)
+	mux.HandleFunc("POST /response/{team}/{id}", s.responder.serveResponseURL)
 	mux.HandleFunc("GET "+linkPath+"{$}", s.serveLink)
-	mux.Handle("/sim/", s.controlRoutes())
+	mux.Handle("/sim/", control{s}.handler())
 	mux.Handle("/", page.Handler())
-	return s.guard(mux)
+	return s.gate.guard(mux)
 }
 
 // ServeHTTP serves the Web API, response_urls, the control API and the page.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.reachedBy(r, "")
+	s.gate.reachedBy(r, "")
 	s.handler.ServeHTTP(w, r)
 }
 
@@ -158,7 +148,7 @@ func (s *Server) BotToken() string { return s.cfg.BotToken }
 
 // TokenOf is the token of the app's own installation in a workspace, or empty.
 func (s *Server) TokenOf(team string) string {
-	for _, in := range s.installs { // fixed when the server was made
+	for _, in := range s.world.installs { // fixed when the server was made
 		if in.team == team {
 			return in.token
 		}
@@ -202,47 +192,5 @@ func (s *Server) Idle(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.inflight == 0
-	})
-}
-
-// watch returns a channel that gets a value after changes; several changes
-// may share one value.
-func (s *Server) watch() (changes <-chan struct{}, stop func()) {
-	ch := make(chan struct{}, 1)
-	s.mu.Lock()
-	s.watchers[ch] = true
-	s.mu.Unlock()
-	return ch, func() {
-		s.mu.Lock()
-		delete(s.watchers, ch)
-		s.mu.Unlock()
-	}
-}
-
-// changed tells the watchers. The caller holds mu.
-func (s *Server) changed() {
-	s.version++
-	for ch := range s.watchers {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// spawn runs fn in a goroutine that Close waits for. The caller holds mu.
-func (s *Server) spawn(fn func()) {
-	if s.closed {
-		return
-	}
-	s.inflight++
-	s.wg.Go(func() {
-		defer func() {
-			s.mu.Lock()
-			s.inflight--
-			s.changed()
-			s.mu.Unlock()
-		}()
-		fn()
 	})
 }

@@ -18,10 +18,10 @@ type MenuEntry struct {
 }
 
 // Shortcut sends a shortcut to the app, once, and waits for its answer.
-func (s *Server) Shortcut(in Shortcut) (ClickOutcome, error) {
+func (s *interactions) Shortcut(in Shortcut) (ClickOutcome, error) {
 	s.mu.Lock()
 	payload, err := s.shortcut(in)
-	target := s.listens(s.urls.interactivity)
+	target := s.socketMode.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if err != nil {
 		return ClickOutcome{}, err
@@ -30,7 +30,7 @@ func (s *Server) Shortcut(in Shortcut) (ClickOutcome, error) {
 }
 
 // interactOnce sends an interaction and says what the person saw of it.
-func (s *Server) interactOnce(target string, payload object, out ClickOutcome) ClickOutcome {
+func (s *interactions) interactOnce(target string, payload object, out ClickOutcome) ClickOutcome {
 	if target == "" {
 		out.VisibleError = notConfigured
 		return out
@@ -46,7 +46,7 @@ func (s *Server) interactOnce(target string, payload object, out ClickOutcome) C
 	return out
 }
 
-func (s *Server) shortcut(in Shortcut) (object, error) {
+func (s *interactions) shortcut(in Shortcut) (object, error) {
 	if in.CallbackID == "" {
 		return nil, fmt.Errorf("%w: a shortcut has a callback_id", ErrBadInput)
 	}
@@ -76,8 +76,8 @@ func (s *Server) shortcut(in Shortcut) (object, error) {
 	}
 	payload := s.interaction(app, "message_action", p, "")
 	payload["callback_id"], payload["action_ts"] = in.CallbackID, s.nextTS()
-	payload["message_ts"], payload["message"] = m.ts, s.messageJSON(c, m, true)
+	payload["message_ts"], payload["message"] = m.ts, s.payloads.messageJSON(c, m, true)
 	payload["channel"] = object{"id": c.ID, "name": c.payloadName()}
-	payload["response_url"] = s.newResponseURL(app, "app", c, p, nil)
+	payload["response_url"] = s.responder.newResponseURL(app, "app", c, p, nil)
 	return payload, nil
 }

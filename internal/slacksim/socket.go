@@ -11,6 +11,18 @@ import (
 	"github.com/gorilla/websocket"
 )
 
+// socketMode is the connections over which the app is reached instead of by
+// HTTP.
+type socketMode struct {
+	*installations
+
+	journal *journal
+	sockets []*socket            // the oldest first
+	turns   int                  // of which connection gets an envelope
+	held    int                  // envelopes that the faults hold back
+	tickets map[string]time.Time // for one connection each
+}
+
 // Socket is one open connection of an app in Socket Mode.
 type Socket struct {
 	ID        string    `json:"id"`
@@ -51,7 +63,7 @@ const overSocket = "socket:"
 
 // listens returns where something is to be sent that over HTTP is sent to a
 // URL; nothing, if the app does not listen. The caller holds mu.
-func (s *Server) listens(target string) string {
+func (s *socketMode) listens(target string) string {
 	if s.cfg.SocketMode {
 		return overSocket
 	}
@@ -59,12 +71,12 @@ func (s *Server) listens(target string) string {
 }
 
 // AppToken is the app-level token with which connections are opened.
-func (s *Server) AppToken() string { return s.cfg.AppToken }
+func (s *socketMode) AppToken() string { return s.cfg.AppToken }
 
 // SetSocketMode turns Socket Mode on or off, as the app's settings do. While
 // it is on nothing is sent over HTTP; when it is turned off every connection
 // is told link_disabled and closed.
-func (s *Server) SetSocketMode(on bool) {
+func (s *socketMode) SetSocketMode(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg.SocketMode = on
@@ -77,7 +89,7 @@ func (s *Server) SetSocketMode(on bool) {
 }
 
 // Sockets returns the open connections, the oldest first.
-func (s *Server) Sockets() []Socket {
+func (s *socketMode) Sockets() []Socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]Socket, 0, len(s.sockets))
@@ -93,7 +105,7 @@ func (s *Server) Sockets() []Socket {
 
 // Disconnect does to one connection, or to all when id is empty, what the
 // reason says. It returns to how many.
-func (s *Server) Disconnect(id, reason string) (int, error) {
+func (s *socketMode) Disconnect(id, reason string) (int, error) {
 	if !slices.Contains([]string{Warning, RefreshRequested, Cut}, reason) {
 		return 0, fmt.Errorf("%w: the reason is %s, %s or %s", ErrBadInput, Warning, RefreshRequested, Cut)
 	}
@@ -124,7 +136,7 @@ func (s *Server) Disconnect(id, reason string) (int, error) {
 
 // appsConnectionsOpen answers with a URL for one connection. It takes an
 // app-level token and no other.
-func (s *Server) appsConnectionsOpen(c *call) (object, *failure) {
+func (s *socketMode) appsConnectionsOpen(c *call) (object, *failure) {
 	switch {
 	case c.token == "":
 		return nil, fail("not_authed")
@@ -150,7 +162,7 @@ func (s *Server) appsConnectionsOpen(c *call) (object, *failure) {
 
 // admit takes a ticket and returns how long its connection may live; zero,
 // when it is not one, is too old or was used. The caller holds mu.
-func (s *Server) admit(q url.Values) time.Duration {
+func (s *socketMode) admit(q url.Values) time.Duration {
 	issued, ok := s.tickets[q.Get("ticket")]
 	delete(s.tickets, q.Get("ticket"))
 	switch {
@@ -163,7 +175,7 @@ func (s *Server) admit(q url.Values) time.Duration {
 }
 
 // serveLink is one connection, from its ticket to its end.
-func (s *Server) serveLink(rw http.ResponseWriter, r *http.Request) {
+func (s *socketMode) serveLink(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	life := s.admit(r.URL.Query())
 	s.mu.Unlock()
@@ -190,7 +202,7 @@ func (s *Server) serveLink(rw http.ResponseWriter, r *http.Request) {
 
 // join makes a connection one of the app's and returns what it is greeted
 // with, or sends it away. The caller holds mu.
-func (s *Server) join(w *socket, life time.Duration) (greeting []byte) {
+func (s *socketMode) join(w *socket, life time.Duration) (greeting []byte) {
 	if s.closed {
 		w.cut()
 		return nil
@@ -225,6 +237,6 @@ func (s *Server) join(w *socket, life time.Duration) (greeting []byte) {
 			"approximate_connection_time": int(life.Seconds()),
 		},
 	})
-	s.logged(w.entry("hello", greeting), http.StatusSwitchingProtocols, nil)
+	s.journal.logged(w.entry("hello", greeting), http.StatusSwitchingProtocols, nil)
 	return greeting
 }

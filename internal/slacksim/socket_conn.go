@@ -53,7 +53,7 @@ func (w *socket) entry(kind string, message []byte) LogEntry {
 }
 
 // keep pings until the connection is over, or the server closes.
-func (s *Server) keep(w *socket) {
+func (s *socketMode) keep(w *socket) {
 	ticks := time.NewTicker(s.cfg.SocketPing)
 	defer ticks.Stop()
 	for {
@@ -71,7 +71,7 @@ func (s *Server) keep(w *socket) {
 
 // listen reads acknowledgements until the connection is over. An app that
 // neither answers pings nor says anything is given up.
-func (s *Server) listen(w *socket) {
+func (s *socketMode) listen(w *socket) {
 	silence := missedPings * s.cfg.SocketPing
 	patience := time.AfterFunc(silence, func() { s.at(w, func(w *socket) { s.forget(w, "pong_timeout") }) })
 	defer patience.Stop()
@@ -93,7 +93,7 @@ func (s *Server) listen(w *socket) {
 }
 
 // at does something with a connection, with mu held.
-func (s *Server) at(w *socket, do func(*socket)) {
+func (s *socketMode) at(w *socket, do func(*socket)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do(w)
@@ -102,7 +102,7 @@ func (s *Server) at(w *socket, do func(*socket)) {
 // acknowledged takes what the app wrote. An acknowledgement counts once, in
 // time, and on the connection that its envelope came over. The caller holds
 // mu.
-func (s *Server) acknowledged(w *socket, frame []byte) {
+func (s *socketMode) acknowledged(w *socket, frame []byte) {
 	var ack struct {
 		EnvelopeID string          `json:"envelope_id"`
 		Payload    json.RawMessage `json:"payload"`
@@ -122,35 +122,35 @@ func (s *Server) acknowledged(w *socket, frame []byte) {
 		answer <- ack.Payload
 		return
 	}
-	s.logged(LogEntry{
+	s.journal.logged(LogEntry{
 		Direction: FromApp, Kind: "ack", Method: SocketMethod, URL: overSocket + w.id, Request: string(frame), Problem: problem,
 	}, 0, nil)
 }
 
 // warn says that the connection will be closed soon. The caller holds mu.
-func (s *Server) warn(w *socket) {
+func (s *socketMode) warn(w *socket) {
 	if w.leaving || w.warned {
 		return
 	}
 	w.warned = true
 	message := w.disconnect(Warning)
-	s.logged(w.entry("disconnect", message), http.StatusOK, nil)
+	s.journal.logged(w.entry("disconnect", message), http.StatusOK, nil)
 	s.spawn(func() { w.send(message) })
 }
 
 // refresh closes the connection because its time is over. The caller holds
 // mu.
-func (s *Server) refresh(w *socket) { s.dismiss(w, RefreshRequested) }
+func (s *socketMode) refresh(w *socket) { s.dismiss(w, RefreshRequested) }
 
 // dismiss says why the connection is closed, and closes it. The caller holds
 // mu.
-func (s *Server) dismiss(w *socket, reason string) {
+func (s *socketMode) dismiss(w *socket, reason string) {
 	if w.leaving {
 		return
 	}
 	w.leaving = true
 	message := w.disconnect(reason)
-	s.logged(w.entry("disconnect", message), http.StatusOK, nil)
+	s.journal.logged(w.entry("disconnect", message), http.StatusOK, nil)
 	s.spawn(func() {
 		w.send(message)
 		_ = w.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Time{})
@@ -163,13 +163,13 @@ func (w *socket) disconnect(reason string) []byte {
 }
 
 // forget ends a connection and takes it off the list. The caller holds mu.
-func (s *Server) forget(w *socket, problem string) {
+func (s *socketMode) forget(w *socket, problem string) {
 	w.leaving = true
 	w.cut()
 	if i := slices.Index(s.sockets, w); i >= 0 {
 		s.sockets = slices.Delete(s.sockets, i, i+1)
 		e := w.entry("closed", nil)
 		e.Problem = problem
-		s.logged(e, 0, nil)
+		s.journal.logged(e, 0, nil)
 	}
 }

@@ -40,7 +40,7 @@ func formPayload(form url.Values) []byte {
 // deliverEnvelope sends an envelope over one of the connections and waits
 // for its acknowledgement, at most as long as the app may take. What is
 // acknowledged is a reply with status 200. The caller does not hold mu.
-func (s *Server) deliverEnvelope(d delivery) reply {
+func (s *socketMode) deliverEnvelope(d delivery) reply {
 	s.delay()
 	id := randomHex(4) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(2) + "-" + randomHex(6)
 	content := object{
@@ -56,7 +56,7 @@ func (s *Server) deliverEnvelope(d delivery) reply {
 	w := s.turn()
 	if w == nil {
 		entry := LogEntry{Direction: ToApp, Kind: d.kind, Method: SocketMethod, URL: overSocket, Request: string(message), Problem: "connection_failed"}
-		s.logged(entry, 0, nil)
+		s.journal.logged(entry, 0, nil)
 		s.mu.Unlock()
 		return reply{problem: entry.Problem}
 	}
@@ -76,13 +76,13 @@ func (s *Server) deliverEnvelope(d delivery) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(w.waiting, id)
-	s.logged(entry, r.status, r.body)
+	s.journal.logged(entry, r.status, r.body)
 	return r
 }
 
 // delay holds an envelope back as long as the faults say, on the workspace's
 // clock.
-func (s *Server) delay() {
+func (s *socketMode) delay() {
 	s.mu.Lock()
 	wait := time.Duration(s.faults.EnvelopeDelayMS) * time.Millisecond
 	s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Server) delay() {
 
 // turn returns the connection that gets the next envelope: each in its turn,
 // as long as it is open. The caller holds mu.
-func (s *Server) turn() *socket {
+func (s *socketMode) turn() *socket {
 	for range s.sockets {
 		s.turns++
 		if w := s.sockets[s.turns%len(s.sockets)]; !w.leaving {
@@ -117,7 +117,7 @@ func (s *Server) turn() *socket {
 	return nil
 }
 
-func (s *Server) acknowledgement(ctx context.Context, w *socket, answer <-chan json.RawMessage, accepts bool) reply {
+func (s *socketMode) acknowledgement(ctx context.Context, w *socket, answer <-chan json.RawMessage, accepts bool) reply {
 	acked := func(payload json.RawMessage) reply {
 		r := reply{status: http.StatusOK, header: http.Header{}}
 		// Anything but an object is taken for an acknowledgement and no more.

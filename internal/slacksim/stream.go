@@ -102,7 +102,7 @@ func (m *message) draw() {
 	m.text, m.blocks = m.stream.text, m.stream.shown()
 }
 
-func (s *Server) chatStartStream(c *call) (object, *failure) {
+func (s *chatAPI) chatStartStream(c *call) (object, *failure) {
 	ch, f := s.target(c, c.str("channel"))
 	if f != nil {
 		return nil, f
@@ -131,12 +131,12 @@ func (s *Server) chatStartStream(c *call) (object, *failure) {
 	}
 	m := &message{threadTS: root, user: c.in.botUser, app: c.in, username: c.str("username"), stream: st}
 	m.draw()
-	s.store(ch, m)
+	s.messages.store(ch, m)
 	return object{"channel": ch.ID, "ts": m.ts}, nil
 }
 
 // streamOf finds the message that is being streamed.
-func (s *Server) streamOf(c *call) (*channel, *message, *failure) {
+func (s *chatAPI) streamOf(c *call) (*channel, *message, *failure) {
 	ch := s.joined(c, c.str("channel"))
 	if ch == nil {
 		return nil, nil, fail("channel_not_found")
@@ -155,7 +155,7 @@ func (s *Server) streamOf(c *call) (*channel, *message, *failure) {
 	return ch, m, nil
 }
 
-func (s *Server) chatAppendStream(c *call) (object, *failure) {
+func (s *chatAPI) chatAppendStream(c *call) (object, *failure) {
 	ch, m, f := s.streamOf(c)
 	if f != nil {
 		return nil, f
@@ -168,7 +168,7 @@ func (s *Server) chatAppendStream(c *call) (object, *failure) {
 	return object{"channel": ch.ID, "ts": m.ts}, nil
 }
 
-func (s *Server) chatStopStream(c *call) (object, *failure) {
+func (s *chatAPI) chatStopStream(c *call) (object, *failure) {
 	ch, m, f := s.streamOf(c)
 	if f != nil && f.code == stoppedByUser {
 		f = fail("message_not_in_streaming_state")
@@ -197,11 +197,11 @@ func (s *Server) chatStopStream(c *call) (object, *failure) {
 	}
 	m.draw()
 	s.changed()
-	return object{"channel": ch.ID, "ts": m.ts, "message": s.messageJSON(ch, m, true)}, nil
+	return object{"channel": ch.ID, "ts": m.ts, "message": s.payloads.messageJSON(ch, m, true)}, nil
 }
 
 // StopStream is a person stopping a message that the app streams.
-func (s *Server) StopStream(user, channel, ts string) error {
+func (s *persons) StopStream(user, channel, ts string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, c, err := s.actor(user, channel)

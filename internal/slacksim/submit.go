@@ -6,6 +6,17 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/blockkit"
 )
 
+// forms is what people do with modals: fill them in, submit and close them.
+type forms struct {
+	*world
+
+	socketMode   *socketMode
+	screens      *screens
+	inputs       *inputs
+	responder    *responder
+	interactions *interactions
+}
+
 // Submit is a person filling in a modal and pressing its submit button.
 type Submit struct {
 	User   string `json:"user"`
@@ -28,27 +39,27 @@ const trouble = "We had some trouble connecting. Try again?"
 
 // SubmitView checks the inputs as Slack's client does, sends the
 // view_submission once, and does what the app answers.
-func (s *Server) SubmitView(in Submit) (SubmitOutcome, error) {
+func (s *forms) SubmitView(in Submit) (SubmitOutcome, error) {
 	s.mu.Lock()
 	p, v, errs, err := s.fill(in)
 	if err != nil || len(errs) > 0 {
 		s.mu.Unlock()
 		return SubmitOutcome{Errors: errs}, err
 	}
-	payload := s.viewInteraction("view_submission", p, v)
+	payload := s.interactions.viewInteraction("view_submission", p, v)
 	payload["response_urls"] = s.responseURLs(v, p)
-	target := s.listens(s.urls.interactivity)
+	target := s.socketMode.listens(s.urls.interactivity)
 	s.mu.Unlock()
 	if target == "" {
 		return SubmitOutcome{VisibleError: notConfigured}, nil
 	}
-	r := s.interact(target, payload)
+	r := s.interactions.interact(target, payload)
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.submitted(v, r)
 	out.Status = r.status
-	if stack := s.stacks[p.ID]; len(stack) > 0 {
+	if stack := s.screens.stacks[p.ID]; len(stack) > 0 {
 		top := stack[len(stack)-1].seen()
 		out.View = &top
 	}
@@ -57,12 +68,12 @@ func (s *Server) SubmitView(in Submit) (SubmitOutcome, error) {
 }
 
 // fill enters the values and returns what the client refuses.
-func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
+func (s *forms) fill(in Submit) (*Person, *view, map[string]string, error) {
 	p := s.person(in.User)
 	if p == nil {
 		return nil, nil, nil, noSuch("person", in.User)
 	}
-	v := s.views[in.ViewID]
+	v := s.screens.views[in.ViewID]
 	if v == nil || v.user != p.ID {
 		return nil, nil, nil, noSuch("view", in.ViewID)
 	}
@@ -72,7 +83,7 @@ func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			state, err := s.entered(b, e, input)
+			state, err := s.inputs.entered(b, e, input)
 			if err != nil {
 				return nil, nil, nil, err
 			}
@@ -96,7 +107,7 @@ func (s *Server) fill(in Submit) (*Person, *view, map[string]string, error) {
 }
 
 // responseURLs issues one response_url for every input that asks for it.
-func (s *Server) responseURLs(v *view, p *Person) []object {
+func (s *forms) responseURLs(v *view, p *Person) []object {
 	urls := []object{}
 	blockkit.Walk(v.blocks(), func(b, e object) {
 		enabled, _ := e["response_url_enabled"].(bool)
@@ -109,7 +120,7 @@ func (s *Server) responseURLs(v *view, p *Person) []object {
 		if c != nil {
 			urls = append(urls, object{
 				"block_id": blockID, "action_id": actionID, "channel_id": c.ID,
-				"response_url": s.newResponseURL(v.in, "view", c, p, nil),
+				"response_url": s.responder.newResponseURL(v.in, "view", c, p, nil),
 			})
 		}
 	})
@@ -117,14 +128,14 @@ func (s *Server) responseURLs(v *view, p *Person) []object {
 }
 
 // submitted does what the app answered. The caller holds mu.
-func (s *Server) submitted(v *view, r reply) SubmitOutcome {
+func (s *forms) submitted(v *view, r reply) SubmitOutcome {
 	if r.status != 200 {
 		return SubmitOutcome{VisibleError: trouble}
 	}
-	current := s.views[v.id]
+	current := s.screens.views[v.id]
 	if len(r.body) == 0 {
 		if current != nil {
-			s.pop(current)
+			s.screens.pop(current)
 		}
 		return SubmitOutcome{Closed: true}
 	}
@@ -135,14 +146,14 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 	}
 	if len(answer) == 0 {
 		if current != nil {
-			s.pop(current)
+			s.screens.pop(current)
 		}
 		return SubmitOutcome{Closed: true}
 	}
 	payload, _ := answer["view"].(object)
 	switch answer["response_action"] {
 	case "clear":
-		s.dropStack(v.user)
+		s.screens.dropStack(v.user)
 		return SubmitOutcome{Closed: true}
 	case "errors":
 		return s.answeredErrors(current, answer["errors"])
@@ -150,18 +161,18 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 		if current == nil || payload == nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
-		next, f := s.buildView(v.in, payload, blockkit.OnModal, v.user, current)
+		next, f := s.screens.buildView(v.in, payload, blockkit.OnModal, v.user, current)
 		if f != nil {
 			return SubmitOutcome{VisibleError: trouble}
 		}
-		s.replace(next)
+		s.screens.replace(next)
 		return SubmitOutcome{}
 	case "push":
-		next, f := s.buildView(v.in, payload, blockkit.OnModal, v.user, nil)
-		if current == nil || payload == nil || f != nil || len(s.stacks[v.user]) >= maxStack {
+		next, f := s.screens.buildView(v.in, payload, blockkit.OnModal, v.user, nil)
+		if current == nil || payload == nil || f != nil || len(s.screens.stacks[v.user]) >= maxStack {
 			return SubmitOutcome{VisibleError: trouble}
 		}
-		s.push(next)
+		s.screens.push(next)
 		return SubmitOutcome{}
 	}
 	return SubmitOutcome{VisibleError: trouble}
@@ -169,7 +180,7 @@ func (s *Server) submitted(v *view, r reply) SubmitOutcome {
 
 // answeredErrors shows the app's errors; one that is not under an input
 // block makes Slack show the generic error instead.
-func (s *Server) answeredErrors(v *view, given any) SubmitOutcome {
+func (s *forms) answeredErrors(v *view, given any) SubmitOutcome {
 	o, ok := given.(object)
 	if !ok || len(o) == 0 || v == nil {
 		return SubmitOutcome{VisibleError: trouble}
@@ -195,32 +206,32 @@ func (s *Server) answeredErrors(v *view, given any) SubmitOutcome {
 // CloseView is a person leaving a modal: with cancel (back to the one below
 // it), or with the X in the corner, which clears the whole stack. The app
 // hears of it only when the view asked for notify_on_close.
-func (s *Server) CloseView(user, viewID string, clear bool) error {
+func (s *forms) CloseView(user, viewID string, clear bool) error {
 	s.mu.Lock()
 	p := s.person(user)
 	if p == nil {
 		s.mu.Unlock()
 		return noSuch("person", user)
 	}
-	v := s.views[viewID]
+	v := s.screens.views[viewID]
 	if v == nil || v.user != p.ID {
 		s.mu.Unlock()
 		return noSuch("view", viewID)
 	}
 	if clear || v.flag("clear_on_close") {
 		clear = true
-		v = s.stacks[p.ID][0]
+		v = s.screens.stacks[p.ID][0]
 	}
-	s.pop(v)
-	target := s.listens(s.urls.interactivity)
+	s.screens.pop(v)
+	target := s.socketMode.listens(s.urls.interactivity)
 	var payload object
 	if v.flag("notify_on_close") && target != "" {
-		payload = s.viewInteraction("view_closed", p, v)
+		payload = s.interactions.viewInteraction("view_closed", p, v)
 		payload["is_cleared"] = clear
 	}
 	s.mu.Unlock()
 	if payload != nil {
-		s.interact(target, payload)
+		s.interactions.interact(target, payload)
 	}
 	return nil
 }

@@ -31,10 +31,10 @@ type Suggestions struct {
 const noOptions = "The options could not be loaded."
 
 // Suggest asks the app for the options of an external select menu.
-func (s *Server) Suggest(in Query) (Suggestions, error) {
+func (s *interactions) Suggest(in Query) (Suggestions, error) {
 	s.mu.Lock()
 	payload, element, err := s.query(in)
-	target := s.listens(cmp.Or(s.urls.options, s.urls.interactivity))
+	target := s.socketMode.listens(cmp.Or(s.urls.options, s.urls.interactivity))
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -54,7 +54,7 @@ func (s *Server) Suggest(in Query) (Suggestions, error) {
 	defer s.mu.Unlock()
 	out.Options, _ = answer["options"].([]any)
 	out.OptionGroups, _ = answer["option_groups"].([]any)
-	s.loaded[element] = append(s.loaded[element], answer)
+	s.inputs.loaded[element] = append(s.inputs.loaded[element], answer)
 	return out, nil
 }
 
@@ -66,7 +66,7 @@ func suggested(answer object) []string {
 }
 
 // query prepares the payload and names the element; the caller holds mu.
-func (s *Server) query(in Query) (object, string, error) {
+func (s *interactions) query(in Query) (object, string, error) {
 	click := Click{User: in.User, Channel: in.Channel, TS: in.TS, ViewID: in.ViewID, ActionID: in.ActionID, BlockID: in.BlockID}
 	at, err := s.place(click)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) query(in Query) (object, string, error) {
 	} else {
 		payload = s.interaction(at.app, "block_suggestion", at.person, "")
 		payload["channel"] = object{"id": at.channel.ID, "name": at.channel.payloadName()}
-		payload["message"] = s.messageJSON(at.channel, at.message, true)
+		payload["message"] = s.payloads.messageJSON(at.channel, at.message, true)
 	}
 	payload["block_id"], payload["action_id"], payload["value"] = b["block_id"], e["action_id"], in.Value
 	payload["container"] = at.container()

@@ -11,6 +11,25 @@ import (
 	"time"
 )
 
+// webAPI is /api/: what holds for every method, and the methods by family.
+type webAPI struct {
+	*installations
+
+	gate    *gate
+	journal *journal
+	used    map[string][]time.Time // recent calls, for the rate limits
+
+	chat          *chatAPI
+	schedule      *scheduleAPI
+	assistant     *assistantAPI
+	conversations *conversationsAPI
+	views         *viewsAPI
+	people        *peopleAPI
+	reactions     *reactionsAPI
+	oauth         *oauthAPI
+	socketMode    *socketMode
+}
+
 // call is one Web API call that passed the checks of its method.
 type call struct {
 	args
@@ -30,7 +49,7 @@ func fail(code string) *failure { return &failure{code: code} }
 
 // serveAPI answers one Web API call. Checks come in Slack's order: method,
 // token, scope, arguments; then the method itself, with mu held.
-func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
+func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost:
 	case http.MethodHead, http.MethodOptions: // of browsers and monitors; nothing is called
@@ -45,7 +64,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("method")
 	m := methods[name]
 	a, body, problem := readArgs(r, m == nil || m.json)
-	s.reachedBy(r, a.token)
+	s.gate.reachedBy(r, a.token)
 	entry := LogEntry{Direction: FromApp, Kind: name, Method: r.Method, URL: r.URL.Path, Request: string(body)}
 	if len(body) == 0 {
 		entry.Request = r.URL.RawQuery
@@ -55,7 +74,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	fault := s.faults.take(name)
 	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
 		answer := object{"ok": false, "error": cmp.Or(fault.Error, faultError(fault.Status))}
-		s.logged(entry, fault.Status, encodeJSON(answer))
+		s.journal.logged(entry, fault.Status, encodeJSON(answer))
 		s.mu.Unlock()
 		if fault.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(fault.RetryAfter))
@@ -65,7 +84,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 	if wait := s.tooFast(m, &a); wait > 0 {
 		answer := object{"ok": false, "error": "ratelimited"}
-		s.logged(entry, http.StatusTooManyRequests, encodeJSON(answer))
+		s.journal.logged(entry, http.StatusTooManyRequests, encodeJSON(answer))
 		s.mu.Unlock()
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
 		writeJSON(w, http.StatusTooManyRequests, answer)
@@ -77,7 +96,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	} else {
 		answer = s.answer(m, a, problem)
 	}
-	s.logged(entry, http.StatusOK, encodeJSON(answer))
+	s.journal.logged(entry, http.StatusOK, encodeJSON(answer))
 	s.mu.Unlock()
 	if fault != nil && fault.LostReply {
 		panic(http.ErrAbortHandler) // done, but the app never hears of it
@@ -87,7 +106,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 }
 
 // scopeHeaders says what the method needs, and what the token was granted.
-func (s *Server) scopeHeaders(h http.Header, m *method, token string) {
+func (s *webAPI) scopeHeaders(h http.Header, m *method, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m != nil && len(m.scopes) > 0 {
@@ -99,7 +118,7 @@ func (s *Server) scopeHeaders(h http.Header, m *method, token string) {
 }
 
 // answer runs one call and returns its JSON. The caller holds mu.
-func (s *Server) answer(m *method, a args, problem string) object {
+func (s *webAPI) answer(m *method, a args, problem string) object {
 	if m == nil {
 		return object{"ok": false, "error": "unknown_method"}
 	}
@@ -136,7 +155,7 @@ func (s *Server) answer(m *method, a args, problem string) object {
 	return answer
 }
 
-func (s *Server) checked(m *method, c *call, problem string) (object, *failure) {
+func (s *webAPI) checked(m *method, c *call, problem string) (object, *failure) {
 	if problem != "" {
 		return nil, fail(problem)
 	}
@@ -164,7 +183,7 @@ func (s *Server) checked(m *method, c *call, problem string) (object, *failure) 
 	return m.run(s, c)
 }
 
-func (s *Server) granted(m *method) bool {
+func (s *webAPI) granted(m *method) bool {
 	if len(m.scopes) == 0 {
 		return true
 	}
