@@ -196,5 +196,3 @@ func within(ts, oldest, latest string, inclusive bool) bool {
 	}
 	return latest == "" || at < micros(latest) || (at == micros(latest) && inclusive)
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

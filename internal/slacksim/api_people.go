@@ -3,7 +3,6 @@ package slacksim
 import (
 	"cmp"
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -171,22 +170,6 @@ func (c *call) pageOf(all []any, usual, most int) (page []any, next string, f *f
 	return append([]any{}, all[from:to]...), next, nil
 }
 
-func (s *payloads) groupJSON(g *Group, users bool) object {
-	o := object{
-		"id": g.ID, "team_id": g.Team, "is_usergroup": true, "name": g.Name, "description": "", "handle": g.Handle,
-		"is_external": false, "date_create": 1700000000, "date_update": 1700000000, "date_delete": 0,
-		"auto_type": nil, "created_by": "U0ALICE", "updated_by": "U0ALICE", "deleted_by": nil,
-		"prefs": object{"channels": []string{}, "groups": []string{}}, "user_count": len(g.Users),
-	}
-	if g.Disabled {
-		o["date_delete"] = 1700000001
-	}
-	if users {
-		o["users"] = slices.Clone(g.Users)
-	}
-	return o
-}
-
 func (s *peopleAPI) usergroupsList(c *call) (object, *failure) {
 	team, f := s.listed(c)
 	if f != nil {
@@ -215,44 +198,3 @@ func (s *peopleAPI) usergroupsUsersList(c *call) (object, *failure) {
 	}
 	return object{"users": append([]string{}, g.Users...)}, nil
 }
-
-// SetGroup replaces the members of a user group and tells the app with
-// subteam_members_changed and subteam_updated.
-func (s *persons) SetGroup(id string, users []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g := s.group(id)
-	if g == nil {
-		return noSuch("user group", id)
-	}
-	for _, u := range users {
-		if s.userByID(u) == nil {
-			return noSuch("person", u)
-		}
-	}
-	var added, removed []string
-	for _, u := range users {
-		if !slices.Contains(g.Users, u) {
-			added = append(added, u)
-		}
-	}
-	for _, u := range g.Users {
-		if !slices.Contains(users, u) {
-			removed = append(removed, u)
-		}
-	}
-	g.Users = append([]string{}, users...)
-	s.changed()
-	now := unix(s.clock.now())
-	in := s.installed(g.Team)
-	s.events.emit(in, nil, g.Team, object{
-		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": g.Team,
-		"date_previous_update": now, "date_update": now,
-		"added_users": orEmpty(added), "added_users_count": len(added),
-		"removed_users": orEmpty(removed), "removed_users_count": len(removed),
-	})
-	s.events.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.payloads.groupJSON(g, true)})
-	return nil
-}
-
-func orEmpty(list []string) []string { return append([]string{}, list...) }

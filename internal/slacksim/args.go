@@ -11,9 +11,6 @@ import (
 	"strings"
 )
 
-// object is a JSON object as Slack's API passes it around.
-type object = map[string]any
-
 const maxBody = 4 << 20
 
 // args are the arguments of one Web API call. From forms and queries every
@@ -149,29 +146,4 @@ func (a *args) value(name string) (v any, ok bool) {
 		return parsed, err == nil
 	}
 	return v, true
-}
-
-// decodeJSON decodes one JSON value and keeps numbers as they were written.
-func decodeJSON(data []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err //nolint:wrapcheck // callers only look whether there is one
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errTrailing
-	}
-	return v, nil
-}
-
-// encodeJSON writes v as Slack does, without escaping <, > and &.
-func encodeJSON(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic("slacksim: encode JSON: " + err.Error()) // only maps, slices and scalars come here
-	}
-	return bytes.TrimSpace(b.Bytes())
 }

@@ -14,43 +14,10 @@ type assistantAPI struct {
 	messages *messages
 }
 
-// Assistant is what the app shows about itself in a thread.
-type Assistant struct {
-	Status  string           `json:"status,omitempty"`            // what the app is doing
-	Loading []string         `json:"loading_messages,omitempty"`  // shown in turns with it
-	Title   string           `json:"title,omitempty"`             // of the thread
-	Prompts []map[string]any `json:"suggested_prompts,omitempty"` // {title, message} to start with
-}
-
 // statusLife is how long a status stands without a message.
 const statusLife = 2 * time.Minute
 
 const maxLoading = 10
-
-// assistance is stored by channel and thread.
-type assistance struct {
-	Assistant
-	until time.Time // of the status
-}
-
-// assistant returns what a person sees in a thread beside the messages.
-func (s *messages) assistant(channel, thread string) *Assistant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.channel(channel)
-	if c == nil {
-		return nil
-	}
-	a := s.assisting[c.ID+"/"+thread]
-	if a == nil {
-		return nil
-	}
-	shown := a.Assistant
-	if !s.clock.now().Before(a.until) {
-		shown.Status, shown.Loading = "", nil
-	}
-	return &shown
-}
 
 // thread finds the thread that an assistant method is about.
 func (s *assistantAPI) threadOf(c *call, needed bool) (*assistance, *failure) {
@@ -98,10 +65,6 @@ func (c *call) loading() ([]string, *failure) {
 	return all, nil
 }
 
-func invalid(problem string) *failure {
-	return &failure{code: "invalid_arguments", problems: []string{problem}}
-}
-
 func (s *assistantAPI) assistantSetTitle(c *call) (object, *failure) {
 	a, f := s.threadOf(c, true)
 	if f != nil {
@@ -132,14 +95,4 @@ func (s *assistantAPI) assistantSetPrompts(c *call) (object, *failure) {
 		a.Prompts = append(a.Prompts, o)
 	}
 	return object{}, nil
-}
-
-// settle clears the status of a thread in which the app wrote something.
-func (s *messages) settle(c *channel, m *message) {
-	if m.app == nil {
-		return
-	}
-	if a := s.assisting[c.ID+"/"+m.threadTS]; a != nil {
-		a.Status, a.Loading, a.until = "", nil, time.Time{}
-	}
 }

@@ -167,20 +167,6 @@ func (s *interactions) viewInteraction(kind string, p *Person, v *view) object {
 	return o
 }
 
-// teamJSON is a workspace as interactions name it: nothing, when the app is
-// installed in an organization.
-func (s *payloads) teamJSON(in *installation, team string) any {
-	if in.org() {
-		return nil
-	}
-	w := s.workspace(team)
-	o := object{"id": w.ID, "domain": w.Domain}
-	if e, ok := s.enterpriseOf(w.ID).(object); ok {
-		o["enterprise_id"], o["enterprise_name"] = e["id"], e["name"]
-	}
-	return o
-}
-
 // act returns the entry of the payload's actions, and the new state of
 // elements that have one.
 func (s *interactions) act(b, e object, in Click) (action, state object, err error) {

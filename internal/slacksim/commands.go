@@ -139,25 +139,3 @@ func (s *interactions) commandAnswer(app *installation, in Command, r reply, c *
 func typed2text(in Command) string {
 	return escapeText(strings.TrimSpace(in.Command + " " + in.Text))
 }
-
-// escapeCommand replaces @name and #channel by their escaped forms.
-func (s *inputs) escapeCommand(text string) string {
-	words := strings.Split(text, " ")
-	for i, w := range words {
-		if name, ok := strings.CutPrefix(w, "@"); ok {
-			if p := s.person(name); p != nil {
-				words[i] = "<@" + p.ID + "|" + p.Name + ">"
-			}
-		}
-		if name, ok := strings.CutPrefix(w, "#"); ok {
-			if c := s.channel(name); c != nil && !c.IM {
-				shown := c.Name
-				if c.Private {
-					shown = ""
-				}
-				words[i] = "<#" + c.ID + "|" + shown + ">"
-			}
-		}
-	}
-	return strings.Join(words, " ")
-}

@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -169,7 +170,7 @@ func DefaultEvents() []string {
 	}
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withDefaults(scopes []string) Config {
 	set := func(p *string, v string) {
 		if *p == "" {
 			*p = v
@@ -211,7 +212,7 @@ func (c Config) withDefaults() Config {
 		c.Events = DefaultEvents()
 	}
 	if c.Scopes == nil {
-		c.Scopes = everyScope()
+		c.Scopes = scopes
 	}
 	if c.AckTimeout == 0 {
 		c.AckTimeout = 3 * time.Second
@@ -221,3 +222,43 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// Workspace is one more workspace beside the first, whose identity is
+// [TeamID], [TeamName] and [TeamDomain].
+type Workspace struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Domain string `json:"domain"`
+	// Token is what the app sends for its installation there. When it is
+	// empty the app is not installed there and its people are only met in
+	// shared channels.
+	Token string `json:"-"`
+	// Org puts it into Config.Enterprise. Otherwise its people are strangers
+	// to the first workspace.
+	Org bool `json:"is_org,omitempty"`
+}
+
+// Enterprise is the organization that the first workspace belongs to.
+type Enterprise struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Installed means that the app is installed in the whole organization
+	// with Config.BotToken: interactions carry no team, methods that list
+	// want a team_id, and workspaces of the organization have no own tokens.
+	Installed bool `json:"is_enterprise_install,omitempty"`
+}
+
+// MenuEntry is a shortcut as the menu of a message names it.
+type MenuEntry struct {
+	CallbackID string `json:"callback_id"`
+	Name       string `json:"name"`
+}
+
+func atMostTwoRedirects(_ *http.Request, via []*http.Request) error {
+	if len(via) > 2 {
+		return errRedirects
+	}
+	return nil
+}
+
+var errRedirects = errors.New("more than two redirects")

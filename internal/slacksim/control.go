@@ -167,3 +167,28 @@ func (s control) serveChanges(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// serveHood answers what Config.Hood does. The workspace's own token and
+// secret are taken out, wherever the app keeps them.
+func (s control) serveHood(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Hood == nil {
+		writeJSON(w, http.StatusNotFound, Problem{"nobody shows this workspace what happens inside the app; `bot demo` does"})
+		return
+	}
+	hood, err := s.cfg.Hood(r.Context())
+	if err != nil {
+		writeJSON(w, http.StatusInternalServerError, Problem{"look inside the app: " + s.redact(err.Error())})
+		return
+	}
+	timeline := make([]HoodEvent, 0, len(hood.Timeline))
+	for _, e := range hood.Timeline {
+		e.What, e.Detail = s.redact(e.What), s.redact(e.Detail)
+		timeline = append(timeline, e)
+	}
+	documents := make([]HoodDocument, 0, len(hood.Documents))
+	for _, d := range hood.Documents {
+		d.Value = s.redact(d.Value)
+		documents = append(documents, d)
+	}
+	writeJSON(w, http.StatusOK, Hood{timeline, documents, hood.Omitted})
+}

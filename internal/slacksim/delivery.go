@@ -3,10 +3,7 @@ package slacksim
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"io"
 	"maps"
@@ -14,55 +11,6 @@ import (
 	"strconv"
 	"time"
 )
-
-// Sign returns the X-Slack-Signature of a request body: v0, keyed with the
-// signing secret as text.
-//
-// https://docs.slack.dev/authentication/verifying-requests-from-slack
-func Sign(signingSecret, timestamp string, body []byte) string {
-	mac := hmac.New(sha256.New, []byte(signingSecret))
-	mac.Write([]byte("v0:" + timestamp + ":"))
-	mac.Write(body)
-	return "v0=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-// delivery is one signed request to the app, or one envelope.
-type delivery struct {
-	kind, url   string
-	contentType string
-	body        []byte
-	headers     map[string]string
-	unsigned    bool
-
-	envelope envelope
-	retry    int // of an event, and why
-	why      string
-}
-
-// reply is what the app made of it. problem is empty for a status of 2xx,
-// and otherwise a retry reason as the Events API names them.
-type reply struct {
-	status  int
-	header  http.Header
-	body    []byte
-	problem string
-}
-
-func (r reply) timedOut() bool { return r.problem == "http_timeout" || r.problem == "timeout" }
-
-const (
-	jsonType = "application/json"
-	formType = "application/x-www-form-urlencoded"
-)
-
-var errRedirects = errors.New("more than two redirects")
-
-func atMostTwoRedirects(_ *http.Request, via []*http.Request) error {
-	if len(via) > 2 {
-		return errRedirects
-	}
-	return nil
-}
 
 // courier takes requests to the app, by HTTP or over its connections.
 type courier struct {

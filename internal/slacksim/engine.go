@@ -2,6 +2,7 @@ package slacksim
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -86,4 +87,18 @@ func (s *engine) ackTimeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.AckTimeout
+}
+
+// nextTS returns a message timestamp that is unique in the workspace and
+// larger than every earlier one. The caller holds mu.
+func (s *engine) nextTS() string {
+	micros := max(s.clock.now().UnixMicro(), s.lastMicros+1)
+	s.lastMicros = micros
+	return fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6)
+}
+
+// nextID returns prefix and a capital suffix, as Slack's object ids look.
+func (s *engine) nextID(prefix string) string {
+	s.lastID++
+	return prefix + randomFrom(alphabet, 6) + fmt.Sprintf("%04d", s.lastID)
 }

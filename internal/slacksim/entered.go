@@ -2,6 +2,8 @@ package slacksim
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,4 +101,108 @@ func (s *inputs) optionOf(b, e object, value string) (object, bool) {
 		}
 	}
 	return nil, false
+}
+
+var mention = regexp.MustCompile(`<@[UW][A-Z0-9]+>|<!subteam\^S[A-Z0-9]+>|<#C[A-Z0-9]+>|@[a-zA-Z0-9_.-]+`)
+
+// fromComposer turns what was typed into message text: mentions of what
+// exists become entities, the rest is escaped. The caller holds mu.
+func (s *inputs) fromComposer(team, typed string) string {
+	var out strings.Builder
+	for typed != "" {
+		at := mention.FindStringIndex(typed)
+		if at == nil {
+			break
+		}
+		out.WriteString(escapeText(typed[:at[0]]))
+		out.WriteString(s.entity(team, typed[at[0]:at[1]]))
+		typed = typed[at[1]:]
+	}
+	return out.String() + escapeText(typed)
+}
+
+func (s *inputs) entity(team, token string) string {
+	if name, ok := strings.CutPrefix(token, "@"); ok {
+		trimmed := strings.TrimRight(name, ".-")
+		rest := name[len(trimmed):]
+		if p := s.personNear(team, trimmed); p != nil && p.Name == trimmed {
+			return "<@" + p.ID + ">" + rest
+		}
+		for _, g := range s.groups {
+			if g.Handle == trimmed {
+				return "<!subteam^" + g.ID + ">" + rest
+			}
+		}
+		if slices.Contains([]string{"here", "channel", "everyone"}, trimmed) {
+			return "<!" + trimmed + ">" + rest
+		}
+		return token
+	}
+	id := strings.Trim(token, "<>@#!")
+	id = strings.TrimPrefix(id, "subteam^")
+	if s.userByID(id) != nil || s.group(id) != nil || s.channel(id) != nil {
+		return token
+	}
+	return escapeText(token)
+}
+
+var unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+
+var entityInText = regexp.MustCompile(`<(@[UW][A-Z0-9]+|!subteam\^S[A-Z0-9]+|#C[A-Z0-9]+|!here|!channel|!everyone)>`)
+
+// typedBlocks is the rich_text block that Slack's client sends with a text.
+func (s *inputs) typedBlocks(text string) []any {
+	var parts []any
+	plain := func(t string) {
+		if t != "" {
+			parts = append(parts, object{"type": "text", "text": unescaper.Replace(t)})
+		}
+	}
+	for {
+		at := entityInText.FindStringIndex(text)
+		if at == nil {
+			break
+		}
+		plain(text[:at[0]])
+		parts = append(parts, inlineEntity(text[at[0]+1:at[1]-1]))
+		text = text[at[1]:]
+	}
+	plain(text)
+	section := object{"type": "rich_text_section", "elements": parts}
+	return []any{object{"type": "rich_text", "block_id": shortID(), "elements": []any{section}}}
+}
+
+func inlineEntity(token string) object {
+	switch token[0] {
+	case '@':
+		return object{"type": "user", "user_id": token[1:]}
+	case '#':
+		return object{"type": "channel", "channel_id": token[1:]}
+	}
+	if id, ok := strings.CutPrefix(token, "!subteam^"); ok {
+		return object{"type": "usergroup", "usergroup_id": id}
+	}
+	return object{"type": "broadcast", "range": token[1:]}
+}
+
+// escapeCommand replaces @name and #channel by their escaped forms.
+func (s *inputs) escapeCommand(text string) string {
+	words := strings.Split(text, " ")
+	for i, w := range words {
+		if name, ok := strings.CutPrefix(w, "@"); ok {
+			if p := s.person(name); p != nil {
+				words[i] = "<@" + p.ID + "|" + p.Name + ">"
+			}
+		}
+		if name, ok := strings.CutPrefix(w, "#"); ok {
+			if c := s.channel(name); c != nil && !c.IM {
+				shown := c.Name
+				if c.Private {
+					shown = ""
+				}
+				words[i] = "<#" + c.ID + "|" + shown + ">"
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }

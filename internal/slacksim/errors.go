@@ -3,7 +3,6 @@ package slacksim
 import (
 	"errors"
 	"fmt"
-	"net/url"
 )
 
 // What the methods that act for a person can answer.
@@ -18,11 +17,3 @@ var (
 )
 
 func noSuch(kind, ref string) error { return fmt.Errorf("%w: %s %q", ErrNoSuch, kind, ref) }
-
-func unescapeForm(s string) (string, error) {
-	text, err := url.QueryUnescape(s)
-	if err != nil {
-		return "", fmt.Errorf("unescape a form value: %w", err)
-	}
-	return text, nil
-}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -174,4 +176,105 @@ func (s *events) VerifyEventsURL() error {
 		return nil
 	}
 	return errNoChallenge
+}
+
+// tell sends a person's message to the installations whose bot is there:
+// as message to those that read along, as app_mention when it names the bot.
+func (s *events) tell(c *channel, p *Person, m *message) {
+	for _, in := range s.installs {
+		if !c.has(in.botUser) {
+			continue
+		}
+		event := object{
+			"user": p.ID, "ts": m.ts, "client_msg_id": m.clientID, "text": m.text, "team": p.Team,
+			"blocks": m.blocks, "channel": c.ID, "event_ts": m.ts,
+		}
+		if m.threadTS != "" {
+			event["thread_ts"] = m.threadTS
+			if first := c.find(m.threadTS); first != nil {
+				event["parent_user_id"] = first.user
+			}
+		}
+		if s.stranger(in, p) {
+			event["user_team"], event["source_team"] = p.Team, p.Team
+		}
+		if !c.IM && strings.Contains(m.text, "<@"+in.botUser+">") {
+			mentioned := maps.Clone(event)
+			mentioned["type"] = "app_mention"
+			s.emit(in, c, s.eventTeam(in, c), mentioned)
+		}
+		event["type"], event["channel_type"] = "message", c.kind()
+		s.emit(in, c, s.eventTeam(in, c), event)
+	}
+}
+
+// tellOfApp sends what an app did to a message to the installations that
+// read along, itself among them: posted, message_changed or message_deleted.
+// Nobody hears of ephemeral messages.
+func (s *events) tellOfApp(c *channel, m *message, subtype string, before object) {
+	if m.visibleTo != "" {
+		return
+	}
+	for _, in := range s.installs {
+		if !c.has(in.botUser) {
+			continue
+		}
+		event := s.payloads.messageJSON(c, m, true)
+		if subtype != "" {
+			event = object{
+				"type": "message", "subtype": subtype, "hidden": true, "ts": s.nextTS(), "previous_message": before,
+			}
+			if subtype == "message_deleted" {
+				event["deleted_ts"] = before["ts"]
+			} else {
+				event["message"] = s.payloads.messageJSON(c, m, true)
+			}
+		}
+		event["channel"], event["channel_type"], event["event_ts"] = c.ID, c.kind(), event["ts"]
+		s.emit(in, c, s.eventTeam(in, c), event)
+	}
+}
+
+// membership tells the installations whose bot is in the channel.
+func (s *events) membership(kind, user string, c *channel) {
+	letter := "C"
+	if c.Private {
+		letter = "G"
+	}
+	for _, in := range s.installs {
+		if c.has(in.botUser) {
+			s.emit(in, c, s.eventTeam(in, c), object{
+				"type": kind, "user": user, "channel": c.ID, "channel_type": letter, "team": c.Team,
+			})
+		}
+	}
+}
+
+// SetInstalled uninstalls the app from a workspace (the first one for an
+// empty id) or installs it again, with the same token. Uninstalling tells
+// the app with tokens_revoked and app_uninstalled, in no fixed order.
+func (s *events) SetInstalled(team string, installed bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, in := range s.installs {
+		if in.team != team && (team != "" || i != 0) {
+			continue
+		}
+		if installed {
+			in.ended = ""
+		} else if in.ended == "" {
+			first, second := s.envelope(in, nil, in.team, object{
+				"type": "tokens_revoked", "tokens": object{"oauth": []string{}, "bot": []string{in.botUser}},
+			}), s.envelope(in, nil, in.team, object{"type": "app_uninstalled"})
+			if s.lastID%2 == 0 {
+				first, second = second, first
+			}
+			s.sendEvent(first)
+			s.sendEvent(second)
+			in.ended = "account_inactive"
+		}
+		s.changed()
+		return nil
+	}
+	return noSuch("installation", team)
 }

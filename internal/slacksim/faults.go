@@ -30,14 +30,6 @@ type Fault struct {
 	LostReply  bool   `json:"lost_reply,omitempty"`  // the call is performed and the connection is cut
 }
 
-// SetFaults replaces the faults to come.
-func (s *Server) SetFaults(f Faults) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Next = append([]Fault(nil), f.Next...)
-	s.faults = f
-}
-
 func (f *Faults) take(method string) *Fault {
 	for i, next := range f.Next {
 		if next.Method == "" || next.Method == method {

@@ -112,3 +112,6 @@ func (e LogEntry) Payload() json.RawMessage {
 	}
 	return json.RawMessage(body)
 }
+
+// SocketMethod stands for the HTTP method in a [LogEntry] of Socket Mode.
+const SocketMethod = "SOCKET"

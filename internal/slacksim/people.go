@@ -3,8 +3,6 @@ package slacksim
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -59,183 +57,6 @@ func (s *persons) PostAs(in Post) (ts string, err error) {
 	})
 	s.events.tell(c, p, m)
 	return m.ts, nil
-}
-
-// tell sends a person's message to the installations whose bot is there:
-// as message to those that read along, as app_mention when it names the bot.
-func (s *events) tell(c *channel, p *Person, m *message) {
-	for _, in := range s.installs {
-		if !c.has(in.botUser) {
-			continue
-		}
-		event := object{
-			"user": p.ID, "ts": m.ts, "client_msg_id": m.clientID, "text": m.text, "team": p.Team,
-			"blocks": m.blocks, "channel": c.ID, "event_ts": m.ts,
-		}
-		if m.threadTS != "" {
-			event["thread_ts"] = m.threadTS
-			if first := c.find(m.threadTS); first != nil {
-				event["parent_user_id"] = first.user
-			}
-		}
-		if s.stranger(in, p) {
-			event["user_team"], event["source_team"] = p.Team, p.Team
-		}
-		if !c.IM && strings.Contains(m.text, "<@"+in.botUser+">") {
-			mentioned := maps.Clone(event)
-			mentioned["type"] = "app_mention"
-			s.emit(in, c, s.eventTeam(in, c), mentioned)
-		}
-		event["type"], event["channel_type"] = "message", c.kind()
-		s.emit(in, c, s.eventTeam(in, c), event)
-	}
-}
-
-// tellOfApp sends what an app did to a message to the installations that
-// read along, itself among them: posted, message_changed or message_deleted.
-// Nobody hears of ephemeral messages.
-func (s *events) tellOfApp(c *channel, m *message, subtype string, before object) {
-	if m.visibleTo != "" {
-		return
-	}
-	for _, in := range s.installs {
-		if !c.has(in.botUser) {
-			continue
-		}
-		event := s.payloads.messageJSON(c, m, true)
-		if subtype != "" {
-			event = object{
-				"type": "message", "subtype": subtype, "hidden": true, "ts": s.nextTS(), "previous_message": before,
-			}
-			if subtype == "message_deleted" {
-				event["deleted_ts"] = before["ts"]
-			} else {
-				event["message"] = s.payloads.messageJSON(c, m, true)
-			}
-		}
-		event["channel"], event["channel_type"], event["event_ts"] = c.ID, c.kind(), event["ts"]
-		s.emit(in, c, s.eventTeam(in, c), event)
-	}
-}
-
-// eventTeam is the workspace that an event in a channel is of, to an
-// installation: its own, where it has one.
-func (s *world) eventTeam(in *installation, c *channel) string {
-	if in.org() {
-		return c.Team
-	}
-	return in.team
-}
-
-// actor finds a person who can act and the channel they act in. The caller
-// holds mu.
-func (s *world) actor(user, channel string) (*Person, *channel, error) {
-	p := s.person(user)
-	switch {
-	case p == nil:
-		return nil, nil, noSuch("person", user)
-	case p.Deleted:
-		return nil, nil, fmt.Errorf("%w: %s is deactivated", ErrForbidden, p.Name)
-	case p.Bot:
-		return nil, nil, fmt.Errorf("%w: %s is a bot", ErrForbidden, p.Name)
-	}
-	c := s.channel(channel)
-	if bot := s.personNear(p.Team, channel); c == nil && bot != nil && s.ofBot(bot.ID) != nil {
-		c, _ = s.direct(s.ofBot(bot.ID), p)
-	}
-	switch {
-	case c == nil:
-		return nil, nil, noSuch("channel", channel)
-	case !c.has(p.ID):
-		return nil, nil, fmt.Errorf("%w: %s is not in %s", ErrForbidden, p.Name, c.ID)
-	}
-	return p, c, nil
-}
-
-var mention = regexp.MustCompile(`<@[UW][A-Z0-9]+>|<!subteam\^S[A-Z0-9]+>|<#C[A-Z0-9]+>|@[a-zA-Z0-9_.-]+`)
-
-// fromComposer turns what was typed into message text: mentions of what
-// exists become entities, the rest is escaped. The caller holds mu.
-func (s *inputs) fromComposer(team, typed string) string {
-	var out strings.Builder
-	for typed != "" {
-		at := mention.FindStringIndex(typed)
-		if at == nil {
-			break
-		}
-		out.WriteString(escapeText(typed[:at[0]]))
-		out.WriteString(s.entity(team, typed[at[0]:at[1]]))
-		typed = typed[at[1]:]
-	}
-	return out.String() + escapeText(typed)
-}
-
-func (s *inputs) entity(team, token string) string {
-	if name, ok := strings.CutPrefix(token, "@"); ok {
-		trimmed := strings.TrimRight(name, ".-")
-		rest := name[len(trimmed):]
-		if p := s.personNear(team, trimmed); p != nil && p.Name == trimmed {
-			return "<@" + p.ID + ">" + rest
-		}
-		for _, g := range s.groups {
-			if g.Handle == trimmed {
-				return "<!subteam^" + g.ID + ">" + rest
-			}
-		}
-		if slices.Contains([]string{"here", "channel", "everyone"}, trimmed) {
-			return "<!" + trimmed + ">" + rest
-		}
-		return token
-	}
-	id := strings.Trim(token, "<>@#!")
-	id = strings.TrimPrefix(id, "subteam^")
-	if s.userByID(id) != nil || s.group(id) != nil || s.channel(id) != nil {
-		return token
-	}
-	return escapeText(token)
-}
-
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-
-func escapeText(s string) string { return escaper.Replace(s) }
-
-var unescaper = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
-
-var entityInText = regexp.MustCompile(`<(@[UW][A-Z0-9]+|!subteam\^S[A-Z0-9]+|#C[A-Z0-9]+|!here|!channel|!everyone)>`)
-
-// typedBlocks is the rich_text block that Slack's client sends with a text.
-func (s *inputs) typedBlocks(text string) []any {
-	var parts []any
-	plain := func(t string) {
-		if t != "" {
-			parts = append(parts, object{"type": "text", "text": unescaper.Replace(t)})
-		}
-	}
-	for {
-		at := entityInText.FindStringIndex(text)
-		if at == nil {
-			break
-		}
-		plain(text[:at[0]])
-		parts = append(parts, inlineEntity(text[at[0]+1:at[1]-1]))
-		text = text[at[1]:]
-	}
-	plain(text)
-	section := object{"type": "rich_text_section", "elements": parts}
-	return []any{object{"type": "rich_text", "block_id": shortID(), "elements": []any{section}}}
-}
-
-func inlineEntity(token string) object {
-	switch token[0] {
-	case '@':
-		return object{"type": "user", "user_id": token[1:]}
-	case '#':
-		return object{"type": "channel", "channel_id": token[1:]}
-	}
-	if id, ok := strings.CutPrefix(token, "!subteam^"); ok {
-		return object{"type": "usergroup", "usergroup_id": id}
-	}
-	return object{"type": "broadcast", "range": token[1:]}
 }
 
 // OpenHome shows the app's Home tab to a person and tells the app.
@@ -299,21 +120,6 @@ func (s *persons) Join(user, channel string) error {
 	return nil
 }
 
-// membership tells the installations whose bot is in the channel.
-func (s *events) membership(kind, user string, c *channel) {
-	letter := "C"
-	if c.Private {
-		letter = "G"
-	}
-	for _, in := range s.installs {
-		if c.has(in.botUser) {
-			s.emit(in, c, s.eventTeam(in, c), object{
-				"type": kind, "user": user, "channel": c.ID, "channel_type": letter, "team": c.Team,
-			})
-		}
-	}
-}
-
 // SetActive deactivates a person's account or activates it again.
 func (s *persons) SetActive(user string, active bool) error {
 	s.mu.Lock()
@@ -346,4 +152,154 @@ func (s *persons) Reload(user string) error {
 	s.screens.dropStack(p.ID)
 	s.changed()
 	return nil
+}
+
+// SetGroup replaces the members of a user group and tells the app with
+// subteam_members_changed and subteam_updated.
+func (s *persons) SetGroup(id string, users []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.group(id)
+	if g == nil {
+		return noSuch("user group", id)
+	}
+	for _, u := range users {
+		if s.userByID(u) == nil {
+			return noSuch("person", u)
+		}
+	}
+	var added, removed []string
+	for _, u := range users {
+		if !slices.Contains(g.Users, u) {
+			added = append(added, u)
+		}
+	}
+	for _, u := range g.Users {
+		if !slices.Contains(users, u) {
+			removed = append(removed, u)
+		}
+	}
+	g.Users = append([]string{}, users...)
+	s.changed()
+	now := unix(s.clock.now())
+	in := s.installed(g.Team)
+	s.events.emit(in, nil, g.Team, object{
+		"type": "subteam_members_changed", "subteam_id": g.ID, "team_id": g.Team,
+		"date_previous_update": now, "date_update": now,
+		"added_users": orEmpty(added), "added_users_count": len(added),
+		"removed_users": orEmpty(removed), "removed_users_count": len(removed),
+	})
+	s.events.emit(in, nil, g.Team, object{"type": "subteam_updated", "subteam": s.payloads.groupJSON(g, true)})
+	return nil
+}
+
+// StopStream is a person stopping a message that the app streams.
+func (s *persons) StopStream(user, channel, ts string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, c, err := s.actor(user, channel)
+	if err != nil {
+		return err
+	}
+	m := c.find(ts)
+	if m == nil || m.stream == nil || m.stream.state != streaming {
+		return noSuch("streamed message", ts)
+	}
+	m.stream.state = stoppedByUser
+	s.changed()
+	return nil
+}
+
+// Messages returns what a person sees in a channel, oldest first, with
+// replies and their own ephemeral messages. With thread it is the root and
+// the replies of that thread only. The values must not be changed.
+func (s *persons) Messages(user, channel, thread string) ([]Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, c, err := s.actor(user, channel)
+	if err != nil {
+		return nil, err
+	}
+	out := []Message{}
+	for _, m := range c.messages {
+		if m.visibleTo != "" && m.visibleTo != p.ID {
+			continue
+		}
+		if thread == "" || m.ts == thread || m.threadTS == thread {
+			out = append(out, c.seen(m))
+		}
+	}
+	return out, nil
+}
+
+// Views returns the modals on a person's screen, the root first.
+func (s *persons) Views(user string) []View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := []View{}
+	if p := s.person(user); p != nil {
+		for _, v := range s.screens.stacks[p.ID] {
+			out = append(out, v.seen())
+		}
+	}
+	return out
+}
+
+// Home returns what the app published to a person's Home tab.
+func (s *persons) Home(user string) (View, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.person(user); p != nil {
+		if v := s.screens.homes[p.ID]; v != nil {
+			return v.seen(), true
+		}
+	}
+	return View{}, false
+}
+
+// State is the workspace as the page shows it around the messages.
+type State struct {
+	Team        string      `json:"team"`
+	Bot         Person      `json:"bot"`
+	People      []Person    `json:"people"`
+	Channels    []Channel   `json:"channels"`
+	Groups      []Group     `json:"groups"`
+	Workspaces  []Workspace `json:"workspaces,omitempty"` // when there is more than one
+	Suggestions []string    `json:"suggestions"`
+	Commands    []string    `json:"commands,omitempty"`
+	Shortcuts   []MenuEntry `json:"shortcuts,omitempty"` // in the menu of a message
+	Home        bool        `json:"home"`                // the app has a Home tab
+	Messages    bool        `json:"messages"`            // people may write to the app
+	Now         int64       `json:"now"`
+}
+
+// State returns the people, channels and groups.
+func (s *persons) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := State{
+		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
+		Shortcuts: slices.Clone(s.cfg.Shortcuts),
+		Home:      !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
+	}
+	if len(s.teams) > 1 {
+		out.Workspaces = slices.Clone(s.teams)
+	}
+	for _, p := range s.people {
+		if p.ID == s.installs[0].botUser {
+			out.Bot = *p
+		}
+		out.People = append(out.People, *p)
+	}
+	for _, c := range s.channels {
+		shown := c.Channel
+		shown.Members = slices.Clone(c.Members)
+		out.Channels = append(out.Channels, shown)
+	}
+	for _, g := range s.groups {
+		shown := *g
+		shown.Users = slices.Clone(g.Users)
+		out.Groups = append(out.Groups, shown)
+	}
+	return out
 }

@@ -9,7 +9,7 @@ const Globex = "T0GLOBEX"
 // #lab, and #deal, which Erin shares with Alice. The app is installed there
 // with a token of its own, see [Server.TokenOf].
 func (c Config) WithGlobex() Config {
-	c = c.withDefaults()
+	c = c.withDefaults(everyScope())
 	c.Workspaces = append(slices.Clip(c.Workspaces), Workspace{
 		ID: Globex, Name: "Globex", Domain: "globex", Token: "xoxb-" + randomHex(16),
 	})

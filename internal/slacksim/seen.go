@@ -109,11 +109,6 @@ func readable(v any) []string {
 	return lines
 }
 
-func str(v any) string {
-	s, _ := v.(string)
-	return s
-}
-
 // seen is a message as everybody who may see it does. The caller holds mu.
 func (c *channel) seen(m *message) Message {
 	out := Message{
@@ -128,53 +123,6 @@ func (c *channel) seen(m *message) Message {
 		out.ThreadTS = m.ts
 	}
 	return out
-}
-
-// Messages returns what a person sees in a channel, oldest first, with
-// replies and their own ephemeral messages. With thread it is the root and
-// the replies of that thread only. The values must not be changed.
-func (s *persons) Messages(user, channel, thread string) ([]Message, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, c, err := s.actor(user, channel)
-	if err != nil {
-		return nil, err
-	}
-	out := []Message{}
-	for _, m := range c.messages {
-		if m.visibleTo != "" && m.visibleTo != p.ID {
-			continue
-		}
-		if thread == "" || m.ts == thread || m.threadTS == thread {
-			out = append(out, c.seen(m))
-		}
-	}
-	return out, nil
-}
-
-// Views returns the modals on a person's screen, the root first.
-func (s *persons) Views(user string) []View {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := []View{}
-	if p := s.person(user); p != nil {
-		for _, v := range s.screens.stacks[p.ID] {
-			out = append(out, v.seen())
-		}
-	}
-	return out
-}
-
-// Home returns what the app published to a person's Home tab.
-func (s *persons) Home(user string) (View, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.person(user); p != nil {
-		if v := s.screens.homes[p.ID]; v != nil {
-			return v.seen(), true
-		}
-	}
-	return View{}, false
 }
 
 func (v *view) seen() View {
@@ -194,49 +142,10 @@ func (v *view) seen() View {
 	return out
 }
 
-// State is the workspace as the page shows it around the messages.
-type State struct {
-	Team        string      `json:"team"`
-	Bot         Person      `json:"bot"`
-	People      []Person    `json:"people"`
-	Channels    []Channel   `json:"channels"`
-	Groups      []Group     `json:"groups"`
-	Workspaces  []Workspace `json:"workspaces,omitempty"` // when there is more than one
-	Suggestions []string    `json:"suggestions"`
-	Commands    []string    `json:"commands,omitempty"`
-	Shortcuts   []MenuEntry `json:"shortcuts,omitempty"` // in the menu of a message
-	Home        bool        `json:"home"`                // the app has a Home tab
-	Messages    bool        `json:"messages"`            // people may write to the app
-	Now         int64       `json:"now"`
-}
-
-// State returns the people, channels and groups.
-func (s *persons) State() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := State{
-		Team: TeamName, Suggestions: orEmpty(s.cfg.Suggestions), Commands: slices.Clone(s.cfg.Commands),
-		Shortcuts: slices.Clone(s.cfg.Shortcuts),
-		Home:      !s.cfg.NoHome, Messages: !s.cfg.NoMessages && !s.cfg.ReadMessages, Now: unix(s.clock.now()),
-	}
-	if len(s.teams) > 1 {
-		out.Workspaces = slices.Clone(s.teams)
-	}
-	for _, p := range s.people {
-		if p.ID == s.installs[0].botUser {
-			out.Bot = *p
-		}
-		out.People = append(out.People, *p)
-	}
-	for _, c := range s.channels {
-		shown := c.Channel
-		shown.Members = slices.Clone(c.Members)
-		out.Channels = append(out.Channels, shown)
-	}
-	for _, g := range s.groups {
-		shown := *g
-		shown.Users = slices.Clone(g.Users)
-		out.Groups = append(out.Groups, shown)
-	}
-	return out
+// Assistant is what the app shows about itself in a thread.
+type Assistant struct {
+	Status  string           `json:"status,omitempty"`            // what the app is doing
+	Loading []string         `json:"loading_messages,omitempty"`  // shown in turns with it
+	Title   string           `json:"title,omitempty"`             // of the thread
+	Prompts []map[string]any `json:"suggested_prompts,omitempty"` // {title, message} to start with
 }

@@ -38,7 +38,7 @@ type Server struct {
 
 // New returns a running workspace. The caller owes it a [Server.Close].
 func New(cfg Config) *Server {
-	e := newEngine(cfg.withDefaults())
+	e := newEngine(cfg.withDefaults(everyScope()))
 	w := newWorld(e)
 	at := &gate{w.installations}
 	shown := &payloads{w}
@@ -86,9 +86,6 @@ func New(cfg Config) *Server {
 	e.wg.Go(func() { e.clock.loop(e.life().Done()) })
 	return s
 }
-
-// linkPath is where connections of Socket Mode are opened.
-const linkPath = "/link/"
 
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -193,4 +190,12 @@ func (s *Server) Idle(ctx context.Context) error {
 		defer s.mu.Unlock()
 		return s.inflight == 0
 	})
+}
+
+// SetFaults replaces the faults to come.
+func (s *Server) SetFaults(f Faults) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Next = append([]Fault(nil), f.Next...)
+	s.faults = f
 }

@@ -11,12 +11,6 @@ type Shortcut struct {
 	TS         string `json:"ts,omitempty"`
 }
 
-// MenuEntry is a shortcut as the menu of a message names it.
-type MenuEntry struct {
-	CallbackID string `json:"callback_id"`
-	Name       string `json:"name"`
-}
-
 // Shortcut sends a shortcut to the app, once, and waits for its answer.
 func (s *interactions) Shortcut(in Shortcut) (ClickOutcome, error) {
 	s.mu.Lock()

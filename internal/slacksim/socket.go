@@ -240,3 +240,6 @@ func (s *socketMode) join(w *socket, life time.Duration) (greeting []byte) {
 	s.journal.logged(w.entry("hello", greeting), http.StatusSwitchingProtocols, nil)
 	return greeting
 }
+
+// linkPath is where connections of Socket Mode are opened.
+const linkPath = "/link/"

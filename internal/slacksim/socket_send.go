@@ -10,23 +10,12 @@ import (
 	"time"
 )
 
-// SocketMethod stands for the HTTP method in a [LogEntry] of Socket Mode.
-const SocketMethod = "SOCKET"
-
 // The types of envelopes.
 const (
 	eventsEnvelope      = "events_api"
 	interactiveEnvelope = "interactive"
 	commandsEnvelope    = "slash_commands"
 )
-
-// envelope is how something reaches an app in Socket Mode: what is the body
-// over HTTP, and how its acknowledgement is read.
-type envelope struct {
-	kind    string
-	payload []byte
-	accepts bool // the acknowledgement may carry what is the answer's body over HTTP
-}
 
 // formPayload is a form as a slash command's envelope carries it.
 func formPayload(form url.Values) []byte {

@@ -30,23 +30,6 @@ type webAPI struct {
 	socketMode    *socketMode
 }
 
-// call is one Web API call that passed the checks of its method.
-type call struct {
-	args
-	in       *installation // whose token it came with
-	warnings []string
-}
-
-// failure is an answer with ok:false.
-type failure struct {
-	code     string
-	problems []string // for response_metadata.messages, and errors
-	quiet    bool     // not for errors
-	extra    object
-}
-
-func fail(code string) *failure { return &failure{code: code} }
-
 // serveAPI answers one Web API call. Checks come in Slack's order: method,
 // token, scope, arguments; then the method itself, with mu held.
 func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
@@ -256,11 +239,4 @@ func kindOf(v any) string {
 		return "array"
 	}
 	return "number"
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(encodeJSON(v)) // a client that went away is not our problem
 }

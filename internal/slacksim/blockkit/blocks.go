@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 )
 
+// The bounds of one payload.
 const (
 	maxMessageBlocks = 50
 	maxViewBlocks    = 100

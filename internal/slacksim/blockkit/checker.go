@@ -5,6 +5,7 @@ import "fmt"
 // Surface is where blocks are shown; not every block is allowed everywhere.
 type Surface string
 
+// The surfaces.
 const (
 	OnMessage Surface = "message"
 	OnModal   Surface = "modal"

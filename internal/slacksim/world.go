@@ -2,9 +2,9 @@ package slacksim
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // world is who and what there is in the workspaces.
@@ -113,129 +113,6 @@ type message struct {
 	stream       *streamed // a message that is, or was, streamed
 }
 
-// payloads writes what there is as the Web API and events show it.
-type payloads struct{ *world }
-
-// messageJSON is a message as the Web API and payloads show it.
-func (s *payloads) messageJSON(c *channel, m *message, metadata bool) object {
-	o := object{"type": "message", "user": m.user, "text": m.text, "ts": m.ts, "team": s.teamOf(c, m.user)}
-	if m.app != nil {
-		o["bot_id"], o["app_id"], o["team"] = m.app.botID, AppID, s.home(m.app).ID
-		o["bot_profile"] = object{
-			"id": m.app.botID, "app_id": AppID, "user_id": m.app.botUser, "name": BotName, "deleted": false,
-			"updated": 1700000000, "team_id": s.home(m.app).ID, "icons": object{},
-		}
-	}
-	set := func(name, value string) {
-		if value != "" {
-			o[name] = value
-		}
-	}
-	set("subtype", m.subtype)
-	set("username", m.username)
-	set("client_msg_id", m.clientID)
-	set("thread_ts", m.threadTS)
-	if m.blocks != nil {
-		o["blocks"] = m.blocks
-	}
-	if m.attachments != nil {
-		o["attachments"] = m.attachments
-	}
-	if m.edited != nil {
-		o["edited"] = m.edited
-	}
-	if m.reactions != nil {
-		o["reactions"] = slices.Clone(m.reactions)
-	}
-	if m.metadata != nil {
-		if metadata {
-			o["metadata"] = m.metadata
-		} else {
-			o["metadata"] = object{"event_type": m.metadata["event_type"]}
-		}
-	}
-	if m.threadTS != "" && m.threadTS != m.ts {
-		if root := c.find(m.threadTS); root != nil {
-			o["parent_user_id"] = root.user
-		}
-	}
-	if replies := c.thread(m.ts); len(replies) > 0 {
-		var users []string
-		for _, r := range replies {
-			if !slices.Contains(users, r.user) {
-				users = append(users, r.user)
-			}
-		}
-		o["thread_ts"] = m.ts
-		o["reply_count"], o["reply_users"], o["reply_users_count"] = len(replies), users, len(users)
-		o["latest_reply"] = replies[len(replies)-1].ts
-	}
-	return o
-}
-
-// teamOf is the workspace that a message's author belongs to.
-func (s *payloads) teamOf(c *channel, user string) string {
-	if p := s.userByID(user); p != nil {
-		return p.Team
-	}
-	return cmp.Or(c.Team, TeamID)
-}
-
-// userJSON is a person as an installation sees them.
-func (s *payloads) userJSON(in *installation, p *Person) object {
-	u := object{
-		"id": p.ID, "team_id": p.Team, "name": p.Name, "real_name": p.RealName, "deleted": p.Deleted,
-		"color": "9f69e7", "is_bot": p.Bot, "is_app_user": false, "updated": 1700000000,
-		"is_restricted": p.Guest, "is_ultra_restricted": false, "is_stranger": s.stranger(in, p),
-		"tz": p.TZ, "tz_label": p.TZ, "tz_offset": p.TZOffset,
-		"profile": object{
-			"real_name": p.RealName, "real_name_normalized": p.RealName,
-			"display_name": p.Name, "display_name_normalized": p.Name, "team": p.Team,
-		},
-	}
-	if !p.Deleted && !p.Bot {
-		u["is_admin"], u["is_owner"], u["is_primary_owner"] = false, false, false
-	}
-	profile, _ := u["profile"].(object)
-	if p.Email != "" && s.owns(in, p.Team) && slices.Contains(s.cfg.Scopes, "users:read.email") {
-		profile["email"] = p.Email
-	}
-	if bot := s.ofBot(p.ID); bot != nil {
-		profile["bot_id"], profile["api_app_id"] = bot.botID, AppID
-	}
-	if e, ok := s.enterpriseOf(p.Team).(object); ok {
-		u["enterprise_user"] = object{
-			"id": p.ID, "enterprise_id": e["id"], "enterprise_name": e["name"], "teams": []string{p.Team},
-			"is_admin": false, "is_owner": false,
-		}
-	}
-	return u
-}
-
-// channelJSON is a channel as an installation sees it.
-func (s *payloads) channelJSON(in *installation, c *channel) object {
-	o := object{
-		"id": c.ID, "created": max(c.created, 1700000000), "is_archived": c.Archived, "is_im": c.IM, "is_mpim": c.MPIM,
-		"context_team_id": s.home(in).ID, "updated": 1700000000000, "is_org_shared": false,
-	}
-	if c.IM {
-		o["user"], o["is_open"] = c.Members[0], true
-		return o
-	}
-	o["name"], o["name_normalized"] = c.Name, c.Name
-	o["is_channel"], o["is_group"], o["is_private"] = !c.Private, c.Private, c.Private
-	o["is_general"], o["is_shared"], o["is_ext_shared"] = c.ID == "C0GENERAL", len(c.Shared) > 0, s.external(c)
-	o["is_org_shared"] = len(c.Shared) > 0 && !s.external(c)
-	if len(c.Shared) > 0 {
-		o["shared_team_ids"], o["conversation_host_id"] = append([]string{c.Team}, c.Shared...), c.Team
-	}
-	o["is_member"], o["creator"] = c.has(in.botUser), cmp.Or(c.creator, "U0ALICE")
-	o["topic"] = object{"value": "", "creator": "", "last_set": 0}
-	o["purpose"] = object{"value": "", "creator": "", "last_set": 0}
-	o["num_members"] = len(c.Members)
-	return o
-}
-
 // person finds somebody by id or name. The caller holds mu.
 func (s *world) person(ref string) *Person { return s.personNear(TeamID, ref) }
 
@@ -332,24 +209,104 @@ func (s *world) several(in *installation, people []*Person) (c *channel, existed
 	return c, false
 }
 
-// messages is where messages are written, and what the app shows beside them.
-type messages struct {
-	*world
-
-	events    *events
-	assisting map[string]*assistance // by channel and thread
-}
-
-// store appends a new message and returns it. The caller holds mu.
-func (s *messages) store(c *channel, m *message) *message {
-	m.ts = s.nextTS()
-	c.messages = append(c.messages, m)
-	s.settle(c, m)
-	s.changed()
-	if m.app != nil {
-		s.events.tellOfApp(c, m, "", nil)
+// drop deletes a message; a thread keeps a tombstone as its root.
+func (c *channel) drop(m *message) {
+	if len(c.thread(m.ts)) == 0 {
+		c.remove(m)
+		return
 	}
-	return m
+	*m = message{ts: m.ts, threadTS: m.ts, user: "USLACKBOT", subtype: "tombstone", text: "This message was deleted."}
 }
 
-func unix(t time.Time) int64 { return t.Unix() }
+// named finds a channel that an installation can look at, by id, or by name
+// in its own workspace.
+func (s *world) named(in *installation, ref string) *channel {
+	name := strings.TrimPrefix(ref, "#")
+	for _, ch := range s.channels {
+		if (ch.ID == ref || (!ch.IM && !ch.MPIM && ch.Name == name && ch.Team == in.team)) && s.sees(in, ch) {
+			return ch
+		}
+	}
+	return nil
+}
+
+// actor finds a person who can act and the channel they act in. The caller
+// holds mu.
+func (s *world) actor(user, channel string) (*Person, *channel, error) {
+	p := s.person(user)
+	switch {
+	case p == nil:
+		return nil, nil, noSuch("person", user)
+	case p.Deleted:
+		return nil, nil, fmt.Errorf("%w: %s is deactivated", ErrForbidden, p.Name)
+	case p.Bot:
+		return nil, nil, fmt.Errorf("%w: %s is a bot", ErrForbidden, p.Name)
+	}
+	c := s.channel(channel)
+	if bot := s.personNear(p.Team, channel); c == nil && bot != nil && s.ofBot(bot.ID) != nil {
+		c, _ = s.direct(s.ofBot(bot.ID), p)
+	}
+	switch {
+	case c == nil:
+		return nil, nil, noSuch("channel", channel)
+	case !c.has(p.ID):
+		return nil, nil, fmt.Errorf("%w: %s is not in %s", ErrForbidden, p.Name, c.ID)
+	}
+	return p, c, nil
+}
+
+// eventTeam is the workspace that an event in a channel is of, to an
+// installation: its own, where it has one.
+func (s *world) eventTeam(in *installation, c *channel) string {
+	if in.org() {
+		return c.Team
+	}
+	return in.team
+}
+
+// knows reports whether an installation can look at a person: somebody of
+// its workspaces, or of a channel that they share.
+func (s *world) knows(in *installation, p *Person) bool {
+	if s.owns(in, p.Team) {
+		return true
+	}
+	return slices.ContainsFunc(s.channels, func(c *channel) bool { return c.has(p.ID) && s.sees(in, c) })
+}
+
+// install makes the installations that the config asks for, and the bot
+// users of all but the first, which is among the people.
+func (s *world) install() {
+	s.teams = append([]Workspace{{ID: TeamID, Name: TeamName, Domain: TeamDomain, Org: true}}, s.cfg.Workspaces...)
+	first := &installation{team: TeamID, token: s.cfg.BotToken, botUser: BotUser, botID: BotID}
+	if e := s.cfg.Enterprise; e != nil && e.Installed {
+		first.team = ""
+	}
+	s.installs = []*installation{first}
+	for i, w := range s.cfg.Workspaces {
+		if w.Token == "" || (first.org() && w.Org) {
+			continue
+		}
+		in := &installation{team: w.ID, token: w.Token, botUser: BotUser + itoa(i+2), botID: BotID + itoa(i+2)}
+		s.installs = append(s.installs, in)
+		s.people = append(s.people, &Person{ID: in.botUser, Name: BotName, RealName: "Countersign", Bot: true, Team: w.ID})
+		for _, c := range s.channels {
+			if c.Team == w.ID && !c.has(in.botUser) {
+				c.Members = append(c.Members, in.botUser)
+			}
+		}
+	}
+}
+
+// sees reports whether an installation can look at a channel: one of its
+// workspaces has it or shares it.
+func (s *world) sees(in *installation, c *channel) bool {
+	if c.IM || c.MPIM {
+		return c.has(in.botUser)
+	}
+	return s.owns(in, c.Team) || slices.ContainsFunc(c.Shared, func(t string) bool { return s.owns(in, t) })
+}
+
+// external reports whether a channel is shared with another organization.
+func (s *world) external(c *channel) bool {
+	return slices.ContainsFunc(c.Shared, func(t string) bool { return !s.inOrg(t) || !s.inOrg(c.Team) })
+}

@@ -1,0 +1,124 @@
+package slacksim
+
+import (
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/slacksim/blockkit"
+)
+
+const (
+	maxBlocksText = 13_200 // of all blocks, where msg_blocks_too_long was seen
+	maxMetadata   = 8_000  // bytes; Slack does not publish its figure
+)
+
+// content is what a message says, checked.
+type content struct {
+	text        string
+	blocks      []any // nil: not given
+	attachments []any
+	metadata    object
+	gave        struct{ text, blocks, attachments, metadata bool }
+}
+
+// contentOf reads and checks the arguments of the chat methods.
+func (c *call) contentOf() (content, *failure) {
+	var k content
+	k.text, k.gave.text = c.str("text"), c.has("text")
+	var f *failure
+	if k.blocks, k.gave.blocks, f = c.array("blocks", "invalid_blocks_format"); f != nil {
+		return k, f
+	}
+	if k.attachments, k.gave.attachments, f = c.array("attachments", "invalid_attachments"); f != nil {
+		return k, f
+	}
+	if len(k.attachments) > 100 {
+		return k, fail("too_many_attachments")
+	}
+	if md := c.str("markdown_text"); md != "" {
+		if k.text != "" || len(k.blocks) > 0 {
+			return k, fail("markdown_text_conflict")
+		}
+		if utf8.RuneCountInString(md) > blockkit.MaxMarkdown {
+			return k, fail("msg_too_long")
+		}
+		k.blocks, k.gave.blocks = []any{object{"type": "markdown", "text": md}}, true
+	}
+	if k.metadata, k.gave.metadata, f = c.metadata(); f != nil {
+		return k, f
+	}
+	return k, checkBlocks(k.blocks, k.attachments)
+}
+
+func (c *call) array(name, wrong string) ([]any, bool, *failure) {
+	if !c.has(name) || c.values[name] == "" {
+		return nil, false, nil
+	}
+	v, ok := c.value(name)
+	list, isList := v.([]any)
+	if !ok || !isList {
+		return nil, false, fail(wrong)
+	}
+	return list, true, nil
+}
+
+// metadata is {event_type, event_payload}; an empty object removes it.
+func (c *call) metadata() (object, bool, *failure) {
+	if !c.has("metadata") || c.values["metadata"] == "" {
+		return nil, false, nil
+	}
+	v, ok := c.value("metadata")
+	o, isObject := v.(object)
+	if !ok || !isObject {
+		return nil, false, fail("invalid_metadata_format")
+	}
+	if len(o) == 0 {
+		return nil, true, nil
+	}
+	kind, _ := o["event_type"].(string)
+	if _, isObject := o["event_payload"].(object); kind == "" || !isObject || len(o) > 2 { // nothing but these two
+		return nil, false, fail("invalid_metadata_schema")
+	}
+	if len(encodeJSON(o)) > maxMetadata {
+		return nil, false, fail("metadata_too_large")
+	}
+	return o, true, nil
+}
+
+// checkBlocks checks the blocks of a message and of its attachments, and
+// gives ids to those without.
+func checkBlocks(list, attachments []any) *failure {
+	c := blockkit.NewChecker(blockkit.OnMessage)
+	c.Blocks(list, "/blocks")
+	for i, a := range attachments {
+		o, ok := a.(object)
+		if !ok {
+			return fail("invalid_attachments")
+		}
+		if inner, has := o["blocks"]; has {
+			c.Blocks(inner, "/attachments/"+itoa(i)+"/blocks")
+		}
+	}
+	switch {
+	case len(c.Problems()) > 0:
+		return &failure{code: "invalid_blocks", problems: c.Problems()}
+	case c.Tables() > 1:
+		return &failure{code: "invalid_attachments", problems: []string{"only_one_table_allowed"}}
+	case c.Text() > maxBlocksText:
+		return fail("msg_blocks_too_long")
+	}
+	blockkit.AssignIDs(list, shortID)
+	for _, a := range attachments {
+		inner, _ := a.(object)["blocks"].([]any)
+		blockkit.AssignIDs(inner, shortID)
+	}
+	return nil
+}
+
+// message is a new message of the app, not stored yet.
+func (c *call) message(k content, root string) *message {
+	return &message{
+		threadTS: root, user: c.in.botUser, app: c.in, text: k.text, username: c.str("username"),
+		blocks: k.blocks, attachments: k.attachments, metadata: k.metadata,
+		broadcast: root != "" && c.bool("reply_broadcast"),
+	}
+}
