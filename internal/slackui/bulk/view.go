@@ -258,13 +258,13 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 
 // sheetReason is the field for the reason, where one is needed.
 func sheetReason(sheet approvals.Sheet, back sheetContext) *slack.InputBlock {
-	const read = "The agents and everybody in the threads will read it."
 	var b *slack.InputBlock
 	switch {
 	case sheet.Verdict == approvals.Deny:
-		b = form.ReasonInputBlock("Why not?", read, true, false)
+		b = form.ReasonInputBlock("Why not?", "The agents and everybody in the threads will read it."+
+			" Whoever gives a reason cannot approve what these agents do next in these threads, unless the rule allows it.", true, false)
 	case back.Reason:
-		b = form.ReasonInputBlock("Why do you approve it?", "Some of these need a reason. "+read, true, false)
+		b = form.ReasonInputBlock("Why do you approve it?", "Some of these need a reason. Everybody in the threads will read it.", true, false)
 	default:
 		return nil
 	}

@@ -47,7 +47,7 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 	if maySign {
 		blocks = append(blocks, signToo())
 		if a.Requirement.ReasonNeeded {
-			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Needed if you approve. The agent and everybody in the thread will read it.", false, false))
+			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Needed if you approve. Everybody in the thread will read it.", false, false))
 		}
 	}
 	return slack.ModalViewRequest{

@@ -64,14 +64,11 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
 		Title: blockkit.Literal("Deny this call"), Submit: blockkit.Literal("Deny"), Close: blockkit.Literal("Cancel"),
 	}
-	reason := form.ReasonInputBlock("Why not?", whoReads+
+	reason := form.ReasonInputBlock("Why not?", "The agent and everybody in the thread will read it."+
 		" Whoever gives a reason cannot approve what the agent does next in this thread, unless the rule allows it.", false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
 	return view, nil
 }
-
-// whoReads a reason.
-const whoReads = "The agent and everybody in the thread will read it."
 
 // submitted handles a form. It is closed only after what it asks for is
 // committed; what the person may read about a refusal is shown in the form

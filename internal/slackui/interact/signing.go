@@ -190,7 +190,7 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 	if !a.Requirement.ReasonNeeded {
 		return blocks
 	}
-	input := form.ReasonInputBlock("Why do you approve it?", whoReads, true, pages == 1)
+	input := form.ReasonInputBlock("Why do you approve it?", "Everybody in the thread will read it.", true, pages == 1)
 	if field, ok := input.Element.(*slack.PlainTextInputBlockElement); ok {
 		field.InitialValue = reason
 	}
