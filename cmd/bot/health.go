@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/countersign/countersign/internal/slackui"
@@ -10,7 +11,9 @@ import (
 // health is what people may ask of the bot.
 func (b *bot) health() slackui.Health {
 	return slackui.Health{
-		Store:   b.store.Ping,
+		Store: func(ctx context.Context) error {
+			return errors.Join(b.store.Ping(ctx), b.store.Writable(ctx))
+		},
 		Looking: func() bool { return b.due.Healthy(time.Now()) },
 		Parked: func(ctx context.Context) (int, error) {
 			items, err := b.due.Parked(ctx)

@@ -75,8 +75,10 @@ func runSlacksim(ctx context.Context, in *call) error {
 	if o.verbose {
 		level = "info"
 	}
-	o.slack.Logger, o.slack.AnyHost = config.NewLogger(in.stderr, level), o.expose
-	if o.slack.PublicURL == "" && !o.expose {
+	// On a loopback address only pages of other sites would come under another name.
+	exposed := o.expose && !isLoopback(l.Addr())
+	o.slack.Logger, o.slack.AnyHost = config.NewLogger(in.stderr, level), exposed
+	if o.slack.PublicURL == "" && !exposed {
 		o.slack.PublicURL = "http://" + l.Addr().String()
 	}
 	return o.serve(ctx, l, in.stdout)
@@ -133,6 +135,11 @@ func checkExposure(ctx context.Context, addr, what string, expose bool, stderr i
 		_, err = fmt.Fprintf(stderr, "Warning: %s has no login. Whoever reaches %s can read everything in it and act as every person.\n", what, addr)
 	}
 	return err
+}
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // commaList is nil, which means the preset, for an empty list.

@@ -21,16 +21,24 @@ func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	tokens := used.InputTokens + used.OutputTokens
 	switch {
 	case requests > 0 && used.Requests+1 > requests:
-		return fmt.Sprintf("The run has reached its limit of %d requests to the model.", requests)
+		return fmt.Sprintf("The run has reached its limit of %s to the model.", plural(requests, "request"))
 	case l.TotalTokens > 0 && tokens >= l.TotalTokens:
-		return fmt.Sprintf("The run has reached its limit of %d tokens.", l.TotalTokens)
+		return fmt.Sprintf("The run has reached its limit of %s.", plural(l.TotalTokens, "token"))
 	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
-		return fmt.Sprintf("The run would exceed its limit of %d tool calls, so none of the last ones was run.", toolCalls)
+		return fmt.Sprintf("The run would exceed its limit of %s, so none of the last ones was run.", plural(toolCalls, "tool call"))
 	case toolCalls > 0 && toSign > 0 && used.ToolCalls+calls+toSign > toolCalls:
-		return fmt.Sprintf("The run would exceed its limit of %d tool calls if everything that needs a signature were approved, "+
-			"so nobody was asked to sign.", toolCalls)
+		return fmt.Sprintf("The run would exceed its limit of %s if everything that needs a signature were approved, "+
+			"so nobody was asked to sign.", plural(toolCalls, "tool call"))
 	}
 	return ""
+}
+
+// plural counts things.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
 func orDefault(n, def int) int {

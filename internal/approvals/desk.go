@@ -285,6 +285,14 @@ func (d *Desk) secondAnswer(ctx context.Context, id BatchID, r RequestID, refuse
 	return b, err
 }
 
+// Confirm returns once what the batch says is as durable as the store promises.
+// Whoever tells a person how it stands without a command of theirs, such as that
+// they have decided, calls it first.
+func (d *Desk) Confirm(ctx context.Context, b Batch) error {
+	_, err := d.confirmed(ctx, b)
+	return err
+}
+
 // confirmed returns the batch once what was read of it is durable. An answer
 // without a commit needs that: the commit that it is about may have been
 // answered with [ErrNotDurable].

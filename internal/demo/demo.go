@@ -147,7 +147,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.Expose, inside.look, config.NewLogger(d.Stderr, d.Level)
+	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.Expose && !isLoopback(d.page.Addr()), inside.look, config.NewLogger(d.Stderr, d.Level)
 	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = config.NewSecret(d.slack.BotToken()), config.NewSecret(d.slack.SigningSecret())
@@ -255,4 +255,11 @@ func (d *demo) close() error {
 	}
 	d.serving.Wait()
 	return errors.Join(problems...)
+}
+
+// isLoopback reports whether only this machine reaches the address: then pages of
+// other sites are all that would come under another name.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }

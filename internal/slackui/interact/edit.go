@@ -40,7 +40,7 @@ func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value strin
 	if _, _, err := b.Apply(approvals.Amend{
 		Call: a.Call.ID, From: ptr.Digest, Args: form.Object(call.Args), Ruling: approvals.Permit{}, By: decision.By, At: decision.At,
 	}); err != nil {
-		return at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	metadata, err := json.Marshal(originOf(p, value))
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value 
 	b, a := at.Batch, at.Approval
 	decision.Reason = "a reason"
 	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
-		return at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
 	if err != nil {

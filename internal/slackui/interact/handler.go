@@ -139,6 +139,7 @@ type Desk interface {
 	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
 	Retract(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Retract) (approvals.Batch, error)
 	Amend(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Amend) (approvals.Batch, error)
+	Confirm(ctx context.Context, b approvals.Batch) error
 }
 
 // Runs is where the requests of a thread are found.

@@ -128,10 +128,10 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	b, a := at.Batch, at.Approval
 	decision.Reason = "a reason"
 	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
-		return at, none, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, none, s.verdicts.refusal(ctx, at, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	if slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == decision.By.User }) {
-		return at, none, respond.ErrCounted
+		return at, none, s.verdicts.refusal(ctx, at, respond.ErrCounted)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
 	if err != nil {

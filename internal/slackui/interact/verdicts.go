@@ -169,3 +169,12 @@ func (s *verdicts) resolve(ctx context.Context, value string) (ref.Pointer, appr
 	a, err := ptr.In(b)
 	return ptr, b, a, err
 }
+
+// refusal is why a form is not opened, once it is durable how the batch stands:
+// "you have approved this" acknowledges a decision too.
+func (s *verdicts) refusal(ctx context.Context, at respond.Subject, refused error) error {
+	if err := s.cfg.Desk.Confirm(ctx, at.Batch); err != nil {
+		return err
+	}
+	return refused
+}

@@ -109,11 +109,17 @@ func createFile(here *os.Root, name, at string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	opened, statErr := f.Stat()
 	made, err := confirmed(here, name, at, f)
-	if err != nil {
-		return nil, errors.Join(err, here.Remove(name)) // the file system gave it another name
+	if err == nil {
+		return made, nil
 	}
-	return made, nil
+	// The file system may have given it another name. What somebody else put
+	// there meanwhile stays.
+	if entry, lstatErr := here.Lstat(name); statErr == nil && lstatErr == nil && os.SameFile(opened, entry) {
+		err = errors.Join(err, here.Remove(name))
+	}
+	return nil, err
 }
 
 // confirmed returns the open file if it is the regular file of exactly that
