@@ -19,9 +19,9 @@ func TestLimitsComeBeforeEffects(t *testing.T) {
 		status agentrun.Status
 		words  string
 	}{
-		"one request, and calls that need another": {agentrun.Limits{Requests: 1}, agentrun.RunFailed, "1 requests"},
+		"one request, and calls that need another": {agentrun.Limits{Requests: 1}, agentrun.RunFailed, "1 request "},
 		"two requests":    {agentrun.Limits{Requests: 2}, agentrun.RunDeferred, ""},
-		"one call of two": {agentrun.Limits{ToolCalls: 1}, agentrun.RunFailed, "1 tool calls"},
+		"one call of two": {agentrun.Limits{ToolCalls: 1}, agentrun.RunFailed, "1 tool call"},
 		"two that may run, and one to sign, of two":   {agentrun.Limits{ToolCalls: 2}, agentrun.RunFailed, "nobody was asked"},
 		"two that may run, and one to sign, of three": {agentrun.Limits{ToolCalls: 3}, agentrun.RunDeferred, ""},
 		"tokens used up": {agentrun.Limits{TotalTokens: 15}, agentrun.RunFailed, "15 tokens"},
