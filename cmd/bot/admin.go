@@ -97,7 +97,7 @@ func (a admin) parked(ctx context.Context) error {
 		fmt.Fprintf(&out, "runs\t%s\tagent %s\tsince %s\t%s\n", r.ID, r.Agent, r.CreatedAt.UTC().Format(time.RFC3339), r.Failure)
 	}
 	for _, i := range items {
-		fmt.Fprintf(&out, "%s\t%s\t%d attempts\tsince %s\t%s\n", i.Kind, i.ID, i.Attempts, i.Since.UTC().Format(time.RFC3339), i.Reason)
+		fmt.Fprintf(&out, "%s\t%s\t%s\tsince %s\t%s\n", i.Kind, i.ID, counted(i.Attempts, "attempt", "attempts"), i.Since.UTC().Format(time.RFC3339), i.Reason)
 	}
 	fmt.Fprintf(&out, "%d parked\n", len(runs)+len(items))
 	return a.say(out.String())

@@ -52,10 +52,11 @@ func (s *session) participants(ctx context.Context) ([]approvals.UserID, error) 
 // those that were stored without their authors: who began it, and those whose
 // words it took up. Of a run that is not there any more nothing is known, and
 // then only the requester of the new batch is kept from signing, as before
-// authors were noted.
+// authors were noted. One that is there and cannot be read is an error: nobody is
+// asked while it is not known whom the separation concerns.
 func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {
 	run, err := s.claim.store.Run(ctx, id)
-	if unknown(err) {
+	if errors.Is(err, approvals.ErrNotFound) {
 		s.log(ctx, slog.LevelWarn, "authors not known", slog.String("of", string(id)))
 		return nil, nil
 	}
@@ -67,7 +68,7 @@ func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]appro
 		return all, nil
 	}
 	b, err := s.claim.store.Batch(ctx, run.Batch)
-	if unknown(err) {
+	if errors.Is(err, approvals.ErrNotFound) {
 		s.log(ctx, slog.LevelWarn, "authors not known", slog.String("batch", string(run.Batch)))
 		return all, nil
 	}
@@ -75,10 +76,4 @@ func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]appro
 		return nil, fmt.Errorf("load batch %s: %w", run.Batch, err)
 	}
 	return append(all, b.Authors()...), nil
-}
-
-// unknown reports whether err says that a document is not there, or that nobody
-// can read it.
-func unknown(err error) bool {
-	return errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrUnreadable)
 }

@@ -97,7 +97,7 @@ func (t *teller) ended(r agentrun.Run) {
 	case agentrun.RunQueued:
 		t.say(r.CreatedAt, r.ID, toneWait, "The next free worker takes it.", "Run is queued")
 	case agentrun.RunRunning:
-		detail := fmt.Sprintf("%d answers of the model so far. %s", r.Steps, strings.Join(r.Activity, ", "))
+		detail := fmt.Sprintf("Answers of the model so far: %d. %s", r.Steps, strings.Join(r.Activity, ", "))
 		t.say(r.CreatedAt, r.ID, toneWait, strings.TrimSpace(detail), "Run is at work")
 	case agentrun.RunCompleted:
 		t.say(r.EndedAt, r.ID, toneGood, r.Output, "Run completed")

@@ -399,7 +399,11 @@ func (r *reach) denials(a *ask, complete bool) {
 	all[0].Need = max(all[0].Need, a.denials) // so that as many are counted
 	people, known := r.people(all)
 	if complete && known && a.denials > len(people) {
-		r.Wrong(a.denialsAt, "needs %d denials, and only %d people may sign; need fewer", a.denials, len(people))
+		only := fmt.Sprintf("%d people", len(people))
+		if len(people) == 1 {
+			only = "one person"
+		}
+		r.Wrong(a.denialsAt, "needs %d denials, and only %s may sign; need fewer", a.denials, only)
 	}
 	for _, v := range a.vetoes {
 		quorums := r.quorums([]quorum{v}, q)
