@@ -44,15 +44,9 @@ func (a *Answers) ledger() memo.Notes[answeredSheet] {
 // Reconcile answers a finished sheet, once. It is what the due index calls. A
 // [*LaterError] says when to look again; any other error is a failure.
 func (a *Answers) Reconcile(ctx context.Context, id string) error {
-	h, err := a.ledger().Claim(ctx, id)
-	if err != nil {
-		return err
-	}
-	version, err := a.answer(ctx, h, approvals.SheetID(id))
-	if err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, version)
+	return a.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[answeredSheet]) (int64, error) {
+		return a.answer(ctx, h, approvals.SheetID(id))
+	})
 }
 
 func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id approvals.SheetID) (int64, error) {

@@ -100,15 +100,9 @@ func (c *Cards) ledger() memo.Notes[anchors] {
 // the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
-	h, err := c.ledger().Claim(ctx, id)
-	if err != nil {
-		return err
-	}
-	version, err := c.draw(ctx, h, approvals.BatchID(id))
-	if err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, version)
+	return c.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
+		return c.draw(ctx, h, approvals.BatchID(id))
+	})
 }
 
 // draw runs under the claim, so that what it loads is not older than anything

@@ -93,15 +93,9 @@ func (n *Notices) ledger() memo.Notes[noticed] {
 // what the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (n *Notices) Reconcile(ctx context.Context, id string) error {
-	h, err := n.ledger().Claim(ctx, id)
-	if err != nil {
-		return err
-	}
-	version, err := n.tell(ctx, h, approvals.BatchID(id))
-	if err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, version)
+	return n.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[noticed]) (int64, error) {
+		return n.tell(ctx, h, approvals.BatchID(id))
+	})
 }
 
 // tell finishes the round that was begun, and then makes one of what is new.

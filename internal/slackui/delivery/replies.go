@@ -64,15 +64,9 @@ func (r *Replies) ledger() memo.Notes[replies] {
 // what the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (r *Replies) Reconcile(ctx context.Context, id string) error {
-	h, err := r.ledger().Claim(ctx, id)
-	if err != nil {
-		return err
-	}
-	version, err := r.draw(ctx, h, approvals.RunID(id))
-	if err != nil {
-		return h.Abandon(ctx, err)
-	}
-	return h.Release(ctx, version)
+	return r.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
+		return r.draw(ctx, h, approvals.RunID(id))
+	})
 }
 
 func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals.RunID) (int64, error) {

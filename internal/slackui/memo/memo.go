@@ -199,3 +199,18 @@ type Store interface {
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	Confirm(ctx context.Context, id string) error
 }
+
+// Reconcile claims the record of a document for draw, which returns the version
+// of the document that is drawn now. The claim is released with that version, or
+// abandoned with draw's error.
+func (l Notes[T]) Reconcile(ctx context.Context, id string, draw func(context.Context, *Claim[T]) (int64, error)) error {
+	h, err := l.Claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	version, err := draw(ctx, h)
+	if err != nil {
+		return h.Abandon(ctx, err)
+	}
+	return h.Release(ctx, version)
+}
