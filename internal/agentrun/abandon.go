@@ -99,6 +99,15 @@ func (r *Runner) closeCalls(ctx context.Context, run *Run, thread *Thread, out *
 	if err != nil {
 		return fmt.Errorf("load journal of %s: %w", run.ID, err)
 	}
+	if run.To == run.From {
+		journal := journalOf(entries)
+		err := conclude(ctx, r.c.Store, *run, out, r.c.Now(), func(id approvals.ToolCallID) approvals.Execution {
+			return journal.execution(id, run.Failure, r.c.Now())
+		})
+		if err != nil {
+			return err
+		}
+	}
 	parts := closing(history, journalOf(entries), nil, r.c.Now())
 	if len(parts) == 0 {
 		return nil

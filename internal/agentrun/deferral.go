@@ -45,7 +45,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	}, ask, elsewhere)
 	if err != nil {
 		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
-		return s.fail(ctx, change, "The calls could not be put before anybody, so they were not run.", parts...)
+		return s.failWith(ctx, change, "The calls could not be put before anybody, so they were not run.", plans, parts...)
 	}
 	var messages []Message
 	if len(parts) > 0 {
@@ -56,6 +56,6 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 		r.Status, r.Deferred, r.EndedAt = RunDeferred, id, s.now()
 		r.Owner, r.LeaseEnds, r.Activity = "", time.Time{}, nil
 		out.Opens = &open
-		return nil
+		return s.conclude(ctx, out, plans, "")
 	})
 }

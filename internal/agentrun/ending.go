@@ -20,13 +20,22 @@ func (s *session) complete(ctx context.Context, change func(*Run), response Resp
 
 // fail ends the run with words for people. What has no result yet is closed, so
 // that the next run finds a history that it can go on with.
-func (s *session) fail(ctx context.Context, change func(*Run), words string, known ...RequestPart) error {
+func (s *session) fail(ctx context.Context, change func(*Run), words string) error {
+	return s.failWith(ctx, change, words, nil)
+}
+
+// failWith is fail in the step that carries out these plans; known are the
+// results that the step has by now.
+func (s *session) failWith(ctx context.Context, change func(*Run), words string, plans []*plan, known ...RequestPart) error {
 	var messages []Message
 	if parts := closing(s.history, s.journal, known, s.now()); len(parts) > 0 {
 		messages = append(messages, s.request(parts...))
 	}
 	s.log(ctx, slog.LevelInfo, "run failed")
 	return s.commit(ctx, messages, func(r *Run, t *Thread, out *Commit) error {
+		if err := s.conclude(ctx, out, plans, words); err != nil {
+			return err
+		}
 		if change != nil {
 			change(r)
 		}
@@ -45,7 +54,10 @@ func (s *session) refuse(ctx context.Context, err error) error {
 // park stops the run for people to look at: a call is in doubt.
 func (s *session) park(ctx context.Context, tool string) error {
 	s.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
-	return s.commit(ctx, nil, func(r *Run, _ *Thread, _ *Commit) error {
+	return s.commit(ctx, nil, func(r *Run, _ *Thread, out *Commit) error {
+		if err := s.conclude(ctx, out, nil, "The run stopped before this call."); err != nil {
+			return err
+		}
 		parked(r, fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
 			"so it is not repeated. Please check, then end this run.", tool))
 		return nil

@@ -86,11 +86,13 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
 		return p.tool.Execute(ctx, p.toolCall(run, retry))
 	})
+	took := x.session.now().Sub(began)
 	finish, known := x.finishOf(ctx, p, result, err, late)
+	finish.Took = max(0, took)
 	// It is said before the outcome is stored: if the store does not answer, this
 	// line is what tells that the call ran.
 	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
-		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", x.session.now().Sub(began)))
+		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", took))
 	if !known {
 		return context.Cause(ctx)
 	}
@@ -180,7 +182,8 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	case late:
 		words = fmt.Sprintf(lateMessage, timeout(p.tool))
 	}
-	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now())}, true
+	unsure := late || errors.Is(err, errPanicked)
+	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: unsure}, true
 }
 
 // outcome names, for the log, how an execution ended. The empty Finish is one

@@ -39,6 +39,8 @@ type Finish struct {
 	Prompt   string
 	Aside    Aside
 	Metadata json.RawMessage // of the aside
+	Took     time.Duration   // how long the tool ran, by the worker's clock
+	Unsure   bool            // the tool ended without saying what it did, so whether it took effect is not known
 }
 
 // Aside says what a tool that set its call aside is waiting for.

@@ -192,7 +192,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Activity = nil
 	}
 	if words != "" {
-		return true, s.fail(ctx, used, words, said(parts(plans, s.now), prompt, s.now)...)
+		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	if err := w.executor.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
@@ -209,7 +209,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
-		return true, s.fail(ctx, used, words, said(parts(plans, s.now), prompt, s.now)...)
+		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	results := parts(plans, s.now)
 	for _, p := range plans {
@@ -217,7 +217,10 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			return true, s.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	return false, s.append(ctx, used, s.request(said(results, prompt, s.now)...))
+	return false, s.commit(ctx, []Message{s.request(said(results, prompt, s.now)...)}, func(r *Run, _ *Thread, out *Commit) error {
+		used(r)
+		return s.conclude(ctx, out, plans, "")
+	})
 }
 
 // show lets others see which tools are about to run.

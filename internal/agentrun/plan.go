@@ -28,8 +28,11 @@ type plan struct {
 	soFar    approvals.SoFar // what the policy is told about the calls before it
 	unjudged bool            // of a signed call: people knew that a rule could not judge it
 
-	ran       bool // it has been executed in this step, now or before a crash
-	elsewhere bool // it ran elsewhere
+	took      time.Duration // how long it ran, if it ran
+	unsure    bool          // it ran, and whether it took effect is not known
+	refused   bool          // the policy refused it
+	ran       bool          // it has been executed in this step, now or before a crash
+	elsewhere bool          // it ran elsewhere
 
 	proposed  json.RawMessage // the arguments as the model made them
 	writeOnly []string
@@ -38,9 +41,15 @@ type plan struct {
 
 func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }
 
+// refuse answers the call with the policy's refusal.
+func (p *plan) refuse(r approvals.Refuse, at time.Time) {
+	p.answer(refused(p.call, r, at))
+	p.refused = true
+}
+
 // finished gives the plan the outcome of its execution.
 func (p *plan) finished(f Finish) {
-	p.ran, p.prompt = true, f.Prompt
+	p.ran, p.prompt, p.took, p.unsure = true, f.Prompt, f.Took, f.Unsure
 	if f.Aside == AsideNone {
 		p.answer(f.Part)
 		return

@@ -80,7 +80,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
 		}
 	case approvals.Refuse:
-		p.answer(refused(p.call, ruling, r.session.now()))
+		p.refuse(ruling, r.session.now())
 		r.notRun(ctx, p, "policy")
 		return nil
 	default:
@@ -177,7 +177,7 @@ func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.G
 	switch ruling := r.rule(ctx, run, p).(type) {
 	case approvals.Permit:
 	case approvals.Refuse:
-		p.answer(refused(p.call, ruling, r.session.now()))
+		p.refuse(ruling, r.session.now())
 		r.notRun(ctx, p, "policy")
 	case approvals.Ask:
 		p.execute, p.aside, p.ask = false, AsideApproval, ruling

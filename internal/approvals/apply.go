@@ -89,6 +89,8 @@ func (b Batch) Apply(cmd Command) (Batch, []Event, error) {
 		return b.climb(cmd)
 	case Withdraw:
 		return b.withdraw(cmd)
+	case Conclude:
+		return b.conclude(cmd)
 	}
 	return b, nil, fmt.Errorf("%w: unknown command %T", ErrInvalid, cmd)
 }

@@ -70,9 +70,10 @@ type Approval struct {
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
 	Amendments  []Amendment
-	EditedBy    []UserID // who changed the arguments when the call was asked about before, in an earlier batch
-	Climbed     int      // so many rungs of the ladder have been taken
-	Ending      Ending   // how it was settled, zero while pending
+	EditedBy    []UserID  // who changed the arguments when the call was asked about before, in an earlier batch
+	Climbed     int       // so many rungs of the ladder have been taken
+	Ending      Ending    // how it was settled, zero while pending
+	Execution   Execution // what became of an approved call, zero while nothing is known
 }
 
 // An External is one call that runs elsewhere, and its result once it is in.

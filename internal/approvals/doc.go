@@ -2,13 +2,13 @@
 // an agent's tool call may run, what they said, and what follows from it. It
 // does no I/O, reads no clock, and imports nothing but the standard library.
 //
-// These fifteen sentences always hold, and a fuzz test checks each of them
+// These sixteen sentences always hold, and a fuzz test checks each of them
 // after every command:
 //
 //  1. [Batch.Apply] never changes its receiver.
 //  2. The version moves exactly when there are events.
-//  3. A settled approval never moves; a decision on it is [ErrSettled]
-//     ([ErrExpired] if it was the time that settled it).
+//  3. The outcome of a settled approval never moves; a decision on it is
+//     [ErrSettled] ([ErrExpired] if it was the time that settled it).
 //  4. [Resolved] is emitted once, when the last item settles.
 //  5. [Batch.Results] exists exactly when settled and answers exactly the
 //     deferred calls.
@@ -35,6 +35,8 @@
 //     while the call is open. By it more people may sign, never fewer.
 //  15. At [Batch.Next] time moves the batch, by [Climb] or [Expire], and not
 //     before.
+//  16. [Conclude] records what became of an approved call, once, and moves
+//     nothing else. Only a call in doubt is recorded anew.
 //
 // # The story
 //

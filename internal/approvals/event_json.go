@@ -34,6 +34,7 @@ var eventKinds = []eventKind{
 	{"escalated", reflect.TypeFor[Escalated](), decoded(func(e escalatedJSON) Event { e.At = plain(e.At); return e.event() })},
 	{"fulfilled", reflect.TypeFor[Fulfilled](), decoded(func(e Fulfilled) Event { e.At = plain(e.At); return e })},
 	{"settled", reflect.TypeFor[Settled](), decoded(func(e Settled) Event { e.At = plain(e.At); return e })},
+	{"concluded", reflect.TypeFor[Concluded](), decoded(func(e Concluded) Event { e.At = plain(e.At); return e })},
 	{"resolved", reflect.TypeFor[Resolved](), decoded(func(e Resolved) Event { e.At = plain(e.At); return e })},
 }
 

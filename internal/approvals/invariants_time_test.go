@@ -112,3 +112,25 @@ func invariant15WhatTimeMoves(t require.TestingT, _ *machine, s step) {
 	require.True(t, moves(next))
 	require.False(t, moves(next.Add(-1)))
 }
+
+func invariant16ExecutionsAreRecordedOnce(t require.TestingT, _ *machine, s step) {
+	for i, after := range s.after.Approvals {
+		if after.Execution.State != "" {
+			require.True(t, s.after.Settled())
+			require.Equal(t, Approved, after.Status)
+			require.False(t, after.Execution.At.IsZero())
+		}
+		if before := s.before.Approvals[i].Execution; before.State != "" && before.State != InDoubt {
+			require.Equal(t, before, after.Execution)
+		}
+	}
+	if _, ok := s.cmd.(Conclude); !ok || s.err != nil {
+		return
+	}
+	after := s.after
+	after.Version, after.Approvals = s.before.Version, slices.Clone(after.Approvals)
+	for i := range after.Approvals {
+		after.Approvals[i].Execution = s.before.Approvals[i].Execution
+	}
+	alike(t, s.was, snapshot(after))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,6 +223,9 @@ func (m *machine) digest(id ToolCallID) Digest {
 func (m *machine) command() Command {
 	m.now = m.now.Add(time.Duration(m.dice.roll(4)-1) * time.Minute)
 	id := m.call()
+	if m.batch.Settled() && m.dice.roll(2) == 0 {
+		return m.conclude()
+	}
 	switch m.dice.roll(12) {
 	case 0:
 		return Expire{At: m.now}
@@ -252,6 +256,20 @@ func (m *machine) command() Command {
 	}
 	v := []Verdict{Approve, Approve, Approve, Deny, ""}[m.dice.roll(5)]
 	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "rr "[m.dice.roll(3):], At: m.now}}
+}
+
+// conclude is mostly a report that can be recorded.
+func (m *machine) conclude() Command {
+	states := []ExecutionState{Ran, RanFailed, InDoubt, InDoubt, NotRun, Refused, AskedAgain, "", "done"}
+	cmd := Conclude{At: m.now}
+	for range m.dice.roll(4) {
+		e := Execution{State: states[m.dice.roll(len(states))], Took: time.Duration(m.dice.roll(9)-1) * time.Second}
+		if m.dice.roll(16) == 0 {
+			e.Words = strings.Repeat("é", MaxExecutionWords+m.dice.roll(2))
+		}
+		cmd.Calls = append(cmd.Calls, Conclusion{Call: m.call(), Execution: e})
+	}
+	return cmd
 }
 
 // step applies the next command.
@@ -344,6 +362,8 @@ func TestTheMachineReachesEverything(t *testing.T) {
 				seen["reminded"]++
 			case Escalated:
 				seen["escalated"]++
+			case Concluded:
+				seen["concluded: "+string(e.State)]++
 			case Opened, Decided:
 			}
 		}
@@ -383,6 +403,7 @@ func TestTheMachineReachesEverything(t *testing.T) {
 		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
 		"approved as amended", "reminded", "escalated", "for somebody", "vetoed", "an alternative", "asked later", "no reason",
 		"a participant's approve", "a participant's deny",
+		"concluded: ran", "concluded: failed", "concluded: in_doubt", "concluded: not_run",
 	} {
 		require.GreaterOrEqual(t, seen[what], 5, what)
 	}

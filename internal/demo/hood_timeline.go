@@ -195,6 +195,14 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 			}
 			t.say(e.At, run, tone, args+reason(e.Reason), "%s is settled: %s", tool, e.Status)
 		})
+	case approvals.Concluded:
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
+			tone := toneBad
+			if e.State == approvals.Ran {
+				tone = toneGood
+			}
+			t.say(e.At, run, tone, args, "What became of %s is recorded with its approval: %s", tool, e.State)
+		})
 	case approvals.Resolved:
 		t.say(e.At, e.Run, toneGood, "A resume run is due, in the same commit.", "Every call has its answer")
 	}

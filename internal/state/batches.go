@@ -170,8 +170,8 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	if slices.ContainsFunc(events, func(e approvals.Event) bool { return tells(b, e) }) {
 		w.now(Notices, id)
 	}
-	if b.Settled() {
-		w.now(Resumes, id) // a settled batch is written once: it never moves again
+	if b.Settled() && !before.Settled() {
+		w.now(Resumes, id)
 	}
 	return nil
 }

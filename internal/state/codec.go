@@ -78,6 +78,8 @@ type storedEntry struct {
 	Part     json.RawMessage      `json:"part,omitempty"` // a request with this one part
 	Prompt   string               `json:"prompt,omitempty"`
 	Aside    agentrun.Aside       `json:"aside,omitempty"`
+	Took     time.Duration        `json:"took_ns,omitempty"`
+	Unsure   bool                 `json:"unsure,omitempty"`
 	Metadata json.RawMessage      `json:"metadata,omitempty"`
 }
 
@@ -125,7 +127,7 @@ func encodeEntry(e agentrun.Entry) ([]byte, error) {
 	}
 	return encode(storedEntry{
 		schema, e.Run, e.Call, e.Tool, e.State, e.Fence, e.At.UTC(), part, e.Finish.Prompt, e.Finish.Aside,
-		e.Finish.Metadata,
+		e.Finish.Took, e.Finish.Unsure, e.Finish.Metadata,
 	})
 }
 
@@ -136,7 +138,7 @@ func decodeEntry(d []byte) (agentrun.Entry, error) {
 	}
 	out := agentrun.Entry{
 		Run: e.Run, Call: e.Call, Tool: e.Tool, State: e.State, Fence: e.Fence, At: e.At,
-		Finish: agentrun.Finish{Prompt: e.Prompt, Aside: e.Aside, Metadata: e.Metadata},
+		Finish: agentrun.Finish{Prompt: e.Prompt, Aside: e.Aside, Metadata: e.Metadata, Took: e.Took, Unsure: e.Unsure},
 	}
 	if e.Part == nil {
 		return out, nil

@@ -46,6 +46,7 @@ type storedApproval struct {
 	Amendments  []storedAmendment `json:"amendments,omitempty"`
 	Climbed     int               `json:"climbed,omitempty"`
 	Ending      storedEnding      `json:"ending,omitzero"`
+	Execution   storedExecution   `json:"execution,omitzero"`
 
 	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
 }
@@ -135,6 +136,14 @@ type storedEnding struct {
 	Reason string           `json:"reason,omitempty"`
 }
 
+type storedExecution struct {
+	State   approvals.ExecutionState `json:"state"`
+	At      time.Time                `json:"at,omitzero"`
+	Took    time.Duration            `json:"took_ns,omitempty"`
+	Words   string                   `json:"words,omitempty"`
+	Excerpt string                   `json:"excerpt,omitempty"`
+}
+
 // storedResult is a sealed [approvals.CallResult]; the kinds are upstream's.
 type storedResult struct {
 	Kind     string          `json:"kind"`
@@ -161,6 +170,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
+			Execution: storeExecution(a.Execution),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -197,6 +207,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
+			Execution: approvals.Execution(s.Execution),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{
@@ -234,6 +245,11 @@ func storePrincipal(p approvals.Principal) storedPrincipal {
 
 func storeEnding(e approvals.Ending) storedEnding {
 	return storedEnding{e.At.UTC(), e.By, e.Reason}
+}
+
+func storeExecution(e approvals.Execution) storedExecution {
+	e.At = e.At.UTC()
+	return storedExecution(e)
 }
 
 func storeRequirement(r approvals.Requirement) storedRequirement {

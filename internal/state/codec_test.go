@@ -76,6 +76,24 @@ func samples() map[string]any {
 				Requirement: approvals.Requirement{Separation: true, ParticipantsMaySign: true},
 			}},
 		},
+		"batch.v1.executed": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", OpenedAt: noon,
+			Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Status: approvals.Approved, Ending: ending,
+				Execution: approvals.Execution{State: approvals.Ran, At: noon, Took: 1500 * time.Millisecond, Excerpt: "deleted"},
+			}, {
+				Call: old, Proposed: old.Digest, Status: approvals.Approved, Ending: ending,
+				Execution: approvals.Execution{State: approvals.RanFailed, At: noon, Took: time.Second, Words: "no such file"},
+			}},
+		},
+		"entry.v1.unsure": agentrun.Entry{
+			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,
+			Finish: agentrun.Finish{
+				Part:   agentrun.ToolReturn{ToolName: "delete_file", CallID: "c1", Content: json.RawMessage(`"late"`), Outcome: agentrun.OutcomeFailed, At: noon},
+				Took:   time.Minute,
+				Unsure: true,
+			},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

@@ -30,6 +30,7 @@ func notices(t *testing.T, c redis.UniversalClient) {
 		"retracted":          {approvals.Retracted{}, false},
 		"settled":            {approvals.Settled{}, false},
 		"resolved":           {approvals.Resolved{}, false},
+		"concluded":          {approvals.Concluded{}, false},
 		"fulfilled":          {approvals.Fulfilled{}, false},
 		"nothing of the two": {nil, false},
 	} {

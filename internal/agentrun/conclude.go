@@ -1,0 +1,138 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// conclude adds to a commit of a resume run what became of the calls that
+// people approved: in the same step as the results, so that a card never says
+// more than the journal. A batch that cannot be read is left as it is: it must
+// not keep the run from its end.
+func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Time, of func(approvals.ToolCallID) approvals.Execution) error {
+	if run.Batch == "" {
+		return nil
+	}
+	b, err := store.Batch(ctx, run.Batch)
+	switch {
+	case errors.Is(err, approvals.ErrNotFound), errors.Is(err, approvals.ErrUnreadable):
+		return nil
+	case err != nil:
+		return fmt.Errorf("load batch %s: %w", run.Batch, err)
+	}
+	cmd := approvals.Conclude{At: at}
+	for _, a := range b.Approvals {
+		if a.Status != approvals.Approved {
+			continue
+		}
+		if e := of(a.Call.ID); e.State != "" {
+			cmd.Calls = append(cmd.Calls, approvals.Conclusion{Call: a.Call.ID, Execution: e})
+		}
+	}
+	next, events, err := b.Apply(cmd)
+	if err != nil {
+		return fmt.Errorf("conclude batch %s: %w", b.ID, err)
+	}
+	if len(events) > 0 {
+		out.Moves = &BatchMove{Before: b, Batch: next, Events: events}
+	}
+	return nil
+}
+
+// conclude adds what became of the approved calls to a commit of the session's
+// run, if this is the step that takes up the answers.
+func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, words string) error {
+	run := s.claim.run // as stored; the caller's commit holds the lock of the claim
+	if run.Batch == "" || run.To > run.From {
+		return nil // no answers, or they were taken up before
+	}
+	return conclude(ctx, s.claim.store, run, out, s.now(), func(id approvals.ToolCallID) approvals.Execution {
+		for _, p := range plans {
+			if p.call.ID == id {
+				return p.execution(words, s.now())
+			}
+		}
+		return s.journal.execution(id, words, s.now())
+	})
+}
+
+// execution says what became of a call whose plan is carried out; words say why
+// the run ends, if it ends before the call ran.
+func (p *plan) execution(words string, now time.Time) approvals.Execution {
+	switch {
+	case p.ran:
+		return executionOf(Finish{Part: p.part, Aside: p.aside, Took: p.took, Unsure: p.unsure}, now)
+	case p.aside != AsideNone:
+		return approvals.Execution{State: approvals.AskedAgain, At: now}
+	case p.refused:
+		return approvals.Execution{State: approvals.Refused, At: now, Words: excerpt(wordsOf(p.part))}
+	case p.part != nil:
+		return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(wordsOf(p.part))}
+	}
+	return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(words)}
+}
+
+// execution says what the journal has of a call; words say why the run ends.
+func (j journal) execution(id approvals.ToolCallID, words string, now time.Time) approvals.Execution {
+	switch e := j[id]; e.State {
+	case EntryFinished:
+		return executionOf(e.Finish, e.At)
+	case EntryStarted:
+		return approvals.Execution{State: approvals.InDoubt, At: e.At}
+	case EntryClaimed:
+	}
+	return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(words)}
+}
+
+// executionOf says how an execution ended that is known to be over at at.
+func executionOf(f Finish, at time.Time) approvals.Execution {
+	if f.Aside != AsideNone {
+		return approvals.Execution{State: approvals.AskedAgain, At: at, Took: f.Took}
+	}
+	e := approvals.Execution{State: approvals.RanFailed, At: at, Took: f.Took}
+	result, ok := f.Part.(ToolReturn)
+	switch {
+	case f.Unsure:
+		e.State, e.Words = approvals.InDoubt, excerpt(wordsOf(f.Part))
+	case ok && result.Outcome == OutcomeSuccess:
+		e.State, e.At, e.Excerpt = approvals.Ran, result.At, excerpt(wordsOf(f.Part))
+	default:
+		e.Words = excerpt(wordsOf(f.Part))
+	}
+	return e
+}
+
+// wordsOf is the text of a result: a string as it is, any other value as JSON.
+func wordsOf(p RequestPart) string {
+	switch p := p.(type) {
+	case ToolReturn:
+		var s string
+		if json.Unmarshal(p.Content, &s) == nil {
+			return s
+		}
+		return string(p.Content)
+	case RetryPrompt:
+		return p.Content
+	case UserPrompt:
+		return p.Content
+	}
+	return ""
+}
+
+// excerpt is the beginning of a text, for a batch to keep.
+func excerpt(s string) string {
+	s = strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD")
+	runes := 0
+	for i := range s {
+		if runes++; runes > approvals.MaxExecutionWords-1 {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}

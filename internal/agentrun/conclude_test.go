@@ -1,0 +1,141 @@
+package agentrun_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// executionOf returns what the batch says became of the call.
+func (w *world) executionOf(id approvals.BatchID, call approvals.ToolCallID) approvals.Execution {
+	w.t.Helper()
+	for _, a := range w.batch(id).Approvals {
+		if a.Call.ID == call {
+			return a.Execution
+		}
+	}
+	w.t.Fatalf("no call %s in batch %s", call, id)
+	return approvals.Execution{}
+}
+
+// The batch says of every call that people approved what became of it, as the
+// journal has it, in the commit that also gives the model the results.
+func TestABatchSaysWhatBecameOfApprovedCalls(t *testing.T) {
+	long := strings.Repeat("é", 2*approvals.MaxExecutionWords)
+	for name, c := range map[string]struct {
+		change func(w *world, gated *fake)
+		want   approvals.Execution
+	}{
+		"it ran": {func(*world, *fake) {}, approvals.Execution{State: approvals.Ran, Excerpt: "gated:1"}},
+		"it ran for a while": {func(w *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				w.now = func() time.Time { return epoch.Add(1500 * time.Millisecond) }
+				return agentrun.Result{Value: json.RawMessage(`{"n":1}`)}, nil
+			}
+		}, approvals.Execution{State: approvals.Ran, Excerpt: `{"n":1}`, Took: 1500 * time.Millisecond, At: epoch.Add(1500 * time.Millisecond)}},
+		"a long result": {func(_ *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				return agentrun.Result{Value: json.RawMessage(`"` + long + `"`)}, nil
+			}
+		}, approvals.Execution{State: approvals.Ran, Excerpt: strings.Repeat("é", approvals.MaxExecutionWords-1) + "…"}},
+		"it failed": {func(_ *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				return agentrun.Result{}, &agentrun.FailedError{Message: "no such file"}
+			}
+		}, approvals.Execution{State: approvals.RanFailed, Words: "no such file"}},
+		"it wants other arguments": {func(_ *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				return agentrun.Result{}, &agentrun.RetryError{Message: "locked"}
+			}
+		}, approvals.Execution{State: approvals.RanFailed, Words: "locked"}},
+		"it broke down": {func(_ *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) { panic("hunter2") }
+		}, approvals.Execution{
+			State: approvals.InDoubt,
+			Words: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated.",
+		}},
+		"the policy refuses now": {func(w *world, _ *fake) {
+			w.policy.by = map[string]approvals.Ruling{"gated": approvals.Refuse{Reason: "frozen"}}
+		}, approvals.Execution{State: approvals.Refused, Words: "frozen"}},
+		"the tool is gone": {func(w *world, _ *fake) { w.agent.Tools = nil }, approvals.Execution{
+			State: approvals.NotRun, Words: "Unknown tool name: 'gated'. No tools available.",
+		}},
+		"the arguments are not valid any more": {func(_ *world, gated *fake) {
+			gated.validate = func(context.Context, agentrun.Call) error { return errors.New("y: Field required") }
+		}, approvals.Execution{State: approvals.NotRun, Words: "y: Field required"}},
+		"the tool asks once more": {func(_ *world, gated *fake) {
+			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+				return agentrun.Result{}, &agentrun.ApprovalRequired{}
+			}
+		}, approvals.Execution{State: approvals.AskedAgain}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			gated := w.does("gated", agentrun.KindUnapproved)
+			gated.spec.MaxRetries = -1
+			w.agent.Tools = []agentrun.Tool{gated}
+			run := w.say(calls([3]string{"g", "gated", `{"x":1}`}, [3]string{"d", "gated", `{"x":2}`}))
+			w.decide(run.Deferred, "g", approvals.Approve, "")
+			w.decide(run.Deferred, "d", approvals.Deny, "")
+			require.Zero(t, w.executionOf(run.Deferred, "g"))
+			c.change(w, gated)
+			w.resume(run.Deferred)
+			got := w.executionOf(run.Deferred, "g")
+			if c.want.At.IsZero() {
+				c.want.At = epoch
+			}
+			require.Equal(t, c.want, got)
+			require.Zero(t, w.executionOf(run.Deferred, "d"), "a call that was denied has no execution")
+		})
+	}
+}
+
+// A run that ends before its approved calls ran says so of each of them.
+func TestARunThatEndsBeforeItsCallsSaysThatTheyDidNotRun(t *testing.T) {
+	w := newWorld(t)
+	run := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+	w.decide(run.Deferred, "g", approvals.Approve, "")
+	w.agent.Name = "other" // the run's agent is gone
+	require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)
+	require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: `There is no agent named "ops" any more.`}, w.executionOf(run.Deferred, "g"))
+	require.Empty(t, w.executed())
+}
+
+// A worker dies in the middle of a call: the batch says that the call is in
+// doubt, that the others did not run, and what had run already.
+func TestACallInDoubtIsSaidToBe(t *testing.T) {
+	w := newWorld(t)
+	first, second, third := w.does("first", agentrun.KindUnapproved), w.does("second", agentrun.KindUnapproved), w.does("third", agentrun.KindUnapproved)
+	first.spec.Sequential, second.spec.Sequential, third.spec.Sequential = true, true, true
+	w.agent.Tools = []agentrun.Tool{first, second, third}
+	run := w.say(calls([3]string{"a", "first", `{"x":1}`}, [3]string{"b", "second", `{"x":2}`}, [3]string{"c", "third", `{"x":3}`}))
+	for _, call := range []approvals.ToolCallID{"a", "b", "c"} {
+		w.decide(run.Deferred, call, approvals.Approve, "")
+	}
+	ctx, kill := context.WithCancel(t.Context())
+	second.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		kill()
+		return agentrun.Result{}, errors.New("cut off")
+	}
+	require.NoError(t, w.runner().Resume(t.Context(), run.Deferred))
+	resumed, err := agentrun.ResumeRunID(run.Deferred)
+	require.NoError(t, err)
+	require.Error(t, w.runner().Work(ctx, resumed))
+	w.now = func() time.Time { return epoch.Add(time.Hour) }
+	require.Equal(t, agentrun.RunParked, w.work(resumed).Status)
+
+	require.Equal(t, approvals.Ran, w.executionOf(run.Deferred, "a").State)
+	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "b").State)
+	require.Equal(t, approvals.NotRun, w.executionOf(run.Deferred, "c").State)
+
+	require.NoError(t, w.runner().Abandon(t.Context(), resumed, "looked at"))
+	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "b").State, "nobody has said what became of it")
+}

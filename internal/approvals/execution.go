@@ -1,0 +1,124 @@
+package approvals
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// An Execution says what became of a call after it was approved. It comes from
+// the journal of the run that went on, or from whoever executed the call, and
+// never from a model. The zero value says that nothing is known yet.
+type Execution struct {
+	State ExecutionState
+	At    time.Time     // when the call ended, or when it was known that it does not run
+	Took  time.Duration // how long it ran; zero if it did not, or if nobody measured it
+	// Words are the error of a call that failed, and for a call that did not run,
+	// why. Excerpt is the beginning of the result of a call that ran. Both are
+	// foreign text of at most [MaxExecutionWords] runes. An excerpt may quote
+	// anything that the tool returned: it is for those who may read the arguments.
+	Words   string
+	Excerpt string
+}
+
+// ExecutionState says how far an approved call came.
+type ExecutionState string
+
+// The states. Each but InDoubt is final.
+const (
+	Ran        ExecutionState = "ran"         // to its end, and the tool says that it succeeded
+	RanFailed  ExecutionState = "failed"      // it ran, and the tool says that it failed
+	InDoubt    ExecutionState = "in_doubt"    // it began, and whether it took effect is not known
+	NotRun     ExecutionState = "not_run"     // a limit, arguments that became invalid, a tool that is gone, a run that ended
+	Refused    ExecutionState = "refused"     // the policy refused it when it was about to run
+	AskedAgain ExecutionState = "asked_again" // people are asked about it once more, in another batch
+)
+
+// MaxExecutionWords is how many runes of an error or a result a batch keeps.
+const MaxExecutionWords = 300
+
+// Conclude records what became of the approved calls of a settled batch. Each is
+// recorded once; only a call in doubt may be recorded anew. What is recorded
+// already is left as it is, so a command may be repeated. A batch that is not
+// settled is [ErrOpen].
+type Conclude struct {
+	Calls []Conclusion
+	At    time.Time
+}
+
+// A Conclusion is what became of one call.
+type Conclusion struct {
+	Call      ToolCallID
+	Execution Execution
+}
+
+func (Conclude) command() {}
+
+// Concluded is that it is known what became of an approved call.
+type Concluded struct {
+	Batch BatchID        `json:"batch"`
+	Call  ToolCallID     `json:"call"`
+	State ExecutionState `json:"state"`
+	Took  time.Duration  `json:"took_ns,omitempty"`
+	At    time.Time      `json:"at,omitzero"`
+}
+
+func (Concluded) event() {}
+
+// conclude records what became of approved calls. It moves neither a status nor
+// a decision.
+func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
+	if cmd.At.IsZero() {
+		return b, nil, fmt.Errorf("%w: a command needs a time", ErrInvalid)
+	}
+	if !b.Settled() {
+		return b, nil, fmt.Errorf("batch %s: %w", b.ID, ErrOpen)
+	}
+	next := b
+	var events []Event
+	for _, c := range cmd.Calls {
+		e, err := c.Execution.check(cmd.At)
+		if err != nil {
+			return b, nil, fmt.Errorf("call %q: %w", string(c.Call), err)
+		}
+		i, err := next.approval(c.Call)
+		if err != nil {
+			return b, nil, err
+		}
+		a := next.Approvals[i]
+		switch {
+		case a.Status != Approved:
+			return b, nil, fmt.Errorf("%w: call %q was not approved, so nothing became of it", ErrInvalid, string(c.Call))
+		case a.Execution.State != "" && (a.Execution.State != InDoubt || e.State == InDoubt):
+			continue
+		}
+		a.Execution = e
+		next = next.with(i, a)
+		events = append(events, Concluded{Batch: b.ID, Call: c.Call, State: e.State, Took: e.Took, At: e.At})
+	}
+	if len(events) == 0 {
+		return b, nil, nil
+	}
+	next.Version++
+	return next, events, nil
+}
+
+func (e Execution) check(at time.Time) (Execution, error) {
+	if !slices.Contains([]ExecutionState{Ran, RanFailed, InDoubt, NotRun, Refused, AskedAgain}, e.State) {
+		return Execution{}, fmt.Errorf("%w: %q is no state of an execution", ErrInvalid, string(e.State))
+	}
+	if e.Took < 0 {
+		return Execution{}, fmt.Errorf("%w: an execution cannot take %s", ErrInvalid, e.Took)
+	}
+	for _, words := range []string{e.Words, e.Excerpt} {
+		if !utf8.ValidString(words) || utf8.RuneCountInString(words) > MaxExecutionWords {
+			return Execution{}, fmt.Errorf("%w: what is said of an execution is text of at most %d characters", ErrInvalid, MaxExecutionWords)
+		}
+	}
+	if e.At.IsZero() {
+		e.At = at
+	}
+	e.At = plain(e.At)
+	return e, nil
+}
