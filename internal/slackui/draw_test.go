@@ -163,18 +163,63 @@ func TestABatchOfAnotherSurfaceIsNotDrawnHere(t *testing.T) {
 	require.Equal(t, b.Version, o.drawnVersion(string(b.ID), "cards"))
 }
 
-func TestADeferredRunSaysWhatItWaitsForAndThenThatItWentOn(t *testing.T) {
+// resumes returns the run that goes on after the batch.
+func (o *office) resumes(b approvals.Batch, root string) agentrun.Run {
+	o.t.Helper()
+	id, err := agentrun.ResumeRunID(b.ID)
+	require.NoError(o.t, err)
+	run := startedIn(root)
+	run.ID, run.Parent, run.Batch = id, b.Run, b.ID
+	return run
+}
+
+// An edit notifies nobody: so the end of a resumed run is a new message that
+// mentions whoever asked, and what it is doing is said where it waited.
+func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) {
 	o, root, b := one(t)
 	waiting := o.runs[b.Run]
 	require.NoError(t, o.reply(waiting))
 	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "Waiting for signatures on 1 call.")
 	o.approves(b, 0)
-	resumed := startedIn(root)
-	resumed.Parent, resumed.Batch, resumed.Status = b.Run, b.ID, agentrun.RunRunning
+	resumed := o.resumes(b, root)
+	resumed.Status, resumed.Activity = agentrun.RunRunning, []string{"delete_file"}
+	o.now.move(time.Second)
 	require.NoError(t, o.reply(resumed))
 	all := o.thread("U0BOB", root)
+	require.Len(t, all, 2)
+	require.Contains(t, strings.ReplaceAll(all[1].Shown(), "\n", ""), "ops is working: delete_file.")
+
+	resumed.Status, resumed.Output, resumed.Version = agentrun.RunCompleted, "It is gone.", 2
+	require.NoError(t, o.reply(resumed))
+	all = o.thread("U0BOB", root)
 	require.Len(t, all, 3)
-	require.Contains(t, all[1].Shown(), "went on below")
+	require.Contains(t, all[1].Shown(), "What came of it is below.")
+	require.False(t, all[2].Edited)
+	require.Contains(t, all[2].Text, "<@U0ALICE>")
+	require.Contains(t, all[2].Shown(), "It is gone.")
+}
+
+// Whoever asks again after a failure must not repeat what ran.
+func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
+	for status, says := range map[agentrun.Status]string{agentrun.RunFailed: "could not finish", agentrun.RunParked: "somebody must look"} {
+		o, root, b := one(t)
+		o.approves(b, 0)
+		b = o.batches[b.ID]
+		after, _, err := b.Apply(approvals.Conclude{At: o.now.read(), Calls: []approvals.Conclusion{
+			{Call: "c1", Execution: approvals.Execution{State: approvals.Ran, Excerpt: "secret"}},
+		}})
+		require.NoError(t, err)
+		o.batches[b.ID] = after
+		resumed := o.resumes(b, root)
+		resumed.Status, resumed.Failure = status, "The model did not answer."
+		require.NoError(t, o.reply(resumed))
+		all := o.thread("U0BOB", root)
+		m := all[len(all)-1]
+		require.Contains(t, m.Shown(), says)
+		require.Contains(t, m.Shown(), "Do not repeat them without looking")
+		require.Contains(t, m.Text, "delete_file ran")
+		require.NotContains(t, m.Text+m.Shown(), "secret", "the result is not for everybody in the thread")
+	}
 }
 
 func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {

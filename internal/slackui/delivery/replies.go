@@ -77,12 +77,17 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals
 	if run.Origin.Surface != ref.Surface {
 		return run.Version, nil
 	}
+	if run.Parent != "" && !finished(run) {
+		// An edit notifies nobody. So the message of the run that this one resumes
+		// says what is going on, and this one ends in a message of its own.
+		return run.Version, r.Refresh(ctx, run.Parent)
+	}
 	messages, err := r.messages(ctx, run)
 	if err != nil {
 		return 0, err
 	}
 	for i, m := range messages {
-		if err := r.show(ctx, h, run, i, m); err != nil {
+		if err := r.show(ctx, h, run, i, m, finished(run)); err != nil {
 			return 0, err
 		}
 	}
@@ -118,12 +123,39 @@ func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 	if err != nil {
 		return err
 	}
-	return r.show(ctx, h, run, 0, messages[0])
+	soon := finished(run)
+	if run.Status == agentrun.RunDeferred {
+		resumed, err := r.resumed(ctx, run)
+		if err != nil {
+			return err
+		}
+		soon = resumed.ID == "" || finished(resumed)
+	}
+	return r.show(ctx, h, run, 0, messages[0], soon)
 }
 
-func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun.Run, i int, m blockkit.Message) error {
+// resumed returns the run that resumes this one, and the zero value if there is
+// none yet.
+func (r *Replies) resumed(ctx context.Context, run agentrun.Run) (agentrun.Run, error) {
+	id, err := agentrun.ResumeRunID(run.Deferred)
+	if err != nil {
+		return agentrun.Run{}, fmt.Errorf("name the run that resumes %s: %w", run.ID, err)
+	}
+	resumed, err := r.Runs.Run(ctx, id)
+	if errors.Is(err, approvals.ErrNotFound) {
+		return agentrun.Run{}, nil
+	}
+	if err != nil {
+		return agentrun.Run{}, fmt.Errorf("load run %s: %w", id, err)
+	}
+	return resumed, nil
+}
+
+// show makes the i-th message of a run say this. What is not shown soon waits
+// for the least time between two edits of a message.
+func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun.Run, i int, m blockkit.Message, soon bool) error {
 	sum, now := m.Sum(), r.Now()
-	m.LowPriority = !finished(run)
+	m.LowPriority = !soon
 	if i >= len(h.Body.Replies) || h.Body.Replies[i].TS == "" {
 		ts, err := r.Api.Post(ctx, run.Origin.Channel, run.Origin.Root, m)
 		if err != nil {
@@ -140,7 +172,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 	if r.Api.Paused.Busy(slackapi.PostUpdate, old.Channel, now) {
 		every = editBusy
 	}
-	if left := old.At.Add(every).Sub(now); left > 0 && !finished(run) {
+	if left := old.At.Add(every).Sub(now); left > 0 && !soon {
 		return &slackapi.LaterError{After: left, Err: errTooOften}
 	}
 	err := r.Api.Update(ctx, old.Channel, old.TS, m)
@@ -150,7 +182,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 		if err := h.Save(ctx, func(n *replies) { n.set(i, old) }); err != nil {
 			return err
 		}
-		return r.show(ctx, h, run, i, m)
+		return r.show(ctx, h, run, i, m, soon)
 	}
 	if err != nil {
 		return fmt.Errorf("redraw message %d of run %s: %w", i, run.ID, err)

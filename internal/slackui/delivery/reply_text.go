@@ -28,17 +28,20 @@ func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	case agentrun.RunQueued, agentrun.RunRunning:
 		return []blockkit.Message{working(run)}, nil
 	case agentrun.RunDeferred:
-		return r.deferred(ctx, run)
+		messages, err := r.deferred(ctx, run)
+		return calling(run, messages), err
 	case agentrun.RunCompleted:
-		return answer(run), nil
+		return calling(run, answer(run)), nil
 	case agentrun.RunFailed:
 		t, err := r.Runs.Thread(ctx, run.Thread)
 		if err != nil {
 			return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
 		}
-		return []blockkit.Message{failed(run, t.Closed != "")}, nil
+		done, err := r.effects(ctx, run)
+		return calling(run, []blockkit.Message{failed(run, t.Closed != "", done)}), err
 	case agentrun.RunParked:
-		return []blockkit.Message{parked(run)}, nil
+		done, err := r.effects(ctx, run)
+		return calling(run, []blockkit.Message{parked(run, done)}), err
 	}
 	return nil, fmt.Errorf("run %s has the unknown status %q", run.ID, run.Status)
 }
@@ -74,21 +77,32 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 
 func working(run agentrun.Run) blockkit.Message {
 	agent := blockkit.Brief(run.Agent, 60)
-	text, verb := agent+" is thinking.", " is thinking"
+	text := agent + " is thinking."
 	switch {
 	case run.Status == agentrun.RunQueued:
-		text, verb = agent+" is about to start.", " is about to start"
+		text = agent + " is about to start."
 	case len(run.Activity) > 0:
-		text, verb = agent+" is working.", " is working"
+		text = agent + " is working."
 	}
-	spans := []blockkit.Span{blockkit.Styled(agent, blockkit.Bold), blockkit.Say(verb)}
+	return blockkit.Plainly(text, workingSpans(run)...)
+}
+
+func workingSpans(run agentrun.Run) []blockkit.Span {
+	verb := " is thinking"
+	switch {
+	case run.Status == agentrun.RunQueued:
+		verb = " is about to start"
+	case len(run.Activity) > 0:
+		verb = " is working"
+	}
+	spans := []blockkit.Span{blockkit.Styled(blockkit.Brief(run.Agent, 60), blockkit.Bold), blockkit.Say(verb)}
 	if tools := activity(run.Activity); tools != nil && run.Status == agentrun.RunRunning {
 		spans = append(append(spans, blockkit.Say(": ")), tools...)
 	}
 	if run.Steps > 0 {
 		spans = append(spans, blockkit.Say(fmt.Sprintf(" (step %d)", run.Steps)))
 	}
-	return blockkit.Plainly(text, append(spans, blockkit.Say("."))...)
+	return append(spans, blockkit.Say("."))
 }
 
 // activity names the tools, each once with how often.
@@ -141,8 +155,9 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 		return []blockkit.Message{blockkit.Plainly(text, spans...)}, nil
 	}
 	if b.Settled() {
-		text = "Stopped for " + blockkit.List(parts) + ". Everything is decided; it went on below."
-	} else if m, listed := r.Cards.listing(ctx, b, "Waiting for "+blockkit.List(parts)+"."); listed {
+		return r.decided(ctx, run)
+	}
+	if m, listed := r.Cards.listing(ctx, b, "Waiting for "+blockkit.List(parts)+"."); listed {
 		return []blockkit.Message{m}, nil
 	}
 	return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
@@ -150,7 +165,7 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 
 // failed says that a run did not succeed and where to ask again: not in a
 // thread that is closed.
-func failed(run agentrun.Run, closed bool) blockkit.Message {
+func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
 	where := "To try again, mention the agent in this thread."
 	if closed {
 		where = "This thread cannot go on. To try again, mention the agent in a new one."
@@ -159,27 +174,30 @@ func failed(run agentrun.Run, closed bool) blockkit.Message {
 	if words == "" {
 		words = "The agent could not finish."
 	}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent could not finish. ", blockkit.Bold), blockkit.Say(words))}
+	said, what := done.paras()
+	paras = append(paras, what...)
+	paras = append(paras, blockkit.Line(blockkit.Say("Nothing more will happen by itself. "+where)))
 	return blockkit.Message{
-		Text: blockkit.Escape("The agent could not finish: " + blockkit.Clip(words, 300)),
-		Blocks: []slack.Block{blockkit.RichText(
-			blockkit.Line(blockkit.Styled("⚠ The agent could not finish. ", blockkit.Bold), blockkit.Say(words)),
-			blockkit.Line(blockkit.Say("Nothing more will happen by itself. "+where)),
-		)},
+		Text:   blockkit.Escape("The agent could not finish: " + blockkit.Clip(words, 300) + said),
+		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
 
-func parked(run agentrun.Run) blockkit.Message {
+func parked(run agentrun.Run, done effects) blockkit.Message {
 	words := blockkit.Brief(run.Failure, 1000)
 	if words == "" {
 		words = "It is not known whether a call happened."
 	}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent has stopped, and somebody must look. ", blockkit.Bold), blockkit.Say(words))}
+	said, what := done.paras()
+	paras = append(paras, what...)
+	paras = append(paras, blockkit.Line(
+		blockkit.Say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
+		blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")))
 	return blockkit.Message{
-		Text: blockkit.Escape("The agent has stopped and somebody must look: " + blockkit.Clip(words, 300)),
-		Blocks: []slack.Block{blockkit.RichText(
-			blockkit.Line(blockkit.Styled("⚠ The agent has stopped, and somebody must look. ", blockkit.Bold), blockkit.Say(words)),
-			blockkit.Line(blockkit.Say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
-				blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")),
-		)},
+		Text:   blockkit.Escape("The agent has stopped and somebody must look: " + blockkit.Clip(words, 300) + said),
+		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
 

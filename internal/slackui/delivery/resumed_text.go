@@ -1,0 +1,124 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// decided is what the message of a deferred run says once its batch is settled:
+// how the run that resumes it is getting on.
+func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	resumed, err := r.resumed(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	const text = "Everything is decided. "
+	switch {
+	case resumed.ID == "":
+		return []blockkit.Message{blockkit.Plainly(text+"The agent continues.", blockkit.Say(text+"The agent continues."))}, nil
+	case finished(resumed):
+		return []blockkit.Message{blockkit.Plainly(text+"What came of it is below.", blockkit.Say(text+"What came of it is below."))}, nil
+	}
+	m := working(resumed)
+	spans := append([]blockkit.Span{blockkit.Say(text)}, workingSpans(resumed)...)
+	return []blockkit.Message{{Text: text + m.Text, Blocks: []slack.Block{blockkit.RichText(blockkit.Line(spans...))}}}, nil
+}
+
+// calling makes the end of a resumed run mention the person who asked: an edit
+// of an older message would notify nobody. In a direct message nobody needs it.
+func calling(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
+	if run.Parent == "" || len(messages) == 0 || strings.HasPrefix(run.Origin.Channel, "D") {
+		return messages
+	}
+	first := &messages[0]
+	first.Text = blockkit.Person(run.Requester) + " " + first.Text
+	first.Blocks = append([]slack.Block{blockkit.RichText(blockkit.Line(blockkit.Named(run.Requester)))}, first.Blocks...)
+	return messages
+}
+
+// An effect is a call that people approved and that ran, or may have.
+type effect struct {
+	tool  string
+	at    time.Time
+	state approvals.ExecutionState
+}
+
+// effects are those of a run and of the runs that it resumes, the oldest first.
+type effects []effect
+
+// effectsShown is how many effects a message lists; mostStages bounds the runs
+// that are looked at.
+const (
+	effectsShown = 10
+	mostStages   = 20
+)
+
+// effects returns what the run and those that it resumes have done by now, so
+// that nobody repeats it. A batch that is gone or unreadable is left out.
+func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error) {
+	var all effects
+	for range mostStages {
+		if run.Batch == "" {
+			break
+		}
+		b, err := r.Desk.Batch(ctx, run.Batch)
+		if errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrUnreadable) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("load batch %s: %w", run.Batch, err)
+		}
+		var these effects
+		for _, a := range b.Approvals {
+			switch e := a.Execution; e.State {
+			case approvals.Ran, approvals.RanFailed, approvals.InDoubt:
+				these = append(these, effect{a.Call.Name, e.At, e.State})
+			case approvals.NotRun, approvals.Refused, approvals.AskedAgain:
+			}
+		}
+		all = append(these, all...)
+		if run, err = r.Runs.Run(ctx, run.Parent); errors.Is(err, approvals.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("load a run that was resumed: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// paras list the effects, with a sentence for those who cannot see the list.
+func (all effects) paras() (text string, paras []blockkit.Para) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	var items []blockkit.Para
+	var names []string
+	for i, e := range all {
+		if i == effectsShown {
+			items = append(items, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more")))
+			break
+		}
+		names = append(names, blockkit.Brief(e.tool, 60)+" "+stateWords[e.state])
+		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.Dated(e.at)))
+	}
+	return " Before that, " + strings.Join(names, "; ") + ".", []blockkit.Para{
+		blockkit.Line(blockkit.Styled("Before that, approved calls were executed. Do not repeat them without looking:", blockkit.Bold)),
+		slack.NewRichTextList(slack.RTEListBullet, 0, items...),
+	}
+}
+
+var stateWords = map[approvals.ExecutionState]string{
+	approvals.Ran:       "ran",
+	approvals.RanFailed: "failed",
+	approvals.InDoubt:   "may or may not have taken effect",
+}
