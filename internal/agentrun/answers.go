@@ -97,7 +97,7 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 			soFar: a.session.count(standIns(plans[:i])...),
 		}
 		if answer, ok := results.Approvals[c.ID]; ok {
-			asked := approvalOf(b, c.ID)
+			asked, _ := b.Approval(c.ID)
 			p.approved, p.signed, p.writeOnly = true, results.Metadata[c.ID], asked.WriteOnly
 			// If the tool asks once more, those who changed the arguments have
 			// changed these too.
@@ -111,17 +111,6 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 		plans[i] = p
 	}
 	return plans, false, nil
-}
-
-// approvalOf returns what people were asked about a call, and the zero value if
-// they were not.
-func approvalOf(b approvals.Batch, id approvals.ToolCallID) approvals.Approval {
-	for _, a := range b.Approvals {
-		if a.Call.ID == id {
-			return a
-		}
-	}
-	return approvals.Approval{}
 }
 
 // current returns the calls with the arguments that the batch was opened with.
@@ -142,10 +131,7 @@ func (a *answers) current(ctx context.Context, run Run, proposed []approvals.Too
 		return nil, fmt.Errorf("load batch %s: %w", parent.Batch, err)
 	}
 	for i, c := range calls {
-		for _, asked := range before.Approvals {
-			if asked.Call.ID != c.ID {
-				continue
-			}
+		if asked, ok := before.Approval(c.ID); ok {
 			if calls[i].Args, err = a.session.claim.store.Args(ctx, before.ID, asked.Call.Digest); err != nil {
 				return nil, fmt.Errorf("load arguments of %q: %w", string(c.ID), err)
 			}

@@ -35,7 +35,12 @@ func (s Status) Settled() bool {
 // calls that run elsewhere. It holds no arguments, only their digests: the
 // arguments live beside it and never change.
 //
-// A Batch is a value. [Batch.Apply] is the only way it moves.
+// A Batch is a value. [Batch.Apply] is the only way it moves; behind it there is
+// one unexported method for each command. All other methods are questions: their
+// answers follow from what the batch holds, and from the person and the time
+// that the caller brings. Those that take an [Approval] are about that call in
+// this batch: who may decide it depends on who asked, which only the batch knows.
+// That is why they are all methods of one type.
 type Batch struct {
 	ID        BatchID
 	Run       RunID
@@ -161,23 +166,10 @@ func (b Batch) Next() time.Time {
 func (b Batch) Channels() []string {
 	var all []string
 	for _, a := range b.Approvals {
-		for _, rung := range a.Requirement.Ladder[:max(0, min(a.Climbed, len(a.Requirement.Ladder)))] {
+		for _, rung := range a.TakenRungs() {
 			if rung.Kind == Escalate && rung.Channel != "" {
 				all = append(all, rung.Channel)
 			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// Groups returns the groups that can matter for a call of the batch that is
-// still open, sorted, each once: who receives a click must look these up.
-func (b Batch) Groups() []GroupID {
-	var all []GroupID
-	for _, a := range b.Approvals {
-		if a.Status == Pending {
-			all = append(all, a.Requirement.groups()...)
 		}
 	}
 	slices.Sort(all)
@@ -208,15 +200,6 @@ func (b Batch) ref(id ToolCallID) (CallRef, bool) {
 		}
 	}
 	return CallRef{}, false
-}
-
-// has reports whether this person's decision, with this verdict on these
-// arguments, is in the batch.
-func (b Batch) has(d Decision) bool {
-	i, err := b.approval(d.Call)
-	return err == nil && slices.ContainsFunc(b.Approvals[i].Decisions, func(e Decision) bool {
-		return e.By.User == d.By.User && e.Verdict == d.Verdict && e.Digest == d.Digest
-	})
 }
 
 // with returns b with approval i replaced; b keeps its own.

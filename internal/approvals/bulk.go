@@ -271,7 +271,7 @@ func (k *Bulk) decideAll(ctx context.Context, s Sheet, p portion, cmds []Decide)
 	}
 	var skipped []Skipped
 	for _, cmd := range cmds {
-		if !b.has(cmd.Decision) {
+		if !b.Has(cmd.Decision) {
 			skipped = append(skipped, Skipped{cmd.Call, errTooLate})
 		}
 	}

@@ -199,7 +199,7 @@ func TestADecisionIsRecordedWithTheGroupsThatMatter(t *testing.T) {
 	// The fact does not share memory with the batch.
 	events[0].(Decided).By.Groups[0] = "x"
 	require.Equal(t, []Decision{want}, next.Approvals[0].Decisions)
-	require.Equal(t, []GroupID{"ops", "security", "sre"}, b.Groups())
+	require.Equal(t, []GroupID{"ops", "security", "sre"}, b.Asked().Groups)
 }
 
 func TestFactsOfTheLastSignature(t *testing.T) {
@@ -214,7 +214,7 @@ func TestFactsOfTheLastSignature(t *testing.T) {
 	}, events)
 	require.Equal(t, b.Version+1, next.Version)
 	require.True(t, next.Settled())
-	require.Empty(t, next.Groups())
+	require.Empty(t, next.Asked().Groups)
 }
 
 func TestProgress(t *testing.T) {
@@ -247,9 +247,9 @@ func TestProgressIsOfApprovals(t *testing.T) {
 	b := open(t, Requirement{Quorums: []Quorum{in(2, "sre")}, Deny: 2})
 	b = must(t, b, say(b, "sam", Deny, "sre"), say(b, "sid", Approve, "sre"))
 	require.Equal(t, []Seat{{User: "sid"}}, b.Approvals[0].Progress()[0].By)
-	require.Equal(t, []GroupID{"sre"}, b.Groups())
+	require.Equal(t, []GroupID{"sre"}, b.Asked().Groups)
 	b = must(t, b, say(b, "both", Deny, "sre"))
-	require.Empty(t, b.Groups(), "nobody needs looking up any more")
+	require.Empty(t, b.Asked().Groups, "nobody needs looking up any more")
 }
 
 func TestNothingIsTakenBackAfterTheDeadline(t *testing.T) {

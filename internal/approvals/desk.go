@@ -127,7 +127,7 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 	// counts what it decided the first time.
 	var skipped []Skipped
 	for i, cmd := range cmds {
-		if b.has(cmd.Decision) {
+		if b.Has(cmd.Decision) {
 			continue
 		}
 		err := refused[i]

@@ -54,8 +54,8 @@ func (b Batch) Concerns() []ListKey {
 		for _, q := range slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes) {
 			add(q.From)
 		}
-		for i, r := range a.Requirement.Ladder {
-			if i < a.Climbed && r.Kind == Escalate && r.Channel != "" {
+		for _, r := range a.TakenRungs() {
+			if r.Kind == Escalate && r.Channel != "" {
 				all = append(all, ShownIn(r.Channel))
 			}
 		}

@@ -100,8 +100,8 @@ func TestOpenKeepsItsOwnCopyOfWhatAPolicyKnows(t *testing.T) {
 	ran["read"], r.Vetoes[0].From.Groups[0], r.Ladder[0].Add.Users[0], r.Ladder[0].Add.Groups[0] = 2, "x", "x", "x"
 	require.Equal(t, before, snapshot(b))
 	require.Equal(t, after, snapshot(climbed))
-	require.Equal(t, []GroupID{"security", "sre"}, climbed.Groups())
-	require.Equal(t, []GroupID{"security"}, b.Groups())
+	require.Equal(t, []GroupID{"security", "sre"}, climbed.Asked().Groups)
+	require.Equal(t, []GroupID{"security"}, b.Asked().Groups)
 }
 
 // A line is what Progress says: who fills the places, a star where it is asked.
@@ -154,7 +154,7 @@ func TestAVetoDeniesAndDoesNotApprove(t *testing.T) {
 		Quorums: []Quorum{of(2, "ann", "bo")}, Deny: 2,
 		Vetoes: []Quorum{in(2, "security"), of(1, "ciso")},
 	})
-	require.Equal(t, []GroupID{"security"}, b.Groups())
+	require.Equal(t, []GroupID{"security"}, b.Asked().Groups)
 	for _, step := range []struct {
 		cmd  Decide
 		want Status

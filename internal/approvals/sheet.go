@@ -75,7 +75,7 @@ type Line struct {
 	Risky  bool // chosen only when ticked by itself
 
 	Chosen  bool
-	Outcome Outcome
+	Outcome LineOutcome
 	Why     Why // of a line that was skipped
 }
 
@@ -84,13 +84,13 @@ func (b Batch) Line(a Approval, risky bool) Line {
 	return Line{Batch: b.ID, Call: a.Call.ID, Digest: a.Call.Digest, Tool: a.Call.Name, Risky: risky}
 }
 
-// Outcome is what became of a chosen line; empty while nobody knows.
-type Outcome string
+// LineOutcome is what became of a chosen line; empty while nobody knows.
+type LineOutcome string
 
 // The outcomes. Signed also stands for what the person had said before.
 const (
-	LineSigned  Outcome = "signed"
-	LineSkipped Outcome = "skipped"
+	LineSigned  LineOutcome = "signed"
+	LineSkipped LineOutcome = "skipped"
 )
 
 const (

@@ -109,7 +109,7 @@ func (s Sheet) Claim(owner string, at, until time.Time) (Sheet, error) {
 // A LineResult is what became of the line at this place of a sheet.
 type LineResult struct {
 	Line    int
-	Outcome Outcome
+	Outcome LineOutcome
 	Why     Why
 }
 

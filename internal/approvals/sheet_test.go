@@ -280,7 +280,7 @@ func FuzzSheet(f *testing.F) {
 				next, err = s.Claim(worker, now, now.Add(10*time.Minute))
 			default:
 				for range d.roll(4) {
-					r := LineResult{d.roll(10) - 1, []Outcome{LineSigned, LineSigned, LineSkipped, ""}[d.roll(4)], ""}
+					r := LineResult{d.roll(10) - 1, []LineOutcome{LineSigned, LineSigned, LineSkipped, ""}[d.roll(4)], ""}
 					if r.Outcome == LineSkipped {
 						r.Why = []Why{WhyStale, ""}[d.roll(2)]
 					}

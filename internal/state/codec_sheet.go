@@ -26,14 +26,14 @@ type storedSheet struct {
 }
 
 type storedLine struct {
-	Batch   approvals.BatchID    `json:"batch"`
-	Call    approvals.ToolCallID `json:"call"`
-	Digest  string               `json:"digest"`
-	Tool    string               `json:"tool"`
-	Risky   bool                 `json:"risky,omitempty"`
-	Chosen  bool                 `json:"chosen,omitempty"`
-	Outcome approvals.Outcome    `json:"outcome,omitempty"`
-	Why     approvals.Why        `json:"why,omitempty"`
+	Batch   approvals.BatchID     `json:"batch"`
+	Call    approvals.ToolCallID  `json:"call"`
+	Digest  string                `json:"digest"`
+	Tool    string                `json:"tool"`
+	Risky   bool                  `json:"risky,omitempty"`
+	Chosen  bool                  `json:"chosen,omitempty"`
+	Outcome approvals.LineOutcome `json:"outcome,omitempty"`
+	Why     approvals.Why         `json:"why,omitempty"`
 }
 
 func encodeSheet(s approvals.Sheet) ([]byte, error) {

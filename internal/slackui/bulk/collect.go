@@ -145,7 +145,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 		for i, a := range b.Approvals {
 			seen := who.Sees(b, a, o.Channel, now) || who.MaySay(b, a, o.Verdict, now) == nil
 			moved := movedSince(o.Filter, a, now)
-			if !seen || (card.Shown(a, now) != approvals.Pending && moved == "") || !o.Filter.Matches(b, a, now) {
+			if !seen || (!a.OpenAt(now) && moved == "") || !o.Filter.Matches(b, a, now) {
 				continue
 			}
 			for _, id := range o.Filter.IDs {
@@ -191,7 +191,7 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 	err = directory.EachListed(ctx, s.Cfg.Lists, keys, sheetLooks, func(b approvals.Batch) bool {
 		n := 0
 		for _, a := range b.Approvals {
-			if card.Shown(a, now) == approvals.Pending && o.Filter.Matches(b, a, now) {
+			if a.OpenAt(now) && o.Filter.Matches(b, a, now) {
 				n++
 			}
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
@@ -57,6 +56,7 @@ func groupsGone(err error) []approvals.GroupID {
 // leavesOut is why the call is not for this person to sign now.
 func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
 	err := w.MaySay(b, a, v, now)
+	_, decided := a.DecisionBy(w.User)
 	switch {
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return leftEdit
@@ -68,7 +68,7 @@ func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v ap
 		return leftGone
 	case errors.Is(err, approvals.ErrNotEligible):
 		return leftApprover
-	case errors.Is(err, approvals.ErrDecided), err == nil && slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User }):
+	case errors.Is(err, approvals.ErrDecided), err == nil && decided:
 		return leftDecided
 	case err != nil:
 		return leftOther
@@ -110,7 +110,7 @@ func movedSince(f ref.Filter, a approvals.Approval, now time.Time) Reason {
 	switch {
 	case len(f.Drawn) == 0:
 		return ""
-	case card.Shown(a, now) != approvals.Pending:
+	case !a.OpenAt(now):
 		return leftSettled
 	case !slices.Contains(f.Drawn, a.Call.Digest):
 		return leftChanged

@@ -135,11 +135,11 @@ func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
 func (c Card) title(now time.Time) string {
 	calls := c.OnCard()
 	if len(calls) == 1 {
-		return blockkit.Brief(calls[0].Call.Name, 80) + " " + titles[Shown(calls[0], now)]
+		return blockkit.Brief(calls[0].Call.Name, 80) + " " + titles[calls[0].StatusAt(now)]
 	}
 	by := map[approvals.Status]int{}
 	for _, a := range calls {
-		by[Shown(a, now)]++
+		by[a.StatusAt(now)]++
 	}
 	if open := by[approvals.Pending]; open == len(calls) {
 		return blockkit.Count(open, "call") + " waiting for signatures"
@@ -163,16 +163,6 @@ var (
 		approvals.Denied: "denied", approvals.Expired: "expired", approvals.Withdrawn: "withdrawn",
 	}
 )
-
-// Shown is the status as people see it: past its deadline a call is expired,
-// whether or not somebody has written that down yet.
-func Shown(a approvals.Approval, now time.Time) approvals.Status {
-	deadline := a.Requirement.Deadline
-	if a.Status == approvals.Pending && !deadline.IsZero() && !now.Before(deadline) {
-		return approvals.Expired
-	}
-	return a.Status
-}
 
 func (c Card) asker() []blockkit.Para {
 	spans := []blockkit.Span{blockkit.Named(c.Batch.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(c.Batch.Agent, 60), blockkit.Bold), blockkit.Say(". ")}
@@ -211,7 +201,7 @@ func (c Card) whence() []blockkit.Para {
 	case PlaceDirect:
 		why = ", and is shown to you because you can sign it"
 		if c.Person != "" && !slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool {
-			return a.Status == approvals.Pending && !bars(c.Batch, a, c.Person)
+			return a.Status == approvals.Pending && !c.Batch.Barred(a, c.Person)
 		}) {
 			why = ", and was shown to you when you could sign it"
 		}
@@ -260,12 +250,12 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	if known && len(list) == 0 {
 		text = append(text, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
 	}
-	status := Shown(a, now)
+	status := a.StatusAt(now)
 	var below [][]blockkit.Para
 	if said := c.cutWords(r, incomplete); said != "" && status == approvals.Pending {
 		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})
 	}
-	below = append(below, c.verdict(a, status, d)...)
+	below = append(below, c.verdict(a, d, now)...)
 	below = append(below, blockkit.Nonempty(between)...)
 	// Slack folds a long block away behind "Show more": what must be seen
 	// before a button is pressed stands with nothing long in one block.

@@ -32,7 +32,7 @@ func (c Card) gather(now time.Time) []row {
 	var rows []row
 	for i, a := range c.OnCard() {
 		j := -1
-		if c.Place != PlaceReview && (c.Sheets || Shown(a, now) != approvals.Pending) {
+		if c.Place != PlaceReview && (c.Sheets || !a.OpenAt(now)) {
 			j = slices.IndexFunc(rows, func(r row) bool { return c.same(r.a, a, now) })
 		}
 		if j < 0 {
@@ -46,7 +46,7 @@ func (c Card) gather(now time.Time) []row {
 	}
 	var apart []row
 	for _, r := range rows {
-		if _, err := c.wish(r, approvals.Approve); err == nil || !r.several() || Shown(r.a, now) != approvals.Pending {
+		if _, err := c.wish(r, approvals.Approve); err == nil || !r.several() || !r.a.OpenAt(now) {
 			apart = append(apart, r)
 			continue
 		}
@@ -68,7 +68,7 @@ func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 		len(a.Amendments)+len(b.Amendments) > 0,
 		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, !bytes.Equal(a.Metadata, b.Metadata),
 		!sameAsked(a.Requirement, b.Requirement),
-		Shown(a, now) != Shown(b, now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
+		a.StatusAt(now) != b.StatusAt(now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
 		return false
 	}
 	said := func(p, q approvals.Decision) bool {

@@ -28,7 +28,7 @@ func (c Card) footer(these row) slack.Block {
 	if r.Separation {
 		said = append(said, blockkit.Person(c.Batch.Requester)+" may not sign")
 	}
-	if c.barsParticipants(r) {
+	if c.Batch.BarsParticipants(r) {
 		said = append(said, Names(c.Batch.Participants)+" may not approve")
 	}
 	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {

@@ -143,7 +143,7 @@ func (h Home) others() []slack.Block {
 		if p.Batch.Requester == h.Person {
 			by = "You asked"
 		}
-		if slices.ContainsFunc(p.Calls, func(i int) bool { return h.mine(p.Batch.Approvals[i]) != "" }) {
+		if !p.DecidedBy(h.Person).IsZero() {
 			by += ", and you have decided"
 		}
 		blocks = append(blocks, h.row(p, blockkit.Ours(by+" · "+h.ends(p)), h.progress(p))...)
@@ -165,8 +165,9 @@ func (h Home) decided() []slack.Block {
 		by := map[approvals.Status]int{}
 		verdicts := map[approvals.Verdict]int{}
 		for _, i := range p.Calls {
-			by[Shown(p.Batch.Approvals[i], h.Now)]++
-			verdicts[h.mine(p.Batch.Approvals[i])]++
+			by[p.Batch.Approvals[i].StatusAt(h.Now)]++
+			mine, _ := p.Batch.Approvals[i].DecisionBy(h.Person)
+			verdicts[mine.Verdict]++
 		}
 		var ended []string
 		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
@@ -191,16 +192,6 @@ func (h Home) decided() []slack.Block {
 		at.Decided = to
 		return at
 	})...)
-}
-
-// mine is the person's own verdict on the call, if there is one.
-func (h Home) mine(a approvals.Approval) approvals.Verdict {
-	for _, d := range a.Decisions {
-		if d.By.User == h.Person {
-			return d.Verdict
-		}
-	}
-	return ""
 }
 
 func (h Home) delegations() []slack.Block {

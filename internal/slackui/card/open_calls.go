@@ -71,10 +71,8 @@ func (p OpenCalls) Reviewing() ref.Card {
 func (p OpenCalls) DecidedBy(user approvals.UserID) time.Time {
 	var last time.Time
 	for _, i := range p.Calls {
-		for _, d := range p.Batch.Approvals[i].Decisions {
-			if d.By.User == user && d.At.After(last) {
-				last = d.At
-			}
+		if d, _ := p.Batch.Approvals[i].DecisionBy(user); d.At.After(last) {
+			last = d.At
 		}
 	}
 	return last

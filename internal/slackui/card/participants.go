@@ -7,19 +7,13 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// barsParticipants reports whether those who wrote to the agent too may not
-// approve a call that needs this.
-func (c Card) barsParticipants(r approvals.Requirement) bool {
-	return r.Separation && !r.ParticipantsMaySign && len(c.Batch.Participants) > 0
-}
-
 // participants names those who, besides the requester, asked for the calls of
 // the card that are still open, where that keeps them from approving.
 func (c Card) participants() []blockkit.Para {
 	open := slices.DeleteFunc(slices.Clone(c.OnCard()), func(a approvals.Approval) bool { return a.Status != approvals.Pending })
 	barred := 0
 	for _, a := range open {
-		if c.barsParticipants(a.Requirement) {
+		if c.Batch.BarsParticipants(a.Requirement) {
 			barred++
 		}
 	}

@@ -18,10 +18,10 @@ const (
 
 // verdict says why people are asked and how far they are, or how it ended, and
 // what they wrote. None of these is folded away with another.
-func (c Card) verdict(a approvals.Approval, status approvals.Status, d blockkit.Detail) [][]blockkit.Para {
+func (c Card) verdict(a approvals.Approval, d blockkit.Detail, now time.Time) [][]blockkit.Para {
 	said := reasons(a, d)
-	if status != approvals.Pending {
-		return blockkit.Nonempty([]blockkit.Para{blockkit.Line(Outcome(a, status)...)}, said)
+	if o := a.Outcome(now); o.Status != approvals.Pending {
+		return blockkit.Nonempty([]blockkit.Para{blockkit.Line(Outcome(o)...)}, said)
 	}
 	because, far := why(a, d), Progress(c.Batch, a)
 	if len(because)+len(far)+len(said) <= few {
@@ -45,7 +45,7 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {
-		all[i].Quorum.From = Unbarred(b, a, all[i].Quorum.From)
+		all[i].Quorum.From = b.Unbarred(a, all[i].Quorum.From)
 	}
 	if len(all) == 0 {
 		return []blockkit.Para{blockkit.Line(blockkit.Styled("Nobody can sign this: the policy names no approvers.", blockkit.Bold))}
@@ -213,73 +213,46 @@ func seated(seats []approvals.Seat) []blockkit.Span {
 }
 
 // withdrawn is who ended the call without a decision.
-func withdrawn(a approvals.Approval) []blockkit.Span {
-	if a.Superseded() {
-		return []blockkit.Span{
-			blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": "), blockkit.Named(a.Ending.By),
-			blockkit.Say(" wrote something new before it was settled. It does not run."),
-		}
+func withdrawn(o approvals.Outcome) []blockkit.Span {
+	if o.Superseded {
+		return append(append([]blockkit.Span{blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": ")}, seated(o.By)...),
+			blockkit.Say(" wrote something new before it was settled. It does not run."))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
-	if a.Ending.By != "" {
-		spans = append(spans, blockkit.Say(" by "), blockkit.Named(a.Ending.By))
+	if len(o.By) > 0 {
+		spans = append(append(spans, blockkit.Say(" by ")), seated(o.By)...)
 	}
 	return append(spans, blockkit.Say(". It does not run."))
 }
 
 // Outcome is how the call ended, by whom and when.
-func Outcome(a approvals.Approval, status approvals.Status) []blockkit.Span {
+func Outcome(o approvals.Outcome) []blockkit.Span {
 	var spans []blockkit.Span
-	switch status {
+	switch o.Status {
 	case approvals.Approved:
-		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seated(signed(a))...)
+		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seated(o.By)...)
 	case approvals.Denied:
-		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.Several(blockkit.People(Who(a, approvals.Deny)), blockkit.NamesShown)...)
+		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.Several(blockkit.People(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:
 		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": it was not denied, the time to sign it ran out. It does not run.")}
 	case approvals.Withdrawn:
-		spans = withdrawn(a)
+		spans = withdrawn(o)
 	case approvals.Pending:
 		return []blockkit.Span{blockkit.Say("Waiting.")}
 	default:
 		return []blockkit.Span{blockkit.Say("Its status is not known to this version.")}
 	}
-	if at := EndedAt(a, status); !at.IsZero() {
-		spans = append(spans, blockkit.Say(" ("), blockkit.Dated(at), blockkit.Say(")"))
+	if !o.At.IsZero() {
+		spans = append(spans, blockkit.Say(" ("), blockkit.Dated(o.At), blockkit.Say(")"))
 	}
 	return spans
 }
 
-// EndedAt is when the call got this status; zero if it is still open.
-func EndedAt(a approvals.Approval, status approvals.Status) time.Time {
-	if a.Ending.At.IsZero() && status == approvals.Expired {
-		return a.Requirement.Deadline
-	}
-	return a.Ending.At
-}
-
-// signed is who approved, in their order, and for whom each counted.
-func signed(a approvals.Approval) []approvals.Seat {
-	stands := map[approvals.UserID]approvals.UserID{}
-	for _, q := range a.Progress() {
-		for _, s := range q.By {
-			stands[s.User] = s.For
-		}
-	}
-	var seats []approvals.Seat
-	for _, u := range Who(a, approvals.Approve) {
-		seats = append(seats, approvals.Seat{User: u, For: stands[u]})
-	}
-	return seats
-}
-
-// Who returns the people with this verdict, in their order.
-func Who(a approvals.Approval, v approvals.Verdict) []approvals.UserID {
+// Users are the people who decided, without those for whom they did.
+func Users(seats []approvals.Seat) []approvals.UserID {
 	var ids []approvals.UserID
-	for _, d := range a.Decisions {
-		if d.Verdict == v {
-			ids = append(ids, d.By.User)
-		}
+	for _, s := range seats {
+		ids = append(ids, s.User)
 	}
 	return ids
 }

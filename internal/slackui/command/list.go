@@ -87,7 +87,7 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 				continue
 			}
 			for i, a := range b.Approvals {
-				if string(b.ID) == l.Batch && i < l.Call || card.Shown(a, now) != approvals.Pending {
+				if string(b.ID) == l.Batch && i < l.Call || !a.OpenAt(now) {
 					continue
 				}
 				mine := b.Helps(a, who.Principal)

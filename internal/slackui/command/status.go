@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -89,7 +88,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []string 
 	keys := directory.ListKeys(ref.List{Scope: ref.ScopeAll}, who, c.Channel)
 	err = directory.EachListed(ctx, s.Cfg.Lists, keys, statusLooks, func(b approvals.Batch) bool {
 		for _, a := range b.Approvals {
-			if card.Shown(a, now) != approvals.Pending {
+			if !a.OpenAt(now) {
 				continue
 			}
 			if ref.ShownIn(b, a, c.Channel) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
@@ -68,7 +67,7 @@ func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (
 				return news{}, err
 			}
 		}
-		if len(rungs) == 0 || card.Shown(a, n.Now()) != approvals.Pending {
+		if len(rungs) == 0 || !a.OpenAt(n.Now()) {
 			continue
 		}
 		who, err := n.Audience(ctx, b, i, rungs)
@@ -106,8 +105,7 @@ func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) 
 		}
 	}
 	for user, m := range last {
-		again := slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == user })
-		if again || user == m.By.User {
+		if _, again := a.DecisionBy(user); again || user == m.By.User {
 			continue
 		}
 		l := n.letters[user]
@@ -135,7 +133,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 		}
 	}
 	for k := range found.from {
-		found.from[k] = card.Unbarred(b, a, found.from[k])
+		found.from[k] = b.Unbarred(a, found.from[k])
 	}
 	one := b
 	one.Approvals = []approvals.Approval{a}

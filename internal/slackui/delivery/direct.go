@@ -47,7 +47,7 @@ func (c *Cards) directly(ctx context.Context, h *memo.Claim[anchors], b approval
 func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approvals.UserID]target, error) {
 	targets := map[approvals.UserID]target{}
 	for i, a := range b.Approvals {
-		if !a.Requirement.Direct || card.Shown(a, c.Now()) != approvals.Pending || c.Asked == nil {
+		if !a.Requirement.Direct || !a.OpenAt(c.Now()) || c.Asked == nil {
 			continue
 		}
 		who, err := c.Asked(ctx, b, i, []approvals.Rung{{Kind: approvals.Remind}})

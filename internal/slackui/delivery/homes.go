@@ -178,18 +178,16 @@ func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.U
 	if err != nil || len(n.Body.Opened) == 0 {
 		return nil, err
 	}
-	in, sure := h.People.ForDisplay(ctx, directory.GroupsOf(b))
-	var named []approvals.UserID
-	for _, f := range directory.EveryFrom(b) {
-		named = append(named, f.Users...)
-	}
+	asked := b.EverAsked()
+	in, sure := h.People.ForDisplay(ctx, asked.Groups)
+	named := slices.Clone(asked.Users)
 	for _, r := range in {
 		for _, u := range r.Users {
 			named = append(named, approvals.UserID(u))
 		}
 	}
 	var away approvals.Absences
-	if directory.Delegates(b) {
+	if asked.Delegation {
 		if away, _, err = h.People.Absences(ctx); err != nil {
 			return nil, err
 		}

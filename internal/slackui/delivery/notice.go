@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/card"
 )
 
 // callsTold is how many calls a message names one by one.
@@ -85,7 +84,7 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) []blockkit.Span {
 	a := b.Approvals[c.call]
 	next := ". Read it again, and decide anew"
-	if card.Shown(a, n.Now()) != approvals.Pending {
+	if !a.OpenAt(n.Now()) {
 		next = ". It is settled since, without you"
 	}
 	spans := []blockkit.Span{

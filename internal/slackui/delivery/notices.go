@@ -56,7 +56,7 @@ type round struct {
 func marksOf(b approvals.Batch) marks {
 	var m marks
 	for _, a := range b.Approvals {
-		m.Rungs = append(m.Rungs, max(0, min(a.Climbed, len(a.Requirement.Ladder))))
+		m.Rungs = append(m.Rungs, len(a.TakenRungs()))
 		m.Amended = append(m.Amended, len(a.Amendments))
 	}
 	return m

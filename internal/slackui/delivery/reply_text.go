@@ -70,7 +70,7 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
 	}
 	what, tools := Pending(b)
-	open, goesOn := what+" of this thread "+blockkit.Verb(PendingCalls(b), "waits")+" to be settled", " The agent goes on then."
+	open, goesOn := what+" of this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" to be settled", " The agent goes on then."
 	spans := append(append([]blockkit.Span{blockkit.Say(text + " " + open + ": ")}, tools...), blockkit.Say("."))
 	return []blockkit.Message{blockkit.Plainly(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
 }

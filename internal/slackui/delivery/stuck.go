@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 )
 
@@ -22,7 +21,7 @@ type stuck struct {
 // is not known, as of a group that Slack does not tell us about, nothing is said.
 func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i int) error {
 	a := b.Approvals[i]
-	if card.Shown(a, n.Now()) != approvals.Pending || len(b.Participants) == 0 || !a.Requirement.Separation || a.Requirement.ParticipantsMaySign {
+	if !a.OpenAt(n.Now()) || !b.BarsParticipants(a.Requirement) {
 		return nil
 	}
 	enough, known, err := n.enough(ctx, b, a)

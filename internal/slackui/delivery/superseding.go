@@ -12,34 +12,12 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// PendingCalls is how many calls of the batch are pending.
-func PendingCalls(b approvals.Batch) int {
-	n := 0
-	for _, a := range b.Approvals {
-		if a.Status == approvals.Pending {
-			n++
-		}
-	}
-	for _, c := range b.Calls {
-		if c.Result == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // Pending says how many calls of the batch wait, and names their tools.
 func Pending(b approvals.Batch) (what string, tools []blockkit.Span) {
-	var names []string
-	for _, a := range b.Approvals {
-		if a.Status == approvals.Pending {
-			names = append(names, a.Call.Name)
-		}
-	}
-	for _, c := range b.Calls {
-		if c.Result == nil {
-			names = append(names, c.Call.Name)
-		}
+	open := b.OpenCalls()
+	names := make([]string, len(open))
+	for i, c := range open {
+		names[i] = c.Name
 	}
 	return blockkit.Count(len(names), "call"), activity(names)
 }

@@ -158,7 +158,7 @@ func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
 	if err != nil {
 		return err
 	}
-	fresh := slices.DeleteFunc(GroupsOf(b), func(g approvals.GroupID) bool {
+	fresh := slices.DeleteFunc(b.EverAsked().Groups, func(g approvals.GroupID) bool {
 		return !blockkit.IDForm.MatchString(string(g)) || slices.Contains(known, g)
 	})
 	if len(fresh) == 0 {
@@ -175,32 +175,11 @@ func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
 	})
 }
 
-// EveryFrom is whom the calls of the batch name, open or settled.
-func EveryFrom(b approvals.Batch) []approvals.From {
-	var all []approvals.From
-	for _, a := range b.Approvals {
-		for _, q := range slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes) {
-			all = append(all, q.From)
-		}
-	}
-	return all
-}
-
-// GroupsOf are the groups that the calls of the batch name.
-func GroupsOf(b approvals.Batch) []approvals.GroupID {
-	var all []approvals.GroupID
-	for _, f := range EveryFrom(b) {
-		all = append(all, f.Groups...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // Helpful are the calls of the batch that the person can bring further now.
 func (w Viewer) Helpful(b approvals.Batch, now time.Time) card.OpenCalls {
 	p := card.OpenCalls{Batch: b}
 	for i, a := range b.Approvals {
-		if card.Shown(a, now) == approvals.Pending && b.Helps(a, w.Principal) {
+		if a.OpenAt(now) && b.Helps(a, w.Principal) {
 			p.Calls = append(p.Calls, i)
 		}
 	}
@@ -239,15 +218,8 @@ var ErrMayNotLook = errors.New("may not read it")
 // question that is not answered lets nobody in.
 func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.Batch) error {
 	me := approvals.UserID(user)
-	named := slices.Collect(func(yield func(approvals.UserID) bool) {
-		for _, f := range EveryFrom(b) {
-			for _, u := range f.Users {
-				if !yield(u) {
-					return
-				}
-			}
-		}
-	})
+	asked := b.EverAsked()
+	named := asked.Users
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
 	defer cancel()
 	member, err := d.Admitted(asking, user, team, Sought{Named: named})
@@ -270,11 +242,11 @@ func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.
 		unanswered = err
 	}
 	for _, u := range people {
-		if u != me && slices.Contains(named, u) && Delegates(b) {
+		if u != me && slices.Contains(named, u) && asked.Delegation {
 			return nil
 		}
 	}
-	groups := GroupsOf(b)
+	groups := slices.Clone(asked.Groups)
 	for _, channel := range append(b.Channels(), b.Channel) {
 		groups = append(groups, approvals.GroupID(channel))
 	}
@@ -291,7 +263,7 @@ func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.
 			return nil
 		}
 		for _, u := range people[1:] {
-			if Delegates(b) && slices.Contains(r.Users, string(u)) && slices.Contains(GroupsOf(b), g) {
+			if asked.Delegation && slices.Contains(r.Users, string(u)) && slices.Contains(asked.Groups, g) {
 				return nil
 			}
 		}
@@ -300,10 +272,4 @@ func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.
 		return unanswered
 	}
 	return ErrMayNotLook
-}
-
-// Delegates reports whether somebody may sign a call of the batch in the place
-// of another.
-func Delegates(b approvals.Batch) bool {
-	return slices.ContainsFunc(b.Approvals, func(a approvals.Approval) bool { return a.Requirement.Delegation })
 }

@@ -82,19 +82,10 @@ type Sought struct {
 func SoughtFor(batches ...approvals.Batch) Sought {
 	var what Sought
 	for _, b := range batches {
-		what.Groups = append(what.Groups, b.Groups()...)
-		for _, a := range b.Approvals {
-			if a.Status != approvals.Pending {
-				continue
-			}
-			what.Others = what.Others || a.Requirement.Delegation
-			for _, q := range slices.Concat(a.Requirement.Quorums, a.Requirement.Vetoes) {
-				what.Named = append(what.Named, q.From.Users...)
-				what.Groups = append(what.Groups, q.From.Groups...)
-			}
-		}
+		asked := b.Asked()
+		what.Groups, what.Named = append(what.Groups, asked.Groups...), append(what.Named, asked.Users...)
+		what.Others = what.Others || asked.Delegation
 	}
-	what.Groups = slices.DeleteFunc(what.Groups, func(g approvals.GroupID) bool { return g == "" })
 	slices.Sort(what.Groups)
 	what.Groups = slices.Compact(what.Groups)
 	return what

@@ -17,7 +17,7 @@ func (w Viewer) Sees(b approvals.Batch, a approvals.Approval, channel string, no
 
 // MaySay is nil if this verdict of the person on the call would be taken now.
 func (w Viewer) MaySay(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) error {
-	return card.Taken(b, a, w.Principal, v, now)
+	return b.MayDecide(a, w.Principal, v, now)
 }
 
 // Apart is what the person waits for, because they asked for it or have signed
@@ -31,8 +31,8 @@ func (w Viewer) Apart(asked, decided []approvals.Batch, now time.Time) (others, 
 		seen[b.ID] = true
 		wait, over := card.OpenCalls{Batch: b}, card.OpenCalls{Batch: b}
 		for i, a := range b.Approvals {
-			signed := slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == w.User })
-			switch open := card.Shown(a, now) == approvals.Pending; {
+			_, signed := a.DecisionBy(w.User)
+			switch open := a.OpenAt(now); {
 			case open && (signed || b.Requester == w.User) && !b.Helps(a, w.Principal):
 				wait.Calls = append(wait.Calls, i)
 			case !open && signed:

@@ -27,7 +27,7 @@ const (
 func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
 	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". What you do not touch stays exactly as it is."))}
 	if n := len(a.Decisions); n > 0 {
-		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.Several(blockkit.People(deciders(a)), blockkit.NamesShown)...)
+		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.Several(blockkit.People(a.Deciders("")), blockkit.NamesShown)...)
 		text = append(text, blockkit.Line(append(spans, blockkit.Say(" decided no longer counts: it was about other arguments."))...))
 	}
 	if !maySign {
@@ -55,14 +55,6 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 		Title: blockkit.Literal("Edit arguments"), Submit: blockkit.Literal("Change"), Close: blockkit.Literal("Cancel"),
 		Blocks: slack.Blocks{BlockSet: blocks},
 	}
-}
-
-func deciders(a approvals.Approval) []approvals.UserID {
-	var all []approvals.UserID
-	for _, d := range a.Decisions {
-		all = append(all, d.By.User)
-	}
-	return all
 }
 
 // signToo offers to approve in the same step.

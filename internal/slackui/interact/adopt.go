@@ -55,7 +55,7 @@ func (s *verdicts) adopt(ctx context.Context, p inbound.Interaction, at respond.
 // mayDecide reports whether the person may approve or deny the call, or might
 // have, had it not ended.
 func (s *verdicts) mayDecide(ctx context.Context, p inbound.Interaction, b approvals.Batch, a approvals.Approval) (bool, error) {
-	b, a = card.Reopened(b, a)
+	b = b.Reopened(a)
 	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtFor(b))
 	if err != nil {
 		return false, fmt.Errorf("ask whether %s may decide: %w", p.User, err)

@@ -110,10 +110,10 @@ func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error
 	}
 	what, tools := delivery.Pending(b)
 	head := "Not taken: this agent takes nothing new while calls of its thread wait. "
-	spans := append([]blockkit.Span{blockkit.Styled("Not taken: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls of its thread wait. " + what + " still " + blockkit.Verb(delivery.PendingCalls(b), "waits") + ": ")}, tools...)
+	spans := append([]blockkit.Span{blockkit.Styled("Not taken: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls of its thread wait. " + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
 	tail := " Write again when everything is settled."
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, blockkit.Say(".")), s.cards.LeadTo(ctx, b)...)
-		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.Plainly(head+what+" still "+blockkit.Verb(delivery.PendingCalls(b), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
+		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.Plainly(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
 	})
 }

@@ -72,12 +72,7 @@ func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decisi
 	if !a.Requirement.EditorMaySign {
 		return false
 	}
-	a.Decisions = nil
-	d.Verdict, d.Digest, d.Reason = approvals.Approve, a.Call.Digest, "a reason"
-	alone := b
-	alone.Approvals, alone.Calls = []approvals.Approval{a}, nil
-	_, _, err := alone.Apply(approvals.Decide{Decision: d})
-	return err == nil
+	return b.Reopened(a).MayDecide(a, d.By, approvals.Approve, d.At) == nil
 }
 
 // edited handles the form. The new arguments are committed before it is
@@ -197,11 +192,11 @@ func editedView(at respond.Subject, sum []card.Difference, signed string, sign s
 	if sign != nil {
 		blocks = append(blocks, sign)
 	}
-	status := card.Shown(a, at.Now)
-	if status == approvals.Pending {
+	outcome := a.Outcome(at.Now)
+	if outcome.Status == approvals.Pending {
 		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled("What it needs now:", blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
 	} else {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(a, status)...)))
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(outcome)...)))
 	}
 	v := blockkit.Notice("")
 	v.Title, v.Blocks = blockkit.Literal("Arguments changed"), slack.Blocks{BlockSet: blocks}

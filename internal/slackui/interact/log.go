@@ -33,16 +33,13 @@ func (s *verdicts) logDecision(ctx context.Context, ptr ref.Pointer, after appro
 // before.
 func (s *verdicts) logRetraction(ctx context.Context, ptr ref.Pointer, before respond.Subject, after approvals.Batch) {
 	a, _ := ptr.In(after)
-	if !decidedBy(before.Approval, before.User) || decidedBy(a, before.User) {
+	_, had := before.Approval.DecisionBy(approvals.UserID(before.User))
+	if _, has := a.DecisionBy(approvals.UserID(before.User)); !had || has {
 		s.logReplay(ctx, ptr, a, approvals.UserID(before.User))
 		return
 	}
 	s.cfg.Log.InfoContext(ctx, "decision taken back", slog.String("batch", string(ptr.Batch)),
 		slog.String("call", blockkit.Brief(string(a.Call.ID), 64)), slog.String("user", before.User))
-}
-
-func decidedBy(a approvals.Approval, user string) bool {
-	return slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return string(d.By.User) == user })
 }
 
 // logAmendment logs that a person changed the arguments that they were shown.

@@ -112,7 +112,7 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) ([]card
 		}
 		all := card.OpenCalls{Batch: b}
 		for i, a := range b.Approvals {
-			if card.Shown(a, s.cfg.Now()) == approvals.Pending && i/card.CallsPerCard >= part {
+			if a.OpenAt(s.cfg.Now()) && i/card.CallsPerCard >= part {
 				all.Calls = append(all.Calls, i)
 			}
 		}

@@ -130,7 +130,7 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
 		return at, none, s.verdicts.refusal(ctx, at, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	if slices.ContainsFunc(a.Decisions, func(d approvals.Decision) bool { return d.By.User == decision.By.User }) {
+	if _, decided := a.DecisionBy(decision.By.User); decided {
 		return at, none, s.verdicts.refusal(ctx, at, respond.ErrCounted)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)

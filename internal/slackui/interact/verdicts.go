@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
@@ -95,9 +94,7 @@ func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value stri
 		return at, err
 	}
 	decision.Reason = reason
-	again := slices.ContainsFunc(at.Approval.Decisions, func(d approvals.Decision) bool {
-		return d.By.User == decision.By.User && d.Verdict == v && d.Digest == decision.Digest
-	})
+	again := at.Batch.Has(decision)
 	after, err := s.cfg.Desk.Decide(ctx, at.Batch.ID, respond.RequestID(s.cfg.Team, p, ptr, v, reason), approvals.Decide{Decision: decision})
 	if err != nil {
 		b := at.Batch.ID

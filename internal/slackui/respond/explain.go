@@ -179,24 +179,24 @@ func IsTryAgain(err error) bool {
 }
 
 func settledWords(a Subject) string {
-	at := ""
-	if t := card.EndedAt(a.Approval, a.Approval.Status); !t.IsZero() {
-		at = " (" + blockkit.When(t) + ")"
+	o := a.Approval.Outcome(a.Now)
+	at, by := "", ""
+	if !o.At.IsZero() {
+		at = " (" + blockkit.When(o.At) + ")"
 	}
-	switch a.Approval.Status {
+	if len(o.By) > 0 {
+		by = " by " + card.Names(card.Users(o.By))
+	}
+	switch o.Status {
 	case approvals.Approved:
-		return "Already settled: approved by " + card.Names(card.Who(a.Approval, approvals.Approve)) + at + ". Your click changed nothing."
+		return "Already settled: approved" + by + at + ". Your click changed nothing."
 	case approvals.Denied:
-		return "Already settled: denied by " + card.Names(card.Who(a.Approval, approvals.Deny)) + at + ". Your click changed nothing."
+		return "Already settled: denied" + by + at + ". Your click changed nothing."
 	case approvals.Expired:
 		return "Already settled: it expired" + at + " without enough signatures and does not run. If it is still wanted, ask the agent again."
 	case approvals.Withdrawn:
-		by := ""
-		if a.Approval.Ending.By != "" {
-			by = " by " + blockkit.Person(a.Approval.Ending.By)
-		}
-		if a.Approval.Superseded() {
-			return "Already settled: it was superseded" + at + ", because " + blockkit.Person(a.Approval.Ending.By) + " wrote something new, and does not run. Your click changed nothing."
+		if o.Superseded {
+			return "Already settled: it was superseded" + at + ", because " + card.Names(card.Users(o.By)) + " wrote something new, and does not run. Your click changed nothing."
 		}
 		return "Already settled: it was withdrawn" + by + at + " and does not run. Your click changed nothing."
 	case approvals.Pending:
@@ -206,10 +206,8 @@ func settledWords(a Subject) string {
 
 // past is what the person has decided before.
 func past(a Subject) string {
-	for _, d := range a.Approval.Decisions {
-		if string(d.By.User) == a.User && d.Verdict == approvals.Deny {
-			return "denied"
-		}
+	if d, _ := a.Approval.DecisionBy(approvals.UserID(a.User)); d.Verdict == approvals.Deny {
+		return "denied"
 	}
 	return "approved"
 }
@@ -221,7 +219,7 @@ func (a Subject) signers() string {
 	named := false
 	for _, q := range a.Approval.Requirement.Quorums {
 		named = named || len(q.From.Groups)+len(q.From.Users) > 0
-		from := card.Unbarred(a.Batch, a.Approval, q.From)
+		from := a.Batch.Unbarred(a.Approval, q.From)
 		from.Users = slices.DeleteFunc(from.Users, func(u approvals.UserID) bool { return string(u) == a.User })
 		for _, f := range fromWords(from) {
 			if !slices.Contains(all, f) {
