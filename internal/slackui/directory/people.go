@@ -78,13 +78,18 @@ type Sought struct {
 	Others bool               // whether somebody may sign in the place of another
 }
 
+// SoughtBy is what a person is looked up for where these are asked.
+func SoughtBy(a approvals.Asked) Sought {
+	return Sought{Groups: a.Groups, Named: a.Users, Others: a.Delegation}
+}
+
 // SoughtFor is what matters to the calls of the batches that are open.
 func SoughtFor(batches ...approvals.Batch) Sought {
 	var what Sought
 	for _, b := range batches {
-		asked := b.Asked()
-		what.Groups, what.Named = append(what.Groups, asked.Groups...), append(what.Named, asked.Users...)
-		what.Others = what.Others || asked.Delegation
+		one := SoughtBy(b.Asked())
+		what.Groups, what.Named = append(what.Groups, one.Groups...), append(what.Named, one.Named...)
+		what.Others = what.Others || one.Others
 	}
 	slices.Sort(what.Groups)
 	what.Groups = slices.Compact(what.Groups)

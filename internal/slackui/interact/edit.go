@@ -27,18 +27,18 @@ import (
 // openEdit opens the form that changes the arguments, or explains at once why
 // the person could not.
 func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at, ptr, decision, err := s.verdicts.judge(ctx, p, value, "")
+	at, c, err := s.verdicts.caseOf(ctx, p, value)
 	at.Deed = respond.Editing
 	if err != nil {
 		return at, err
 	}
-	b, a := at.Batch, at.Approval
-	f, call, err := s.formOf(ctx, b, a, ptr.Digest)
+	b, a, decision := c.Batch, c.Approval, c.Decision
+	f, call, err := s.formOf(ctx, b, a, decision.Digest)
 	if err != nil {
 		return at, err
 	}
 	if _, _, err := b.Apply(approvals.Amend{
-		Call: a.Call.ID, From: ptr.Digest, Args: form.Object(call.Args), Ruling: approvals.Permit{}, By: decision.By, At: decision.At,
+		Call: a.Call.ID, From: decision.Digest, Args: form.Object(call.Args), Ruling: approvals.Permit{}, By: decision.By, At: decision.At,
 	}); err != nil {
 		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to edit call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
@@ -79,13 +79,13 @@ func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decisi
 // answered; it then says what became of what others had decided.
 func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	o := readOrigin(p)
-	at, ptr, decision, err := s.verdicts.judge(ctx, p, o.Value, "")
+	at, c, err := s.verdicts.caseOf(ctx, p, o.Value)
 	at.Deed = respond.Editing
 	if err != nil {
 		return s.notEdited(ctx, p, at, form.EditForm{}, err)
 	}
-	b, a := at.Batch, at.Approval
-	f, _, err := s.formOf(ctx, b, a, ptr.Digest)
+	b, a, shown := c.Batch, c.Approval, c.Decision.Digest
+	f, _, err := s.formOf(ctx, b, a, shown)
 	if err != nil {
 		return s.notEdited(ctx, p, at, form.EditForm{}, err)
 	}
@@ -99,28 +99,23 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 		return underFirst(f, "Nothing is changed yet. Change something, or cancel."), nil
 	}
 	form := func() (slack.ModalViewRequest, error) {
-		return form.EditView(a, f, p.View.Metadata, maySignAsEdited(b, a, decision)), nil
+		return form.EditView(a, f, p.View.Metadata, maySignAsEdited(b, a, c.Decision)), nil
 	}
 	if err := approvals.CheckArgs(args); err != nil {
 		return refuseForm(f, args, blockkit.Sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
 	}
-	after, err := s.cfg.Desk.Amend(ctx, b.ID, respond.RequestID(s.cfg.Team, p, ptr, "amend", string(args)), approvals.Amend{
-		Call: a.Call.ID, From: ptr.Digest, Args: args, By: decision.By, At: decision.At,
-	})
+	c, err = s.cfg.Desk.AmendCase(ctx, c, s.verdicts.request(p, o.Value, "amend", string(args)), args)
+	at.Batch, at.Approval = c.Batch, c.Approval
 	if err != nil {
-		s.verdicts.refresh(ctx, &at, ptr)
 		if errors.Is(err, approvals.ErrRefused) {
 			s.cfg.Log.InfoContext(ctx, "edit refused", slog.String("user", p.User), slog.Any("reason", err))
 			return refuseForm(f, args, refusedWords(err), form)
 		}
 		return s.notEdited(ctx, p, at, f, fmt.Errorf("amend call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	s.verdicts.logAmendment(ctx, ptr, after, decision)
-	at.Batch = after
-	at.Approval, _ = ptr.In(after)
-	decision.Digest = approvals.DigestOf(b.ID, approvals.ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args})
+	s.verdicts.logAmendment(ctx, shown, c)
 	sum := card.Changes(f.Args, args, approvals.HiddenAt(a.WriteOnly))
-	signed, again := s.signsToo(ctx, p, &at, ptr, decision)
+	signed, again := s.signsToo(ctx, p, &at, c)
 	s.reviews.redrawReview(ctx, p)
 	return inbound.Replace(editedView(at, sum, signed, again)), nil
 }
@@ -139,20 +134,20 @@ func sameJSON(x, y []byte) bool {
 // of it. Whatever goes wrong here, the change itself is made. What the card does
 // not show whole is approved where everything is shown: then it returns the
 // button that leads there.
-func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, ptr ref.Pointer, d approvals.Decision) (words string, sign slack.Block) {
+func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, c approvals.Case) (words string, sign slack.Block) {
 	if len(p.View.Values[form.SignBlock][form.SignInput].Chosen) == 0 {
 		return "", nil
 	}
 	whole, err := s.decisions.shownWhole(ctx, p, *at)
 	if err != nil || !whole {
-		return s.signsLater(ctx, at, d, err)
+		return s.signsLater(ctx, at, c.Decision, err)
 	}
-	d.Verdict, d.Reason = approvals.Approve, form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
-	after, err := s.cfg.Desk.Decide(ctx, at.Batch.ID, respond.RequestID(s.cfg.Team, p, ptr, approvals.Approve, d.Reason+d.Digest.String()), approvals.Decide{Decision: d})
+	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
+	request := s.verdicts.request(p, readOrigin(p).Value, approvals.Approve, reason+c.Decision.Digest.String())
+	c, err = s.cfg.Desk.DecideCase(ctx, c, request, approvals.Approve, reason)
 	if err == nil {
-		s.verdicts.logDecision(ctx, ptr, after, d)
-		at.Batch = after
-		at.Approval, _ = ptr.In(after)
+		s.verdicts.logDecision(ctx, c)
+		at.Batch, at.Approval = c.Batch, c.Approval
 		return "Your approval of the new arguments counts.", nil
 	}
 	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))

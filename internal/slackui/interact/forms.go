@@ -28,13 +28,12 @@ type origin struct {
 // askReason opens the form for a denial, or it explains at once why the denial
 // would not be taken.
 func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at, _, decision, err := s.verdicts.judge(ctx, p, value, approvals.Deny)
+	at, c, err := s.verdicts.caseOf(ctx, p, value)
 	if err != nil {
 		return at, err
 	}
-	b, a := at.Batch, at.Approval
-	decision.Reason = "a reason"
-	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
+	b, a := c.Batch, c.Approval
+	if err := c.MayDecide(approvals.Deny); err != nil {
 		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)

@@ -2,6 +2,7 @@ package interact
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -136,9 +137,10 @@ type Config struct {
 type Desk interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
-	Decide(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Decide) (approvals.Batch, error)
-	Retract(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Retract) (approvals.Batch, error)
-	Amend(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Amend) (approvals.Batch, error)
+	Case(ctx context.Context, b approvals.Batch, call approvals.ToolCallID, shown approvals.Digest, who approvals.Resolver) (approvals.Case, error)
+	DecideCase(ctx context.Context, c approvals.Case, r approvals.RequestID, v approvals.Verdict, reason string) (approvals.Case, error)
+	RetractCase(ctx context.Context, c approvals.Case, r approvals.RequestID) (approvals.Case, error)
+	AmendCase(ctx context.Context, c approvals.Case, r approvals.RequestID, args json.RawMessage) (approvals.Case, error)
 	Confirm(ctx context.Context, b approvals.Batch) error
 }
 

@@ -121,23 +121,22 @@ func (s *decisions) signingPage(ctx context.Context, p inbound.Interaction, valu
 // signingView draws a page of the form.
 func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m signing, page int) (respond.Subject, slack.ModalViewRequest, error) {
 	none := slack.ModalViewRequest{}
-	at, ptr, decision, err := s.verdicts.judge(ctx, p, m.Value, approvals.Approve)
+	at, c, err := s.verdicts.caseOf(ctx, p, m.Value)
 	if err != nil {
 		return at, none, err
 	}
-	b, a := at.Batch, at.Approval
-	decision.Reason = "a reason"
-	if _, _, err := b.Apply(approvals.Decide{Decision: decision}); err != nil {
+	b, a := c.Batch, c.Approval
+	if err := c.MayDecide(approvals.Approve); err != nil {
 		return at, none, s.verdicts.refusal(ctx, at, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	if _, decided := a.DecisionBy(decision.By.User); decided {
+	if _, decided := a.DecisionBy(c.Decision.By.User); decided {
 		return at, none, s.verdicts.refusal(ctx, at, respond.ErrCounted)
 	}
 	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
 	if err != nil {
 		return at, none, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
 	}
-	ptr.Call = a.Call.ID
+	ptr := ref.Pointer{Batch: b.ID, Call: a.Call.ID, Digest: c.Decision.Digest}
 	pages := card.Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
 	page = min(page, m.Read, len(pages)-1)
 	m.Read = max(m.Read, page+1)

@@ -89,68 +89,58 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 // decide commits one person's verdict. Whatever it returns besides an error is
 // for the explanation of that.
 func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
-	at, ptr, decision, err := s.judge(ctx, p, value, v)
+	at, c, err := s.caseOf(ctx, p, value)
 	if err != nil {
 		return at, err
 	}
-	decision.Reason = reason
-	again := at.Batch.Has(decision)
-	after, err := s.cfg.Desk.Decide(ctx, at.Batch.ID, respond.RequestID(s.cfg.Team, p, ptr, v, reason), approvals.Decide{Decision: decision})
+	c, err = s.cfg.Desk.DecideCase(ctx, c, s.request(p, value, v, reason), v, reason)
+	at.Batch = c.Batch
 	if err != nil {
-		b := at.Batch.ID
-		s.refresh(ctx, &at, ptr)
-		return at, fmt.Errorf("decide call %s of batch %s: %w", decision.Call, b, err)
+		at.Approval = c.Approval
+		return at, fmt.Errorf("decide call %s of batch %s: %w", c.Decision.Call, c.Batch.ID, err)
 	}
-	at.Batch = after
-	if again {
+	if c.Repeated {
 		return at, respond.ErrCounted
 	}
-	s.logDecision(ctx, ptr, after, decision)
+	s.logDecision(ctx, c)
 	return at, nil
 }
 
 // takeBack commits that a person's own decision counts no more.
 func (s *verdicts) takeBack(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at, ptr, decision, err := s.judge(ctx, p, value, "")
+	at, c, err := s.caseOf(ctx, p, value)
 	at.Deed = respond.TakingBack
 	if err != nil {
 		return at, err
 	}
-	b := at.Batch.ID
-	after, err := s.cfg.Desk.Retract(ctx, b, respond.RequestID(s.cfg.Team, p, ptr, "retract", ""), approvals.Retract{
-		Call: decision.Call, By: decision.By, At: decision.At,
-	})
+	after, err := s.cfg.Desk.RetractCase(ctx, c, s.request(p, value, "retract", ""))
 	if err != nil {
-		s.refresh(ctx, &at, ptr)
-		return at, fmt.Errorf("take back the decision on call %s of batch %s: %w", decision.Call, b, err)
+		at.Batch, at.Approval = after.Batch, after.Approval
+		return at, fmt.Errorf("take back the decision on call %s of batch %s: %w", c.Decision.Call, c.Batch.ID, err)
 	}
-	s.logRetraction(ctx, ptr, at, after)
+	s.logRetraction(ctx, c.Approval, after)
 	return at, nil
 }
 
-// refresh reads again what a refusal is about: others may have moved it.
-func (s *verdicts) refresh(ctx context.Context, at *respond.Subject, ptr ref.Pointer) {
-	if b, err := s.cfg.Desk.Batch(ctx, ptr.Batch); err == nil {
-		at.Batch = b
-		at.Approval, _ = ptr.In(b)
-	}
-}
-
-// judge finds out which call the button means and who pressed it: the decision
-// that this would be, without its reason.
-func (s *verdicts) judge(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (respond.Subject, ref.Pointer, approvals.Decision, error) {
+// caseOf finds out which call a button means and who pressed it.
+func (s *verdicts) caseOf(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, approvals.Case, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
-	none := approvals.Decision{}
 	ptr, b, a, err := s.resolve(ctx, value)
 	at.Batch, at.Approval, at.Stop = b, a, s.cfg.stopping(b)
 	if err != nil {
-		return at, ptr, none, err
+		return at, approvals.Case{}, err
 	}
-	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtFor(b))
-	if err != nil {
-		return at, ptr, none, err
-	}
-	return at, ptr, approvals.Decision{Call: a.Call.ID, By: who, Verdict: v, Digest: ptr.Digest, At: s.cfg.Now()}, nil
+	c, err := s.cfg.Desk.Case(ctx, b, a.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
+		return s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtBy(asked))
+	})
+	return at, c, err
+}
+
+// request names what is done to the call of a button, so that a delivery that is
+// repeated is answered like the first.
+func (s *verdicts) request(p inbound.Interaction, value string, what approvals.Verdict, words string) approvals.RequestID {
+	ptr, _ := ref.ParsePointer(value) // it has been read before
+	return respond.RequestID(s.cfg.Team, p, ptr, what, words)
 }
 
 // resolve reads what a button points at.
