@@ -10,50 +10,45 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// A Message is what one message shows. text is its sentence for notifications
-// and for those who cannot see blocks, and is escaped already.
+// A Message is what one message shows. Text is for notifications and for
+// people who cannot see blocks.
 type Message struct {
-	Text        string
+	Text        Fallback
 	Blocks      []slack.Block
 	Marker      *slack.SlackMetadata
 	LowPriority bool // it can wait for what cannot
 }
 
 // Told is a message of our own words.
-func Told(mrkdwn string) Message {
-	return Message{Text: mrkdwn, Blocks: []slack.Block{slack.NewSectionBlock(Ours(mrkdwn), nil, nil)}}
+func Told(m Mrkdwn) Message {
+	return Message{Text: m.Fallback(), Blocks: []slack.Block{Section(m)}}
 }
 
 // unticked takes the marks of code out of a sentence for those who hear it read.
 var unticked = strings.NewReplacer("`", "")
 
-// ToldOf is a message in which a word of theirs stands between words of ours,
-// and a hint behind it.
-func ToldOf(before, word, after, hint string) Message {
-	spans := []Span{Styled(Brief(word, 60), Code), Say(after)}
+// ToldOf is a message in which a foreign word stands between words of ours, and
+// a hint behind it.
+func ToldOf(before literal, word string, after literal, hint Mrkdwn) Message {
+	spans := []Span{Styled(Brief(word, 60), Code), Say(string(after))}
 	if before != "" {
-		spans = append([]Span{Say(before)}, spans...)
+		spans = append([]Span{Say(string(before))}, spans...)
 	}
 	return Message{
-		Text:   Escape(before + Brief(word, 60) + after + " " + unticked.Replace(hint)),
-		Blocks: []slack.Block{RichText(Line(spans...)), slack.NewSectionBlock(Ours(hint), nil, nil)},
+		Text:   Escape(string(before) + Brief(word, 60) + string(after) + " " + unticked.Replace(hint.text)),
+		Blocks: []slack.Block{RichText(Line(spans...)), Section(hint)},
 	}
 }
 
 // Notice is a view that only says something, in our own words.
-func Notice(words string) slack.ModalViewRequest {
-	return slack.ModalViewRequest{
-		Type: slack.VTModal, Title: Literal("Countersign"), Close: Literal("Close"),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewSectionBlock(Ours(words), nil, nil)}},
-	}
-}
+func Notice(words Mrkdwn) slack.ModalViewRequest { return Told(words).View() }
 
 // Sum tells contents apart.
 func (m Message) Sum() string {
 	raw, err := json.Marshal(struct {
 		Text   string
 		Blocks any
-	}{m.Text, m.Blocks})
+	}{m.Text.escaped, m.Blocks})
 	if err != nil {
 		return ""
 	}
@@ -76,7 +71,7 @@ func (m Message) Key(thread string) string {
 
 // Options are the message as slack-go takes it.
 func (m Message) Options() []slack.MsgOption {
-	opts := []slack.MsgOption{slack.MsgOptionText(m.Text, false)}
+	opts := []slack.MsgOption{slack.MsgOptionText(m.Text.escaped, false)}
 	if len(m.Blocks) > 0 {
 		opts = append(opts, slack.MsgOptionBlocks(m.Blocks...))
 	}

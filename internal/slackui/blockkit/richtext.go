@@ -90,6 +90,3 @@ func Several(spans []Span, most int) []Span {
 
 // RichText is a block of paragraphs.
 func RichText(paras ...Para) slack.Block { return slack.NewRichTextBlock("", paras...) }
-
-// Small is a line in small print, of our own mrkdwn.
-func Small(mrkdwn string) slack.Block { return slack.NewContextBlock("", Ours(mrkdwn)) }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -20,10 +19,6 @@ var (
 	escaper   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	unescaper = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">")
 )
-
-// Escape makes s harmless in mrkdwn as far as mentions and links go. It does
-// not stop *bold*: foreign text does not belong into mrkdwn at all.
-func Escape(s string) string { return escaper.Replace(s) }
 
 // Unescape undoes Slack's escaping, once.
 func Unescape(s string) string { return unescaper.Replace(s) }
@@ -193,42 +188,6 @@ func Count(n int, one string) string {
 		return "1 " + one
 	}
 	return Number(n) + " " + one + "s"
-}
-
-// Person mentions a person in mrkdwn, if the id is one.
-func Person[ID ~string](id ID) string {
-	if IDForm.MatchString(string(id)) {
-		return "<@" + string(id) + ">"
-	}
-	return "somebody"
-}
-
-// Group mentions a user group in mrkdwn, or a channel whose members are meant,
-// if the id is one.
-func Group[ID ~string](id ID) string {
-	if IDForm.MatchString(string(id)) && IsChannel(id) {
-		return "<#" + string(id) + ">"
-	}
-	if IDForm.MatchString(string(id)) {
-		return "<!subteam^" + string(id) + ">"
-	}
-	return "an unknown group"
-}
-
-// When shows an instant in the reader's own time zone.
-func When(t time.Time) string {
-	if t.IsZero() {
-		return "an unknown time"
-	}
-	return fmt.Sprintf("<!date^%d^{date_short_pretty} at {time}|%s>", t.Unix(), t.UTC().Format("2006-01-02 15:04 UTC"))
-}
-
-// Text is a text object of Slack, plain or mrkdwn. Only this package makes one.
-type Text = slack.TextBlockObject
-
-// Ours is mrkdwn that holds only our own words and ids.
-func Ours(s string) *slack.TextBlockObject {
-	return slack.NewTextBlockObject(slack.MarkdownType, s, false, true)
 }
 
 // Literal is shown letter for letter.

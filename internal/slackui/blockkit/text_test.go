@@ -65,7 +65,7 @@ func FuzzVisible(f *testing.F) {
 }
 
 func TestEscapeOnceAndBack(t *testing.T) {
-	require.Equal(t, "&lt;!channel&gt; &amp;amp;", Escape("<!channel> &amp;"))
+	require.Equal(t, "&lt;!channel&gt; &amp;amp;", Escape("<!channel> &amp;").String())
 	require.Equal(t, "<b> &lt;", Unescape("&lt;b&gt; &amp;lt;"))
 }
 

@@ -72,7 +72,7 @@ type made struct {
 // longer than sheetQuick is shown in a form that is already open.
 func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
 	if s.Cfg.Bulk == nil {
-		m := blockkit.Told(noSheets)
+		m := blockkit.Told(blockkit.Ours(noSheets))
 		return &m, nil
 	}
 	ready, late := make(chan made), make(chan string, 1)
@@ -101,7 +101,7 @@ func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, s
 		return nil, nil
 	case <-patient.C:
 	}
-	id, _, err := show(ctx, trigger, blockkit.Notice("Collecting the calls. This takes a moment."))
+	id, _, err := show(ctx, trigger, blockkit.Notice(blockkit.Ours("Collecting the calls. This takes a moment.")))
 	late <- id // empty: nobody looks
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
@@ -121,7 +121,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 	case m.err != nil:
 		words, known := respond.Explain(m.err, respond.Subject{})
 		if !known {
-			words = "The calls could not be collected just now. Nothing was signed. Close this and try again in a moment."
+			words = blockkit.Ours("The calls could not be collected just now. Nothing was signed. Close this and try again in a moment.")
 			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("error", m.err))
 		}
 		view = blockkit.Notice(words)
@@ -165,12 +165,11 @@ func (d draft) nothing(o SheetOrder) blockkit.Message {
 	if len(o.Filter.Drawn) > 0 {
 		words = "None of these calls is for you to " + verb + " now."
 	}
-	m := blockkit.Message{Text: words, Blocks: []slack.Block{blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(words, blockkit.Bold))}, d.paras()...)...)}}
+	m := blockkit.Message{Text: blockkit.Escape(words), Blocks: []slack.Block{blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(words, blockkit.Bold))}, d.paras()...)...)}}
 	if reviews := d.reviews(); reviews != nil {
 		m.Blocks = append(m.Blocks, reviews)
 	}
-	hint := "`/countersign list` shows what is open, and `/countersign list mine` what waits for you."
-	m.Blocks = append(m.Blocks, slack.NewSectionBlock(blockkit.Ours(hint), nil, nil))
+	m.Blocks = append(m.Blocks, blockkit.Section(blockkit.Ours("`/countersign list` shows what is open, and `/countersign list mine` what waits for you.")))
 	return m
 }
 

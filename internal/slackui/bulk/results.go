@@ -91,20 +91,20 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 		return err
 	}
 	sum := sheet.Summary()
-	words := fmt.Sprintf("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
+	words := blockkit.Ours("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
 		"Ask whoever runs Countersign to look; what is open can also be signed on its cards.",
-		blockkit.Count(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
+		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
 	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.Told(words)); err != nil {
 		return err
 	}
 	return h.Save(ctx, func(x *answeredSheet) { x.Parked = true })
 }
 
-func wereOf(n int) string {
+func wereOf(n int) blockkit.Mrkdwn {
 	if n == 1 {
-		return "1 call is"
+		return blockkit.Ours("1 call is")
 	}
-	return blockkit.Number(n) + " calls are"
+	return blockkit.Ours("%s calls are", blockkit.Num(n))
 }
 
 const (
@@ -177,7 +177,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	for _, t := range sum.Skipped {
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
-	m := blockkit.Message{Text: text, Blocks: []slack.Block{blockkit.RichText(paras...)}}
+	m := blockkit.Message{Text: blockkit.Escape(text), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 	button := slack.NewButtonBlockElement(ref.ActionResult.Id(0), string(sheet.ID), blockkit.Literal("Show the whole list"))
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("", button))
 	return m, nil
@@ -233,11 +233,11 @@ func (s *Results) result(ctx context.Context, p inbound.Interaction, value strin
 	sheet, err := s.Cfg.Bulk.Sheet(ctx, approvals.SheetID(value))
 	switch {
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Notice("This list is not stored any more: it is kept for 30 days. What was decided stands on the cards."), nil
+		return blockkit.Notice(blockkit.Ours("This list is not stored any more: it is kept for 30 days. What was decided stands on the cards.")), nil
 	case err != nil:
 		return slack.ModalViewRequest{}, err
 	case string(sheet.By) != p.User:
-		return blockkit.Notice("This list was made for somebody else, so you cannot read it."), nil
+		return blockkit.Notice(blockkit.Ours("This list was made for somebody else, so you cannot read it.")), nil
 	}
 	return s.resultView(ctx, sheet, page)
 }

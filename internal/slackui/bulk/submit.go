@@ -89,7 +89,7 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 		err = errOldSheet
 	}
 	if err == nil {
-		if again := s.unfinished(sheet, memo, reason); again != "" {
+		if again := s.unfinished(sheet, memo, reason); !again.IsZero() {
 			return s.again(ctx, p, sheet, memo, again), nil
 		}
 		sheet, err = s.submitSheet(ctx, p, sheet, memo, reason)
@@ -102,15 +102,15 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	words := explainSheet(err)
 	s.Cfg.Log.InfoContext(ctx, "sheet refused", slog.String("user", p.User), slog.Any("reason", err))
 	switch {
-	case words == "":
+	case words.IsZero():
 		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
-		words = "Nothing was sent: the store did not answer."
+		words = blockkit.Ours("Nothing was sent: the store did not answer.")
 		if errors.Is(err, errMaybeSent) {
-			words = "The store did not answer, so it is not known whether your word is stored. Nothing is signed twice."
+			words = blockkit.Ours("The store did not answer, so it is not known whether your word is stored. Nothing is signed twice.")
 		}
-		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
+		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
 	case respond.IsTryAgain(err):
-		return s.again(ctx, p, sheet, memo, words+pressAgain), nil
+		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
@@ -123,29 +123,29 @@ var errOldSheet = errors.New("a list of an earlier version")
 // errMaybeSent is a submission of which it is not known whether it is stored.
 var errMaybeSent = errors.New("perhaps submitted")
 
-func underWay(sheet approvals.Sheet, n int) string {
-	doing := "Approving"
+func underWay(sheet approvals.Sheet, n int) blockkit.Mrkdwn {
+	doing := blockkit.Ours("Approving")
 	if sheet.Verdict == approvals.Deny {
-		doing = "Denying"
+		doing = blockkit.Ours("Denying")
 	}
-	return doing + " " + blockkit.Count(n, "call") + "… Your word is stored: nothing more is needed, and you can close this. " +
-		"When it is done, a direct message says what was signed, what was skipped and why."
+	return blockkit.Ours("%s %s… Your word is stored: nothing more is needed, and you can close this. "+
+		"When it is done, a direct message says what was signed, what was skipped and why.", doing, blockkit.Counted(n, "call"))
 }
 
 const needsReason = "Write the reason: blanks are none."
 
 // unfinished says what the person has to add, or nothing. What is sent in the
 // name of somebody else is not judged here.
-func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) string {
+func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) blockkit.Mrkdwn {
 	switch {
 	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
-		return ""
+		return blockkit.Mrkdwn{}
 	case chosen(sheet, memo.Ticks) == 0:
-		return "Nothing is ticked, so there is nothing to sign. Tick the calls that you want, or press Cancel."
+		return blockkit.Ours("Nothing is ticked, so there is nothing to sign. Tick the calls that you want, or press Cancel.")
 	case reason == "" && sheetReason(sheet, backdropOf(sheet)) != nil:
-		return needsReason
+		return blockkit.Ours(needsReason)
 	}
-	return ""
+	return blockkit.Mrkdwn{}
 }
 
 // MaxAnswer bounds what is shown in the answer to a submission: over Socket Mode
@@ -155,12 +155,12 @@ const MaxAnswer = 16_000
 // again keeps what was ticked and says the words: under the field for the
 // reason, if there is one, and else on top of the page. A page that is too long
 // to be an answer, or cannot be drawn now, is one press away.
-func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, words string) inbound.Reply {
+func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, words blockkit.Mrkdwn) inbound.Reply {
 	if _, field := p.View.Values[form.ReasonBlock]; field {
-		return inbound.Under(map[string]string{form.ReasonBlock: words})
+		return inbound.Under(map[string]string{form.ReasonBlock: words.String()})
 	}
 	if len(sheet.Lines) > 0 {
-		view, err := s.sheetView(ctx, sheet, memo, words)
+		view, err := s.sheetView(ctx, sheet, memo, words.String())
 		raw, marshalErr := json.Marshal(view)
 		if err == nil && marshalErr == nil && len(raw) <= MaxAnswer {
 			return inbound.Replace(view)
@@ -172,7 +172,7 @@ func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approv
 // aside is a small form that stands for a page of the sheet: it can be sent as
 // that page can, and leads back to it. Nothing is read from the sheet if it is
 // empty.
-func (m sheetMemo) aside(sheet approvals.Sheet, words string) slack.ModalViewRequest {
+func (m sheetMemo) aside(sheet approvals.Sheet, words blockkit.Mrkdwn) slack.ModalViewRequest {
 	v := blockkit.Notice(words)
 	metadata, err := json.Marshal(m)
 	if err != nil {
@@ -214,25 +214,25 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 
 // explainSheet says why a sheet was not submitted, or shown, and what to do now;
 // nothing if that is not for people.
-func explainSheet(err error) string {
+func explainSheet(err error) blockkit.Mrkdwn {
 	const remake = " To see what is open now, send the command again."
 	switch {
 	case errors.Is(err, approvals.ErrNotEligible):
-		return "This list was made for somebody else, so you cannot send it. Nothing was signed." + remake
+		return blockkit.Ours("This list was made for somebody else, so you cannot send it. Nothing was signed." + remake)
 	case errors.Is(err, errOldSheet):
-		return "This list was made by an earlier version of Countersign, which listed calls that it did not show whole. Nothing was signed." + remake
+		return blockkit.Ours("This list was made by an earlier version of Countersign, which listed calls that it did not show whole. Nothing was signed." + remake)
 	case errors.Is(err, approvals.ErrExpired):
-		return "This list is too old: it can be sent for " + blockkit.Number(int(approvals.SheetLife.Minutes())) + " minutes after it was made. Nothing was signed." + remake
+		return blockkit.Ours("This list is too old: it can be sent for %s minutes after it was made. Nothing was signed."+remake, blockkit.Num(int(approvals.SheetLife.Minutes())))
 	case errors.Is(err, approvals.ErrSettled):
-		return "This list was sent already, so this changed nothing. A direct message says what became of it."
+		return blockkit.Ours("This list was sent already, so this changed nothing. A direct message says what became of it.")
 	case errors.Is(err, approvals.ErrNotFound):
-		return "This list is not stored any more. Nothing was signed." + remake
+		return blockkit.Ours("This list is not stored any more. Nothing was signed." + remake)
 	case errors.Is(err, approvals.ErrInvalid), errors.Is(err, ref.ErrPointer):
-		return "What was sent does not fit the list that was shown. Nothing was signed." + remake
+		return blockkit.Ours("What was sent does not fit the list that was shown. Nothing was signed." + remake)
 	}
 	words, known := respond.Explain(err, respond.Subject{})
 	if !known {
-		return ""
+		return blockkit.Mrkdwn{}
 	}
 	return words
 }

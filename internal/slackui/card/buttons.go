@@ -15,7 +15,7 @@ import (
 func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	value, err := ref.Pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
-		return blockkit.Small("This call cannot be signed here: its ids are not usable.")
+		return blockkit.Small(blockkit.Ours("This call cannot be signed here: its ids are not usable."))
 	}
 	button := func(act ref.Action, label string, style slack.Style) *slack.ButtonBlockElement {
 		b := slack.NewButtonBlockElement(act.Id(i), value, blockkit.Literal(label))

@@ -158,9 +158,9 @@ var (
 		approvals.Pending: "is waiting for a signature", approvals.Approved: "was approved",
 		approvals.Denied: "was denied", approvals.Expired: "expired", approvals.Withdrawn: "was withdrawn",
 	}
-	counted = map[approvals.Status]string{
-		approvals.Pending: "waiting", approvals.Approved: "approved",
-		approvals.Denied: "denied", approvals.Expired: "expired", approvals.Withdrawn: "withdrawn",
+	counted = map[approvals.Status]blockkit.Mrkdwn{
+		approvals.Pending: blockkit.Ours("waiting"), approvals.Approved: blockkit.Ours("approved"),
+		approvals.Denied: blockkit.Ours("denied"), approvals.Expired: blockkit.Ours("expired"), approvals.Withdrawn: blockkit.Ours("withdrawn"),
 	}
 )
 
@@ -363,6 +363,6 @@ func sumText(v any) int {
 }
 
 // sentence is the card for notifications and for those who cannot see blocks.
-func (c Card) sentence(now time.Time) string {
+func (c Card) sentence(now time.Time) blockkit.Fallback {
 	return blockkit.Escape(fmt.Sprintf("%s. Asked of the agent %s.", c.title(now), blockkit.Brief(c.Batch.Agent, 60)))
 }

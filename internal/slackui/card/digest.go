@@ -20,7 +20,7 @@ const digestTools = 8 // tools and agents that a digest names
 const DigestTries = 20
 
 // NoneWaitsFor says of the oldest request of a digest why it is shown.
-const NoneWaitsFor = "None of these waits for you now. This is the oldest of them."
+var NoneWaitsFor = blockkit.Ours("None of these waits for you now. This is the oldest of them.")
 
 // Sums is what a digest says of all its requests.
 type Sums struct {
@@ -48,7 +48,7 @@ func DigestMessage(id string, s Sums, several bool) blockkit.Message {
 	if s.Calls == 0 {
 		head := "All of these are decided"
 		said := blockkit.Count(s.Decided, "call") + " " + blockkit.Were(s.Decided) + " listed here, and none of them waits any more."
-		m.Text = head + ": " + said
+		m.Text = blockkit.Escape(head + ": " + said)
 		m.Blocks = []slack.Block{title(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + " What became of each stands in the thread where it was asked.")))}
 		return m
 	}
@@ -78,7 +78,7 @@ func DigestMessage(id string, s Sums, several bool) blockkit.Message {
 	}
 	m.Blocks = []slack.Block{
 		title(head), blockkit.RichText(paras...), slack.NewActionBlock("", buttons...),
-		blockkit.Small("Review opens the oldest that waits for you. Nothing is approved or dropped because it is many. `/countersign list` shows it too, and so does the Home tab of this app."),
+		blockkit.Small(blockkit.Ours("Review opens the oldest that waits for you. Nothing is approved or dropped because it is many. `/countersign list` shows it too, and so does the Home tab of this app.")),
 	}
 	return m
 }

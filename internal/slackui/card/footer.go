@@ -13,29 +13,29 @@ import (
 // plain text of its own.
 func (c Card) footer(these row) slack.Block {
 	a, r := these.a, these.a.Requirement
-	var said []string
+	var said []blockkit.Mrkdwn
 	if !r.Deadline.IsZero() {
-		said = append(said, "Expires "+blockkit.When(r.Deadline)+", then it does not run")
+		said = append(said, blockkit.Ours("Expires %s, then it does not run", blockkit.When(r.Deadline)))
 	}
 	if deny := max(r.Deny, 1); deny == 1 {
-		said = append(said, "one denial stops it")
+		said = append(said, blockkit.Ours("one denial stops it"))
 	} else {
-		said = append(said, blockkit.Number(deny)+" denials stop it")
+		said = append(said, blockkit.Ours("%s denials stop it", blockkit.Num(deny)))
 	}
 	if r.ReasonNeeded {
-		said = append(said, "an approval must say why")
+		said = append(said, blockkit.Ours("an approval must say why"))
 	}
 	if r.Separation {
-		said = append(said, blockkit.Person(c.Batch.Requester)+" may not sign")
+		said = append(said, blockkit.Ours("%s may not sign", blockkit.Person(c.Batch.Requester)))
 	}
 	if c.Batch.BarsParticipants(r) {
-		said = append(said, Names(c.Batch.Participants)+" may not approve")
+		said = append(said, blockkit.Ours("%s may not approve", Names(c.Batch.Participants)))
 	}
 	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {
-		said = append(said, Names(editors)+" changed it and may not sign")
+		said = append(said, blockkit.Ours("%s changed it and may not sign", Names(editors)))
 	}
-	said[0] = strings.ToUpper(said[0][:1]) + said[0][1:]
-	elements := []slack.MixedElement{blockkit.Ours(strings.Join(append(said, c.digests(these)), " · "))}
+	said[0] = said[0].Capitalized()
+	elements := []slack.MixedElement{blockkit.Join(append(said, c.digests(these)), " · ").Object()}
 	for i, v := range r.Vetoes {
 		if i == quorumsShown {
 			elements = append(elements, blockkit.Literal(blockkit.Count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
@@ -66,13 +66,13 @@ func ruleOf(rule string) (name, policy string) {
 }
 
 // digests name the calls of a row by what they are signed by.
-func (c Card) digests(r row) string {
-	var all []string
+func (c Card) digests(r row) blockkit.Mrkdwn {
+	var all []blockkit.Mrkdwn
 	for _, i := range r.calls {
-		all = append(all, "`"+c.OnCard()[i].Call.Digest.Short()+"`")
+		all = append(all, blockkit.Ours("`%s`", blockkit.CodeWord(c.OnCard()[i].Call.Digest.Short())))
 	}
 	if r.several() {
-		return "digests " + blockkit.List(all)
+		return blockkit.Ours("digests %s", blockkit.And(all))
 	}
-	return "digest " + all[0]
+	return blockkit.Ours("digest %s", all[0])
 }

@@ -12,14 +12,13 @@ import (
 // says how many are left out.
 func HereView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
-	blocks := []slack.Block{slack.NewSectionBlock(blockkit.Ours(blockkit.Count(len(found), "request")+" "+blockkit.Verb(len(found), "waits")+" for signatures in this thread."), nil, nil)}
+	blocks := []slack.Block{blockkit.Section(blockkit.Ours("%s %s for signatures in this thread.", blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
 	for _, p := range found {
-		blocks = append(blocks, h.row(p, blockkit.Ours("Asked by "+blockkit.Person(p.Batch.Requester)+" · "+h.ends(p)), h.progress(p))...)
+		blocks = append(blocks, h.row(p, blockkit.Ours("Asked by %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p)).Object(), h.progress(p))...)
 	}
 	if hidden > 0 {
-		blocks = append(blocks, blockkit.Small(blockkit.Count(hidden, "more request")+" "+blockkit.Verb(hidden, "waits")+" here that you may not read, or of which Slack did not say whether you may."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here that you may not read, or of which Slack did not say whether you may.",
+			blockkit.Counted(hidden, "more request"), blockkit.Plural(hidden, "waits", "wait"))))
 	}
-	v := blockkit.Notice("")
-	v.Blocks = slack.Blocks{BlockSet: blocks}
-	return v
+	return blockkit.Message{Blocks: blocks}.View()
 }

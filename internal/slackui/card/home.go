@@ -101,23 +101,23 @@ func (h Home) waiting() []slack.Block {
 	s := h.Waiting
 	switch {
 	case len(s.rows) > 0:
-		said := blockkit.Count(s.total, "request") + " " + blockkit.Verb(s.total, "waits") + " for your signature."
+		said := blockkit.Ours("1 request waits for your signature.")
 		if s.total > 1 {
-			said = strings.TrimSuffix(said, ".") + ", the most urgent first."
+			said = blockkit.Ours("%s wait for your signature, the most urgent first.", blockkit.Counted(s.total, "request"))
 		}
 		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
-			said = "These are " + blockkit.Number(s.total) + " of many requests that wait for your signature, the most urgent of them first."
+			said = blockkit.Ours("These are %s of many requests that wait for your signature, the most urgent of them first.", blockkit.Num(s.total))
 		}
 		blocks = append(blocks, blockkit.Small(said))
 	case s.Next != "":
-		blocks = append(blocks, blockkit.Small("None of the requests that were looked at waits for your signature. There are more behind them."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("None of the requests that were looked at waits for your signature. There are more behind them.")))
 	case h.Unsure:
-		blocks = append(blocks, blockkit.Small("Nothing is known to wait for you."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing is known to wait for you.")))
 	default:
-		blocks = append(blocks, blockkit.Small("Nothing waits for you. What does is shown here, and on its card."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing waits for you. What does is shown here, and on its card.")))
 	}
 	if h.Unsure {
-		blocks = append(blocks, blockkit.Small("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment.")))
 	}
 	if h.Several && s.total > 1 {
 		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(ref.ActionSeveral.Id(0), "mine", blockkit.Literal("Approve several…"))))
@@ -136,17 +136,17 @@ func (h Home) others() []slack.Block {
 	blocks := []slack.Block{title("Waiting for others")}
 	s := h.Others
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small("Nothing that you asked for, or have signed, waits for others."))
+		return append(blocks, blockkit.Small(blockkit.Ours("Nothing that you asked for, or have signed, waits for others.")))
 	}
 	for _, p := range s.rows {
-		by := "Asked by " + blockkit.Person(p.Batch.Requester)
+		by := blockkit.Ours("Asked by %s", blockkit.Person(p.Batch.Requester))
 		if p.Batch.Requester == h.Person {
-			by = "You asked"
+			by = blockkit.Ours("You asked")
 		}
 		if !p.DecidedBy(h.Person).IsZero() {
-			by += ", and you have decided"
+			by = blockkit.Ours("%s, and you have decided", by)
 		}
-		blocks = append(blocks, h.row(p, blockkit.Ours(by+" · "+h.ends(p)), h.progress(p))...)
+		blocks = append(blocks, h.row(p, blockkit.Ours("%s · %s", by, h.ends(p)).Object(), h.progress(p))...)
 	}
 	return append(blocks, h.turns(1, "Older", "Newer", s, func(to int) Pages {
 		at := h.Pages
@@ -159,7 +159,7 @@ func (h Home) decided() []slack.Block {
 	blocks := []slack.Block{title("Recently decided")}
 	s := h.Decided
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small("Nothing yet. What you approve or deny is shown here once it is settled."))
+		return append(blocks, blockkit.Small(blockkit.Ours("Nothing yet. What you approve or deny is shown here once it is settled.")))
 	}
 	for _, p := range s.rows {
 		by := map[approvals.Status]int{}
@@ -169,23 +169,24 @@ func (h Home) decided() []slack.Block {
 			mine, _ := p.Batch.Approvals[i].DecisionBy(h.Person)
 			verdicts[mine.Verdict]++
 		}
-		var ended []string
+		var ended []blockkit.Mrkdwn
 		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
 			if n := by[s]; n > 0 && len(p.Calls) > 1 {
-				ended = append(ended, fmt.Sprintf("%d %s", n, counted[s]))
+				ended = append(ended, blockkit.Ours("%s %s", blockkit.Num(n), counted[s]))
 			} else if n > 0 {
 				ended = append(ended, counted[s])
 			}
 		}
-		you := "You approved"
+		you := blockkit.Ours("You approved")
 		switch {
 		case verdicts[approvals.Approve] == 0:
-			you = "You denied"
+			you = blockkit.Ours("You denied")
 		case verdicts[approvals.Deny] > 0:
-			you = fmt.Sprintf("You approved %d and denied %d", verdicts[approvals.Approve], verdicts[approvals.Deny])
+			you = blockkit.Ours("You approved %s and denied %s", blockkit.Num(verdicts[approvals.Approve]), blockkit.Num(verdicts[approvals.Deny]))
 		}
-		said := blockkit.Sentence(blockkit.List(ended)) + " " + you + " " + blockkit.When(p.DecidedBy(h.Person)) + " · asked by " + blockkit.Person(p.Batch.Requester)
-		blocks = append(blocks, h.row(p, blockkit.Ours(said))...)
+		said := blockkit.Ours("%s. %s %s · asked by %s", blockkit.And(ended).Capitalized(), you,
+			blockkit.When(p.DecidedBy(h.Person)), blockkit.Person(p.Batch.Requester))
+		blocks = append(blocks, h.row(p, said.Object())...)
 	}
 	return append(blocks, h.turns(2, "Newer", "Older", s, func(to int) Pages {
 		at := h.Pages
@@ -197,23 +198,22 @@ func (h Home) decided() []slack.Block {
 func (h Home) delegations() []slack.Block {
 	blocks := []slack.Block{title("Your delegations")}
 	if h.IsAway {
-		said := "You are away until " + blockkit.When(h.Away.Until) + ". "
-		if h.Away.Delegate == "" {
-			said += "Nobody is asked in your place."
-		} else {
-			said += blockkit.Person(h.Away.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
+		place := blockkit.Ours("Nobody is asked in your place.")
+		if h.Away.Delegate != "" {
+			place = blockkit.Ours("%s is asked in your place, where the rule of a call lets others sign for those who are away.", blockkit.Person(h.Away.Delegate))
 		}
+		said := blockkit.Ours("You are away until %s. %s", blockkit.When(h.Away.Until), place)
 		end := slack.NewButtonBlockElement(ref.ActionBack.Id(0), "back", blockkit.Literal("I am back"))
-		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours(said), nil, slack.NewAccessory(end)))
+		blocks = append(blocks, slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(end)))
 	} else {
-		blocks = append(blocks, blockkit.Small("You are not away. To say that you are, write `/countersign away until friday, ask @ann`."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("You are not away. To say that you are, write `/countersign away until friday, ask @ann`.")))
 	}
 	for i, a := range h.StandsFor {
 		if i == standsShown {
-			blocks = append(blocks, blockkit.Small("You stand in for "+blockkit.Number(len(h.StandsFor)-i)+" more."))
+			blocks = append(blocks, blockkit.Small(blockkit.Ours("You stand in for %s more.", blockkit.Num(len(h.StandsFor)-i))))
 			break
 		}
-		blocks = append(blocks, blockkit.Small("You stand in for "+blockkit.Person(a.User)+" until "+blockkit.When(a.Until)+". Only they can end it."))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("You stand in for %s until %s. Only they can end it.", blockkit.Person(a.User), blockkit.When(a.Until))))
 	}
 	return blocks
 }
@@ -261,20 +261,21 @@ func (h Home) tools(p OpenCalls) string {
 // waits says of a request that waits for the person who asks, until when, how
 // much harm it may do, and how far it is.
 func (h Home) waits(p OpenCalls) []slack.MixedElement {
-	said := "Asked by " + blockkit.Person(p.Batch.Requester) + " · " + h.ends(p) + " · " + h.risk(p)
-	return []slack.MixedElement{blockkit.Ours(said), h.progress(p)}
+	said := blockkit.Ours("Asked by %s · %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p), h.risk(p))
+	return []slack.MixedElement{said.Object(), h.progress(p)}
 }
 
-func (h Home) ends(p OpenCalls) string {
+func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 	if d := p.deadline(); !d.IsZero() {
-		return "expires " + blockkit.When(d)
+		return blockkit.Ours("expires %s", blockkit.When(d))
 	}
-	return blockkit.Ago(h.Now.Sub(p.Batch.OpenedAt))
+	return blockkit.Since(h.Now.Sub(p.Batch.OpenedAt))
 }
 
 // risk is the worst that the tools say of themselves.
-func (h Home) risk(p OpenCalls) string {
-	worst := "only reads"
+func (h Home) risk(p OpenCalls) blockkit.Mrkdwn {
+	onlyReads := blockkit.Ours("only reads")
+	worst := onlyReads
 	for _, i := range p.Calls {
 		spec, known := agentrun.Spec{}, false
 		if h.Tool != nil {
@@ -282,11 +283,11 @@ func (h Home) risk(p OpenCalls) string {
 		}
 		switch {
 		case !known:
-			return "*risk not known*"
+			return blockkit.Ours("*risk not known*")
 		case Destructive(spec.Annotations):
-			worst = "*may do harm*"
-		case !spec.Annotations.ReadOnlyHint && worst == "only reads":
-			worst = "changes something"
+			worst = blockkit.Ours("*may do harm*")
+		case !spec.Annotations.ReadOnlyHint && worst == onlyReads:
+			worst = blockkit.Ours("changes something")
 		}
 	}
 	return worst
@@ -341,6 +342,6 @@ func (h Home) turns(part int, before, behind string, s Page, to func(offset int)
 	if len(s.rows) == 0 {
 		return []slack.Block{buttons}
 	}
-	where := blockkit.Small(fmt.Sprintf("%d to %d of %s", s.from+1, s.from+len(s.rows), blockkit.Number(s.total)))
+	where := blockkit.Small(blockkit.Ours("%s to %s of %s", blockkit.Num(s.from+1), blockkit.Num(s.from+len(s.rows)), blockkit.Num(s.total)))
 	return []slack.Block{where, buttons}
 }

@@ -51,11 +51,11 @@ func (c Card) others() slack.Block {
 	if calls == 0 {
 		return nil
 	}
-	said := "*" + blockkit.Count(calls, "more call") + " of this request* " + blockkit.IsAre(calls) + " on no card here"
+	said := blockkit.Ours("*%s of this request* %s on no card here", blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "is", "are"))
 	if open == 0 {
-		return slack.NewSectionBlock(blockkit.Ours(said+", and decided already."), nil, nil)
+		return blockkit.Section(blockkit.Ours("%s, and decided already.", said))
 	}
 	button := slack.NewButtonBlockElement(ref.ActionReview.Id(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
-	said += "; " + blockkit.Number(open) + " of them " + blockkit.Verb(open, "waits") + "."
-	return slack.NewSectionBlock(blockkit.Ours(said), nil, slack.NewAccessory(button))
+	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
+	return slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(button))
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// Names mentions people, as mrkdwn.
-func Names(ids []approvals.UserID) string {
+// Names mentions people.
+func Names(ids []approvals.UserID) blockkit.Mrkdwn {
 	if len(ids) == 0 {
-		return "somebody"
+		return blockkit.Ours("somebody")
 	}
-	var mentions []string
+	var mentions []blockkit.Mrkdwn
 	for i, id := range ids {
 		if i == blockkit.NamesShown {
-			mentions = append(mentions, blockkit.Number(len(ids)-i)+" more")
+			mentions = append(mentions, blockkit.Ours("%s more", blockkit.Num(len(ids)-i)))
 			break
 		}
 		mentions = append(mentions, blockkit.Person(id))
 	}
-	return blockkit.List(mentions)
+	return blockkit.And(mentions)
 }

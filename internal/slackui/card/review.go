@@ -11,10 +11,10 @@ import (
 
 // ReviewView is a card in a modal: the same blocks as the message, with the way
 // to the next one under it. memo is for the buttons that come back.
-func ReviewView(c Card, now time.Time, words, memo string) slack.ModalViewRequest {
+func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack.ModalViewRequest {
 	var blocks []slack.Block
-	if words != "" {
-		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours("*Note:* "+words), nil, nil), slack.NewDividerBlock())
+	if !words.IsZero() {
+		blocks = append(blocks, blockkit.Section(blockkit.Ours("*Note:* %s", words)), slack.NewDividerBlock())
 	}
 	blocks = append(blocks, Render(c, now)...)
 	return slack.ModalViewRequest{

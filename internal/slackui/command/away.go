@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/directory"
@@ -19,14 +17,14 @@ import (
 )
 
 // whenHint is how a time may be written.
-func whenHint(command string) string {
-	return "Write for example `" + command + " away until friday`, or `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days`, `for 2h`. " +
-		"`, ask @ann` behind it names somebody who is asked in your place."
+func whenHint(command string) blockkit.Mrkdwn {
+	return blockkit.Ours("Write for example `%s away until friday`, or `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days`, `for 2h`. "+
+		"`, ask @ann` behind it names somebody who is asked in your place.", blockkit.CodeWord(command))
 }
 
 // howToEnd is how an absence is changed or ended.
-func howToEnd(command string) string {
-	return "To change it, say it again. To end it, write `" + command + " back`."
+func howToEnd(command string) blockkit.Mrkdwn {
+	return blockkit.Ours("To change it, say it again. To end it, write `%s back`.", blockkit.CodeWord(command))
 }
 
 var (
@@ -37,9 +35,9 @@ var (
 
 // A wish is what a person wants said of themselves.
 type wish struct {
-	until    string // as they wrote it
-	delegate string // whose id Slack made of the mention; empty: nobody
-	problem  string // why it is not clear, in our words
+	until    string          // as they wrote it
+	delegate string          // whose id Slack made of the mention; empty: nobody
+	problem  blockkit.Mrkdwn // why it is not clear, in our words
 }
 
 // wished reads what stands behind "away". It is still as Slack escaped it: a
@@ -50,17 +48,17 @@ func wished(text string) wish {
 		text = m[1]
 		id := mentioned.FindStringSubmatch(m[2])
 		if id == nil {
-			return wish{problem: "Name exactly one person behind `ask`, with an @ and their name, so that Slack knows whom you mean."}
+			return wish{problem: blockkit.Ours("Name exactly one person behind `ask`, with an @ and their name, so that Slack knows whom you mean.")}
 		}
 		w.delegate = id[1]
 	}
 	if strings.Contains(text, "<@") {
-		return wish{problem: "You can say this of yourself only: nobody is set away by somebody else. To name who is asked in your place, write `, ask @ann` at the end."}
+		return wish{problem: blockkit.Ours("You can say this of yourself only: nobody is set away by somebody else. To name who is asked in your place, write `, ask @ann` at the end.")}
 	}
 	text = strings.TrimRight(strings.TrimSpace(text), ",;.")
 	w.until = blockkit.Unescape(awayForm.FindStringSubmatch(text)[1])
 	if w.until == "" {
-		return wish{problem: "Say until when you are away."}
+		return wish{problem: blockkit.Ours("Say until when you are away.")}
 	}
 	return w
 }
@@ -69,45 +67,45 @@ func wished(text string) wish {
 func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, error) {
 	user, command, text := approvals.UserID(c.User), c.Name, c.Rest
 	who, refused, err := s.self(ctx, user)
-	if err != nil || refused.Body != nil {
+	if err != nil || !refused.IsZero() {
 		return refused, err
 	}
 	if strings.TrimSpace(text) == "" {
 		return s.whoIsAway(ctx, user, command)
 	}
 	w := wished(text)
-	if w.problem != "" {
-		return inbound.Ephemeral(w.problem + "\n" + whenHint(command)), nil
+	if !w.problem.IsZero() {
+		return inbound.Ephemeral(blockkit.Ours("%s\n%s", w.problem, whenHint(command))), nil
 	}
 	now := s.Cfg.Now().In(who.Location())
 	end, sure := until(w.until, now)
 	if !sure {
-		return inbound.Answered("It is not clear when that is. "+whenHint(command),
+		return inbound.Answered(blockkit.Ours("It is not clear when that is. %s", whenHint(command)).Fallback(),
 			blockkit.RichText(blockkit.Line(blockkit.Say("It is not clear when "), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing was set."))),
-			slack.NewSectionBlock(blockkit.Ours(whenHint(command)), nil, nil)), nil
+			blockkit.Section(whenHint(command))), nil
 	}
 	a := approvals.Absence{User: user, Delegate: approvals.UserID(w.delegate), From: now, Until: end}
-	if words := s.cannotBeAway(ctx, a, now); words != "" {
-		return inbound.Ephemeral(words + " Nothing was set."), nil
+	if words := s.cannotBeAway(ctx, a, now); !words.IsZero() {
+		return inbound.Ephemeral(blockkit.Ours("%s Nothing was set.", words)), nil
 	}
 	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
 	switch {
 	case errors.Is(err, approvals.ErrAbsence):
-		return inbound.Ephemeral("That would go in a circle: who is asked in the place of " + blockkit.Person(a.Delegate) + ", who will be away too, leads back to you. " +
-			"Name somebody who is there. Nothing was set."), nil
+		return inbound.Ephemeral(blockkit.Ours("That would go in a circle: who is asked in the place of %s, who will be away too, leads back to you. "+
+			"Name somebody who is there. Nothing was set.", blockkit.Person(a.Delegate))), nil
 	case err != nil && respond.IsTryAgain(err):
-		return inbound.Ephemeral("It could not be stored just now. Nothing was set. Try again in a moment."), nil
+		return inbound.Ephemeral(blockkit.Ours("It could not be stored just now. Nothing was set. Try again in a moment.")), nil
 	case err != nil:
 		return inbound.Reply{}, fmt.Errorf("set an absence: %w", err)
 	}
 	s.Cfg.Log.InfoContext(ctx, "absence set", slog.String("user", string(user)), slog.Time("until", end))
 	told := s.TellDelegates(ctx, user, before, after)
-	words := []string{"You are away until " + blockkit.When(end) + ". " + inYourPlace(a, after, now)}
+	words := []blockkit.Mrkdwn{blockkit.Ours("You are away until %s. %s", blockkit.When(end), inYourPlace(a, after, now))}
 	if !told {
-		words = append(words, "They could not be told just now: tell them yourself.")
+		words = append(words, blockkit.Ours("They could not be told just now: tell them yourself."))
 	}
 	words = append(words, howToEnd(command))
-	return inbound.Ephemeral(strings.Join(words, "\n")), nil
+	return inbound.Ephemeral(blockkit.Join(words, "\n")), nil
 }
 
 // self is the account of the person, who may say things of themselves. A bot
@@ -128,47 +126,47 @@ func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Ac
 }
 
 // cannotBeAway says what is wrong with an absence, or nothing.
-func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) string {
+func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) blockkit.Mrkdwn {
 	switch {
 	case !now.Before(a.Until):
-		return "That is over already: it means until " + blockkit.When(a.Until) + "."
+		return blockkit.Ours("That is over already: it means until %s.", blockkit.When(a.Until))
 	case a.Until.Sub(now) > approvals.MaxAbsence:
-		return fmt.Sprintf("That is too long: it means until %s, and an absence lasts %d days at most. Say it again when it is over.",
-			blockkit.When(a.Until), int(approvals.MaxAbsence/(24*time.Hour)))
+		return blockkit.Ours("That is too long: it means until %s, and an absence lasts %s days at most. Say it again when it is over.",
+			blockkit.When(a.Until), blockkit.Num(int(approvals.MaxAbsence/(24*time.Hour))))
 	case a.Delegate == a.User:
-		return "Nobody stands in for themselves. Name somebody else, or nobody."
+		return blockkit.Ours("Nobody stands in for themselves. Name somebody else, or nobody.")
 	case a.Delegate == "":
-		return ""
+		return blockkit.Mrkdwn{}
 	}
 	err := s.People.Admit(ctx, string(a.Delegate), "")
 	name := blockkit.Person(a.Delegate)
 	switch {
 	case err == nil:
-		return ""
+		return blockkit.Mrkdwn{}
 	case errors.Is(err, directory.ErrLookup):
-		return "Slack did not say who " + name + " is. Try again in a moment."
+		return blockkit.Ours("Slack did not say who %s is. Try again in a moment.", name)
 	case errors.Is(err, directory.ErrGuest):
-		return name + " is a guest of this workspace, and guests cannot sign in the place of others. Name a full member."
+		return blockkit.Ours("%s is a guest of this workspace, and guests cannot sign in the place of others. Name a full member.", name)
 	case errors.Is(err, directory.ErrStranger):
-		return name + " is of another organisation, and cannot sign in the place of others. Name a full member of this workspace."
+		return blockkit.Ours("%s is of another organisation, and cannot sign in the place of others. Name a full member of this workspace.", name)
 	case errors.Is(err, directory.ErrGone):
-		return "The account of " + name + " is deactivated. Name somebody else."
+		return blockkit.Ours("The account of %s is deactivated. Name somebody else.", name)
 	}
-	return name + " is a bot, and only people sign. Name somebody else."
+	return blockkit.Ours("%s is a bot, and only people sign. Name somebody else.", name)
 }
 
 // inYourPlace says who is asked instead.
-func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) string {
+func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) blockkit.Mrkdwn {
 	if a.Delegate == "" {
-		return "Nobody is asked in your place."
+		return blockkit.Ours("Nobody is asked in your place.")
 	}
-	words := blockkit.Person(a.Delegate) + " is asked in your place, where the rule of a call lets others sign for those who are away."
+	words := blockkit.Ours("%s is asked in your place, where the rule of a call lets others sign for those who are away.", blockkit.Person(a.Delegate))
 	if too, away := as.Of(a.Delegate, now); away {
-		words += " They are away too, until " + blockkit.When(too.Until)
+		words = blockkit.Ours("%s They are away too, until %s", words, blockkit.When(too.Until))
 		if too.Delegate == "" {
-			return words + ", and named nobody: you may want to name somebody else."
+			return blockkit.Ours("%s, and named nobody: you may want to name somebody else.", words)
 		}
-		words += ", and named " + blockkit.Person(too.Delegate) + "."
+		words = blockkit.Ours("%s, and named %s.", words, blockkit.Person(too.Delegate))
 	}
 	return words
 }
@@ -181,38 +179,38 @@ func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command 
 		return inbound.Ephemeral(words), nil
 	}
 	now := s.Cfg.Now()
-	words := "You are not away. " + whenHint(command)
+	words := blockkit.Ours("You are not away. %s", whenHint(command))
 	if a, away := as.Of(user, now); away {
-		words = "You are away until " + blockkit.When(a.Until) + ". " + inYourPlace(a, as, now) + "\n" + howToEnd(command)
+		words = blockkit.Ours("You are away until %s. %s\n%s", blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
 	}
 	for i, a := range as.StandsFor(user, now) {
 		if i == blockkit.NamesShown {
-			words += "\nYou stand in for " + blockkit.Number(len(as.StandsFor(user, now))-i) + " more."
+			words = blockkit.Ours("%s\nYou stand in for %s more.", words, blockkit.Num(len(as.StandsFor(user, now))-i))
 			break
 		}
-		words += "\nYou stand in for " + blockkit.Person(a.User) + " until " + blockkit.When(a.Until) + "."
+		words = blockkit.Ours("%s\nYou stand in for %s until %s.", words, blockkit.Person(a.User), blockkit.When(a.Until))
 	}
 	return inbound.Ephemeral(words), nil
 }
 
 // back ends the person's own absence.
 func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Reply, error) {
-	if _, refused, err := s.self(ctx, user); err != nil || refused.Body != nil {
+	if _, refused, err := s.self(ctx, user); err != nil || !refused.IsZero() {
 		return refused, err
 	}
 	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
 	if err != nil && respond.IsTryAgain(err) {
-		return inbound.Ephemeral("It could not be stored just now. Nothing was changed. Try again in a moment."), nil
+		return inbound.Ephemeral(blockkit.Ours("It could not be stored just now. Nothing was changed. Try again in a moment.")), nil
 	}
 	if err != nil {
 		return inbound.Reply{}, fmt.Errorf("end an absence: %w", err)
 	}
 	if _, away := before.Of(user, s.Cfg.Now()); !away {
-		return inbound.Ephemeral("You were not away, so nothing changed."), nil
+		return inbound.Ephemeral(blockkit.Ours("You were not away, so nothing changed.")), nil
 	}
 	s.Cfg.Log.InfoContext(ctx, "absence ended", slog.String("user", string(user)))
 	s.TellDelegates(ctx, user, before, after)
-	return inbound.Ephemeral("Welcome back. From now on you are asked yourself, and nobody signs in your place any more."), nil
+	return inbound.Ephemeral(blockkit.Ours("Welcome back. From now on you are asked yourself, and nobody signs in your place any more.")), nil
 }
 
 // TellDelegates tells whoever stands in for the person now, and whoever did
@@ -223,16 +221,16 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 	is, _ := after.Of(user, now)
 	told := true
 	if was.Delegate != "" && was.Delegate != is.Delegate {
-		words := blockkit.Person(user) + " is back, so you do not stand in for them any more."
+		words := blockkit.Ours("%s is back, so you do not stand in for them any more.", blockkit.Person(user))
 		if is.User != "" {
-			words = blockkit.Person(user) + " changed who is asked in their place: it is not you any more."
+			words = blockkit.Ours("%s changed who is asked in their place: it is not you any more.", blockkit.Person(user))
 		}
 		told = s.Respond.Dm(ctx, was.Delegate, words) == nil
 	}
 	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
-		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Person(user)+" is away until "+blockkit.When(is.Until)+" and asks you to stand in for them. "+
+		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours("%s is away until %s and asks you to stand in for them. "+
 			"Where the rule of a call allows it, you are asked in their place, and a card says that you signed for them. "+
-			"If you cannot, tell them: only they can change it.") == nil && told
+			"If you cannot, tell them: only they can change it.", blockkit.Person(user), blockkit.When(is.Until))) == nil && told
 	}
 	return told
 }

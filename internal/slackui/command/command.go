@@ -31,52 +31,62 @@ func (s *Handler) Command(ctx context.Context, c inbound.Command) (inbound.Reply
 		return s.bulk(ctx, c, approvals.Deny)
 	case "status":
 		if len(c.Words) > 0 {
-			return tooMany(c, "status"), nil
+			return tooMany(c), nil
 		}
 		return s.status(ctx, c), nil
 	case "away":
 		return s.away(ctx, c)
 	case "back":
 		if len(c.Words) > 0 {
-			return tooMany(c, "back"), nil
+			return tooMany(c), nil
 		}
 		return s.back(ctx, approvals.UserID(c.User))
 	}
 	odd := slack.NewRichTextBlock("", blockkit.Line(blockkit.Say("There is no command "), blockkit.Styled(blockkit.Brief(blockkit.Unescape(c.Sub), 40), blockkit.Code), blockkit.Say(". Nothing was done.")))
-	return inbound.Answered("There is no such command. "+helpWords(c.Name),
-		odd, slack.NewSectionBlock(blockkit.Ours(helpWords(c.Name)), nil, nil)), nil
+	return inbound.Answered(blockkit.Ours("There is no such command. %s", helpWords(c.Name)).Fallback(),
+		odd, blockkit.Section(helpWords(c.Name))), nil
 }
 
 // tooMany refuses words behind a subcommand that takes none.
-func tooMany(c inbound.Command, sub string) inbound.Reply {
-	return inbound.Ephemeral("`" + sub + "` takes nothing after it. Nothing was done.\n" + helpWords(c.Name))
+func tooMany(c inbound.Command) inbound.Reply {
+	return inbound.Ephemeral(blockkit.Ours("`%s` takes nothing after it. Nothing was done.\n%s", blockkit.CodeWord(c.Sub), helpWords(c.Name)))
 }
 
-func helpWords(command string) string {
-	return strings.ReplaceAll("`/c list` shows what waits for you and what is open in this channel.\n"+
-		"`/c approve FILTER` and `/c deny FILTER REASON` sign many calls at once, from a list that you read first.\n"+
-		"`/c status` says whether all is well and how much waits.\n"+
-		"`/c away until friday, ask @ann` says that you are away; `/c back` ends it.\n"+
-		"`/c help approve` says more of one of these.\n"+
-		"To ask for something, mention me in a message. To sign one call, use the buttons on its card.", "/c ", command+" ")
+func helpWords(command string) blockkit.Mrkdwn {
+	return blockkit.Ours("`%[1]s list` shows what waits for you and what is open in this channel.\n"+
+		"`%[1]s approve FILTER` and `%[1]s deny FILTER REASON` sign many calls at once, from a list that you read first.\n"+
+		"`%[1]s status` says whether all is well and how much waits.\n"+
+		"`%[1]s away until friday, ask @ann` says that you are away; `%[1]s back` ends it.\n"+
+		"`%[1]s help approve` says more of one of these.\n"+
+		"To ask for something, mention me in a message. To sign one call, use the buttons on its card.", blockkit.CodeWord(command))
 }
 
-// helpOf says more of one subcommand.
-var helpOf = map[string]string{
-	"list": "`/c list` shows the open calls that you can see, the oldest first: what waits for you, what you asked for, and what is shown in this channel.\n" +
-		"`/c list mine` shows only what your signature would bring further, `/c list channel` only what is shown in this channel.\n" +
-		"The six characters before a call are its id: `/c approve a1b2c3` takes it.",
-	"approve": "`/c approve FILTER` opens a list of the calls that the filter finds, with what each would do. Nothing is signed before you press the button below it, " +
-		"and then exactly what is listed is: a call that came later, or whose arguments changed, is not.\n" +
-		"Calls that may do harm, were edited, or cannot be shown whole have a box each: tick those you want.\n" + filterHint + "\n" +
-		"For example `/c approve tool:read_* older:2h`, or `/c approve channel from:@ann`.",
-	"deny": "`/c deny FILTER REASON` opens a list of the calls that the filter finds, with the reason that the agents and everybody in the threads will read. " +
-		"Nothing is denied before you press the button below it.\n" + filterHint + "\n" +
-		"For example `/c deny thread:LINK the plan has changed`. If the reason begins like a filter, put it into quotes.",
-	"status": "`/c status` says whether the bot reaches its store and Slack, how many calls wait for you and in this channel, and since when.",
-	"away": "`/c away until friday, ask @ann` says until when you are away and who is asked in your place; so do `until tomorrow 15:00`, `until 2026-12-24` and `for 3 days`.\n" +
-		"`/c away` shows what is set.",
-	"back": "`/c back` ends your absence.",
+// helpOf says more of one subcommand, if there is one of that name.
+func helpOf(sub, command string) (words blockkit.Mrkdwn, ok bool) {
+	c := blockkit.CodeWord(command)
+	switch sub {
+	case "list":
+		return blockkit.Ours("`%[1]s list` shows the open calls that you can see, the oldest first: what waits for you, what you asked for, and what is shown in this channel.\n"+
+			"`%[1]s list mine` shows only what your signature would bring further, `%[1]s list channel` only what is shown in this channel.\n"+
+			"The six characters before a call are its id: `%[1]s approve a1b2c3` takes it.", c), true
+	case "approve":
+		return blockkit.Ours("`%[1]s approve FILTER` opens a list of the calls that the filter finds, with what each would do. Nothing is signed before you press the button below it, "+
+			"and then exactly what is listed is: a call that came later, or whose arguments changed, is not.\n"+
+			"Calls that may do harm, were edited, or cannot be shown whole have a box each: tick those you want.\n"+filterHint+"\n"+
+			"For example `%[1]s approve tool:read_* older:2h`, or `%[1]s approve channel from:@ann`.", c), true
+	case "deny":
+		return blockkit.Ours("`%[1]s deny FILTER REASON` opens a list of the calls that the filter finds, with the reason that the agents and everybody in the threads will read. "+
+			"Nothing is denied before you press the button below it.\n"+filterHint+"\n"+
+			"For example `%[1]s deny thread:LINK the plan has changed`. If the reason begins like a filter, put it into quotes.", c), true
+	case "status":
+		return blockkit.Ours("`%[1]s status` says whether the bot reaches its store and Slack, how many calls wait for you and in this channel, and since when.", c), true
+	case "away":
+		return blockkit.Ours("`%[1]s away until friday, ask @ann` says until when you are away and who is asked in your place; so do `until tomorrow 15:00`, `until 2026-12-24` and `for 3 days`.\n"+
+			"`%[1]s away` shows what is set.", c), true
+	case "back":
+		return blockkit.Ours("`%[1]s back` ends your absence.", c), true
+	}
+	return blockkit.Mrkdwn{}, false
 }
 
 // help answers with everything in short, or with one subcommand.
@@ -84,11 +94,11 @@ func help(c inbound.Command) inbound.Reply {
 	if len(c.Words) == 0 {
 		return inbound.Ephemeral(helpWords(c.Name))
 	}
-	words, ok := helpOf[strings.ToLower(strings.Trim(c.Words[0], "`/"))]
+	words, ok := helpOf(strings.ToLower(strings.Trim(c.Words[0], "`/")), c.Name)
 	if !ok || len(c.Words) > 1 {
 		return inbound.AnswerWith(blockkit.ToldOf("There is no help on ", blockkit.Unescape(c.Rest), ".", helpWords(c.Name)))
 	}
-	return inbound.Ephemeral(strings.ReplaceAll(words, "/c ", c.Name+" "))
+	return inbound.Ephemeral(words)
 }
 
 // A Handler answers slash commands.

@@ -24,8 +24,8 @@ var (
 // A misread is a word that is not understood. Nothing is guessed: it is said
 // which one, and what there is.
 type misread struct {
-	word string // theirs
-	why  string // ours
+	word string          // theirs
+	why  blockkit.Mrkdwn // ours
 }
 
 // A typed filter is read where it was typed.
@@ -43,7 +43,7 @@ func (t typed) filter(words []string) (f ref.Filter, rest []string, bad *misread
 			w += words[i]
 		}
 		ok, problem := t.word(&f, w)
-		if problem != "" {
+		if !problem.IsZero() {
 			return ref.Filter{}, nil, &misread{word: blockkit.Unescape(w), why: problem}
 		}
 		if !ok {
@@ -54,30 +54,30 @@ func (t typed) filter(words []string) (f ref.Filter, rest []string, bad *misread
 }
 
 // word adds a word to the filter, if it is one of a filter.
-func (t typed) word(f *ref.Filter, w string) (ok bool, problem string) {
+func (t typed) word(f *ref.Filter, w string) (ok bool, problem blockkit.Mrkdwn) {
 	switch strings.ToLower(w) {
 	case "all":
 		f.All = true
-		return true, ""
+		return true, blockkit.Mrkdwn{}
 	case "channel":
 		f.Channel = t.channel
-		return true, ""
+		return true, blockkit.Mrkdwn{}
 	}
 	if idWord.MatchString(w) {
 		f.IDs = append(f.IDs, strings.ToLower(strings.TrimPrefix(w, "#")))
-		return true, ""
+		return true, blockkit.Mrkdwn{}
 	}
 	m := keyedWord.FindStringSubmatch(w)
 	if m == nil {
-		return false, ""
+		return false, blockkit.Mrkdwn{}
 	}
 	return true, t.keyed(f, strings.ToLower(m[1]), m[2])
 }
 
-func (t typed) keyed(f *ref.Filter, key, raw string) (problem string) {
+func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 	value := blockkit.Unescape(raw)
 	if value == "" {
-		return "Nothing stands behind its colon."
+		return blockkit.Ours("Nothing stands behind its colon.")
 	}
 	switch key {
 	case "tool":
@@ -89,19 +89,19 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem string) {
 			value = m[1]
 		}
 		if !plainUser.MatchString(value) {
-			return "Name the person with an @, so that Slack says who is meant."
+			return blockkit.Ours("Name the person with an @, so that Slack says who is meant.")
 		}
 		f.From = append(f.From, approvals.UserID(value))
 	case "thread":
 		id, ok := t.thread(value)
 		if !ok {
-			return "That is not the link of a message. Use Copy link on any message of the thread."
+			return blockkit.Ours("That is not the link of a message. Use Copy link on any message of the thread.")
 		}
 		f.Threads = append(f.Threads, id)
 	case "older", "newer":
 		d, ok := age(value)
 		if !ok {
-			return "An age is a number with m, h, d or w, such as `2h`."
+			return blockkit.Ours("An age is a number with m, h, d or w, such as `2h`.")
 		}
 		if key == "older" {
 			f.Older = max(f.Older, d)
@@ -109,9 +109,9 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem string) {
 			f.Newer = d
 		}
 	default:
-		return "There is no such filter."
+		return blockkit.Ours("There is no such filter.")
 	}
-	return ""
+	return blockkit.Mrkdwn{}
 }
 
 func age(s string) (time.Duration, bool) {

@@ -42,7 +42,7 @@ func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, e
 		l.Scope = ref.Scope(strings.ToLower(c.Words[0]))
 	}
 	if len(c.Words) > 1 || !slices.Contains([]ref.Scope{ref.ScopeMine, ref.ScopeAll, ref.ScopeChannel}, l.Scope) {
-		return inbound.AnswerWith(blockkit.ToldOf("There is no list ", blockkit.Unescape(c.Rest), ".", "Write `"+c.Name+" list`, or with `mine`, `all` or `channel` behind it.")), nil
+		return inbound.AnswerWith(blockkit.ToldOf("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Write `%s list`, or with `mine`, `all` or `channel` behind it.", blockkit.CodeWord(c.Name)))), nil
 	}
 	m, err := s.Listed(ctx, c.User, c.Team, c.Channel, l)
 	if err != nil {
@@ -109,10 +109,10 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 	return rows, &ref.List{Scope: l.Scope, Cursor: cursor, Before: l.Before + len(rows)}, nil
 }
 
-var nothingListed = map[ref.Scope]string{
-	ref.ScopeMine:    "Nothing waits for you.",
-	ref.ScopeAll:     "Nothing waits for signatures in this channel, and nothing waits for you anywhere.",
-	ref.ScopeChannel: "Nothing waits for signatures in this channel.",
+var nothingListed = map[ref.Scope]blockkit.Mrkdwn{
+	ref.ScopeMine:    blockkit.Ours("Nothing waits for you."),
+	ref.ScopeAll:     blockkit.Ours("Nothing waits for signatures in this channel, and nothing waits for you anywhere."),
+	ref.ScopeChannel: blockkit.Ours("Nothing waits for signatures in this channel."),
 }
 
 var listHeads = map[ref.Scope]string{
@@ -124,10 +124,10 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
 		if l.Before > 0 {
-			words = "There is nothing more."
+			words = blockkit.Ours("There is nothing more.")
 		}
 		if unsure {
-			words += " " + doubt
+			words = blockkit.Ours("%s "+doubt, words)
 		}
 		return blockkit.Told(words)
 	}
@@ -139,7 +139,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	if len(rows) == 0 {
 		head = "No call is " + listHeads[l.Scope] + " among the " + blockkit.Count(listLooks, "request") + " that were looked at, but there are more behind them"
 	}
-	m := blockkit.Message{Text: head + ".", Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
+	m := blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
 	for i, r := range rows {
 		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now)...))
 		if value := s.reviewOf(ctx, r); value != "" {

@@ -18,15 +18,15 @@ import (
 func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdict) (inbound.Reply, error) {
 	name := string(v)
 	f, rest, bad := typed{team: s.Cfg.Team, channel: c.Channel}.filter(c.Words)
-	example := "`" + c.Name + " help " + name + "` says more."
+	example := blockkit.Ours("`%s help %s` says more.", blockkit.CodeWord(c.Name), blockkit.CodeWord(name))
 	onlyReason := v == approvals.Deny && len(rest) > 0 && strings.IndexAny(rest[0], quotes) == 0
 	switch {
 	case bad != nil:
-		return inbound.AnswerWith(blockkit.ToldOf("It is not clear what ", bad.word, " means, so nothing was done.", bad.why+"\n"+filterHint)), nil
+		return inbound.AnswerWith(blockkit.ToldOf("It is not clear what ", bad.word, " means, so nothing was done.", blockkit.Ours("%s\n"+filterHint, bad.why))), nil
 	case len(c.Words) == 0:
 		return explainBulk(c, v), nil
 	case f.Empty() && !onlyReason, v == approvals.Approve && len(rest) > 0:
-		return inbound.AnswerWith(blockkit.ToldOf("", blockkit.Unescape(rest[0]), " is no filter, so nothing was done.", filterHint+"\n"+example)), nil
+		return inbound.AnswerWith(blockkit.ToldOf("", blockkit.Unescape(rest[0]), " is no filter, so nothing was done.", blockkit.Ours(filterHint+"\n%s", example))), nil
 	case f.Empty():
 		return explainBulk(c, v), nil
 	}
@@ -38,7 +38,7 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 	if err != nil {
 		words, known := respond.Explain(err, respond.Subject{})
 		if errors.Is(err, respond.ErrForm) {
-			words, known = "Slack did not open the form in time. Nothing was signed. Send the command again.", true
+			words, known = blockkit.Ours("Slack did not open the form in time. Nothing was signed. Send the command again."), true
 		}
 		if !known {
 			return inbound.Reply{}, err
@@ -53,11 +53,12 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 
 // explainBulk says what is missing.
 func explainBulk(c inbound.Command, v approvals.Verdict) inbound.Reply {
-	words := "Say which calls. "
+	words := blockkit.Ours("Say which calls. ")
 	if v == approvals.Deny {
-		words = "Say which calls, and why not. "
+		words = blockkit.Ours("Say which calls, and why not. ")
 	}
-	return inbound.Ephemeral(words + "Nothing was done.\n" + strings.ReplaceAll(helpOf[string(v)], "/c ", c.Name+" "))
+	more, _ := helpOf(string(v), c.Name)
+	return inbound.Ephemeral(blockkit.Ours("%sNothing was done.\n%s", words, more))
 }
 
 // quotes are what a reason may stand in, as keyboards write them.

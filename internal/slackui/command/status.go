@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -32,40 +31,40 @@ const (
 func (s *Handler) status(ctx context.Context, c inbound.Command) inbound.Reply {
 	said := s.wellness(ctx)
 	said = append(said, s.waitingWords(ctx, c)...)
-	return inbound.Ephemeral(strings.Join(said, "\n"))
+	return inbound.Ephemeral(blockkit.Join(said, "\n"))
 }
 
-func (s *Handler) wellness(ctx context.Context) []string {
+func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 	h := s.Cfg.Health
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	var ill []string
+	var ill []blockkit.Mrkdwn
 	if h.Store != nil && h.Store(ctx) != nil {
-		ill = append(ill, "The store does not answer: nothing can be decided until it does.")
+		ill = append(ill, blockkit.Ours("The store does not answer: nothing can be decided until it does."))
 	}
 	if h.Looking != nil && !h.Looking() {
-		ill = append(ill, "The reconcilers of this process are not looking: cards and runs stand still until another one takes over.")
+		ill = append(ill, blockkit.Ours("The reconcilers of this process are not looking: cards and runs stand still until another one takes over."))
 	}
 	if s.Linked != nil && s.Linked() != nil {
-		ill = append(ill, "No connection to Slack is open.")
+		ill = append(ill, blockkit.Ours("No connection to Slack is open."))
 	}
 	if h.Parked != nil {
 		n, err := h.Parked(ctx)
 		switch {
 		case err != nil:
-			ill = append(ill, "It could not be looked up whether work was given up.")
+			ill = append(ill, blockkit.Ours("It could not be looked up whether work was given up."))
 		case n > 0:
-			ill = append(ill, blockkit.Count(n, "piece")+" of work failed again and again and was given up: whoever runs Countersign must look (`bot admin parked`).")
+			ill = append(ill, blockkit.Ours("%s of work failed again and again and was given up: whoever runs Countersign must look (`bot admin parked`).", blockkit.Counted(n, "piece")))
 		}
 	}
-	head := "*Countersign is well.*"
+	head := blockkit.Ours("*Countersign is well.*")
 	if len(ill) > 0 {
-		head = "*Countersign is not well.* Ask whoever runs it to look."
+		head = blockkit.Ours("*Countersign is not well.* Ask whoever runs it to look.")
 	}
-	said := append([]string{head}, ill...)
+	said := append([]blockkit.Mrkdwn{head}, ill...)
 	if h.Policy != nil {
 		if v := h.Policy(); v != "" && strings.Trim(v, "0123456789abcdef") == "" {
-			said = append(said, "The policy in force is version `"+blockkit.Clip(v, 16)+"`.")
+			said = append(said, blockkit.Ours("The policy in force is version `%s`.", blockkit.CodeWord(blockkit.Clip(v, 16))))
 		}
 	}
 	return said
@@ -73,11 +72,11 @@ func (s *Handler) wellness(ctx context.Context) []string {
 
 // waitingWords says how much waits for the person and in the channel, as far as
 // statusLooks batches tell.
-func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []string {
+func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockkit.Mrkdwn {
 	who, err := s.People.Seeker(ctx, c.User, c.Team)
 	if errors.Is(err, directory.ErrLookup) {
 		words, _ := respond.Explain(err, respond.Subject{})
-		return []string{"What waits for you is not known now. " + words}
+		return []blockkit.Mrkdwn{blockkit.Ours("What waits for you is not known now. %s", words)}
 	}
 	if err != nil {
 		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may sign nothing
@@ -104,19 +103,20 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []string 
 		return true
 	}, &more)
 	if err != nil {
-		return []string{"What waits for you is not known now: the store does not answer. Try again in a moment."}
+		return []blockkit.Mrkdwn{blockkit.Ours("What waits for you is not known now: the store does not answer. Try again in a moment.")}
 	}
-	least := ""
+	var least blockkit.Mrkdwn
 	if more {
-		least = "at least "
+		least = blockkit.Ours("at least ")
 	}
-	said := []string{fmt.Sprintf("Waiting for you: %s%s.", least, blockkit.Count(mine, "call"))}
+	said := []blockkit.Mrkdwn{blockkit.Ours("Waiting for you: %s%s.", least, blockkit.Counted(mine, "call"))}
 	if mine > 0 {
-		said[0] = fmt.Sprintf("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.", least, blockkit.Count(mine, "call"), blockkit.When(oldest), c.Name)
+		said[0] = blockkit.Ours("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.",
+			least, blockkit.Counted(mine, "call"), blockkit.When(oldest), blockkit.CodeWord(c.Name))
 	}
-	said = append(said, fmt.Sprintf("Waiting in this channel: %s%s.", least, blockkit.Count(here, "call")))
+	said = append(said, blockkit.Ours("Waiting in this channel: %s%s.", least, blockkit.Counted(here, "call")))
 	if who.Unsure {
-		said = append(said, "Slack did not say of every group who is in it, so there may be more.")
+		said = append(said, blockkit.Ours("Slack did not say of every group who is in it, so there may be more."))
 	}
 	return said
 }

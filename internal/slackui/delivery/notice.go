@@ -49,7 +49,7 @@ func (n *Notices) letter(ctx context.Context, b approvals.Batch, l notice) block
 		text, paras = text+" "+told, append(paras, more...)
 	}
 	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{
-		blockkit.RichText(paras...), blockkit.Small("Sign, deny or read the arguments on the card. Nothing is decided here."),
+		blockkit.RichText(paras...), blockkit.Small(blockkit.Ours("Sign, deny or read the arguments on the card. Nothing is decided here.")),
 	}}
 }
 

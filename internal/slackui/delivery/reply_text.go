@@ -222,9 +222,9 @@ func answer(run agentrun.Run) []blockkit.Message {
 	messages := make([]blockkit.Message, 0, len(chunks))
 	for i, chunk := range chunks {
 		blocks := []slack.Block{blockkit.RichText(blockkit.Markdown(chunk)...)}
-		note := "Written by the agent's model"
+		note := blockkit.Ours("Written by the agent's model")
 		if len(chunks) > 1 {
-			note = fmt.Sprintf("%s, part %d of %d", note, i+1, len(chunks))
+			note = blockkit.Ours("%s, part %s of %s", note, blockkit.Num(i+1), blockkit.Num(len(chunks)))
 		}
 		if rest > 0 && i == len(chunks)-1 {
 			cutOff := "The answer was cut here: about " + blockkit.Count(rest, "character") + " more are not shown, and they cannot be read anywhere else."

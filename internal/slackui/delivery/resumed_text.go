@@ -30,7 +30,7 @@ func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	}
 	m := working(resumed)
 	spans := append([]blockkit.Span{blockkit.Say(text)}, workingSpans(resumed)...)
-	return []blockkit.Message{{Text: text + m.Text, Blocks: []slack.Block{blockkit.RichText(blockkit.Line(spans...))}}}, nil
+	return []blockkit.Message{{Text: m.Text.After(blockkit.Ours(text)), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(spans...))}}}, nil
 }
 
 // calling makes the end of a resumed run mention the person who asked: an edit
@@ -40,7 +40,7 @@ func calling(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
 		return messages
 	}
 	first := &messages[0]
-	first.Text = blockkit.Person(run.Requester) + " " + first.Text
+	first.Text = first.Text.After(blockkit.Ours("%s ", blockkit.Person(run.Requester)))
 	first.Blocks = append([]slack.Block{blockkit.RichText(blockkit.Line(blockkit.Named(run.Requester)))}, first.Blocks...)
 	return messages
 }

@@ -71,13 +71,14 @@ func (w Viewer) cards(batches []approvals.Batch, now time.Time) []card.OpenCalls
 }
 
 // NoneElse says that there is no next card for the person.
-func NoneElse(unsure bool, looked int) string {
-	said := "Nothing else waits for you."
-	if looked > 0 {
-		said = "Nothing else waits for you among the " + blockkit.Number(looked) + " oldest requests that were looked at. There are more behind them."
-	}
+func NoneElse(unsure bool, looked int) blockkit.Mrkdwn {
+	waits, doubt := blockkit.Ours("waits"), blockkit.Mrkdwn{}
 	if unsure {
-		said = strings.Replace(said, "waits", "is known to wait", 1) + " Slack did not say of all groups who is in them. Press the button again in a moment."
+		waits = blockkit.Ours("is known to wait")
+		doubt = blockkit.Ours(" Slack did not say of all groups who is in them. Press the button again in a moment.")
 	}
-	return said
+	if looked > 0 {
+		return blockkit.Ours("Nothing else %s for you among the %s oldest requests that were looked at. There are more behind them.%s", waits, blockkit.Num(looked), doubt)
+	}
+	return blockkit.Ours("Nothing else %s for you.%s", waits, doubt)
 }

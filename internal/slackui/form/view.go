@@ -71,7 +71,10 @@ func (x field) block() slack.Block {
 	if len(x.Path) == 0 {
 		label = "All arguments"
 	}
-	b := slack.NewInputBlock(x.Key(), blockkit.Literal(label), x.hint(), x.element())
+	b := slack.NewInputBlock(x.Key(), blockkit.Literal(label), nil, x.element())
+	if hint := x.hint(); hint != "" {
+		b.Hint = blockkit.Literal(hint)
+	}
 	b.Optional = !x.required || x.input == inputSecret || (x.input == inputText && x.initial == "")
 	return b
 }
@@ -116,7 +119,7 @@ func (x field) menu() slack.BlockElement {
 }
 
 // hint is what the schema says of the value, and what an empty input means.
-func (x field) hint() *blockkit.Text {
+func (x field) hint() string {
 	var said []string
 	if about := blockkit.Brief(x.about, 300); about != "" {
 		said = append(said, blockkit.Sentence(strings.TrimSuffix(about, ".")+"."))
@@ -139,8 +142,5 @@ func (x field) hint() *blockkit.Text {
 	default:
 		said = append(said, "It is left out now.")
 	}
-	if len(said) == 0 {
-		return nil
-	}
-	return blockkit.Literal(strings.Join(said, " "))
+	return strings.Join(said, " ")
 }

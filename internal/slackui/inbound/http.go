@@ -112,9 +112,9 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 		case err != nil:
 			log.ErrorContext(ctx, "request not done", slog.Any("error", err))
 			http.Error(w, "try again", http.StatusInternalServerError)
-		case answer.Body != nil:
+		case !answer.IsZero():
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
-			_ = json.NewEncoder(w).Encode(answer.Body)
+			_ = json.NewEncoder(w).Encode(answer.body)
 		}
 	})
 }

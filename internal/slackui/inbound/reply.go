@@ -7,13 +7,11 @@ import (
 )
 
 // Ephemeral answers a command with a sentence, to the person alone.
-func Ephemeral(mrkdwn string) Reply {
-	return Answered(mrkdwn, slack.NewSectionBlock(blockkit.Ours(mrkdwn), nil, nil))
-}
+func Ephemeral(m blockkit.Mrkdwn) Reply { return AnswerWith(blockkit.Told(m)) }
 
 // Answered answers a command with blocks, to the person alone.
-func Answered(text string, blocks ...slack.Block) Reply {
-	return Reply{map[string]any{"response_type": "ephemeral", "text": text, "blocks": blocks}}
+func Answered(text blockkit.Fallback, blocks ...slack.Block) Reply {
+	return Reply{map[string]any{"response_type": "ephemeral", "text": text.String(), "blocks": blocks}}
 }
 
 // AnswerWith answers with the message, to the person alone.
@@ -29,5 +27,9 @@ func Replace(v slack.ModalViewRequest) Reply {
 	return Reply{map[string]any{"response_action": "update", "view": v}}
 }
 
-// A Reply is the answer to Slack's request: empty, or JSON.
-type Reply struct{ Body any }
+// A Reply is the answer to Slack's request: nothing, or JSON that one of the
+// functions of this package made.
+type Reply struct{ body any }
+
+// IsZero reports whether the answer is nothing.
+func (r Reply) IsZero() bool { return r.body == nil }

@@ -264,7 +264,7 @@ func (l *link) acknowledge(f frame, answer Reply) error {
 		Payload  any    `json:"payload,omitempty"`
 	}{Envelope: f.Envelope}
 	if f.Accepts {
-		ack.Payload = answer.Body
+		ack.Payload = answer.body
 	}
 	message, err := json.Marshal(ack)
 	if err != nil {

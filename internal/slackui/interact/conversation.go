@@ -95,7 +95,7 @@ func (s *listener) agentIn(channel string) string {
 }
 
 // tellWriter tells whoever wrote the message something of ours, to them alone.
-func (s *listener) tellWriter(ctx context.Context, m mention, words string) error {
+func (s *listener) tellWriter(ctx context.Context, m mention, words blockkit.Mrkdwn) error {
 	if m.manner == echoed {
 		return nil
 	}

@@ -30,7 +30,7 @@ func (s *reviews) openDigest(ctx context.Context, p inbound.Interaction, value s
 	}
 	r, words, found := s.oldest(ctx, p, n.Body)
 	if !found {
-		return at, s.respond.Open(ctx, p, blockkit.Notice("All of these are decided. Nothing of them waits any more."))
+		return at, s.respond.Open(ctx, p, blockkit.Notice(blockkit.Ours("All of these are decided. Nothing of them waits any more.")))
 	}
 	view, b, err := s.review(ctx, p, r, "", words)
 	at.Batch = b
@@ -42,18 +42,18 @@ func (s *reviews) openDigest(ctx context.Context, p inbound.Interaction, value s
 
 // oldest is the oldest card of the digest that waits for the person, else the
 // oldest of all that waits, with words that say so.
-func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.Digest) (ref.Card, string, bool) {
+func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.Digest) (ref.Card, blockkit.Mrkdwn, bool) {
 	ids := slices.SortedFunc(maps.Keys(d.Requests), func(a, b approvals.BatchID) int {
 		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
 	})
 	ids = slices.DeleteFunc(ids, func(id approvals.BatchID) bool { return !d.Requests[id].Open() })
 	if len(ids) == 0 {
-		return ref.Card{}, "", false
+		return ref.Card{}, blockkit.Mrkdwn{}, false
 	}
 	first := ref.Card{Batch: ids[0]}
 	who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
 	if err != nil {
-		return first, "", true // the card says who it waits for
+		return first, blockkit.Mrkdwn{}, true // the card says who it waits for
 	}
 	if piles, _, err := directory.Waits(ctx, s.cfg.Lists, who, "", s.cfg.Now()); err == nil {
 		mine := map[approvals.BatchID]card.OpenCalls{}
@@ -62,7 +62,7 @@ func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.
 		}
 		for _, id := range ids {
 			if x, ok := mine[id]; ok {
-				return x.Reviewing(), "", true
+				return x.Reviewing(), blockkit.Mrkdwn{}, true
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.
 			continue
 		}
 		if x := who.Helpful(b, s.cfg.Now()); len(x.Calls) > 0 {
-			return x.Reviewing(), "", true
+			return x.Reviewing(), blockkit.Mrkdwn{}, true
 		}
 	}
 	return first, card.NoneWaitsFor, true

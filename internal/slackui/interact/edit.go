@@ -92,7 +92,7 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	args, problems, known := f.Read(p.View.Values)
 	switch {
 	case !known:
-		return inbound.Replace(blockkit.Notice("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card.")), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card."))), nil
 	case len(problems) > 0:
 		return inbound.Under(problems), nil
 	case sameJSON(args, f.Args):
@@ -134,9 +134,9 @@ func sameJSON(x, y []byte) bool {
 // of it. Whatever goes wrong here, the change itself is made. What the card does
 // not show whole is approved where everything is shown: then it returns the
 // button that leads there.
-func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, c approvals.Case) (words string, sign slack.Block) {
+func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, c approvals.Case) (words blockkit.Mrkdwn, sign slack.Block) {
 	if len(p.View.Values[form.SignBlock][form.SignInput].Chosen) == 0 {
-		return "", nil
+		return blockkit.Mrkdwn{}, nil
 	}
 	whole, err := s.decisions.shownWhole(ctx, p, *at)
 	if err != nil || !whole {
@@ -148,32 +148,32 @@ func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond
 	if err == nil {
 		s.verdicts.logDecision(ctx, c)
 		at.Batch, at.Approval = c.Batch, c.Approval
-		return "Your approval of the new arguments counts.", nil
+		return blockkit.Ours("Your approval of the new arguments counts."), nil
 	}
 	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))
 	if words, known := respond.Explain(err, *at); known {
 		return words, nil
 	}
-	return "It is not known whether your approval counted. Look at the card, and approve there if it did not.", nil
+	return blockkit.Ours("It is not known whether your approval counted. Look at the card, and approve there if it did not."), nil
 }
 
 // signsLater leads to the form in which the new arguments are read and approved.
-func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals.Decision, err error) (string, slack.Block) {
+func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals.Decision, err error) (blockkit.Mrkdwn, slack.Block) {
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", string(d.By.User)), slog.Any("reason", err))
 	}
 	value, err := ref.Pointer{Batch: at.Batch.ID, Call: d.Call, Digest: d.Digest}.Encode()
 	if err != nil {
-		return "The new arguments are not approved yet. Approve them on the card.", nil
+		return blockkit.Ours("The new arguments are not approved yet. Approve them on the card."), nil
 	}
 	button := slack.NewButtonBlockElement(ref.ActionSign.Id(0), value, blockkit.Literal("Approve…"))
 	button.Style = slack.StylePrimary
-	return "The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there.",
+	return blockkit.Ours("The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there."),
 		slack.NewActionBlock("", button)
 }
 
 // editedView is what the editor reads afterwards.
-func editedView(at respond.Subject, sum []card.Difference, signed string, sign slack.Block) slack.ModalViewRequest {
+func editedView(at respond.Subject, sum []card.Difference, signed blockkit.Mrkdwn, sign slack.Block) slack.ModalViewRequest {
 	a := at.Approval
 	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments are changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
 		card.Differences(sum, card.Details[0])...)
@@ -181,8 +181,8 @@ func editedView(at respond.Subject, sum []card.Difference, signed string, sign s
 		text = append(text, blockkit.Line(card.Cleared(a.Amendments[n-1])...))
 	}
 	blocks := []slack.Block{blockkit.RichText(text...)}
-	if signed != "" {
-		blocks = append(blocks, slack.NewSectionBlock(blockkit.Ours(signed), nil, nil))
+	if !signed.IsZero() {
+		blocks = append(blocks, blockkit.Section(signed))
 	}
 	if sign != nil {
 		blocks = append(blocks, sign)
@@ -193,8 +193,8 @@ func editedView(at respond.Subject, sum []card.Difference, signed string, sign s
 	} else {
 		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(outcome)...)))
 	}
-	v := blockkit.Notice("")
-	v.Title, v.Blocks = blockkit.Literal("Arguments changed"), slack.Blocks{BlockSet: blocks}
+	v := blockkit.Message{Blocks: blocks}.View()
+	v.Title = blockkit.Literal("Arguments changed")
 	return v
 }
 
@@ -218,7 +218,7 @@ func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond
 	case open && respond.IsTryAgain(err):
 		return underFirst(f, "Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
 	case len(wrong) > 0:
-		return inbound.Replace(blockkit.Notice("The tool does not take these arguments. Nothing was changed.")), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours("The tool does not take these arguments. Nothing was changed."))), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }

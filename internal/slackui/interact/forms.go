@@ -84,7 +84,7 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 		return s.Sheets.SubmittedSheet(ctx, p)
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", blockkit.Brief(p.View.Callback, 64)))
-	return inbound.Replace(blockkit.Notice("This form is from another version of Countersign. Nothing was decided.")), nil
+	return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign. Nothing was decided."))), nil
 }
 
 // given handles a verdict that came with its reason.
@@ -108,7 +108,7 @@ func (s *decisions) given(ctx context.Context, p inbound.Interaction, v approval
 		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
 	case respond.IsTryAgain(err) && v == approvals.Approve:
 		m := readSigning(p)
-		return inbound.Replace(m.aside(notDecidedYet, "Back to the arguments", m.Read-1)), nil
+		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), "Back to the arguments", m.Read-1)), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
@@ -117,14 +117,14 @@ const notDecidedYet = "Not decided yet: Slack or the store did not answer in tim
 
 // stopping says how whoever asked for the batch stops it: by a message, if its
 // agent takes one as that. They cannot sign, so they cannot deny it either.
-func (c Config) stopping(b approvals.Batch) string {
+func (c Config) stopping(b approvals.Batch) blockkit.Mrkdwn {
 	switch c.Pending[b.Agent] {
 	case agentrun.PendingKeep, agentrun.PendingRefuse:
-		return ""
+		return blockkit.Mrkdwn{}
 	case agentrun.PendingReject, "":
 	}
 	if c.Overhear[b.Agent] {
-		return " To stop it, write something new in the thread."
+		return blockkit.Ours(" To stop it, write something new in the thread.")
 	}
-	return " To stop it, mention the agent in the thread and write something new."
+	return blockkit.Ours(" To stop it, mention the agent in the thread and write something new.")
 }

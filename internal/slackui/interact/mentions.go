@@ -50,16 +50,16 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 	case text == "" && m.manner == overheard:
 		return nil
 	case text == "" && m.ChannelType == direct:
-		return s.tellWriter(ctx, m, "Write what you need in words: nothing else of a message is read.")
+		return s.tellWriter(ctx, m, blockkit.Ours("Write what you need in words: nothing else of a message is read."))
 	case text == "":
-		return s.tellWriter(ctx, m, "Write what you need in the same message that mentions me.")
+		return s.tellWriter(ctx, m, blockkit.Ours("Write what you need in the same message that mentions me."))
 	}
 	agent := s.agentIn(m.Channel)
 	if agent == "" && m.ChannelType == direct {
-		return s.tellWriter(ctx, m, "No agent answers direct messages. Mention me in a channel where one works; whoever runs Countersign knows them.")
+		return s.tellWriter(ctx, m, blockkit.Ours("No agent answers direct messages. Mention me in a channel where one works; whoever runs Countersign knows them."))
 	}
 	if agent == "" {
-		return s.tellWriter(ctx, m, "No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere.")
+		return s.tellWriter(ctx, m, blockkit.Ours("No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere."))
 	}
 	if err := s.mayAsk(ctx, agent, m); err != nil {
 		return s.turnAway(ctx, m, err)
@@ -72,10 +72,10 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 		Text:      text,
 	})
 	if errors.Is(err, agentrun.ErrQueueFull) {
-		return s.tellWriter(ctx, m, fmt.Sprintf("%d requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", agentrun.MaxQueue))
+		return s.tellWriter(ctx, m, blockkit.Ours("%s requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", blockkit.Num(agentrun.MaxQueue)))
 	}
 	if errors.Is(err, agentrun.ErrThreadClosed) {
-		return s.tellWriter(ctx, m, "This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own.")
+		return s.tellWriter(ctx, m, blockkit.Ours("This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own."))
 	}
 	if waits, ok := errors.AsType[*agentrun.PendingError](err); ok {
 		return s.busy(ctx, m, waits.Batch)

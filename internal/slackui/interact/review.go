@@ -41,7 +41,7 @@ func (s *reviews) openReview(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return at, err
 	}
-	view, b, err := s.review(ctx, p, r, "", "")
+	view, b, err := s.review(ctx, p, r, "", blockkit.Mrkdwn{})
 	at.Batch = b
 	if err != nil {
 		return at, err
@@ -50,7 +50,7 @@ func (s *reviews) openReview(ctx context.Context, p inbound.Interaction, value s
 }
 
 // review draws the modal. words go on top of it.
-func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card, urgency, words string) (slack.ModalViewRequest, approvals.Batch, error) {
+func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card, urgency string, words blockkit.Mrkdwn) (slack.ModalViewRequest, approvals.Batch, error) {
 	none := slack.ModalViewRequest{}
 	b, err := s.cfg.Desk.Batch(ctx, r.Batch)
 	if err != nil {
@@ -88,16 +88,16 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 	return s.respond.After(ctx, s.respond.Screens, "show the next card", func(ctx context.Context) error {
 		who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
 		if err != nil {
-			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
 		}
 		to, found, looked, err := directory.NextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
 		switch {
 		case err != nil:
-			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, "It could not be looked up what waits for you. Press the button again in a moment.", err)
+			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
 		case !found:
 			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
 		}
-		return s.redraw(ctx, p, screenOf(p), to.Reviewing(), to.Urgency(), "", nil)
+		return s.redraw(ctx, p, screenOf(p), to.Reviewing(), to.Urgency(), blockkit.Mrkdwn{}, nil)
 	})
 }
 
@@ -109,14 +109,14 @@ func (s *reviews) show(ctx context.Context, p inbound.Interaction, value string)
 		return at, err
 	}
 	return at, s.respond.After(ctx, s.respond.Screens, "turn to another card", func(ctx context.Context) error {
-		return s.redraw(ctx, p, screenOf(p), r, "", "", nil)
+		return s.redraw(ctx, p, screenOf(p), r, "", blockkit.Mrkdwn{}, nil)
 	})
 }
 
 // reviewAgain draws a review anew once the request is answered, with words on
 // top if there are any. What it shows is read after everything that was
 // committed before.
-func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref.Screen, words string) error {
+func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref.Screen, words blockkit.Mrkdwn) error {
 	memo := ref.ReadReviewed(on.Memo)
 	if on.View == "" {
 		return nil
@@ -133,13 +133,13 @@ func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref
 // redraw replaces what the modal shows. If something else was drawn there since
 // the person pressed, both may have been drawn before the other was committed:
 // it is loaded once more, and drawn over that. cause is returned if it worked.
-func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Screen, r ref.Card, urgency, words string, cause error) error {
+func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Screen, r ref.Card, urgency string, words blockkit.Mrkdwn, cause error) error {
 	for _, hash := range []string{on.Hash, ""} {
 		view, b, err := s.review(ctx, p, r, urgency, words)
 		if err != nil {
 			said, known := respond.Explain(err, respond.Subject{User: p.User, Batch: b, Now: s.cfg.Now(), Deed: respond.Reading})
 			if !known {
-				said, cause = "It could not be read just now. Close this, and open it again in a moment.", err
+				said, cause = blockkit.Ours("It could not be read just now. Close this, and open it again in a moment."), err
 			}
 			view = blockkit.Notice(said)
 		}
@@ -158,7 +158,7 @@ func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Scre
 // answer tells the person who pressed a button: on top of the review if that is
 // where they are, in a modal if they are at their Home or in another form, and
 // to them alone if it was in a message.
-func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words string) error {
+func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words blockkit.Mrkdwn) error {
 	if on := screenOf(p); on.View != "" {
 		return s.reviews.reviewAgain(ctx, p, on, words)
 	}
@@ -178,14 +178,14 @@ func (s *Handler) followed(ctx context.Context, p inbound.Interaction, decided b
 	if !decided {
 		return
 	}
-	if err := s.reviews.reviewAgain(ctx, p, screenOf(p), ""); err != nil {
+	if err := s.reviews.reviewAgain(ctx, p, screenOf(p), blockkit.Mrkdwn{}); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
 }
 
 // redrawReview shows what a form has changed in the review under it.
 func (s *reviews) redrawReview(ctx context.Context, p inbound.Interaction) {
-	if err := s.reviewAgain(ctx, p, readOrigin(p).Review, ""); err != nil {
+	if err := s.reviewAgain(ctx, p, readOrigin(p).Review, blockkit.Mrkdwn{}); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
 }

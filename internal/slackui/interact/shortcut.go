@@ -35,7 +35,7 @@ func cardIn(m inbound.Marked) (ref.Card, bool) {
 func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	if p.Callback != ref.CallbackHere {
 		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", blockkit.Brief(p.Callback, 64)))
-		return inbound.Reply{}, s.tellHere(ctx, p, "This shortcut is from another version of Countersign and does nothing any more.")
+		return inbound.Reply{}, s.tellHere(ctx, p, blockkit.Ours("This shortcut is from another version of Countersign and does nothing any more."))
 	}
 	about, err := s.here(ctx, p)
 	if err == nil {
@@ -51,7 +51,7 @@ func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.
 
 // tellHere tells the person in a modal: the shortcut asks for one. If it does
 // not open any more, they are told where they are.
-func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words string) error {
+func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words blockkit.Mrkdwn) error {
 	err := s.respond.Open(ctx, p, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {
 		at := respond.WhereOf(p)
@@ -71,7 +71,7 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	}
 	switch len(found) {
 	case 0:
-		return at, s.respond.Open(ctx, p, blockkit.Notice("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`."))
+		return at, s.respond.Open(ctx, p, blockkit.Notice(blockkit.Ours("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`.")))
 	case 1:
 		return s.reviews.openReview(ctx, p, found[0].Reviewing().String())
 	}

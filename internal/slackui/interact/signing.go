@@ -207,7 +207,7 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 			return inbound.Reply{}, fmt.Errorf("load call %s of batch %s: %w", at.Approval.Call.ID, at.Batch.ID, err)
 		}
 		if m.Read < len(card.Paginate(blockkit.Arguments(call.Args, at.Approval.WriteOnly))) {
-			return inbound.Replace(m.aside("Nothing is approved yet: not everything of this call was shown.", "Read on", m.Read)), nil
+			return inbound.Replace(m.aside(blockkit.Ours("Nothing is approved yet: not everything of this call was shown."), "Read on", m.Read)), nil
 		}
 	}
 	return s.given(ctx, p, approvals.Approve) // it explains what is wrong with the call, too
@@ -216,7 +216,7 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 // aside is a small form that stands for the signing form where that is too
 // large to be an answer: over Socket Mode Slack drops one of 20 KB. It leads
 // back to a page. Where all of them were shown it can be sent as the form can.
-func (m signing) aside(words, label string, page int) slack.ModalViewRequest {
+func (m signing) aside(words blockkit.Mrkdwn, label string, page int) slack.ModalViewRequest {
 	v := blockkit.Notice(words)
 	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackApprove, m.String(), blockkit.Literal("Cancel")
 	if page < m.Read {

@@ -26,7 +26,7 @@ func (s *Handler) Interaction(ctx context.Context, p inbound.Interaction) (inbou
 		return inbound.Reply{}, nil
 	}
 	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", blockkit.Brief(string(p.Kind), 64)))
-	return inbound.Reply{}, s.respond.Tell(ctx, respond.WhereOf(p), "This version of Countersign does not know what to do with that.")
+	return inbound.Reply{}, s.respond.Tell(ctx, respond.WhereOf(p), blockkit.Ours("This version of Countersign does not know what to do with that."))
 }
 
 // Foreign tells a person that what they did came from a workspace that is not
@@ -68,7 +68,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	run, known := actions[what]
 	if !known {
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", blockkit.Brief(press.ID, 64)))
-		return inbound.Reply{}, s.answer(ctx, p, "This button is from another version of Countersign and does nothing any more.")
+		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours("This button is from another version of Countersign and does nothing any more."))
 	}
 	about, decided, err := run(ctx, s, p)
 	s.verdicts.adopt(ctx, p, about)

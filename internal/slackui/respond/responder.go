@@ -85,7 +85,7 @@ func (s *Responder) After(ctx context.Context, p Places, what string, work func(
 // nobody is dropped. The error is that they cannot be told now: then the
 // request must not be answered 200, so that Slack shows its warning or
 // delivers again, and nobody is left without a word.
-func (s *Responder) Tell(ctx context.Context, to Place, words string) error {
+func (s *Responder) Tell(ctx context.Context, to Place, words blockkit.Mrkdwn) error {
 	if !blockkit.IDForm.MatchString(to.Channel) || !blockkit.IDForm.MatchString(to.User) {
 		return nil
 	}
@@ -93,14 +93,14 @@ func (s *Responder) Tell(ctx context.Context, to Place, words string) error {
 		to.Thread = ""
 	}
 	return s.After(ctx, s.Words, "tell a person", func(ctx context.Context) error {
-		return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words})
+		return s.api.Ephemeral(ctx, to.Channel, to.Thread, to.User, blockkit.Message{Text: words.Fallback()})
 	})
 }
 
 // Dm tells somebody something in a direct message, after the answer.
-func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words string) error {
+func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words blockkit.Mrkdwn) error {
 	return s.After(ctx, s.Words, "tell a delegate", func(ctx context.Context) error {
-		return s.api.Direct(ctx, string(to), blockkit.Message{Text: words, Blocks: []slack.Block{slack.NewSectionBlock(blockkit.Ours(words), nil, nil)}})
+		return s.api.Direct(ctx, string(to), blockkit.Told(words))
 	})
 }
 

@@ -34,7 +34,7 @@ func (a *Client) PushedView(ctx context.Context, trigger string, v slack.ModalVi
 // one person sees.
 func (*Client) Replace(ctx context.Context, response string, m blockkit.Message) error {
 	err := slack.PostWebhookCustomHTTPContext(ctx, response, &http.Client{Timeout: CallTimeout}, &slack.WebhookMessage{
-		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.Text, Blocks: &slack.Blocks{BlockSet: m.Blocks},
+		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.Text.String(), Blocks: &slack.Blocks{BlockSet: m.Blocks},
 	})
 	return classify("response_url", err)
 }
