@@ -13,25 +13,26 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// An Argument is one top-level value of a call, as people read it. The text is
-// harmless already and complete.
+// An Argument is one top-level value of a call, as people read it. Its text is
+// complete, and [Visible] or [Quote] made it.
 type Argument struct {
-	key   string // whole; empty if the arguments are not an object
+	key   string // never cut; empty if the arguments are not an object
 	text  string
-	block bool   // it has lines of its own
-	note  string // what the text is, if that is not plain to see
+	block bool   // it is drawn in a box of its own
+	note  string // stands in brackets behind the key
 }
 
-// Arguments reads the exact stored bytes: keys in their order, numbers digit
-// by digit. Values at the writeOnly pointers become their length. Bytes that
-// are no JSON, or that readers of JSON read differently, are shown as they are.
+// Arguments reads the stored bytes: keys in their order, numbers digit by
+// digit. Values at the writeOnly pointers are replaced by their length. Bytes
+// that are not JSON, or that JSON parsers read differently, are shown as they
+// are stored.
 //
-// Apart from hidden values, arguments that mean different things never read
-// the same here. What means the same does: blanks between values are not
-// shown, a letter and its escape ("a" and "\u0061") are one letter, and nothing
-// at all is no arguments, as {} is. The digest tells these apart too.
+// Apart from hidden values, arguments with different meanings are never shown
+// alike. Arguments with the same meaning are: white space between values is not
+// shown, a letter and its escape ("a" and "\u0061") are the same letter, and an
+// empty text has no arguments, like {}. The digest distinguishes these too.
 func Arguments(raw json.RawMessage, writeOnly []string) []Argument {
-	const blanks = " \t\r\n" // JSON's; a reader takes no others
+	const blanks = " \t\r\n" // JSON allows no others
 	raw = bytes.Trim(raw, blanks)
 	hide := approvals.HiddenAt(writeOnly)
 	switch {
@@ -54,16 +55,16 @@ func Arguments(raw json.RawMessage, writeOnly []string) []Argument {
 		name, _ := key.(string)
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
-			break // json.Valid has seen to it that there is none
+			break // unreachable: json.Valid has checked the bytes
 		}
 		args = append(args, read(QuoteKey(name), value, hide.Below(name)))
 	}
 	return args
 }
 
-// Definite reports whether raw is JSON whose strings every reader takes for
-// the same: of bytes that are no UTF-8, and of half a surrogate pair, each
-// makes something else.
+// Definite reports whether every JSON parser reads the same strings in raw.
+// Parsers disagree about bytes that are not UTF-8 and about half a surrogate
+// pair.
 func Definite(raw []byte) bool {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return false
@@ -75,7 +76,7 @@ func Definite(raw []byte) bool {
 		first := escaped(raw[i:])
 		switch {
 		case !utf16.IsSurrogate(first):
-			i++ // an escaped backslash begins no escape
+			i++ // skip the escaped character: a backslash there begins no escape
 		case utf16.DecodeRune(first, escaped(raw[i+len(`\u0000`):])) == utf8.RuneError:
 			return false
 		default:
@@ -98,7 +99,7 @@ func escaped(raw []byte) rune {
 	return rune(n)
 }
 
-// inlineRunes is how long a value may be to share a box with others.
+// inlineRunes is the longest value that shares a box with others.
 const inlineRunes = 100
 
 func read(key string, raw json.RawMessage, hide approvals.Hidden) Argument {
@@ -124,20 +125,21 @@ func read(key string, raw json.RawMessage, hide approvals.Hidden) Argument {
 	return Argument{key: key, text: long.Out.String(), block: true}
 }
 
-// Decoder reads JSON with its numbers as they are written.
+// Decoder returns a decoder of JSON that keeps numbers as they are written.
 func Decoder(raw []byte) *json.Decoder {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	return d
 }
 
-// A Printer writes JSON again as it was, with blanks for people.
+// A Printer writes JSON with readable white space. It changes nothing else but
+// hidden values and characters that [Visible] marks.
 type Printer struct {
 	Out   strings.Builder
 	lines bool
 }
 
-// maxIndent keeps deep values from being mostly blanks.
+// maxIndent bounds the indentation of deep values.
 const maxIndent = 8
 
 // Value prints the next value of d.
@@ -203,15 +205,16 @@ func (p *Printer) space(depth int, between bool) {
 	}
 }
 
-// Quote writes s as a JSON string that people can read: only what must be is
-// escaped, and what cannot be seen is made visible.
+// Quote writes s as a readable JSON string: it escapes only what JSON requires,
+// and marks what [Visible] marks.
 func Quote(s string) string {
-	// Marked first: the n of an escape is no letter of the word behind it.
+	// Spoofs are marked before escaping: otherwise the n of \n would be read as
+	// part of the word after it.
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(visibleBut(s, "\r"))
 	return `"` + squeeze(s) + `"`
 }
 
-// QuoteKey leaves plain keys plain.
+// QuoteKey quotes a key, unless it consists of letters, digits and _-. only.
 func QuoteKey(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" {
 		return s
@@ -219,7 +222,8 @@ func QuoteKey(s string) string {
 	return Quote(s)
 }
 
-// HiddenValue is what stands for a value that nobody may read.
+// HiddenValue returns what is shown instead of a value that nobody may read: its
+// length.
 func HiddenValue(raw json.RawMessage) string {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -228,8 +232,9 @@ func HiddenValue(raw json.RawMessage) string {
 	return fmt.Sprintf("(hidden, %s)", Count(len(raw), "byte"))
 }
 
-// Shorten keeps the beginning and the end of a text, because what matters may
-// be behind a long harmless start, and says in between what it left out.
+// Shorten keeps the beginning and the end of a text and says between them how
+// much it left out. It keeps the end because a harmful part may follow a long
+// harmless start.
 func Shorten(s string, most int) (short string, left int) {
 	total := utf8.RuneCountInString(s)
 	if total <= most {
@@ -251,7 +256,8 @@ func LastRunes(s string, n int) string {
 	return s[start:]
 }
 
-// Pieces cuts a text into parts of size runes, and loses none.
+// Pieces cuts a text into parts of at most size runes. Together they are the
+// whole text.
 func Pieces(s string, size int) []string {
 	var parts []string
 	for r := strings.NewReader(s); ; {

@@ -8,22 +8,22 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A Detail says how much of each thing is shown.
+// A Detail says how much of a call is shown.
 type Detail struct {
 	Value int  // runes of one argument
 	Keys  int  // arguments of one call
-	Words int  // runes of a reason, for asking or for denying
-	Uncut bool // keys are shown whole, however long
+	Words int  // runes of what the policy or a person wrote
+	Uncut bool // keys are never cut
 }
 
-// Drawn is one box of arguments, under its label if it has one. Without text it
-// is a remark.
+// Drawn is one box of arguments, under its label if it has one. One without text
+// is only its label, such as a note on what is left out.
 type Drawn struct {
 	Label Para
 	Text  string
 }
 
-// Boxes are the paragraphs of drawn arguments.
+// Boxes returns drawn arguments as paragraphs.
 func Boxes(list []Drawn) []Para {
 	var paras []Para
 	for _, d := range list {
@@ -37,9 +37,9 @@ func Boxes(list []Drawn) []Para {
 	return paras
 }
 
-// Draw puts short values together in one box, a line each, and long ones into
-// boxes of their own, so that no value can look like another one's key. It says
-// whether anything was left out, a piece of a key included.
+// Draw puts short values together in one box, a line each, and every long value
+// into a box of its own, so that no value can look like the key of another. It
+// reports whether it left anything out, such as a part of a key.
 func Draw(args []Argument, d Detail) (out []Drawn, incomplete bool) {
 	var lines []string
 	flush := func() {
@@ -79,13 +79,13 @@ func Draw(args []Argument, d Detail) (out []Drawn, incomplete bool) {
 	return out, incomplete
 }
 
-// linesPerBox keeps a box of short values below what one text may hold.
+// linesPerBox keeps a box of short values below Slack's limit for one text.
 const linesPerBox = 15
 
-// MaxKey is how many runes of a key stand beside its value.
+// MaxKey is the longest key, in runes, that is shown beside its value.
 const MaxKey = 64
 
-// label stands above the box of a long value.
+// label returns the paragraph above the box of a long value.
 func (a Argument) label(name Span, left int) Para {
 	var notes []string
 	if a.note != "" {
@@ -98,7 +98,7 @@ func (a Argument) label(name Span, left int) Para {
 		if len(notes) == 0 {
 			return nil
 		}
-		name = Say("All arguments") // not bold: no key looks like it
+		name = Say("All arguments") // not bold, unlike keys
 	}
 	spans := []Span{name}
 	if len(notes) > 0 {
@@ -107,11 +107,11 @@ func (a Argument) label(name Span, left int) Para {
 	return Line(spans...)
 }
 
-// Short reports whether a text is never folded away.
+// Short reports whether Slack never folds the text away.
 func Short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
 
 // Shows reports whether everything of the call is shown with this detail.
-// Values that nobody may read are shown as their length, everywhere.
+// A hidden value counts as shown: its length is all that anybody sees of it.
 func (d Detail) Shows(a approvals.Approval, call approvals.ToolCall) bool {
 	_, incomplete := Draw(Arguments(call.Args, a.WriteOnly), d)
 	return !incomplete

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// AnswerRunes is how much of an answer one message holds.
+// AnswerRunes is the most of an answer that one message holds, in runes.
 const AnswerRunes = 2800
 
 // Split cuts a text into parts of at most size runes, at the end of a
@@ -34,7 +34,8 @@ func Split(s string, size int) []string {
 	return parts
 }
 
-// head returns the first n runes of s or a little less.
+// head returns at most the first n runes of s, up to the end of a paragraph, a
+// line or a word if there is one in their second half.
 func head(s string, n int) string {
 	h, _ := Cut(s, n)
 	for _, end := range []string{"\n\n", "\n", " "} {
@@ -61,9 +62,9 @@ func open(s, fence string) string {
 	return fence
 }
 
-// Markdown turns the little of Markdown that models cannot do without into
-// rich_text: fences, `code`, **bold** and headings. Everything else, links
-// too, stays letter for letter: what is shown is what was written.
+// Markdown turns the Markdown that models use most into rich text: fences,
+// `code`, **bold** and headings. Everything else, such as links, is shown
+// letter for letter.
 func Markdown(s string) []Para {
 	var paras []Para
 	var text, fenced []string
@@ -111,7 +112,7 @@ func heading(l string) string {
 // inline finds `code` and **bold** in a paragraph.
 func inline(s string) []Span {
 	var spans []Span
-	plain := 0 // where the text began that is not in spans yet
+	plain := 0 // start of the text that is not in spans yet
 	for i := 0; i < len(s); {
 		mark, style := "`", Code
 		switch {
@@ -139,7 +140,7 @@ func inline(s string) []Span {
 	return spans
 }
 
-// marked returns what stands between two marks on one line.
+// marked returns the text between two marks on one line.
 func marked(s, mark string) (word, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, mark)
 	if !ok {

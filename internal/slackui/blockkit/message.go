@@ -16,7 +16,7 @@ type Message struct {
 	Text        Fallback
 	Blocks      []slack.Block
 	Marker      *slack.SlackMetadata
-	LowPriority bool // it can wait for what cannot
+	LowPriority bool // other messages are sent before it
 }
 
 // Told is a message of our own words.
@@ -24,7 +24,7 @@ func Told(m Mrkdwn) Message {
 	return Message{Text: m.Fallback(), Blocks: []slack.Block{Section(m)}}
 }
 
-// unticked takes the marks of code out of a sentence for those who hear it read.
+// unticked removes backticks, which a screen reader would read out.
 var unticked = strings.NewReplacer("`", "")
 
 // ToldOf is a message in which a foreign word stands between words of ours, and
@@ -40,10 +40,10 @@ func ToldOf(before literal, word string, after literal, hint Mrkdwn) Message {
 	}
 }
 
-// Notice is a view that only says something, in our own words.
+// Notice is a modal that only shows this text.
 func Notice(words Mrkdwn) slack.ModalViewRequest { return Told(words).View() }
 
-// Sum tells contents apart.
+// Sum is a hash of the content of the message.
 func (m Message) Sum() string {
 	raw, err := json.Marshal(struct {
 		Text   string
@@ -61,7 +61,7 @@ func Plainly(text string, spans ...Span) Message {
 	return Message{Text: Escape(text), Blocks: []slack.Block{RichText(Line(spans...))}}
 }
 
-// Key tells messages apart that are posted in one channel.
+// Key identifies the message among those posted to one channel.
 func (m Message) Key(thread string) string {
 	if m.Marker == nil {
 		return thread
@@ -69,7 +69,7 @@ func (m Message) Key(thread string) string {
 	return fmt.Sprint(thread, m.Marker.EventType, m.Marker.EventPayload)
 }
 
-// Options are the message as slack-go takes it.
+// Options returns the message as options of slack-go.
 func (m Message) Options() []slack.MsgOption {
 	opts := []slack.MsgOption{slack.MsgOptionText(m.Text.escaped, false)}
 	if len(m.Blocks) > 0 {
@@ -78,7 +78,7 @@ func (m Message) Options() []slack.MsgOption {
 	return opts
 }
 
-// View is a message as a form that only says it.
+// View is a modal that only shows the message.
 func (m Message) View() slack.ModalViewRequest {
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, Title: Literal("Countersign"), Close: Literal("Close"), Blocks: slack.Blocks{BlockSet: m.Blocks},

@@ -9,7 +9,7 @@ import (
 // A Span is a piece of a paragraph: text in one style, a mention, a link.
 type Span = slack.RichTextSectionElement
 
-// A Para is a paragraph, a quotation or a box of rich text.
+// A Para is a paragraph, a list, a quotation or a box of rich text.
 type Para = slack.RichTextElement
 
 // The styles of text.
@@ -19,11 +19,11 @@ var (
 	Code   = &slack.RichTextSectionTextStyle{Code: true}
 )
 
-// Say is text as it stands: in rich_text nothing in it is markup. Slack
-// refuses empty ones.
+// Say is text without a style. Nothing in a text of rich text is markup. An
+// empty text becomes a space, because Slack refuses empty ones.
 func Say(s string) Span { return Styled(s, nil) }
 
-// Styled is text as it stands, in a style.
+// Styled is text in a style.
 func Styled(s string, style *slack.RichTextSectionTextStyle) Span {
 	if s == "" {
 		s = " "
@@ -34,7 +34,7 @@ func Styled(s string, style *slack.RichTextSectionTextStyle) Span {
 // Line is a paragraph.
 func Line(spans ...Span) Para { return slack.NewRichTextSection(spans...) }
 
-// Box is a box of text in a fixed width.
+// Box is preformatted text.
 func Box(s string) Para {
 	return &slack.RichTextPreformatted{Type: slack.RTEPreformatted, Elements: []Span{Say(s)}}
 }
@@ -44,7 +44,7 @@ func Quoted(s string) Para {
 	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: []Span{Say(s)}}
 }
 
-// Named mentions a person or says that the id is none.
+// Named mentions a person. It is "somebody" if the id is not valid.
 func Named[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) {
 		return slack.NewRichTextSectionUserElement(string(id), nil)
@@ -52,8 +52,8 @@ func Named[ID ~string](id ID) Span {
 	return Say("somebody")
 }
 
-// Grouped mentions a user group, or a channel whose members are meant, or says
-// that the id is none.
+// Grouped mentions a user group, or a channel that stands for its members. It is
+// "an unknown group" if the id is not valid.
 func Grouped[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) && IsChannel(id) {
 		return slack.NewRichTextSectionChannelElement(string(id), nil)
@@ -73,7 +73,7 @@ func Dated(t time.Time) Span {
 	}
 }
 
-// Several joins spans with commas and says how many are not shown.
+// Several joins the first spans with commas and counts the rest.
 func Several(spans []Span, most int) []Span {
 	var out []Span
 	for i, s := range spans {

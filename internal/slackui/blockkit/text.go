@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// RemarkOf is a remark of ours within foreign text.
+// RemarkOf marks s as a remark of ours within foreign text.
 func RemarkOf(s string) string { return "⟦" + s + "⟧" }
 
 var (
@@ -23,17 +23,17 @@ var (
 // Unescape undoes Slack's escaping, once.
 func Unescape(s string) string { return unescaper.Replace(s) }
 
-// Visible returns s with everything marked that is not what it looks like. A
-// character that cannot be seen, or that changes how others are seen, becomes
-// its number: ⟦U+202E⟧. So do combining marks piled on one another, and letters
-// of another script than their word are named: p⟦Cyrillic а⟧y. What these are,
-// [approvals.Spoofs] says. Line feeds and tabs stay, and what is not UTF-8 is
-// shown as bytes. The bracket ⟦ itself becomes its number too, so that nobody
-// can write what only we may say: whatever follows a ⟦ on the screen is our
-// remark. So it must be applied only once. Different texts stay different.
+// Visible returns s with a remark in place of everything that is not what it
+// looks like, as found by [approvals.Spoofs]. An invisible character, one that
+// changes how others are shown, and a pile of combining marks become their code
+// points: ⟦U+202E⟧. The script of a letter that does not fit its word is named:
+// p⟦Cyrillic а⟧y. Bytes that are not UTF-8 are shown as numbers. Line feeds and
+// tabs stay. The bracket ⟦ in s becomes its code point too, so that every ⟦ in
+// the result begins a remark of ours; Visible must therefore be applied only
+// once. Different texts have different results.
 func Visible(s string) string { return visibleBut(s, "") }
 
-// visibleBut is [visible], but leaves these characters to the caller.
+// visibleBut is [Visible], but leaves the characters in but as they are.
 func visibleBut(s, but string) string {
 	if plain(s) {
 		return s
@@ -57,7 +57,8 @@ func visibleBut(s, but string) string {
 	return b.String()
 }
 
-// legible writes a text without spoofs.
+// legible writes a text that has no spoofs: it marks bytes that are not UTF-8,
+// and the bracket of remarks.
 func legible(b *strings.Builder, s string) {
 	for i, r := range s {
 		switch {
@@ -71,7 +72,7 @@ func legible(b *strings.Builder, s string) {
 	}
 }
 
-// codes writes characters as their numbers, and how often each comes in a row.
+// codes writes the code points of s, with a count for one that is repeated.
 func codes(s string) string {
 	var all []string
 	runes := []rune(s)
@@ -99,11 +100,11 @@ func plain(s string) bool {
 	return true
 }
 
-// remark begins every remark of ours in the middle of a foreign text.
+// remark begins every remark of ours within foreign text.
 const remark = '⟦'
 
-// squeeze shows long runs of spaces as their number: they would push what
-// follows to another line of a narrow screen.
+// squeeze replaces long runs of spaces by a remark with their number: they could
+// push what follows out of sight.
 func squeeze(s string) string {
 	const most = 16
 	if !strings.Contains(s, strings.Repeat(" ", most+1)) {
@@ -157,10 +158,10 @@ func Cut(s string, n int) (string, int) {
 	return s[:end], total - kept
 }
 
-// Brief is foreign text on one line, cut.
+// Brief is foreign text made visible, on one line, cut to n runes.
 func Brief(s string, n int) string { return Clip(Visible(flat(s)), n) }
 
-// Clip is what [visible] returned on one line, cut.
+// Clip is a text that is visible already, on one line, cut to n runes.
 func Clip(s string, n int) string {
 	head, left := Cut(squeeze(flat(s)), n)
 	if left > 0 {
@@ -173,7 +174,7 @@ func flat(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")
 }
 
-// Number writes n with its thousands apart.
+// Number writes n with commas between thousands.
 func Number(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

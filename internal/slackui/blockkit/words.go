@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Ago says roughly how long something waits.
+// Ago says roughly how long ago something was.
 func Ago(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -47,7 +47,7 @@ func IsAre(n int) string {
 	return "are"
 }
 
-// Sentence makes the words of an error one.
+// Sentence makes a sentence of foreign text such as that of an error.
 func Sentence(s string) string {
 	if s = Brief(s, 500); s == "" {
 		return "The tool does not take this."
@@ -65,12 +65,12 @@ func Verb(n int, one string) string {
 	return strings.TrimSuffix(one, "s")
 }
 
-// Nonempty leaves out what is empty.
+// Nonempty leaves out empty groups.
 func Nonempty(groups ...[]Para) [][]Para {
 	return slices.DeleteFunc(groups, func(g []Para) bool { return len(g) == 0 })
 }
 
-// People mentions each.
+// People mentions each of these people.
 func People(ids []approvals.UserID) []Span {
 	spans := make([]Span, 0, len(ids))
 	for _, id := range ids {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// buttons are what can be done with an open call, at most five. One that the
-// card does not show whole is approved in a form that does.
+// buttons are the actions on an open call, at most five. A call that the card
+// does not show whole is approved in a form that does.
 func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	value, err := ref.Pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
@@ -48,19 +48,20 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	return slack.NewActionBlock("", all...)
 }
 
-// Destructive reports whether the tool says, or does not deny, that it may
-// destroy what was there.
+// Destructive reports whether the tool may destroy something. A tool that does
+// not deny it may.
 func Destructive(a agentrun.Annotations) bool {
 	return !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint)
 }
 
-// confirmation stands between a thumb and a signature that may do harm.
+// confirmation is the question that is asked before an approval of a call that
+// may do harm.
 func confirmation(tool string, known bool) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(blockkit.Literal("Approve "+blockkit.Brief(tool, 60)+"?"),
 		blockkit.Literal(HarmWords(known)+" You sign exactly the arguments on the card."), blockkit.Literal("Approve"), blockkit.Literal("Not now"))
 }
 
-// HarmWords warn of a tool that may do harm, or that is not known.
+// HarmWords is the warning about a tool that may do harm, or that is not known.
 func HarmWords(known bool) string {
 	if !known {
 		return "What this tool can do is not known here. It may change or delete things for good."

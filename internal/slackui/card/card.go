@@ -26,22 +26,22 @@ const maxCardText = 12_000
 type Card struct {
 	Batch approvals.Batch
 	Part  int                                         // from 0
-	Calls map[approvals.ToolCallID]approvals.ToolCall // with the arguments that the digests are of
-	// Earlier are the calls as they were before and between amendments.
+	Calls map[approvals.ToolCallID]approvals.ToolCall // with the arguments that have the digests of the batch
+	// Earlier are the calls before and between amendments, by their digests.
 	Earlier map[approvals.Digest]approvals.ToolCall
-	// Tools are what is known of the tools, by name. A call of one that is not
-	// in it is approved with a confirmation and cannot be edited.
+	// Tools are the known tools, by name. A call of another tool is approved
+	// with a confirmation and cannot be edited.
 	Tools map[string]agentrun.Spec
-	// Place is where it is shown, if not in the thread; Link leads back there,
-	// if it is known.
+	// Place is where the card is shown. Link is the address of the thread, if it
+	// is known.
 	Place  Place
 	Link   string
 	Person approvals.UserID // whose direct messages it is in
 	Missed []Missed
-	// Others are the parts of the batch that are posted nowhere there, if this
-	// card is the one to say so.
+	// Others are the parts of the batch that have no card in this place. Only the
+	// last card there has them.
 	Others []int
-	// Sheets is whether several calls can be decided together.
+	// Sheets is whether people can decide several calls together.
 	Sheets bool
 
 	rows []row
@@ -58,8 +58,8 @@ const (
 	PlaceReview     Place = "review"     // a modal
 )
 
-// Missed is a channel in which an escalation was to show the card and could
-// not, by Slack's word for why.
+// Missed is a channel in which an escalation could not show the card, with
+// Slack's error code.
 type Missed struct{ Channel, Code string }
 
 // Parts returns how many messages the batch needs.
@@ -67,14 +67,14 @@ func Parts(b approvals.Batch) int {
 	return (len(b.Approvals) + CallsPerCard - 1) / CallsPerCard
 }
 
-// Render returns what the card shows. It is pure, and stays within Slack's
-// limits by cutting values shorter, never by leaving out that it did.
+// Render returns the blocks of the card. It stays within Slack's limits by
+// cutting values, and always says what it cut.
 func Render(c Card, now time.Time) []slack.Block {
 	blocks, _ := c.fit(now)
 	return blocks
 }
 
-// fit returns the card with as much detail as there is room for.
+// fit draws the card with the most detail for which there is room.
 func (c Card) fit(now time.Time) ([]slack.Block, blockkit.Detail) {
 	c.rows = c.gather(now)
 	for _, d := range Details {
@@ -86,8 +86,8 @@ func (c Card) fit(now time.Time) ([]slack.Block, blockkit.Detail) {
 	return c.render(least, now), least
 }
 
-// Shows reports whether the card shows everything of the call: only then is it
-// approved by the button on the card.
+// Shows reports whether the card shows the whole call. Only then does the button
+// on the card approve it.
 func (c Card) Shows(a approvals.Approval, now time.Time) bool {
 	call, known := c.Calls[a.Call.ID]
 	if !known {
@@ -97,9 +97,8 @@ func (c Card) Shows(a approvals.Approval, now time.Time) bool {
 	return d.Shows(a, call)
 }
 
-// Details say how much a card shows, from the most to the least. A value of more
-// runes than the first shows would be folded away by
-// Slack, and its end with it.
+// Details are the amounts that a card shows, from the most to the least. Slack
+// would fold away a value that is longer than the first allows.
 var Details = []blockkit.Detail{
 	{Value: 600, Keys: 60, Words: 1000},
 	{Value: 600, Keys: 60, Words: 400},
@@ -131,7 +130,8 @@ func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
 	return blocks
 }
 
-// title is what will happen, in a line.
+// title is the headline of the card: the tool, or the number of calls, and how
+// they stand.
 func (c Card) title(now time.Time) string {
 	calls := c.OnCard()
 	if len(calls) == 1 {
@@ -190,7 +190,7 @@ func (c Card) asker() []blockkit.Para {
 	return paras
 }
 
-// whence says where it was asked, outside of its thread.
+// whence says where the call was asked for, on a card outside of that thread.
 func (c Card) whence() []blockkit.Para {
 	why := ""
 	switch c.Place {
@@ -257,8 +257,8 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	}
 	below = append(below, c.verdict(a, d, now)...)
 	below = append(below, blockkit.Nonempty(between)...)
-	// Slack folds a long block away behind "Show more": what must be seen
-	// before a button is pressed stands with nothing long in one block.
+	// Slack folds a long block away behind "Show more". What people must read
+	// before they press a button is never in one block with a long text.
 	var blocks []slack.Block
 	for room := c.room(); len(list) > 0; room-- {
 		first := list
@@ -287,8 +287,8 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	return blocks
 }
 
-// cutWords says where what is missing of a row can be read, and where it is
-// signed then.
+// cutWords says where people can read and sign a call that a row does not show
+// whole.
 func (c Card) cutWords(r row, incomplete bool) string {
 	switch {
 	case r.several() && len(r.a.Requirement.Quorums) > 0 && !c.onSheet(r):
@@ -362,7 +362,7 @@ func sumText(v any) int {
 	return n
 }
 
-// sentence is the card for notifications and for those who cannot see blocks.
+// sentence is the card for notifications and for people who cannot see blocks.
 func (c Card) sentence(now time.Time) blockkit.Fallback {
 	return blockkit.Escape(fmt.Sprintf("%s. Asked of the agent %s.", c.title(now), blockkit.Brief(c.Batch.Agent, 60)))
 }

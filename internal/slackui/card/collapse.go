@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// A row of a card is one call, or several that are to do the very same and are
-// at the very same point.
+// A row of a card is one call, or several that do the same and have the same
+// status.
 type row struct {
 	calls []int              // of the card's, from 0
 	a     approvals.Approval // the first of them
@@ -50,16 +50,16 @@ func (c Card) gather(now time.Time) []row {
 			apart = append(apart, r)
 			continue
 		}
-		for _, i := range r.calls { // no button could name them
+		for _, i := range r.calls { // too many for the value of a button
 			apart = append(apart, row{[]int{i}, c.OnCard()[i]})
 		}
 	}
 	return apart
 }
 
-// same reports whether two calls differ in nothing but their ids: what is run,
-// what is asked, and who has said what. One that somebody changed is like no
-// other.
+// same reports whether two calls differ only in their ids: they run the same,
+// need the same approval, and have the same decisions. A call that somebody
+// changed equals no other.
 func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 	x, known := c.Calls[a.Call.ID]
 	y, also := c.Calls[b.Call.ID]
@@ -77,7 +77,7 @@ func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 	return slices.EqualFunc(a.Decisions, b.Decisions, said) && reflect.DeepEqual(seats(a), seats(b))
 }
 
-// seats are the places that are filled.
+// seats are the people who count, by quorum.
 func seats(a approvals.Approval) [][]approvals.Seat {
 	var all [][]approvals.Seat
 	for _, q := range a.Progress() {
@@ -86,8 +86,8 @@ func seats(a approvals.Approval) [][]approvals.Seat {
 	return all
 }
 
-// sameAsked compares requirements. The calls of one answer of a model are
-// judged one after the other, so that their times are some moments apart.
+// sameAsked compares requirements. The policy judges the calls of one model
+// answer one after the other, so their times differ by moments.
 func sameAsked(a, b approvals.Requirement) bool {
 	if !near(a.Deadline, b.Deadline) || !slices.EqualFunc(a.Ladder, b.Ladder, func(x, y approvals.Rung) bool { return near(x.At, y.At) }) {
 		return false
@@ -95,8 +95,8 @@ func sameAsked(a, b approvals.Requirement) bool {
 	return reflect.DeepEqual(timeless(a), timeless(b))
 }
 
-// moments is how far apart the times of calls may be that are drawn as one. A
-// card shows no seconds.
+// moments is the most by which the times of calls in one row differ. A card
+// shows no seconds.
 const moments = 10 * time.Second
 
 func near(a, b time.Time) bool {
@@ -127,8 +127,8 @@ func (c Card) which(r row) blockkit.Para {
 	return blockkit.Line(spans...)
 }
 
-// apart says from when to when calls ended that ended one after the other, and
-// takes the one time out of the row.
+// apart returns the row without the time of its ending, and a paragraph with the
+// first and the last time, if its calls did not end at the same moment.
 func (c Card) apart(r row) (row, []blockkit.Para) {
 	var ends []time.Time
 	for _, i := range r.calls {
@@ -142,8 +142,8 @@ func (c Card) apart(r row) (row, []blockkit.Para) {
 	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Settled one by one, from "), blockkit.Dated(first), blockkit.Say(" to "), blockkit.Dated(last), blockkit.Say("."))}
 }
 
-// wish is the value of the button that opens a sheet of the calls of a row: it
-// names each with its arguments as they are drawn.
+// wish is the value of the button that opens a sheet of the calls of a row. It
+// names each call with the digest of the arguments that are drawn.
 func (c Card) wish(r row, v approvals.Verdict) (string, error) {
 	f := ref.Filter{Batch: c.Batch.ID}
 	for _, i := range r.calls {
@@ -160,8 +160,8 @@ func (c Card) wish(r row, v approvals.Verdict) (string, error) {
 	return string(raw), nil
 }
 
-// onSheet reports whether a sheet would show the calls of the row whole: it
-// leaves out what it does not.
+// onSheet reports whether a sheet shows the calls of the row whole. A sheet
+// leaves out calls that it cannot.
 func (c Card) onSheet(r row) bool {
 	call, known := c.Calls[r.a.Call.ID]
 	if !known {
@@ -171,8 +171,8 @@ func (c Card) onSheet(r row) bool {
 	return whole
 }
 
-// together are the buttons of a row of several open calls. Each decision goes
-// over a sheet, on which the calls are listed one by one.
+// together are the buttons of a row of several open calls. Approving and denying
+// them opens a sheet that lists the calls.
 func (c Card) together(r row) slack.Block {
 	var all []slack.BlockElement
 	button := func(act ref.Action, n int, value, label string, style slack.Style) {

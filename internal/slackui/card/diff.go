@@ -11,13 +11,12 @@ import (
 	"github.com/countersign/countersign/internal/slackui/form"
 )
 
-// AmendmentsShown is how many changes of the arguments a card tells in full,
-// the newest.
+// AmendmentsShown is how many changes of the arguments a card shows in full: the
+// newest.
 const AmendmentsShown = 2
 
-// amendments tells who changed the arguments, what that changed, and whose
-// decisions it undid, in a group of paragraphs each. What is long is cut around
-// what changed.
+// amendments shows who changed the arguments, the differences, and whose
+// decisions that cleared, in a group of paragraphs for each change.
 func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.Para {
 	var groups [][]blockkit.Para
 	first := max(0, len(a.Amendments)-AmendmentsShown)
@@ -47,7 +46,7 @@ func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.P
 	return groups
 }
 
-// Cleared says whose word was about other arguments.
+// Cleared says whose decisions no longer count because of the change.
 func Cleared(m approvals.Amendment) []blockkit.Span {
 	if len(m.Cleared) == 0 {
 		return []blockkit.Span{blockkit.Say("Nobody had decided yet.")}
@@ -56,12 +55,11 @@ func Cleared(m approvals.Amendment) []blockkit.Span {
 	return append(spans, blockkit.Say(" decided was about the old ones and no longer counts."))
 }
 
-// A Difference is one value that differs, in words that are harmless.
+// A Difference is one value that differs, before and after, as it is shown.
 type Difference struct{ path, was, now string }
 
-// Changes lists what differs between two sets of arguments, by the key of each
-// value, and in the order of the old ones. Objects are entered as deep as a
-// form does it.
+// Changes lists the values that differ between two sets of arguments, in the
+// order of the old ones. It descends into objects as deep as a form does.
 func Changes(was, now []byte, hide approvals.Hidden) []Difference {
 	return differ(nil, form.Object(was), form.Object(now), hide)
 }
@@ -85,7 +83,7 @@ func differ(path []string, was, now []byte, hide approvals.Hidden) []Difference 
 			out = append(out, differ(append(slices.Clip(path), m.Key), nil, now[m.Start:m.End], hide.Below(m.Key))...)
 		}
 	}
-	if len(out) == 0 { // the blanks between, or the order
+	if len(out) == 0 { // white space, or the order of the keys
 		return []Difference{{path: form.LabelOf(path), was: "written otherwise", now: "means the same"}}
 	}
 	return out
@@ -116,8 +114,8 @@ func Differences(all []Difference, d blockkit.Detail) []blockkit.Para {
 	return []blockkit.Para{blockkit.Box(strings.Join(lines, "\n"))}
 }
 
-// contrast cuts two values to this many runes each, so that where they begin
-// to differ stays in sight.
+// contrast cuts two values to this many runes each, and keeps the place where
+// they begin to differ.
 func contrast(was, now string, most int) (string, string) {
 	if utf8.RuneCountInString(was) <= most && utf8.RuneCountInString(now) <= most {
 		return was, now

@@ -19,10 +19,11 @@ const digestTools = 8 // tools and agents that a digest names
 // for the person.
 const DigestTries = 20
 
-// NoneWaitsFor says of the oldest request of a digest why it is shown.
+// NoneWaitsFor says why the review of a digest shows a request that does not
+// wait for the person.
 var NoneWaitsFor = blockkit.Ours("None of these waits for you now. This is the oldest of them.")
 
-// Sums is what a digest says of all its requests.
+// Sums are the totals of the requests of a digest.
 type Sums struct {
 	Requests, Calls, Decided int
 	Again                    int            // requests that ask again
@@ -30,7 +31,7 @@ type Sums struct {
 	Oldest, Deadline         time.Time
 }
 
-// most are the names with their numbers, the greatest first.
+// most lists names with their numbers, the greatest first.
 func most(of map[string]int) []blockkit.Span {
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
 		return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b))
@@ -42,7 +43,8 @@ func most(of map[string]int) []blockkit.Span {
 	return blockkit.Several(spans, digestTools)
 }
 
-// DigestMessage is what a digest shows: what waits, and never an argument.
+// DigestMessage lists what the requests of a digest ask for. It never shows
+// arguments.
 func DigestMessage(id string, s Sums, several bool) blockkit.Message {
 	m := blockkit.Message{Marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.Calls == 0 {

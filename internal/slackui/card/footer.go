@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// footer is the fine print under an open row. What the policy wrote stands in
-// plain text of its own.
+// footer is the small print under an open row. Text of the policy is in plain
+// text elements of its own.
 func (c Card) footer(these row) slack.Block {
 	a, r := these.a, these.a.Requirement
 	var said []blockkit.Mrkdwn
@@ -65,7 +65,7 @@ func ruleOf(rule string) (name, policy string) {
 	return rule[:i], ", policy " + blockkit.Brief(rule[i+1:], 16)
 }
 
-// digests name the calls of a row by what they are signed by.
+// digests lists the short digests of the calls of a row.
 func (c Card) digests(r row) blockkit.Mrkdwn {
 	var all []blockkit.Mrkdwn
 	for _, i := range r.calls {

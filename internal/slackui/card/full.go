@@ -32,7 +32,8 @@ func Full(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page i
 	}
 }
 
-// FullHead says what a page shows.
+// FullHead is the head of a page of the whole arguments: the call, its digest,
+// and which page it is.
 func FullHead(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page, pages int) slack.Block {
 	top := []blockkit.Para{
 		blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold), blockkit.Say(" · "+blockkit.Count(len(call.Args), "byte")+" of arguments")),
@@ -65,8 +66,8 @@ func Turns(ptr ref.Pointer, page, pages int) slack.Block {
 	return slack.NewActionBlock("", elements...)
 }
 
-// Paginate draws everything, uncut, in pages that a modal can hold. There are
-// as many as it takes, so that whatever can be called can be read.
+// Paginate draws the arguments, uncut, in as many pages of a modal as they
+// need.
 func Paginate(args []blockkit.Argument) [][]slack.Block {
 	if len(args) == 0 {
 		return [][]slack.Block{{blockkit.RichText(blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))}}
@@ -83,7 +84,7 @@ func Paginate(args []blockkit.Argument) [][]slack.Block {
 			}
 			text := []blockkit.Para{blockkit.Box(piece)}
 			switch {
-			case i > 0: // without it, the end of a value could pass for other arguments
+			case i > 0: // otherwise the end of a value could look like another argument
 				text = []blockkit.Para{blockkit.Line(blockkit.Styled("continued", blockkit.Italic)), blockkit.Box(piece)}
 			case d.Label != nil:
 				text = []blockkit.Para{d.Label, blockkit.Box(piece)}

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// How much of each part a page of a Home shows. A row takes two blocks, and a
-// Home holds 100.
+// How many rows a page of each part of a Home shows. A row takes two blocks, and
+// a Home holds 100.
 const (
 	WaitingRows = 15
 	OtherRows   = 10
@@ -32,7 +32,8 @@ type Pages struct {
 	Decided int     `json:"d,omitempty"`
 }
 
-// A stretch is where a window of an inbox begins, and how many of it are passed.
+// A stretch is where a window of an inbox begins, and how many of its rows are on
+// earlier pages.
 type stretch struct {
 	Cursor approvals.Cursor `json:"c,omitempty"`
 	Offset int              `json:"o,omitempty"`
@@ -46,7 +47,7 @@ func (p Pages) String() string {
 	return string(raw)
 }
 
-// ParsePages reads what pages wrote and nothing else.
+// ParsePages reads what [Pages.String] wrote and nothing else.
 func ParsePages(s string) (Pages, error) {
 	var p Pages
 	if len(s) > ref.MaxPointer || json.Unmarshal([]byte(s), &p) != nil || p.Waiting.Offset < 0 || p.Others < 0 || p.Decided < 0 {
@@ -77,10 +78,11 @@ type Page struct {
 	from  int
 	total int
 	size  int
-	Next  approvals.Cursor // there is more behind all of these
+	Next  approvals.Cursor // where the inbox goes on; empty at its end
 }
 
-// NewShelf cuts what a part of the Home lists into pages.
+// NewShelf returns the page of a part of the Home that begins at from, or the last
+// one if there are fewer rows.
 func NewShelf(all []OpenCalls, from, size int) Page {
 	if from >= len(all) {
 		from = max(0, (len(all)-1)/size*size)
@@ -88,7 +90,7 @@ func NewShelf(all []OpenCalls, from, size int) Page {
 	return Page{rows: all[from:min(from+size, len(all))], from: from, total: len(all), size: size}
 }
 
-// HomeView draws a Home. It is pure, and stays below Slack's 100 blocks.
+// HomeView draws a Home, in fewer than Slack's 100 blocks.
 func HomeView(h Home) slack.HomeTabViewRequest {
 	blocks := slices.Concat(h.waiting(), h.others(), h.decided(), h.delegations())
 	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, CallbackID: ref.CallbackHome, Blocks: slack.Blocks{BlockSet: blocks}}
@@ -218,8 +220,8 @@ func (h Home) delegations() []slack.Block {
 	return blocks
 }
 
-// row is one request: its tools with a button, and what is said of it. Foreign
-// words are in plain text.
+// row draws one request: its tools with a button, and its details under them.
+// Foreign text is in plain text elements.
 func (h Home) row(p OpenCalls, said ...slack.MixedElement) []slack.Block {
 	at, label := p.Reviewing(), "Review"
 	if p.Batch.Settled() {
@@ -258,8 +260,8 @@ func (h Home) tools(p OpenCalls) string {
 	return blockkit.List(said)
 }
 
-// waits says of a request that waits for the person who asks, until when, how
-// much harm it may do, and how far it is.
+// waits are the details of a request that waits for the person: who asked, its
+// deadline, its risk, and its progress.
 func (h Home) waits(p OpenCalls) []slack.MixedElement {
 	said := blockkit.Ours("Asked by %s · %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p), h.risk(p))
 	return []slack.MixedElement{said.Object(), h.progress(p)}
@@ -272,7 +274,7 @@ func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 	return blockkit.Since(h.Now.Sub(p.Batch.OpenedAt))
 }
 
-// risk is the worst that the tools say of themselves.
+// risk is the worst of what the annotations of the tools say.
 func (h Home) risk(p OpenCalls) blockkit.Mrkdwn {
 	onlyReads := blockkit.Ours("only reads")
 	worst := onlyReads
@@ -293,7 +295,8 @@ func (h Home) risk(p OpenCalls) blockkit.Mrkdwn {
 	return worst
 }
 
-// progress is how far the calls are. The quorums' names are foreign.
+// progress counts the signatures of a call, or the calls of several. It is plain
+// text: the names of quorums are foreign.
 func (h Home) progress(p OpenCalls) slack.MixedElement {
 	if len(p.Calls) > 1 {
 		return blockkit.Literal(fmt.Sprintf("%d of %s of the request", len(p.Calls), blockkit.Count(len(p.Batch.Approvals), "call")))
@@ -312,7 +315,7 @@ func (h Home) progress(p OpenCalls) slack.MixedElement {
 	return blockkit.Literal(strings.Join(said, " · "))
 }
 
-// turns leads to the pages before and behind this one.
+// turns are the buttons that lead to the pages before and after this one.
 func (h Home) turns(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
 	var elements []slack.BlockElement
 	add := func(label string, p Pages) {

@@ -21,8 +21,8 @@ func (c Card) Message(now time.Time) blockkit.Message {
 	}
 }
 
-// PassedOn is what is left of a copy where it must not be read any more: no
-// arguments and no buttons.
+// PassedOn replaces a copy of the card that its reader may not read any more. It
+// has no arguments and no buttons.
 func (c Card) PassedOn() blockkit.Message {
 	const said = "This request is not put before you any more"
 	who := c.Batch.Requester
@@ -33,7 +33,8 @@ func (c Card) PassedOn() blockkit.Message {
 	}
 }
 
-// others leads from the last card that is posted to the calls that are on none.
+// others counts the calls that have no card in this place, and leads to the first
+// open one. It is nil if there are none.
 func (c Card) others() slack.Block {
 	calls, open, first := 0, 0, -1
 	for i, a := range c.Batch.Approvals {

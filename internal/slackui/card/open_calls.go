@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// A OpenCalls is a batch with those of its calls, by index, that a row is about.
+// OpenCalls are some calls of a batch, by their indexes.
 type OpenCalls struct {
 	Batch approvals.Batch
 	Calls []int
@@ -25,7 +25,7 @@ func PendingOf(b approvals.Batch, part int) []int {
 	return all
 }
 
-// deadline is the earliest of those calls, or the zero time.
+// deadline is the earliest deadline of the calls, or the zero time.
 func (p OpenCalls) deadline() time.Time {
 	var first time.Time
 	for _, i := range p.Calls {
@@ -36,7 +36,7 @@ func (p OpenCalls) deadline() time.Time {
 	return first
 }
 
-// Urgency orders piles as text: by deadline, then by age, then by part.
+// Urgency is a key that sorts by deadline, then by age, then by part.
 func (p OpenCalls) Urgency() string {
 	deadline := int64(1e15) // none, after all others
 	if d := p.deadline(); !d.IsZero() {
@@ -49,7 +49,7 @@ func (p OpenCalls) Urgency() string {
 	return fmt.Sprintf("%016d %016d %s %03d", deadline, max(0, p.Batch.OpenedAt.UnixMicro()), p.Batch.ID, part)
 }
 
-// Parts takes the pile apart into one for each card of the batch.
+// Parts divides the calls by the cards of the batch.
 func (p OpenCalls) Parts() []OpenCalls {
 	var all []OpenCalls
 	for _, i := range p.Calls {

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// participants names those who, besides the requester, asked for the calls of
-// the card that are still open, where that keeps them from approving.
+// participants names the people besides the requester who wrote to the agent,
+// if that bars them from approving an open call of the card.
 func (c Card) participants() []blockkit.Para {
 	open := slices.DeleteFunc(slices.Clone(c.OnCard()), func(a approvals.Approval) bool { return a.Status != approvals.Pending })
 	barred := 0

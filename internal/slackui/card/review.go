@@ -9,8 +9,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// ReviewView is a card in a modal: the same blocks as the message, with the way
-// to the next one under it. memo is for the buttons that come back.
+// ReviewView is a card in a modal: the blocks of the message, words above them if
+// there are any, and buttons that lead to other cards. memo is the private
+// metadata of the view.
 func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack.ModalViewRequest {
 	var blocks []slack.Block
 	if !words.IsZero() {
@@ -24,7 +25,7 @@ func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack
 	}
 }
 
-// around leads to the other cards.
+// around are the buttons that lead to other cards.
 func (c Card) around() slack.Block {
 	var elements []slack.BlockElement
 	turn := func(to int, label string) {

@@ -5,15 +5,14 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// onSheet is how much of a call's arguments is shown on a sheet.
+// onSheet is how much of the arguments of a call a sheet shows.
 var onSheet = blockkit.Detail{Value: 300, Keys: 12}
 
-// onSheetRunes is how long they may be all together.
+// onSheetRunes bounds them all together.
 const onSheetRunes = 900
 
-// ArgumentsOnSheet are the arguments as a sheet shows them; whole is whether
-// nothing was left out. Values that nobody may read are shown as their length,
-// here as everywhere.
+// ArgumentsOnSheet draws the arguments for a sheet. whole reports whether nothing
+// was left out; hidden values count as shown.
 func ArgumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []blockkit.Drawn, whole bool) {
 	list, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), onSheet)
 	runes := 0

@@ -16,8 +16,8 @@ const (
 	quorumsShown = 5
 )
 
-// verdict says why people are asked and how far they are, or how it ended, and
-// what they wrote. None of these is folded away with another.
+// verdict says why approval is needed and its progress, or how the call ended,
+// and what people wrote. Slack folds away none of these groups with another.
 func (c Card) verdict(a approvals.Approval, d blockkit.Detail, now time.Time) [][]blockkit.Para {
 	said := reasons(a, d)
 	if o := a.Outcome(now); o.Status != approvals.Pending {
@@ -30,7 +30,7 @@ func (c Card) verdict(a approvals.Approval, d blockkit.Detail, now time.Time) []
 	return blockkit.Nonempty(because, far, said)
 }
 
-// few paragraphs stay together.
+// few is how many paragraphs stay in one group.
 const few = 3
 
 func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
@@ -40,8 +40,8 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why you are asked: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
 }
 
-// Progress is a line for each quorum, with its alternatives under one another.
-// It names nobody as missing who may not sign.
+// Progress is a line for each quorum, with alternatives in a list. It never names
+// somebody as missing who may not sign.
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {
@@ -68,14 +68,13 @@ func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	return out
 }
 
-// A gathering is one quorum that is needed always, or the options of a choice.
+// A gathering is one quorum without alternatives, or all options of a choice.
 type gathering struct {
 	choice  int
 	options [][]approvals.Progress
 }
 
-// grouping gathers the quorums as they are read: the stages in their order, and
-// the options of a choice together.
+// grouping orders the quorums by stage, with the options of a choice together.
 func grouping(all []approvals.Progress) []gathering {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(x, y approvals.Progress) int { return x.Quorum.Stage - y.Quorum.Stage })
@@ -128,7 +127,7 @@ func complete(o []approvals.Progress) bool {
 	return !slices.ContainsFunc(o, func(q approvals.Progress) bool { return q.Quorum.Need < 1 || len(q.By) < q.Quorum.Need })
 }
 
-// later names the quorums that must be met before those of a stage are asked.
+// later names the quorums that must be met before those of the stage are asked.
 func later(all []approvals.Progress, stage int) []string {
 	var names []string
 	for _, g := range grouping(all) {
@@ -160,8 +159,8 @@ func asked(after []string) string {
 	return "asked once " + blockkit.List(after) + " have signed"
 }
 
-// quorum says how far one is. after are those that come first; spare is that
-// another one was enough.
+// quorum shows the progress of one quorum. after are the names of those that must
+// be met first; spare means that an alternative is met.
 func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	spans := []blockkit.Span{
 		blockkit.Styled(blockkit.Brief(q.Quorum.Name, 60), blockkit.Bold),
@@ -257,8 +256,8 @@ func Users(seats []approvals.Seat) []approvals.UserID {
 	return ids
 }
 
-// reasons quotes what people said, the denials first. While the call is open
-// a denial without words is told too: it counts.
+// reasons quotes what people wrote, the denials first. While the call is open, a
+// denial without a reason is shown too, because it counts.
 func reasons(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	var out []blockkit.Para
 	shown := 0

@@ -1,4 +1,4 @@
 // Package form turns a JSON Schema and arguments into the inputs of a Slack form,
-// and what was entered back into arguments. What is not touched keeps its bytes.
-// It is pure.
+// and a submitted form back into arguments. Values that nobody changed keep their
+// bytes. It is pure.
 package form

@@ -16,12 +16,12 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// What a form holds.
+// The limits of a form.
 const (
 	maxFields  = 20   // with more, the form is one field of JSON
-	MaxPath    = 3    // how many keys lead to a field; what is deeper is JSON
-	maxInput   = 3000 // what one input of Slack holds
-	maxOptions = 100  // what one menu of Slack holds
+	MaxPath    = 3    // the most keys that lead to a field; deeper values are JSON
+	maxInput   = 3000 // Slack's limit for the text of an input
+	maxOptions = 100  // Slack's limit for the options of a menu
 )
 
 // input is how a value is entered.
@@ -29,7 +29,7 @@ type input string
 
 const (
 	inputText   input = "text"
-	inputNumber input = "number" // entered as text: it must survive digit by digit
+	inputNumber input = "number" // entered as text, so that every digit is kept
 	inputWhole  input = "whole"  // a number without a fraction
 	inputChoice input = "choice"
 	inputDate   input = "date"
@@ -41,34 +41,34 @@ const (
 type field struct {
 	Path     []string // none: all the arguments
 	input    input
-	about    string // what the schema says of it
-	initial  string // what the input holds before anybody touches it
-	there    bool   // the arguments have it
+	about    string // the description of the schema
+	initial  string // the text of the input when the form is opened
+	there    bool   // whether the arguments have the value
 	required bool
 	options  []option // of a choice
-	secret   string   // what is said of it instead of a value
-	asJSON   bool     // of a secret: what is entered is JSON
+	secret   string   // of a hidden value: the hint below the input
+	asJSON   bool     // of a hidden value: it is entered as JSON
 }
 
-// An option is one value of a choice. Without raw it is to leave the value out.
+// An option is one value of a choice. The one without raw leaves the value out.
 type option struct {
 	text string
 	raw  []byte
 }
 
-// A kept value is one that the form cannot change.
+// A kept value is one that the form cannot change, and why.
 type kept struct{ label, why string }
 
 // An EditForm lets people change the arguments of a call. It is derived from the
-// arguments and the schema alone: when it comes back it is derived again, so
-// that nothing in it need be trusted.
+// arguments and the schema alone. When it is submitted it is derived again, so
+// nothing that Slack sends back is trusted.
 type EditForm struct {
 	Args   []byte
 	Fields []field
 	kept   []kept
 }
 
-// NewForm makes the form, if there is anything that it could change.
+// NewForm returns the form, and whether it can change anything.
 func NewForm(spec agentrun.Spec, args []byte, writeOnly []string) (EditForm, bool) {
 	hide := approvals.HiddenAt(writeOnly)
 	f := EditForm{Args: args}
@@ -85,15 +85,15 @@ func NewForm(spec agentrun.Spec, args []byte, writeOnly []string) (EditForm, boo
 	if s.odd || len(f.Fields) > maxFields {
 		f.Fields, f.kept = nil, nil
 		if hide.Any() {
-			return EditForm{}, false // the JSON would show what is hidden
+			return EditForm{}, false // the JSON would show hidden values
 		}
 		f.json(nil, f.Args, true, true)
 	}
 	return f, len(f.Fields) > 0
 }
 
-// object adds what is in an object: what the schema names, in its order, and
-// what else is there.
+// object adds the members of an object: those of the schema, in its order, and
+// then those that only the arguments have.
 func (f *EditForm) object(path []string, s shape, raw []byte, hide approvals.Hidden) {
 	under := func(key string) []string { return append(slices.Clip(path), key) }
 	for _, p := range s.Properties {
@@ -189,8 +189,8 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 	return true
 }
 
-// json adds a field of plain JSON. Its text is indented if that is free, and
-// what could not be seen in it is written as an escape.
+// json adds a field of JSON. Its text is indented if the input has room for
+// that, and invisible characters are escaped.
 func (f *EditForm) json(path []string, raw []byte, there, required bool) {
 	x := field{Path: path, input: inputJSON, there: there, required: required}
 	if there {
@@ -207,12 +207,12 @@ func (f *EditForm) json(path []string, raw []byte, there, required bool) {
 	f.Fields = append(f.Fields, x)
 }
 
-// seen writes what [visible] marks in JSON as escapes, which mean the same.
-// What is an escape already stays.
+// seen escapes the characters of JSON that [approvals.Spoofs] finds. The meaning
+// stays the same, and escapes stay as they are.
 func seen(s string) string {
 	var b strings.Builder
 	spoofs := approvals.Spoofs(s)
-	escape := 0 // bytes up to here are of an escape
+	escape := 0 // end of the escape that was read last
 	for i, r := range s {
 		if r == '\\' && i >= escape {
 			if escape = i + len(`\n`); strings.HasPrefix(s[i:], `\u`) {
@@ -235,13 +235,14 @@ func seen(s string) string {
 	return b.String()
 }
 
-// asTyped reports whether a text comes back from an input as it went in, and
-// looks there like what it is.
+// asTyped reports whether an input returns a text unchanged, and shows nothing
+// in it that is not what it looks like.
 func asTyped(s string) bool {
 	return strings.TrimSpace(s) == s && len(approvals.Spoofs(s)) == 0
 }
 
-// Key names the field in the form: a form of another schema has other keys.
+// Key is the block id of the field. It differs between forms of different
+// schemas.
 func (x field) Key() string {
 	said := fmt.Appendf(nil, "%s\n%s\n", x.input, pointerTo(x.Path))
 	for _, o := range x.options {

@@ -11,15 +11,15 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// A keyed is one key of a JSON object, with where it and its value stand.
+// A keyed is one member of a JSON object, with the offsets of its parts.
 type keyed struct {
 	Key        string
-	from       int // the key's own quote
-	Start, End int // the value
+	from       int // of the quote before the key
+	Start, End int // of the value
 }
 
-// KeysOf lists the keys of a JSON object in their order; of anything else
-// there are none.
+// KeysOf lists the members of a JSON object in their order. Any other value has
+// none.
 func KeysOf(raw []byte) []keyed {
 	d := blockkit.Decoder(raw)
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -53,9 +53,9 @@ func ValueAt(raw []byte, path []string) ([]byte, bool) {
 	return raw, true
 }
 
-// setAt returns raw with this value at the path, or without what is there if
-// the value is nil. All other bytes stay as they are, and in their order; a key
-// that is new goes to the end of its object.
+// setAt returns raw with this value at the path, or without the member at the
+// path if the value is nil. All other bytes stay as they are. A new key is added
+// at the end of its object.
 func setAt(raw []byte, path []string, value []byte) []byte {
 	if len(path) == 0 {
 		return value
@@ -95,7 +95,7 @@ func jsonText(s string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always can be
+	_ = e.Encode(s) // never fails for a string
 	return bytes.TrimSpace(b.Bytes())
 }
 
@@ -108,11 +108,11 @@ func pointerTo(path []string) string {
 	return b.String()
 }
 
-// leftOut is a value that is not there. No value reads like it: texts are
-// quoted.
+// leftOut stands for a value that is missing. No value is shown like it, because
+// texts are quoted.
 const leftOut = "(left out)"
 
-// OnOneLine is a value on one line.
+// OnOneLine writes a value on one line, with hidden values as their length.
 func OnOneLine(raw []byte, hide approvals.Hidden) string {
 	if raw == nil {
 		return leftOut
@@ -128,7 +128,7 @@ func OnOneLine(raw []byte, hide approvals.Hidden) string {
 	return p.Out.String()
 }
 
-// LabelOf names a value by the keys that lead to it.
+// LabelOf is the label of a value: the keys that lead to it.
 func LabelOf(path []string) string {
 	if len(path) == 0 {
 		return "all arguments"
@@ -140,8 +140,8 @@ func LabelOf(path []string) string {
 	return strings.Join(keys, " › ")
 }
 
-// Object is raw without blanks around it, and no arguments at all as the empty
-// object.
+// Object returns raw without white space around it, and the empty object for no
+// bytes.
 func Object(raw []byte) []byte {
 	if raw = bytes.TrimSpace(raw); len(raw) > 0 {
 		return raw

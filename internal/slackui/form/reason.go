@@ -10,20 +10,20 @@ import (
 
 const maxReason = 1000
 
-// TrimReason is a reason as it is stored: without blanks around it, at most
-// maxReason runes.
+// TrimReason returns a reason as it is stored: without white space around it,
+// and of at most maxReason runes.
 func TrimReason(s string) string {
 	s, _ = blockkit.Cut(strings.ToValidUTF8(strings.TrimSpace(s), "\uFFFD"), maxReason)
 	return s
 }
 
-// The block and the input in which a reason is written.
+// The ids of the block and the input of a reason.
 const (
 	ReasonBlock = "reason"
 	ReasonInput = "text"
 )
 
-// ReasonInputBlock is the input in which a reason is written.
+// ReasonInputBlock is the input for a reason.
 func ReasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock {
 	input := slack.NewPlainTextInputBlockElement(blockkit.Literal("For example: use the archive instead"), ReasonInput)
 	if label != "Why not?" {

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// shape is what a form needs to know of a JSON Schema. What it does not know is
-// odd, and becomes a field of plain JSON: the tool itself judges the arguments.
+// shape is the part of a JSON Schema that a form understands. A value of any
+// other schema is odd, and becomes a field of JSON: the tool itself validates
+// the arguments.
 type shape struct {
 	Types       oneOrMore         `json:"type"`
 	Enum        []json.RawMessage `json:"enum"`
@@ -22,11 +23,10 @@ type shape struct {
 	odd bool
 }
 
-// keywords that make a value something that no simple input can stand for.
+// keywords are those of schemas for which there is no simple input.
 var keywords = []string{"$ref", "$dynamicRef", "oneOf", "anyOf", "allOf", "not", "if", "const"}
 
-// UnmarshalJSON takes whatever is there; a schema that says something in a way
-// that is not understood is odd.
+// UnmarshalJSON never fails: a schema that it does not understand is odd.
 func (s *shape) UnmarshalJSON(raw []byte) error {
 	type known shape
 	var k known
@@ -43,7 +43,7 @@ func (s *shape) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// is reports whether the value is of this type, or null where that may be.
+// is reports whether the schema allows this type and no other, except null.
 func (s shape) is(typ string) bool {
 	rest := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" })
 	return !s.odd && len(rest) == 1 && rest[0] == typ

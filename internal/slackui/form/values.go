@@ -15,7 +15,7 @@ import (
 // editInput is the action_id of every input of a form.
 const editInput = "value"
 
-// entered is what one input of a form holds when it comes back.
+// entered is the state of one input of a submitted form.
 type entered struct {
 	Value    string `json:"value"`
 	Date     string `json:"selected_date"`
@@ -27,12 +27,12 @@ type entered struct {
 	} `json:"selected_options"`
 }
 
-// States are all inputs of a form, by block_id and action_id.
+// States are the inputs of a submitted form, by block_id and action_id.
 type States map[string]map[string]entered
 
-// Read returns the arguments with what was entered. What was not touched keeps
-// its bytes. Problems are by the key of the field; known is false if the form
-// is not this one.
+// Read returns the arguments with the values that were entered. All other values
+// keep their bytes. Problems are by the key of their field. known is false if
+// the inputs are those of another form.
 func (f EditForm) Read(in States) (args []byte, problems map[string]string, known bool) {
 	args, problems = f.Args, map[string]string{}
 	for _, x := range f.Fields {
@@ -117,10 +117,10 @@ func (x field) chosen(value string) ([]byte, bool, string) {
 	return x.options[i].raw, true, ""
 }
 
-// lines writes the ends of lines in one way: an input may give back another.
+// lines writes the ends of lines as Go does: an input may change them.
 func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// badJSON says where JSON ends to be JSON, without quoting it.
+// badJSON says in which line a text stops being JSON, without quoting it.
 func badJSON(s string) string {
 	var v json.RawMessage
 	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte(s), &v))
@@ -140,8 +140,8 @@ func isNumber(s string) bool { return numberForm.MatchString(s) }
 
 func isWhole(s string) bool { return wholeForm.MatchString(s) }
 
-// Place puts what is wrong with arguments under their inputs; what belongs to
-// none is under the first.
+// Place assigns each error of the arguments to its input, by the key of the
+// field. An error of no input is assigned to the first one.
 func (f EditForm) Place(wrong []*agentrun.ArgumentError) map[string]string {
 	problems := map[string]string{}
 	for _, e := range wrong {

@@ -12,18 +12,18 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// The block and the box with which an editor approves what they changed.
+// The ids of the block and the box with which an editor approves the change.
 const (
 	SignBlock = "sign"
 	SignInput = "too"
 )
 
 const (
-	radioMost = 4 // options that are all shown at once
-	longText  = 80
+	radioMost = 4  // with more options, a choice is a menu
+	longText  = 80 // a longer text has an input of several lines
 )
 
-// EditView is the form in which the arguments are changed.
+// EditView draws the form.
 func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
 	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". What you do not touch stays exactly as it is."))}
 	if n := len(a.Decisions); n > 0 {
@@ -57,7 +57,7 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 	}
 }
 
-// signToo offers to approve in the same step.
+// signToo is the box with which the editor approves the changed call.
 func signToo() slack.Block {
 	box := slack.NewCheckboxGroupsBlockElement(SignInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
 	b := slack.NewInputBlock(SignBlock, blockkit.Literal("Your signature"), nil, box)
@@ -118,7 +118,7 @@ func (x field) menu() slack.BlockElement {
 	return e
 }
 
-// hint is what the schema says of the value, and what an empty input means.
+// hint is the description of the value, and what an empty input means.
 func (x field) hint() string {
 	var said []string
 	if about := blockkit.Brief(x.about, 300); about != "" {

@@ -60,8 +60,8 @@ const (
 	CallbackSheet   = "countersign.sheet"   // a sheet
 )
 
-// A Pointer is all that a button holds. It carries no authority: what it
-// names is read from the store, and the digest only says what was shown.
+// A Pointer is the value of a button of a call. It carries no authority: the
+// call is read from the store, and the digest only says what was shown.
 type Pointer struct {
 	Batch  approvals.BatchID
 	Call   approvals.ToolCallID
@@ -73,15 +73,15 @@ const (
 	maxPlainCall   = 200
 )
 
-// MaxPointer is how long a value of ours may be, in bytes. Slack's limit for a
-// button is 2000 characters: https://docs.slack.dev/reference/block-kit/block-elements/button-element.
+// MaxPointer bounds the values of our buttons, in bytes. Slack's limit is 2000
+// characters: https://docs.slack.dev/reference/block-kit/block-elements/button-element.
 const MaxPointer = 1000
 
-// ErrPointer is a value that we did not write.
+// ErrPointer is a value of a button or a view that this package did not write.
 var ErrPointer = errors.New("not a button of ours")
 
-// Encode writes the pointer as a button's value. Call ids are the model's
-// words: those that are long or odd are replaced by their hash.
+// Encode writes the pointer as a button's value. A model chooses the ids of
+// calls: one that is long or has other characters is replaced by its hash.
 func (p Pointer) Encode() (string, error) {
 	s := strings.Join([]string{pointerVersion, string(p.Batch), p.Digest.String(), callKey(p.Call)}, "|")
 	if len(s) > MaxPointer {
@@ -97,8 +97,8 @@ func (p Pointer) Encode() (string, error) {
 	return s, nil
 }
 
-// ParsePointer reads what encode wrote and nothing else. Its Call is a key
-// that [pointer.in] resolves.
+// ParsePointer reads what [Pointer.Encode] wrote and nothing else. Its Call may
+// be a hash, which [Pointer.In] resolves.
 func ParsePointer(s string) (Pointer, error) {
 	fields := strings.Split(s, "|")
 	if len(s) > MaxPointer || len(fields) != 4 || fields[0] != pointerVersion || !validKey(fields[3]) {
@@ -124,7 +124,7 @@ func (p Pointer) In(b approvals.Batch) (approvals.Approval, error) {
 	return approvals.Approval{}, fmt.Errorf("call of the button in batch %s: %w", b.ID, approvals.ErrNotFound)
 }
 
-// IdChars are the characters of plain ids.
+// IdChars are the characters of ids that are written as they are.
 const IdChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
 
 func callKey(id approvals.ToolCallID) string {

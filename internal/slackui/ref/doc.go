@@ -1,4 +1,4 @@
-// Package ref is what buttons, forms and metadata carry: the table of all actions,
-// and pointers to calls, cards, lists and sheets. Nothing in it has authority:
-// what it points at is read from the store. It is pure.
+// Package ref defines what buttons, forms and metadata carry: all actions, and
+// pointers to calls, cards, lists and sheets. A pointer has no authority: what
+// it points at is read from the store. The package is pure.
 package ref

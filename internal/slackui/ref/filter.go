@@ -8,10 +8,10 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A Filter says which open calls are meant. Its parts are combined with and;
-// of several ids, tools, agents, people or threads any one is enough. The zero
-// filter means no call at all. It carries no authority: what may be signed is
-// judged of each call that it finds.
+// A Filter selects open calls. Its parts are combined with and; of several ids,
+// tools, agents, people or threads any one is enough. The zero filter selects no
+// call. It carries no authority: whether a person may sign is judged for each
+// call that it finds.
 type Filter struct {
 	All     bool               `json:"all,omitempty"`
 	Channel string             `json:"ch,omitempty"` // asked or shown there
@@ -23,20 +23,19 @@ type Filter struct {
 	Older   time.Duration      `json:"older,omitempty"`
 	Newer   time.Duration      `json:"newer,omitempty"`
 
-	// Batch means one request only, and Drawn those of its calls that had these
-	// digests when a button was drawn.
+	// Batch selects calls of one request only, and Drawn those that had these
+	// digests when the button was drawn.
 	Batch approvals.BatchID  `json:"batch,omitempty"`
 	Drawn []approvals.Digest `json:"drawn,omitempty"`
 }
 
-// Empty reports whether the filter means no call at all.
+// Empty reports whether the filter selects no call.
 func (f Filter) Empty() bool {
 	return !f.All && f.Channel == "" && f.Batch == "" && f.Older == 0 && f.Newer == 0 &&
 		len(f.IDs)+len(f.Tools)+len(f.Agents)+len(f.From)+len(f.Threads) == 0
 }
 
-// Matches reports whether this call of the batch is meant, as far as that can
-// be told without its arguments.
+// Matches reports whether the filter selects this call of the batch.
 func (f Filter) Matches(b approvals.Batch, a approvals.Approval, now time.Time) bool {
 	age := now.Sub(b.OpenedAt)
 	switch {
@@ -56,8 +55,8 @@ func (f Filter) Matches(b approvals.Batch, a approvals.Approval, now time.Time) 
 	return true
 }
 
-// drew reports whether the call, as it is or as it was before it was changed, is
-// one of those that were drawn.
+// drew reports whether the call was drawn with its arguments of now, or with
+// those before a change.
 func (f Filter) drew(a approvals.Approval) bool {
 	return slices.Contains(f.Drawn, a.Call.Digest) ||
 		slices.ContainsFunc(a.Amendments, func(m approvals.Amendment) bool { return slices.Contains(f.Drawn, m.From) })

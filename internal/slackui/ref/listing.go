@@ -14,19 +14,19 @@ const (
 	ScopeChannel Scope = "channel"
 )
 
-// A List is a page of a list: what is listed, and what was shown last. It is
-// the value of the button that leads to the page, and carries no authority.
+// A List is one page of a list: its scope, and what was shown last. It is the
+// value of the button that leads to the page, and carries no authority.
 type List struct {
 	Scope  Scope            `json:"s"`
-	Cursor approvals.Cursor `json:"c,omitempty"` // from here batches are read
-	Opened int64            `json:"o,omitempty"` // of the last batch that was shown, in microseconds
-	Batch  string           `json:"b,omitempty"`
-	Call   int              `json:"n,omitempty"` // so many calls of it were shown
-	Before int              `json:"p,omitempty"` // calls on earlier pages
+	Cursor approvals.Cursor `json:"c,omitempty"` // where to read batches from
+	Opened int64            `json:"o,omitempty"` // when the last batch shown was opened, in microseconds
+	Batch  string           `json:"b,omitempty"` // the last batch shown
+	Call   int              `json:"n,omitempty"` // how many calls of it were shown
+	Before int              `json:"p,omitempty"` // how many calls earlier pages show
 }
 
-// A SheetWish is the value of a button that opens a sheet of what the filter
-// means to whoever presses it.
+// A SheetWish is the value of a button that opens a sheet of the calls that the
+// filter finds for the person who presses it.
 type SheetWish struct {
 	Verdict approvals.Verdict `json:"v"`
 	Filter  Filter            `json:"f"`

@@ -22,8 +22,8 @@ type Card struct {
 
 const reviewVersion = "r1"
 
-// String is the value of a button that leads there. Like a pointer it carries
-// no authority.
+// String is the value of a button that leads to the card. Like a [Pointer] it
+// carries no authority.
 func (r Card) String() string {
 	return strings.Join([]string{reviewVersion, string(r.Batch), strconv.Itoa(r.Part)}, "|")
 }
@@ -44,21 +44,22 @@ func ParseReviewing(s string) (Card, error) {
 	return Card{Batch: approvals.BatchID(fields[1]), Part: part}, nil
 }
 
-// Review is what a review keeps in its view: what it shows, and where the
-// person is in what waits for them.
+// Review is the private metadata of a review: the card that it shows, and where
+// the person is among the calls that wait for them.
 type Review struct {
 	At      string `json:"r"`
 	Urgency string `json:"u,omitempty"`
 }
 
-// Screen is a review on somebody's screen, and who is looking.
+// Screen is a review that is open on somebody's screen.
 type Screen struct {
 	View string `json:"v,omitempty"`
 	Hash string `json:"h,omitempty"`
 	Memo string `json:"m,omitempty"` // the private metadata of the view
 }
 
-// ReadReviewed reads what a review keeps in its view; a zero Review if that is not ours.
+// ReadReviewed reads the private metadata of a review. It returns the zero
+// Review if a review did not write it.
 func ReadReviewed(metadata string) Review {
 	var m Review
 	if json.Unmarshal([]byte(metadata), &m) != nil {
