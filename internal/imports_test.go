@@ -21,6 +21,7 @@ const module = "github.com/countersign/countersign/"
 var may = map[string][]string{
 	"internal":                                {},
 	"internal/approvals":                      {},
+	"internal/summary":                        {"internal/approvals"},
 	"internal/agentrun":                       {"internal/approvals"},
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
