@@ -22,7 +22,7 @@ var may = map[string][]string{
 	"internal":                                {},
 	"internal/approvals":                      {},
 	"internal/summary":                        {"internal/approvals"},
-	"internal/agentrun":                       {"internal/approvals"},
+	"internal/agentrun":                       {"internal/approvals", "internal/summary"},
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
@@ -35,7 +35,7 @@ var may = map[string][]string{
 	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml"},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
-	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema"},
+	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/state", "internal/strictyaml", "internal/tools/filetool", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
 	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/config", "manifests"},
@@ -51,7 +51,7 @@ var rooms = []string{
 }
 
 func init() {
-	below := []string{"internal/approvals", "internal/agentrun"}
+	below := []string{"internal/approvals", "internal/agentrun", "internal/summary"}
 	for _, room := range rooms {
 		name := "internal/slackui/" + room
 		may[name] = slices.Clone(below)

@@ -1,5 +1,11 @@
 package agentrun
 
+import (
+	"cmp"
+
+	"github.com/countersign/countersign/internal/summary"
+)
+
 // An Agent is a model with instructions, tools and limits.
 type Agent struct {
 	Name         string
@@ -8,6 +14,14 @@ type Agent struct {
 	Tools        []Tool
 	Limits       Limits
 	Pending      PendingRule
+	Summaries    map[string]string // by tool, each goes before what the tool declares; see [Spec]
+}
+
+// summary returns the template that is in force for calls of a tool, without
+// what a policy says of one call: that of the agent, else that of the tool, else
+// one that is made from its schema.
+func (a Agent) summary(s Spec) string {
+	return cmp.Or(a.Summaries[s.Name], s.Summary, summary.Default(s.Name, s.Schema, s.WriteOnly))
 }
 
 // A PendingRule says what becomes of a new message while calls of its thread

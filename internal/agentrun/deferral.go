@@ -25,7 +25,8 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 			}
 			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, EditedBy: p.editedBy, Ask: p.ask}
 			if p.tool != nil {
-				d.WriteOnly = p.tool.Spec().WriteOnly
+				spec := p.tool.Spec()
+				d.WriteOnly, d.Summary = spec.WriteOnly, s.agent.summary(spec)
 			}
 			open.Args[p.call.Ref(id).Digest] = p.call.Args
 			if p.aside == AsideApproval {

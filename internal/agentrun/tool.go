@@ -46,6 +46,7 @@ type Spec struct {
 	MaxRetries    int           // how often the model may correct the arguments; 0 means 1, negative none
 	Timeout       time.Duration // of one execution; 0 means [DefaultToolTimeout]
 	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
+	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
 }
 

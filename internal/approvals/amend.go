@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		}
 		until := a.Requirement.Deadline
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().endingBy(until), ruling.Why, ruling.Rule, 0
-		a.Unjudged = ruling.Unjudged
+		a.Unjudged, a.Summary = ruling.Unjudged, cmp.Or(ruling.Summary, a.Summary)
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
 	default:

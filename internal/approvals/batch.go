@@ -71,6 +71,7 @@ type Approval struct {
 	Gate        Gate            // why the tool itself asks, if it does
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
+	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
@@ -83,10 +84,12 @@ type Approval struct {
 
 // An External is one call that runs elsewhere, and its result once it is in.
 type External struct {
-	Call     CallRef
-	Metadata json.RawMessage
-	Result   CallResult // nil while pending; ToolDenied when withdrawn
-	Ending   Ending
+	Call      CallRef
+	Metadata  json.RawMessage
+	WriteOnly []string   // see [Approval]
+	Summary   string     // see [Approval]
+	Result    CallResult // nil while pending; ToolDenied when withdrawn
+	Ending    Ending
 }
 
 // An Amendment is one change of the arguments by a person. Cleared lists whose
@@ -113,6 +116,7 @@ type Deferral struct {
 	Gate      Gate
 	Metadata  json.RawMessage
 	WriteOnly []string // see [Approval]
+	Summary   string   // of the tool or its configuration; that of Ask goes before it
 	EditedBy  []UserID // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls
 }

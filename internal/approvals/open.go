@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,6 +48,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Gate:        d.Gate,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
+			Summary:     cmp.Or(d.Ask.Summary, d.Summary),
 			EditedBy:    slices.Clone(d.EditedBy),
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
@@ -58,7 +60,9 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		}
 		ref := d.Call.Ref(b.ID)
 		opened.Calls = append(opened.Calls, ref)
-		b.Calls = append(b.Calls, External{Call: ref, Metadata: slices.Clone(d.Metadata)})
+		b.Calls = append(b.Calls, External{
+			Call: ref, Metadata: slices.Clone(d.Metadata), WriteOnly: slices.Clone(d.WriteOnly), Summary: d.Summary,
+		})
 	}
 	return b, []Event{opened}, nil
 }

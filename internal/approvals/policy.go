@@ -62,12 +62,14 @@ type Refuse struct{ Reason string }
 
 // Ask sets the call aside until Requirement is met. Why is read by the
 // approvers: it says in words why they are asked. Rule names the rule that
-// asks, and the version of the policy that it is from. Unjudged says that a rule
+// asks, and the version of the policy that it is from. Summary is the rule's
+// template for the summary of the call, if it has one. Unjudged says that a rule
 // that might have refused could not be judged, so that this asks instead of it.
 type Ask struct {
 	Requirement Requirement
 	Why         string
 	Rule        string
+	Summary     string // see [Approval]
 	Unjudged    bool
 }
 

@@ -40,6 +40,7 @@ type storedApproval struct {
 	Gate        approvals.Gate    `json:"gate,omitempty"`
 	Metadata    json.RawMessage   `json:"metadata,omitempty"`
 	WriteOnly   []string          `json:"write_only,omitempty"`
+	Summary     string            `json:"summary,omitempty"`
 	Requirement storedRequirement `json:"requirement"`
 	Status      approvals.Status  `json:"status"`
 	Decisions   []storedDecision  `json:"decisions,omitempty"`
@@ -52,10 +53,12 @@ type storedApproval struct {
 }
 
 type storedExternal struct {
-	Call     storedRef       `json:"call"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	Result   *storedResult   `json:"result,omitempty"`
-	Ending   storedEnding    `json:"ending,omitzero"`
+	Call      storedRef       `json:"call"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	WriteOnly []string        `json:"write_only,omitempty"`
+	Summary   string          `json:"summary,omitempty"`
+	Result    *storedResult   `json:"result,omitempty"`
+	Ending    storedEnding    `json:"ending,omitzero"`
 }
 
 type storedRef struct {
@@ -170,7 +173,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
-			Execution: storeExecution(a.Execution),
+			Execution: storeExecution(a.Execution), Summary: a.Summary,
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -186,7 +189,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	}
 	for _, c := range b.Calls {
 		out.Calls = append(out.Calls, storedExternal{
-			storeRef(c.Call), c.Metadata, storeResult(c.Result), storeEnding(c.Ending),
+			storeRef(c.Call), c.Metadata, c.WriteOnly, c.Summary, storeResult(c.Result), storeEnding(c.Ending),
 		})
 	}
 	return encode(out)
@@ -207,7 +210,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
-			Execution: approvals.Execution(s.Execution),
+			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{
@@ -225,7 +228,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	}
 	for _, c := range in.Calls {
 		b.Calls = append(b.Calls, approvals.External{
-			Call: r.ref(c.Call), Metadata: c.Metadata, Result: r.result(c.Result), Ending: approvals.Ending(c.Ending),
+			Call: r.ref(c.Call), Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Result: r.result(c.Result), Ending: approvals.Ending(c.Ending),
 		})
 	}
 	return b, r.err

@@ -94,6 +94,13 @@ func samples() map[string]any {
 				Unsure: true,
 			},
 		},
+		"batch.v1.summary": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", OpenedAt: noon,
+			Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Status: approvals.Pending, Summary: "Delete {args.path}",
+			}},
+			Calls: []approvals.External{{Call: ref("c2", `{}`), WriteOnly: []string{"/token"}, Summary: `Refund {money args.cents "EUR"}`}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

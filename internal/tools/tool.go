@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/argschema"
+	"github.com/countersign/countersign/internal/summary"
 )
 
 // Approval says whether a tool wants a signature. There is no default: a field
@@ -35,7 +36,14 @@ type Spec[In any] struct {
 	ApproveWhen func(ctx context.Context, c agentrun.Call, in In) (bool, error)
 	// Check judges arguments that the schema accepts, before anybody is asked
 	// and again before the call runs. Its error is read by the model.
-	Check       func(ctx context.Context, c agentrun.Call, in In) error
+	Check func(ctx context.Context, c agentrun.Call, in In) error
+	// Summary says what a call does in one line, such as
+	//
+	//	Refund {money args.cents "EUR"} to {args.customer}
+	//
+	// Package summary describes the form. Without one people read the name of the
+	// tool and some arguments.
+	Summary     string
 	Annotations agentrun.Annotations // what a policy may know of its effects; the zero value is the worst
 	Sequential  bool
 	MaxRetries  int
@@ -47,7 +55,8 @@ type Spec[In any] struct {
 var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // New returns the tool that f executes. It fails on a name that models refuse,
-// on an In that has no schema, and if the spec does not say who must approve.
+// on an In that has no schema, if the spec does not say who must approve, and on a
+// summary that does not fit the In.
 func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, in In) (Out, error)) (agentrun.Tool, error) {
 	if !name.MatchString(s.Name) {
 		return nil, fmt.Errorf("tool %q: a name is 1 to 64 letters, digits, _ or -", s.Name)
@@ -67,6 +76,11 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: encode schema: %w", s.Name, err)
 	}
+	if s.Summary != "" {
+		if err := summary.Check(s.Summary, raw, hidden); err != nil {
+			return nil, fmt.Errorf("tool %s: Summary: %w", s.Name, err)
+		}
+	}
 	judged, err := argschema.Compile(raw)
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
@@ -75,7 +89,7 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	t.spec = agentrun.Spec{
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
-		Annotations: s.Annotations,
+		Annotations: s.Annotations, Summary: s.Summary,
 	}
 	if s.ApproveWhen != nil {
 		t.spec.NeedsApproval = func(ctx context.Context, c agentrun.Call) (bool, error) {

@@ -188,3 +188,22 @@ func TestAToolSaysWhoMustApprove(t *testing.T) {
 		require.ErrorContains(t, err, "must be never, when, always or external")
 	}
 }
+
+// The summary is compared with the schema that is derived from the struct.
+func TestASummaryMustFitTheStruct(t *testing.T) {
+	with := func(summary string) (agentrun.Tool, error) {
+		return tools.New(tools.Spec[transfer]{Name: "transfer", Approval: tools.Always, Summary: summary}, echo)
+	}
+	tool, err := with(`Send {money args.cents "EUR"} to {args.to}{if args.note " with a note"}`)
+	require.NoError(t, err)
+	require.Equal(t, `Send {money args.cents "EUR"} to {args.to}{if args.note " with a note"}`, tool.Spec().Summary)
+	for summary, want := range map[string]string{
+		"Send {args.amount}":        "tool transfer: Summary: column 7: args.amount: there is no such argument; args has cents, note, secret, to",
+		"Send {args.note}":          `tool transfer: Summary: column 7: args.note: a call may leave it out; add or "text" before the }, or use {if args.note "text"}`,
+		`With {args.secret["p/n"]}`: "tool transfer: Summary: column 7: args.secret.p/n: it is write-only, or holds something that is, and nobody may read that; leave it out",
+		"Send {":                    "tool transfer: Summary: column 6: the { is not closed; add }, or write {{ for a brace that is text",
+	} {
+		_, err := with(summary)
+		require.EqualError(t, err, want)
+	}
+}
