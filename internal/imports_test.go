@@ -32,7 +32,7 @@ var may = map[string][]string{
 	"internal/slacksim/bolt":                  {}, // tests only
 	"internal/slacksim/page":                  {},
 	"internal/slacksim/page/story":            {},
-	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml"},
+	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml", "internal/summary"},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},

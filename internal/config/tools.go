@@ -89,7 +89,7 @@ func PolicyTools(c Config, sets ToolSets) []policy.Tool {
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
 			all = append(all, policy.Tool{
-				Agent: a.Name, Name: s.Name, Schema: s.Schema,
+				Agent: a.Name, Name: s.Name, Schema: s.Schema, WriteOnly: s.WriteOnly,
 				Annotations: policy.Annotations(s.Annotations), Asks: policy.Asks(s.Asks()),
 				Setting:      a.Tools[s.Name].Approval.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, s.Name)),
 				AgentSetting: a.Approval.setting(fmt.Sprintf("agents[%d].approval", i)),

@@ -20,6 +20,7 @@
 //	    channels: [war-room]                     # where it was asked; left out: everywhere
 //	    requesters: {people: [carol], groups: [sre]}   # who asked; left out: whoever
 //	    when: args.database.startsWith("prod")   # a condition; left out: always
+//	    summary: Drop {args.database}            # with ask: what the call does, see package summary
 //	    deny: Why, in words for the model.       # or allow: true, or ask: {...}
 //	examples: [...]
 //

@@ -29,8 +29,9 @@ type rule struct {
 	written    string              // the condition, however it is spaced; empty if there is none
 	wanted     []approvals.GroupID // the groups that it looks for
 
-	reason string // of a deny
-	ask    *ask   // of an ask
+	reason  string // of a deny
+	summary string // of an ask: the template that says what a call does
+	ask     *ask   // of an ask
 
 	unsound bool // something is wrong with it
 
@@ -231,7 +232,7 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 		return approvals.Permit{}, nil
 	}
 	req, err := r.ask.requirement(f.q, p.names)
-	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full}, err
+	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full, Summary: r.summary}, err
 }
 
 // rule judges one call. What shadow rules would have done is told to report.

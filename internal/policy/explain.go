@@ -186,6 +186,9 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 		return []string{"-> is refused (" + by + "): " + r.Reason}
 	case approvals.Ask:
 		lines := []string{"-> waits for signatures (" + by + "): " + r.Why}
+		if r.Summary != "" {
+			lines = append(lines, "   summary: "+r.Summary)
+		}
 		for _, s := range n.requirement(r.Requirement) {
 			lines = append(lines, "   "+s)
 		}

@@ -53,6 +53,7 @@ type ruleForm struct {
 	Channels   list[text]     `yaml:"channels"`
 	Requesters *requesterForm `yaml:"requesters"`
 	When       text           `yaml:"when"`
+	Summary    text           `yaml:"summary"`
 	Deny       text           `yaml:"deny"`
 	Allow      truth          `yaml:"allow"`
 	Ask        *askForm       `yaml:"ask"`

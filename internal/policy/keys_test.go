@@ -100,6 +100,7 @@ func keyCases() map[string][2]string {
 		"ruleForm.channels":   rule(deny, deny+", channels: [ops]"),
 		"ruleForm.requesters": rule(deny, deny+", requesters: {people: [bob]}"),
 		"ruleForm.when":       rule(deny, deny+", when: args.path == '/b'"),
+		"ruleForm.summary":    rule("name: r, tools: [delete_file], ask: {why: x}", "name: r, tools: [delete_file], summary: 'Delete {args.path}', ask: {why: x}"),
 		"ruleForm.deny":       rule(deny, "name: r, tools: [delete_file], deny: never"),
 		"ruleForm.allow":      rule("name: r, tools: [read_secret], ask: {why: x}", "name: r, tools: [read_secret], allow: true"),
 		"ruleForm.ask":        rule("name: r, tools: [read_secret], allow: true", "name: r, tools: [read_secret], ask: {why: x}"),

@@ -34,6 +34,7 @@ type Tool struct {
 	// Schema is the JSON Schema of its arguments. Conditions are type-checked
 	// against it; without one they are not.
 	Schema      json.RawMessage
+	WriteOnly   []string // JSON pointers of arguments that nobody reads, so no summary may show them
 	Annotations Annotations
 	Asks        Asks
 	// Setting is the approval of this tool in the bot's configuration, and

@@ -25,6 +25,7 @@ func (b *builder) newRule(f ruleForm) *rule {
 	}
 	b.readScope(r, f)
 	b.readEffect(r, f)
+	b.readSummary(r, f.Summary)
 	if f.When.Written() {
 		r.isWhen = true
 		if f.When.Value != "" {
