@@ -109,16 +109,19 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 	require.NotContains(t, second, `"delete_file"`, "it has no folder")
 }
 
-func TestLimitsAndTimeoutsReachTheAgent(t *testing.T) {
+func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
 	model := httptest.NewServer(openaisim.New(openaisim.DemoStories()...))
 	t.Cleanup(model.Close)
 	e := config.Environment{OpenAIKey: config.NewSecret("k"), OpenAIBaseURL: model.URL + "/v1", OpenAIModel: openaisim.ModelName}
 	agents, err := newAgents(config.Config{Agents: []config.Agent{
-		{Name: "patient", Limits: config.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}},
+		{Name: "patient", Limits: config.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, Tools: map[string]config.Tool{
+			"delete_file": {Summary: "Delete {args.path}"}, "read_file": {Approval: config.Approval{Kind: config.ApprovalAll}},
+		}},
 		{Name: "hasty", Timeout: 1},
 	}}, e, config.ToolSets{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
+	require.Equal(t, map[string]string{"delete_file": "Delete {args.path}"}, agents["patient"].Summaries)
 	ask := agentrun.ModelRequest{Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hello"}}}}}
 	_, err = agents["patient"].Model.Request(t.Context(), ask)
 	require.NoError(t, err)

@@ -25,7 +25,8 @@ type Config struct {
 	Redis  Redis         `yaml:"redis"`
 	Runs   Runs          `yaml:"runs"`
 
-	file string // that it was read from; no key
+	file        string               // that it was read from; no key
+	summariesAt map[[2]string]string // where the summary of an agent's tool is written; no key
 }
 
 // Agent is one of agents[].
@@ -47,7 +48,11 @@ type Agent struct {
 // Tool is what is different for one tool of an agent.
 type Tool struct {
 	Approval Approval `yaml:"approval"`
+	Summary  Template `yaml:"summary"`
 }
+
+// A Template says what a call does, as in package summary.
+type Template string
 
 // Limits are what one run of an agent may use.
 type Limits struct {

@@ -56,7 +56,7 @@ func TestTheWholeFileIsRead(t *testing.T) {
 		Channels: []string{"C0OPS"}, Who: &People{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}},
 		Limits:   Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9},
 		Approval: Approval{Kind: ApprovalWhen, When: "!annotations.readOnlyHint"},
-		Tools:    map[string]Tool{"read_file": {Approval{Kind: ApprovalAll}}, "list_files": {Approval{Kind: ApprovalNone}}},
+		Tools:    map[string]Tool{"read_file": {Approval: Approval{Kind: ApprovalAll}}, "list_files": {Approval: Approval{Kind: ApprovalNone}}},
 	}}, c.Agents)
 	require.Equal(t, filepath.Join(filepath.Dir(path), "rules"), c.Policy)
 	require.Equal(t, 2*time.Second, c.Reload)

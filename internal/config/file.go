@@ -50,11 +50,21 @@ func Decode(b []byte) (Config, []error) {
 	case err != nil:
 		return Config{}, []error{plainly(err)}
 	}
-	f := form{anchors: strictyaml.Anchors(root)}
+	f := form{anchors: strictyaml.Anchors(root), templates: map[string]string{}}
 	f.walk("", root, reflect.TypeFor[Config]())
 	var c Config
 	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
 		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
+	}
+	for i, a := range c.Agents {
+		for name := range a.Tools {
+			if at, ok := f.templates[summaryPlace(i, name)]; ok {
+				if c.summariesAt == nil {
+					c.summariesAt = map[[2]string]string{}
+				}
+				c.summariesAt[[2]string{a.Name, name}] = at
+			}
+		}
 	}
 	return c, f.problems
 }
@@ -67,8 +77,9 @@ func plainly(err error) error {
 // at the first thing that is wrong, rounds numbers and takes a key without a
 // value for one that is not there; a form does not.
 type form struct {
-	anchors  map[string]ast.Node
-	problems []error
+	anchors   map[string]ast.Node
+	templates map[string]string // where they are written, by their place
+	problems  []error
 }
 
 func (f *form) wrong(n ast.Node, at, format string, args ...any) {
@@ -94,8 +105,12 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 		f.wrong(n, orTop(at), "has no value; set one or remove the key")
 		return
 	}
-	if t == reflect.TypeFor[Approval]() {
+	switch t {
+	case reflect.TypeFor[Approval]():
 		f.approval(at, n)
+		return
+	case reflect.TypeFor[Template]():
+		f.template(at, n)
 		return
 	}
 	switch t.Kind() {

@@ -34,8 +34,9 @@ type ToolSets map[string][]agentrun.Tool
 
 // NewToolSets returns the tools of all agents, or everything that is wrong with
 // them: a folder that is not there or through which the agent would reach the
-// bot itself, two tools of one agent with one name, and a setting for a tool
-// that the agent does not have, which would guard nothing.
+// bot itself, two tools of one agent with one name, a setting for a tool that
+// the agent does not have, which would guard nothing, and a summary that does not
+// fit its tool.
 //
 // Whoever looks at a policy judges it with these tools: if one command left out
 // those that code adds, it would refuse a rule that another accepts.
@@ -76,6 +77,9 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 				wrong("agents[%d].tools.%s: %s has no such tool, so the setting would have no effect; its tools are %s",
 					i, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 			}
+		}
+		if err := c.checkSummaries(i, all); err != nil {
+			problems = append(problems, err)
 		}
 		sets[a.Name] = all
 	}

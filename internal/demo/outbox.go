@@ -36,6 +36,7 @@ func newOutbox(folder string) ([]agentrun.Tool, error) {
 		Name:        "send_email",
 		Description: "Sends an email. A person signs it first. In this demo it is put into the folder outbox instead.",
 		Approval:    tools.Always,
+		Summary:     "Send an email to {args.to} about {args.subject}",
 	}, func(_ context.Context, _ agentrun.Call, in email) (string, error) {
 		return "Sent to " + in.To + ".", put(filepath.Join(folder, "outbox"), "email-*.json", in)
 	})
@@ -43,6 +44,7 @@ func newOutbox(folder string) ([]agentrun.Tool, error) {
 		Name:        "issue_refund",
 		Description: "Refunds an order. People sign it first. In this demo it is put into the folder refunds instead.",
 		Approval:    tools.Always,
+		Summary:     `Refund {money args.cents "EUR"} to {args.customer} for order {args.order}`,
 		Check: func(_ context.Context, _ agentrun.Call, in payback) error {
 			if in.Cents <= 0 {
 				return errors.New("cents must be more than 0")

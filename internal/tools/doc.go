@@ -12,6 +12,7 @@
 //		Name:        "delete_file",
 //		Description: "Deletes one file for good.",
 //		Approval:    tools.Always,
+//		Summary:     "Delete {args.path}",
 //	}, func(ctx context.Context, c agentrun.Call, in deleteFile) (string, error) { ... })
 //
 // Nothing is coerced and no default is filled in: the bytes that the model
@@ -19,6 +20,10 @@
 // read carries the tag `countersign:"writeOnly"` and is shown as a length. What
 // is wrong with arguments the model reads as a sentence, and a person who edits
 // them as an [agentrun.ArgumentError] for each.
+//
+// Summary says what a call does in one line, for people; [New] compares it with
+// the derived schema. The form is that of package summary. A policy and the
+// configuration may put another in its place.
 //
 // Beneath it is [agentrun.Tool], for tools whose schema is not known in Go.
 package tools

@@ -50,6 +50,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Approval:    tools.Never,
 		Annotations: reads,
 		Check:       checkRead,
+		Summary:     "Read {args.path}",
 	}, s.read)
 	write, err3 := tools.New(tools.Spec[contents]{
 		Name:        "write_file",
@@ -58,6 +59,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Annotations: overwrites,
 		Check:       s.checkWrite,
 		Sequential:  true,
+		Summary:     "Write {args.path} ({bytes args.content})",
 	}, s.write)
 	remove, err4 := tools.New(tools.Spec[file]{
 		Name:        "delete_file",
@@ -65,6 +67,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Approval:    tools.Always,
 		Annotations: destroys,
 		Check:       s.checkRemove,
+		Summary:     "Delete {args.path}",
 	}, s.remove)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
