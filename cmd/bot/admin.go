@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,11 +38,10 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		}
 	}
 	log := config.NewLogger(in.stderr, e.LogLevel)
-	open := openDurable
 	if *path == "" {
-		open = openStore // what is stuck can be looked at in any Redis
+		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}
-	store, err := open(ctx, c, e, log)
+	store, err := openForCommand(ctx, c, storeOptions(c, e, log))
 	return admin{store: store, stdout: in.stdout, log: log}, args, err
 }
 
@@ -70,6 +70,26 @@ func adminFulfil(ctx context.Context, in *call) error {
 	return administer(ctx, in, func(a admin, args []string) error {
 		return a.fulfil(ctx, approvals.BatchID(args[0]), approvals.ToolCallID(args[1]), args[2])
 	})
+}
+
+// isKind refuses what is no kind of work, before Redis is asked about it.
+func isKind(value string) error {
+	kinds := state.Kinds()
+	if slices.Contains(kinds, state.Kind(value)) {
+		return nil
+	}
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return fmt.Errorf("there is no kind of work %q; the kinds are %s", value, strings.Join(names, ", "))
+}
+
+func isJSON(value string) error {
+	if !json.Valid([]byte(value)) {
+		return errors.New("the result must be JSON; a text needs its quotes")
+	}
+	return nil
 }
 
 type admin struct {
@@ -142,9 +162,6 @@ func (a admin) say(words string) error {
 
 // fulfil delivers the result of a call that ran elsewhere.
 func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
-	if !json.Valid([]byte(value)) {
-		return errors.New("the result must be JSON; a text needs its quotes")
-	}
 	by := "operator"
 	if u, err := user.Current(); err == nil {
 		by = u.Username

@@ -66,10 +66,29 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		{"not found", []string{"retry", "cards", "batch-01-x"}},
 		{"not found", []string{"abandon", "run-01-x"}},
 		{"not found", []string{"abandon", "nonsense"}},
-		{"must be JSON", []string{"fulfil", "batch-01-x", "c", "plain words"}},
 		{"not found", []string{"fulfil", "batch-01-x", "c", `"words"`}},
 	} {
 		_, err := w.admin(c.args...)
 		require.ErrorContains(t, err, c.want, "%v", c.args)
+	}
+}
+
+// An operator who asks a Redis that is not there is told so, and need not wait.
+func TestACommandForAnOperatorDoesNotWaitForRedis(t *testing.T) {
+	config := write(t, "redis: {durability: fsync}\npolicy: p.yaml\nagents: [{name: ops}]\n")
+	for name, args := range map[string][]string{
+		"admin":                      {"admin", "parked"},
+		"admin with a configuration": {"admin", "parked", "--config", config},
+		"policy calls":               {"policy", "calls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, stderr bytes.Buffer
+			err := run(t.Context(), args, []string{"REDIS_URL=redis://bot:hunter22@127.0.0.1:1"}, &out, &stderr)
+			require.Equal(t, exitFailure, exitCode(err, &stderr))
+			require.Contains(t, stderr.String(), "bot: redis at redis://127.0.0.1:1 does not answer: ")
+			require.NotContains(t, stderr.String(), "trying again")
+			require.NotContains(t, stderr.String(), "hunter22")
+			require.Empty(t, out.String())
+		})
 	}
 }

@@ -49,7 +49,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if err := errors.Join(err, b.openPolicy(c, sets)); err != nil {
 		return nil, err
 	}
-	if b.store, err = openDurable(ctx, c, e, log); err != nil {
+	if b.store, err = openDurable(ctx, c, storeOptions(c, e, log)); err != nil {
 		return nil, err
 	}
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})

@@ -31,6 +31,7 @@ type argument struct {
 	name     string
 	what     string
 	optional bool
+	check    func(value string) error // what is wrong with a value; nil if the command itself finds out
 }
 
 // A call is one use of the program. A command declares its flags on it and
@@ -134,7 +135,8 @@ func (in *call) parse() ([]string, error) {
 	return args, in.complete(args)
 }
 
-// complete returns what is missing, or more than the command takes.
+// complete returns what is missing, what is more than the command takes, and
+// what is wrong with an argument.
 func (in *call) complete(args []string) error {
 	given := map[string]bool{}
 	in.flags.Visit(func(f *flag.Flag) { given[f.Name] = f.Value.String() != "" })
@@ -150,6 +152,13 @@ func (in *call) complete(args []string) error {
 	for _, a := range in.args[len(args):] {
 		if !a.optional {
 			return in.wrong("%s is missing", a.name)
+		}
+	}
+	for i, value := range args {
+		if check := in.args[i].check; check != nil {
+			if err := check(value); err != nil {
+				return in.wrong("%s: %w", in.args[i].name, err)
+			}
 		}
 	}
 	return nil

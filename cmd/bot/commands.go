@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
@@ -26,8 +27,8 @@ environment; see the README.`,
 				name: "help", short: "Explains a command.", run: runHelp,
 				about: "Prints what the program or one of its commands does, like the flag --help.",
 				args: []argument{
-					{"COMMAND", "The command, such as serve. Without one, all commands are listed.", true},
-					{"SUBCOMMAND", "A command of a group, such as check of policy.", true},
+					{name: "COMMAND", what: "The command, such as serve. Without one, all commands are listed.", optional: true},
+					{name: "SUBCOMMAND", what: "A command of a group, such as check of policy.", optional: true},
 				},
 				example: "bot help policy check",
 			},
@@ -93,7 +94,7 @@ For those who write or review a policy. These commands change nothing.`,
 Reads a policy as the bot does, and lists everything that is wrong with it, each
 with its file and line. If nothing is, it lists the rules, and for each tool the
 rules that may decide about its calls.`,
-			args:    []argument{{"POLICY", policyArgument, true}},
+			args:    []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: "bot policy check --config config.yaml",
 		},
 		{
@@ -101,7 +102,7 @@ rules that may decide about its calls.`,
 			about: `
 Says of one call what each rule of the policy makes of it, which one decides,
 and who must sign. Name the call with --tool and --args, or with --call.`,
-			args: []argument{{"POLICY", policyArgument, true}},
+			args: []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: `
 bot policy explain --config config.yaml --tool delete_file \
   --args '{"path": "a.txt"}' --requester U0123456789`,
@@ -111,7 +112,7 @@ bot policy explain --config config.yaml --tool delete_file \
 			about: `
 Judges the examples in a policy, and says of each whether it holds. It ends with
 1 if one does not.`,
-			args:    []argument{{"POLICY", policyArgument, true}},
+			args:    []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: "bot policy test --config config.yaml",
 		},
 		{
@@ -121,7 +122,7 @@ Judges recorded calls by two policies and lists the calls on which they differ.
 Calls that the new policy treats more leniently are marked. It prints no
 arguments of the calls.`,
 			needs:   []string{"new"},
-			args:    []argument{{"CALLS", "The file of calls, as bot policy calls writes it; - reads standard input.", false}},
+			args:    []argument{{name: "CALLS", what: "The file of calls, as bot policy calls writes it; - reads standard input."}},
 			example: "bot policy replay --config config.yaml --new next.yaml calls.jsonl",
 		},
 		{
@@ -156,8 +157,8 @@ REDIS_URL.`,
 Has the bot try parked work again. A run in which nobody knows whether a call
 happened is refused: abandon it instead. It needs REDIS_URL.`,
 			args: []argument{
-				{"KIND", "The kind of work: the first column of bot admin parked; runs for a run.", false},
-				{"ID", "The id of the work: the second column of bot admin parked.", false},
+				{name: "KIND", what: "The kind of work: the first column of bot admin parked; runs for a run.", check: isKind},
+				{name: "ID", what: "The id of the work: the second column of bot admin parked."},
 			},
 			example: "bot admin retry cards batch-01-7f3a",
 		},
@@ -166,7 +167,7 @@ happened is refused: abandon it instead. It needs REDIS_URL.`,
 			about: `
 Ends a parked run for good. Its thread is told that an operator ended it, and
 can be used again. Nothing is executed. It needs REDIS_URL.`,
-			args:    []argument{{"RUN", "The id of the run, as bot admin parked and the thread show it.", false}},
+			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin parked and the thread show it."}},
 			example: "bot admin abandon run-01-7f3a",
 		},
 		{
@@ -175,9 +176,9 @@ can be used again. Nothing is executed. It needs REDIS_URL.`,
 Delivers the result of a call that was approved here and executed elsewhere. The
 agent goes on with it. It needs REDIS_URL.`,
 			args: []argument{
-				{"BATCH", "The id of the batch that the call is in.", false},
-				{"CALL", "The id of the call.", false},
-				{"JSON", "The result, as JSON: a text needs its quotes.", false},
+				{name: "BATCH", what: "The id of the batch that the call is in."},
+				{name: "CALL", what: "The id of the call."},
+				{name: "JSON", what: "The result, as JSON: a text needs its quotes.", check: isJSON},
 			},
 			example: `bot admin fulfil batch-01-7f3a call-2 '"done"'`,
 		},
@@ -201,7 +202,7 @@ var versionCommand = &command{
 	name: "version", short: "Prints the version of this program.", run: runVersion,
 	about: `
 Prints the version of this program, the revision of the source it was built
-from, and the version of Go that built it.`,
+from, and the version of Go that built it. "bot --version" does the same.`,
 	example: "bot version",
 }
 
@@ -223,6 +224,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // runWith is the program with tools that agents have besides those of their
 // configuration. Every command that looks at a policy knows them.
 func runWith(ctx context.Context, extra config.ToolsFor, args, environ []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && slices.Contains([]string{"--version", "-version"}, args[0]) {
+		args = append([]string{versionCommand.name}, args[1:]...)
+	}
 	in := &call{command: root(), path: "bot", words: args, extra: extra, environ: environ, stdout: stdout, stderr: stderr}
 	return in.do(ctx)
 }

@@ -12,19 +12,30 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// openStore returns the store for somebody who only reads.
-func openStore(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
-	return state.Open(ctx, state.Options{URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log})
+// storeOptions say where the store of the configuration is. Whoever only reads
+// opens it with these.
+func storeOptions(c config.Config, e config.Environment, log *slog.Logger) state.Options {
+	return state.Options{URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log}
+}
+
+// openForCommand returns the store for a command that an operator waits for.
+// If Redis does not answer, it returns an error and does not try again: the
+// bot itself waits until Redis is there, but an operator wants to know.
+func openForCommand(ctx context.Context, c config.Config, o state.Options) (*state.Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+	defer cancel()
+	o.Once = true
+	return openDurable(ctx, c, o)
 }
 
 // openDurable returns the store with the durability of the configuration. It
 // refuses a Redis that is weaker than that, and says of one that does not tell
 // its settings that they could not be checked.
-func openDurable(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.Store, error) {
 	if c.Redis.Durability == state.None {
-		return openStore(ctx, c, e, log)
+		return state.Open(ctx, o)
 	}
-	all, err := lookAtRedis(ctx, c, e, log)
+	all, err := lookAtRedis(ctx, c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -34,28 +45,26 @@ func openDurable(ctx context.Context, c config.Config, e config.Environment, log
 		case doctor.IsProblem:
 			problems = append(problems, fmt.Errorf("%s; %s", f.Text, f.Advice))
 		case doctor.NotChecked:
-			log.WarnContext(ctx, "could not check Redis", slog.String("what", f.Text), slog.String("advice", f.Advice))
+			o.Log.WarnContext(ctx, "could not check Redis", slog.String("what", f.Text), slog.String("advice", f.Advice))
 		case doctor.IsFine, doctor.IsWarning: // what a level may lose is logged below
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	o := state.Options{
-		URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log,
-		Durability: c.Redis.Level(), Replicas: c.Redis.Replicas,
-	}
-	log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
+	o.Durability, o.Replicas = c.Redis.Level(), c.Redis.Replicas
+	o.Log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
 		const mayLose = doctor.MayLose
-		log.WarnContext(ctx, mayLose)
+		o.Log.WarnContext(ctx, mayLose)
 	}
 	return state.Open(ctx, o)
 }
 
-// lookAtRedis waits for Redis and judges its servers.
-func lookAtRedis(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) ([]doctor.Finding, error) {
-	store, err := openStore(ctx, c, e, log)
+// lookAtRedis opens Redis and compares the settings of its servers with the
+// configuration.
+func lookAtRedis(ctx context.Context, c config.Config, o state.Options) ([]doctor.Finding, error) {
+	store, err := state.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -128,10 +128,13 @@ func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
 		{"admin", "", ""},
 		{"admin prked", `there is no command "prked"`, "bot admin --help"},
 		{"admin retry runs", "ID is missing", "bot admin retry --help"},
+		{"admin retry kards batch-01-x", `there is no kind of work "kards"; the kinds are runs, replies, `, "bot admin retry --help"},
+		{"admin fulfil b c words", "the result must be JSON", "bot admin fulfil --help"},
 		{"admin abandon", "RUN is missing", "bot admin abandon --help"},
 		{"slacksim --adr x", "-adr", "bot slacksim --help"},
 		{"slacksim x", `takes no argument "x"`, "bot slacksim --help"},
 		{"version x", `takes no argument "x"`, "bot version --help"},
+		{"--version x", `takes no argument "x"`, "bot version --help"},
 		{"help nothing", `there is no command "nothing"`, "bot --help"},
 	} {
 		out, stderr, code := said(t, strings.Fields(c.args)...)
@@ -178,10 +181,12 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 }
 
 func TestVersionSaysWhatThisIs(t *testing.T) {
-	out, stderr, code := said(t, "version")
-	require.Zero(t, code)
-	require.Empty(t, stderr)
-	require.Regexp(t, `^countersign \S+\nrevision \S+.*\ngo1\.\S+ \w+/\w+\n$`, out)
+	for _, word := range []string{"version", "--version", "-version"} {
+		out, stderr, code := said(t, word)
+		require.Zero(t, code, word)
+		require.Empty(t, stderr, word)
+		require.Regexp(t, `^countersign \S+\nrevision \S+.*\ngo1\.\S+ \w+/\w+\n$`, out, word)
+	}
 }
 
 func TestABinaryKnowsTheVersionItWasBuiltAs(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // defaultSince is how far back calls are read if nothing is said.
@@ -35,7 +36,8 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 			return err
 		}
 	}
-	store, err := openStore(ctx, c, e, config.NewLogger(p.stderr, e.LogLevel))
+	c.Redis.Durability = state.None // this only reads
+	store, err := openForCommand(ctx, c, storeOptions(c, e, config.NewLogger(p.stderr, e.LogLevel)))
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	// Prefix begins every key; empty means "countersign". Stores with different
 	// prefixes do not see each other.
 	Prefix string
+	// Once makes Open fail at once if Redis does not answer. Otherwise Open tries
+	// again until its context ends.
+	Once bool
 	// Now is the clock; nil means the system's.
 	Now func() time.Time
 	// Log is where the store says what it waits for; nil means nowhere.
@@ -52,9 +55,9 @@ type Store struct {
 	writes  writes
 }
 
-// Open returns a store once its Redis answers. Until then it says what it waits
-// for and tries again, until ctx ends. A Redis that answers and refuses us is
-// an error at once.
+// Open returns a store once its Redis answers. Until then it logs what it waits
+// for and tries again until ctx ends, or returns an error with [Options.Once].
+// A Redis that answers and refuses us is an error at once.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s := &Store{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}
 	if s.prefix == "" {
@@ -76,7 +79,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		}
 		s.client, s.owned = c, true
 	}
-	if err := s.await(ctx, redacted(o.URL)); err != nil {
+	if err := s.await(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	var err error
@@ -106,7 +109,8 @@ func (s *Store) Close() error {
 }
 
 // await returns when Redis answers.
-func (s *Store) await(ctx context.Context, where string) error {
+func (s *Store) await(ctx context.Context, o Options) error {
+	where := redacted(o.URL)
 	const longest = 5 * time.Second
 	wait := 100 * time.Millisecond
 	for waited := false; ; waited = true {
@@ -121,6 +125,9 @@ func (s *Store) await(ctx context.Context, where string) error {
 			if redis.HasErrorPrefix(err, refusal) {
 				return fmt.Errorf("redis at %s refuses us: %w", where, err)
 			}
+		}
+		if o.Once {
+			return fmt.Errorf("redis at %s does not answer: %w", where, err)
 		}
 		s.log.WarnContext(ctx, "Redis does not answer; trying again until it does",
 			slog.String("redis", where), slog.Duration("wait", wait), slog.Any("err", err))

@@ -74,6 +74,13 @@ func TestOpenGivesUpWhenItIsToldTo(t *testing.T) {
 	require.NotContains(t, err.Error(), password)
 }
 
+func TestOpenOnceFailsWhereNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	_, err := state.Open(t.Context(), state.Options{URL: "redis://x:" + password + "@127.0.0.1:1?max_retries=-1", Once: true})
+	require.ErrorContains(t, err, "redis at redis://127.0.0.1:1 does not answer: ")
+	require.NotContains(t, err.Error(), password)
+}
+
 func TestOpenRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
