@@ -51,10 +51,9 @@ func unusable(r Response) (again string) {
 	return ""
 }
 
-// visible reports whether a person sees something where r stands. U+FE0F alone
-// is nothing either: it only turns the character before it into an emoji.
+// visible reports whether a person sees something where r stands.
 func visible(r rune) bool {
-	return !unicode.IsSpace(r) && !approvals.Invisible(r) && r != 0xFE0F
+	return !unicode.IsSpace(r) && !approvals.Invisible(r)
 }
 
 // askedAgain reports whether the last request is already one for a response

@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,17 +11,16 @@ import (
 // Invisible reports whether r leaves no mark of its own where it stands, or
 // changes how others are seen: control and format characters, blanks other
 // than the space, fillers that are drawn as nothing, private characters, and
-// variation selectors. Line feeds, tabs and spaces are layout, not invisible,
-// and U+FE0F only makes the character before it an emoji.
+// variation selectors. Line feeds, tabs and spaces are layout, not invisible.
 //
 // It is the one table of its kind: what a card marks, a policy refuses and a
-// quoted reason leaves out is the same set. What can be seen and is not what it
+// message escapes is the same set, see [Unseen]. What can be seen and is not what it
 // looks like, [Spoofs] finds. The classes are those of
 // https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing and
 // https://www.unicode.org/reports/tr31/#Default_Ignorable_Code_Points.
 func Invisible(r rune) bool {
 	switch {
-	case r == '\n' || r == '\t' || r == ' ' || r == 0xFE0F:
+	case r == '\n' || r == '\t' || r == ' ':
 		return false
 	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp, unicode.Zs):
 		return true
@@ -30,20 +30,44 @@ func Invisible(r rune) bool {
 	return r == 0x2800 // a braille cell without dots
 }
 
-// Visible returns s with everything that [Invisible] reports, and every byte that
-// is not UTF-8, written as an escape sequence: \u200b, \xff. It is for text that
-// a message quotes.
+// Unseen yields the characters of s that do not show, with their places: those
+// that are [Invisible], but for U+FE0F behind an emoji. Keyboards write it there,
+// as in ❤️, and it is what makes the emoji look like one.
+func Unseen(s string) iter.Seq2[int, rune] {
+	return func(yield func(int, rune) bool) {
+		before := rune(0)
+		for i, r := range s {
+			if hiddenAfter(before, r, s[i:]) && !yield(i, r) {
+				return
+			}
+			before = r
+		}
+	}
+}
+
+// hiddenAfter reports whether r, with which the rest of a text begins, does not
+// show behind the character before it.
+func hiddenAfter(before, r rune, rest string) bool {
+	return Invisible(r) && (r != emojiStyle || !styles(before, rest[utf8.RuneLen(r):]))
+}
+
+// Visible returns s with everything that is [Unseen], and every byte that is not
+// UTF-8, written as an escape sequence: \u200b, \xff. It is for text that a
+// message quotes.
 func Visible(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, Invisible) {
 		return s
 	}
 	var b strings.Builder
+	before := rune(0)
 	for i, r := range s {
 		_, size := utf8.DecodeRuneInString(s[i:])
+		hidden := hiddenAfter(before, r, s[i:])
+		before = r
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !Invisible(r):
+		case !hidden:
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			fmt.Fprintf(&b, `\U%08x`, r)

@@ -76,7 +76,7 @@ func foreignLetters(s string) []Spoof {
 		for i, r := range s[w.from:w.to] {
 			if script := scriptOf(r); script != "" && !slices.Contains(home, script) {
 				at := w.from + i
-				out = append(out, Spoof{From: at, To: at + utf8.RuneLen(r), Kind: SpoofScript, Script: strings.ReplaceAll(script, "_", " ")})
+				out = append(out, Spoof{From: at, To: at + utf8.RuneLen(r), Kind: SpoofScript, Name: strings.ReplaceAll(script, "_", " ")})
 			}
 		}
 	}

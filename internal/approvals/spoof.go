@@ -11,9 +11,10 @@ type SpoofKind string
 
 // The kinds of spoofs.
 const (
-	SpoofInvisible SpoofKind = "invisible" // one character that cannot be seen, see [Invisible]
+	SpoofInvisible SpoofKind = "invisible" // one character that does not show, see [Unseen]
 	SpoofMarks     SpoofKind = "marks"     // combining marks beyond the fourth on one character
 	SpoofScript    SpoofKind = "script"    // letters that can be taken for those of another script
+	SpoofForm      SpoofKind = "form"      // other forms of plain letters, digits and signs
 )
 
 // A Spoof is the stretch of a text from byte From to byte To that people would
@@ -21,7 +22,7 @@ const (
 type Spoof struct {
 	From, To int
 	Kind     SpoofKind
-	Script   string // of a SpoofScript, such as "Cyrillic"
+	Name     string // the script of a SpoofScript, such as "Cyrillic", or the form of a SpoofForm, such as "fullwidth"
 }
 
 // maxMarks is how many combining marks one character may carry. Living
@@ -33,40 +34,45 @@ const maxMarks = 4
 // use it, so they mark the same characters. Bytes that are not UTF-8 are not
 // its business.
 //
-// Besides what is [Invisible], these are combining marks beyond the fourth on
-// one character, emoji styles that style nothing, and letters of a script that
-// their word should not hold: see [foreignLetters].
+// Besides what is [Unseen], these are combining marks beyond the fourth on one
+// character, other forms of plain characters (see [oddForms]), and letters of a
+// script that their word should not hold (see [foreignLetters]).
 func Spoofs(s string) []Spoof {
-	foreign := foreignLetters(s)
+	foreign, forms := foreignLetters(s), oddForms(s)
 	var out []Spoof
-	marks, before, script := 0, rune(0), ""
+	marks, before, kind, name := 0, rune(0), SpoofKind(""), ""
 	for i, r := range s {
 		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
 			continue // a byte that is no character
 		}
 		x := Spoof{From: i, To: i + utf8.RuneLen(r)}
-		odd := ""
+		script, form := "", ""
 		if len(foreign) > 0 && foreign[0].From == i {
-			odd, foreign = foreign[0].Script, foreign[1:]
+			script, foreign = foreign[0].Name, foreign[1:]
+		}
+		if len(forms) > 0 && forms[0].From == i {
+			form, forms = forms[0].Name, forms[1:]
 		}
 		stacks := unicode.In(r, unicode.Mn, unicode.Me)
 		if stacks {
 			marks++
 		}
 		switch {
-		case Invisible(r), r == emojiStyle && !styles(before, s[x.To:]):
+		case hiddenAfter(before, r, s[i:]):
 			x.Kind = SpoofInvisible
 		case stacks && marks > maxMarks:
 			x.Kind = SpoofMarks
-		case odd != "":
-			x.Kind, x.Script = SpoofScript, odd
-		case stacks && script != "": // it stays with its letter
-			x.Kind, x.Script = SpoofScript, script
+		case form != "":
+			x.Kind, x.Name = SpoofForm, form
+		case script != "":
+			x.Kind, x.Name = SpoofScript, script
+		case stacks && name != "": // it stays with its letter
+			x.Kind, x.Name = kind, name
 		}
 		if !stacks && x.Kind != SpoofInvisible && !unicode.Is(unicode.Mc, r) {
 			marks = 0
 		}
-		before, script = r, x.Script
+		before, kind, name = r, x.Kind, x.Name
 		out = appendSpoof(out, x)
 	}
 	return out
@@ -79,28 +85,10 @@ func appendSpoof(all []Spoof, x Spoof) []Spoof {
 		return all
 	}
 	if n := len(all); n > 0 && x.Kind != SpoofInvisible {
-		if last := &all[n-1]; last.To == x.From && last.Kind == x.Kind && last.Script == x.Script {
+		if last := &all[n-1]; last.To == x.From && last.Kind == x.Kind && last.Name == x.Name {
 			last.To = x.To
 			return all
 		}
 	}
 	return append(all, x)
-}
-
-// emojiStyle turns the character before it into an emoji. After a character
-// that is not one it changes nothing that can be seen.
-const emojiStyle = 0xFE0F
-
-// styles reports whether an emojiStyle between these changes what is seen.
-func styles(before rune, after string) bool {
-	const keycap = "\u20E3"
-	switch {
-	case before == 0:
-		return false
-	case strings.ContainsRune("0123456789#*", before):
-		return strings.HasPrefix(after, keycap)
-	case before >= 0x2000 && unicode.In(before, unicode.So, unicode.Sm, unicode.Sk):
-		return true
-	}
-	return strings.ContainsRune("©®‼⁉ℹ〰〽", before)
 }

@@ -31,6 +31,8 @@ func TestWhatDoesNotShowIsRefusedAnywhere(t *testing.T) {
 		"a zero width space in a key":        {strings.Replace(rule, "deny:", "de\u200bny:", 1), "2:29", "U+200B"},
 		"between keys":                       {strings.Replace(rule, "  - ", "  -\u00a0", 1), "2:4", "U+00A0"},
 		"a mark in the middle":               {"\ufeff" + rule, "1:1", "U+FEFF"},
+		"an emoji style on a letter":         {"# all\ufe0f is well\n" + rule, "1:6", "U+FE0F"},
+		"an emoji style in a key":            {strings.Replace(rule, "deny:", "deny\ufe0f:", 1), "2:31", "U+FE0F"},
 		"NUL":                                {rule + "# \x00", "3:3", "U+0000"},
 		"after characters of several bytes":  {"# größer als 日本\u200b\n" + rule, "1:16", "U+200B"},
 		"a byte that is not UTF-8":           {"# gr\xfc\xdfe\n" + rule, "1:5", `the byte 0xfc, which is not UTF-8`},
@@ -73,6 +75,7 @@ func TestEscapesThatDoNotShowAreRefusedAndQuoted(t *testing.T) {
 	for name, c := range map[string]struct{ more, says string }{
 		"a key of the form":   {`"ru\u200bles": []` + "\n", `ru\u200bles: holds U+200B`},
 		"a key of a table":    {"examples: [{name: e, call: {tool: x}, so_far: {executed: {\"x\\u2060\": 1}}, expect: {ask: default}}]\n", `executed.x\u2060: holds U+2060`},
+		"an emoji style":      {"rules: [{name: r, tools: [x], deny: \"no\\ufe0f\"}]\n", "rules[0].deny: holds U+FE0F"},
 		"a text":              {"rules: [{name: r, tools: [x], deny: \"n\\u00ado\"}]\n", "rules[0].deny: holds U+00AD"},
 		"a condition":         {"rules: [{name: r, tools: [x], when: 'args.a == \"\\u202e\" && tol == \"x\"', deny: no}]\n", `there is no "tol"`},
 		"a name in a message": {"rules: [{name: r, tools: [x], when: 'tool == \"x\\u200b\"', deny: no}]\n", `there is no tool "x\u200b"`},

@@ -11,12 +11,10 @@ const notShown = "holds %U, which does not show, so it is not what people read; 
 
 // hidden returns the first character of s that does not show, if there is one.
 func hidden(s string) (rune, bool) {
-	i := strings.IndexFunc(s, approvals.Invisible)
-	if i < 0 {
-		return 0, false
+	for _, r := range approvals.Unseen(s) {
+		return r, true
 	}
-	r, _ := utf8.DecodeRuneInString(s[i:])
-	return r, true
+	return 0, false
 }
 
 // maxIllegible is how many places of a file are named that cannot be read.
@@ -28,16 +26,22 @@ const maxIllegible = 20
 // Windows ends it.
 func (p *Problems) legible(at Mark, src []byte) bool {
 	before := len(p.all)
-	for rest := src; len(rest) > 0 && len(p.all) < before+maxIllegible; {
-		r, size := utf8.DecodeRune(rest)
+	text, hidden := string(src), map[int]bool{}
+	for i := range approvals.Unseen(text) {
+		hidden[i] = true
+	}
+	for i, r := range text {
+		if len(p.all) == before+maxIllegible {
+			break
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			p.Wrong(at, "holds the byte 0x%02x, which is not UTF-8; save the file as UTF-8", rest[0])
-		case r == '\r' && len(rest) > 1 && rest[1] == '\n':
-		case approvals.Invisible(r):
+			p.Wrong(at, "holds the byte 0x%02x, which is not UTF-8; save the file as UTF-8", text[i])
+		case strings.HasPrefix(text[i:], "\r\n"):
+		case hidden[i]:
 			p.Wrong(at, notShown, r)
 		}
-		rest = rest[size:]
 		if at.Col++; r == '\n' {
 			at.Line, at.Col = at.Line+1, 1
 		}

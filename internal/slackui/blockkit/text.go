@@ -26,8 +26,9 @@ func Unescape(s string) string { return unescaper.Replace(s) }
 // Visible returns s with a remark in place of everything that is not what it
 // looks like, as found by [approvals.Spoofs]. An invisible character, one that
 // changes how others are shown, and a pile of combining marks become their code
-// points: ⟦U+202E⟧. The script of a letter that does not fit its word is named:
-// p⟦Cyrillic а⟧y. Bytes that are not UTF-8 are shown as numbers. Line feeds and
+// points: ⟦U+202E⟧. The script of a letter that does not fit its word is named,
+// p⟦Cyrillic а⟧y, and so is another form of a plain character, p⟦fullwidth ａ⟧y.
+// Bytes that are not UTF-8 are shown as numbers. Line feeds and
 // tabs stay. The bracket ⟦ in s becomes its code point too, so that every ⟦ in
 // the result begins a remark of ours; Visible must therefore be applied only
 // once. Different texts have different results.
@@ -46,8 +47,8 @@ func visibleBut(s, but string) string {
 		switch {
 		case but != "" && strings.Contains(but, stretch):
 			b.WriteString(stretch)
-		case x.Kind == approvals.SpoofScript:
-			b.WriteString(RemarkOf(x.Script + " " + stretch))
+		case x.Name != "":
+			b.WriteString(RemarkOf(x.Name + " " + stretch))
 		default:
 			b.WriteString(RemarkOf(codes(stretch)))
 		}

@@ -31,6 +31,7 @@ func TestVisible(t *testing.T) {
 		"p\u0430ypal/a.txt":  "p⟦Cyrillic \u0430⟧ypal/a.txt",
 		"\u0430.txt":         "⟦Cyrillic \u0430⟧.txt",
 		"a\ufe0f":            "a⟦U+FE0F⟧",
+		"p\uff41y":           "p⟦fullwidth \uff41⟧y",
 		"⟦U+0430⟧":           "⟦U+27E6⟧U+0430⟧",
 		"Z" + strings.Repeat("\u0301", 9) + "\u0302!": "Z\u0301\u0301\u0301\u0301⟦U+0301 ×5 U+0302⟧!",
 	} {

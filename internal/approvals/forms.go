@@ -1,0 +1,137 @@
+package approvals
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A form is a set of characters that people read as plain letters, digits or
+// signs, and that no program takes for those.
+type form struct {
+	name string // as it is said of a character
+	has  *unicode.RangeTable
+}
+
+// forms are those of https://www.unicode.org/charts/PDF/U1D400.pdf and its like:
+// each has the same letters as ASCII. Emoji are none of them, nor are numbers in
+// circles, which stand before the items of lists.
+var forms = []form{
+	{fullwidth, table(span{0xFF01, 0xFF5E})},
+	{"mathematical", table(
+		span{0x2102, 0x2102}, span{0x210A, 0x210E}, span{0x2110, 0x2113}, span{0x2115, 0x2115}, span{0x2119, 0x211D},
+		span{0x2124, 0x2124}, span{0x2128, 0x2128}, span{0x212C, 0x212D}, span{0x212F, 0x2131}, span{0x2133, 0x2134},
+		span{0x2145, 0x2149}, span{0x1D400, 0x1D7FF},
+	)},
+	{"enclosed", table(
+		span{0x249C, 0x24C1}, span{0x24C3, 0x24E9}, span{0x1F110, 0x1F12C}, span{0x1F130, 0x1F14F},
+		span{0x1F150, 0x1F16C}, span{0x1F172, 0x1F17D}, span{0x1F180, 0x1F18D},
+	)},
+	{"Kelvin sign", table(span{0x212A, 0x212A})},
+	{"Roman numeral", table(
+		span{0x2160, 0x2160}, span{0x2164, 0x2164}, span{0x2169, 0x2169}, span{0x216C, 0x2170},
+		span{0x2174, 0x2174}, span{0x2179, 0x2179}, span{0x217C, 0x217F},
+	)},
+}
+
+const fullwidth = "fullwidth"
+
+// A span is a range of characters.
+type span struct{ from, to uint32 }
+
+func table(spans ...span) *unicode.RangeTable {
+	t := &unicode.RangeTable{}
+	for _, s := range spans {
+		if s.to <= 0xFFFF {
+			t.R16 = append(t.R16, unicode.Range16{Lo: uint16(s.from), Hi: uint16(s.to), Stride: 1})
+			continue
+		}
+		t.R32 = append(t.R32, unicode.Range32{Lo: s.from, Hi: s.to, Stride: 1})
+	}
+	return t
+}
+
+// oddForms returns the characters of s, each by itself, that are another form of
+// a plain one.
+//
+// Fullwidth forms are ordinary in Chinese, Japanese and Korean. So they are not
+// returned from a run of non-blanks that holds a letter of those, as far as they
+// are punctuation of prose, or letters and digits that touch no plain ones.
+func oddForms(s string) []Spoof {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2100 }) {
+		return nil
+	}
+	var out []Spoof
+	for at := 0; at < len(s); {
+		if size := blanks(s[at:]); size > 0 {
+			at += size
+			continue
+		}
+		run := s[at:]
+		if end := strings.IndexFunc(run, unicode.IsSpace); end >= 0 {
+			run = run[:end]
+		}
+		out = append(out, oddFormsOf(run, at)...)
+		at += len(run)
+	}
+	return out
+}
+
+// blanks returns the length of the blanks that s begins with.
+func blanks(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
+
+// oddFormsOf is oddForms of one run of non-blanks, which begins at this byte.
+func oddFormsOf(run string, at int) []Spoof {
+	wide := strings.ContainsFunc(run, func(r rune) bool {
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
+	})
+	var out []Spoof
+	before, ordinaryTo := rune(0), 0
+	for i, r := range run {
+		if wide && i >= ordinaryTo {
+			ordinaryTo = i + ordinary(before, run[i:])
+		}
+		before = r
+		name := formOf(r)
+		if name == "" || i < ordinaryTo {
+			continue
+		}
+		out = append(out, Spoof{From: at + i, To: at + i + utf8.RuneLen(r), Kind: SpoofForm, Name: name})
+	}
+	return out
+}
+
+func formOf(r rune) string {
+	for _, f := range forms {
+		if unicode.Is(f.has, r) {
+			return f.name
+		}
+	}
+	return ""
+}
+
+// ordinary returns how many bytes at the start of rest are fullwidth forms that
+// people write in Chinese, Japanese and Korean, behind the character before.
+func ordinary(before rune, rest string) int {
+	const prose = "！（），：；？～"
+	r, size := utf8.DecodeRuneInString(rest)
+	if strings.ContainsRune(prose, r) {
+		return size
+	}
+	if plainAlphanumeric(before) || wideAlphanumeric(before) {
+		return 0
+	}
+	behind := strings.TrimLeftFunc(rest, wideAlphanumeric)
+	if after, _ := utf8.DecodeRuneInString(behind); plainAlphanumeric(after) {
+		return 0
+	}
+	return len(rest) - len(behind)
+}
+
+func wideAlphanumeric(r rune) bool {
+	return r >= 0xFF01 && r <= 0xFF5E && plainAlphanumeric(r-0xFF01+'!')
+}
+
+func plainAlphanumeric(r rune) bool {
+	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
