@@ -115,6 +115,23 @@ func TestTheOperatorStatesWhatTheServerDoesNotTell(t *testing.T) {
 	}
 }
 
+// What `/countersign status` says of the store is whether it takes a change, and
+// not only whether it answers.
+func TestStatusSaysThatNothingCanBeStored(t *testing.T) {
+	server := statetest.NewInstance(t)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + server.Socket
+	b := i.bot()
+	ctx := t.Context()
+	require.NoError(t, b.health().Store(ctx))
+	server.Set("maxmemory", "1")
+	require.Error(t, b.store.CommitMemo(ctx, "group-01-x", "people", []byte("x"), 0, 0))
+	require.NoError(t, b.store.Ping(ctx))
+	require.Error(t, b.health().Store(ctx))
+	server.Set("maxmemory", "0")
+	require.Eventually(t, func() bool { return b.health().Store(ctx) == nil }, doctor.Patience, doctor.Patience/100)
+}
+
 // A process that can store nothing is given nothing, says why, and is ready
 // again by itself.
 func TestABotThatCanStoreNothingIsNotReady(t *testing.T) {

@@ -116,6 +116,7 @@ func createFile(here *os.Root, name, at string) (*os.File, error) {
 	}
 	// The file system may have given it another name. What somebody else put
 	// there meanwhile stays.
+	meanwhile(at)
 	if entry, lstatErr := here.Lstat(name); statErr == nil && lstatErr == nil && os.SameFile(opened, entry) {
 		err = errors.Join(err, here.Remove(name))
 	}

@@ -382,3 +382,41 @@ func TestAnEntryIsFoundByItsExactNameOnly(t *testing.T) {
 		}
 	}
 }
+
+// A file system that makes the file under another name leaves nothing behind:
+// the call failed, so the folder is as it was. What somebody else put there in
+// the meantime is theirs.
+func TestAFileThatWasMadeUnderAnotherNameIsRemoved(t *testing.T) {
+	for name, theirs := range map[string]bool{"ours": false, "somebody else's": true} {
+		t.Run(name, func(t *testing.T) {
+			folder, _ := open(t)
+			at := func(p string) string { return filepath.Join(folder, filepath.FromSlash(p)) }
+			looks := 0
+			filetool.Meanwhile(t, func(path string) {
+				if path != "new" {
+					return
+				}
+				switch looks++; looks {
+				case 3: // opened and compared; now its name is looked up
+					require.NoError(t, os.Rename(at("new"), at("New")))
+				case 4: // the folder finds it under both names
+					require.NoError(t, os.Rename(at("New"), at("new")))
+					if theirs {
+						require.NoError(t, os.Rename(at("new"), at("moved")))
+						require.NoError(t, os.WriteFile(at("new"), []byte(secret), 0o600))
+					}
+				}
+			})
+			x, in := toolOf(t, folder, "write_file", writing(t, "new"))
+			_, err := x.Execute(t.Context(), in)
+			require.Equal(t, "There is no new by exactly this name. Write paths exactly as list_files lists them.", failure(t, err))
+			if !theirs {
+				require.NoFileExists(t, at("new"))
+				return
+			}
+			b, err := os.ReadFile(at("new"))
+			require.NoError(t, err)
+			require.Equal(t, secret, string(b))
+		})
+	}
+}
