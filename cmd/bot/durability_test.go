@@ -69,7 +69,7 @@ func TestTheStartRefusesARedisThatIsWeakerThanTheSetting(t *testing.T) {
 		"no log, everysec":            {"appendonly", "no", everysec, "appendonly is no", ""},
 		"eviction":                    {"maxmemory-policy", "allkeys-lru", fsync, "maxmemory-policy is allkeys-lru", ""},
 		"eviction of what has an end": {"maxmemory-policy", "volatile-ttl", fsync, "maxmemory-policy is volatile-ttl", ""},
-		"too few replicas":            {"appendfsync", "always", "redis: {durability: replicated, replicas: 2}\n", "has 1 of the 2 replicas", ""},
+		"too few replicas":            {"appendfsync", "always", "redis: {durability: replicated, replicas: 2}\n", "has only 1 replica, but redis.replicas asks for 2", ""},
 		"none":                        {"appendfsync", "always", "redis: {durability: none}\n", "none is for the demo and for tests", ""},
 		"an unknown level":            {"appendfsync", "always", "redis: {durability: mostly}\n", `is "mostly", must be fsync, replicated or everysec`, ""},
 		"replicated by nobody":        {"appendfsync", "always", "redis: {durability: replicated}\n", "redis.replicas: is missing", ""},

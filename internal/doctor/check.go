@@ -50,7 +50,9 @@ type Finding struct {
 // findings are what was found so far.
 type findings struct{ all []Finding }
 
-// checker collects findings. It holds what later looks need of earlier ones.
+// A checker collects findings. It holds what later checks need of earlier ones,
+// and checks itself what needs nothing but the files and the environment; what
+// has more to hold is a type of its own: addresses, slackCheck, modelCheck.
 type checker struct {
 	Options
 	findings
@@ -69,13 +71,13 @@ func Check(ctx context.Context, o Options) []Finding {
 	c.checkTools()
 	c.checkPolicy()
 	c.checkEnvironment()
-	c.checkAddress()
+	addresses{c}.check()
 	if o.Online {
 		c.checkSlack(ctx)
 		c.checkSocket(ctx)
-		c.checkRunning(ctx)
+		addresses{c}.checkRunning(ctx)
 		c.checkRedis(ctx)
-		c.checkModel(ctx)
+		modelCheck{checker: c}.check(ctx)
 	}
 	return c.scrubbed()
 }

@@ -1,15 +1,125 @@
-package doctor
+package doctor_test
 
 import (
+	"maps"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/slacksim"
 )
 
-func TestNoFindingQuotesASecret(t *testing.T) {
-	c := checker{env: config.Environment{SlackToken: config.NewSecret("tell-no-one")}}
-	c.problem("do tell-no-one", "it was tell-no-one")
-	require.Equal(t, []Finding{{IsProblem, "it was [redacted]", "do [redacted]"}}, c.scrubbed())
+func TestCheckOfAnInstallationInOrderFindsNothing(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	found := i.check()
+	require.NotContains(t, found, "problem  ")
+	for _, want := range []string{
+		"config.yaml: 1 agent\n",
+		"policy.yaml: 1 rule, version ",
+		"agents[0]: ops has list_files, read_file, write_file, delete_file on " + filepath.Join(i.dir, "reports"),
+		"environment: everything that is required is set",
+		"Slack: the bot is @countersign in Acme (T0COUNTER)",
+		"Slack: the bot has all scopes that it needs",
+		"agents[0].channels: C0OPS: the bot is in #ops",
+		"agents[0].who.groups: S0SRE is @sre, with 2 people",
+		"agents[0].who.users: U0ALICE is alice",
+		"policy.yaml:3:17: U0CAROL is carol",
+		"policy.yaml: enough people can sign under every rule",
+		"accepts the key and has " + openaisim.ModelName,
+		"0 wrong",
+	} {
+		require.Contains(t, found, want)
+	}
+}
+
+func TestCheckOfflineAsksNobody(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online, i.o.HTTP = false, nil // a question would panic
+	for _, k := range []string{"SLACK_API_URL", "OPENAI_BASE_URL"} {
+		delete(i.env, k)
+	}
+	i.env["REDIS_URL"] = "redis://nobody.invalid:1"
+	found := i.check()
+	require.Contains(t, found, "0 could not be checked, 0 wrong")
+	require.NotContains(t, found, "Slack:")
+}
+
+func TestCheckReportsEveryProblemAtOnce(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{Scopes: []string{"chat:write", "users:read", "usergroups:read", "channels:read"}})
+	i.text = `
+agents:
+  - {name: ops, toolz: x, files: nowhere, channels: [C0NOWHERE]}
+  - {name: ops, files: config.yaml, channels: [C0OPS], who: {users: [bob, U0GONE]}}
+policy: policy.yaml
+runs: {lease: 1ms}
+`
+	i.rules = `groups: {none: S0NONE}
+people: {bot: U0BOT, nobody: U0NOBODY, guest: U0GUEST}
+default: {why: x, quorums: [{name: sre, need: 3, from: {groups: [none], people: [bot, nobody, guest]}}]}
+`
+	i.env["COUNTERSIGN_ADDR"] = "8080"
+	i.env["COUNTERSIGN_ADR"] = ":8080"
+	i.env["SLACK_SIGNING_SECRET"] = ""
+	i.env["REDIS_URL"] = "localhost:6379"
+	i.env["OPENAI_BASE_URL"] = "model.internal"
+	i.o.Address = "http://bot.internal"
+	found := i.check()
+	for _, want := range []string{
+		"[3:17] agents[0].toolz: there is no such key",
+		`agents[1].name: another agent is already called "ops"`,
+		`agents[1].who.users: "bob" is not a user id`,
+		"runs.lease: must be at least 1s, but is 1ms",
+		"agents[0].files: there is no folder " + filepath.Join(i.dir, "nowhere"),
+		"agents[1].files: " + filepath.Join(i.dir, "config.yaml") + " is a file",
+		"SLACK_SIGNING_SECRET: not set", "COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_ADDR: must be a host and a port, but is "8080"`,
+		"REDIS_URL: this is no Redis URL",
+		"OPENAI_BASE_URL: must begin with",
+		"--url: must begin with https://", "--url: must name a host that Slack can reach",
+		"Slack: the bot lacks the scopes app_mentions:read, commands, groups:read, im:history, im:write",
+		"agents[0].channels: C0NOWHERE: there is no such channel",
+		"policy.yaml:1:16: there is no user group S0NONE",
+		"agents[1].who.users: U0GONE is deactivated",
+		"policy.yaml:2:15: U0BOT is a bot",
+		"policy.yaml:2:30: U0NOBODY is not in this workspace",
+		"policy.yaml:2:47: U0GUEST is gita, who is a guest and may sign where the policy names them",
+		"policy.yaml: whether its rules fit the agents' tools",
+	} {
+		require.Contains(t, found, want)
+	}
+}
+
+func TestCheckTellsNoSecret(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	maps.Copy(i.env, map[string]string{
+		"SLACK_BOT_TOKEN": "xapp-tell-no-one", "SLACK_SIGNING_SECRET": "xoxb-tell-no-one ", "OPENAI_API_KEY": "tell-no-one",
+		"REDIS_URL": "redis://tell-no-one:tell-no-one@127.0.0.1:1/x", "OPENAI_BASE_URL": "http://tell-no-one:tell-no-one@127.0.0.1:1/v1",
+	})
+	require.NotContains(t, i.check(), "tell-no-one")
+}
+
+func TestCheckWarnsOfAnAgentWithoutTools(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.replace("    files: reports\n", "")
+	i.rules = oneOfSRE
+	found := i.check()
+	require.Contains(t, found, "warning          agents[0]: ops has no tools, so it can only talk\n")
+	require.Contains(t, found, "-> set files to the folder")
+	require.Contains(t, found, "1 warning, 0 could not be checked, 0 wrong")
+}
+
+// What is counted reads as people say it.
+func TestWhatIsCountedIsInTheRightNumber(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	found := i.check()
+	require.Contains(t, found, ": 1 agent\n")
+	require.Contains(t, found, ": 1 rule, version")
+	require.Contains(t, found, "is @sre, with 2 people\n")
+	require.Contains(t, found, "0 warnings")
+	i.rules = strings.ReplaceAll(i.rules, "S0SRE", "S0SEC")
+	i.replace("S0SRE", "S0SEC")
+	require.Contains(t, i.check(), "is @security, with 1 person\n")
 }

@@ -8,73 +8,106 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// oldestMajor and oldestMinor are the oldest Redis that is known to do.
+// oldestMajor and oldestMinor are the oldest version of Redis that is known to
+// work.
 const oldestMajor, oldestMinor = 6, 2
 
 // MayLose says what the level everysec costs, for everybody who chose it.
 const MayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
 
-// JudgeRedis compares the servers with what the configuration says of them.
+// JudgeRedis compares the settings of the servers with what the configuration
+// promises.
 func JudgeRedis(r config.Redis, servers []state.Server) []Finding {
 	var f findings
 	for _, s := range servers {
-		at := strings.TrimSpace("Redis " + s.Addr)
-		f.version(at, s)
+		c := serverCheck{findings: &f, Server: s, promised: r, at: strings.TrimSpace("Redis " + s.Addr)}
+		c.checkVersion()
 		if s.Replica {
-			f.problem("name its master in REDIS_URL", "%s: is a replica, which takes no writes", at)
+			c.problem("name its master in REDIS_URL", "%s: is a replica, which takes no writes", c.at)
 		}
 		if s.Broken {
-			f.problem("look at its disk and its log", "%s: its last write to its log failed", at)
+			c.problem("look at its disk and its log", "%s: its last write to its log failed", c.at)
 		}
-		f.durability(at, s, r)
-		f.eviction(at, s)
+		c.checkReplicas()
+		c.checkDurability()
+		c.checkEviction()
 	}
 	return f.all
 }
 
-func (f *findings) version(at string, s state.Server) {
+// serverCheck checks one Redis server.
+type serverCheck struct {
+	*findings
+	state.Server
+	promised config.Redis
+	at       string // what the findings begin with
+}
+
+func (s serverCheck) checkVersion() {
+	oldest := fmt.Sprintf("%d.%d", oldestMajor, oldestMinor)
 	switch major, minor, ok := versionOf(s.Version); {
 	case !ok:
-		f.unknown(fmt.Sprintf("it must be %d.%d or newer", oldestMajor, oldestMinor), "%s: it answers, and does not say its version", at)
+		s.unknown("it must be "+oldest+" or newer", "%s: answers, but does not tell its version", s.at)
 	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
-		f.problem(fmt.Sprintf("use %d.%d or newer", oldestMajor, oldestMinor), "%s: is version %s", at, s.Version)
+		s.problem("use "+oldest+" or newer", "%s: is version %s", s.at, s.Version)
 	default:
-		f.fine("%s: answers, version %s", at, s.Version)
+		s.fine("%s: answers, version %s", s.at, s.Version)
 	}
+}
+
+func (s serverCheck) checkReplicas() {
+	if s.promised.Level() != state.Replicated || s.Replicas >= s.promised.Replicas {
+		return
+	}
+	has := "no replica"
+	if s.Replicas > 0 {
+		has = "only " + counted(s.Replicas, "replica", "replicas")
+	}
+	s.problem("start the replicas that are missing, or lower redis.replicas",
+		"%s: has %s, but redis.replicas asks for %d", s.at, has, s.promised.Replicas)
 }
 
 // twoWays are the ways out of a server that is weaker than fsync.
 const twoWays = "set appendonly yes and appendfsync always (CONFIG SET, then CONFIG REWRITE), or accept that loss with redis.durability: everysec"
 
-func (f *findings) durability(at string, s state.Server, r config.Redis) {
-	level := r.Level()
-	if level == state.Replicated && s.Replicas < r.Replicas {
-		f.problem("start the replicas that are missing, or lower redis.replicas", "%s: has %d of the %d replicas that redis.replicas asks for", at, s.Replicas, r.Replicas)
-	}
+func (s serverCheck) checkDurability() {
+	level := s.promised.Level()
 	switch {
-	case !s.Told && r.Durability == "":
-		f.problem("ask whoever runs it, and write redis.durability: fsync (appendfsync always), replicated or everysec",
-			"%s: does not tell its settings (CONFIG GET is refused), and redis.durability is not set", at)
+	case !s.Told && s.promised.Durability == "":
+		s.problem("ask whoever runs it, and write redis.durability: fsync (appendfsync always), replicated or everysec",
+			"%s: does not tell its settings (CONFIG GET is refused), and redis.durability is not set", s.at)
 	case !s.Told:
-		f.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (CONFIG GET is refused)", at, level)
+		s.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (CONFIG GET is refused)", s.at, level)
 	case s.AppendOnly != "yes":
-		f.problem("set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
-			"%s: appendonly is %s: when it ends, acknowledged clicks and all that waits are lost", at, s.AppendOnly)
+		s.problem("set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
+			"%s: appendonly is %s: acknowledged clicks and all pending calls are lost when it stops", s.at, s.AppendOnly)
 	case s.AppendFsync == "no":
-		f.problem(twoWays, "%s: appendfsync is no: it may lose any number of acknowledged decisions with its machine", at)
+		s.problem(twoWays, "%s: appendfsync is no: it may lose any number of acknowledged decisions when its machine fails", s.at)
 	case level == state.Everysec:
-		f.warn("set redis.durability: fsync, or replicated, if that must not be", "%s: keeps what it is told (appendonly yes), and redis.durability is everysec: %s", at, MayLose)
-	case s.AppendFsync != "always" && r.Durability == "":
-		f.problem(twoWays, "%s: appendfsync is %s, and redis.durability is not set: %s", at, s.AppendFsync, MayLose)
+		s.warn("set redis.durability to fsync or replicated if that is not acceptable", "%s: has a log (appendonly yes), and redis.durability is everysec: %s", s.at, MayLose)
+	case s.AppendFsync != "always" && s.promised.Durability == "":
+		s.problem(twoWays, "%s: appendfsync is %s, and redis.durability is not set: %s", s.at, s.AppendFsync, MayLose)
 	case s.AppendFsync != "always":
-		f.problem(twoWays, "%s: appendfsync is %s, and redis.durability %s needs always", at, s.AppendFsync, level)
+		s.problem(twoWays, "%s: appendfsync is %s, and redis.durability %s needs always", s.at, s.AppendFsync, level)
 	case s.NoFsyncOnRewrite != "no":
-		f.problem("set no-appendfsync-on-rewrite no", "%s: no-appendfsync-on-rewrite is %s: while it rewrites its log, it acknowledges what it has not synced", at, s.NoFsyncOnRewrite)
+		s.problem("set no-appendfsync-on-rewrite no", "%s: no-appendfsync-on-rewrite is %s: while it rewrites its log, it acknowledges writes that are not on its disk", s.at, s.NoFsyncOnRewrite)
+	case level == state.Replicated && s.Replicas < s.promised.Replicas: // already reported
 	case level == state.Replicated:
-		f.fine("%s: acknowledges a write once it is on its disk (appendfsync always) and %d of its %d replicas have it", at, r.Replicas, s.Replicas)
+		s.fine("%s: acknowledges a write once it is on its disk (appendfsync always) and on %s", s.at, ofReplicas(s.promised.Replicas, s.Replicas))
 	default:
-		f.fine("%s: keeps every acknowledged write (appendonly yes, appendfsync always)", at)
+		s.fine("%s: keeps every acknowledged write (appendonly yes, appendfsync always)", s.at)
 	}
+}
+
+// ofReplicas says how many replicas of those that there are must have a write.
+func ofReplicas(need, all int) string {
+	switch {
+	case all == 1:
+		return "its replica"
+	case need == all:
+		return fmt.Sprintf("all %d replicas", all)
+	}
+	return fmt.Sprintf("%d of its %d replicas", need, all)
 }
 
 // wants are the settings of a server for a level.
@@ -85,12 +118,12 @@ func wants(level state.Durability) string {
 	return "appendonly yes, appendfsync always, no-appendfsync-on-rewrite no, maxmemory-policy noeviction"
 }
 
-func (f *findings) eviction(at string, s state.Server) {
+func (s serverCheck) checkEviction() {
 	switch s.Eviction {
-	case "": // said before
+	case "": // already reported: it does not tell its settings
 	case "noeviction":
-		f.fine("%s: throws nothing away (maxmemory-policy noeviction)", at)
+		s.fine("%s: evicts nothing (maxmemory-policy noeviction)", s.at)
 	default:
-		f.problem("set maxmemory-policy noeviction", "%s: maxmemory-policy is %s: when memory is short it throws away what waits for a signature", at, s.Eviction)
+		s.problem("set maxmemory-policy noeviction", "%s: maxmemory-policy is %s: it evicts pending calls when its memory is full", s.at, s.Eviction)
 	}
 }

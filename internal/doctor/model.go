@@ -2,9 +2,12 @@ package doctor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,18 +26,75 @@ const (
 	askForCall = "This checks a connection, and nothing is run. Answer with one call of the tool %s, with any arguments."
 )
 
-// tryModels asks each model as a run does: in a stream, with the tools of its
+// modelCheck checks the model provider.
+type modelCheck struct {
+	*checker
+	at string // what the findings begin with
+}
+
+// check asks the provider which models it has, which costs nothing, and
+// then each model for one word.
+func (m modelCheck) check(ctx context.Context) {
+	base, err := url.Parse(m.env.OpenAIBaseURL)
+	if err != nil || base.Host == "" || m.env.OpenAIKey.Open() == "" {
+		return // said before
+	}
+	m.at = "model: " + base.Host
+	header := http.Header{"Authorization": {"Bearer " + m.env.OpenAIKey.Open()}}
+	status, answer, err := m.ask(ctx, http.MethodGet, strings.TrimSuffix(m.env.OpenAIBaseURL, "/")+"/models", nil, header)
+	var list struct{ Data []listedModel }
+	switch {
+	case err != nil:
+		m.problem("check OPENAI_BASE_URL, and that this machine can reach it", "%s does not answer: %s", m.at, err)
+		return
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		m.problem("correct OPENAI_API_KEY", "%s refuses the key (%d)", m.at, status)
+		return
+	case status != http.StatusOK || json.Unmarshal(answer, &list) != nil || len(list.Data) == 0:
+		m.unknown("", "%s: whether it has the models of the agents; it does not list its models (%d)", m.at, status)
+		m.tryAll(ctx)
+		return
+	}
+	for _, name := range m.names() {
+		has := slices.Contains(list.Data, listedModel{name})
+		if has {
+			m.fine("%s accepts the key and has %s", m.at, name)
+		} else {
+			m.unknown("correct OPENAI_MODEL or agents[].model, unless the provider has models that it does not list", "%s accepts the key but does not list the model %s", m.at, name)
+		}
+	}
+	m.tryAll(ctx)
+}
+
+type listedModel struct{ ID string }
+
+// names are the models of the agents.
+func (m modelCheck) names() []string {
+	var names []string
+	for _, a := range m.config.Agents {
+		name := a.Model
+		if name == "" {
+			name = m.env.OpenAIModel
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// tryAll asks each model as a run does: in a stream, with the tools of its
 // agent. A provider that lists a model need not be able to do that.
-func (c *checker) tryModels(ctx context.Context, at string) {
-	sets, err := config.NewToolSets(c.config, c.env, c.Extra)
+func (m modelCheck) tryAll(ctx context.Context) {
+	sets, err := config.NewToolSets(m.config, m.env, m.Extra)
 	if err != nil {
 		return // said before
 	}
 	tried := map[string]bool{}
-	for _, a := range c.config.Agents {
+	for _, a := range m.config.Agents {
 		name := a.Model
 		if name == "" {
-			name = c.env.OpenAIModel
+			name = m.env.OpenAIModel
 		}
 		var tools []agentrun.ToolDefinition
 		key := []string{name}
@@ -45,15 +105,15 @@ func (c *checker) tryModels(ctx context.Context, at string) {
 		}
 		if k := strings.Join(key, " "); !tried[k] {
 			tried[k] = true
-			c.tryModel(ctx, at, name, tools)
+			m.try(ctx, name, tools)
 		}
 	}
 }
 
-func (c *checker) tryModel(ctx context.Context, at, name string, tools []agentrun.ToolDefinition) {
+func (m modelCheck) try(ctx context.Context, name string, tools []agentrun.ToolDefinition) {
 	model, err := openaimodel.New(openaimodel.Config{
-		APIKey: c.env.OpenAIKey.Open, BaseURL: c.env.OpenAIBaseURL, Model: name, HTTPClient: c.client(modelPatience),
-		Timeout: modelPatience, Attempts: 1, Now: c.Now, Log: slog.New(slog.DiscardHandler),
+		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, HTTPClient: m.client(modelPatience),
+		Timeout: modelPatience, Attempts: 1, Now: m.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return // said before
@@ -63,24 +123,24 @@ func (c *checker) tryModel(ctx context.Context, at, name string, tools []agentru
 		words = fmt.Sprintf(askForCall, tools[0].Name)
 	}
 	answer, err := model.Request(ctx, agentrun.ModelRequest{
-		Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: words, At: c.Now()}}}},
+		Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: words, At: m.Now()}}}},
 		Tools:    tools,
 	})
 	var failed *agentrun.ModelError
 	switch {
 	case errors.As(err, &failed) && failed.Code == agentrun.RateLimited:
-		c.unknown("try again in a moment", "%s: whether %s answers as a run needs it: %s", at, name, failed)
+		m.unknown("try again in a moment", "%s: whether %s answers as a run needs it: %s", m.at, name, failed)
 	case err != nil && len(tools) > 0:
-		c.problem("use a model and a provider that stream answers (stream: true) and call tools", "%s: %s does not answer as a run asks it: %s", at, name, err)
+		m.problem("use a model and a provider that stream answers (stream: true) and call tools", "%s: %s does not answer as a run asks it: %s", m.at, name, err)
 	case err != nil:
-		c.problem("use a model and a provider that stream answers (stream: true)", "%s: %s does not answer as a run asks it: %s", at, name, err)
+		m.problem("use a model and a provider that stream answers (stream: true)", "%s: %s does not answer as a run asks it: %s", m.at, name, err)
 	case len(tools) == 0:
-		c.fine("%s: %s answers in a stream", at, name)
+		m.fine("%s: %s answers in a stream", m.at, name)
 	case callsOneOf(answer, tools):
-		c.fine("%s: %s answers in a stream and calls tools", at, name)
+		m.fine("%s: %s answers in a stream and calls tools", m.at, name)
 	default:
-		c.unknown("mention the bot and see whether it uses its tools; if not, use another model",
-			"%s: whether %s can call tools: it was asked to call %s, and answered without a call", at, name, tools[0].Name)
+		m.unknown("mention the bot and see whether it uses its tools; if not, use another model",
+			"%s: whether %s can call tools: it was asked to call %s, and answered without a call", m.at, name, tools[0].Name)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -15,7 +13,6 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
-	"github.com/countersign/countersign/manifests"
 )
 
 func (c *checker) checkFile() {
@@ -146,93 +143,4 @@ func (c *checker) checkEnvironment() {
 	if len(c.all) == before {
 		c.fine("environment: everything that is required is set")
 	}
-}
-
-// checkAddress looks at --url, and at the Slack manifest beside the
-// configuration, which bot init wrote there.
-func (c *checker) checkAddress() {
-	if c.Address != "" {
-		for _, p := range config.Problems(c.wrongAddress()) {
-			c.problem("", "--url: %s", p)
-		}
-	}
-	path := filepath.Join(filepath.Dir(c.Path), ManifestName)
-	text, err := os.ReadFile(path) //nolint:gosec // it is beside the operator's file
-	if errors.Is(err, os.ErrNotExist) {
-		return
-	}
-	if err != nil {
-		c.unknown("", "%s: %s", path, err)
-		return
-	}
-	app, err := manifests.ReadSlack(text)
-	if err != nil {
-		c.problem("", "%s: %s", path, err)
-		return
-	}
-	if problems := c.manifestProblems(app); len(problems) > 0 {
-		for _, p := range problems {
-			c.problem("fix it there and in the app's settings in Slack, or write a new one with bot init", "%s: %s", path, p)
-		}
-		return
-	}
-	c.fine("%s: its addresses and scopes are what the bot needs", path)
-}
-
-func (c *checker) manifestProblems(app manifests.App) []string {
-	var problems []string
-	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	if p := c.modeProblem(app); p != "" {
-		wrong("%s", p)
-	}
-	command := ""
-	for _, s := range app.Features.SlashCommands {
-		if s.Command == "/countersign" {
-			command = s.URL
-		}
-	}
-	address := strings.TrimSuffix(c.Address, "/")
-	for _, place := range []struct{ key, url, path string }{
-		{"settings.event_subscriptions.request_url", app.Settings.Events.RequestURL, manifests.EventsPath},
-		{"settings.interactivity.request_url", app.Settings.Interactivity.RequestURL, manifests.InteractivityPath},
-		{"features.slash_commands: /countersign: url", command, manifests.CommandsPath},
-	} {
-		if c.env.AppToken.Open() != "" {
-			break // nothing is sent there
-		}
-		base, ok := strings.CutSuffix(place.url, place.path)
-		if !ok {
-			wrong("%s: must be the address of the bot followed by %s, but is %q", place.key, place.path, place.url)
-			continue
-		}
-		for _, p := range config.Problems(manifests.CheckAddress(base)) {
-			wrong("%s: %s", place.key, p)
-		}
-		if address != "" && base != address {
-			wrong("%s: points to %s, but --url is %s", place.key, base, address)
-		}
-	}
-	if !app.Settings.Interactivity.Enabled {
-		wrong("settings.interactivity.is_enabled: must be true; without it, Slack sends no clicks")
-	}
-	for _, s := range missing(c.config.Scopes(), app.OAuth.Scopes.Bot) {
-		wrong("oauth_config.scopes.bot: %s is missing", s)
-	}
-	for _, e := range missing(c.config.Events(), app.Settings.Events.Bot) {
-		wrong("settings.event_subscriptions.bot_events: %s is missing; without it, Slack sends %s", e, arrivals(e))
-	}
-	return problems
-}
-
-// missing is what needed has and given has not.
-func missing(needed, given []string) []string {
-	return slices.DeleteFunc(slices.Clone(needed), func(s string) bool { return slices.Contains(given, s) })
-}
-
-// arrivals is what Slack would not send without an event.
-func arrivals(event string) string {
-	if event == "app_mention" {
-		return "no mentions"
-	}
-	return "no replies without a mention"
 }

@@ -16,9 +16,9 @@ import (
 
 // named is who the configuration and its policy name, and the first place of
 // each.
-func (c *checker) named() (users map[approvals.UserID]string, groups map[approvals.GroupID]string) {
+func (s slackCheck) named() (users map[approvals.UserID]string, groups map[approvals.GroupID]string) {
 	users, groups = map[approvals.UserID]string{}, map[approvals.GroupID]string{}
-	for i, a := range c.config.Agents {
+	for i, a := range s.config.Agents {
 		if a.Who == nil {
 			continue
 		}
@@ -33,10 +33,10 @@ func (c *checker) named() (users map[approvals.UserID]string, groups map[approva
 			}
 		}
 	}
-	if c.policy == nil {
+	if s.policy == nil {
 		return users, groups
 	}
-	more, others := c.policy.Named()
+	more, others := s.policy.Named()
 	maps.Copy(more, users)
 	maps.Copy(others, groups)
 	return more, others
@@ -44,101 +44,105 @@ func (c *checker) named() (users map[approvals.UserID]string, groups map[approva
 
 // checkGroups looks at the groups that are named, and says how many are in
 // them.
-func (c *checker) checkGroups(ctx context.Context, l *SlackLookup) {
-	_, places := c.named()
+func (s slackCheck) checkGroups(ctx context.Context) {
+	_, places := s.named()
 	if len(places) == 0 {
 		return
 	}
-	list, err := l.groups(ctx)
+	list, err := s.lookup.groups(ctx)
 	if err != nil {
-		c.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could sign: %s", err)
+		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could sign: %s", err)
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
 		if config.IsChannel(string(id)) {
-			c.checkMembers(ctx, l, id, places[id])
+			s.checkMembers(ctx, id, places[id])
 			continue
 		}
 		g, there := list[string(id)]
 		switch {
 		case !there:
-			c.problem("correct the id", "%s: there is no user group %s", places[id], id)
+			s.problem("correct the id", "%s: there is no user group %s", places[id], id)
 		case g.DateDelete != 0:
-			c.problem("enable it in Slack, or name another", "%s: the user group @%s (%s) is disabled", places[id], g.Handle, id)
+			s.problem("enable it in Slack, or name another", "%s: the user group @%s (%s) is disabled", places[id], g.Handle, id)
 		case len(g.Users) == 0:
-			c.problem("add people in Slack, or name another", "%s: the user group @%s (%s) is empty", places[id], g.Handle, id)
+			s.problem("add people in Slack, or name another", "%s: the user group @%s (%s) is empty", places[id], g.Handle, id)
 		default:
-			c.fine("%s: %s is @%s, with %s", places[id], id, g.Handle, counted(len(g.Users), "person", "people"))
+			s.fine("%s: %s is @%s, with %s", places[id], id, g.Handle, counted(len(g.Users), "person", "people"))
 		}
 	}
 }
 
 // checkMembers looks at a channel whose members sign.
-func (c *checker) checkMembers(ctx context.Context, l *SlackLookup, id approvals.GroupID, place string) {
-	members, _, err := l.Members(ctx, id)
+func (s slackCheck) checkMembers(ctx context.Context, id approvals.GroupID, place string) {
+	members, _, err := s.lookup.Members(ctx, id)
 	if err != nil {
 		advice := "correct the id; write /invite @countersign there"
 		if more := slackAdvice(err); more != "" {
 			advice += "; " + more
 		}
-		c.problem(advice, "%s: cannot look up who is in the channel %s: %s", place, id, err)
+		s.problem(advice, "%s: cannot look up who is in the channel %s: %s", place, id, err)
 		return
 	}
-	c.fine("%s: %s is a channel with %s", place, id, counted(len(members), "person", "people"))
+	s.fine("%s: %s is a channel with %s", place, id, counted(len(members), "person", "people"))
 }
 
-// checkPeople looks up everybody who is named, and as many members of groups as
-// it may. Then it is known whether the policy can be met at all.
-func (c *checker) checkPeople(ctx context.Context, l *SlackLookup) {
-	places, _ := c.named()
+// checkPeople looks up everybody who is named.
+func (s slackCheck) checkPeople(ctx context.Context) {
+	places, _ := s.named()
 	for _, id := range slices.Sorted(maps.Keys(places)) {
-		u, err := l.person(ctx, id)
+		u, err := s.lookup.person(ctx, id)
 		var why string
 		switch {
 		case isCode(err, "user_not_found", "user_not_visible"):
 			why = "is not in this workspace"
 		case err != nil:
-			c.unknown(slackAdvice(err), "Slack: who %s is (users.info): %s", id, err)
+			s.unknown(slackAdvice(err), "Slack: who %s is (users.info): %s", id, err)
 			continue
 		default:
-			why = l.unable(u)
-			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && c.signsByName(id) {
-				c.fine("%s: %s is %s, who %s and may sign where the policy names them", places[id], id, u.Name, why)
+			why = s.lookup.unable(u)
+			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && s.signsByName(id) {
+				s.fine("%s: %s is %s, who %s and may sign where the policy names them", places[id], id, u.Name, why)
 				continue
 			}
 		}
 		if why == "" {
-			c.fine("%s: %s is %s", places[id], id, u.Name)
+			s.fine("%s: %s is %s", places[id], id, u.Name)
 			continue
 		}
-		c.problem("name somebody else", "%s: %s %s, so the bot ignores them", places[id], id, why)
+		s.problem("name somebody else", "%s: %s %s, so the bot ignores them", places[id], id, why)
 	}
-	if c.policy == nil {
+}
+
+// checkRoster finds out whether enough people can approve under every rule. It
+// looks up who is named, and as many members of groups as it may.
+func (s slackCheck) checkRoster(ctx context.Context) {
+	if s.policy == nil {
 		return // said before
 	}
-	roster, more, err := RosterOf(ctx, c.policy, l)
+	roster, more, err := RosterOf(ctx, s.policy, s.lookup)
 	if err != nil {
-		c.unknown(slackAdvice(err), "%s: whether enough people can sign: %s", c.config.Policy, err)
+		s.unknown(slackAdvice(err), "%s: whether enough people can sign: %s", s.config.Policy, err)
 		return
 	}
 	if more > 0 {
-		c.unknown("", "Slack: %s", counted(more, "more person who may sign, assumed to be a member", "more people who may sign, assumed to be members"))
+		s.unknown("", "Slack: %s", counted(more, "more person who may sign, assumed to be a member", "more people who may sign, assumed to be members"))
 	}
-	o := c.judging
+	o := s.judging
 	o.Roster = roster
-	_, err = policy.Load(c.config.Policy, o)
+	_, err = policy.Load(s.config.Policy, o)
 	for _, p := range config.Problems(err) {
-		c.problem("", "%s", p)
+		s.problem("", "%s", p)
 	}
 	if err == nil {
-		c.fine("%s: enough people can sign under every rule", c.config.Policy)
+		s.fine("%s: enough people can sign under every rule", s.config.Policy)
 	}
 }
 
 // signsByName reports whether the policy names this person, and nothing else
 // does.
-func (c *checker) signsByName(id approvals.UserID) bool {
-	for _, a := range c.config.Agents {
+func (s slackCheck) signsByName(id approvals.UserID) bool {
+	for _, a := range s.config.Agents {
 		if a.Who != nil && slices.Contains(a.Who.Users, id) {
 			return false
 		}

@@ -1,17 +1,118 @@
-package doctor
+package doctor_test
 
 import (
+	"net"
+	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-func TestCheckKnowsOldVersions(t *testing.T) {
-	for text, want := range map[string][3]int{"7.0.15": {7, 0, 1}, "6.2": {6, 2, 1}, "5.0.7": {5, 0, 1}, "": {}, "7": {}, "x.y.z": {}} {
-		major, minor, ok := versionOf(text)
-		require.Equal(t, want[2] == 1, ok, text)
-		if ok {
-			require.Equal(t, want, [3]int{major, minor, 1}, text)
-		}
+func TestCheckOfRedis(t *testing.T) {
+	client, ok := statetest.Redis(t).(*redis.Client)
+	require.True(t, ok)
+	i := newInstallation(t, slacksim.Config{})
+	i.env["REDIS_URL"] = "unix://" + client.Options().Addr
+	i.replace("redis: {durability: fsync}\n", "")
+	set := func(key, value string) { require.NoError(t, client.ConfigSet(t.Context(), key, value).Err()) }
+
+	found := i.check()
+	require.Contains(t, found, "ok               Redis: answers, version ")
+	require.Contains(t, found, "problem          Redis: appendonly is no: acknowledged clicks and all pending calls are lost when it stops")
+	require.Contains(t, found, "ok               Redis: evicts nothing")
+
+	set("appendonly", "yes")
+	require.Contains(t, i.check(), "problem          Redis: appendfsync is everysec, and redis.durability is not set: everysec may lose up to two seconds")
+	set("appendfsync", "always")
+	require.Contains(t, i.check(), "ok               Redis: keeps every acknowledged write")
+	set("appendfsync", "no")
+	set("maxmemory-policy", "allkeys-lru")
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: appendfsync is no")
+	require.Contains(t, found, "problem          Redis: maxmemory-policy is allkeys-lru")
+	require.Contains(t, found, "2 wrong")
+
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Err())
+	require.Contains(t, i.check(), "problem          Redis: is a replica")
+	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "+@all", "-config", "-info").Err())
+	i.env["REDIS_URL"] = "unix://bot:hunter22@" + client.Options().Addr
+	found = i.check()
+	require.Contains(t, found, "could not check  Redis: answers, but does not tell its version")
+	require.Contains(t, found, "problem          Redis: does not tell its settings (CONFIG GET is refused), and redis.durability is not set")
+	i.text += "redis: {durability: fsync}\n"
+	require.Contains(t, i.check(), "could not check  Redis: whether it keeps what redis.durability fsync promises (CONFIG GET is refused)")
+	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
+	found = i.check()
+	require.Contains(t, found, "problem          Redis: does not answer: WRONGPASS")
+	require.Contains(t, found, "-> correct the user and password in REDIS_URL")
+	require.NotContains(t, found, "hunter")
+	i.env["REDIS_URL"] = "redis://127.0.0.1:1"
+	require.Contains(t, i.check(), "-> look at REDIS_URL")
+}
+
+func TestCheckOfEveryNodeOfACluster(t *testing.T) {
+	client, ok := statetest.Cluster(t).(*redis.ClusterClient)
+	require.True(t, ok)
+	i := newInstallation(t, slacksim.Config{})
+	addr := client.Options().Addrs[0]
+	i.env["REDIS_URL"] = "redis://" + addr + "?addr=" + addr
+	_, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	require.Regexp(t, `problem +Redis \S*:`+port+`: appendonly is no`, i.check())
+}
+
+// The settings of a server are compared with what the configuration promises.
+func TestServersAreComparedWithWhatIsPromised(t *testing.T) {
+	good := state.Server{Version: "7.2.4", Told: true, AppendOnly: "yes", AppendFsync: "always", NoFsyncOnRewrite: "no", Eviction: "noeviction"}
+	fsync, everysec := config.Redis{Durability: state.Fsync}, config.Redis{Durability: state.Everysec}
+	replicated := func(n int) config.Redis { return config.Redis{Durability: state.Replicated, Replicas: n} }
+	for name, c := range map[string]struct {
+		promised config.Redis
+		change   func(s *state.Server)
+		mark     doctor.Mark
+		want     string
+	}{
+		"as promised":           {fsync, func(*state.Server) {}, doctor.IsFine, "Redis: keeps every acknowledged write"},
+		"an address":            {fsync, func(s *state.Server) { s.Addr = "h:1" }, doctor.IsFine, "Redis h:1: evicts nothing"},
+		"an old version":        {fsync, func(s *state.Server) { s.Version = "6.0.9" }, doctor.IsProblem, "Redis: is version 6.0.9"},
+		"no version":            {fsync, func(s *state.Server) { s.Version = "" }, doctor.NotChecked, "Redis: answers, but does not tell its version"},
+		"a broken log":          {fsync, func(s *state.Server) { s.Broken = true }, doctor.IsProblem, "Redis: its last write to its log failed"},
+		"a replica":             {fsync, func(s *state.Server) { s.Replica = true }, doctor.IsProblem, "Redis: is a replica, which takes no writes"},
+		"no replica":            {replicated(1), func(*state.Server) {}, doctor.IsProblem, "Redis: has no replica, but redis.replicas asks for 1"},
+		"one of two":            {replicated(2), func(s *state.Server) { s.Replicas = 1 }, doctor.IsProblem, "Redis: has only 1 replica, but redis.replicas asks for 2"},
+		"the one":               {replicated(1), func(s *state.Server) { s.Replicas = 1 }, doctor.IsFine, "Redis: acknowledges a write once it is on its disk (appendfsync always) and on its replica"},
+		"both":                  {replicated(2), func(s *state.Server) { s.Replicas = 2 }, doctor.IsFine, "Redis: acknowledges a write once it is on its disk (appendfsync always) and on all 2 replicas"},
+		"one of three":          {replicated(1), func(s *state.Server) { s.Replicas = 3 }, doctor.IsFine, "Redis: acknowledges a write once it is on its disk (appendfsync always) and on 1 of its 3 replicas"},
+		"less, and it is known": {everysec, func(s *state.Server) { s.AppendFsync = "everysec" }, doctor.IsWarning, "Redis: has a log (appendonly yes), and redis.durability is everysec: " + doctor.MayLose},
+		"a log that is off":     {everysec, func(s *state.Server) { s.AppendOnly = "no" }, doctor.IsProblem, "Redis: appendonly is no: acknowledged clicks and all pending calls are lost when it stops"},
+		"no fsync":              {everysec, func(s *state.Server) { s.AppendFsync = "no" }, doctor.IsProblem, "Redis: appendfsync is no: it may lose any number of acknowledged decisions when its machine fails"},
+		"no fsync on rewrite":   {fsync, func(s *state.Server) { s.NoFsyncOnRewrite = "yes" }, doctor.IsProblem, "Redis: no-appendfsync-on-rewrite is yes: while it rewrites its log, it acknowledges writes that are not on its disk"},
+		"eviction":              {fsync, func(s *state.Server) { s.Eviction = "allkeys-lru" }, doctor.IsProblem, "Redis: maxmemory-policy is allkeys-lru: it evicts pending calls when its memory is full"},
+		"nothing is told":       {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.NotChecked, "Redis: whether it keeps what redis.durability fsync promises (CONFIG GET is refused)"},
+		"nor promised":          {config.Redis{}, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.IsProblem, "Redis: does not tell its settings (CONFIG GET is refused), and redis.durability is not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := good
+			c.change(&server)
+			all := doctor.JudgeRedis(c.promised, []state.Server{server})
+			said := false
+			for _, f := range all {
+				said = said || f.Mark == c.mark && strings.HasPrefix(f.Text, c.want)
+				if f.Mark != doctor.IsFine {
+					require.Equal(t, c.mark, f.Mark, f.Text)
+					require.NotEmpty(t, f.Advice, f.Text)
+				}
+			}
+			require.True(t, said, all)
+		})
 	}
 }

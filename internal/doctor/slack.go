@@ -16,6 +16,13 @@ import (
 // older, by our clock, is refused.
 const signatureWindow = 5 * time.Minute
 
+// slackCheck checks the workspace with the token of the bot.
+type slackCheck struct {
+	*checker
+	api    *slack.Client
+	lookup *SlackLookup
+}
+
 // checkSlack asks Slack who the token is and what it may, then whether the
 // channels, groups and people of the configuration are there.
 func (c *checker) checkSlack(ctx context.Context) {
@@ -34,57 +41,58 @@ func (c *checker) checkSlack(ctx context.Context) {
 		return
 	}
 	c.fine("Slack: the bot is @%s in %s (%s)", who.User, who.Team, who.TeamID)
-	c.checkClock(who.Header)
-	c.checkScopes(who.Header)
-	c.checkChannels(ctx, api)
-	l := NewSlackLookup(api, who)
-	c.checkGroups(ctx, l)
-	c.checkPeople(ctx, l)
+	s := slackCheck{c, api, NewSlackLookup(api, who)}
+	s.checkClock(who.Header)
+	s.checkScopes(who.Header)
+	s.checkChannels(ctx)
+	s.checkGroups(ctx)
+	s.checkPeople(ctx)
+	s.checkRoster(ctx)
 }
 
-func (c *checker) checkClock(h http.Header) {
+func (s slackCheck) checkClock(h http.Header) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
 		return
 	}
-	if off := c.Now().Sub(at).Round(time.Second); off.Abs() > signatureWindow {
-		c.problem("set the clock, for example with NTP", "the clock of this machine is %s off, so the bot would refuse every request from Slack", off.Abs())
+	if off := s.Now().Sub(at).Round(time.Second); off.Abs() > signatureWindow {
+		s.problem("set the clock, for example with NTP", "the clock of this machine is %s off, so the bot would refuse every request from Slack", off.Abs())
 	}
 }
 
-func (c *checker) checkScopes(h http.Header) {
+func (s slackCheck) checkScopes(h http.Header) {
 	list := strings.Join(h.Values("X-OAuth-Scopes"), ",")
 	if list == "" {
-		c.unknown("compare them with manifests/slack/manifest.yaml", "Slack: which scopes the bot has; it did not say")
+		s.unknown("compare them with manifests/slack/manifest.yaml", "Slack: which scopes the bot has; it did not say")
 		return
 	}
 	granted := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-	if lacks := missing(c.config.Scopes(), granted); len(lacks) > 0 {
-		c.problem(`add them in "OAuth & Permissions" and install the app again`, "Slack: the bot lacks the scopes %s", strings.Join(lacks, ", "))
+	if lacks := missing(s.config.Scopes(), granted); len(lacks) > 0 {
+		s.problem(`add them in "OAuth & Permissions" and install the app again`, "Slack: the bot lacks the scopes %s", strings.Join(lacks, ", "))
 		return
 	}
-	c.fine("Slack: the bot has all scopes that it needs")
+	s.fine("Slack: the bot has all scopes that it needs")
 }
 
-func (c *checker) checkChannels(ctx context.Context, api *slack.Client) {
+func (s slackCheck) checkChannels(ctx context.Context) {
 	const invite = "write /invite @countersign there"
-	for i, a := range c.config.Agents {
+	for i, a := range s.config.Agents {
 		for _, id := range a.Channels {
 			at := fmt.Sprintf("agents[%d].channels: %s", i, id)
-			ch, err := api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
+			ch, err := s.api.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: id})
 			switch {
 			case isCode(err, "missing_scope"):
-				c.unknown("look in Slack, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
+				s.unknown("look in Slack, or grant channels:read (groups:read for private channels); "+invite, "%s: whether the bot is in it", at)
 			case isCode(err, "channel_not_found"):
-				c.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
+				s.problem("correct the id; if it is a private channel, "+invite, "%s: there is no such channel, or the bot is not in it", at)
 			case err != nil:
-				c.unknown(slackAdvice(err), "%s: %s", at, err)
+				s.unknown(slackAdvice(err), "%s: %s", at, err)
 			case ch.IsArchived:
-				c.problem("name another, or unarchive it", "%s: #%s is archived", at, ch.Name)
+				s.problem("name another, or unarchive it", "%s: #%s is archived", at, ch.Name)
 			case !ch.IsMember:
-				c.problem(invite, "%s: the bot is not in #%s", at, ch.Name)
+				s.problem(invite, "%s: the bot is not in #%s", at, ch.Name)
 			default:
-				c.fine("%s: the bot is in #%s", at, ch.Name)
+				s.fine("%s: the bot is in #%s", at, ch.Name)
 			}
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/slack-go/slack"
-
-	"github.com/countersign/countersign/manifests"
 )
 
 // newAppToken is how to come by the token of Socket Mode.
@@ -28,18 +26,6 @@ func (c *checker) checkAppToken() {
 	if c.Address != "" {
 		c.problem("leave out one of them", "--url: with SLACK_APP_TOKEN, the bot connects to Slack and has no address")
 	}
-}
-
-// modeProblem says that the manifest and the environment do not mean the same
-// way to Slack.
-func (c *checker) modeProblem(app manifests.App) string {
-	switch over := c.env.AppToken.Open() != ""; {
-	case over && !app.Settings.SocketMode:
-		return "settings.socket_mode_enabled: must be true, because SLACK_APP_TOKEN is set"
-	case !over && app.Settings.SocketMode:
-		return "settings.socket_mode_enabled: is true, so Slack sends nothing to the addresses, but SLACK_APP_TOKEN is not set"
-	}
-	return ""
 }
 
 // checkSocket asks Slack for the address of a connection, and does not connect.

@@ -1,4 +1,4 @@
-package main
+package doctor_test
 
 import (
 	"bytes"
@@ -13,6 +13,25 @@ import (
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/slacksim"
 )
+
+func TestCheckOfTheModel(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.env["OPENAI_MODEL"] = "no-such-model"
+	require.Contains(t, i.check(), "accepts the key but does not list the model no-such-model")
+	for status, want := range map[int]string{
+		http.StatusUnauthorized: "refuses the key (401)", http.StatusNotFound: "does not list its models (404)",
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		i.env["OPENAI_BASE_URL"] = strings.Replace(srv.URL, "http://", "http://user:tell-no-one@", 1)
+		found := i.check()
+		require.Contains(t, found, want)
+		require.NotContains(t, found, "tell-no-one")
+		srv.Close()
+		found = i.check()
+		require.Contains(t, found, "does not answer")
+		require.NotContains(t, found, "tell-no-one")
+	}
+}
 
 // What a run needs of a model is tried, not only whether it is listed: an answer
 // in a stream, and a call of a tool where the agent has any.
@@ -74,15 +93,4 @@ func TestCheckAsksForNoToolWhereNoneIsUsed(t *testing.T) {
 	i.replace("    files: reports\n", "")
 	i.rules = oneOfSRE
 	require.Contains(t, i.check(), "scripted answers in a stream\n")
-}
-
-// callsWhatItIsAsked is a model that calls the tool that it is told to call.
-func callsWhatItIsAsked() openaisim.Story {
-	return openaisim.Story{
-		Name: "check", Prompt: "one call of the tool",
-		Match: func(text string) bool { return strings.Contains(text, "one call of the tool") },
-		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			return openaisim.Reply{Calls: []openaisim.Call{{Name: c.Tools[0], Args: "{}"}}}
-		},
-	}
 }

@@ -1,0 +1,90 @@
+package doctor_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/doctor"
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+func TestCheckOfSlack(t *testing.T) {
+	groups := slacksim.DefaultGroups()
+	for name, c := range map[string]struct {
+		sim    slacksim.Config
+		change func(*installation)
+		want   []string
+	}{
+		"a wrong token": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xoxb-other" }, []string{
+			"problem          Slack: cannot find out who the bot is (auth.test): invalid_auth", `-> copy the "Bot User OAuth Token"`,
+		}},
+		"a token of another kind": {slacksim.Config{}, func(i *installation) { i.env["SLACK_BOT_TOKEN"] = "xapp-1-tell" }, []string{
+			"SLACK_BOT_TOKEN: this is not a bot token", "not_allowed_token_type",
+		}},
+		"Slack is not there": {slacksim.Config{}, func(i *installation) { i.env["SLACK_API_URL"] = "http://127.0.0.1:1/api/" }, []string{
+			"Slack: cannot find out who the bot is", "-> check that this machine can reach SLACK_API_URL",
+		}},
+		"no scope to look at channels": {slacksim.Config{Scopes: []string{"chat:write", "users:read", "usergroups:read"}}, nil, []string{
+			"could not check  agents[0].channels: C0OPS: whether the bot is in it", "/invite @countersign",
+			"the bot lacks the scopes app_mentions:read, channels:read,",
+		}},
+		"no scope to look at groups": {slacksim.Config{Scopes: []string{"users:read"}}, nil, []string{
+			"problem          Slack: cannot look up user groups", "-> grant the scope usergroups:read",
+		}},
+		"not in the channel": {slacksim.Config{Channels: []slacksim.Channel{{ID: "C0OPS", Name: "ops", Members: []string{"U0BOB"}}}}, nil, []string{
+			"problem          agents[0].channels: C0OPS: the bot is not in #ops", "-> write /invite @countersign there",
+		}},
+		"the channel is archived": {slacksim.Config{Channels: []slacksim.Channel{{ID: "C0OPS", Name: "ops", Archived: true, Members: []string{slacksim.BotUser}}}}, nil, []string{
+			"problem          agents[0].channels: C0OPS: #ops is archived",
+		}},
+		"a disabled group": {slacksim.Config{Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: groups[0].Users, Disabled: true}}}, nil, []string{
+			"problem          agents[0].who.groups: the user group @sre (S0SRE) is disabled",
+		}},
+		"an empty group": {slacksim.Config{Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre"}}}, nil, []string{
+			"problem          agents[0].who.groups: the user group @sre (S0SRE) is empty",
+		}},
+		"one person cannot fill two places": {slacksim.Config{Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: []string{"U0CAROL", "U0GUEST"}}}}, nil, []string{
+			"policy.yaml:11:7: rules[0].ask: cannot be met even if everybody signs, because one person fills one place",
+		}},
+		"people who are not heard": {slacksim.Config{People: []slacksim.Person{
+			{ID: "U0ALICE", Name: "alice", Stranger: true}, {ID: "U0BOB", Name: "bob"}, {ID: "U0CAROL", Name: "carol", Deleted: true},
+		}}, nil, []string{
+			"problem          agents[0].who.users: U0ALICE belongs to another workspace",
+			"policy.yaml:3:17: U0CAROL is deactivated",
+		}},
+		"our clock is wrong": {slacksim.Config{}, func(i *installation) {
+			i.o.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+		}, []string{"problem          the clock of this machine is 10m"}},
+		"a rule for a tool that is not there": {slacksim.Config{}, func(i *installation) { i.rules = strings.ReplaceAll(i.rules, "delete_file", "delte_file") }, []string{
+			`policy.yaml:9:13: rules[0].tools[0]: no agent has a tool "delte_file", so the rule would guard nothing; did you mean delete_file?`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newInstallation(t, c.sim)
+			if c.change != nil {
+				c.change(i)
+			}
+			found := i.check()
+			for _, want := range c.want {
+				require.Contains(t, found, want)
+			}
+		})
+	}
+}
+
+func TestCheckLooksUpOnlySoManyPeople(t *testing.T) {
+	people := []slacksim.Person{{ID: "U0ALICE", Name: "alice"}, {ID: "U0CAROL", Name: "carol"}}
+	var members []string
+	for n := range doctor.MostPeople {
+		id := fmt.Sprintf("U0MANY%03d", n)
+		members = append(members, id)
+		people = append(people, slacksim.Person{ID: id, Name: strings.ToLower(id)})
+	}
+	found := newInstallation(t, slacksim.Config{People: people, Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: members}}}).check()
+	require.Contains(t, found, "could not check  Slack: 1 more person who may sign, assumed to be a member\n")
+	require.Contains(t, found, "0 wrong")
+}
