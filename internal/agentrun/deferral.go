@@ -24,6 +24,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 				continue
 			}
 			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, EditedBy: p.editedBy, Ask: p.ask}
+			d.GateReason = p.reason
 			if p.tool != nil {
 				spec := p.tool.Spec()
 				d.WriteOnly, d.Summary = spec.WriteOnly, s.agent.summary(spec)
@@ -43,6 +44,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
 		Requester: run.Requester, Participants: participants, SoFar: s.count(parts...), OpenedAt: s.now(),
+		Said: s.said(), Prompt: approvals.QuoteOf(s.lineage.prompt(lastResponse(s.history))),
 	}, ask, elsewhere)
 	if err != nil {
 		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))

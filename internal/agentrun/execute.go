@@ -164,7 +164,7 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 		part.Content, part.Metadata = value(result.Value), x.session.metadata(ctx, p.call, result.Metadata)
 		return Finish{Part: part, Prompt: cut(result.Content)}, true
 	case errors.As(err, &asked):
-		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata)}, true
+		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata), Reason: approvals.QuoteOf(asked.Reason)}, true
 	case errors.As(err, &deferred):
 		return Finish{Aside: AsideExternal, Metadata: x.session.metadata(ctx, p.call, deferred.Metadata)}, true
 	case errors.As(err, &retry):

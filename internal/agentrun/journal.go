@@ -41,6 +41,7 @@ type Finish struct {
 	Metadata json.RawMessage // of the aside
 	Took     time.Duration   // how long the tool ran, by the worker's clock
 	Unsure   bool            // the tool ended without saying what it did, so whether it took effect is not known
+	Reason   approvals.Quote // of the aside: why the tool asks, in its own words
 }
 
 // Aside says what a tool that set its call aside is waiting for.

@@ -23,6 +23,7 @@ type plan struct {
 	aside    Aside
 	raised   bool // set aside by the tool itself, while it validated or ran
 	metadata json.RawMessage
+	reason   approvals.Quote // why the tool asks, in its own words
 	ask      approvals.Ask
 	gate     approvals.Gate  // why the tool asks, as the policy was told
 	soFar    approvals.SoFar // what the policy is told about the calls before it
@@ -54,7 +55,8 @@ func (p *plan) finished(f Finish) {
 		p.answer(f.Part)
 		return
 	}
-	p.execute, p.aside, p.raised, p.metadata = false, f.Aside, true, f.Metadata
+	p.execute, p.aside, p.raised = false, f.Aside, true
+	p.metadata, p.reason = f.Metadata, f.Reason
 }
 
 // toolCall is the call as its tool sees it.

@@ -99,6 +99,15 @@ func (s *session) metadata(ctx context.Context, c approvals.ToolCall, m json.Raw
 	return kept
 }
 
+// said quotes what the model wrote beside the calls that are pending.
+func (s *session) said() approvals.Quote {
+	last := lastResponse(s.history)
+	if last < 0 {
+		return approvals.Quote{}
+	}
+	return approvals.QuoteOf(s.history[last].(Response).text())
+}
+
 // count is what the request has led to by now, and with these results of the
 // step that is going on. It looks only at what is committed, so that a worker
 // who takes over counts the same.

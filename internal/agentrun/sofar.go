@@ -77,12 +77,31 @@ func Lapsed(b approvals.Batch) []approvals.ToolCallID {
 type lineage struct {
 	from   int // the first message of the request in the thread
 	lapsed map[approvals.ToolCallID]bool
+	began  []beginning // of the run and of those that it resumes, the newest first
+}
+
+// A beginning is where a run began in the thread, and what a person wrote then.
+type beginning struct {
+	from   int
+	prompt string
+}
+
+// prompt returns the newest message of a person that the model had read when it
+// made the response at this place of the thread.
+func (l lineage) prompt(response int) string {
+	for _, b := range l.began {
+		if b.prompt != "" && b.from < response {
+			return b.prompt
+		}
+	}
+	return ""
 }
 
 // lineageOf follows a run to the one that began it.
 func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 	l := lineage{lapsed: map[approvals.ToolCallID]bool{}}
 	for run.Parent != "" {
+		l.began = append(l.began, beginning{run.From, run.Prompt})
 		b, err := store.Batch(ctx, run.Batch)
 		if err != nil {
 			return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
@@ -96,6 +115,6 @@ func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 		}
 		run = parent
 	}
-	l.from = run.From
+	l.from, l.began = run.From, append(l.began, beginning{run.From, run.Prompt})
 	return l, nil
 }

@@ -111,9 +111,14 @@ type Result struct {
 	Metadata json.RawMessage
 }
 
-// ApprovalRequired sets the call aside until somebody signs it. Metadata, a
-// JSON object or nil, is shown to nobody and stored with the batch.
-type ApprovalRequired struct{ Metadata json.RawMessage } //nolint:errname // upstream's word
+// ApprovalRequired sets the call aside until somebody signs it. Reason says why,
+// to those who are asked: they read the first [approvals.MaxQuote] characters as
+// the words of the tool. Metadata, a JSON object or nil, is shown to nobody and
+// stored with the batch.
+type ApprovalRequired struct { //nolint:errname // upstream's word
+	Reason   string
+	Metadata json.RawMessage
+}
 
 // CallDeferred sets the call aside: its result comes from elsewhere.
 type CallDeferred struct{ Metadata json.RawMessage } //nolint:errname // upstream's word

@@ -54,6 +54,12 @@ type Batch struct {
 	// gave for a denial, or arguments that they wrote. See [Requirement].
 	Participants []UserID
 
+	// Why the agent wants it, in the words of others, which are for those who may
+	// read the arguments and for nobody else: what the model wrote beside the
+	// calls, and the newest message of the requester that it had read.
+	Said   Quote
+	Prompt Quote
+
 	SoFar     SoFar // what the run had done when it opened; a policy may look at it
 	OpenedAt  time.Time
 	Version   int64 // 1 when opened, and one more with every applied command
@@ -69,7 +75,8 @@ type Approval struct {
 	Rule        string          // the rule that asks and the version of its policy
 	Unjudged    bool            // it is asked in place of a refusal that could not be judged
 	Gate        Gate            // why the tool itself asks, if it does
-	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil
+	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments
+	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
@@ -119,6 +126,8 @@ type Deferral struct {
 	Summary   string   // of the tool or its configuration; that of Ask goes before it
 	EditedBy  []UserID // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls
+
+	GateReason Quote // see [Approval]
 }
 
 // Settled reports whether every call has its outcome. A batch without calls is

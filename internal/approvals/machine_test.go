@@ -92,6 +92,9 @@ func newMachine(t require.TestingT, d dice) *machine {
 		if d.roll(8) == 0 {
 			deferral.EditedBy = []UserID{machineUsers[d.roll(4)]}
 		}
+		if d.roll(4) == 0 {
+			deferral.GateReason = Quote{Text: "over the limit", Left: 3}
+		}
 		approvals = append(approvals, deferral)
 		m.args[DigestOf(head.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
 	}

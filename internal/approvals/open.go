@@ -46,6 +46,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Rule:        d.Ask.Rule,
 			Unjudged:    d.Ask.Unjudged,
 			Gate:        d.Gate,
+			GateReason:  d.GateReason,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),

@@ -81,6 +81,7 @@ type storedEntry struct {
 	Took     time.Duration        `json:"took_ns,omitempty"`
 	Unsure   bool                 `json:"unsure,omitempty"`
 	Metadata json.RawMessage      `json:"metadata,omitempty"`
+	Reason   storedQuote          `json:"reason,omitzero"`
 }
 
 func encodeThread(t agentrun.Thread) ([]byte, error) {
@@ -127,7 +128,7 @@ func encodeEntry(e agentrun.Entry) ([]byte, error) {
 	}
 	return encode(storedEntry{
 		schema, e.Run, e.Call, e.Tool, e.State, e.Fence, e.At.UTC(), part, e.Finish.Prompt, e.Finish.Aside,
-		e.Finish.Took, e.Finish.Unsure, e.Finish.Metadata,
+		e.Finish.Took, e.Finish.Unsure, e.Finish.Metadata, storedQuote(e.Finish.Reason),
 	})
 }
 
@@ -138,7 +139,9 @@ func decodeEntry(d []byte) (agentrun.Entry, error) {
 	}
 	out := agentrun.Entry{
 		Run: e.Run, Call: e.Call, Tool: e.Tool, State: e.State, Fence: e.Fence, At: e.At,
-		Finish: agentrun.Finish{Prompt: e.Prompt, Aside: e.Aside, Metadata: e.Metadata, Took: e.Took, Unsure: e.Unsure},
+		Finish: agentrun.Finish{
+			Prompt: e.Prompt, Aside: e.Aside, Metadata: e.Metadata, Took: e.Took, Unsure: e.Unsure, Reason: approvals.Quote(e.Reason),
+		},
 	}
 	if e.Part == nil {
 		return out, nil

@@ -22,6 +22,14 @@ type storedBatch struct {
 	Calls     []storedExternal  `json:"calls,omitempty"`
 
 	Participants []approvals.UserID `json:"participants,omitempty"`
+
+	Said   storedQuote `json:"said,omitzero"`
+	Prompt storedQuote `json:"prompt,omitzero"`
+}
+
+type storedQuote struct {
+	Text string `json:"text"`
+	Left int    `json:"left,omitempty"`
 }
 
 type storedSoFar struct {
@@ -50,6 +58,8 @@ type storedApproval struct {
 	Execution   storedExecution   `json:"execution,omitzero"`
 
 	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
+
+	GateReason storedQuote `json:"gate_reason,omitzero"`
 }
 
 type storedExternal struct {
@@ -167,6 +177,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
 		Requester: b.Requester, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
+		Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
@@ -174,6 +185,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
+			GateReason: storedQuote(a.GateReason),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -204,6 +216,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
 		Requester: in.Requester, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
+		Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
@@ -211,6 +224,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
+			GateReason: approvals.Quote(s.GateReason),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{

@@ -101,6 +101,18 @@ func samples() map[string]any {
 			}},
 			Calls: []approvals.External{{Call: ref("c2", `{}`), WriteOnly: []string{"/token"}, Summary: `Refund {money args.cents "EUR"}`}},
 		},
+		"batch.v1.why": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", OpenedAt: noon,
+			Said: approvals.Quote{Text: "I tidy <up>.", Left: 12}, Prompt: approvals.Quote{Text: "clean up"},
+			Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Gate: approvals.GateRaised, GateReason: approvals.Quote{Text: "over the limit", Left: 3},
+				Status: approvals.Pending,
+			}},
+		},
+		"entry.v1.reason": agentrun.Entry{
+			Run: "run-17-a", Call: "c1", Tool: "refund", State: agentrun.EntryFinished, Fence: "x", At: noon,
+			Finish: agentrun.Finish{Aside: agentrun.AsideApproval, Reason: approvals.Quote{Text: "over the limit", Left: 3}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

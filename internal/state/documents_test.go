@@ -42,7 +42,7 @@ func documents(t *testing.T, c redis.UniversalClient) {
 			Prompt: "and then",
 		}},
 		{Run: run.ID, Call: "v:d:c2", Tool: "ask", State: agentrun.EntryClaimed, Fence: "y", At: start0, Finish: agentrun.Finish{
-			Aside: agentrun.AsideApproval, Metadata: json.RawMessage(`{"a":1}`),
+			Aside: agentrun.AsideApproval, Metadata: json.RawMessage(`{"a":1}`), Reason: approvals.Quote{Text: "why", Left: 1},
 		}},
 	}
 	opens := openBatch(t, id.batch("b"), run.ID, 3, start0.Add(time.Hour))

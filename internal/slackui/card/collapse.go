@@ -66,7 +66,7 @@ func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 	switch {
 	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
 		len(a.Amendments)+len(b.Amendments) > 0,
-		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, !bytes.Equal(a.Metadata, b.Metadata),
+		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, a.GateReason != b.GateReason, !bytes.Equal(a.Metadata, b.Metadata),
 		!sameAsked(a.Requirement, b.Requirement),
 		a.StatusAt(now) != b.StatusAt(now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
 		return false
