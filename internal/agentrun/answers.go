@@ -102,6 +102,7 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 			// If the tool asks once more, those who changed the arguments have
 			// changed these too.
 			p.gate, p.unjudged, p.editedBy = asked.Gate, asked.Unjudged, asked.Editors()
+			p.expects(b.ID, asked)
 			if err := a.applyApproval(ctx, run, p, answer); err != nil {
 				return nil, false, err
 			}

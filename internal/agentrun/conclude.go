@@ -92,6 +92,9 @@ func (j journal) execution(id approvals.ToolCallID, words string, now time.Time)
 
 // executionOf says how an execution ended that is known to be over at at.
 func executionOf(f Finish, at time.Time) approvals.Execution {
+	if f.Aside == AsidePrecondition { // and the run ends before people are asked again
+		return approvals.Execution{State: approvals.NotRun, At: at, Words: staleMessage}
+	}
 	if f.Aside != AsideNone {
 		return approvals.Execution{State: approvals.AskedAgain, At: at, Took: f.Took}
 	}

@@ -24,7 +24,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 				continue
 			}
 			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, EditedBy: p.editedBy, Ask: p.ask}
-			d.GateReason = p.reason
+			d.GateReason, d.Preview = p.reason, p.keepPreview(id, open.Args)
 			if p.tool != nil {
 				spec := p.tool.Spec()
 				d.WriteOnly, d.Summary = spec.WriteOnly, s.agent.summary(spec)

@@ -80,6 +80,22 @@
 // just that, their signature is for it too. Nothing else that the policy says
 // lifts the signature or asks for another one.
 //
+// # What a call would change
+//
+// A tool may say what a call would change ([Previewer]) before people are asked
+// about it. The model chose the arguments, so a preview could carry out what the
+// agent may not read. It is made only if the agent could read the same without
+// asking anybody, and otherwise the batch says why there is none. A preview that
+// fails or takes too long does not keep people from being asked.
+//
+// The preview has a precondition: what must still be so when the call runs. It is
+// compared again before the execution, by the tool on the very thing that it then
+// changes, or else by a second preview. If it does not hold, nothing is executed:
+// the journal says so, the approval is spent, and a new batch asks again and shows
+// both what people saw and what is there now. After [MaxReasks] times the run
+// stops. A worker that takes over finds the refusal in the journal and asks again
+// too, whatever the world is like by then.
+//
 // # What a policy knows of the run
 //
 // A [approvals.Proposal] says what the request has led to so far, over the run
@@ -107,7 +123,8 @@
 //	loop.go                                worker: one step after the other, and how a step ends
 //	answers.go                             answers: from the answers of a batch to plans
 //	rulings.go                             rulings: what the tool and the policy say of a call
-//	execute.go                             executor: run the calls, and write the journal
+//	previews.go                            previews: what the calls would change, for whoever is asked
+//	execute.go, precondition.go            executor: run the calls, and write the journal
 //	deferral.go, ending.go                 the ways in which a run ends
 //	session.go, authors.go                 session: what a worker knows of its run
 //	claim.go, runner.go                    a worker's hold on a run; the Runner and its Config
@@ -115,7 +132,8 @@
 //	toolset.go, sofar.go                   which tools there are, what has come of a request
 //	intake.go, history.go, result.go       read a response and a history, make results
 //	guard.go                               call what others have written
-//	store.go, model.go, tool.go, agent.go  the ports and the agent
+//	store.go, model.go, agent.go           the ports and the agent
+//	tool.go, preview.go                    the port of the tools
 //	run.go, journal.go, message*.go        the documents; limits.go, ids.go, errors.go beside them
 //
 // A step has one goroutine, and calls that run at the same time have one each.

@@ -74,6 +74,11 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	if err := x.record(ctx, &entry, EntryClaimed); err != nil {
 		return err
 	}
+	if holds, err := x.precondition(ctx, run, p); err != nil {
+		return err
+	} else if !holds {
+		return x.refuse(ctx, &entry, p)
+	}
 	if err := x.session.claim.fresh(ctx); err != nil {
 		return err
 	}
@@ -163,6 +168,8 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 		part := returned(p.call, OutcomeSuccess, "", x.session.now())
 		part.Content, part.Metadata = value(result.Value), x.session.metadata(ctx, p.call, result.Metadata)
 		return Finish{Part: part, Prompt: cut(result.Content)}, true
+	case p.failedPrecondition(err):
+		return Finish{Aside: AsidePrecondition}, true
 	case errors.As(err, &asked):
 		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata), Reason: approvals.QuoteOf(asked.Reason)}, true
 	case errors.As(err, &deferred):
@@ -210,6 +217,8 @@ func outcome(f Finish, err error, late bool) string {
 		return "approval_required"
 	case AsideExternal:
 		return "deferred"
+	case AsidePrecondition:
+		return "precondition_failed"
 	case AsideNone:
 	}
 	return "unknown"

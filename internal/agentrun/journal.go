@@ -52,6 +52,9 @@ const (
 	AsideNone     Aside = ""
 	AsideApproval Aside = "approval" // [ApprovalRequired]
 	AsideExternal Aside = "external" // [CallDeferred]
+	// AsidePrecondition is that nothing was executed: what the call would change
+	// was not what people had seen. They are asked again, [MaxReasks] times.
+	AsidePrecondition Aside = "precondition"
 )
 
 // A journal has the entries of one run, as they were when its claim began.

@@ -15,6 +15,7 @@ type worker struct {
 	rulings  *rulings
 	executor *executor
 	answers  *answers
+	previews *previews
 }
 
 func newWorker(r *Runner, c *claim) *worker {
@@ -23,6 +24,7 @@ func newWorker(r *Runner, c *claim) *worker {
 	return &worker{
 		r: r, session: s, rulings: rules,
 		answers:  &answers{session: s, rulings: rules},
+		previews: &previews{session: s, rulings: rules, parallel: r.c.Parallel},
 		executor: &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining},
 	}
 }
@@ -198,18 +200,30 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		return false, err
 	}
 	for _, p := range plans {
-		if p.ran && p.aside == AsideApproval {
+		switch {
+		case p.stale && p.again >= MaxReasks:
+			p.answer(returned(p.call, OutcomeInterrupted, staleMessage, s.now()))
+			words = fmt.Sprintf(staleWords, p.call.Name, p.again+1)
+		case p.stale:
+			p.aside, p.raised, p.again = AsideApproval, true, p.again+1
+		}
+		if p.aside == AsideApproval && (p.ran || p.stale) {
 			p.soFar = s.count(parts(plans, s.now)...)
 			w.rulings.ruleOn(ctx, run, p, approvals.GateRaised)
 		}
 	}
 	// While it ran, a call may have been set aside for people.
-	words = s.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
+	if words == "" {
+		words = s.agent.Limits.stop(run.Usage, countRan(plans), toSign(plans))
+	}
 	if words == "" {
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
+	}
+	if err := w.previews.compute(ctx, run, plans); err != nil {
+		return false, err
 	}
 	results := parts(plans, s.now)
 	for _, p := range plans {

@@ -35,7 +35,15 @@ type plan struct {
 	ran       bool          // it has been executed in this step, now or before a crash
 	elsewhere bool          // it ran elsewhere
 
-	proposed  json.RawMessage // the arguments as the model made them
+	proposed json.RawMessage   // the arguments as the model made them
+	preview  approvals.Preview // for people who are asked about the call
+	content  string            // of the preview
+
+	precondition []byte           // of what people approved
+	before       approvals.Before // what they saw then
+	again        int              // how often they were asked once more before that
+	stale        bool             // it was not executed, because its precondition failed
+
 	writeOnly []string
 	editedBy  []approvals.UserID // who changed the arguments that people signed before
 }
@@ -50,6 +58,10 @@ func (p *plan) refuse(r approvals.Refuse, at time.Time) {
 
 // finished gives the plan the outcome of its execution.
 func (p *plan) finished(f Finish) {
+	if f.Aside == AsidePrecondition {
+		p.execute, p.stale = false, true
+		return
+	}
 	p.ran, p.prompt, p.took, p.unsure = true, f.Prompt, f.Took, f.Unsure
 	if f.Aside == AsideNone {
 		p.answer(f.Part)
@@ -63,7 +75,7 @@ func (p *plan) finished(f Finish) {
 func (p *plan) toolCall(run Run, retry int) Call {
 	return Call{
 		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
-		Approved: p.approved, Metadata: p.signed, Retry: retry,
+		Approved: p.approved, Metadata: p.signed, Precondition: p.precondition, Retry: retry,
 	}
 }
 

@@ -39,7 +39,7 @@ func standIns(plans []*plan) []RequestPart {
 	var parts []RequestPart
 	for _, p := range plans {
 		switch {
-		case p.execute, p.ran, p.aside == AsideExternal:
+		case p.execute, p.ran, p.stale, p.aside == AsideExternal:
 			parts = append(parts, ToolReturn{ToolName: p.call.Name, CallID: p.call.ID, Outcome: OutcomeSuccess})
 		case p.part != nil:
 			parts = append(parts, p.part)

@@ -24,7 +24,8 @@ import (
 //     nobody, or after a person approved it;
 //   - no execution happens twice;
 //   - what a person writes while calls are pending ends them, and is read once;
-//   - the policy is told the same counts about a call, whichever process asks.
+//   - the policy is told the same counts about a call, whichever process asks;
+//   - no call acts on what is not as people saw it.
 func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
@@ -33,7 +34,8 @@ func TestAnyConversation(t *testing.T) {
 		executed := map[string]int{}
 		approved := map[approvals.ToolCallID]bool{}
 		refused := map[string]bool{}
-		w.agent.Tools = w.randomTools(rt, func(c agentrun.Call) {
+		world := &thing{}
+		w.agent.Tools = w.randomTools(rt, world, func(c agentrun.Call) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			executed[fmt.Sprintf("%s %s", c.Run, c.ID)]++
@@ -96,6 +98,9 @@ func TestAnyConversation(t *testing.T) {
 				}
 				w.decide(run.Deferred, a.Call.ID, verdict, "")
 			}
+			if rapid.IntRange(0, 2).Draw(rt, "moves on") == 0 {
+				world.value.Add(1)
+			}
 			for _, c := range w.batch(run.Deferred).Calls {
 				if writes {
 					continue
@@ -144,11 +149,15 @@ func TestAnyConversation(t *testing.T) {
 }
 
 // randomTools has a tool of every kind; some fail in some way, some of the time.
-func (w *world) randomTools(rt *rapid.T, ran func(agentrun.Call)) []agentrun.Tool {
+func (w *world) randomTools(rt *rapid.T, world *thing, ran func(agentrun.Call)) []agentrun.Tool {
 	modes := rapid.SliceOfN(rapid.IntRange(0, 9), 64, 64).Draw(rt, "modes")
 	make1 := func(s agentrun.Spec) *fake {
 		s.MaxRetries = 3
 		return &fake{spec: s, validate: needsX, execute: func(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
+			if c.Precondition != nil && string(c.Precondition) != fmt.Sprint(world.value.Load()) {
+				require.True(rt, s.Preview.Checks, "%s began on what people had not seen", c.ID)
+				return agentrun.Result{}, &agentrun.PreconditionFailed{}
+			}
 			ran(c)
 			switch n, _ := x(c.Args); modes[n%len(modes)] {
 			case 0:
@@ -169,12 +178,17 @@ func (w *world) randomTools(rt *rapid.T, ran func(agentrun.Call)) []agentrun.Too
 			return agentrun.Result{Value: json.RawMessage(`"ok"`)}, nil
 		}}
 	}
+	previewer := func(checks bool) *agentrun.Previewer {
+		return &agentrun.Previewer{Compute: world.preview, Checks: checks, Reads: func(c agentrun.Call) (approvals.ToolCall, error) {
+			return approvals.ToolCall{Name: "plain", Args: c.Args}, nil
+		}}
+	}
 	return []agentrun.Tool{
 		make1(agentrun.Spec{Name: "plain"}),
 		make1(agentrun.Spec{Name: "asked"}),
 		make1(agentrun.Spec{Name: "alone", Sequential: true}),
-		make1(agentrun.Spec{Name: "gated", Kind: agentrun.KindUnapproved}),
-		make1(agentrun.Spec{Name: "gatedalone", Kind: agentrun.KindUnapproved, Sequential: true}),
+		make1(agentrun.Spec{Name: "gated", Kind: agentrun.KindUnapproved, Preview: previewer(false)}),
+		make1(agentrun.Spec{Name: "gatedalone", Kind: agentrun.KindUnapproved, Sequential: true, Preview: previewer(true)}),
 		make1(agentrun.Spec{Name: "external", Kind: agentrun.KindExternal}),
 		make1(agentrun.Spec{Name: "predicate", NeedsApproval: func(context.Context, agentrun.Call) (bool, error) { return true, nil }}),
 	}

@@ -114,14 +114,14 @@ func (f *faulty) Args(ctx context.Context, id approvals.BatchID, d approvals.Dig
 
 // Tools ask several times, in every way there is; people change arguments, sign,
 // deny and write; calls run elsewhere after they were signed; the policy changes
-// its mind; and the store fails. However such a life goes, the answers fit the
-// calls that were waiting for them, and a call runs at most once, with the bytes
-// that were signed last.
+// its mind; what a call changes changes; and the store fails. However such a life
+// goes, the answers fit the calls that were waiting for them, and a call runs at
+// most once, with the bytes that were signed last, on what people saw.
 func TestAnswersAlwaysFitTheirCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// rapid asks a *testing.T for its deadline, which there is none of in a bubble.
 		rapid.Check(struct{ rapid.TB }{t}, func(rt *rapid.T) {
-			life{newWorld(t), rt, map[approvals.ToolCallID]string{}}.live()
+			life{newWorld(t), rt, map[approvals.ToolCallID]string{}, &thing{}}.live()
 		})
 	})
 }
@@ -131,6 +131,7 @@ type life struct {
 	*world
 	rt     *rapid.T
 	signed map[approvals.ToolCallID]string // the arguments
+	thing  *thing
 }
 
 func (l life) live() {
@@ -207,7 +208,7 @@ func (l life) randomAnswers() []any {
 		var specs [][3]string
 		for range rapid.IntRange(1, 4).Draw(l.rt, "calls") {
 			next++
-			tool := rapid.SampledFrom([]string{"executes", "validates", "both", "later", "external", "plain"}).Draw(l.rt, "tool")
+			tool := rapid.SampledFrom([]string{"executes", "validates", "both", "later", "external", "plain", "watched", "checked"}).Draw(l.rt, "tool")
 			specs = append(specs, [3]string{fmt.Sprintf("c%d", next), tool, fmt.Sprintf(`{"x": %d}`, next)})
 		}
 		answers = append(answers, calls(specs...))
@@ -237,6 +238,9 @@ func (l life) decideAll(id approvals.BatchID) {
 		raw, err := l.store.Args(context.Background(), id, a.Call.Digest)
 		require.NoError(rt, err)
 		l.signed[a.Call.ID] = string(raw)
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "moves on") == 0 {
+		l.thing.value.Add(1)
 	}
 	for _, c := range l.batch(id).Calls {
 		if !writes {
@@ -284,7 +288,21 @@ func (l life) stagedTools() {
 			},
 		}
 	}
+	previewed := func(name string, checks bool) *fake {
+		f := tool(name, agentrun.KindUnapproved, false, true, nil)
+		f.spec.Preview = &agentrun.Previewer{Reads: looking, Compute: l.thing.preview, Checks: checks}
+		execute := f.execute
+		f.execute = func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+			if c.Precondition != nil && string(c.Precondition) != fmt.Sprint(l.thing.value.Load()) {
+				require.True(l.rt, checks, "%s began on what people had not seen", c.ID)
+				return agentrun.Result{}, &agentrun.PreconditionFailed{}
+			}
+			return execute(ctx, c)
+		}
+		return f
+	}
 	l.agent.Tools = []agentrun.Tool{
+		previewed("watched", false), previewed("checked", true), tool("look", agentrun.KindFunction, false, false, nil),
 		tool("executes", agentrun.KindUnapproved, false, true, nil),
 		tool("validates", agentrun.KindUnapproved, true, false, nil),
 		tool("both", agentrun.KindFunction, true, true, nil),

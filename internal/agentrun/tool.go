@@ -19,7 +19,8 @@ type Tool interface {
 	Validate(ctx context.Context, c Call) error
 	// Execute does it, at most once for a signature. Besides a plain error,
 	// which becomes a failed result, it may return [*ApprovalRequired] (unless
-	// the call is approved), [*CallDeferred], [*RetryError] or [*FailedError].
+	// the call is approved), [*CallDeferred], [*RetryError], [*FailedError] or
+	// [*PreconditionFailed].
 	Execute(ctx context.Context, c Call) (Result, error)
 }
 
@@ -48,6 +49,7 @@ type Spec struct {
 	WriteOnly     []string      // arguments that people see as a length only, as in [approvals.HiddenAt]
 	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
+	Preview       *Previewer // nil: nothing is said of what a call would change
 }
 
 // Asks says for which of its calls a tool wants a signature by its own
@@ -100,6 +102,7 @@ type Call struct {
 	Requester          approvals.UserID
 	Approved           bool            // a person signed exactly these arguments
 	Metadata           json.RawMessage // what came with the approval, a JSON object or nil
+	Precondition       []byte          // what the [Preview] said that people approved; nil: nothing was said, or it does not have to hold
 	Retry              int             // how often the model has been asked to correct this tool's calls
 }
 

@@ -66,7 +66,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		By: by.clone(), From: event.From, To: event.To, Cleared: slices.Clone(event.Cleared), At: at,
 	})
 	a.Call, a.Decisions = ref, nil
-	a.GateReason = Quote{} // the tool spoke of the old arguments
+	a.GateReason, a.Preview = Quote{}, a.Preview.edited() // the tool spoke of the old arguments
 	return b.with(i, a).moved(at, event)
 }
 

@@ -77,6 +77,7 @@ type Approval struct {
 	Gate        Gate            // why the tool itself asks, if it does
 	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
+	Preview     Preview         // what the call would change
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
@@ -127,7 +128,8 @@ type Deferral struct {
 	EditedBy  []UserID // see [Approval]
 	Ask       Ask      // for calls that need people; ignored for external calls
 
-	GateReason Quote // see [Approval]
+	GateReason Quote   // see [Approval]
+	Preview    Preview // see [Approval]
 }
 
 // Settled reports whether every call has its outcome. A batch without calls is

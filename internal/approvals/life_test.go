@@ -52,6 +52,7 @@ func TestOpenKeepsItsOwnCopy(t *testing.T) {
 	d := []Deferral{{
 		Call:     ToolCall{ID: "1", Name: "x", Args: json.RawMessage(`{"a":1}`)},
 		Metadata: json.RawMessage(`{"m":1}`), WriteOnly: []string{"/a"}, Ask: Ask{Requirement: r},
+		Preview: Preview{Status: PreviewMade, Facts: []Fact{{Label: "Size"}}, Precondition: []byte("p"), Before: Before{Facts: []Fact{{Label: "Size"}}}},
 	}}
 	elsewhere := []Deferral{{Call: ToolCall{ID: "2", Name: "y"}, WriteOnly: []string{"/a"}}}
 	b, _, err := Open(Batch{ID: "b", Run: "r", Version: 7, Approvals: make([]Approval, 3)}, d, elsewhere)
@@ -62,6 +63,7 @@ func TestOpenKeepsItsOwnCopy(t *testing.T) {
 	require.Equal(t, []string{"/a"}, b.Calls[0].WriteOnly)
 	before := snapshot(b)
 	elsewhere[0].WriteOnly[0] = "/b"
+	d[0].Preview.Facts[0], d[0].Preview.Precondition[0], d[0].Preview.Before.Facts[0] = Fact{}, 'x', Fact{}
 	d[0].Metadata[2], d[0].WriteOnly[0], d[0].Call.Args[2] = 'x', "/b", 'x'
 	r.Quorums[0].Need, r.Quorums[0].From.Users[0], r.Quorums[0].From.Groups[0] = 0, "x", "x"
 	require.Equal(t, before, snapshot(b))

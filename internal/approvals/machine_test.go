@@ -94,6 +94,7 @@ func newMachine(t require.TestingT, d dice) *machine {
 		}
 		if d.roll(4) == 0 {
 			deferral.GateReason = Quote{Text: "over the limit", Left: 3}
+			deferral.Preview = Preview{Status: PreviewMade, Facts: []Fact{{Label: "Size", Value: "1"}}, Precondition: []byte("p"), Again: 1}
 		}
 		approvals = append(approvals, deferral)
 		m.args[DigestOf(head.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args

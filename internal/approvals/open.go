@@ -47,6 +47,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Unjudged:    d.Ask.Unjudged,
 			Gate:        d.Gate,
 			GateReason:  d.GateReason,
+			Preview:     d.Preview.clone(),
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),

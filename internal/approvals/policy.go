@@ -46,7 +46,9 @@ const (
 	GateNone      Gate = ""          // it does not ask
 	GateDeclared  Gate = "declared"  // its definition says always
 	GatePredicate Gate = "predicate" // its predicate says so for these arguments
-	GateRaised    Gate = "raised"    // it returned [agentrun.ApprovalRequired] while validating or running
+	// GateRaised: it returned [agentrun.ApprovalRequired] while validating or
+	// running, or what the call would change was not what people had approved.
+	GateRaised Gate = "raised"
 )
 
 // Ruling is what a policy says of a call: [Permit], [Refuse] or [Ask].

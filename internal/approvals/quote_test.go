@@ -1,4 +1,4 @@
-package approvals
+package approvals_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	. "github.com/countersign/countersign/internal/approvals"
 )
 
 func TestAQuoteIsCutBetweenCharactersAndSaysHowManyAreLeftOut(t *testing.T) {

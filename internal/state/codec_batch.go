@@ -59,7 +59,8 @@ type storedApproval struct {
 
 	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
 
-	GateReason storedQuote `json:"gate_reason,omitzero"`
+	GateReason storedQuote   `json:"gate_reason,omitzero"`
+	Preview    storedPreview `json:"preview,omitzero"`
 }
 
 type storedExternal struct {
@@ -185,7 +186,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
-			GateReason: storedQuote(a.GateReason),
+			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -224,7 +225,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
-			GateReason: approvals.Quote(s.GateReason),
+			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{

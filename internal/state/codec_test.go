@@ -109,6 +109,11 @@ func samples() map[string]any {
 				Status: approvals.Pending,
 			}},
 		},
+		"batch.v1.preview": previewed(now),
+		"entry.v1.precondition": agentrun.Entry{
+			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,
+			Finish: agentrun.Finish{Aside: agentrun.AsidePrecondition},
+		},
 		"entry.v1.reason": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "refund", State: agentrun.EntryFinished, Fence: "x", At: noon,
 			Finish: agentrun.Finish{Aside: agentrun.AsideApproval, Reason: approvals.Quote{Text: "over the limit", Left: 3}},
@@ -140,6 +145,29 @@ func samples() map[string]any {
 			}},
 		},
 		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
+	}
+}
+
+// previewed is a batch with what previews can put into it.
+func previewed(call approvals.CallRef) approvals.Batch {
+	return approvals.Batch{
+		ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", OpenedAt: noon,
+		Approvals: []approvals.Approval{{
+			Call: call, Proposed: call.Digest, Status: approvals.Pending, Preview: approvals.Preview{
+				Status: approvals.PreviewMade, Reads: "read_file",
+				Facts:        []approvals.Fact{{Label: "Size", Value: "3 bytes"}, {Label: "Changed", At: noon}},
+				Content:      approvals.Content{Digest: approvals.PreviewDigest("batch-17-b", "c1", "-a\n+b\n"), Size: 6, Left: 3},
+				Precondition: []byte("{}\xff"), CheckedAt: noon, Again: 1,
+				Before: approvals.Before{
+					Batch: "batch-17-a", Facts: []approvals.Fact{{Label: "Size", Value: "2 bytes"}},
+					Content:   approvals.Content{Digest: approvals.PreviewDigest("batch-17-a", "c1", "-a\n"), Size: 3},
+					CheckedAt: noon.Add(-time.Hour),
+				},
+			},
+		}, {
+			Call: call, Proposed: call.Digest, Status: approvals.Pending,
+			Preview: approvals.Preview{Status: approvals.PreviewReadAsks, Reads: "read_file"},
+		}},
 	}
 }
 

@@ -66,7 +66,7 @@ func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 	switch {
 	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
 		len(a.Amendments)+len(b.Amendments) > 0,
-		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, a.GateReason != b.GateReason, !bytes.Equal(a.Metadata, b.Metadata),
+		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, a.GateReason != b.GateReason, !samePreview(a.Preview, b.Preview), !bytes.Equal(a.Metadata, b.Metadata),
 		!sameAsked(a.Requirement, b.Requirement),
 		a.StatusAt(now) != b.StatusAt(now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
 		return false
@@ -75,6 +75,14 @@ func (c Card) same(a, b approvals.Approval, now time.Time) bool {
 		return p.By.User == q.By.User && p.Verdict == q.Verdict && p.Reason == q.Reason
 	}
 	return slices.EqualFunc(a.Decisions, b.Decisions, said) && reflect.DeepEqual(seats(a), seats(b))
+}
+
+// samePreview compares what people are told about two calls that have the same
+// arguments. When the tool looked is not part of it.
+func samePreview(a, b approvals.Preview) bool {
+	content := func(c approvals.Content) int { return c.Size + c.Left }
+	return a.Status == b.Status && a.Reads == b.Reads && slices.Equal(a.Facts, b.Facts) && bytes.Equal(a.Precondition, b.Precondition) &&
+		content(a.Content) == content(b.Content) && a.Again == b.Again && slices.Equal(a.Before.Facts, b.Before.Facts)
 }
 
 // seats are the people who count, by quorum.
