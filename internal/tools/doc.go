@@ -25,5 +25,12 @@
 // the derived schema. The form is that of package summary. A policy and the
 // configuration may put another in its place.
 //
+// A tool may say what a call would change before anybody is asked ([Spec].Preview):
+// facts for everybody who sees the call, content for those who may read its
+// arguments, and a precondition, which must still hold when the call runs. The
+// model chose the arguments, so the tool names the call of a reading tool that
+// the preview amounts to, and there is none where that call needs approval. Only
+// tools made here have previews; those of an MCP server have none.
+//
 // Beneath it is [agentrun.Tool], for tools whose schema is not known in Go.
 package tools

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/argschema"
 	"github.com/countersign/countersign/internal/summary"
 )
@@ -45,9 +46,21 @@ type Spec[In any] struct {
 	// tool and some arguments.
 	Summary     string
 	Annotations agentrun.Annotations // what a policy may know of its effects; the zero value is the worst
-	Sequential  bool
-	MaxRetries  int
-	Timeout     time.Duration
+	// Preview says what a call would change, for the people who are asked about
+	// it. PreviewReads goes with it: it names the tool and the arguments of the
+	// call that the preview amounts to, and the preview is made only where the
+	// agent may make that call without approval. See [agentrun.Previewer].
+	Preview        func(ctx context.Context, c agentrun.Call, in In) (agentrun.Preview, error)
+	PreviewReads   func(in In) (tool string, args any)
+	PreviewTimeout time.Duration
+	// ChecksPrecondition says that the function itself compares the precondition
+	// of the call with what it is about to change, and returns
+	// [*agentrun.PreconditionFailed] if it is another.
+	ChecksPrecondition bool
+
+	Sequential bool
+	MaxRetries int
+	Timeout    time.Duration
 }
 
 // name is what the model providers accept as a function's name, see
@@ -67,6 +80,10 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 		return nil, fmt.Errorf("tool %s: Approval is %q, must be never, when, always or external", s.Name, s.Approval)
 	case (s.Approval == When) != (s.ApproveWhen != nil):
 		return nil, fmt.Errorf("tool %s: Approval when and ApproveWhen go together", s.Name)
+	case (s.Preview != nil) != (s.PreviewReads != nil):
+		return nil, fmt.Errorf("tool %s: Preview and PreviewReads go together", s.Name)
+	case s.Preview == nil && s.ChecksPrecondition:
+		return nil, fmt.Errorf("tool %s: without a Preview there is no precondition", s.Name)
 	}
 	schema, hidden, err := schemaOf[In]()
 	if err != nil {
@@ -100,7 +117,33 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 			return s.ApproveWhen(ctx, c, in)
 		}
 	}
+	if s.Preview != nil {
+		t.spec.Preview = t.previewer(s)
+	}
 	return t, nil
+}
+
+// previewer reads the arguments for the functions of the spec.
+func (t *typed[In, Out]) previewer(s Spec[In]) *agentrun.Previewer {
+	return &agentrun.Previewer{
+		Reads: func(c agentrun.Call) (approvals.ToolCall, error) {
+			in, err := t.decode(c)
+			if err != nil {
+				return approvals.ToolCall{}, err
+			}
+			name, args := s.PreviewReads(in)
+			raw, err := json.Marshal(args)
+			return approvals.ToolCall{Name: name, Args: raw}, err
+		},
+		Compute: func(ctx context.Context, c agentrun.Call) (agentrun.Preview, error) {
+			in, err := t.decode(c)
+			if err != nil {
+				return agentrun.Preview{}, err
+			}
+			return s.Preview(ctx, c, in)
+		},
+		Checks: s.ChecksPrecondition, Timeout: s.PreviewTimeout,
+	}
 }
 
 var kinds = map[Approval]agentrun.Kind{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -205,5 +206,45 @@ func TestASummaryMustFitTheStruct(t *testing.T) {
 	} {
 		_, err := with(summary)
 		require.EqualError(t, err, want)
+	}
+}
+
+func TestAPreviewIsGivenTheArguments(t *testing.T) {
+	tool, err := tools.New(tools.Spec[transfer]{
+		Name: "transfer", Approval: tools.Always, PreviewTimeout: 3, ChecksPrecondition: true,
+		Preview: func(_ context.Context, _ agentrun.Call, in transfer) (agentrun.Preview, error) {
+			return agentrun.Preview{Content: in.To}, nil
+		},
+		PreviewReads: func(in transfer) (string, any) { return "balance", map[string]string{"of": in.To} },
+	}, echo)
+	require.NoError(t, err)
+	p := tool.Spec().Preview
+	require.Equal(t, []any{true, time.Duration(3)}, []any{p.Checks, p.Timeout})
+	good := call(`{"to":"bo","cents":1,"secret":{"p/n":"1"}}`)
+	reads, err := p.Reads(good)
+	require.NoError(t, err)
+	require.Equal(t, approvals.ToolCall{Name: "balance", Args: json.RawMessage(`{"of":"bo"}`)}, reads)
+	got, err := p.Compute(t.Context(), good)
+	require.NoError(t, err)
+	require.Equal(t, agentrun.Preview{Content: "bo"}, got)
+
+	_, err = p.Reads(call(`{"to":1}`))
+	require.Error(t, err)
+	_, err = p.Compute(t.Context(), call(`{"to":1}`))
+	require.Error(t, err)
+}
+
+// Without the call that it amounts to, nobody could say whether it may be made.
+func TestAPreviewNamesWhatItReads(t *testing.T) {
+	look := func(context.Context, agentrun.Call, transfer) (agentrun.Preview, error) {
+		return agentrun.Preview{}, nil
+	}
+	reads := func(transfer) (string, any) { return "balance", nil }
+	for name, s := range map[string]tools.Spec[transfer]{
+		"PreviewReads is missing": {Preview: look}, "Preview is missing": {PreviewReads: reads}, "no Preview at all": {ChecksPrecondition: true},
+	} {
+		s.Name, s.Approval = "transfer", tools.Always
+		_, err := tools.New(s, echo)
+		require.Error(t, err, name)
 	}
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/countersign/countersign/internal/tools"
 )
 
+// readFile is what a preview of a file amounts to.
+const readFile = "read_file"
+
 // maxRead is how many bytes of a file the model is given.
 const maxRead = 64 << 10
 
@@ -45,7 +48,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Annotations: reads,
 	}, s.list)
 	read, err2 := tools.New(tools.Spec[file]{
-		Name:        "read_file",
+		Name:        readFile,
 		Description: "Reads a text file.",
 		Approval:    tools.Never,
 		Annotations: reads,
@@ -60,6 +63,9 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Check:       s.checkWrite,
 		Sequential:  true,
 		Summary:     "Write {args.path} ({bytes args.content})",
+
+		Preview: s.previewWrite, PreviewReads: func(in contents) (string, any) { return readFile, file{in.Path} },
+		ChecksPrecondition: true,
 	}, s.write)
 	remove, err4 := tools.New(tools.Spec[file]{
 		Name:        "delete_file",
@@ -68,6 +74,9 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Annotations: destroys,
 		Check:       s.checkRemove,
 		Summary:     "Delete {args.path}",
+
+		Preview: s.previewRemove, PreviewReads: func(in file) (string, any) { return readFile, in },
+		ChecksPrecondition: true,
 	}, s.remove)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
@@ -117,7 +126,7 @@ func (s set) checkWrite(_ context.Context, _ agentrun.Call, in contents) error {
 		return early(err)
 	}
 	defer here.Close() //nolint:errcheck // nothing was written
-	f, err := openToWrite(here, in.Path)
+	f, err := openToWrite(here, in.Path, os.O_WRONLY)
 	if err != nil {
 		return early(err)
 	}
@@ -158,22 +167,14 @@ func (s set) read(_ context.Context, _ agentrun.Call, in file) (string, error) {
 	return string(b), nil
 }
 
-func (s set) write(_ context.Context, _ agentrun.Call, in contents) (string, error) {
-	here, err := s.enter(path.Dir(in.Path), true)
-	if err != nil {
-		return "", words(in.Path, err)
-	}
-	defer here.Close() //nolint:errcheck // the file is closed by itself
-	f, err := openToWrite(here, in.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		f, err = createFile(here, path.Base(in.Path), in.Path)
-	}
+func (s set) write(ctx context.Context, c agentrun.Call, in contents) (string, error) {
+	f, err := s.toWrite(ctx, c, in.Path)
 	if err != nil {
 		return "", words(in.Path, err)
 	}
 	err = f.Truncate(0)
 	if err == nil {
-		_, err = io.WriteString(f, in.Content)
+		_, err = f.WriteAt([]byte(in.Content), 0)
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", words(in.Path, err)
@@ -181,10 +182,47 @@ func (s set) write(_ context.Context, _ agentrun.Call, in contents) (string, err
 	return fmt.Sprintf("Wrote %d bytes to %s.", len(in.Content), in.Path), nil
 }
 
+// toWrite opens the file at the path to be overwritten. If there is none it makes
+// it, with its folders. Nothing is made or changed if people saw another file, or
+// none.
+func (s set) toWrite(ctx context.Context, c agentrun.Call, p string) (*os.File, error) {
+	none := holds(c, state{Absent: true}) // nil: people do not mind that there is none
+	here, err := s.enter(path.Dir(p), none == nil)
+	if errors.Is(err, fs.ErrNotExist) && none != nil {
+		return nil, none
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close() //nolint:errcheck // the file is closed by itself
+	flag := os.O_WRONLY
+	if c.Precondition != nil {
+		flag = os.O_RDWR // it is read before it is written
+	}
+	f, err := openToWrite(here, p, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		if none != nil {
+			return nil, none
+		}
+		return createFile(here, path.Base(p), p)
+	}
+	if err != nil || c.Precondition == nil {
+		return f, err
+	}
+	now, err := look(ctx, f)
+	if err == nil {
+		err = holds(c, state{SHA256: now.SHA256})
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // openToWrite opens the file at the path, which is in this folder, if it is
 // there and may be overwritten. It changes nothing.
-func openToWrite(here *os.Root, p string) (*os.File, error) {
-	f, err := openFile(here, path.Base(p), p, os.O_WRONLY)
+func openToWrite(here *os.Root, p string, flag int) (*os.File, error) {
+	f, err := openFile(here, path.Base(p), p, flag)
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +236,18 @@ func openToWrite(here *os.Root, p string) (*os.File, error) {
 	return f, nil
 }
 
-func (s set) remove(_ context.Context, _ agentrun.Call, in file) (string, error) {
+func (s set) remove(ctx context.Context, c agentrun.Call, in file) (string, error) {
 	here, err := s.removable(in.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := holds(c, state{Absent: true}); err != nil {
+			return "", err
+		}
+	}
 	if err != nil {
 		return "", words(in.Path, err)
+	}
+	if err := s.sameFile(ctx, c, here, in.Path); err != nil {
+		return "", errors.Join(words(in.Path, err), here.Close())
 	}
 	// Removing a name follows no link. If something else has taken the place of
 	// the file meanwhile, that loses its name, and nothing else is touched.

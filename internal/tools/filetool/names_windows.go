@@ -1,6 +1,7 @@
 package filetool
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -12,4 +13,14 @@ func countNames(f *os.File) (uint64, error) {
 		return 0, os.NewSyscallError("GetFileInformationByHandle", err)
 	}
 	return uint64(info.NumberOfLinks), nil
+}
+
+// identity tells the open file from every other one of its folder, also from one
+// that has its name later.
+func identity(f *os.File) (string, error) {
+	var info syscall.ByHandleFileInformation
+	if err := syscall.GetFileInformationByHandle(syscall.Handle(f.Fd()), &info); err != nil {
+		return "", os.NewSyscallError("GetFileInformationByHandle", err)
+	}
+	return fmt.Sprint(uint64(info.FileIndexHigh)<<32 | uint64(info.FileIndexLow)), nil
 }
