@@ -227,7 +227,7 @@ func (m *machine) digest(id ToolCallID) Digest {
 func (m *machine) command() Command {
 	m.now = m.now.Add(time.Duration(m.dice.roll(4)-1) * time.Minute)
 	id := m.call()
-	if m.batch.Settled() && m.dice.roll(2) == 0 {
+	if m.batch.Settled() && m.dice.roll(4) > 0 {
 		return m.conclude()
 	}
 	switch m.dice.roll(12) {
@@ -264,14 +264,18 @@ func (m *machine) command() Command {
 
 // conclude is mostly a report that can be recorded.
 func (m *machine) conclude() Command {
-	states := []ExecutionState{Ran, RanFailed, InDoubt, InDoubt, NotRun, Refused, AskedAgain, "", "done"}
+	states := []ExecutionState{InDoubt, RanFailed, InDoubt, Ran, NotRun, Refused, AskedAgain, "done"}
 	cmd := Conclude{At: m.now}
-	for range m.dice.roll(4) {
+	for range 1 + m.dice.roll(2) {
 		e := Execution{State: states[m.dice.roll(len(states))], Took: time.Duration(m.dice.roll(9)-1) * time.Second}
 		if m.dice.roll(16) == 0 {
 			e.Words = strings.Repeat("é", MaxExecutionWords+m.dice.roll(2))
 		}
-		cmd.Calls = append(cmd.Calls, Conclusion{Call: m.call(), Execution: e})
+		id := m.batch.Approvals[m.dice.roll(len(m.batch.Approvals))].Call.ID
+		if m.dice.roll(4) == 0 {
+			id = m.call()
+		}
+		cmd.Calls = append(cmd.Calls, Conclusion{Call: id, Execution: e})
 	}
 	return cmd
 }
