@@ -88,7 +88,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log 
 		agents[a.Name] = agentrun.Agent{
 			Name: a.Name, Instructions: a.Instructions, Model: model, Tools: sets[a.Name],
 			Pending: a.Pending, Summaries: a.Summaries(),
-			Limits:  agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
+			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
 	}
 	return agents, errors.Join(problems...)

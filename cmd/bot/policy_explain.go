@@ -122,6 +122,9 @@ func rulingJSON(r approvals.Ruling) map[string]any {
 		out["reason"] = r.Reason
 	case approvals.Ask:
 		out["why"], out["rule"] = r.Why, r.Rule
+		if r.Summary != "" {
+			out["summary"] = r.Summary
+		}
 		var quorums []map[string]any
 		for _, q := range r.Requirement.Quorums {
 			quorums = append(quorums, quorumJSON(q))

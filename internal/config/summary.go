@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -40,7 +39,7 @@ func (c Config) checkSummaries(i int, tools []agentrun.Tool) error {
 		s := t.Spec()
 		if s.Summary != "" {
 			if err := summary.Check(s.Summary, s.Schema, s.WriteOnly); err != nil {
-				problems = append(problems, fmt.Errorf("agent %s: the summary of the tool %s: %s", a.Name, s.Name, inLine(err)))
+				problems = append(problems, fmt.Errorf("agent %s: the summary of the tool %s: %w", a.Name, s.Name, err))
 			}
 		}
 		if own := string(a.Tools[s.Name].Summary); own != "" {
@@ -49,15 +48,12 @@ func (c Config) checkSummaries(i int, tools []agentrun.Tool) error {
 				if c.file != "" {
 					at = c.file + ": " + at
 				}
-				problems = append(problems, fmt.Errorf("%s%s: does not fit the tool: %s", at, summaryPlace(i, s.Name), inLine(err)))
+				problems = append(problems, fmt.Errorf("%s%s: does not fit the tool: %w", at, summaryPlace(i, s.Name), err))
 			}
 		}
 	}
 	return errors.Join(problems...)
 }
-
-// inLine writes joined errors on one line.
-func inLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // Summaries are the templates of the agent's tools, by their names, where the
 // configuration has one.

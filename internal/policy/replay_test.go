@@ -44,6 +44,9 @@ func TestAReplayShowsExactlyWhatAChangeChanges(t *testing.T) {
 			"14 - veto by security: 1 of security", "14 + veto by security: 1 of carol", "15 - veto by security: 1 of security", "15 + veto by security: 1 of carol",
 		}},
 		"until when": {"within: 4h", "within: 5h", []string{"11 - until 2026-03-02 14:00:00 UTC", "11 + until 2026-03-02 15:00:00 UTC"}},
+		"what people read": {"Restart {args.service}{", "Restart the service {args.service}{", []string{
+			`10 - summary: Restart {args.service}{if args.force " by force"}`, `10 + summary: Restart the service {args.service}{if args.force " by force"}`,
+		}},
 		"whether at all": {`startsWith("prod")`, `startsWith("scratch")`, []string{
 			"6 - -> is refused (deny): Databases of production are dropped by hand, with two people at the keyboard.",
 			"6 + -> waits for signatures (default): It changes something, and no rule is about it.", "6 +    needs operations: 1 of sre", "6 +    until 2026-03-03 10:00:00 UTC",

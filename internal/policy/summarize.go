@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"strings"
-
-	"github.com/countersign/countersign/internal/summary"
-)
+import "github.com/countersign/countersign/internal/summary"
 
 // readSummary reads the template that says what a call does, for the people who
 // are asked. It must fit every tool that the rule is for.
@@ -28,9 +24,6 @@ func (b *builder) readSummary(r *rule, f text) {
 			continue
 		}
 		said[t.Name+err.Error()] = true
-		b.Wrong(f.Mark, "does not fit the tool %s: %s", t.Name, inLine(err))
+		b.Wrong(f.Mark, "does not fit the tool %s: %s", t.Name, err)
 	}
 }
-
-// inLine writes joined errors on one line.
-func inLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

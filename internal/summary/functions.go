@@ -28,8 +28,13 @@ func (k kinds) String() string {
 		kind kinds
 		name string
 	}{
-		{kindText, "a text"}, {kindInteger, "a whole number"}, {kindNumber, "a number"}, {kindTruth, "true or false"},
-		{kindList, "a list"}, {kindObject, "an object"}, {kindNull, "null"},
+		{kindText, "a text"},
+		{kindInteger, "a whole number"},
+		{kindNumber, "a number"},
+		{kindTruth, "true or false"},
+		{kindList, "a list"},
+		{kindObject, "an object"},
+		{kindNull, "null"},
 	} {
 		if k&one.kind != 0 {
 			all = append(all, one.name)

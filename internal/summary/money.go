@@ -63,7 +63,7 @@ func newDecimal(s string) (d decimal, ok bool) {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	d.digits, d.scale = whole+fraction, len(fraction)-power
 	if d.digits == "" || strings.Trim(d.digits, "0123456789") != "" {
-		return d, false
+		return decimal{}, false
 	}
 	if d.scale < 0 {
 		d.digits, d.scale = d.digits+strings.Repeat("0", -d.scale), 0

@@ -102,7 +102,7 @@ func TestATemplateIsComparedWithTheSchemaOfItsTool(t *testing.T) {
 		"{if args.auth \"x\"}":                 "column 5: args.auth: it is write-only, or holds something that is, and nobody may read that; leave it out",
 		`{args.pin or ""}`:                     "column 2: args.pin: it is write-only, or holds something that is, and nobody may read that; leave it out",
 		`{args.note or ""}`:                    "column 2: args.note: it is write-only, or holds something that is, and nobody may read that; leave it out", // by a pointer
-		"{args.x} {args.cents} {args.force}": "column 2: args.x: there is no such argument; args has address, any, at, auth, cents, colour, currency, customer, files, force, free, labels, lines, note, odd key, pair, pin, total\n" +
+		"{args.x} {args.cents} {args.force}": "column 2: args.x: there is no such argument; args has address, any, at, auth, cents, colour, currency, customer, files, force, free, labels, lines, note, odd key, pair, pin, total; " +
 			`column 24: args.force: it is true or false; write {if args.force "yes" "no"}`,
 	} {
 		var writeOnly []string

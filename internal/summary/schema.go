@@ -34,7 +34,7 @@ func newSchema(raw json.RawMessage, writeOnly []string) (schema, bool) {
 // check compares a template with a schema.
 func (t Template) check(raw json.RawMessage, writeOnly []string) error {
 	s, known := newSchema(raw, writeOnly)
-	var problems []error
+	var problems []string
 	for _, p := range t.parts {
 		if p.expr == nil {
 			continue
@@ -48,11 +48,14 @@ func (t Template) check(raw json.RawMessage, writeOnly []string) error {
 				err = s.fits(p.expr, i)
 			}
 			if err != nil {
-				problems = append(problems, wrongAt(a.at, "%s: %w", a.path, err))
+				problems = append(problems, wrongAt(a.at, "%s: %w", a.path, err).Error())
 			}
 		}
 	}
-	return errors.Join(problems...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "; "))
 }
 
 // fits says why an argument cannot stand where it does.

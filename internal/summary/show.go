@@ -74,18 +74,20 @@ func (c call) count() (string, bool) {
 	if len(c.args) > 2 {
 		many = c.args[2].text
 	}
-	d, ok := decimal{}, true
+	number := ""
 	switch v := v.(type) {
 	case []any:
-		d, ok = newDecimal(strconv.Itoa(len(v)))
+		number = strconv.Itoa(len(v))
 	case map[string]any:
-		d, ok = newDecimal(strconv.Itoa(len(v)))
+		number = strconv.Itoa(len(v))
 	case json.Number:
-		d, ok = newDecimal(v.String())
-	default:
+		number = v.String()
+	}
+	d, ok := newDecimal(number)
+	if !ok {
 		return "", false
 	}
-	return d.format(0) + " " + plural(d, one, many), ok
+	return d.format(0) + " " + plural(d, one, many), true
 }
 
 // shownItems is how many items list shows without a number.

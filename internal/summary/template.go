@@ -103,7 +103,8 @@ func Parse(source string) (Template, error) {
 
 // Check reads a template and compares it with the JSON Schema of the tool's
 // arguments and with the pointers of those that are write-only, as in
-// [agentrun.Spec]. The error joins everything that is wrong, each with its column.
+// [agentrun.Spec]. The error says everything that is wrong on one line, each with its
+// column.
 //
 // [agentrun.Spec]: https://pkg.go.dev/github.com/countersign/countersign/internal/agentrun#Spec
 func Check(source string, schema json.RawMessage, writeOnly []string) error {
