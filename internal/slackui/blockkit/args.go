@@ -40,12 +40,12 @@ func Arguments(raw json.RawMessage, writeOnly []string) []Argument {
 		return nil
 	case hide.Here():
 		return []Argument{{text: HiddenValue(raw)}}
-	case !Definite(raw) && hide.Any():
+	case !Unambiguous(raw) && hide.Any():
 		return []Argument{{text: fmt.Sprintf("(hidden, %s)", Count(len(raw), "byte")), note: "not well-formed JSON"}}
-	case !Definite(raw):
+	case !Unambiguous(raw):
 		return []Argument{{text: Visible(string(raw)), block: true, note: "not well-formed JSON, shown as it is stored"}}
 	case raw[0] != '{':
-		return []Argument{read("", raw, hide)}
+		return []Argument{readArgument("", raw, hide)}
 	}
 	var args []Argument
 	d := Decoder(raw)
@@ -57,15 +57,15 @@ func Arguments(raw json.RawMessage, writeOnly []string) []Argument {
 		if d.Decode(&value) != nil {
 			break // unreachable: json.Valid has checked the bytes
 		}
-		args = append(args, read(QuoteKey(name), value, hide.Below(name)))
+		args = append(args, readArgument(QuoteKey(name), value, hide.Below(name)))
 	}
 	return args
 }
 
-// Definite reports whether every JSON parser reads the same strings in raw.
+// Unambiguous reports whether every JSON parser reads the same strings in raw.
 // Parsers disagree about bytes that are not UTF-8 and about half a surrogate
 // pair.
-func Definite(raw []byte) bool {
+func Unambiguous(raw []byte) bool {
 	if !json.Valid(raw) || !utf8.Valid(raw) {
 		return false
 	}
@@ -102,7 +102,7 @@ func escaped(raw []byte) rune {
 // inlineRunes is the longest value that shares a box with others.
 const inlineRunes = 100
 
-func read(key string, raw json.RawMessage, hide approvals.Hidden) Argument {
+func readArgument(key string, raw json.RawMessage, hide approvals.Hidden) Argument {
 	if hide.Here() {
 		return Argument{key: key, text: HiddenValue(raw)}
 	}
@@ -211,7 +211,7 @@ func Quote(s string) string {
 	// Spoofs are marked before escaping: otherwise the n of \n would be read as
 	// part of the word after it.
 	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(visibleBut(s, "\r"))
-	return `"` + squeeze(s) + `"`
+	return `"` + markSpaces(s) + `"`
 }
 
 // QuoteKey quotes a key, unless it consists of letters, digits and _-. only.

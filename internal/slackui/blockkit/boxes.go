@@ -16,15 +16,15 @@ type Detail struct {
 	Uncut bool // keys are never cut
 }
 
-// Drawn is one box of arguments, under its label if it has one. One without text
-// is only its label, such as a note on what is left out.
-type Drawn struct {
+// ArgumentBox is one box of arguments, under its label if it has one. One
+// without text is only its label, such as a note on what is left out.
+type ArgumentBox struct {
 	Label Para
 	Text  string
 }
 
-// Boxes returns drawn arguments as paragraphs.
-func Boxes(list []Drawn) []Para {
+// BoxParas returns drawn arguments as paragraphs.
+func BoxParas(list []ArgumentBox) []Para {
 	var paras []Para
 	for _, d := range list {
 		if d.Label != nil {
@@ -37,21 +37,21 @@ func Boxes(list []Drawn) []Para {
 	return paras
 }
 
-// Draw puts short values together in one box, a line each, and every long value
-// into a box of its own, so that no value can look like the key of another. It
-// reports whether it left anything out, such as a part of a key.
-func Draw(args []Argument, d Detail) (out []Drawn, incomplete bool) {
+// DrawArguments puts short values together in one box, a line each, and every
+// long value into a box of its own, so that no value can look like the key of
+// another. It reports whether it left anything out, such as a part of a key.
+func DrawArguments(args []Argument, d Detail) (out []ArgumentBox, incomplete bool) {
 	var lines []string
 	flush := func() {
 		if len(lines) > 0 {
-			out = append(out, Drawn{Text: strings.Join(lines, "\n")})
+			out = append(out, ArgumentBox{Text: strings.Join(lines, "\n")})
 			lines = nil
 		}
 	}
 	for i, a := range args {
 		if i == d.Keys {
 			flush()
-			return append(out, Drawn{Label: Line(Styled(Count(len(args)-i, "more argument")+" not shown here.", Bold))}), true
+			return append(out, ArgumentBox{Label: Line(Styled(Count(len(args)-i, "more argument")+" not shown here.", Bold))}), true
 		}
 		text, left := Shorten(a.text, d.Value)
 		key, lost := Shorten(a.key, MaxKey)
@@ -59,12 +59,12 @@ func Draw(args []Argument, d Detail) (out []Drawn, incomplete bool) {
 		if lost > 0 && d.Uncut {
 			flush()
 			said := Line(Styled("A key of "+Count(utf8.RuneCountInString(a.key), "character"), Italic))
-			out = append(out, Drawn{Label: said, Text: a.key}, Drawn{Label: a.label(Styled("Its value", Italic), left), Text: text})
+			out = append(out, ArgumentBox{Label: said, Text: a.key}, ArgumentBox{Label: a.label(Styled("Its value", Italic), left), Text: text})
 			continue
 		}
 		if a.block {
 			flush()
-			out = append(out, Drawn{Label: a.label(Styled(key, Bold), left), Text: text})
+			out = append(out, ArgumentBox{Label: a.label(Styled(key, Bold), left), Text: text})
 			continue
 		}
 		if key != "" {
@@ -107,12 +107,12 @@ func (a Argument) label(name Span, left int) Para {
 	return Line(spans...)
 }
 
-// Short reports whether Slack never folds the text away.
-func Short(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
+// NeverFolded reports whether Slack never folds the text away.
+func NeverFolded(s string) bool { return len(s) <= 300 && strings.Count(s, "\n") < 5 }
 
 // Shows reports whether everything of the call is shown with this detail.
 // A hidden value counts as shown: its length is all that anybody sees of it.
 func (d Detail) Shows(a approvals.Approval, call approvals.ToolCall) bool {
-	_, incomplete := Draw(Arguments(call.Args, a.WriteOnly), d)
+	_, incomplete := DrawArguments(Arguments(call.Args, a.WriteOnly), d)
 	return !incomplete
 }

@@ -18,11 +18,11 @@ func Split(s string, size int) []string {
 		room := size - 2*len(fence) - 2*len("```\n")
 		part := s
 		if utf8.RuneCountInString(s) > room {
-			part = head(s, room)
+			part = cutAtBreak(s, room)
 		}
 		s = strings.TrimLeft(s[len(part):], "\n")
 		opened := fence
-		fence = open(part, fence)
+		fence = openFence(part, fence)
 		if opened != "" {
 			part = opened + "\n" + part
 		}
@@ -34,9 +34,9 @@ func Split(s string, size int) []string {
 	return parts
 }
 
-// head returns at most the first n runes of s, up to the end of a paragraph, a
-// line or a word if there is one in their second half.
-func head(s string, n int) string {
+// cutAtBreak returns at most the first n runes of s, up to the end of a
+// paragraph, a line or a word if there is one in their second half.
+func cutAtBreak(s string, n int) string {
 	h, _ := Cut(s, n)
 	for _, end := range []string{"\n\n", "\n", " "} {
 		if i := strings.LastIndex(h, end); i > len(h)/2 {
@@ -46,8 +46,8 @@ func head(s string, n int) string {
 	return h
 }
 
-// open returns the fence that is still open after s, with its language.
-func open(s, fence string) string {
+// openFence returns the fence that is still open after s, with its language.
+func openFence(s, fence string) string {
 	for l := range strings.Lines(s) {
 		l = strings.TrimSpace(l)
 		if !strings.HasPrefix(l, "```") {
@@ -71,7 +71,7 @@ func Markdown(s string) []Para {
 	inFence := false
 	flush := func() {
 		if t := strings.Trim(strings.Join(text, "\n"), "\n"); t != "" {
-			paras = append(paras, Line(inline(t)...))
+			paras = append(paras, Line(inlineSpans(t)...))
 		}
 		text = nil
 	}
@@ -109,8 +109,8 @@ func heading(l string) string {
 	return strings.TrimSpace(rest)
 }
 
-// inline finds `code` and **bold** in a paragraph.
-func inline(s string) []Span {
+// inlineSpans finds `code` and **bold** in a paragraph.
+func inlineSpans(s string) []Span {
 	var spans []Span
 	plain := 0 // start of the text that is not in spans yet
 	for i := 0; i < len(s); {
@@ -122,7 +122,7 @@ func inline(s string) []Span {
 			i++
 			continue
 		}
-		word, rest, ok := marked(s[i:], mark)
+		word, rest, ok := between(s[i:], mark)
 		if !ok {
 			i += len(mark)
 			continue
@@ -140,8 +140,8 @@ func inline(s string) []Span {
 	return spans
 }
 
-// marked returns the text between two marks on one line.
-func marked(s, mark string) (word, rest string, ok bool) {
+// between returns the text between two marks on one line.
+func between(s, mark string) (word, rest string, ok bool) {
 	s, ok = strings.CutPrefix(s, mark)
 	if !ok {
 		return "", "", false

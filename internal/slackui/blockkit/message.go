@@ -19,29 +19,29 @@ type Message struct {
 	LowPriority bool // other messages are sent before it
 }
 
-// Told is a message of our own words.
-func Told(m Mrkdwn) Message {
+// MessageOf is a message of our own words.
+func MessageOf(m Mrkdwn) Message {
 	return Message{Text: m.Fallback(), Blocks: []slack.Block{Section(m)}}
 }
 
-// unticked removes backticks, which a screen reader would read out.
-var unticked = strings.NewReplacer("`", "")
+// noBackticks removes backticks, which a screen reader would read out.
+var noBackticks = strings.NewReplacer("`", "")
 
-// ToldOf is a message in which a foreign word stands between words of ours, and
-// a hint behind it.
-func ToldOf(before literal, word string, after literal, hint Mrkdwn) Message {
+// MessageAbout is a message in which a foreign word stands between words of
+// ours, and a hint behind it.
+func MessageAbout(before literal, word string, after literal, hint Mrkdwn) Message {
 	spans := []Span{Styled(Brief(word, 60), Code), Say(string(after))}
 	if before != "" {
 		spans = append([]Span{Say(string(before))}, spans...)
 	}
 	return Message{
-		Text:   Escape(string(before) + Brief(word, 60) + string(after) + " " + unticked.Replace(hint.text)),
+		Text:   Escape(string(before) + Brief(word, 60) + string(after) + " " + noBackticks.Replace(hint.text)),
 		Blocks: []slack.Block{RichText(Line(spans...)), Section(hint)},
 	}
 }
 
 // Notice is a modal that only shows this text.
-func Notice(words Mrkdwn) slack.ModalViewRequest { return Told(words).View() }
+func Notice(words Mrkdwn) slack.ModalViewRequest { return MessageOf(words).View() }
 
 // Sum is a hash of the content of the message.
 func (m Message) Sum() string {
@@ -56,8 +56,8 @@ func (m Message) Sum() string {
 	return hex.EncodeToString(h[:12])
 }
 
-// Plainly is a message of one paragraph.
-func Plainly(text string, spans ...Span) Message {
+// ParagraphMessage is a message of one paragraph.
+func ParagraphMessage(text string, spans ...Span) Message {
 	return Message{Text: Escape(text), Blocks: []slack.Block{RichText(Line(spans...))}}
 }
 

@@ -92,7 +92,7 @@ func Counted(n int, one literal) Mrkdwn { return Mrkdwn{Count(n, string(one))} }
 
 // Plural is one for 1, and several for every other number.
 func Plural(n int, one, several literal) Mrkdwn {
-	return Mrkdwn{OneOr(n, string(one), string(several))}
+	return Mrkdwn{PluralForm(n, string(one), string(several))}
 }
 
 // Since is [Ago].

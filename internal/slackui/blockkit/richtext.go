@@ -44,17 +44,17 @@ func Quoted(s string) Para {
 	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: []Span{Say(s)}}
 }
 
-// Named mentions a person. It is "somebody" if the id is not valid.
-func Named[ID ~string](id ID) Span {
+// PersonSpan mentions a person. It is "somebody" if the id is not valid.
+func PersonSpan[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) {
 		return slack.NewRichTextSectionUserElement(string(id), nil)
 	}
 	return Say("somebody")
 }
 
-// Grouped mentions a user group, or a channel that stands for its members. It is
-// "an unknown group" if the id is not valid.
-func Grouped[ID ~string](id ID) Span {
+// GroupSpan mentions a user group, or a channel that stands for its members. It
+// is "an unknown group" if the id is not valid.
+func GroupSpan[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) && IsChannel(id) {
 		return slack.NewRichTextSectionChannelElement(string(id), nil)
 	}
@@ -64,8 +64,8 @@ func Grouped[ID ~string](id ID) Span {
 	return Say("an unknown group")
 }
 
-// Dated is an instant in the reader's own time zone.
-func Dated(t time.Time) Span {
+// DateSpan is an instant in the reader's own time zone.
+func DateSpan(t time.Time) Span {
 	fallback := t.UTC().Format("2006-01-02 15:04 UTC")
 	return &slack.RichTextSectionDateElement{
 		Type: slack.RTSEDate, Timestamp: slack.JSONTime(t.Unix()),
@@ -73,8 +73,8 @@ func Dated(t time.Time) Span {
 	}
 }
 
-// Several joins the first spans with commas and counts the rest.
-func Several(spans []Span, most int) []Span {
+// ListSpans joins the first spans with commas and counts the rest.
+func ListSpans(spans []Span, most int) []Span {
 	var out []Span
 	for i, s := range spans {
 		if i == most {

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// RemarkOf marks s as a remark of ours within foreign text.
-func RemarkOf(s string) string { return "⟦" + s + "⟧" }
+// Remark marks s as a remark of ours within foreign text.
+func Remark(s string) string { return "⟦" + s + "⟧" }
 
 var (
 	escaper   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -36,45 +36,45 @@ func Visible(s string) string { return visibleBut(s, "") }
 
 // visibleBut is [Visible], but leaves the characters in but as they are.
 func visibleBut(s, but string) string {
-	if plain(s) {
+	if plainASCII(s) {
 		return s
 	}
 	var b strings.Builder
 	at := 0
 	for _, x := range approvals.Spoofs(s) {
-		legible(&b, s[at:x.From])
+		writeMarked(&b, s[at:x.From])
 		stretch := s[x.From:x.To]
 		switch {
 		case but != "" && strings.Contains(but, stretch):
 			b.WriteString(stretch)
 		case x.Name != "":
-			b.WriteString(RemarkOf(x.Name + " " + stretch))
+			b.WriteString(Remark(x.Name + " " + stretch))
 		default:
-			b.WriteString(RemarkOf(codes(stretch)))
+			b.WriteString(Remark(codePoints(stretch)))
 		}
 		at = x.To
 	}
-	legible(&b, s[at:])
+	writeMarked(&b, s[at:])
 	return b.String()
 }
 
-// legible writes a text that has no spoofs: it marks bytes that are not UTF-8,
-// and the bracket of remarks.
-func legible(b *strings.Builder, s string) {
+// writeMarked writes a text that has no spoofs: it marks bytes that are not
+// UTF-8, and the bracket of remarks.
+func writeMarked(b *strings.Builder, s string) {
 	for i, r := range s {
 		switch {
 		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
 			fmt.Fprintf(b, "⟦byte %02X⟧", s[i])
-		case r == remark:
-			b.WriteString(RemarkOf(codes(string(r))))
+		case r == remarkStart:
+			b.WriteString(Remark(codePoints(string(r))))
 		default:
 			b.WriteRune(r)
 		}
 	}
 }
 
-// codes writes the code points of s, with a count for one that is repeated.
-func codes(s string) string {
+// codePoints writes the code points of s, with a count for one that is repeated.
+func codePoints(s string) string {
 	var all []string
 	runes := []rune(s)
 	for i := 0; i < len(runes); {
@@ -92,7 +92,7 @@ func codes(s string) string {
 	return strings.Join(all, " ")
 }
 
-func plain(s string) bool {
+func plainASCII(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf || (c < ' ' && c != '\n' && c != '\t') || c == 0x7f {
 			return false
@@ -101,12 +101,12 @@ func plain(s string) bool {
 	return true
 }
 
-// remark begins every remark of ours within foreign text.
-const remark = '⟦'
+// remarkStart begins every remark of ours within foreign text.
+const remarkStart = '⟦'
 
-// squeeze replaces long runs of spaces by a remark with their number: they could
-// push what follows out of sight.
-func squeeze(s string) string {
+// markSpaces replaces long runs of spaces by a remark with their number: they
+// could push what follows out of sight.
+func markSpaces(s string) string {
 	const most = 16
 	if !strings.Contains(s, strings.Repeat(" ", most+1)) {
 		return s
@@ -160,18 +160,18 @@ func Cut(s string, n int) (string, int) {
 }
 
 // Brief is foreign text made visible, on one line, cut to n runes.
-func Brief(s string, n int) string { return Clip(Visible(flat(s)), n) }
+func Brief(s string, n int) string { return Clip(Visible(oneLine(s)), n) }
 
 // Clip is a text that is visible already, on one line, cut to n runes.
 func Clip(s string, n int) string {
-	head, left := Cut(squeeze(flat(s)), n)
+	head, left := Cut(markSpaces(oneLine(s)), n)
 	if left > 0 {
 		head += "…"
 	}
 	return head
 }
 
-func flat(s string) string {
+func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || r == '\r' }), " ")
 }
 

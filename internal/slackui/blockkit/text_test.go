@@ -54,7 +54,7 @@ func FuzzVisible(f *testing.F) {
 		left := ourRemark.ReplaceAllStringFunc(out, func(said string) string {
 			code, _ := strconv.ParseUint(strings.Trim(said, "⟦U+⟧"), 16, 32)
 			switch {
-			case rune(code) == remark:
+			case rune(code) == remarkStart:
 				return "." // somebody wrote it, so it is a character to look at
 			case unicode.IsSpace(rune(code)):
 				return " " // words end there

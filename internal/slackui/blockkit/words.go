@@ -23,28 +23,12 @@ func Ago(d time.Duration) string {
 	return Count(int(d.Hours()/24), "day") + " ago"
 }
 
-// OneOr is the word for one, or for several.
-func OneOr(n int, one, several string) string {
+// PluralForm is the word for one, or for several.
+func PluralForm(n int, one, several string) string {
 	if n == 1 {
 		return one
 	}
 	return several
-}
-
-// Were is "was" for one and "were" for others.
-func Were(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}
-
-// IsAre is "is" for one and "are" for others.
-func IsAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // Sentence makes a sentence of foreign text such as that of an error.
@@ -70,11 +54,11 @@ func Nonempty(groups ...[]Para) [][]Para {
 	return slices.DeleteFunc(groups, func(g []Para) bool { return len(g) == 0 })
 }
 
-// People mentions each of these people.
-func People(ids []approvals.UserID) []Span {
+// PersonSpans mentions each of these people.
+func PersonSpans(ids []approvals.UserID) []Span {
 	spans := make([]Span, 0, len(ids))
 	for _, id := range ids {
-		spans = append(spans, Named(id))
+		spans = append(spans, PersonSpan(id))
 	}
 	return spans
 }

@@ -158,7 +158,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	}
 	for _, id := range o.Filter.IDs {
 		if named[id] > 1 {
-			return d, &wordError{blockkit.Told(blockkit.Ours("`%s` names %s. Write more of the id: the card shows it as its digest. Nothing was signed.", blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
+			return d, &wordError{blockkit.MessageOf(blockkit.Ours("`%s` names %s. Write more of the id: the card shows it as its digest. Nothing was signed.", blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
 		}
 	}
 	if all, err = s.judged(ctx, o, all); err != nil {

@@ -96,7 +96,7 @@ func (b sheetContext) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {
 		for _, c := range l.Cards {
-			buttons = append(buttons, slack.NewButtonBlockElement(ref.ActionReview.Id(len(buttons)), c.At, blockkit.Literal("Review "+c.ID)))
+			buttons = append(buttons, slack.NewButtonBlockElement(ref.ActionReview.ID(len(buttons)), c.At, blockkit.Literal("Review "+c.ID)))
 		}
 	}
 	if len(buttons) == 0 {

@@ -36,7 +36,7 @@ func UniqueOf(user, trigger string) string {
 // PressedSheet opens the sheet of a button, in a modal that says why there is
 // none if there is none.
 func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value string) error {
-	var w ref.SheetWish
+	var w ref.SheetButton
 	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
 		return ref.ErrPointer
 	}
@@ -72,7 +72,7 @@ type made struct {
 // longer than sheetQuick is shown in a form that is already open.
 func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
 	if s.Cfg.Bulk == nil {
-		m := blockkit.Told(blockkit.Ours(noSheets))
+		m := blockkit.MessageOf(blockkit.Ours(noSheets))
 		return &m, nil
 	}
 	ready, late := make(chan made), make(chan string, 1)
@@ -175,7 +175,7 @@ func (d draft) nothing(o SheetOrder) blockkit.Message {
 
 // ApproveSeveral opens a sheet of all that waits for the person.
 func (s *Service) ApproveSeveral(ctx context.Context, p inbound.Interaction) error {
-	all, err := json.Marshal(ref.SheetWish{Verdict: approvals.Approve, Filter: ref.Filter{All: true}})
+	all, err := json.Marshal(ref.SheetButton{Verdict: approvals.Approve, Filter: ref.Filter{All: true}})
 	if err != nil {
 		return fmt.Errorf("ask for a sheet: %w", err)
 	}

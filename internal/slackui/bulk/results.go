@@ -94,7 +94,7 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 	words := blockkit.Ours("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
 		"Ask whoever runs Countersign to look; what is open can also be signed on its cards.",
 		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
-	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.Told(words)); err != nil {
+	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
 		return err
 	}
 	return h.Save(ctx, func(x *answeredSheet) { x.Parked = true })
@@ -166,7 +166,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	if sum.NotChosen > 0 {
 		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked, so not signed."))
 	}
-	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.Dated(sheet.SubmittedAt), blockkit.Say("."))...)}
+	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
 	batches, err := s.Sheets.batchesOf(ctx, sheet.Lines)
 	if err != nil {
 		return blockkit.Message{}, err
@@ -178,7 +178,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
 	m := blockkit.Message{Text: blockkit.Escape(text), Blocks: []slack.Block{blockkit.RichText(paras...)}}
-	button := slack.NewButtonBlockElement(ref.ActionResult.Id(0), string(sheet.ID), blockkit.Literal("Show the whole list"))
+	button := slack.NewButtonBlockElement(ref.ActionResult.ID(0), string(sheet.ID), blockkit.Literal("Show the whole list"))
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("", button))
 	return m, nil
 }
@@ -207,10 +207,10 @@ func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet,
 	for _, t := range tools {
 		named = append(named, blockkit.Styled(times(blockkit.Brief(t, 60), n[t]), blockkit.Code))
 	}
-	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold)}, blockkit.Several(named, answerTools)...)
+	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold)}, blockkit.ListSpans(named, answerTools)...)
 	if len(links) > 0 {
 		spans = append(spans, blockkit.Say(". Cards: "))
-		spans = append(spans, blockkit.Several(links, answerPlaces)...)
+		spans = append(spans, blockkit.ListSpans(links, answerPlaces)...)
 	}
 	return blockkit.Line(append(spans, blockkit.Say("."))...)
 }
@@ -282,7 +282,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}
 	links := make([]string, len(lines))
 	s.Sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
-	head := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+", sent ", blockkit.Bold), blockkit.Dated(sheet.SubmittedAt)}
+	head := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+", sent ", blockkit.Bold), blockkit.DateSpan(sheet.SubmittedAt)}
 	if pages > 1 {
 		head = append(head, blockkit.Say(fmt.Sprintf(". Page %d of %d.", page+1, pages)))
 	}
@@ -301,7 +301,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}{{page - 1, "Previous page"}, {page + 1, "Next page"}} {
 		value, err := json.Marshal(resultPage{sheet.ID, to.page})
 		if err == nil && to.page >= 0 && to.page < pages {
-			turn = append(turn, slack.NewButtonBlockElement(ref.ActionResultPage.Id(to.page), string(value), blockkit.Literal(to.label)))
+			turn = append(turn, slack.NewButtonBlockElement(ref.ActionResultPage.ID(to.page), string(value), blockkit.Literal(to.label)))
 		}
 	}
 	if len(turn) > 0 {

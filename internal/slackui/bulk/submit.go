@@ -24,7 +24,7 @@ import (
 func ticked(p inbound.Interaction, memo sheetMemo) sheetMemo {
 	memo.Ticks = append(bits(nil), memo.Ticks...)
 	for i := range approvals.MaxLines {
-		state, shown := p.View.Values[tickBlock+strconv.Itoa(i)][ref.ActionTick.Id(i)]
+		state, shown := p.View.Values[tickBlock+strconv.Itoa(i)][ref.ActionTick.ID(i)]
 		if shown {
 			memo.Ticks.set(i, len(state.Chosen) > 0)
 		}
@@ -185,7 +185,7 @@ func (m sheetMemo) aside(sheet approvals.Sheet, words blockkit.Mrkdwn) slack.Mod
 	case n > 0:
 		v.Submit = blockkit.Literal(submitLabel(verbOf(sheet.Verdict), n))
 	}
-	back := slack.NewButtonBlockElement(ref.ActionSheetPage.Id(m.Page), fmt.Sprint(m.Page), blockkit.Literal("Back to the list"))
+	back := slack.NewButtonBlockElement(ref.ActionSheetPage.ID(m.Page), fmt.Sprint(m.Page), blockkit.Literal("Back to the list"))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
 	return v
 }

@@ -248,8 +248,8 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 			verb, blockkit.Count(plain, "call"), risky)))
 	}
 	out := []blockkit.Para{blockkit.Line(first...), blockkit.Line(
-		blockkit.Say("You sign exactly this list, as it was "), blockkit.Dated(sheet.CreatedAt),
-		blockkit.Say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), blockkit.Dated(sheet.ExpiresAt), blockkit.Say("."))}
+		blockkit.Say("You sign exactly this list, as it was "), blockkit.DateSpan(sheet.CreatedAt),
+		blockkit.Say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
 	if pages > 1 {
 		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page; ticks are kept.")))
 	}
@@ -299,13 +299,13 @@ func (x shownLine) paras() []blockkit.Para {
 	if x.gone {
 		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is not there any more for you and will be skipped."))...)}
 	}
-	id = append(id, blockkit.Say(" asked by "), blockkit.Named(x.batch.Requester))
+	id = append(id, blockkit.Say(" asked by "), blockkit.PersonSpan(x.batch.Requester))
 	if d := x.a.Requirement.Deadline; !d.IsZero() {
-		id = append(id, blockkit.Say(", expires "), blockkit.Dated(d))
+		id = append(id, blockkit.Say(", expires "), blockkit.DateSpan(d))
 	}
 	if len(x.a.Amendments) > 0 {
 		id = append(id, blockkit.Say(", edited by "))
-		id = append(id, blockkit.Several(blockkit.People(x.a.Editors()), blockkit.NamesShown)...)
+		id = append(id, blockkit.ListSpans(blockkit.PersonSpans(x.a.Editors()), blockkit.NamesShown)...)
 	}
 	out := []blockkit.Para{blockkit.Line(id...)}
 	if x.a.Call.Digest != x.line.Digest {
@@ -315,7 +315,7 @@ func (x shownLine) paras() []blockkit.Para {
 	if len(list) == 0 {
 		out = append(out, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
 	}
-	out = append(out, blockkit.Boxes(list)...)
+	out = append(out, blockkit.BoxParas(list)...)
 	if !whole {
 		out = append(out, blockkit.Line(blockkit.Styled("Not everything is shown here.", blockkit.Bold)))
 	}
@@ -325,14 +325,14 @@ func (x shownLine) paras() []blockkit.Para {
 // box is where one risky call is chosen, and where all of it can be read.
 func (x shownLine) box(ticked bool) slack.Block {
 	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), blockkit.Literal("Approve "+ref.ShortID(x.line.Digest)), nil)
-	check := slack.NewCheckboxGroupsBlockElement(ref.ActionTick.Id(x.at), option)
+	check := slack.NewCheckboxGroupsBlockElement(ref.ActionTick.ID(x.at), option)
 	if ticked {
 		check.InitialOptions = []*slack.OptionBlockObject{option}
 	}
 	elements := []slack.BlockElement{check}
 	value, err := ref.Pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.Encode()
 	if err == nil && !x.gone {
-		elements = append(elements, slack.NewButtonBlockElement(ref.ActionView.Id(x.at), value, blockkit.Literal("View full")))
+		elements = append(elements, slack.NewButtonBlockElement(ref.ActionView.ID(x.at), value, blockkit.Literal("View full")))
 	}
 	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
 }
@@ -341,7 +341,7 @@ func sheetTurns(page, pages int) slack.Block {
 	var elements []slack.BlockElement
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
-			elements = append(elements, slack.NewButtonBlockElement(ref.ActionSheetPage.Id(to), fmt.Sprint(to), blockkit.Literal(label)))
+			elements = append(elements, slack.NewButtonBlockElement(ref.ActionSheetPage.ID(to), fmt.Sprint(to), blockkit.Literal(label)))
 		}
 	}
 	add(page-1, "Previous page")

@@ -59,8 +59,8 @@ func whole(t *testing.T, raw []byte) string {
 // says that this is not everything.
 func part(t *testing.T, raw []byte, d blockkit.Detail) (string, bool) {
 	t.Helper()
-	list, incomplete := blockkit.Draw(blockkit.Arguments(raw, nil), d)
-	shown, err := json.Marshal(blockkit.Boxes(list))
+	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(raw, nil), d)
+	shown, err := json.Marshal(blockkit.BoxParas(list))
 	require.NoError(t, err)
 	return string(shown), incomplete
 }

@@ -18,7 +18,7 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 		return blockkit.Small(blockkit.Ours("This call cannot be signed here: its ids are not usable."))
 	}
 	button := func(act ref.Action, label string, style slack.Style) *slack.ButtonBlockElement {
-		b := slack.NewButtonBlockElement(act.Id(i), value, blockkit.Literal(label))
+		b := slack.NewButtonBlockElement(act.ID(i), value, blockkit.Literal(label))
 		b.Style = style
 		return b
 	}
@@ -58,11 +58,12 @@ func Destructive(a agentrun.Annotations) bool {
 // may do harm.
 func confirmation(tool string, known bool) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(blockkit.Literal("Approve "+blockkit.Brief(tool, 60)+"?"),
-		blockkit.Literal(HarmWords(known)+" You sign exactly the arguments on the card."), blockkit.Literal("Approve"), blockkit.Literal("Not now"))
+		blockkit.Literal(HarmWarning(known)+" You sign exactly the arguments on the card."), blockkit.Literal("Approve"), blockkit.Literal("Not now"))
 }
 
-// HarmWords is the warning about a tool that may do harm, or that is not known.
-func HarmWords(known bool) string {
+// HarmWarning is the warning about a tool that may do harm, or that is not
+// known.
+func HarmWarning(known bool) string {
 	if !known {
 		return "What this tool can do is not known here. It may change or delete things for good."
 	}

@@ -40,7 +40,7 @@ type Card struct {
 	Missed []Missed
 	// Others are the parts of the batch that have no card in this place. Only the
 	// last card there has them.
-	Others []int
+	Unposted []int
 	// Sheets is whether people can decide several calls together.
 	Sheets bool
 
@@ -76,7 +76,7 @@ func Render(c Card, now time.Time) []slack.Block {
 
 // fit draws the card with the most detail for which there is room.
 func (c Card) fit(now time.Time) ([]slack.Block, blockkit.Detail) {
-	c.rows = c.gather(now)
+	c.rows = c.groupRows(now)
 	for _, d := range Details {
 		if blocks := c.render(d, now); textLength(blocks) <= maxCardText {
 			return blocks, d
@@ -116,7 +116,7 @@ func (c Card) OnCard() []approvals.Approval {
 func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
 	blocks := []slack.Block{
 		slack.NewHeaderBlock(blockkit.Literal(c.title(now))),
-		blockkit.RichText(c.asker()...),
+		blockkit.RichText(c.intro()...),
 	}
 	for i, r := range c.rows {
 		if i > 0 {
@@ -124,13 +124,13 @@ func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
 		}
 		blocks = append(blocks, c.row(r, d, now)...)
 	}
-	if more := c.others(); more != nil {
+	if more := c.unposted(); more != nil {
 		blocks = append(blocks, more)
 	}
 	return blocks
 }
 
-// title is the headline of the card: the tool, or the number of calls, and how
+// header is the headline of the card: the tool, or the number of calls, and how
 // they stand.
 func (c Card) title(now time.Time) string {
 	calls := c.OnCard()
@@ -164,8 +164,8 @@ var (
 	}
 )
 
-func (c Card) asker() []blockkit.Para {
-	spans := []blockkit.Span{blockkit.Named(c.Batch.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(c.Batch.Agent, 60), blockkit.Bold), blockkit.Say(". ")}
+func (c Card) intro() []blockkit.Para {
+	spans := []blockkit.Span{blockkit.PersonSpan(c.Batch.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(c.Batch.Agent, 60), blockkit.Bold), blockkit.Say(". ")}
 	n := len(c.Batch.Approvals)
 	switch {
 	case n > CallsPerCard:
@@ -183,15 +183,15 @@ func (c Card) asker() []blockkit.Para {
 		spans = append(spans, blockkit.Say(fmt.Sprintf(" It also waits for %s that run elsewhere.", blockkit.Count(ext, "call"))))
 	}
 	paras := append([]blockkit.Para{blockkit.Line(spans...)}, c.participants()...)
-	paras = append(paras, c.whence()...)
+	paras = append(paras, c.origin()...)
 	for _, m := range c.Missed {
-		paras = append(paras, blockkit.Line(blockkit.Say("It was to be shown in "), blockkit.Grouped(m.Channel), blockkit.Say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
+		paras = append(paras, blockkit.Line(blockkit.Say("It was to be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
 	}
 	return paras
 }
 
-// whence says where the call was asked for, on a card outside of that thread.
-func (c Card) whence() []blockkit.Para {
+// origin says where the call was asked for, on a card outside of that thread.
+func (c Card) origin() []blockkit.Para {
 	why := ""
 	switch c.Place {
 	case PlaceThread:
@@ -207,7 +207,7 @@ func (c Card) whence() []blockkit.Para {
 		}
 	case PlaceReview:
 	}
-	spans := []blockkit.Span{blockkit.Say("It was asked in "), blockkit.Grouped(c.Batch.Channel), blockkit.Say(why + ".")}
+	spans := []blockkit.Span{blockkit.Say("It was asked in "), blockkit.GroupSpan(c.Batch.Channel), blockkit.Say(why + ".")}
 	if strings.HasPrefix(c.Batch.Channel, "D") {
 		spans = []blockkit.Span{blockkit.Say("It was asked in a direct message" + why + ".")}
 	}
@@ -237,7 +237,7 @@ func whyMissed(code string) string {
 // row draws one call, or several that are the same.
 func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	var text []blockkit.Para
-	r, between := c.apart(r)
+	r, between := c.settledSpan(r)
 	a := r.a
 	if len(c.Batch.Approvals) > 1 {
 		text = append(text, c.which(r))
@@ -246,7 +246,7 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	if !known {
 		text = append(text, blockkit.Line(blockkit.Styled("The arguments cannot be shown, so this cannot be signed here.", blockkit.Bold)))
 	}
-	list, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), d)
+	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), d)
 	if known && len(list) == 0 {
 		text = append(text, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
 	}
@@ -266,8 +266,8 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 			first = list[:1]
 		}
 		list = list[len(first):]
-		text = append(text, blockkit.Boxes(first)...)
-		if len(list) > 0 || len(first) > 1 || !blockkit.Short(first[0].Text) {
+		text = append(text, blockkit.BoxParas(first)...)
+		if len(list) > 0 || len(first) > 1 || !blockkit.NeverFolded(first[0].Text) {
 			blocks, text = append(blocks, blockkit.RichText(text...)), nil
 		}
 	}
@@ -280,7 +280,7 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	if status == approvals.Pending && known {
 		buttons := c.buttons(r.calls[0], a, !incomplete)
 		if r.several() {
-			buttons = c.together(r)
+			buttons = c.groupButtons(r)
 		}
 		blocks = append(blocks, c.footer(r), buttons)
 	}

@@ -26,14 +26,14 @@ type row struct {
 
 func (r row) several() bool { return len(r.calls) > 1 }
 
-// gather returns the rows of the card in the order of their first calls. In a
+// groupRows returns the rows of the card in the order of their first calls. In a
 // review, and where nothing can open a sheet, each open call has its own.
-func (c Card) gather(now time.Time) []row {
+func (c Card) groupRows(now time.Time) []row {
 	var rows []row
 	for i, a := range c.OnCard() {
 		j := -1
 		if c.Place != PlaceReview && (c.Sheets || !a.OpenAt(now)) {
-			j = slices.IndexFunc(rows, func(r row) bool { return c.same(r.a, a, now) })
+			j = slices.IndexFunc(rows, func(r row) bool { return c.sameCall(r.a, a, now) })
 		}
 		if j < 0 {
 			rows = append(rows, row{[]int{i}, a})
@@ -46,7 +46,7 @@ func (c Card) gather(now time.Time) []row {
 	}
 	var apart []row
 	for _, r := range rows {
-		if _, err := c.wish(r, approvals.Approve); err == nil || !r.several() || !r.a.OpenAt(now) {
+		if _, err := c.sheetButton(r, approvals.Approve); err == nil || !r.several() || !r.a.OpenAt(now) {
 			apart = append(apart, r)
 			continue
 		}
@@ -57,10 +57,10 @@ func (c Card) gather(now time.Time) []row {
 	return apart
 }
 
-// same reports whether two calls differ only in their ids: they run the same,
-// need the same approval, and have the same decisions. A call that somebody
-// changed equals no other.
-func (c Card) same(a, b approvals.Approval, now time.Time) bool {
+// sameCall reports whether two calls differ only in their ids: they run the
+// same, need the same approval, and have the same decisions. A call that
+// somebody changed equals no other.
+func (c Card) sameCall(a, b approvals.Approval, now time.Time) bool {
 	x, known := c.Calls[a.Call.ID]
 	y, also := c.Calls[b.Call.ID]
 	switch {
@@ -97,7 +97,7 @@ func seats(a approvals.Approval) [][]approvals.Seat {
 // sameAsked compares requirements. The policy judges the calls of one model
 // answer one after the other, so their times differ by moments.
 func sameAsked(a, b approvals.Requirement) bool {
-	if !near(a.Deadline, b.Deadline) || !slices.EqualFunc(a.Ladder, b.Ladder, func(x, y approvals.Rung) bool { return near(x.At, y.At) }) {
+	if !sameMoment(a.Deadline, b.Deadline) || !slices.EqualFunc(a.Ladder, b.Ladder, func(x, y approvals.Rung) bool { return sameMoment(x.At, y.At) }) {
 		return false
 	}
 	return reflect.DeepEqual(timeless(a), timeless(b))
@@ -107,7 +107,7 @@ func sameAsked(a, b approvals.Requirement) bool {
 // shows no seconds.
 const moments = 10 * time.Second
 
-func near(a, b time.Time) bool {
+func sameMoment(a, b time.Time) bool {
 	return a.IsZero() == b.IsZero() && a.Sub(b).Abs() < moments
 }
 
@@ -135,24 +135,25 @@ func (c Card) which(r row) blockkit.Para {
 	return blockkit.Line(spans...)
 }
 
-// apart returns the row without the time of its ending, and a paragraph with the
-// first and the last time, if its calls did not end at the same moment.
-func (c Card) apart(r row) (row, []blockkit.Para) {
+// settledSpan returns the row without the time of its ending, and a paragraph
+// with the first and the last time, if its calls did not end at the same
+// moment.
+func (c Card) settledSpan(r row) (row, []blockkit.Para) {
 	var ends []time.Time
 	for _, i := range r.calls {
 		ends = append(ends, c.OnCard()[i].Ending.At)
 	}
 	first, last := slices.MinFunc(ends, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
-	if first.IsZero() || near(first, last) {
+	if first.IsZero() || sameMoment(first, last) {
 		return r, nil
 	}
 	r.a.Ending.At = time.Time{}
-	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Settled one by one, from "), blockkit.Dated(first), blockkit.Say(" to "), blockkit.Dated(last), blockkit.Say("."))}
+	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Settled one by one, from "), blockkit.DateSpan(first), blockkit.Say(" to "), blockkit.DateSpan(last), blockkit.Say("."))}
 }
 
-// wish is the value of the button that opens a sheet of the calls of a row. It
-// names each call with the digest of the arguments that are drawn.
-func (c Card) wish(r row, v approvals.Verdict) (string, error) {
+// sheetButton is the value of the button that opens a sheet of the calls of a
+// row. It names each call with the digest of the arguments that are drawn.
+func (c Card) sheetButton(r row, v approvals.Verdict) (string, error) {
 	f := ref.Filter{Batch: c.Batch.ID}
 	for _, i := range r.calls {
 		call := c.OnCard()[i].Call
@@ -161,7 +162,7 @@ func (c Card) wish(r row, v approvals.Verdict) (string, error) {
 			return "", err
 		}
 	}
-	raw, err := json.Marshal(ref.SheetWish{Verdict: v, Filter: f})
+	raw, err := json.Marshal(ref.SheetButton{Verdict: v, Filter: f})
 	if err != nil || len(raw) > ref.MaxPointer {
 		return "", fmt.Errorf("%w: calls of batch %s", ref.ErrPointer, c.Batch.ID)
 	}
@@ -179,18 +180,18 @@ func (c Card) onSheet(r row) bool {
 	return whole
 }
 
-// together are the buttons of a row of several open calls. Approving and denying
-// them opens a sheet that lists the calls.
-func (c Card) together(r row) slack.Block {
+// groupButtons are the buttons of a row of several open calls. Approving and
+// denying them opens a sheet that lists the calls.
+func (c Card) groupButtons(r row) slack.Block {
 	var all []slack.BlockElement
 	button := func(act ref.Action, n int, value, label string, style slack.Style) {
-		b := slack.NewButtonBlockElement(act.Id(n), value, blockkit.Literal(label))
+		b := slack.NewButtonBlockElement(act.ID(n), value, blockkit.Literal(label))
 		b.Style = style
 		all = append(all, b)
 	}
 	i, n := r.calls[0], blockkit.Number(len(r.calls))
-	approve, err := c.wish(r, approvals.Approve)
-	deny, failed := c.wish(r, approvals.Deny)
+	approve, err := c.sheetButton(r, approvals.Approve)
+	deny, failed := c.sheetButton(r, approvals.Deny)
 	whole, unusable := ref.Pointer{Batch: c.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
 	if errors.Join(err, failed, unusable) != nil {
 		return blockkit.Small(blockkit.Ours("These calls cannot be signed here: their ids are not usable."))

@@ -25,11 +25,11 @@ func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.P
 		if i == 0 && first > 0 {
 			out = append(out, blockkit.Line(blockkit.Say(blockkit.Count(first, "earlier change")+" of the arguments not shown here.")))
 		}
-		spans := []blockkit.Span{blockkit.Named(m.By.User), blockkit.Styled(" changed the arguments", blockkit.Bold)}
+		spans := []blockkit.Span{blockkit.PersonSpan(m.By.User), blockkit.Styled(" changed the arguments", blockkit.Bold)}
 		if !m.At.IsZero() {
-			spans = append(spans, blockkit.Say(" ("), blockkit.Dated(m.At), blockkit.Say(")"))
+			spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(m.At), blockkit.Say(")"))
 		}
-		spans = append(append(spans, blockkit.Say(". ")), Cleared(m)...)
+		spans = append(append(spans, blockkit.Say(". ")), ClearedDecisions(m)...)
 		out = append(out, blockkit.Line(spans...))
 		was, known := c.Earlier[m.From]
 		now, also := c.Earlier[m.To]
@@ -46,12 +46,12 @@ func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.P
 	return groups
 }
 
-// Cleared says whose decisions no longer count because of the change.
-func Cleared(m approvals.Amendment) []blockkit.Span {
+// ClearedDecisions says whose decisions no longer count because of the change.
+func ClearedDecisions(m approvals.Amendment) []blockkit.Span {
 	if len(m.Cleared) == 0 {
 		return []blockkit.Span{blockkit.Say("Nobody had decided yet.")}
 	}
-	spans := append([]blockkit.Span{blockkit.Say("What ")}, blockkit.Several(blockkit.People(m.Cleared), blockkit.NamesShown)...)
+	spans := append([]blockkit.Span{blockkit.Say("What ")}, blockkit.ListSpans(blockkit.PersonSpans(m.Cleared), blockkit.NamesShown)...)
 	return append(spans, blockkit.Say(" decided was about the old ones and no longer counts."))
 }
 
@@ -68,7 +68,7 @@ func differ(path []string, was, now []byte, hide approvals.Hidden) []Difference 
 	if bytes.Equal(was, now) {
 		return nil
 	}
-	old, fresh := form.KeysOf(was), form.KeysOf(now)
+	old, fresh := form.Members(was), form.Members(now)
 	enter := !hide.Here() && was != nil && now != nil && was[0] == '{' && now[0] == '{' && len(path) < form.MaxPath
 	if !enter {
 		return []Difference{{path: form.LabelOf(path), was: form.OnOneLine(was, hide), now: form.OnOneLine(now, hide)}}
@@ -95,12 +95,12 @@ func Differences(all []Difference, d blockkit.Detail) []blockkit.Para {
 	const most, runes, short = 10, 120, 48
 	for i, x := range all {
 		if i == min(most, d.Keys) {
-			lines = append(lines, blockkit.RemarkOf(blockkit.Count(len(all)-i, "more difference")+" not shown here"))
+			lines = append(lines, blockkit.Remark(blockkit.Count(len(all)-i, "more difference")+" not shown here"))
 			break
 		}
-		was, now := contrast(x.was, x.now, min(runes, d.Value/2))
+		was, now := cutAroundDifference(x.was, x.now, min(runes, d.Value/2))
 		if was == now { // only where values are hidden
-			now += " " + blockkit.RemarkOf("another value")
+			now += " " + blockkit.Remark("another value")
 		}
 		if said := x.path + ": " + was + " → " + now; utf8.RuneCountInString(said) <= short {
 			lines = append(lines, said)
@@ -114,9 +114,9 @@ func Differences(all []Difference, d blockkit.Detail) []blockkit.Para {
 	return []blockkit.Para{blockkit.Box(strings.Join(lines, "\n"))}
 }
 
-// contrast cuts two values to this many runes each, and keeps the place where
-// they begin to differ.
-func contrast(was, now string, most int) (string, string) {
+// cutAroundDifference cuts two values to this many runes each, and keeps the
+// place where they begin to differ.
+func cutAroundDifference(was, now string, most int) (string, string) {
 	if utf8.RuneCountInString(was) <= most && utf8.RuneCountInString(now) <= most {
 		return was, now
 	}
@@ -129,7 +129,7 @@ func contrast(was, now string, most int) (string, string) {
 	}
 	if lead := 20; runes > 2*lead {
 		alike -= len(blockkit.LastRunes(was[:alike], lead))
-		note := blockkit.RemarkOf(blockkit.Count(runes-lead, "character")+" alike") + " "
+		note := blockkit.Remark(blockkit.Count(runes-lead, "character")+" alike") + " "
 		was, now = note+was[alike:], note+now[alike:]
 	}
 	was, _ = blockkit.Shorten(was, most)

@@ -59,7 +59,7 @@ func ExampleRender() {
 		fmt.Println(b.BlockType())
 	}
 	fmt.Println(c.Shows(c.Batch.Approvals[0], openedAt))
-	boxes, _ := blockkit.Draw(blockkit.Arguments(c.Calls["call-1"].Args, nil), card.Details[0])
+	boxes, _ := blockkit.DrawArguments(blockkit.Arguments(c.Calls["call-1"].Args, nil), card.Details[0])
 	fmt.Println(boxes[0].Text)
 	// Output:
 	// header

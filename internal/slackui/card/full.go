@@ -23,7 +23,7 @@ func Full(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page i
 	pages := Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
 	page = min(page, len(pages)-1)
 	blocks := append([]slack.Block{FullHead(ptr, a, call, page, len(pages))}, pages[page]...)
-	if turn := Turns(ptr, page, len(pages)); turn != nil {
+	if turn := PageButtons(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
 	}
 	return slack.ModalViewRequest{
@@ -48,8 +48,8 @@ func FullHead(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, pa
 	return blockkit.RichText(top...)
 }
 
-// Turns are the buttons that turn the pages of the whole arguments.
-func Turns(ptr ref.Pointer, page, pages int) slack.Block {
+// PageButtons are the buttons that turn the pages of the whole arguments.
+func PageButtons(ptr ref.Pointer, page, pages int) slack.Block {
 	value, err := ptr.Encode()
 	if err != nil || pages < 2 {
 		return nil
@@ -58,7 +58,7 @@ func Turns(ptr ref.Pointer, page, pages int) slack.Block {
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
 			elements = append(elements, slack.NewButtonBlockElement(
-				ref.ActionPage.Id(to), fmt.Sprintf("%s|%d", value, to), blockkit.Literal(label)))
+				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), blockkit.Literal(label)))
 		}
 	}
 	add(page-1, "Previous page")
@@ -72,7 +72,7 @@ func Paginate(args []blockkit.Argument) [][]slack.Block {
 	if len(args) == 0 {
 		return [][]slack.Block{{blockkit.RichText(blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))}}
 	}
-	drawn, _ := blockkit.Draw(args, blockkit.Detail{Value: math.MaxInt, Keys: math.MaxInt, Uncut: true})
+	drawn, _ := blockkit.DrawArguments(args, blockkit.Detail{Value: math.MaxInt, Keys: math.MaxInt, Uncut: true})
 	var pages [][]slack.Block
 	var page []slack.Block
 	runes := 0

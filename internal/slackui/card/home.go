@@ -27,14 +27,14 @@ const (
 
 // Pages says which page each part of a Home shows.
 type Pages struct {
-	Waiting stretch `json:"w,omitzero"`
-	Others  int     `json:"o,omitempty"`
-	Decided int     `json:"d,omitempty"`
+	Waiting window `json:"w,omitzero"`
+	Others  int    `json:"o,omitempty"`
+	Decided int    `json:"d,omitempty"`
 }
 
-// A stretch is where a window of an inbox begins, and how many of its rows are on
+// A window is where a part of an inbox begins, and how many of its rows are on
 // earlier pages.
-type stretch struct {
+type window struct {
 	Cursor approvals.Cursor `json:"c,omitempty"`
 	Offset int              `json:"o,omitempty"`
 }
@@ -81,9 +81,9 @@ type Page struct {
 	Next  approvals.Cursor // where the inbox goes on; empty at its end
 }
 
-// NewShelf returns the page of a part of the Home that begins at from, or the last
-// one if there are fewer rows.
-func NewShelf(all []OpenCalls, from, size int) Page {
+// NewPage returns the page of a part of the Home that begins at from, or the
+// last one if there are fewer rows.
+func NewPage(all []OpenCalls, from, size int) Page {
 	if from >= len(all) {
 		from = max(0, (len(all)-1)/size*size)
 	}
@@ -96,10 +96,10 @@ func HomeView(h Home) slack.HomeTabViewRequest {
 	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, CallbackID: ref.CallbackHome, Blocks: slack.Blocks{BlockSet: blocks}}
 }
 
-func title(words string) slack.Block { return slack.NewHeaderBlock(blockkit.Literal(words)) }
+func header(words string) slack.Block { return slack.NewHeaderBlock(blockkit.Literal(words)) }
 
 func (h Home) waiting() []slack.Block {
-	blocks := []slack.Block{title("Waiting for you")}
+	blocks := []slack.Block{header("Waiting for you")}
 	s := h.Waiting
 	switch {
 	case len(s.rows) > 0:
@@ -122,12 +122,12 @@ func (h Home) waiting() []slack.Block {
 		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment.")))
 	}
 	if h.Several && s.total > 1 {
-		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(ref.ActionSeveral.Id(0), "mine", blockkit.Literal("Approve several…"))))
+		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(ref.ActionSeveral.ID(0), "mine", blockkit.Literal("Approve several…"))))
 	}
 	for _, p := range s.rows {
-		blocks = append(blocks, h.row(p, h.waits(p)...)...)
+		blocks = append(blocks, h.row(p, h.waitingDetails(p)...)...)
 	}
-	return append(blocks, h.turns(0, "More urgent", "Less urgent", s, func(to int) Pages {
+	return append(blocks, h.pageButtons(0, "More urgent", "Less urgent", s, func(to int) Pages {
 		at := h.Pages
 		at.Waiting.Offset = to
 		return at
@@ -135,7 +135,7 @@ func (h Home) waiting() []slack.Block {
 }
 
 func (h Home) others() []slack.Block {
-	blocks := []slack.Block{title("Waiting for others")}
+	blocks := []slack.Block{header("Waiting for others")}
 	s := h.Others
 	if len(s.rows) == 0 {
 		return append(blocks, blockkit.Small(blockkit.Ours("Nothing that you asked for, or have signed, waits for others.")))
@@ -150,7 +150,7 @@ func (h Home) others() []slack.Block {
 		}
 		blocks = append(blocks, h.row(p, blockkit.Ours("%s · %s", by, h.ends(p)).Object(), h.progress(p))...)
 	}
-	return append(blocks, h.turns(1, "Older", "Newer", s, func(to int) Pages {
+	return append(blocks, h.pageButtons(1, "Older", "Newer", s, func(to int) Pages {
 		at := h.Pages
 		at.Others = to
 		return at
@@ -158,7 +158,7 @@ func (h Home) others() []slack.Block {
 }
 
 func (h Home) decided() []slack.Block {
-	blocks := []slack.Block{title("Recently decided")}
+	blocks := []slack.Block{header("Recently decided")}
 	s := h.Decided
 	if len(s.rows) == 0 {
 		return append(blocks, blockkit.Small(blockkit.Ours("Nothing yet. What you approve or deny is shown here once it is settled.")))
@@ -190,7 +190,7 @@ func (h Home) decided() []slack.Block {
 			blockkit.When(p.DecidedBy(h.Person)), blockkit.Person(p.Batch.Requester))
 		blocks = append(blocks, h.row(p, said.Object())...)
 	}
-	return append(blocks, h.turns(2, "Newer", "Older", s, func(to int) Pages {
+	return append(blocks, h.pageButtons(2, "Newer", "Older", s, func(to int) Pages {
 		at := h.Pages
 		at.Decided = to
 		return at
@@ -198,14 +198,14 @@ func (h Home) decided() []slack.Block {
 }
 
 func (h Home) delegations() []slack.Block {
-	blocks := []slack.Block{title("Your delegations")}
+	blocks := []slack.Block{header("Your delegations")}
 	if h.IsAway {
 		place := blockkit.Ours("Nobody is asked in your place.")
 		if h.Away.Delegate != "" {
 			place = blockkit.Ours("%s is asked in your place, where the rule of a call lets others sign for those who are away.", blockkit.Person(h.Away.Delegate))
 		}
 		said := blockkit.Ours("You are away until %s. %s", blockkit.When(h.Away.Until), place)
-		end := slack.NewButtonBlockElement(ref.ActionBack.Id(0), "back", blockkit.Literal("I am back"))
+		end := slack.NewButtonBlockElement(ref.ActionBack.ID(0), "back", blockkit.Literal("I am back"))
 		blocks = append(blocks, slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(end)))
 	} else {
 		blocks = append(blocks, blockkit.Small(blockkit.Ours("You are not away. To say that you are, write `/countersign away until friday, ask @ann`.")))
@@ -223,11 +223,11 @@ func (h Home) delegations() []slack.Block {
 // row draws one request: its tools with a button, and its details under them.
 // Foreign text is in plain text elements.
 func (h Home) row(p OpenCalls, said ...slack.MixedElement) []slack.Block {
-	at, label := p.Reviewing(), "Review"
+	at, label := p.FirstCard(), "Review"
 	if p.Batch.Settled() {
 		label = "Open"
 	}
-	open := slack.NewButtonBlockElement(ref.ActionReview.Id(at.Part), at.String(), blockkit.Literal(label))
+	open := slack.NewButtonBlockElement(ref.ActionReview.ID(at.Part), at.String(), blockkit.Literal(label))
 	agent := blockkit.Literal("Agent " + blockkit.Brief(p.Batch.Agent, 60))
 	return []slack.Block{
 		slack.NewSectionBlock(blockkit.Literal(h.tools(p)), nil, slack.NewAccessory(open)),
@@ -260,9 +260,9 @@ func (h Home) tools(p OpenCalls) string {
 	return blockkit.List(said)
 }
 
-// waits are the details of a request that waits for the person: who asked, its
-// deadline, its risk, and its progress.
-func (h Home) waits(p OpenCalls) []slack.MixedElement {
+// waitingDetails are the details of a request that waits for the person: who
+// asked, its deadline, its risk, and its progress.
+func (h Home) waitingDetails(p OpenCalls) []slack.MixedElement {
 	said := blockkit.Ours("Asked by %s · %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p), h.risk(p))
 	return []slack.MixedElement{said.Object(), h.progress(p)}
 }
@@ -315,15 +315,15 @@ func (h Home) progress(p OpenCalls) slack.MixedElement {
 	return blockkit.Literal(strings.Join(said, " · "))
 }
 
-// turns are the buttons that lead to the pages before and after this one.
-func (h Home) turns(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
+// pageButtons are the buttons that lead to the pages before and after this one.
+func (h Home) pageButtons(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
 	var elements []slack.BlockElement
 	add := func(label string, p Pages) {
 		elements = append(elements, slack.NewButtonBlockElement(
-			ref.ActionTurn.Id(10*part+len(elements)), p.String(), blockkit.Literal(label)))
+			ref.ActionTurn.ID(10*part+len(elements)), p.String(), blockkit.Literal(label)))
 	}
 	first := h.Pages
-	first.Waiting = stretch{}
+	first.Waiting = window{}
 	if part == 0 && h.Pages.Waiting.Cursor != "" && s.from == 0 {
 		add("Back to the first", first)
 	}
@@ -331,7 +331,7 @@ func (h Home) turns(part int, before, behind string, s Page, to func(offset int)
 		add(before, to(max(0, s.from-s.size)))
 	}
 	next := h.Pages
-	next.Waiting = stretch{Cursor: s.Next}
+	next.Waiting = window{Cursor: s.Next}
 	switch {
 	case s.from+len(s.rows) < s.total:
 		add(behind, to(s.from+s.size))

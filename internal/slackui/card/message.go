@@ -21,24 +21,24 @@ func (c Card) Message(now time.Time) blockkit.Message {
 	}
 }
 
-// PassedOn replaces a copy of the card that its reader may not read any more. It
+// Revoked replaces a copy of the card that its reader may not read any more. It
 // has no arguments and no buttons.
-func (c Card) PassedOn() blockkit.Message {
+func (c Card) Revoked() blockkit.Message {
 	const said = "This request is not put before you any more"
 	who := c.Batch.Requester
 	return blockkit.Message{
 		Text: blockkit.Escape(said + "."),
 		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
-			blockkit.Say(": it was changed, or you left those who can sign it. Nothing is wanted of you. Ask "), blockkit.Named(who), blockkit.Say(" if you need to know more.")))},
+			blockkit.Say(": it was changed, or you left those who can sign it. Nothing is wanted of you. Ask "), blockkit.PersonSpan(who), blockkit.Say(" if you need to know more.")))},
 	}
 }
 
-// others counts the calls that have no card in this place, and leads to the first
-// open one. It is nil if there are none.
-func (c Card) others() slack.Block {
+// unposted counts the calls that have no card in this place, and leads to the
+// first open one. It is nil if there are none.
+func (c Card) unposted() slack.Block {
 	calls, open, first := 0, 0, -1
 	for i, a := range c.Batch.Approvals {
-		if !slices.Contains(c.Others, i/CallsPerCard) {
+		if !slices.Contains(c.Unposted, i/CallsPerCard) {
 			continue
 		}
 		calls++
@@ -56,7 +56,7 @@ func (c Card) others() slack.Block {
 	if open == 0 {
 		return blockkit.Section(blockkit.Ours("%s, and decided already.", said))
 	}
-	button := slack.NewButtonBlockElement(ref.ActionReview.Id(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
+	button := slack.NewButtonBlockElement(ref.ActionReview.ID(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
 	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
 	return slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(button))
 }

@@ -62,8 +62,8 @@ func (p OpenCalls) Parts() []OpenCalls {
 	return all
 }
 
-// Reviewing is the card that shows the first of the calls.
-func (p OpenCalls) Reviewing() ref.Card {
+// FirstCard is the card that shows the first of the calls.
+func (p OpenCalls) FirstCard() ref.Card {
 	return ref.Card{Batch: p.Batch.ID, Part: p.Calls[0] / CallsPerCard}
 }
 

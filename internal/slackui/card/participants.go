@@ -29,9 +29,9 @@ func (c Card) participants() []blockkit.Para {
 	others := c.Batch.Participants
 	wrote := " also wrote to the agent in " + c.itsThread() + ", so "
 	if len(others) == 1 {
-		return []blockkit.Para{blockkit.Line(blockkit.Named(others[0]), blockkit.Say(wrote+"neither "), blockkit.Named(c.Batch.Requester),
-			blockkit.Say(" nor "), blockkit.Named(others[0]), blockkit.Say(" can approve "+what+"."))}
+		return []blockkit.Para{blockkit.Line(blockkit.PersonSpan(others[0]), blockkit.Say(wrote+"neither "), blockkit.PersonSpan(c.Batch.Requester),
+			blockkit.Say(" nor "), blockkit.PersonSpan(others[0]), blockkit.Say(" can approve "+what+"."))}
 	}
-	return []blockkit.Para{blockkit.Line(append(blockkit.Several(blockkit.People(others), blockkit.NamesShown),
-		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.Named(c.Batch.Requester), blockkit.Say("."))...)}
+	return []blockkit.Para{blockkit.Line(append(blockkit.ListSpans(blockkit.PersonSpans(others), blockkit.NamesShown),
+		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.PersonSpan(c.Batch.Requester), blockkit.Say("."))...)}
 }

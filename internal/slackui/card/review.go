@@ -9,8 +9,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// ReviewView is a card in a modal: the blocks of the message, words above them if
-// there are any, and buttons that lead to other cards. memo is the private
+// ReviewView is a card in a modal: the blocks of the message, words above them
+// if there are any, and buttons that lead to other cards. memo is the private
 // metadata of the view.
 func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack.ModalViewRequest {
 	var blocks []slack.Block
@@ -21,17 +21,17 @@ func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackReview, PrivateMetadata: memo,
 		Title: blockkit.Literal("Review"), Close: blockkit.Literal("Close"),
-		Blocks: slack.Blocks{BlockSet: append(blocks, c.around())},
+		Blocks: slack.Blocks{BlockSet: append(blocks, c.cardButtons())},
 	}
 }
 
-// around are the buttons that lead to other cards.
-func (c Card) around() slack.Block {
+// cardButtons are the buttons that lead to other cards.
+func (c Card) cardButtons() slack.Block {
 	var elements []slack.BlockElement
 	turn := func(to int, label string) {
 		if to >= 0 && to < Parts(c.Batch) {
 			elements = append(elements, slack.NewButtonBlockElement(
-				ref.ActionReview.Id(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), blockkit.Literal(label)))
+				ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), blockkit.Literal(label)))
 		}
 	}
 	turn(c.Part-1, "Calls before these")

@@ -11,14 +11,14 @@ var onSheet = blockkit.Detail{Value: 300, Keys: 12}
 // onSheetRunes bounds them all together.
 const onSheetRunes = 900
 
-// ArgumentsOnSheet draws the arguments for a sheet. whole reports whether nothing
-// was left out; hidden values count as shown.
-func ArgumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []blockkit.Drawn, whole bool) {
-	list, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), onSheet)
+// ArgumentsOnSheet draws the arguments for a sheet. whole reports whether
+// nothing was left out; hidden values count as shown.
+func ArgumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []blockkit.ArgumentBox, whole bool) {
+	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), onSheet)
 	runes := 0
 	for i, d := range list {
 		if runes += len([]rune(d.Text)); runes > onSheetRunes {
-			return append(list[:i:i], blockkit.Drawn{Label: blockkit.Line(blockkit.Styled("The rest is not shown here.", blockkit.Bold))}), false
+			return append(list[:i:i], blockkit.ArgumentBox{Label: blockkit.Line(blockkit.Styled("The rest is not shown here.", blockkit.Bold))}), false
 		}
 	}
 	return list, !incomplete

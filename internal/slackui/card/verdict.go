@@ -40,8 +40,8 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why you are asked: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
 }
 
-// Progress is a line for each quorum, with alternatives in a list. It never names
-// somebody as missing who may not sign.
+// Progress is a line for each quorum, with alternatives in a list. It never
+// names somebody as missing who may not sign.
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {
@@ -52,40 +52,41 @@ func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	}
 	var out []blockkit.Para
 	lines := 0
-	for _, g := range grouping(all) {
+	for _, g := range groupQuorums(all) {
 		if lines >= quorumsShown {
 			out = append(out, blockkit.Line(blockkit.Say("More quorums must be met: the policy asks for "+blockkit.Number(len(all))+" in all.")))
 			break
 		}
 		if g.choice == 0 {
-			out = append(out, blockkit.Line(quorum(g.options[0][0], later(all, g.options[0][0].Quorum.Stage), false)...))
+			out = append(out, blockkit.Line(quorum(g.options[0][0], earlierQuorums(all, g.options[0][0].Quorum.Stage), false)...))
 			lines++
 			continue
 		}
-		out = append(out, g.paras(later(all, g.options[0][0].Quorum.Stage))...)
+		out = append(out, g.paras(earlierQuorums(all, g.options[0][0].Quorum.Stage))...)
 		lines += len(g.options)
 	}
 	return out
 }
 
-// A gathering is one quorum without alternatives, or all options of a choice.
-type gathering struct {
+// A quorumGroup is one quorum without alternatives, or all options of a choice.
+type quorumGroup struct {
 	choice  int
 	options [][]approvals.Progress
 }
 
-// grouping orders the quorums by stage, with the options of a choice together.
-func grouping(all []approvals.Progress) []gathering {
+// groupQuorums orders the quorums by stage, with the options of a choice
+// together.
+func groupQuorums(all []approvals.Progress) []quorumGroup {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(x, y approvals.Progress) int { return x.Quorum.Stage - y.Quorum.Stage })
-	var out []gathering
+	var out []quorumGroup
 	for _, q := range all {
 		g := -1
 		if q.Quorum.Choice != 0 {
-			g = slices.IndexFunc(out, func(g gathering) bool { return g.choice == q.Quorum.Choice })
+			g = slices.IndexFunc(out, func(g quorumGroup) bool { return g.choice == q.Quorum.Choice })
 		}
 		if g < 0 {
-			g, out = len(out), append(out, gathering{choice: q.Quorum.Choice})
+			g, out = len(out), append(out, quorumGroup{choice: q.Quorum.Choice})
 		}
 		o := slices.IndexFunc(out[g].options, func(o []approvals.Progress) bool { return o[0].Quorum.Option == q.Quorum.Option })
 		if o < 0 {
@@ -97,7 +98,7 @@ func grouping(all []approvals.Progress) []gathering {
 }
 
 // paras lists alternatives, of which one is enough.
-func (g gathering) paras(after []string) []blockkit.Para {
+func (g quorumGroup) paras(after []string) []blockkit.Para {
 	met := slices.IndexFunc(g.options, complete)
 	var items []blockkit.Para
 	for i, o := range g.options {
@@ -127,10 +128,11 @@ func complete(o []approvals.Progress) bool {
 	return !slices.ContainsFunc(o, func(q approvals.Progress) bool { return q.Quorum.Need < 1 || len(q.By) < q.Quorum.Need })
 }
 
-// later names the quorums that must be met before those of the stage are asked.
-func later(all []approvals.Progress, stage int) []string {
+// earlierQuorums names the quorums that must be met before those of the stage
+// are asked.
+func earlierQuorums(all []approvals.Progress, stage int) []string {
 	var names []string
-	for _, g := range grouping(all) {
+	for _, g := range groupQuorums(all) {
 		if g.options[0][0].Quorum.Stage >= stage || slices.ContainsFunc(g.options, complete) {
 			continue
 		}
@@ -159,15 +161,15 @@ func asked(after []string) string {
 	return "asked once " + blockkit.List(after) + " have signed"
 }
 
-// quorum shows the progress of one quorum. after are the names of those that must
-// be met first; spare means that an alternative is met.
+// quorum shows the progress of one quorum. after are the names of those that
+// must be met first; spare means that an alternative is met.
 func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	spans := []blockkit.Span{
 		blockkit.Styled(blockkit.Brief(q.Quorum.Name, 60), blockkit.Bold),
 		blockkit.Say(fmt.Sprintf(": %d of %s", len(q.By), blockkit.Count(q.Quorum.Need, "signature"))),
 	}
 	if len(q.By) > 0 {
-		spans = append(append(spans, blockkit.Say(" by ")), seated(q.By)...)
+		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(q.By)...)
 	}
 	switch {
 	case q.Quorum.Need < 1:
@@ -179,23 +181,23 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	}
 	var from []blockkit.Span
 	for _, g := range q.Quorum.From.Groups {
-		from = append(from, blockkit.Grouped(g))
+		from = append(from, blockkit.GroupSpan(g))
 	}
 	for _, u := range q.Quorum.From.Users {
-		from = append(from, blockkit.Named(u))
+		from = append(from, blockkit.PersonSpan(u))
 	}
 	if len(from) == 0 {
 		from = []blockkit.Span{blockkit.Say("nobody who may sign, so it cannot be approved")}
 	}
-	spans = append(append(spans, blockkit.Say(", from ")), blockkit.Several(from, blockkit.NamesShown)...)
+	spans = append(append(spans, blockkit.Say(", from ")), blockkit.ListSpans(from, blockkit.NamesShown)...)
 	if len(after) > 0 {
 		spans = append(spans, blockkit.Say(", "+asked(after)))
 	}
 	return spans
 }
 
-// seated names who signed, and for whom.
-func seated(seats []approvals.Seat) []blockkit.Span {
+// seatSpans names who signed, and for whom.
+func seatSpans(seats []approvals.Seat) []blockkit.Span {
 	var spans []blockkit.Span
 	for i, s := range seats {
 		if i == blockkit.NamesShown {
@@ -204,8 +206,8 @@ func seated(seats []approvals.Seat) []blockkit.Span {
 		if i > 0 {
 			spans = append(spans, blockkit.Say(", "))
 		}
-		if spans = append(spans, blockkit.Named(s.User)); s.For != "" {
-			spans = append(spans, blockkit.Say(" (for "), blockkit.Named(s.For), blockkit.Say(", who is away)"))
+		if spans = append(spans, blockkit.PersonSpan(s.User)); s.For != "" {
+			spans = append(spans, blockkit.Say(" (for "), blockkit.PersonSpan(s.For), blockkit.Say(", who is away)"))
 		}
 	}
 	return spans
@@ -214,12 +216,12 @@ func seated(seats []approvals.Seat) []blockkit.Span {
 // withdrawn is who ended the call without a decision.
 func withdrawn(o approvals.Outcome) []blockkit.Span {
 	if o.Superseded {
-		return append(append([]blockkit.Span{blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": ")}, seated(o.By)...),
+		return append(append([]blockkit.Span{blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
 			blockkit.Say(" wrote something new before it was settled. It does not run."))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
 	if len(o.By) > 0 {
-		spans = append(append(spans, blockkit.Say(" by ")), seated(o.By)...)
+		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(o.By)...)
 	}
 	return append(spans, blockkit.Say(". It does not run."))
 }
@@ -229,9 +231,9 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 	var spans []blockkit.Span
 	switch o.Status {
 	case approvals.Approved:
-		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seated(o.By)...)
+		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, seatSpans(o.By)...)
 	case approvals.Denied:
-		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.Several(blockkit.People(Users(o.By)), blockkit.NamesShown)...)
+		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:
 		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": it was not denied, the time to sign it ran out. It does not run.")}
 	case approvals.Withdrawn:
@@ -242,7 +244,7 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 		return []blockkit.Span{blockkit.Say("Its status is not known to this version.")}
 	}
 	if !o.At.IsZero() {
-		spans = append(spans, blockkit.Say(" ("), blockkit.Dated(o.At), blockkit.Say(")"))
+		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(o.At), blockkit.Say(")"))
 	}
 	return spans
 }
@@ -279,11 +281,11 @@ func reasons(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 			switch {
 			case said.Verdict != v:
 			case v == approvals.Deny && open && silent:
-				add("", blockkit.Named(said.By.User), blockkit.Say(" denied it."))
+				add("", blockkit.PersonSpan(said.By.User), blockkit.Say(" denied it."))
 			case v == approvals.Deny && open:
-				add(said.Reason, blockkit.Named(said.By.User), blockkit.Say(" denied it:"))
+				add(said.Reason, blockkit.PersonSpan(said.By.User), blockkit.Say(" denied it:"))
 			case !silent:
-				add(said.Reason, blockkit.Named(said.By.User), blockkit.Say(" wrote:"))
+				add(said.Reason, blockkit.PersonSpan(said.By.User), blockkit.Say(" wrote:"))
 			}
 		}
 	}

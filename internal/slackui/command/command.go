@@ -96,7 +96,7 @@ func help(c inbound.Command) inbound.Reply {
 	}
 	words, ok := helpOf(strings.ToLower(strings.Trim(c.Words[0], "`/")), c.Name)
 	if !ok || len(c.Words) > 1 {
-		return inbound.AnswerWith(blockkit.ToldOf("There is no help on ", blockkit.Unescape(c.Rest), ".", helpWords(c.Name)))
+		return inbound.AnswerWith(blockkit.MessageAbout("There is no help on ", blockkit.Unescape(c.Rest), ".", helpWords(c.Name)))
 	}
 	return inbound.Ephemeral(words)
 }

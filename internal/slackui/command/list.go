@@ -42,7 +42,7 @@ func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, e
 		l.Scope = ref.Scope(strings.ToLower(c.Words[0]))
 	}
 	if len(c.Words) > 1 || !slices.Contains([]ref.Scope{ref.ScopeMine, ref.ScopeAll, ref.ScopeChannel}, l.Scope) {
-		return inbound.AnswerWith(blockkit.ToldOf("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Write `%s list`, or with `mine`, `all` or `channel` behind it.", blockkit.CodeWord(c.Name)))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Write `%s list`, or with `mine`, `all` or `channel` behind it.", blockkit.CodeWord(c.Name)))), nil
 	}
 	m, err := s.Listed(ctx, c.User, c.Team, c.Channel, l)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Handler) Listed(ctx context.Context, user, team, channel string, l ref.
 		who, err = s.People.Unknown(ctx, approvals.UserID(user)), nil
 	}
 	if words, known := respond.Explain(err, respond.Subject{}); err != nil && known {
-		return blockkit.Told(words), nil
+		return blockkit.MessageOf(words), nil
 	}
 	if err != nil {
 		return blockkit.Message{}, err
@@ -129,7 +129,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 		if unsure {
 			words = blockkit.Ours("%s "+doubt, words)
 		}
-		return blockkit.Told(words)
+		return blockkit.MessageOf(words)
 	}
 	now := s.Cfg.Now()
 	head := blockkit.Count(len(rows), "call") + " " + listHeads[l.Scope] + ", the oldest first"
@@ -144,13 +144,13 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now)...))
 		if value := s.reviewOf(ctx, r); value != "" {
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(ref.ActionReview.Id(i), value, blockkit.Literal("Review"))))
+				slack.NewButtonBlockElement(ref.ActionReview.ID(i), value, blockkit.Literal("Review"))))
 		}
 	}
 	if next != nil {
 		if value, err := json.Marshal(next); err == nil {
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(ref.ActionList.Id(0), string(value), blockkit.Literal("Show the next"))))
+				slack.NewButtonBlockElement(ref.ActionList.ID(0), string(value), blockkit.Literal("Show the next"))))
 		}
 	}
 	if unsure {
@@ -164,10 +164,10 @@ func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.
 	a := r.approval()
 	spans := []blockkit.Span{
 		blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code), blockkit.Say(" "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Bold),
-		blockkit.Say(", agent " + blockkit.Brief(r.batch.Agent, 40) + ", asked by "), blockkit.Named(r.batch.Requester), blockkit.Say(" " + blockkit.Ago(now.Sub(r.batch.OpenedAt))),
+		blockkit.Say(", agent " + blockkit.Brief(r.batch.Agent, 40) + ", asked by "), blockkit.PersonSpan(r.batch.Requester), blockkit.Say(" " + blockkit.Ago(now.Sub(r.batch.OpenedAt))),
 	}
 	if d := a.Requirement.Deadline; !d.IsZero() {
-		spans = append(spans, blockkit.Say(", expires "), blockkit.Dated(d))
+		spans = append(spans, blockkit.Say(", expires "), blockkit.DateSpan(d))
 	}
 	if r.mine {
 		spans = append(spans, blockkit.Styled(", waits for you", blockkit.Bold))

@@ -22,11 +22,11 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 	onlyReason := v == approvals.Deny && len(rest) > 0 && strings.IndexAny(rest[0], quotes) == 0
 	switch {
 	case bad != nil:
-		return inbound.AnswerWith(blockkit.ToldOf("It is not clear what ", bad.word, " means, so nothing was done.", blockkit.Ours("%s\n"+filterHint, bad.why))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("It is not clear what ", bad.word, " means, so nothing was done.", blockkit.Ours("%s\n"+filterHint, bad.why))), nil
 	case len(c.Words) == 0:
 		return explainBulk(c, v), nil
 	case f.Empty() && !onlyReason, v == approvals.Approve && len(rest) > 0:
-		return inbound.AnswerWith(blockkit.ToldOf("", blockkit.Unescape(rest[0]), " is no filter, so nothing was done.", blockkit.Ours(filterHint+"\n%s", example))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("", blockkit.Unescape(rest[0]), " is no filter, so nothing was done.", blockkit.Ours(filterHint+"\n%s", example))), nil
 	case f.Empty():
 		return explainBulk(c, v), nil
 	}

@@ -248,7 +248,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	if err != nil {
 		return err
 	}
-	card.Place, card.Person, card.Missed, card.Others = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
+	card.Place, card.Person, card.Missed, card.Unposted = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
 	if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
 		home := h.Body.Anchors[i]
 		card.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)
@@ -257,7 +257,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	if blind, err := c.mustRedact(ctx, b, t); err != nil {
 		return err
 	} else if blind {
-		m = card.PassedOn()
+		m = card.Revoked()
 	}
 	sum := m.Sum()
 	m.LowPriority = slices.ContainsFunc(card.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })

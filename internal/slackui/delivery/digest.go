@@ -345,7 +345,7 @@ func (d *Digests) place(ctx context.Context, id string) (Anchor, bool) {
 // ParseDigest checks the value of a button of a digest.
 func ParseDigest(value string) (string, error) {
 	if _, err := approvals.Partition(value); err != nil || len(value) > ref.MaxPointer || !strings.HasPrefix(value, "digest-") ||
-		strings.Trim(value, ref.IdChars) != "" {
+		strings.Trim(value, ref.IDChars) != "" {
 		return "", ref.ErrPointer
 	}
 	return value, nil

@@ -4,8 +4,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/card"
 )
 
-func (d Digest) sums() card.Sums {
-	s := card.Sums{Decided: d.Decided, Tools: map[string]int{}, Agents: map[string]int{}}
+func (d Digest) sums() card.DigestTotals {
+	s := card.DigestTotals{Decided: d.Decided, Tools: map[string]int{}, Agents: map[string]int{}}
 	for _, r := range d.Requests {
 		s.Decided += r.Decided
 		if !r.Open() {

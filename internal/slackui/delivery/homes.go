@@ -315,7 +315,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	if err != nil {
 		return card.Home{}, err
 	}
-	v.Waiting = card.NewShelf(piles, at.Waiting.Offset, card.WaitingRows)
+	v.Waiting = card.NewPage(piles, at.Waiting.Offset, card.WaitingRows)
 	v.Waiting.Next = more
 	asked, _, err := h.Lists.Inbox(ctx, []approvals.ListKey{approvals.AskedBy(who.User)}, "", directory.WindowSize)
 	if err != nil {
@@ -326,7 +326,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 		return card.Home{}, fmt.Errorf("read what %s decided: %w", user, err)
 	}
 	others, done := who.Apart(asked, decided, now)
-	v.Others, v.Decided = card.NewShelf(others, at.Others, card.OtherRows), card.NewShelf(done, at.Decided, card.DecidedRows)
+	v.Others, v.Decided = card.NewPage(others, at.Others, card.OtherRows), card.NewPage(done, at.Decided, card.DecidedRows)
 	v.Away, v.IsAway = who.Away.Of(who.User, now)
 	v.StandsFor = who.Away.StandsFor(who.User, now)
 	return v, nil

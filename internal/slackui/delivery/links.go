@@ -32,7 +32,7 @@ func (c *Cards) Placed(ctx context.Context, card *card.Card, channel, ts string)
 	t := target{channel: channel, further: x.Further, direct: x.Direct}
 	card.Place, card.Person = t.place(), x.Direct
 	if r, known := n.Body.room(t); known {
-		card.Others = r.others(card.Part, t.wants(card.Batch))
+		card.Unposted = r.others(card.Part, t.wants(card.Batch))
 	}
 	return nil
 }

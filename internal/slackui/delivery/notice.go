@@ -23,7 +23,7 @@ func (n *Notices) letter(ctx context.Context, b approvals.Batch, l notice) block
 		text = blockkit.Count(len(l.waits), "call") + " of the agent " + blockkit.Brief(b.Agent, 60) + " " + blockkit.Verb(len(l.waits), "waits") + " for your signature."
 		paras = append(paras, blockkit.Line(
 			blockkit.Styled(blockkit.Count(len(l.waits), "call")+" "+blockkit.Verb(len(l.waits), "waits")+" for your signature", blockkit.Bold),
-			blockkit.Say(": "), blockkit.Named(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
+			blockkit.Say(": "), blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
 		for i, w := range l.waits {
 			if i == callsTold {
 				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.waits)-i)+" more.")))
@@ -58,7 +58,7 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 	a := b.Approvals[w.call]
 	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(", asked " + blockkit.Ago(n.Now().Sub(b.OpenedAt)))}
 	if d := a.Requirement.Deadline; !d.IsZero() {
-		spans = append(spans, blockkit.Say(", to be decided by "), blockkit.Dated(d))
+		spans = append(spans, blockkit.Say(", to be decided by "), blockkit.DateSpan(d))
 	}
 	for i, p := range w.places {
 		if i == blockkit.NamesShown {
@@ -69,7 +69,7 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 		if i > 0 {
 			words = ", or of "
 		}
-		spans = append(spans, blockkit.Say(words), blockkit.Named(p.User), blockkit.Say(", who is away until "), blockkit.Dated(p.Until))
+		spans = append(spans, blockkit.Say(words), blockkit.PersonSpan(p.User), blockkit.Say(", who is away until "), blockkit.DateSpan(p.Until))
 	}
 	if len(w.places) > 0 && w.myself {
 		spans = append(spans, blockkit.Say(", or for yourself"))
@@ -88,7 +88,7 @@ func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) [
 		next = ". It is settled since, without you"
 	}
 	spans := []blockkit.Span{
-		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.Named(c.by.By.User), blockkit.Say(" changed the arguments ("), blockkit.Dated(c.by.At), blockkit.Say(")" + next),
+		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" changed the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")" + next),
 	}
 	return append(spans, n.link(ctx, b, c.call)...)
 }
@@ -127,11 +127,11 @@ func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockk
 	slices.Sort(users)
 	var from []blockkit.Span
 	for _, g := range slices.Compact(groups) {
-		from = append(from, blockkit.Grouped(g))
+		from = append(from, blockkit.GroupSpan(g))
 	}
-	from = append(from, blockkit.People(slices.Compact(users))...)
+	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
 	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for signatures"
-	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.Several(from, mostTold)...)...)}
+	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, mostTold)...)...)}
 	for k, i := range calls {
 		if k == callsTold {
 			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-k)+" more.")))

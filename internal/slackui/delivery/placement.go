@@ -205,9 +205,9 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (bl
 	text += " It is one of several that wait, and has no card of its own."
 	spans := append([]blockkit.Span{blockkit.Say(text)}, c.toDigest(ctx, n.Body.digest())...)
 	const next = " The agent goes on when everything of it is decided."
-	m := blockkit.Plainly(text+next, append(spans, blockkit.Say(next))...)
+	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-		slack.NewButtonBlockElement(ref.ActionReview.Id(0), ref.Card{Batch: b.ID}.String(), blockkit.Literal("Review"))))
+		slack.NewButtonBlockElement(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), blockkit.Literal("Review"))))
 	return m, true
 }
 

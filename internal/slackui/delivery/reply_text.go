@@ -57,14 +57,14 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	}
 	first, err := r.Runs.Run(ctx, t.Active)
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && first.Status != agentrun.RunDeferred {
-		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load run %s: %w", t.Active, err)
 	}
 	b, err := r.Desk.Batch(ctx, first.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && b.Settled() {
-		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
@@ -72,7 +72,7 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	what, tools := Pending(b)
 	open, goesOn := what+" of this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" to be settled", " The agent goes on then."
 	spans := append(append([]blockkit.Span{blockkit.Say(text + " " + open + ": ")}, tools...), blockkit.Say("."))
-	return []blockkit.Message{blockkit.Plainly(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
+	return []blockkit.Message{blockkit.ParagraphMessage(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
 }
 
 func working(run agentrun.Run) blockkit.Message {
@@ -84,7 +84,7 @@ func working(run agentrun.Run) blockkit.Message {
 	case len(run.Activity) > 0:
 		text = agent + " is working."
 	}
-	return blockkit.Plainly(text, workingSpans(run)...)
+	return blockkit.ParagraphMessage(text, workingSpans(run)...)
 }
 
 func workingSpans(run agentrun.Run) []blockkit.Span {
@@ -125,14 +125,14 @@ func activity(tools []string) []blockkit.Span {
 	if len(spans) == 0 {
 		return nil
 	}
-	return blockkit.Several(spans, 6)
+	return blockkit.ListSpans(spans, 6)
 }
 
 func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	b, err := r.Desk.Batch(ctx, run.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) {
 		text := "Stopped for signatures, and the request for them is gone. Ask again."
-		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)
@@ -151,8 +151,8 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	if o := superseded(b); o.any() {
 		said, spans := o.words()
 		text = "Stopped for " + blockkit.List(parts) + "."
-		text, spans = text+" Then a newer message came."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.Named(b.Requester), blockkit.Say(" wrote something new.")}, spans...)
-		return []blockkit.Message{blockkit.Plainly(text, spans...)}, nil
+		text, spans = text+" Then a newer message came."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.PersonSpan(b.Requester), blockkit.Say(" wrote something new.")}, spans...)
+		return []blockkit.Message{blockkit.ParagraphMessage(text, spans...)}, nil
 	}
 	if b.Settled() {
 		return r.decided(ctx, run)
@@ -160,7 +160,7 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	if m, listed := r.Cards.listing(ctx, b, "Waiting for "+blockkit.List(parts)+"."); listed {
 		return []blockkit.Message{m}, nil
 	}
-	return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}, nil
+	return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 }
 
 // failed says that a run did not succeed and where to ask again: not in a
@@ -211,7 +211,7 @@ func answer(run agentrun.Run) []blockkit.Message {
 	agent := blockkit.Brief(run.Agent, 60)
 	if strings.TrimSpace(run.Output) == "" {
 		text := agent + " is done and has nothing to add."
-		return []blockkit.Message{blockkit.Plainly(text, blockkit.Say(text))}
+		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}
 	}
 	chunks := blockkit.Split(blockkit.Visible(strings.TrimSpace(run.Output)), blockkit.AnswerRunes)
 	rest := 0

@@ -24,9 +24,9 @@ func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	const text = "Everything is decided. "
 	switch {
 	case resumed.ID == "":
-		return []blockkit.Message{blockkit.Plainly(text+"The agent continues.", blockkit.Say(text+"The agent continues."))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text+"The agent continues.", blockkit.Say(text+"The agent continues."))}, nil
 	case finished(resumed):
-		return []blockkit.Message{blockkit.Plainly(text+"What came of it is below.", blockkit.Say(text+"What came of it is below."))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text+"What came of it is below.", blockkit.Say(text+"What came of it is below."))}, nil
 	}
 	m := working(resumed)
 	spans := append([]blockkit.Span{blockkit.Say(text)}, workingSpans(resumed)...)
@@ -41,7 +41,7 @@ func calling(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
 	}
 	first := &messages[0]
 	first.Text = first.Text.After(blockkit.Ours("%s ", blockkit.Person(run.Requester)))
-	first.Blocks = append([]slack.Block{blockkit.RichText(blockkit.Line(blockkit.Named(run.Requester)))}, first.Blocks...)
+	first.Blocks = append([]slack.Block{blockkit.RichText(blockkit.Line(blockkit.PersonSpan(run.Requester)))}, first.Blocks...)
 	return messages
 }
 
@@ -109,7 +109,7 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 			break
 		}
 		names = append(names, blockkit.Brief(e.tool, 60)+" "+stateWords[e.state])
-		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.Dated(e.at)))
+		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.DateSpan(e.at)))
 	}
 	return " Before that, " + strings.Join(names, "; ") + ".", []blockkit.Para{
 		blockkit.Line(blockkit.Styled("Before that, approved calls were executed. Do not repeat them without looking:", blockkit.Bold)),

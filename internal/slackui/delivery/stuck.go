@@ -90,7 +90,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 // can do.
 func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
-	others := blockkit.Several(blockkit.People(b.Participants), blockkit.NamesShown)
+	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
 	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" wrote to the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold),
 		blockkit.Say(" in the same thread, and those who asked for a call do not approve it."))...)}
@@ -117,14 +117,14 @@ func (n *Notices) stuckCall(ctx context.Context, b approvals.Batch, s stuck) []b
 	d := a.Requirement.Deadline
 	switch {
 	case !s.rung.At.IsZero():
-		spans = append(spans, blockkit.Say(": more people may sign it from "), blockkit.Dated(s.rung.At), blockkit.Say(" on: "))
+		spans = append(spans, blockkit.Say(": more people may sign it from "), blockkit.DateSpan(s.rung.At), blockkit.Say(" on: "))
 		var who []blockkit.Span
 		for _, g := range s.rung.Add.Groups {
-			who = append(who, blockkit.Grouped(g))
+			who = append(who, blockkit.GroupSpan(g))
 		}
-		spans = append(spans, blockkit.Several(append(who, blockkit.People(s.rung.Add.Users)...), blockkit.NamesShown)...)
+		spans = append(spans, blockkit.ListSpans(append(who, blockkit.PersonSpans(s.rung.Add.Users)...), blockkit.NamesShown)...)
 	case !d.IsZero():
-		spans = append(spans, blockkit.Say(": it waits until "), blockkit.Dated(d), blockkit.Say(" and does not run then"))
+		spans = append(spans, blockkit.Say(": it waits until "), blockkit.DateSpan(d), blockkit.Say(" and does not run then"))
 	}
 	return append(spans, n.link(ctx, b, s.call)...)
 }

@@ -66,10 +66,10 @@ func (o outcomeOf) words() (text string, spans []blockkit.Span) {
 		spans = append(append(append(spans, blockkit.Say(" "+words+": ")), activity(tools)...), blockkit.Say("."))
 	}
 	if n := len(o.ended); n > 0 {
-		add(blockkit.Count(n, "call")+" that waited for signatures ended and "+blockkit.OneOr(n, "does", "do")+" not run", o.ended)
+		add(blockkit.Count(n, "call")+" that waited for signatures ended and "+blockkit.PluralForm(n, "does", "do")+" not run", o.ended)
 	}
 	if n := len(o.unknown); n > 0 {
-		add("The "+blockkit.OneOr(n, "result", "results")+" of "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere "+blockkit.OneOr(n, "is", "are")+" not waited for any more, and whether "+blockkit.OneOr(n, "it", "they")+" ran is not known", o.unknown)
+		add("The "+blockkit.PluralForm(n, "result", "results")+" of "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere "+blockkit.PluralForm(n, "is", "are")+" not waited for any more, and whether "+blockkit.PluralForm(n, "it", "they")+" ran is not known", o.unknown)
 	}
 	if n := len(o.signed); n > 0 {
 		add(blockkit.Count(n, "call")+" had been signed before that and "+blockkit.Verb(n, "runs")+", unless the policy refuses now", o.signed)
@@ -85,8 +85,8 @@ func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit
 	}
 	text, spans := superseded(b).words()
 	head, tail := " wrote something new.", " The agent goes on with it below."
-	all := append([]blockkit.Span{blockkit.Named(run.Requester), blockkit.Say(head)}, spans...)
-	return []blockkit.Message{blockkit.Plainly("A newer message takes the place of what was pending."+text+tail, append(all, blockkit.Say(tail))...)}, nil
+	all := append([]blockkit.Span{blockkit.PersonSpan(run.Requester), blockkit.Say(head)}, spans...)
+	return []blockkit.Message{blockkit.ParagraphMessage("A newer message takes the place of what was pending."+text+tail, append(all, blockkit.Say(tail))...)}, nil
 }
 
 // behind brings what waits in the thread of a run up to date: it says what it

@@ -35,7 +35,7 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 			reached = reached || opening(card.OpenCalls{Batch: batches[n-1]}.Urgency()) >= opening(at)
 		}
 		for _, p := range who.cards(batches, now) {
-			if p.Reviewing() == skip {
+			if p.FirstCard() == skip {
 				continue
 			}
 			if behind || reached && p.Urgency() > at {

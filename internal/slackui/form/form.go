@@ -43,7 +43,7 @@ type field struct {
 	input    input
 	about    string // the description of the schema
 	initial  string // the text of the input when the form is opened
-	there    bool   // whether the arguments have the value
+	present  bool   // whether the arguments have the value
 	required bool
 	options  []option // of a choice
 	secret   string   // of a hidden value: the hint below the input
@@ -76,13 +76,13 @@ func NewForm(spec agentrun.Spec, args []byte, writeOnly []string) (EditForm, boo
 		f.Args = []byte("{}")
 	}
 	var s shape
-	if len(spec.Schema) == 0 || json.Unmarshal(spec.Schema, &s) != nil || !blockkit.Definite(f.Args) || Object(f.Args)[0] != '{' || hide.Here() {
+	if len(spec.Schema) == 0 || json.Unmarshal(spec.Schema, &s) != nil || !blockkit.Unambiguous(f.Args) || Object(f.Args)[0] != '{' || hide.Here() {
 		return EditForm{}, false
 	}
-	if !s.odd {
+	if !s.unsupported {
 		f.object(nil, s, f.Args, hide)
 	}
-	if s.odd || len(f.Fields) > maxFields {
+	if s.unsupported || len(f.Fields) > maxFields {
 		f.Fields, f.kept = nil, nil
 		if hide.Any() {
 			return EditForm{}, false // the JSON would show hidden values
@@ -100,9 +100,9 @@ func (f *EditForm) object(path []string, s shape, raw []byte, hide approvals.Hid
 		value, there := ValueAt(raw, []string{p.key})
 		f.add(under(p.key), p.shape, value, there, s.requires(p.key), hide.Below(p.key))
 	}
-	for _, m := range KeysOf(raw) {
+	for _, m := range Members(raw) {
 		if !slices.ContainsFunc(s.Properties, func(p property) bool { return p.key == m.Key }) {
-			f.add(under(m.Key), shape{odd: true}, raw[m.Start:m.End], true, false, hide.Below(m.Key))
+			f.add(under(m.Key), shape{unsupported: true}, raw[m.Start:m.End], true, false, hide.Below(m.Key))
 		}
 	}
 }
@@ -111,7 +111,7 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 	before := len(f.Fields)
 	var text string
 	isText := there && json.Unmarshal(raw, &text) == nil && raw[0] == '"'
-	x := field{Path: path, about: s.Description, there: there, required: required}
+	x := field{Path: path, about: s.Description, present: there, required: required}
 	switch {
 	case hide.Here(), s.WriteOnly:
 		x.input, x.secret = inputSecret, "Not shown; it is left out now."
@@ -131,7 +131,7 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 		return
 	case f.choice(x, s, raw):
 	case s.is("string") && (isText || !there):
-		if x.input, x.initial = inputText, text; !asTyped(text) {
+		if x.input, x.initial = inputText, text; !returnsUnchanged(text) {
 			f.json(path, raw, there, required)
 			break
 		}
@@ -163,7 +163,7 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 	if s.is("boolean") && len(values) == 0 {
 		values = []json.RawMessage{[]byte("true"), []byte("false")}
 	}
-	if s.odd || len(values) == 0 || len(values) >= maxOptions {
+	if s.unsupported || len(values) == 0 || len(values) >= maxOptions {
 		return false
 	}
 	x.input = inputChoice
@@ -173,15 +173,15 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 			text = strings.TrimSuffix(plain, `"`)
 		}
 		x.options = append(x.options, option{text: blockkit.Clip(text, 70), raw: v})
-		if x.there && bytes.Equal(bytes.TrimSpace(v), raw) {
+		if x.present && bytes.Equal(bytes.TrimSpace(v), raw) {
 			x.initial = fmt.Sprint(i)
 		}
 	}
-	if x.there && x.initial == "" {
+	if x.present && x.initial == "" {
 		return false
 	}
 	if !x.required {
-		if x.options = append(x.options, option{text: "Leave it out"}); !x.there {
+		if x.options = append(x.options, option{text: "Leave it out"}); !x.present {
 			x.initial = fmt.Sprint(len(values))
 		}
 	}
@@ -192,14 +192,14 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 // json adds a field of JSON. Its text is indented if the input has room for
 // that, and invisible characters are escaped.
 func (f *EditForm) json(path []string, raw []byte, there, required bool) {
-	x := field{Path: path, input: inputJSON, there: there, required: required}
+	x := field{Path: path, input: inputJSON, present: there, required: required}
 	if there {
 		var nice bytes.Buffer
 		raw = bytes.TrimSpace(raw)
 		if json.Indent(&nice, raw, "", "  ") == nil && utf8.RuneCount(nice.Bytes()) <= maxInput {
 			raw = nice.Bytes()
 		}
-		x.initial = seen(string(raw))
+		x.initial = escapeSpoofs(string(raw))
 	}
 	if len(path) == 0 && utf8.RuneCountInString(x.initial) > maxInput {
 		return
@@ -207,9 +207,9 @@ func (f *EditForm) json(path []string, raw []byte, there, required bool) {
 	f.Fields = append(f.Fields, x)
 }
 
-// seen escapes the characters of JSON that [approvals.Spoofs] finds. The meaning
-// stays the same, and escapes stay as they are.
-func seen(s string) string {
+// escapeSpoofs escapes the characters of JSON that [approvals.Spoofs] finds.
+// The meaning stays the same, and escapes stay as they are.
+func escapeSpoofs(s string) string {
 	var b strings.Builder
 	spoofs := approvals.Spoofs(s)
 	escape := 0 // end of the escape that was read last
@@ -235,9 +235,9 @@ func seen(s string) string {
 	return b.String()
 }
 
-// asTyped reports whether an input returns a text unchanged, and shows nothing
-// in it that is not what it looks like.
-func asTyped(s string) bool {
+// returnsUnchanged reports whether an input returns a text unchanged, and shows
+// nothing in it that is not what it looks like.
+func returnsUnchanged(s string) bool {
 	return strings.TrimSpace(s) == s && len(approvals.Spoofs(s)) == 0
 }
 

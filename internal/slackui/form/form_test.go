@@ -233,7 +233,7 @@ func FuzzSetAt(f *testing.F) {
 		require.NoError(t, json.Unmarshal(raw, &before))
 		got := setAt(raw, []string{one}, value)
 		require.NoError(t, json.Unmarshal(got, &after), "%s", got)
-		for _, m := range KeysOf(raw) {
+		for _, m := range Members(raw) {
 			if m.Key != one {
 				require.Equal(t, string(before[m.Key]), string(after[m.Key]))
 			}

@@ -11,21 +11,21 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// A keyed is one member of a JSON object, with the offsets of its parts.
-type keyed struct {
+// A member is one member of a JSON object, with the offsets of its parts.
+type member struct {
 	Key        string
 	from       int // of the quote before the key
 	Start, End int // of the value
 }
 
-// KeysOf lists the members of a JSON object in their order. Any other value has
+// Members lists the members of a JSON object in their order. Any other value has
 // none.
-func KeysOf(raw []byte) []keyed {
+func Members(raw []byte) []member {
 	d := blockkit.Decoder(raw)
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return nil
 	}
-	var all []keyed
+	var all []member
 	for last := int(d.InputOffset()); d.More(); last = int(d.InputOffset()) {
 		key, err := d.Token()
 		name, ok := key.(string)
@@ -35,7 +35,7 @@ func KeysOf(raw []byte) []keyed {
 		}
 		end := int(d.InputOffset())
 		from := last + bytes.IndexByte(raw[last:], '"') // only blanks and a comma are before it
-		all = append(all, keyed{Key: name, from: from, Start: end - len(value), End: end})
+		all = append(all, member{Key: name, from: from, Start: end - len(value), End: end})
 	}
 	return all
 }
@@ -43,8 +43,8 @@ func KeysOf(raw []byte) []keyed {
 // ValueAt returns the value at the path, and whether there is one.
 func ValueAt(raw []byte, path []string) ([]byte, bool) {
 	for _, key := range path {
-		all := KeysOf(raw)
-		i := slices.IndexFunc(all, func(m keyed) bool { return m.Key == key })
+		all := Members(raw)
+		i := slices.IndexFunc(all, func(m member) bool { return m.Key == key })
 		if i < 0 {
 			return nil, false
 		}
@@ -60,8 +60,8 @@ func setAt(raw []byte, path []string, value []byte) []byte {
 	if len(path) == 0 {
 		return value
 	}
-	all := KeysOf(raw)
-	i := slices.IndexFunc(all, func(m keyed) bool { return m.Key == path[0] })
+	all := Members(raw)
+	i := slices.IndexFunc(all, func(m member) bool { return m.Key == path[0] })
 	switch {
 	case i < 0 && value == nil:
 		return raw
@@ -117,7 +117,7 @@ func OnOneLine(raw []byte, hide approvals.Hidden) string {
 	if raw == nil {
 		return leftOut
 	}
-	if !blockkit.Definite(raw) {
+	if !blockkit.Unambiguous(raw) {
 		if hide.Any() {
 			return fmt.Sprintf("(hidden, %s)", blockkit.Count(len(raw), "byte"))
 		}

@@ -20,7 +20,7 @@ type shape struct {
 	Required    []string          `json:"required"`
 	WriteOnly   bool              `json:"writeOnly"`
 
-	odd bool
+	unsupported bool
 }
 
 // keywords are those of schemas for which there is no simple input.
@@ -32,12 +32,12 @@ func (s *shape) UnmarshalJSON(raw []byte) error {
 	var k known
 	var all map[string]json.RawMessage
 	if errors.Join(json.Unmarshal(raw, &all), json.Unmarshal(raw, &k)) != nil {
-		k, all = known{odd: true}, nil
+		k, all = known{unsupported: true}, nil
 	}
 	*s = shape(k)
 	for _, key := range keywords {
 		if _, ok := all[key]; ok {
-			s.odd = true
+			s.unsupported = true
 		}
 	}
 	return nil
@@ -46,7 +46,7 @@ func (s *shape) UnmarshalJSON(raw []byte) error {
 // is reports whether the schema allows this type and no other, except null.
 func (s shape) is(typ string) bool {
 	rest := slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" })
-	return !s.odd && len(rest) == 1 && rest[0] == typ
+	return !s.unsupported && len(rest) == 1 && rest[0] == typ
 }
 
 func (s shape) requires(key string) bool { return slices.Contains(s.Required, key) }
@@ -75,7 +75,7 @@ func (p *properties) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	*p = nil
-	for _, m := range KeysOf(raw) {
+	for _, m := range Members(raw) {
 		var s shape
 		if err := json.Unmarshal(raw[m.Start:m.End], &s); err != nil {
 			return fmt.Errorf("property %q: %w", m.Key, err)

@@ -61,7 +61,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 		text = in.Date
 	case inputText, inputNumber, inputWhole, inputJSON, inputSecret:
 	}
-	if lines(text) == lines(x.initial) {
+	if normalizeLines(text) == normalizeLines(x.initial) {
 		return nil, false, ""
 	}
 	if trimmed := strings.TrimSpace(text); x.input != inputText && x.input != inputSecret {
@@ -69,7 +69,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 	}
 	switch {
 	case text == "" && !x.required:
-		return nil, x.there, ""
+		return nil, x.present, ""
 	case text == "" && x.input != inputText:
 		return nil, false, "This cannot be left out."
 	}
@@ -90,7 +90,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 		}
 	case inputJSON:
 		if !json.Valid([]byte(text)) {
-			return nil, false, "This is not JSON: " + badJSON(text) + "."
+			return nil, false, "This is not JSON: " + syntaxProblem(text) + "."
 		}
 		return []byte(text), true, ""
 	case inputSecret:
@@ -117,11 +117,11 @@ func (x field) chosen(value string) ([]byte, bool, string) {
 	return x.options[i].raw, true, ""
 }
 
-// lines writes the ends of lines as Go does: an input may change them.
-func lines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+// normalizeLines writes the ends of lines as Go does: an input may change them.
+func normalizeLines(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
-// badJSON says in which line a text stops being JSON, without quoting it.
-func badJSON(s string) string {
+// syntaxProblem says in which line a text stops being JSON, without quoting it.
+func syntaxProblem(s string) string {
 	var v json.RawMessage
 	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte(s), &v))
 	if !ok {

@@ -27,7 +27,7 @@ const (
 func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
 	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". What you do not touch stays exactly as it is."))}
 	if n := len(a.Decisions); n > 0 {
-		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.Several(blockkit.People(a.Deciders("")), blockkit.NamesShown)...)
+		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
 		text = append(text, blockkit.Line(append(spans, blockkit.Say(" decided no longer counts: it was about other arguments."))...))
 	}
 	if !maySign {
@@ -137,7 +137,7 @@ func (x field) hint() string {
 	}
 	switch {
 	case x.required, x.input == inputSecret, x.input == inputChoice:
-	case x.there:
+	case x.present:
 		said = append(said, "Empty: it is left out.")
 	default:
 		said = append(said, "It is left out now.")

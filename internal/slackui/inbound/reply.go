@@ -7,7 +7,7 @@ import (
 )
 
 // Ephemeral answers a command with a sentence, to the person alone.
-func Ephemeral(m blockkit.Mrkdwn) Reply { return AnswerWith(blockkit.Told(m)) }
+func Ephemeral(m blockkit.Mrkdwn) Reply { return AnswerWith(blockkit.MessageOf(m)) }
 
 // Answered answers a command with blocks, to the person alone.
 func Answered(text blockkit.Fallback, blocks ...slack.Block) Reply {

@@ -114,6 +114,6 @@ func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error
 	tail := " Write again when everything is settled."
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, blockkit.Say(".")), s.cards.LeadTo(ctx, b)...)
-		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.Plainly(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
+		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
 	})
 }

@@ -62,7 +62,7 @@ func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.
 		}
 		for _, id := range ids {
 			if x, ok := mine[id]; ok {
-				return x.Reviewing(), blockkit.Mrkdwn{}, true
+				return x.FirstCard(), blockkit.Mrkdwn{}, true
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.
 			continue
 		}
 		if x := who.Helpful(b, s.cfg.Now()); len(x.Calls) > 0 {
-			return x.Reviewing(), blockkit.Mrkdwn{}, true
+			return x.FirstCard(), blockkit.Mrkdwn{}, true
 		}
 	}
 	return first, card.NoneWaitsFor, true

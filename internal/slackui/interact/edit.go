@@ -166,7 +166,7 @@ func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals
 	if err != nil {
 		return blockkit.Ours("The new arguments are not approved yet. Approve them on the card."), nil
 	}
-	button := slack.NewButtonBlockElement(ref.ActionSign.Id(0), value, blockkit.Literal("Approve…"))
+	button := slack.NewButtonBlockElement(ref.ActionSign.ID(0), value, blockkit.Literal("Approve…"))
 	button.Style = slack.StylePrimary
 	return blockkit.Ours("The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there."),
 		slack.NewActionBlock("", button)
@@ -178,7 +178,7 @@ func editedView(at respond.Subject, sum []card.Difference, signed blockkit.Mrkdw
 	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments are changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
 		card.Differences(sum, card.Details[0])...)
 	if n := len(a.Amendments); n > 0 {
-		text = append(text, blockkit.Line(card.Cleared(a.Amendments[n-1])...))
+		text = append(text, blockkit.Line(card.ClearedDecisions(a.Amendments[n-1])...))
 	}
 	blocks := []slack.Block{blockkit.RichText(text...)}
 	if !signed.IsZero() {

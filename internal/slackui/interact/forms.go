@@ -54,8 +54,8 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
 	}
 	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold))}
-	drawn, incomplete := blockkit.Draw(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
-	text = append(text, blockkit.Boxes(drawn)...)
+	drawn, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
+	text = append(text, blockkit.BoxParas(drawn)...)
 	if incomplete {
 		text = append(text, blockkit.Line(blockkit.Say("Not everything is shown here.")))
 	}

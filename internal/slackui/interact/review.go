@@ -37,7 +37,7 @@ func (s *reviews) showOrOpen(ctx context.Context, p inbound.Interaction, value s
 // openReview opens the card of a batch in a modal, for those who may read it.
 func (s *reviews) openReview(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
-	r, err := ref.ParseReviewing(value)
+	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
 	}
@@ -80,8 +80,8 @@ func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card,
 
 // next shows the next card that waits for the person, in the same modal.
 func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
-	memo := ref.ReadReviewed(p.View.Metadata)
-	now, err := ref.ParseReviewing(memo.At)
+	memo := ref.ReadReview(p.View.Metadata)
+	now, err := ref.ParseCard(memo.At)
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 		case !found:
 			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
 		}
-		return s.redraw(ctx, p, screenOf(p), to.Reviewing(), to.Urgency(), blockkit.Mrkdwn{}, nil)
+		return s.redraw(ctx, p, screenOf(p), to.FirstCard(), to.Urgency(), blockkit.Mrkdwn{}, nil)
 	})
 }
 
 // show turns to another card of the same batch.
 func (s *reviews) show(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
-	r, err := ref.ParseReviewing(value)
+	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
 	}
@@ -117,11 +117,11 @@ func (s *reviews) show(ctx context.Context, p inbound.Interaction, value string)
 // top if there are any. What it shows is read after everything that was
 // committed before.
 func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref.Screen, words blockkit.Mrkdwn) error {
-	memo := ref.ReadReviewed(on.Memo)
+	memo := ref.ReadReview(on.Memo)
 	if on.View == "" {
 		return nil
 	}
-	r, err := ref.ParseReviewing(memo.At)
+	r, err := ref.ParseCard(memo.At)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func cardIn(m inbound.Marked) (ref.Card, bool) {
 	if m.Metadata.Type != ref.MarkerType || json.Unmarshal(m.Metadata.Payload, &said) != nil {
 		return ref.Card{}, false
 	}
-	r, err := ref.ParseReviewing(ref.Card{Batch: approvals.BatchID(said.Batch), Part: said.Part}.String())
+	r, err := ref.ParseCard(ref.Card{Batch: approvals.BatchID(said.Batch), Part: said.Part}.String())
 	return r, err == nil
 }
 
@@ -73,7 +73,7 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	case 0:
 		return at, s.respond.Open(ctx, p, blockkit.Notice(blockkit.Ours("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`.")))
 	case 1:
-		return s.reviews.openReview(ctx, p, found[0].Reviewing().String())
+		return s.reviews.openReview(ctx, p, found[0].FirstCard().String())
 	}
 	var may []card.OpenCalls
 	var refused error
@@ -88,7 +88,7 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	if len(may) == 0 {
 		return at, refused
 	}
-	return at, s.respond.Open(ctx, p, card.HereView(may, len(found)-len(may), at.Now))
+	return at, s.respond.Open(ctx, p, card.ThreadView(may, len(found)-len(may), at.Now))
 }
 
 // inThread finds the requests that are open in the thread of the message, and

@@ -152,7 +152,7 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	} else {
 		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled("Approve is on the last page. Read on first.", blockkit.Bold))))
 	}
-	if turn := card.Turns(ptr, page, len(pages)); turn != nil {
+	if turn := card.PageButtons(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
 	}
 	view.Blocks = slack.Blocks{BlockSet: blocks}
@@ -183,7 +183,7 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 	}
 	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
 	if !known || card.Destructive(spec.Annotations) {
-		words = card.HarmWords(known) + " " + words
+		words = card.HarmWarning(known) + " " + words
 	}
 	blocks := []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(words, blockkit.Bold)))}
 	if !a.Requirement.ReasonNeeded {
@@ -222,7 +222,7 @@ func (m signing) aside(words blockkit.Mrkdwn, label string, page int) slack.Moda
 	if page < m.Read {
 		v.Submit = blockkit.Literal("Approve")
 	}
-	button := slack.NewButtonBlockElement(ref.ActionPage.Id(page), fmt.Sprintf("%s|%d", m.Value, page), blockkit.Literal(label))
+	button := slack.NewButtonBlockElement(ref.ActionPage.ID(page), fmt.Sprintf("%s|%d", m.Value, page), blockkit.Literal(label))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", button))
 	return v
 }

@@ -38,8 +38,8 @@ const (
 	ActionResultPage Action = "countersign.result_page" // turns a page of that
 )
 
-// Id returns the n-th action_id of the action in a message.
-func (a Action) Id(n int) string { return fmt.Sprintf("%s.%d", string(a), n) }
+// ID returns the n-th action_id of the action in a message.
+func (a Action) ID(n int) string { return fmt.Sprintf("%s.%d", string(a), n) }
 
 // ActionOf returns the action of an action_id, without its number.
 func ActionOf(id string) Action {
@@ -104,7 +104,7 @@ func ParsePointer(s string) (Pointer, error) {
 	if len(s) > MaxPointer || len(fields) != 4 || fields[0] != pointerVersion || !validKey(fields[3]) {
 		return Pointer{}, ErrPointer
 	}
-	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IdChars) != "" {
+	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IDChars) != "" {
 		return Pointer{}, ErrPointer
 	}
 	digest, err := approvals.ParseDigest(fields[2])
@@ -124,11 +124,11 @@ func (p Pointer) In(b approvals.Batch) (approvals.Approval, error) {
 	return approvals.Approval{}, fmt.Errorf("call of the button in batch %s: %w", b.ID, approvals.ErrNotFound)
 }
 
-// IdChars are the characters of ids that are written as they are.
-const IdChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
+// IDChars are the characters of ids that are written as they are.
+const IDChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:"
 
 func callKey(id approvals.ToolCallID) string {
-	if s := string(id); s != "" && len(s) <= maxPlainCall && strings.Trim(s, IdChars) == "" {
+	if s := string(id); s != "" && len(s) <= maxPlainCall && strings.Trim(s, IDChars) == "" {
 		return s
 	}
 	sum := sha256.Sum256([]byte(id))
@@ -140,5 +140,5 @@ func validKey(s string) bool {
 	if hashed {
 		return len(hash) == 2*sha256.Size && strings.Trim(hash, "0123456789abcdef") == ""
 	}
-	return s != "" && len(s) <= maxPlainCall && strings.Trim(s, IdChars) == ""
+	return s != "" && len(s) <= maxPlainCall && strings.Trim(s, IDChars) == ""
 }

@@ -49,15 +49,15 @@ func (f Filter) Matches(b approvals.Batch, a approvals.Approval, now time.Time) 
 		f.Older > 0 && age < f.Older,
 		f.Newer > 0 && age > f.Newer,
 		f.Batch != "" && f.Batch != b.ID,
-		len(f.Drawn) > 0 && !f.drew(a):
+		len(f.Drawn) > 0 && !f.hasDrawn(a):
 		return false
 	}
 	return true
 }
 
-// drew reports whether the call was drawn with its arguments of now, or with
+// hasDrawn reports whether the call was drawn with its arguments of now, or with
 // those before a change.
-func (f Filter) drew(a approvals.Approval) bool {
+func (f Filter) hasDrawn(a approvals.Approval) bool {
 	return slices.Contains(f.Drawn, a.Call.Digest) ||
 		slices.ContainsFunc(a.Amendments, func(m approvals.Amendment) bool { return slices.Contains(f.Drawn, m.From) })
 }

@@ -25,9 +25,9 @@ type List struct {
 	Before int              `json:"p,omitempty"` // how many calls earlier pages show
 }
 
-// A SheetWish is the value of a button that opens a sheet of the calls that the
-// filter finds for the person who presses it.
-type SheetWish struct {
+// A SheetButton is the value of a button that opens a sheet of the calls that
+// the filter finds for the person who presses it.
+type SheetButton struct {
 	Verdict approvals.Verdict `json:"v"`
 	Filter  Filter            `json:"f"`
 }

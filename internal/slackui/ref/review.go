@@ -28,13 +28,13 @@ func (r Card) String() string {
 	return strings.Join([]string{reviewVersion, string(r.Batch), strconv.Itoa(r.Part)}, "|")
 }
 
-// ParseReviewing reads what [Card.String] wrote and nothing else.
-func ParseReviewing(s string) (Card, error) {
+// ParseCard reads what [Card.String] wrote and nothing else.
+func ParseCard(s string) (Card, error) {
 	fields := strings.Split(s, "|")
 	if len(s) > MaxPointer || len(fields) != 3 || fields[0] != reviewVersion {
 		return Card{}, ErrPointer
 	}
-	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IdChars) != "" {
+	if _, err := approvals.Partition(fields[1]); err != nil || strings.Trim(fields[1], IDChars) != "" {
 		return Card{}, ErrPointer
 	}
 	part, err := strconv.Atoi(fields[2])
@@ -58,9 +58,9 @@ type Screen struct {
 	Memo string `json:"m,omitempty"` // the private metadata of the view
 }
 
-// ReadReviewed reads the private metadata of a review. It returns the zero
+// ReadReview reads the private metadata of a review. It returns the zero
 // Review if a review did not write it.
-func ReadReviewed(metadata string) Review {
+func ReadReview(metadata string) Review {
 	var m Review
 	if json.Unmarshal([]byte(metadata), &m) != nil {
 		return Review{}

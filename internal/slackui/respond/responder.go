@@ -100,7 +100,7 @@ func (s *Responder) Tell(ctx context.Context, to Place, words blockkit.Mrkdwn) e
 // Dm tells somebody something in a direct message, after the answer.
 func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words blockkit.Mrkdwn) error {
 	return s.After(ctx, s.Words, "tell a delegate", func(ctx context.Context) error {
-		return s.api.Direct(ctx, string(to), blockkit.Told(words))
+		return s.api.Direct(ctx, string(to), blockkit.MessageOf(words))
 	})
 }
 

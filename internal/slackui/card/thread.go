@@ -8,9 +8,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// HereView lists the requests of a thread, each with a button that opens its
+// ThreadView lists the requests of a thread, each with a button that opens its
 // review. hidden is how many others the person may not read.
-func HereView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewRequest {
+func ThreadView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
 	blocks := []slack.Block{blockkit.Section(blockkit.Ours("%s %s for signatures in this thread.", blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
 	for _, p := range found {
