@@ -26,7 +26,7 @@ const address = "https://bot.acme.com"
 // what for.
 var calls = []struct{ method, scope, reason string }{
 	{"auth.test", "", "who the token is, at the start"},
-	{"auth.teams.list", "", "which workspaces an organisation has that installed the app"},
+	{"auth.teams.list", "", "which workspaces an organization has that installed the app"},
 	{"chat.postMessage", "chat:write", "a card, an answer"},
 	{"chat.update", "chat:write", "a card that changed"},
 	{"chat.postEphemeral", "chat:write", "a refusal, to one person"},

@@ -66,9 +66,9 @@ func adminAbandon(ctx context.Context, in *call) error {
 	return administer(ctx, in, func(a admin, args []string) error { return a.abandon(ctx, approvals.RunID(args[0])) })
 }
 
-func adminFulfil(ctx context.Context, in *call) error {
+func adminFulfill(ctx context.Context, in *call) error {
 	return administer(ctx, in, func(a admin, args []string) error {
-		return a.fulfil(ctx, approvals.BatchID(args[0]), approvals.ToolCallID(args[1]), args[2])
+		return a.fulfill(ctx, approvals.BatchID(args[0]), approvals.ToolCallID(args[1]), args[2])
 	})
 }
 
@@ -160,19 +160,19 @@ func (a admin) say(words string) error {
 	return err
 }
 
-// fulfil delivers the result of a call that ran elsewhere.
-func (a admin) fulfil(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
+// fulfill delivers the result of a call that ran elsewhere.
+func (a admin) fulfill(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
 	by := "operator"
 	if u, err := user.Current(); err == nil {
 		by = u.Username
 	}
 	desk := approvals.NewDesk(a.store, refuseAll{}, nil, time.Now)
-	_, err := desk.Fulfil(ctx, id, approvals.RequestID(uuid.NewString()), approvals.Fulfil{
+	_, err := desk.Fulfill(ctx, id, approvals.RequestID(uuid.NewString()), approvals.Fulfill{
 		Call: call, By: approvals.UserID("cli:" + by), At: time.Now(),
 		Result: approvals.ToolReturn{ReturnValue: json.RawMessage(value)},
 	})
 	if err != nil {
-		return fmt.Errorf("fulfil %s: %w", call, err)
+		return fmt.Errorf("fulfill %s: %w", call, err)
 	}
 	return a.say("delivered\n")
 }

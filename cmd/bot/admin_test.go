@@ -66,7 +66,7 @@ func TestTheOperatorsCommandsSayWhatIsWrong(t *testing.T) {
 		{"not found", []string{"retry", "cards", "batch-01-x"}},
 		{"not found", []string{"abandon", "run-01-x"}},
 		{"not found", []string{"abandon", "nonsense"}},
-		{"not found", []string{"fulfil", "batch-01-x", "c", `"words"`}},
+		{"not found", []string{"fulfill", "batch-01-x", "c", `"words"`}},
 	} {
 		_, err := w.admin(c.args...)
 		require.ErrorContains(t, err, c.want, "%v", c.args)

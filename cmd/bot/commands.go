@@ -171,7 +171,7 @@ can be used again. Nothing is executed. It needs REDIS_URL.`,
 			example: "bot admin abandon run-01-7f3a",
 		},
 		{
-			name: "fulfil", short: "Delivers the result of a call that ran elsewhere.", run: adminFulfil,
+			name: "fulfill", short: "Delivers the result of a call that ran elsewhere.", run: adminFulfill,
 			about: `
 Delivers the result of a call that was approved here and executed elsewhere. The
 agent goes on with it. It needs REDIS_URL.`,
@@ -180,7 +180,7 @@ agent goes on with it. It needs REDIS_URL.`,
 				{name: "CALL", what: "The id of the call."},
 				{name: "JSON", what: "The result, as JSON: a text needs its quotes.", check: isJSON},
 			},
-			example: `bot admin fulfil batch-01-7f3a call-2 '"done"'`,
+			example: `bot admin fulfill batch-01-7f3a call-2 '"done"'`,
 		},
 	},
 }

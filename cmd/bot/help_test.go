@@ -129,7 +129,7 @@ func TestWrongUseEndsWithTwoAndAHint(t *testing.T) {
 		{"admin prked", `there is no command "prked"`, "bot admin --help"},
 		{"admin retry runs", "ID is missing", "bot admin retry --help"},
 		{"admin retry kards batch-01-x", `there is no kind of work "kards"; the kinds are runs, replies, `, "bot admin retry --help"},
-		{"admin fulfil b c words", "the result must be JSON", "bot admin fulfil --help"},
+		{"admin fulfill b c words", "the result must be JSON", "bot admin fulfill --help"},
 		{"admin abandon", "RUN is missing", "bot admin abandon --help"},
 		{"slacksim --adr x", "-adr", "bot slacksim --help"},
 		{"slacksim x", `takes no argument "x"`, "bot slacksim --help"},
@@ -171,7 +171,7 @@ func TestFlagsMayStandAnywhere(t *testing.T) {
 	_, stderr, code := said(t, "policy", "check", "--", "--json")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "--json: no such file", "what follows -- is an argument")
-	_, stderr, code = said(t, "admin", "fulfil", "b", "c", "-5")
+	_, stderr, code = said(t, "admin", "fulfill", "b", "c", "-5")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "REDIS_URL is not set", "a number is no flag")
 

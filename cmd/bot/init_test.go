@@ -18,7 +18,7 @@ import (
 	"github.com/countersign/countersign/manifests"
 )
 
-func initialise(t *testing.T, args ...string) (string, error) {
+func initialize(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, stderr bytes.Buffer
 	err := run(t.Context(), append([]string{"init"}, args...), nil, &out, &stderr)
@@ -29,7 +29,7 @@ func initialise(t *testing.T, args ...string) (string, error) {
 // there and the environment is set; until then check says so.
 func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	said, err := initialise(t, "--url", "https://bot.acme.com", "--dir", dir)
+	said, err := initialize(t, "--url", "https://bot.acme.com", "--dir", dir)
 	require.NoError(t, err)
 	require.Contains(t, said, "Wrote "+filepath.Join(dir, configName)+", "+filepath.Join(dir, policyName)+" and "+filepath.Join(dir, doctor.ManifestName))
 	require.Contains(t, said, "bot check --config "+filepath.Join(dir, configName)+" --online")
@@ -95,7 +95,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	for _, name := range []string{configName, policyName, doctor.ManifestName} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
-		_, err := initialise(t, "--dir", dir)
+		_, err := initialize(t, "--dir", dir)
 		require.ErrorContains(t, err, filepath.Join(dir, name)+" already exists, and is not overwritten")
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 
 func TestInitWithoutAnAddressSaysWhereToWriteIt(t *testing.T) {
 	dir := t.TempDir()
-	said, err := initialise(t, "--dir", dir)
+	said, err := initialize(t, "--dir", dir)
 	require.NoError(t, err)
 	require.Contains(t, said, "  0. In the manifest, replace https://countersign.example.com with the")
 	i := newInstallation(t, slacksim.Config{})
@@ -119,14 +119,14 @@ func TestInitWithoutAnAddressSaysWhereToWriteIt(t *testing.T) {
 func TestInitRefusesWhatSlackWouldRefuse(t *testing.T) {
 	dir := t.TempDir()
 	for _, bad := range []string{"http://bot.acme.com", "https://bot.acme.com/slack", "https://localhost:8080", "bot.acme.com"} {
-		_, err := initialise(t, "--url", bad, "--dir", dir)
+		_, err := initialize(t, "--url", bad, "--dir", dir)
 		require.ErrorContains(t, err, "--url: must", bad)
 	}
-	_, err := initialise(t, "more")
+	_, err := initialize(t, "more")
 	require.ErrorContains(t, err, "takes no argument")
-	_, err = initialise(t, "--what")
+	_, err = initialize(t, "--what")
 	require.ErrorContains(t, err, "init:")
-	_, err = initialise(t, "--dir", filepath.Join(write(t, "x"), "below"))
+	_, err = initialize(t, "--dir", filepath.Join(write(t, "x"), "below"))
 	require.ErrorContains(t, err, "make the directory")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

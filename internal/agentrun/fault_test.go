@@ -121,7 +121,7 @@ func (w *world) answerAll(id approvals.BatchID) {
 		w.decide(id, a.Call.ID, verdict, "")
 	}
 	for _, c := range w.batch(id).Calls {
-		w.fulfil(id, c.Call.ID, approvals.ToolReturn{ReturnValue: []byte(`"ok"`)})
+		w.fulfill(id, c.Call.ID, approvals.ToolReturn{ReturnValue: []byte(`"ok"`)})
 	}
 }
 

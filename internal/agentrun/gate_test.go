@@ -149,9 +149,9 @@ func TestCallsThatRunElsewhere(t *testing.T) {
 	require.Empty(t, people)
 	require.Equal(t, []string{"v", "s", "e"}, elsewhere)
 	require.Nil(t, w.batch(run.Deferred).Calls[0].Metadata, "what is no object is not kept")
-	w.fulfil(run.Deferred, "e", approvals.ModelRetry{Message: "use the other one"})
-	w.fulfil(run.Deferred, "v", approvals.ToolDenied{Message: ""}) // rows 43, 48
-	w.fulfil(run.Deferred, "s", approvals.ToolReturn{ReturnValue: json.RawMessage(`{"rows":3}`)})
+	w.fulfill(run.Deferred, "e", approvals.ModelRetry{Message: "use the other one"})
+	w.fulfill(run.Deferred, "v", approvals.ToolDenied{Message: ""}) // rows 43, 48
+	w.fulfill(run.Deferred, "s", approvals.ToolReturn{ReturnValue: json.RawMessage(`{"rows":3}`)})
 	require.Equal(t, agentrun.RunCompleted, w.resume(run.Deferred).Status)
 	got := brief(w.model.requests[1].Messages[2:])
 	require.Equal(t, "e retry: use the other one", got[0])
@@ -175,7 +175,7 @@ func TestElsewhereAfterASignature(t *testing.T) {
 	people, elsewhere = w.pending(second)
 	require.Empty(t, people)
 	require.Equal(t, []string{"e"}, elsewhere)
-	w.fulfil(second.Deferred, "e", approvals.ToolReturn{ReturnValue: json.RawMessage(`"sent"`)})
+	w.fulfill(second.Deferred, "e", approvals.ToolReturn{ReturnValue: json.RawMessage(`"sent"`)})
 	require.Equal(t, agentrun.RunCompleted, w.resume(second.Deferred).Status)
 	require.Equal(t, []string{
 		`call e ext{"x":1}`, `e success: "sent"`,

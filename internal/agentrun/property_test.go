@@ -105,7 +105,7 @@ func TestAnyConversation(t *testing.T) {
 				if writes {
 					continue
 				}
-				w.fulfil(run.Deferred, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
+				w.fulfill(run.Deferred, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
 					approvals.ToolReturn{ReturnValue: json.RawMessage(`1`), Content: json.RawMessage(`"note"`)},
 					approvals.ToolFailed{Message: "down"},
 					approvals.ModelRetry{Message: "again"},

@@ -45,7 +45,7 @@ func TestTheStoryOnTheRealStore(t *testing.T) {
 		b, err := store.Batch(ctx, run.Deferred)
 		require.NoError(t, err)
 		for _, c := range b.Calls {
-			_, err = desk.Fulfil(ctx, b.ID, approvals.RequestID("f"+string(c.Call.ID)), approvals.Fulfil{
+			_, err = desk.Fulfill(ctx, b.ID, approvals.RequestID("f"+string(c.Call.ID)), approvals.Fulfill{
 				Call: c.Call.ID, Result: approvals.ToolReturn{ReturnValue: []byte(`{"rows": 3}`)}, By: "job", At: time.Now(),
 			})
 			require.NoError(t, err)

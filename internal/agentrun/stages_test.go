@@ -244,7 +244,7 @@ func (l life) decideAll(id approvals.BatchID) {
 	}
 	for _, c := range l.batch(id).Calls {
 		if !writes {
-			l.fulfil(id, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
+			l.fulfill(id, c.Call.ID, rapid.SampledFrom([]approvals.CallResult{
 				approvals.ToolReturn{ReturnValue: json.RawMessage(`1`)}, approvals.ToolFailed{}, approvals.ModelRetry{Message: "again"},
 			}).Draw(rt, "result"))
 		}

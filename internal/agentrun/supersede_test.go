@@ -52,7 +52,7 @@ func TestANewMessageEndsWhatIsPending(t *testing.T) {
 	require.True(t, b.Approvals[0].Superseded())
 	require.True(t, b.Calls[0].Superseded())
 	require.Equal(t, approvals.UserID("alice"), b.Approvals[0].Ending.By)
-	require.ErrorIs(t, w.store.move(b.ID, nil, approvals.Fulfil{
+	require.ErrorIs(t, w.store.move(b.ID, nil, approvals.Fulfill{
 		Call: "s", Result: approvals.ToolReturn{ReturnValue: []byte(`1`)}, By: "job", At: epoch,
 	}), approvals.ErrSettled, "a late result")
 	require.ErrorIs(t, w.store.move(b.ID, nil, approvals.Decide{Decision: approvals.Decision{

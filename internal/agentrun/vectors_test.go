@@ -259,7 +259,7 @@ func (w *world) opens(v vector, id approvals.BatchID, run approvals.RunID, histo
 func (w *world) settle(id approvals.BatchID, r *vectorResults) error {
 	w.t.Helper()
 	for call, raw := range r.Calls {
-		if err := w.store.move(id, nil, approvals.Fulfil{Call: call, Result: callResult(w.t, raw), By: "job", At: epoch}); err != nil {
+		if err := w.store.move(id, nil, approvals.Fulfill{Call: call, Result: callResult(w.t, raw), By: "job", At: epoch}); err != nil {
 			return err
 		}
 	}

@@ -133,9 +133,9 @@ func (w *world) amend(id approvals.BatchID, call approvals.ToolCallID, args stri
 	}
 }
 
-func (w *world) fulfil(id approvals.BatchID, call approvals.ToolCallID, r approvals.CallResult) {
+func (w *world) fulfill(id approvals.BatchID, call approvals.ToolCallID, r approvals.CallResult) {
 	w.t.Helper()
-	require.NoError(w.t, w.store.move(id, nil, approvals.Fulfil{Call: call, Result: r, By: "job", At: epoch}))
+	require.NoError(w.t, w.store.move(id, nil, approvals.Fulfill{Call: call, Result: r, By: "job", At: epoch}))
 }
 
 // resume makes the resume run of a batch and lets a runner work on it.

@@ -22,9 +22,9 @@ type Retract struct {
 	At   time.Time
 }
 
-// Fulfil delivers the result of an external call. By is the person or service
+// Fulfill delivers the result of an external call. By is the person or service
 // that delivered it; whether they may is for the caller to know.
-type Fulfil struct {
+type Fulfill struct {
 	Call   ToolCallID
 	Result CallResult
 	By     UserID
@@ -64,7 +64,7 @@ type Withdraw struct {
 
 func (Decide) command()   {}
 func (Retract) command()  {}
-func (Fulfil) command()   {}
+func (Fulfill) command()  {}
 func (Amend) command()    {}
 func (Expire) command()   {}
 func (Climb) command()    {}
@@ -79,8 +79,8 @@ func (b Batch) Apply(cmd Command) (Batch, []Event, error) {
 		return b.decide(cmd)
 	case Retract:
 		return b.retract(cmd)
-	case Fulfil:
-		return b.fulfil(cmd)
+	case Fulfill:
+		return b.fulfill(cmd)
 	case Amend:
 		return b.amend(cmd)
 	case Expire:

@@ -9,7 +9,7 @@ import (
 // The JSON of [DeferredToolRequests] and [DeferredToolResults] is upstream's,
 // read more strictly: what could be taken for something else than its writer
 // meant is [ErrInvalid]. A key that nobody knows, or that occurs twice, would
-// drop an answer; a coerced 1 or "yes" would run a call; a misspelt result
+// drop an answer; a coerced 1 or "yes" would run a call; a misspelled result
 // would be recorded as a success.
 
 // wireDepth is how deep a document may nest around arguments and values.
@@ -161,7 +161,7 @@ func readCall(raw json.RawMessage) (ToolCall, error) {
 }
 
 // fields takes an object apart. A key that is not known is refused: it may be a
-// known one misspelt, and its value would be lost.
+// known one misspelled, and its value would be lost.
 func fields(raw json.RawMessage, known ...string) (map[string]json.RawMessage, error) {
 	var doc map[string]json.RawMessage
 	if err := into(raw, '{', &doc); err != nil {

@@ -59,7 +59,7 @@ func TestResultsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 		"call model-retry without message (silently raw)":   {"", "section 2: a known kind with a missing field becomes a success"},
 		"call tool-denied (silently raw success)":           {"tool-denied", "row 48: a denial of an external call is a denial"},
 		"same id in both maps":                              {"", "row 28: calls wins silently"},
-		"unknown top-level key ignored":                     {"", "section 2: a misspelt approvals is an empty result"},
+		"unknown top-level key ignored":                     {"", "section 2: a misspelled approvals is an empty result"},
 	}
 	for _, c := range readVectors(t).Results {
 		t.Run(c.Name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestResultsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 
 func TestRequestsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 	stricter := map[string]deviation{
-		"extra keys ignored": {"", "section 2 and row 64: a misspelt key would drop a call or its arguments"},
+		"extra keys ignored": {"", "section 2 and row 64: a misspelled key would drop a call or its arguments"},
 	}
 	for _, c := range readVectors(t).Requests {
 		t.Run(c.Name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestResultsRefused(t *testing.T) {
 		"kind in capitals":             `{"approvals":{"a":{"Kind":"tool-approved"}}}`,
 		"override as string":           `{"approvals":{"a":{"kind":"tool-approved","override_args":"{}"}}}`,
 		"override as list":             `{"approvals":{"a":{"kind":"tool-approved","override_args":[]}}}`,
-		"override misspelt":            `{"approvals":{"a":{"kind":"tool-approved","overrideargs":{}}}}`,
+		"override misspelled":          `{"approvals":{"a":{"kind":"tool-approved","overrideargs":{}}}}`,
 		"approved with a message":      `{"approvals":{"a":{"kind":"tool-approved","message":"no!"}}}`,
 		"denied with arguments":        `{"approvals":{"a":{"kind":"tool-denied","override_args":{}}}}`,
 		"result under approvals":       `{"approvals":{"a":{"kind":"tool-return","return_value":1}}}`,
@@ -321,7 +321,7 @@ func TestRequestsRefused(t *testing.T) {
 		"args no JSON":      `{"approvals":[{"tool_name":"x","tool_call_id":"1","args":"rm -rf"}]}`,
 		"args key twice":    `{"approvals":[{"tool_name":"x","tool_call_id":"1","args":"{\"a\":1,\"a\":2}"}]}`,
 		"args surrogate":    `{"approvals":[{"tool_name":"x","tool_call_id":"1","args":"{\"a\":\"\ud800\"}"}]}`,
-		"args misspelt":     `{"approvals":[{"tool_name":"x","tool_call_id":"1","arg":{}}]}`,
+		"args misspelled":   `{"approvals":[{"tool_name":"x","tool_call_id":"1","arg":{}}]}`,
 		"metadata string":   `{"metadata":{"1":"m"}}`,
 		"metadata null":     `{"metadata":null}`,
 		"null part_kind":    `{"approvals":[{"tool_name":"x","tool_call_id":"1","part_kind":null}]}`,

@@ -145,8 +145,8 @@ func (d *Desk) Retract(ctx context.Context, id BatchID, r RequestID, cmd Retract
 	return d.apply(ctx, id, cmd.request(r), cmd)
 }
 
-// Fulfil commits the result of an external call.
-func (d *Desk) Fulfil(ctx context.Context, id BatchID, r RequestID, cmd Fulfil) (Batch, error) {
+// Fulfill commits the result of an external call.
+func (d *Desk) Fulfill(ctx context.Context, id BatchID, r RequestID, cmd Fulfill) (Batch, error) {
 	cmd.At = d.at(cmd.At)
 	return d.apply(ctx, id, cmd.request(r), cmd)
 }

@@ -256,7 +256,7 @@ func TestDeskFillsInTheTime(t *testing.T) {
 	got, err := d.Decide(t.Context(), b.ID, "r1", cmd)
 	require.NoError(t, err)
 	require.Equal(t, now, got.Approvals[0].Decisions[0].At)
-	got, err = d.Fulfil(t.Context(), b.ID, "r2", Fulfil{Call: "ext", By: "svc", Result: ToolFailed{}})
+	got, err = d.Fulfill(t.Context(), b.ID, "r2", Fulfill{Call: "ext", By: "svc", Result: ToolFailed{}})
 	require.NoError(t, err)
 	require.Equal(t, now, got.Calls[0].Ending.At)
 	got, err = d.Withdraw(t.Context(), b.ID, "r3", Withdraw{By: "req"})

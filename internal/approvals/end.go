@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// fulfil records the result of an external call, once.
-func (b Batch) fulfil(cmd Fulfil) (Batch, []Event, error) {
+// fulfill records the result of an external call, once.
+func (b Batch) fulfill(cmd Fulfill) (Batch, []Event, error) {
 	if err := checkActor(cmd.By, cmd.At); err != nil {
 		return b, nil, err
 	}

@@ -138,25 +138,25 @@ func TestWithdraw(t *testing.T) {
 	require.ErrorIs(t, err, ErrSettled)
 }
 
-func TestFulfil(t *testing.T) {
+func TestFulfill(t *testing.T) {
 	value := func(s string) ToolReturn { return ToolReturn{ReturnValue: json.RawMessage(s)} }
 	for name, tt := range map[string]struct {
-		cmd Fulfil
+		cmd Fulfill
 		err error
 	}{
-		"unknown call":        {Fulfil{Call: "?", By: "svc", Result: value(`1`), At: opened}, ErrNotFound},
-		"needs people":        {Fulfil{Call: theCall, By: "svc", Result: value(`1`), At: opened}, ErrInvalid},
-		"by nobody":           {Fulfil{Call: "ext", Result: value(`1`), At: opened}, ErrInvalid},
-		"at no time":          {Fulfil{Call: "ext", By: "svc", Result: value(`1`)}, ErrInvalid},
-		"no result":           {Fulfil{Call: "ext", By: "svc", At: opened}, ErrInvalid},
-		"pointer":             {Fulfil{Call: "ext", By: "svc", Result: &ToolFailed{}, At: opened}, ErrInvalid},
-		"no JSON":             {Fulfil{Call: "ext", By: "svc", Result: value(`x`), At: opened}, ErrInvalid},
-		"two values":          {Fulfil{Call: "ext", By: "svc", Result: value(`1 2`), At: opened}, ErrInvalid},
-		"words that are none": {Fulfil{Call: "ext", By: "svc", Result: ModelRetry{Message: "\xff"}, At: opened}, ErrInvalid},
-		"content":             {Fulfil{Call: "ext", By: "svc", Result: ToolReturn{Content: json.RawMessage(`1`)}, At: opened}, ErrInvalid},
-		"metadata":            {Fulfil{Call: "ext", By: "svc", Result: ToolReturn{Metadata: json.RawMessage(`1`)}, At: opened}, ErrInvalid},
-		"null":                {Fulfil{Call: "ext", By: "svc", Result: ToolReturn{}, At: opened}, nil},
-		"a failure":           {Fulfil{Call: "ext", By: "svc", Result: ToolFailed{Message: "down"}, At: opened}, nil},
+		"unknown call":        {Fulfill{Call: "?", By: "svc", Result: value(`1`), At: opened}, ErrNotFound},
+		"needs people":        {Fulfill{Call: theCall, By: "svc", Result: value(`1`), At: opened}, ErrInvalid},
+		"by nobody":           {Fulfill{Call: "ext", Result: value(`1`), At: opened}, ErrInvalid},
+		"at no time":          {Fulfill{Call: "ext", By: "svc", Result: value(`1`)}, ErrInvalid},
+		"no result":           {Fulfill{Call: "ext", By: "svc", At: opened}, ErrInvalid},
+		"pointer":             {Fulfill{Call: "ext", By: "svc", Result: &ToolFailed{}, At: opened}, ErrInvalid},
+		"no JSON":             {Fulfill{Call: "ext", By: "svc", Result: value(`x`), At: opened}, ErrInvalid},
+		"two values":          {Fulfill{Call: "ext", By: "svc", Result: value(`1 2`), At: opened}, ErrInvalid},
+		"words that are none": {Fulfill{Call: "ext", By: "svc", Result: ModelRetry{Message: "\xff"}, At: opened}, ErrInvalid},
+		"content":             {Fulfill{Call: "ext", By: "svc", Result: ToolReturn{Content: json.RawMessage(`1`)}, At: opened}, ErrInvalid},
+		"metadata":            {Fulfill{Call: "ext", By: "svc", Result: ToolReturn{Metadata: json.RawMessage(`1`)}, At: opened}, ErrInvalid},
+		"null":                {Fulfill{Call: "ext", By: "svc", Result: ToolReturn{}, At: opened}, nil},
+		"a failure":           {Fulfill{Call: "ext", By: "svc", Result: ToolFailed{Message: "down"}, At: opened}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := mixed(t).Apply(tt.cmd)
@@ -165,19 +165,19 @@ func TestFulfil(t *testing.T) {
 	}
 
 	result := value(`{"rows": 12}`)
-	b, events, err := mixed(t).Apply(Fulfil{Call: "ext", By: "svc", Result: result, At: opened})
+	b, events, err := mixed(t).Apply(Fulfill{Call: "ext", By: "svc", Result: result, At: opened})
 	require.NoError(t, err)
 	require.Equal(t, []Event{Fulfilled{Batch: "b", Call: "ext", By: "svc", At: opened}}, events)
 	result.ReturnValue[2] = 'x'
 	require.Equal(t, value(`{"rows": 12}`), b.Calls[0].Result, "its own copy")
 
-	again, events, err := b.Apply(Fulfil{Call: "ext", By: "svc", Result: value(`{"rows": 12}`), At: deadline})
+	again, events, err := b.Apply(Fulfill{Call: "ext", By: "svc", Result: value(`{"rows": 12}`), At: deadline})
 	require.NoError(t, err, "delivered twice")
 	require.Empty(t, events)
 	require.Equal(t, b, again)
-	_, _, err = b.Apply(Fulfil{Call: "ext", By: "svc", Result: value(`{"rows":12}`), At: deadline})
+	_, _, err = b.Apply(Fulfill{Call: "ext", By: "svc", Result: value(`{"rows":12}`), At: deadline})
 	require.ErrorIs(t, err, ErrSettled)
-	_, _, err = b.Apply(Fulfil{Call: "ext", By: "svc", Result: ToolFailed{}, At: deadline})
+	_, _, err = b.Apply(Fulfill{Call: "ext", By: "svc", Result: ToolFailed{}, At: deadline})
 	require.ErrorIs(t, err, ErrSettled)
 }
 

@@ -240,7 +240,7 @@ func (m *machine) command() Command {
 		return Withdraw{By: m.principal().User, Reason: "enough", At: m.now}
 	case 2, 3:
 		results := []CallResult{nil, ToolReturn{ReturnValue: json.RawMessage(`1`)}, ToolFailed{Message: "f"}, ToolDenied{}}
-		return Fulfil{Call: id, Result: results[m.dice.roll(4)], By: m.principal().User, At: m.now}
+		return Fulfill{Call: id, Result: results[m.dice.roll(4)], By: m.principal().User, At: m.now}
 	case 4, 5:
 		args := json.RawMessage(machineArgs[m.dice.roll(len(machineArgs))])
 		m.args[DigestOf(m.batch.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args

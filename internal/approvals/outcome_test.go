@@ -90,7 +90,7 @@ func TestOpenCallsAreThoseWithoutAnOutcome(t *testing.T) {
 	require.False(t, ok, "nobody is asked about what runs elsewhere")
 	at := opened.Add(time.Minute)
 	b = must(t, b, Decide{Decision{Call: "one", By: Principal{User: "ann"}, Verdict: Deny, Digest: one.Call.Digest, At: at}},
-		Fulfil{Call: "three", Result: ToolFailed{Message: "no"}, By: "svc", At: at})
+		Fulfill{Call: "three", Result: ToolFailed{Message: "no"}, By: "svc", At: at})
 	require.Equal(t, []string{"send"}, names(b))
 	require.Equal(t, []UserID{"bo"}, b.Asked().Users)
 	require.Equal(t, []UserID{"ann", "bo"}, b.EverAsked().Users)

@@ -1,6 +1,6 @@
 package config
 
-// A Secret cannot be printed, logged or marshalled; only Open returns it. The
+// A Secret cannot be printed, logged or marshaled; only Open returns it. The
 // zero Secret is empty.
 type Secret struct{ value func() string }
 

@@ -17,7 +17,7 @@ import (
 type SlackLookup struct {
 	api  *slack.Client
 	team string
-	org  string // the organisation of the workspace, if it has one
+	org  string // the organization of the workspace, if it has one
 
 	mu     sync.Mutex
 	listed map[string]slack.UserGroup

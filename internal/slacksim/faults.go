@@ -9,7 +9,7 @@ type Faults struct {
 	// "response_url" matches posts to response_urls.
 	Next []Fault `json:"next,omitempty"`
 	// DuplicateDeliveries is how many events are delivered a second time
-	// although the app accepted them, as after a lost acknowledgement.
+	// although the app accepted them, as after a lost acknowledgment.
 	DuplicateDeliveries int `json:"duplicate_deliveries,omitempty"`
 	// BadSignatures is how many requests to the app carry a wrong signature.
 	BadSignatures int `json:"bad_signatures,omitempty"`

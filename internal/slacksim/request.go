@@ -48,9 +48,9 @@ type reply struct {
 func (r reply) timedOut() bool { return r.problem == "http_timeout" || r.problem == "timeout" }
 
 // envelope is how something reaches an app in Socket Mode: what is the body
-// over HTTP, and how its acknowledgement is read.
+// over HTTP, and how its acknowledgment is read.
 type envelope struct {
 	kind    string
 	payload []byte
-	accepts bool // the acknowledgement may carry what is the answer's body over HTTP
+	accepts bool // the acknowledgment may carry what is the answer's body over HTTP
 }

@@ -42,7 +42,7 @@ const (
 	debugLife     = 360 * time.Second // with debug_reconnects=true
 	warningBefore = 10 * time.Second
 	closeGrace    = time.Second // for the app's half of the closing handshake
-	maxAck        = 20 << 10    // larger acknowledgements are dropped silently
+	maxAck        = 20 << 10    // larger acknowledgments are dropped silently
 	missedPings   = 3           // without a pong or a frame, until the connection is given up
 )
 

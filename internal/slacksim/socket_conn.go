@@ -19,7 +19,7 @@ type socket struct {
 	warned      bool
 	leaving     bool // it gets no more envelopes
 	delivered   int
-	waiting     map[string]chan json.RawMessage // for the acknowledgement, by envelope_id
+	waiting     map[string]chan json.RawMessage // for the acknowledgment, by envelope_id
 	gone        chan struct{}                   // closed when nothing can come from it any more
 
 	ending  sync.Once
@@ -69,7 +69,7 @@ func (s *socketMode) keep(w *socket) {
 	}
 }
 
-// listen reads acknowledgements until the connection is over. An app that
+// listen reads acknowledgments until the connection is over. An app that
 // neither answers pings nor says anything is given up.
 func (s *socketMode) listen(w *socket) {
 	silence := missedPings * s.cfg.SocketPing
@@ -99,7 +99,7 @@ func (s *socketMode) at(w *socket, do func(*socket)) {
 	do(w)
 }
 
-// acknowledged takes what the app wrote. An acknowledgement counts once, in
+// acknowledged takes what the app wrote. An acknowledgment counts once, in
 // time, and on the connection that its envelope came over. The caller holds
 // mu.
 func (s *socketMode) acknowledged(w *socket, frame []byte) {

@@ -98,9 +98,9 @@ func (w *workspace) types(text string) (slacksim.CommandOutcome, error) {
 	return w.Command(slacksim.Command{User: "bob", Channel: "ops", Command: "/release", Text: text})
 }
 
-// What an acknowledgement carries is done exactly as the body of an answer
+// What an acknowledgment carries is done exactly as the body of an answer
 // over HTTP.
-func TestPayloadsOfAcknowledgementsAreAnswers(t *testing.T) {
+func TestPayloadsOfAcknowledgmentsAreAnswers(t *testing.T) {
 	w := socketWorkspace(t, slacksim.Config{AckTimeout: time.Minute})
 	l := w.connect(t)
 	answers := func(payload string) func() { return func() { l.ack(t, l.next(t), payload) } }
@@ -156,7 +156,7 @@ func TestOptionsAreLoadedOverSockets(t *testing.T) {
 	require.NotEmpty(t, while(t, ask, func() { l.ack(t, l.next(t), "") }).VisibleError)
 }
 
-func TestAnAcknowledgementIsForItsConnectionOnly(t *testing.T) {
+func TestAnAcknowledgmentIsForItsConnectionOnly(t *testing.T) {
 	w := socketWorkspace(t, slacksim.Config{AckTimeout: time.Minute})
 	a, b := w.connect(t), w.connect(t)
 	w.says(t)
@@ -179,7 +179,7 @@ func TestAnAcknowledgementIsForItsConnectionOnly(t *testing.T) {
 	require.Equal(t, []string{""}, w.problems("app_mention"), "it was acknowledged once, where it came from")
 }
 
-func TestLargeAcknowledgementsAreDropped(t *testing.T) {
+func TestLargeAcknowledgmentsAreDropped(t *testing.T) {
 	w := socketWorkspace(t, slacksim.Config{AckTimeout: 300 * time.Millisecond})
 	l := w.connect(t)
 	out := while(t, func() (slacksim.CommandOutcome, error) { return w.types("x") }, func() {
@@ -217,7 +217,7 @@ func TestUnacknowledgedEventsComeAgainInAnotherEnvelope(t *testing.T) {
 	l.ack(t, once, "")
 	again := l.next(t)
 	l.ack(t, again, "")
-	require.Equal(t, once["payload"], again["payload"], "as after a lost acknowledgement")
+	require.Equal(t, once["payload"], again["payload"], "as after a lost acknowledgment")
 	require.Equal(t, "timeout", again["retry_reason"])
 }
 

@@ -27,7 +27,7 @@ func formPayload(form url.Values) []byte {
 }
 
 // deliverEnvelope sends an envelope over one of the connections and waits
-// for its acknowledgement, at most as long as the app may take. What is
+// for its acknowledgment, at most as long as the app may take. What is
 // acknowledged is a reply with status 200. The caller does not hold mu.
 func (s *socketMode) deliverEnvelope(d delivery) reply {
 	s.delay()
@@ -58,7 +58,7 @@ func (s *socketMode) deliverEnvelope(d delivery) reply {
 	ctx, cancel := context.WithTimeout(s.life(), s.ackTimeout())
 	defer cancel()
 	w.send(message)
-	r := s.acknowledgement(ctx, w, answer, d.envelope.accepts)
+	r := s.acknowledgment(ctx, w, answer, d.envelope.accepts)
 
 	entry := w.entry(d.kind, message)
 	entry.Problem = r.problem
@@ -106,10 +106,10 @@ func (s *socketMode) turn() *socket {
 	return nil
 }
 
-func (s *socketMode) acknowledgement(ctx context.Context, w *socket, answer <-chan json.RawMessage, accepts bool) reply {
+func (s *socketMode) acknowledgment(ctx context.Context, w *socket, answer <-chan json.RawMessage, accepts bool) reply {
 	acked := func(payload json.RawMessage) reply {
 		r := reply{status: http.StatusOK, header: http.Header{}}
-		// Anything but an object is taken for an acknowledgement and no more.
+		// Anything but an object is taken for an acknowledgment and no more.
 		if accepts && bytes.HasPrefix(bytes.TrimSpace(payload), []byte("{")) {
 			r.header.Set("Content-Type", jsonType)
 			r.body = payload

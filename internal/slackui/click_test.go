@@ -210,7 +210,7 @@ func TestGuestsCannotTakePart(t *testing.T) {
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
-	for user, says := range map[string]string{"U0BOB": "Guests", "U0CAROL": "other organisations"} {
+	for user, says := range map[string]string{"U0BOB": "Guests", "U0CAROL": "other organizations"} {
 		o.press(user, o.card(user, root), "approve", 0)
 		told := o.whispers(user, root)
 		require.Len(t, told, 1)

@@ -132,8 +132,8 @@ func (h *hall) repeats(tool string, q ...approvals.Quorum) (approvals.Batch, sla
 	return b, cards[0]
 }
 
-// labelled presses the button with this label on a message.
-func (h *hall) labelled(user string, m slacksim.Message, label string) slacksim.ClickOutcome {
+// labeled presses the button with this label on a message.
+func (h *hall) labeled(user string, m slacksim.Message, label string) slacksim.ClickOutcome {
 	h.t.Helper()
 	for _, a := range m.Actions() {
 		if a.Text == label {
@@ -165,7 +165,7 @@ func TestTheSameCallsAreApprovedTogetherOverASheet(t *testing.T) {
 	b, card := h.repeats("tag_file", sre)
 	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: tag_file, 4 times the same call")
 	require.Equal(t, 1, strings.Count(plainWords(card), "reports/a.txt"), "the arguments stand there once")
-	h.labelled("U0BOB", card, "Approve all 4…")
+	h.labeled("U0BOB", card, "Approve all 4…")
 	v := h.top1("U0BOB")
 	require.Contains(t, shows(v), "4 calls of 1 request")
 	require.NotContains(t, shows(v), "reports/b.txt")
@@ -194,7 +194,7 @@ func bit(b bool) int {
 func TestTheSameCallsAreDeniedTogetherWithAReason(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("delete_file", sre)
-	h.labelled("U0BOB", card, "Deny all 4…")
+	h.labeled("U0BOB", card, "Deny all 4…")
 	require.Equal(t, "Deny 4 calls", h.top1("U0BOB").Submit)
 	id := h.sheetID("U0BOB")
 	require.NotEmpty(t, h.sendsSheet("U0BOB", "  ").Errors, "blanks are no reason")
@@ -207,7 +207,7 @@ func TestTheSameCallsAreDeniedTogetherWithAReason(t *testing.T) {
 func TestEachOfTheSameCallsThatMayDoHarmHasItsOwnTick(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("delete_file", sre)
-	h.labelled("U0BOB", card, "Approve all 4…")
+	h.labeled("U0BOB", card, "Approve all 4…")
 	require.Equal(t, "Approve ticked calls", h.top1("U0BOB").Submit)
 	h.ticks("U0BOB", 0, 3)
 	id := h.sheetID("U0BOB")
@@ -228,7 +228,7 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 		Verdict: approvals.Approve, Digest: b.Approvals[3].Call.Digest, At: h.now.read(),
 	}})
 	require.NoError(t, err)
-	h.labelled("U0BOB", card, "Approve all 4…")
+	h.labeled("U0BOB", card, "Approve all 4…")
 	changed := h.stored(b).Approvals[1].Call.Digest
 	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call whose arguments were changed after the card was drawn: read it again ( tag_file : "+changed.String()[:6]+" )")
 	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call settled already (")
@@ -244,7 +244,7 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("tag_file", sre)
-	h.labelled("U0DAVE", card, "Approve all 4…")
+	h.labeled("U0DAVE", card, "Approve all 4…")
 	require.Contains(t, shows(h.top1("U0DAVE")), "None of these calls is for you to approve now. Left out: 4 calls of which you are not an approver")
 	require.Equal(t, "pending pending pending pending pending", h.statuses(b))
 
@@ -271,9 +271,9 @@ func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
 func TestTheSameCallsAreReviewedOneByOne(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("tag_file", sre)
-	h.labelled("U0BOB", card, "View full")
+	h.labeled("U0BOB", card, "View full")
 	require.Contains(t, shows(h.top1("U0BOB")), b.Approvals[0].Call.Digest.String())
-	h.labelled("U0BOB", card, "Review one by one")
+	h.labeled("U0BOB", card, "Review one by one")
 	v := h.top1("U0BOB")
 	require.Equal(t, "Review", v.Title)
 	require.NotContains(t, shows(v), "times the same call")
@@ -291,9 +291,9 @@ func TestSeveralAreApprovedFromTheHomeAndFromADigest(t *testing.T) {
 	h.drawsAll(all...)
 	digests := h.digests()
 	require.Len(t, digests, 1)
-	h.labelled("U0DAVE", digests[0], "Approve several…")
+	h.labeled("U0DAVE", digests[0], "Approve several…")
 	require.Contains(t, shows(h.top1("U0DAVE")), "of which you are not an approver")
-	h.labelled("U0BOB", digests[0], "Approve several…")
+	h.labeled("U0BOB", digests[0], "Approve several…")
 	require.Equal(t, "Approve 3 calls", h.top1("U0BOB").Submit)
 	require.NoError(t, h.CloseView("U0BOB", h.top1("U0BOB").ID, true))
 

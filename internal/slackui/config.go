@@ -35,8 +35,8 @@ type Config struct {
 	AppToken   func() string
 	Sockets    int
 	APIURL     string // of the Web API; default Slack's own
-	Team       string // the one workspace, or organisation, that installed the app
-	Enterprise string // the organisation, if there is one: its people count as colleagues
+	Team       string // the one workspace, or organization, that installed the app
+	Enterprise string // the organization, if there is one: its people count as colleagues
 
 	Agent  string            // who answers a mention; may be empty if Agents is not
 	Agents map[string]string // who answers it instead, by channel id
@@ -99,10 +99,10 @@ func (c Config) validate() error {
 	missing(c.Log == nil, "the log")
 	ofOrg := strings.HasPrefix(c.Team, "E") && c.Team == c.Enterprise
 	if !blockkit.IDForm.MatchString(c.Team) || (!strings.HasPrefix(c.Team, "T") && !ofOrg) {
-		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, or the organisation's, not %q", c.Team))
+		problems = append(problems, fmt.Errorf("slackui: the team must be a workspace id such as T0123456789, or the organization's, not %q", c.Team))
 	}
 	if c.Enterprise != "" && (!blockkit.IDForm.MatchString(c.Enterprise) || !strings.HasPrefix(c.Enterprise, "E")) {
-		problems = append(problems, fmt.Errorf("slackui: the organisation must be an id such as E0123456789, not %q", c.Enterprise))
+		problems = append(problems, fmt.Errorf("slackui: the organization must be an id such as E0123456789, not %q", c.Enterprise))
 	}
 	for channel, agent := range c.Agents {
 		if !blockkit.IDForm.MatchString(channel) || agent == "" {

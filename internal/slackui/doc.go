@@ -34,9 +34,9 @@
 // A group is a user group, or a channel whose members are meant. Who is in it,
 // and who somebody is, Slack is asked again after [Config].Membership, or as
 // soon as it tells of a change. Full members count in groups; guests and people
-// of other organisations only where a call names them by id; bots and
-// deactivated accounts never. In an organisation with many workspaces everybody
-// is a colleague, and the organisation says whether a click is for our
+// of other organizations only where a call names them by id; bots and
+// deactivated accounts never. In an organization with many workspaces everybody
+// is a colleague, and the organization says whether a click is for our
 // installation: Slack may name no workspace, or another one.
 //
 // However many need the same answer at once, in however many replicas, Slack is

@@ -102,7 +102,7 @@ func TestGuestsSignOnlyWhereTheyAreNamed(t *testing.T) {
 		"the call that names her is settled")
 }
 
-func TestPeopleOfOtherOrganisationsSignOnlyWhereTheyAreNamed(t *testing.T) {
+func TestPeopleOfOtherOrganizationsSignOnlyWhereTheyAreNamed(t *testing.T) {
 	o := newOffice(t, slacksim.Config{}.WithGlobex())
 	root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0DEAL", Text: "clean up"})
 	require.NoError(t, err)
@@ -135,14 +135,14 @@ func TestBotsAndTheDeactivatedNeverSign(t *testing.T) {
 	require.Error(t, err, "what is not known is not said")
 }
 
-// organisation is Countersign installed in a whole organisation.
-func organisation(t *testing.T, sim slacksim.Config) *office {
+// organization is Countersign installed in a whole organization.
+func organization(t *testing.T, sim slacksim.Config) *office {
 	t.Helper()
 	return newOffice(t, sim, func(c *slackui.Config) { c.Team, c.Enterprise = "E0ACME", "E0ACME" })
 }
 
-func TestAnOrganisationSigns(t *testing.T) {
-	o := organisation(t, slacksim.Config{}.WithOrg())
+func TestAnOrganizationSigns(t *testing.T) {
+	o := organization(t, slacksim.Config{}.WithOrg())
 	root, err := o.PostAs(slacksim.Post{User: "U0ERIN", Channel: "C0LAB", Text: "<@U0BOT> clean up"})
 	require.NoError(t, err)
 	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 1 }))
@@ -171,7 +171,7 @@ func TestAnOrganisationSigns(t *testing.T) {
 	require.Len(t, o.Calls("usergroups.users.list"), before+1, "the workspace that had the group is asked first")
 }
 
-func TestAWorkspaceOfAnOrganisationHearsColleaguesAndNobodyElse(t *testing.T) {
+func TestAWorkspaceOfAnOrganizationHearsColleaguesAndNobodyElse(t *testing.T) {
 	sim := slacksim.Config{}.WithGlobex()
 	sim.Enterprise = &slacksim.Enterprise{ID: "E0ACME", Name: "Acme Group"}
 	sim.Workspaces[0].Org = true
@@ -194,8 +194,8 @@ func TestAWorkspaceOfAnOrganisationHearsColleaguesAndNobodyElse(t *testing.T) {
 	}
 }
 
-// What comes from an installation of another organisation decides nothing.
-func TestAClickOfAnotherOrganisationIsRefused(t *testing.T) {
+// What comes from an installation of another organization decides nothing.
+func TestAClickOfAnotherOrganizationIsRefused(t *testing.T) {
 	o := newOffice(t, slacksim.Config{}.WithOrg(), func(c *slackui.Config) { c.Enterprise = "E0OTHER" })
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))

@@ -109,7 +109,7 @@ func TestTheStoryOverSockets(t *testing.T) {
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0CAROL", card, "approve", 1))
 	refused := denies(1)
 	require.False(t, refused.Closed)
-	require.Contains(t, words(refused.View.Blocks), "approved by <@U0CAROL>", "the answer came with the acknowledgement")
+	require.Contains(t, words(refused.View.Blocks), "approved by <@U0CAROL>", "the answer came with the acknowledgment")
 	require.NoError(t, o.CloseView("U0BOB", refused.View.ID, false))
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", card, "deny", 2))
 	require.True(t, denies(2).Closed)

@@ -82,9 +82,9 @@ func TestWithoutItsReplicaNothingIsAcknowledged(t *testing.T) {
 }
 
 // What cannot be asked of the servers on this machine, of one with a script.
-// Every acknowledgement waits for the answer that its level needs, in the
+// Every acknowledgment waits for the answer that its level needs, in the
 // pipeline of its commit.
-func TestEveryAcknowledgementAsksForItsLevel(t *testing.T) {
+func TestEveryAcknowledgmentAsksForItsLevel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		level    state.Durability

@@ -50,7 +50,7 @@ func Hint(name string, known []string) string {
 }
 
 // distance is how many letters must be changed, added, removed or swapped with
-// their neighbour.
+// their neighbor.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

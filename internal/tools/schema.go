@@ -32,7 +32,7 @@ func schemaOf[In any]() (*jsonschema.Schema, []string, error) {
 }
 
 // markWriteOnly walks the struct beside its schema. A tag that it could not
-// honour is an error: a secret would be shown.
+// honor is an error: a secret would be shown.
 func markWriteOnly(typ reflect.Type, schema *jsonschema.Schema, at string, hidden *[]string) error {
 	for typ.Kind() == reflect.Pointer {
 		typ = typ.Elem()

@@ -148,7 +148,7 @@ func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {
 			Key string `json:"key" countersign:"writeOnly"`
 		} `json:"keys"`
 	}
-	type misspelt struct {
+	type misspelled struct {
 		Key string `json:"key" countersign:"writeonly"`
 	}
 	type unlisted struct {
@@ -156,7 +156,7 @@ func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {
 	}
 	_, err := tools.New(tools.Spec[inList]{Name: "x", Approval: tools.Never}, discard[inList])
 	require.ErrorContains(t, err, "cannot be hidden")
-	_, err = tools.New(tools.Spec[misspelt]{Name: "x", Approval: tools.Never}, discard[misspelt])
+	_, err = tools.New(tools.Spec[misspelled]{Name: "x", Approval: tools.Never}, discard[misspelled])
 	require.ErrorContains(t, err, `only "writeOnly" is`)
 	_, err = tools.New(tools.Spec[unlisted]{Name: "x", Approval: tools.Never}, discard[unlisted])
 	require.ErrorContains(t, err, "must be an argument")

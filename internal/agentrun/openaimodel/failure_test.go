@@ -155,7 +155,7 @@ func TestAskingAgainHasAnEnd(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestRetryAfterIsHonored(t *testing.T) {
 	for name, tt := range map[string]struct {
 		header string
 		want   time.Duration

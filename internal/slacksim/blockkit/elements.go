@@ -8,7 +8,7 @@ import (
 const unlimited = 1 << 30
 
 // plain is a plain_text object, mrkdwnOrPlain either text object. Both count
-// towards the text of the payload.
+// toward the text of the payload.
 func plain(most int) rule {
 	return typed(map[string]rule{"plain_text": plainShape(most)})
 }

@@ -148,7 +148,7 @@ func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now tim
 	case errors.Is(err, directory.ErrGuest):
 		return blockkit.Ours("%s is a guest of this workspace, and guests cannot sign in the place of others. Name a full member.", name)
 	case errors.Is(err, directory.ErrStranger):
-		return blockkit.Ours("%s is of another organisation, and cannot sign in the place of others. Name a full member of this workspace.", name)
+		return blockkit.Ours("%s is of another organization, and cannot sign in the place of others. Name a full member of this workspace.", name)
 	case errors.Is(err, directory.ErrGone):
 		return blockkit.Ours("The account of %s is deactivated. Name somebody else.", name)
 	}

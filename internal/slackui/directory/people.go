@@ -21,7 +21,7 @@ var (
 	ErrBot      = errors.New("a bot")
 	ErrGone     = errors.New("a deactivated account")
 	ErrGuest    = errors.New("a guest")
-	ErrStranger = errors.New("somebody from another organisation")
+	ErrStranger = errors.New("somebody from another organization")
 	ErrLookup   = errors.New("lookup failed")
 )
 
@@ -50,8 +50,8 @@ func (e *NotAllowedError) Error() string { return "may not start the agent " + e
 type Directory struct {
 	Api        *slackapi.Client
 	Memos      memo.Store
-	Team       string // the workspace, or the organisation, that installed the app
-	Enterprise string // the organisation of the workspace, if it has one
+	Team       string // the workspace, or the organization, that installed the app
+	Enterprise string // the organization of the workspace, if it has one
 	Age        time.Duration
 	Ahead      time.Duration // so long before it is too old, an answer that is needed is renewed; 0: never
 	leisurely  bool          // older answers will do
@@ -101,7 +101,7 @@ func (w Sought) names(user approvals.UserID) bool {
 }
 
 // Principal resolves the person: in which of the groups they are, and for whom
-// they stand in. A guest or somebody of another organisation is in no group of
+// they stand in. A guest or somebody of another organization is in no group of
 // ours and stands in for nobody, and is refused unless they are named.
 func (d *Directory) Principal(ctx context.Context, user, team string, what Sought) (approvals.Principal, error) {
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
@@ -150,7 +150,7 @@ func (d *Directory) Admitted(ctx context.Context, user, team string, what Sought
 }
 
 // Admit refuses everybody who is not a full member of the workspace or of its
-// organisation. team is what the payload says of the person, if it says
+// organization. team is what the payload says of the person, if it says
 // anything.
 func (d *Directory) Admit(ctx context.Context, user, team string) error {
 	_, err := d.Admitted(ctx, user, team, Sought{})

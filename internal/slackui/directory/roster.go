@@ -17,7 +17,7 @@ import (
 type roster struct {
 	At    time.Time `json:"at"`
 	Users []string  `json:"users"`
-	Team  string    `json:"team,omitempty"` // of the organisation's workspaces, the one that has it
+	Team  string    `json:"team,omitempty"` // of the organization's workspaces, the one that has it
 }
 
 func (r roster) fetched() time.Time { return r.At }
@@ -75,7 +75,7 @@ func (d *Directory) Roster(ctx context.Context, group string) (roster, error) {
 	})
 }
 
-// userGroup asks who is in a user group. An installation of an organisation
+// userGroup asks who is in a user group. An installation of an organization
 // has to say in which workspace: the one that had it before is asked first.
 func (d *Directory) userGroup(ctx context.Context, group, before string) (roster, error) {
 	at := d.Now()
@@ -110,7 +110,7 @@ func (d *Directory) userGroup(ctx context.Context, group, before string) (roster
 	return roster{}, err
 }
 
-// workspaces are those of the organisation in which the app is.
+// workspaces are those of the organization in which the app is.
 type workspaces struct {
 	At  time.Time `json:"at"`
 	IDs []string  `json:"ids"`

@@ -254,7 +254,7 @@ func (l *link) answer(ctx context.Context, f frame) {
 }
 
 // errAckTooLarge is an answer that Slack would drop.
-var errAckTooLarge = errors.New("the answer is larger than an acknowledgement may be")
+var errAckTooLarge = errors.New("the answer is larger than an acknowledgment may be")
 
 // acknowledge tells Slack, on the connection that brought it, that an envelope
 // is done.

@@ -64,7 +64,7 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 	case errors.Is(err, inbound.ErrOtherTeam):
 		return blockkit.Ours("This came from another Slack workspace than the one this Countersign serves. Nothing was decided."), true
 	case errors.Is(err, inbound.ErrNoTeam):
-		return blockkit.Ours("This came without a workspace, as from an installation for a whole organisation, which this Countersign does not serve. Nothing was decided."), true
+		return blockkit.Ours("This came without a workspace, as from an installation for a whole organization, which this Countersign does not serve. Nothing was decided."), true
 	case errors.Is(err, directory.ErrMayNotLook):
 		return explainMayNotLook(a), true
 	case errors.Is(err, ErrForm):
@@ -78,7 +78,7 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 	case errors.Is(err, directory.ErrGuest):
 		return blockkit.Ours("Guests of this workspace cannot take part. Nothing was done. Ask a full member."), true
 	case errors.Is(err, directory.ErrStranger):
-		return blockkit.Ours("People from other organisations cannot take part. Nothing was done. Ask a member of this workspace."), true
+		return blockkit.Ours("People from other organizations cannot take part. Nothing was done. Ask a member of this workspace."), true
 	}
 	return explainDecision(err, a)
 }

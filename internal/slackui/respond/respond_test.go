@@ -17,7 +17,7 @@ import (
 )
 
 // A request id is the same for the same press alone: each part of a press makes
-// another one of it, and no part can pass for a piece of its neighbour.
+// another one of it, and no part can pass for a piece of its neighbor.
 // pressOf is an interaction of which these fields are set.
 func pressOf(t *testing.T, raw string) inbound.Interaction {
 	t.Helper()
@@ -111,7 +111,7 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		approvals.ErrReasonNeeded: "must say why", approvals.ErrNoDecision: "no decision of yours", approvals.ErrAbsence: "at most 60 days", ErrNoForm: "No form can change",
 		approvals.ErrDenied: "Somebody denied this call", approvals.ErrAmendments: "changed 10 times",
 		approvals.ErrConflict: "Try again", ref.ErrPointer: "damaged", ErrForm: "did not open the form",
-		inbound.ErrOtherTeam: "another Slack workspace", inbound.ErrNoTeam: "without a workspace", directory.ErrGone: "deactivated", directory.ErrBot: "Bots", directory.ErrGuest: "Guests", directory.ErrStranger: "other organisations",
+		inbound.ErrOtherTeam: "another Slack workspace", inbound.ErrNoTeam: "without a workspace", directory.ErrGone: "deactivated", directory.ErrBot: "Bots", directory.ErrGuest: "Guests", directory.ErrStranger: "other organizations",
 	} {
 		words, known := Explain(fmt.Errorf("decide: %w", err), Subject{})
 		require.True(t, known, err)

@@ -209,7 +209,7 @@ func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, 
 	return nil, &callError{method: method, err: errTooMany}
 }
 
-// Workspaces returns those of the organisation that the app is in.
+// Workspaces returns those of the organization that the app is in.
 func (a *Client) Workspaces(ctx context.Context) ([]string, error) {
 	const method = "auth.teams.list"
 	var all []string

@@ -26,7 +26,7 @@ const summaryPath = "reports/summary.txt"
 func DemoStories() []Story {
 	return []Story{
 		story("clean up", "clean up the old reports", cleanUp, toolList, toolRead, toolDelete),
-		story("summarise", "write a summary of the reports", summarise, toolList, toolRead, toolWrite),
+		story("summarize", "write a summary of the reports", summarize, toolList, toolRead, toolWrite),
 		story("email", "email the team", emailTeam, toolEmail),
 		story("refund", "refund the 48 euros of order 1042", refund, toolRefund),
 		story("export", "wait for the export", awaitExport, toolExport),
@@ -85,7 +85,7 @@ func cleanUp(c Conversation) Reply {
 	return Reply{Text: strings.Join(lines, "\n")}
 }
 
-func summarise(c Conversation) Reply {
+func summarize(c Conversation) Reply {
 	if written, ok := c.Last(toolWrite); ok {
 		return Reply{Text: written.report(written.Arg("path"), "written", "written", "wrote", "saved", "created")}
 	}
@@ -103,7 +103,7 @@ func summarise(c Conversation) Reply {
 		}
 	}
 	if len(reports) == 0 {
-		return Reply{Text: "I found no reports to summarise."}
+		return Reply{Text: "I found no reports to summarize."}
 	}
 	read := c.Named(toolRead)
 	if len(read) < len(reports) {

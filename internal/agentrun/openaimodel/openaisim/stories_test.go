@@ -143,7 +143,7 @@ func TestNothingOldIsNothingToDo(t *testing.T) {
 	require.Contains(t, final, "changed nothing")
 }
 
-func TestSummarise(t *testing.T) {
+func TestSummarize(t *testing.T) {
 	turns, final := play(t, true, "write a summary of the reports", func(name, path string) string {
 		switch name {
 		case "list_files":

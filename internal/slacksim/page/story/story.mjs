@@ -299,13 +299,13 @@ async function onAPhoneInTheDark() {
 
   // The same in the light, by the switch instead of the system.
   const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  await page.getByRole("button", { name: /^Colours/ }).tap();
-  await page.getByRole("button", { name: "Colours: Light", exact: true }).waitFor();
+  await page.getByRole("button", { name: /^Colors/ }).tap();
+  await page.getByRole("button", { name: "Colors: Light", exact: true }).waitFor();
   assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), dark);
   await page.context().close();
 }
 
-/** everywhere takes a picture of a wide screen and of a phone, in both colours. */
+/** everywhere takes a picture of a wide screen and of a phone, in both colors. */
 async function everywhere(page, name) {
   if (!SHOTS) return;
   await shot(page, name);

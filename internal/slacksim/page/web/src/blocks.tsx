@@ -26,7 +26,7 @@ function Input({ block }: { block: Json }) {
   return (
     <div className={error ? "input wrong" : "input"} data-block={block.block_id}>
       <Label className="label" id={id + "-label"} {...(group ? {} : { htmlFor: id })}><TextObject of={block.label} />{block.optional && <small> (optional)</small>}</Label>
-      <Element block={block} element={block.element} id={id} describedBy={notes} invalid={error ? true : undefined} labelled />
+      <Element block={block} element={block.element} id={id} describedBy={notes} invalid={error ? true : undefined} labeled />
       {error && <p className="error" id={id + "-error"} role="alert">{error}</p>}
       {block.hint && <p className="hint" id={id + "-hint"}><TextObject of={block.hint} /></p>}
     </div>

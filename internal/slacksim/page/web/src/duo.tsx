@@ -11,7 +11,7 @@ export function Duo() {
         <strong>Side by side</strong>
         <span className="hint">Two people at their own screens: what one does, the other sees.</span>
         <div className="switches">
-          <button type="button" className="icon" aria-label={"Colours: " + theme} title={"Colours: " + theme} onClick={turn}><Icon name={{ auto: "auto", light: "sun", dark: "moon" }[theme]} /></button>
+          <button type="button" className="icon" aria-label={"Colors: " + theme} title={"Colors: " + theme} onClick={turn}><Icon name={{ auto: "auto", light: "sun", dark: "moon" }[theme]} /></button>
           <button type="button" className="act" onClick={() => { location.hash = `#${left}/${channel}`; location.reload(); }}>One person</button>
         </div>
       </header>

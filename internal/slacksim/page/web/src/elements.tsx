@@ -9,7 +9,7 @@ import { held, useSurface, type Entered } from "./surface";
 import { Link, TextObject } from "./text";
 import { able, nameOf, useWorkspace } from "./workspace";
 
-export interface ElementProps { block: Json; element: Json; id?: string; describedBy?: string; invalid?: boolean; labelled?: boolean }
+export interface ElementProps { block: Json; element: Json; id?: string; describedBy?: string; invalid?: boolean; labeled?: boolean }
 
 /** useAct uses an element: a confirm dialog first, then what came of it. */
 function useAct(block: Json, element: Json) {
@@ -106,7 +106,7 @@ function Select(props: ElementProps) {
   const groups = [...new Set(choices.map((c) => c.group))];
   return (
     <>
-      <select id={id} className="field" value={String(value)} aria-label={props.labelled ? undefined : element.placeholder?.text ?? "Choose"} aria-describedby={describedBy} aria-invalid={invalid} aria-busy={busy}
+      <select id={id} className="field" value={String(value)} aria-label={props.labeled ? undefined : element.placeholder?.text ?? "Choose"} aria-describedby={describedBy} aria-invalid={invalid} aria-busy={busy}
         onChange={(e) => commit(e.target.value)}>
         <option value="">{element.placeholder?.text ?? "Choose an option"}</option>
         {groups.map((g) => {
@@ -160,7 +160,7 @@ function Field(props: ElementProps) {
   const left = element.max_length === undefined ? Infinity : element.max_length - [...text].length;
   const common = {
     id, className: "field", placeholder: element.placeholder?.text, "aria-describedby": describedBy, "aria-invalid": invalid,
-    "aria-label": props.labelled ? undefined : element.placeholder?.text ?? "Text", "data-focus": element.focus_on_load ? "" : undefined,
+    "aria-label": props.labeled ? undefined : element.placeholder?.text ?? "Text", "data-focus": element.focus_on_load ? "" : undefined,
   };
   const change = (v: string) => {
     const out = type === "datetime-local" && v ? String(Math.floor(new Date(v).getTime() / 1000)) : v;

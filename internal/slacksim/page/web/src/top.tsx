@@ -19,7 +19,7 @@ export function Top({ seat, hood, onAct, onHood, onDuo, onMenu }: Props) {
       {!seat && (
         <div className="switches">
           <button type="button" className="icon wide-only" aria-label="Two people side by side" title="Two people side by side" onClick={onDuo}><Icon name="columns" /></button>
-          <button type="button" className="icon" aria-label={"Colours: " + words} title={"Colours: " + words} onClick={turn}><Icon name={{ auto: "auto", light: "sun", dark: "moon" }[theme]} /></button>
+          <button type="button" className="icon" aria-label={"Colors: " + words} title={"Colors: " + words} onClick={turn}><Icon name={{ auto: "auto", light: "sun", dark: "moon" }[theme]} /></button>
           <button type="button" className="icon" aria-pressed={hood} aria-label="Under the hood" title="Under the hood: what happens behind the messages" onClick={onHood}><Icon name="pulse" /></button>
         </div>
       )}
