@@ -32,6 +32,9 @@ func (b *bot) work() []state.Task {
 		{Kind: state.Resumes, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Resume(ctx, approvals.BatchID(id))
 		}},
+		{Kind: state.Deliveries, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+			return b.runner.Deliver(ctx, approvals.BatchID(id))
+		}},
 		{Kind: state.Deadlines, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.desk.Tick(ctx, approvals.BatchID(id))
 		}},

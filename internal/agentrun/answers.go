@@ -77,7 +77,7 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	if err != nil {
 		return nil, false, err
 	}
-	results, err := a.results(ctx, b)
+	results, err := resultsOf(ctx, a.session.claim.store, b)
 	if err == nil {
 		err = Match(pending, b, results)
 	}
@@ -141,14 +141,14 @@ func (a *answers) current(ctx context.Context, run Run, proposed []approvals.Too
 	return calls, nil
 }
 
-// results loads what was signed and returns the answers of the batch.
-func (a *answers) results(ctx context.Context, b approvals.Batch) (approvals.DeferredToolResults, error) {
+// resultsOf loads what was signed and returns the answers of the batch.
+func resultsOf(ctx context.Context, store Store, b approvals.Batch) (approvals.DeferredToolResults, error) {
 	args := map[approvals.ToolCallID]json.RawMessage{}
 	for _, asked := range b.Approvals {
 		if asked.Status != approvals.Approved {
 			continue
 		}
-		raw, err := a.session.claim.store.Args(ctx, b.ID, asked.Call.Digest)
+		raw, err := store.Args(ctx, b.ID, asked.Call.Digest)
 		if err != nil {
 			return approvals.DeferredToolResults{}, fmt.Errorf("load arguments of %q: %w", string(asked.Call.ID), err)
 		}

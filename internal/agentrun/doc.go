@@ -45,6 +45,14 @@
 // that dies in between loses nothing. A signature that comes at the same time is
 // either before that commit, and counts, or finds the call settled.
 //
+// # Agents that run elsewhere
+//
+// [Runner.Submit] takes the calls of an agent that this program does not run. It
+// rules on each like on a call of ours and commits a run that is deferred from
+// birth, with its [Run.Executor] and a batch like any other: people see and
+// decide it in the same way. Such a run is never worked on and never resumed.
+// When its batch is settled, [Runner.Deliver] gives the answers to the executor.
+//
 // # Who asked for a call
 //
 // The model acts on everything that it is sent, which is the whole thread. So

@@ -39,6 +39,12 @@ var (
 	ErrRunHeld = errors.New("a worker has the run")
 	// ErrInDoubt: a call of the run was started by a worker that is gone.
 	ErrInDoubt = errors.New("it is not known whether a call happened")
+	// ErrElsewhere: the run is not executed by this program. It is neither worked
+	// on nor resumed; its answers are delivered.
+	ErrElsewhere = errors.New("the run is executed elsewhere")
+	// ErrKeyReused: a remote request with this key was handed in before, with
+	// other calls.
+	ErrKeyReused = errors.New("the key was used for other calls")
 	// ErrRunEnded: the run has its outcome; it never moves again.
 	ErrRunEnded = errors.New("the run has ended")
 )

@@ -95,7 +95,7 @@ func (v *previews) permitted(ctx context.Context, run Run, p *plan, by *Previewe
 	if gate, _ := v.rulings.gate(ctx, read, asked, raise); gate != approvals.GateNone || raise != nil {
 		return approvals.PreviewReadAsks
 	}
-	ruling, err := v.rulings.askPolicy(ctx, read.proposal(run, v.session.now()))
+	ruling, err := askPolicy(ctx, v.rulings.policy, read.proposal(run, v.session.now()))
 	if err != nil {
 		v.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(reads.ID)), slog.String("err", class(err)))
 		return approvals.PreviewReadUnjudged

@@ -11,7 +11,8 @@ import (
 // Resume makes sure that a settled batch has its resume run, whose id is
 // derived from the batch's. If a message has ended the batch, its text is the
 // prompt of that run. It is what the due index calls; a batch that is
-// not settled is left alone without an error.
+// not settled is left alone without an error. The batch of a run that is not
+// executed here is never resumed: [ErrElsewhere].
 func (r *Runner) Resume(ctx context.Context, id approvals.BatchID) error {
 	var err error
 	for range maxConflicts {
@@ -53,6 +54,9 @@ func (r *Runner) resume(ctx context.Context, id approvals.BatchID) error {
 	parent, err := r.c.Store.Run(ctx, b.Run)
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", b.Run, err)
+	}
+	if b.Executor != "" || parent.Executor != "" {
+		return fmt.Errorf("%w: batch %s of run %s", ErrElsewhere, id, parent.ID)
 	}
 	if parent.Status != RunDeferred || parent.Deferred != id {
 		return fmt.Errorf("batch %s is settled, but run %s is %s and does not wait for it", id, parent.ID, parent.Status)

@@ -72,7 +72,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		r.notRun(ctx, p, "tool")
 		return nil
 	}
-	ruling, err := r.askPolicy(ctx, p.proposal(run, r.session.now()))
+	ruling, err := askPolicy(ctx, r.policy, p.proposal(run, r.session.now()))
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -197,36 +197,42 @@ const (
 // rule asks the policy and fails closed: only a Permit for a call whose tool
 // asks for no signature stays one.
 func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
-	at := r.session.now()
-	ruling, err := r.askPolicy(ctx, p.proposal(run, at))
+	ruling, err := ruled(ctx, r.policy, p.proposal(run, r.session.now()))
+	if err != nil {
+		r.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+	}
+	return ruling
+}
+
+// ruled asks the policy and fails closed. The error is for the log: the ruling
+// is to be followed in any case.
+func ruled(ctx context.Context, policy approvals.Policy, p approvals.Proposal) (approvals.Ruling, error) {
+	ruling, err := askPolicy(ctx, policy, p)
 	why, unjudged := whyNoRuling, true
 	switch ruling := ruling.(type) {
 	case approvals.Refuse, approvals.Ask:
 		if err == nil {
-			return ruling
+			return ruling, nil
 		}
 	case approvals.Permit:
-		if err == nil && p.gate == approvals.GateNone {
-			return ruling
+		if err == nil && p.Gate == approvals.GateNone {
+			return ruling, nil
 		}
 		if err == nil {
 			why, unjudged = whyPermit, false
 		}
 	}
-	if err != nil {
-		r.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
-	}
-	return approvals.Ask{Requirement: r.policy.Strictest(at), Why: why, Unjudged: unjudged}
+	return approvals.Ask{Requirement: policy.Strictest(p.At), Why: why, Unjudged: unjudged}, err
 }
 
 // askPolicy asks the policy. A policy that panics has failed.
-func (r *rulings) askPolicy(ctx context.Context, p approvals.Proposal) (_ approvals.Ruling, err error) {
+func askPolicy(ctx context.Context, policy approvals.Policy, p approvals.Proposal) (_ approvals.Ruling, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("policy: %w", panicked(v))
 		}
 	}()
-	return r.policy.Rule(ctx, p)
+	return policy.Rule(ctx, p)
 }
 
 // notRun logs that a call which the model made, and perhaps people signed, is

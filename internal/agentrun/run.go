@@ -41,6 +41,7 @@ type Run struct {
 	Batch      approvals.BatchID // of Parent, on a resume run
 	Deferred   approvals.BatchID // what this run waits for, when deferred
 	Agent      string
+	Executor   approvals.Executor // empty: a [Runner]; see [RemoteRequest]
 	Requester  approvals.UserID
 	Prompt     string            // of a resume run: what goes to the model with the answers, mostly nothing
 	Supersedes approvals.BatchID // what the message of this run has ended, see [PendingReject]
@@ -87,7 +88,7 @@ const (
 	RunWaiting   Status = "waiting" // in the thread's queue
 	RunQueued    Status = "queued"  // it is its turn; any worker may claim it
 	RunRunning   Status = "running"
-	RunDeferred  Status = "deferred" // ended with DeferredToolRequests; a resume run follows
+	RunDeferred  Status = "deferred" // ended with DeferredToolRequests; a resume run follows, or a delivery
 	RunMerged    Status = "merged"   // the resume run of what it supersedes has taken up its prompt
 	RunCompleted Status = "completed"
 	RunFailed    Status = "failed"

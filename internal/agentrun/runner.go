@@ -11,7 +11,7 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but NewFence, Lease,
-// Parallel and Log are required.
+// Parallel, Log and Deliver are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -21,6 +21,9 @@ type Config struct {
 	Lease    time.Duration // how long a claim lasts without renewal; 0 means 30 s
 	Parallel int           // calls of one step that run at the same time; 0 means 8
 	Log      *slog.Logger
+
+	// Deliver says who is given the answers of remote runs, by executor.
+	Deliver map[approvals.Executor]Deliverer
 }
 
 // A Runner runs agents. It holds no run: everything between two steps is in

@@ -52,7 +52,8 @@ type Commit struct {
 	Opens   *OpenBatch
 	// Moves is a change of a batch, as [approvals.Store] would commit it.
 	Moves *BatchMove
-	// Resumes is the settled batch whose answers this commit takes up.
+	// Resumes is the settled batch whose answers this commit takes up, for its
+	// resume run or because they are delivered.
 	Resumes *approvals.Batch
 }
 

@@ -24,6 +24,9 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if err != nil {
 		return fmt.Errorf("load run %s: %w", id, err)
 	}
+	if run.Executor != "" {
+		return fmt.Errorf("%w: run %s", ErrElsewhere, id)
+	}
 	if at, ok := run.Due(); !ok || r.c.Now().Before(at) && run.Status == RunRunning {
 		return nil
 	}

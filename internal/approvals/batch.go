@@ -46,8 +46,9 @@ type Batch struct {
 	Run       RunID
 	Thread    string // where the run lives; opaque to this package
 	Agent     string
-	Channel   string // where the run was asked for; a policy may look at it
+	Channel   string // where the run was asked for, or is to be shown; a policy may look at it
 	Requester UserID // who triggered the run
+	Executor  Executor
 
 	// Participants are the others who asked for the calls, each once: when the
 	// model made them, it had been sent prompts of these people, reasons that they
@@ -66,6 +67,12 @@ type Batch struct {
 	Approvals []Approval
 	Calls     []External
 }
+
+// An Executor is who executes the calls of a run and goes on with it once its
+// batch is settled. The empty one is this program, which resumes the run; any
+// other names who is given the answers instead. What is not known is never
+// resumed.
+type Executor string
 
 // An Approval is one call that needs people, and what they said.
 type Approval struct {

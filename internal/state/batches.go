@@ -36,7 +36,8 @@ func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Dige
 
 // CommitBatch implements [approvals.Store]. It derives that the card and what
 // people see of it elsewhere are to be drawn ([Cards], [Homes]), when time moves the batch next ([Deadlines]), for a batch
-// that is settled that its run is to be resumed ([Resumes]), and from the facts
+// that is settled that its run is to be resumed ([Resumes]), or its answers
+// delivered to the executor of that run ([Deliveries]), and from the facts
 // that people are to be told ([Notices]): of a reminder, of an escalation, those
 // whose decisions an amendment has cleared, and, where others than the requester
 // asked for the calls too, that nobody is left to approve.
@@ -137,6 +138,14 @@ func tells(b approvals.Batch, e approvals.Event) bool {
 	}
 }
 
+// answers is the kind of work that takes up the answers of the batch.
+func answers(b approvals.Batch) Kind {
+	if b.Executor != "" {
+		return Deliveries
+	}
+	return Resumes
+}
+
 // putBatch adds to the change everything that a new state of a batch brings.
 func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 	events []approvals.Event, args map[approvals.Digest]json.RawMessage,
@@ -171,7 +180,7 @@ func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
 		w.now(Notices, id)
 	}
 	if b.Settled() && !before.Settled() {
-		w.now(Resumes, id)
+		w.now(answers(b), id)
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ type storedRun struct {
 	CreatedAt time.Time         `json:"created_at,omitzero"`
 	EndedAt   time.Time         `json:"ended_at,omitzero"`
 
-	Supersedes approvals.BatchID `json:"supersedes,omitempty"`
+	Supersedes approvals.BatchID  `json:"supersedes,omitempty"`
+	Executor   approvals.Executor `json:"executor,omitempty"`
 }
 
 type storedUsage struct {
@@ -102,7 +103,7 @@ func encodeRun(r agentrun.Run) ([]byte, error) {
 	return encode(storedRun{
 		schema, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
 		r.Prompt, r.Status, r.Activity, r.Steps, r.From, r.To, storedUsage(r.Usage), r.Output, r.Failure,
-		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes,
+		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor,
 	})
 }
 
@@ -113,7 +114,7 @@ func decodeRun(d []byte) (agentrun.Run, error) {
 		Deferred: r.Deferred, Agent: r.Agent, Requester: r.Requester, Prompt: r.Prompt, Status: r.Status,
 		Activity: r.Activity, Steps: r.Steps, From: r.From, To: r.To, Usage: agentrun.Usage(r.Usage),
 		Output: r.Output, Failure: r.Failure, Owner: r.Owner, LeaseEnds: r.LeaseEnds, CreatedAt: r.CreatedAt,
-		EndedAt: r.EndedAt, Supersedes: r.Supersedes,
+		EndedAt: r.EndedAt, Supersedes: r.Supersedes, Executor: r.Executor,
 	}, err
 }
 

@@ -22,6 +22,7 @@ type storedBatch struct {
 	Calls     []storedExternal  `json:"calls,omitempty"`
 
 	Participants []approvals.UserID `json:"participants,omitempty"`
+	Executor     approvals.Executor `json:"executor,omitempty"`
 
 	Said   storedQuote `json:"said,omitzero"`
 	Prompt storedQuote `json:"prompt,omitzero"`
@@ -177,7 +178,7 @@ const (
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
-		Requester: b.Requester, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
+		Requester: b.Requester, Executor: b.Executor, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
 		Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
 	}
 	for _, a := range b.Approvals {
@@ -216,7 +217,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	var r reader
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
-		Requester: in.Requester, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
+		Requester: in.Requester, Executor: in.Executor, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
 		Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
 	}
 	for _, s := range in.Approvals {

@@ -118,6 +118,14 @@ func samples() map[string]any {
 			Run: "run-17-a", Call: "c1", Tool: "refund", State: agentrun.EntryFinished, Fence: "x", At: noon,
 			Finish: agentrun.Finish{Aside: agentrun.AsideApproval, Reason: approvals.Quote{Text: "over the limit", Left: 3}},
 		},
+		"run.v1.remote": agentrun.Run{
+			ID: "run-17-a", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "api", Team: "claude", Channel: "C1", Root: "req-1"},
+			Deferred: "batch-17-b", Agent: "claude", Executor: "api", Requester: "U1", Status: agentrun.RunDeferred, To: 1, CreatedAt: noon,
+		},
+		"batch.v1.remote": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
+			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

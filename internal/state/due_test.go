@@ -167,6 +167,20 @@ func derived(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{resume}, Resumes: &two}))
 	requireScore(t, c, s, state.Resumes, batch, time.Time{})
 	requireScore(t, c, s, state.Runs, string(resume.ID), k.now())
+
+	// What this program does not execute is delivered, and never due to be resumed.
+	opens = openBatch(t, id.batch("remote"), id.run("remote"), 1, deadline)
+	opens.Batch.Executor = "api"
+	batch = string(opens.Batch.ID)
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
+	k.advance(time.Second)
+	settled := decide(t, opens.Batch, approvals.Approve, "")
+	require.NoError(t, s.CommitBatch(t.Context(), settled))
+	requireScore(t, c, s, state.Deliveries, batch, k.now())
+	requireScore(t, c, s, state.Resumes, batch, time.Time{})
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Resumes: &settled.Batch}))
+	requireScore(t, c, s, state.Deliveries, batch, time.Time{})
 }
 
 // wakes: a commit is heard at once, and what was not heard is found.

@@ -131,7 +131,7 @@ func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Ent
 // Commit implements [agentrun.Store]. From each run it derives when a worker
 // has to look ([Runs]) and that its reply is to be drawn ([Replies]); from the
 // batch that it opens or moves what [Store.CommitBatch] derives. What it resumes
-// is no longer due in [Resumes].
+// is no longer due in [Resumes] or [Deliveries].
 func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	p, err := s.partitionOf(idsOf(c)...)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	}
 	if b := c.Resumes; b != nil {
 		ch.wantVersion(p.batch(string(b.ID)), fieldVersion, b.Version)
-		w.done(Resumes, string(b.ID))
+		w.done(answers(*b), string(b.ID))
 	}
 	w.finish()
 	if err := s.applyBehind(ctx, ch); err != nil {

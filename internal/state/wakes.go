@@ -75,20 +75,21 @@ type Kind string
 // The kinds. The members of Runs and Replies are runs, those of Sheets and
 // Answers sheets, those of the others batches.
 const (
-	Runs      Kind = "runs"      // a run is queued, or its worker's lease is over
-	Replies   Kind = "replies"   // a run changed since its reply was drawn
-	Resumes   Kind = "resumes"   // a batch is settled and its run not resumed
-	Cards     Kind = "cards"     // a batch changed since its card was drawn
-	Deadlines Kind = "deadlines" // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
-	Notices   Kind = "notices"   // people are to be told of something that happened to a batch
-	Homes     Kind = "homes"     // a batch changed since the pages of those whom it concerns were drawn
-	Sheets    Kind = "sheets"    // a sheet is submitted and not finished, or its worker's lease is over
-	Answers   Kind = "answers"   // a sheet is finished and the person not answered
+	Runs       Kind = "runs"       // a run is queued, or its worker's lease is over
+	Replies    Kind = "replies"    // a run changed since its reply was drawn
+	Resumes    Kind = "resumes"    // a batch is settled and its run not resumed
+	Deliveries Kind = "deliveries" // a batch is settled whose run is executed elsewhere, and its answers not delivered
+	Cards      Kind = "cards"      // a batch changed since its card was drawn
+	Deadlines  Kind = "deadlines"  // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
+	Notices    Kind = "notices"    // people are to be told of something that happened to a batch
+	Homes      Kind = "homes"      // a batch changed since the pages of those whom it concerns were drawn
+	Sheets     Kind = "sheets"     // a sheet is submitted and not finished, or its worker's lease is over
+	Answers    Kind = "answers"    // a sheet is finished and the person not answered
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Runs, Replies, Resumes, Cards, Deadlines, Notices, Homes, Sheets, Answers}
+	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers}
 }
 
 // document returns the key of the document that an item of this kind is about.
@@ -96,7 +97,7 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 	switch k {
 	case Runs, Replies:
 		return p.run(id), nil
-	case Resumes, Cards, Deadlines, Notices, Homes:
+	case Resumes, Deliveries, Cards, Deadlines, Notices, Homes:
 		return p.batch(id), nil
 	case Sheets, Answers:
 		return p.sheet(id), nil

@@ -1,0 +1,218 @@
+package agentrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A RemoteRequest is a response of an agent that runs elsewhere: calls that are
+// to be ruled on here and, where the policy asks for it, decided by people. It
+// becomes a run that is deferred from birth, in a thread of its own, so that
+// nothing queues behind it or supersedes it. This program never executes its
+// calls and never resumes it: when its batch is settled, the answers are
+// delivered to its executor.
+type RemoteRequest struct {
+	Executor     approvals.Executor // who executes the calls; never empty
+	Key          string             // names the request among those of its executor and agent
+	Agent        string
+	Requester    approvals.UserID
+	Participants []approvals.UserID // everybody else who may have asked, as in [approvals.Batch]
+	Channel      string             // where it is shown, as in [approvals.Batch]
+	Calls        []RemoteCall
+}
+
+// A RemoteCall is one call with what its executor says about it.
+type RemoteCall struct {
+	approvals.ToolCall
+
+	Gate      approvals.Gate  // why the tool itself asks, if it does
+	Metadata  json.RawMessage // a JSON object for the approvers, or nil
+	WriteOnly []string        // JSON pointers of arguments that people see as a length only
+}
+
+// A RemoteRun is a remote request as it is stored.
+type RemoteRun struct {
+	Run   Run
+	Batch approvals.Batch // of the calls that people are asked about; zero if there are none
+	Calls []RuledCall     // all of them, in their order
+}
+
+// A RuledCall is a call with the ruling that was made when it was handed in. An
+// Ask is answered by the batch.
+type RuledCall struct {
+	approvals.ToolCall
+
+	Ruling approvals.Ruling
+}
+
+// A Deliverer gives the answers of a settled batch to the executor of its run.
+// It may be called again for answers that it has delivered already; where they
+// are fetched, there is nothing to do.
+type Deliverer func(ctx context.Context, r RemoteRun, answers approvals.DeferredToolResults) error
+
+// Submit rules on the calls of a remote request and commits it: its run, its
+// messages, and the batch of those calls that people are asked about, all in one
+// step. If they are asked about none, the run is completed at once. The same
+// request again returns what is stored, without asking the policy; the same key
+// with other calls is [ErrKeyReused].
+func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error) {
+	if err := q.check(); err != nil {
+		return RemoteRun{}, err
+	}
+	id, err := q.run()
+	if err != nil {
+		return RemoteRun{}, err
+	}
+	stored := false // by this call
+	for range maxConflicts {
+		found, err := r.Remote(ctx, id)
+		if err == nil && !found.same(q) {
+			return RemoteRun{}, fmt.Errorf("%w: run %s", ErrKeyReused, id)
+		}
+		if err == nil && !stored {
+			err = r.c.Store.Confirm(ctx, string(id)) // it was perhaps said that it may be lost
+		}
+		if !errors.Is(err, approvals.ErrNotFound) {
+			return found, err
+		}
+		err = r.submit(ctx, id, q)
+		stored = err == nil
+		if err != nil && !errors.Is(err, approvals.ErrConflict) {
+			return RemoteRun{}, err
+		}
+	}
+	return RemoteRun{}, fmt.Errorf("submit run %s: %w", id, approvals.ErrConflict)
+}
+
+// Remote returns a run that was handed in by [Runner.Submit]. Any other is
+// [approvals.ErrNotFound].
+func (r *Runner) Remote(ctx context.Context, id approvals.RunID) (RemoteRun, error) {
+	run, err := r.c.Store.Run(ctx, id)
+	if err == nil && run.Executor == "" {
+		err = approvals.ErrNotFound
+	}
+	if err != nil {
+		return RemoteRun{}, fmt.Errorf("load run %s: %w", id, err)
+	}
+	out := RemoteRun{Run: run}
+	if run.Deferred != "" {
+		if out.Batch, err = r.c.Store.Batch(ctx, run.Deferred); err != nil {
+			return RemoteRun{}, fmt.Errorf("load batch %s: %w", run.Deferred, err)
+		}
+	}
+	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
+	if err != nil {
+		return RemoteRun{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)
+	}
+	out.Calls, err = rulingsOf(messages, out.Batch)
+	return out, err
+}
+
+// Deliver gives the answers of a settled batch to the executor of its run, and
+// ends that run. It is what the due index calls; a batch that is not settled, or
+// whose answers were delivered, is left alone without an error.
+func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
+	b, err := r.c.Store.Batch(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load batch %s: %w", id, err)
+	}
+	if !b.Settled() {
+		return nil
+	}
+	remote, err := r.Remote(ctx, b.Run)
+	if err != nil {
+		return err
+	}
+	run := remote.Run
+	switch {
+	case run.Deferred != id || b.Executor != run.Executor:
+		return fmt.Errorf("batch %s is settled, but run %s does not wait for it", id, run.ID)
+	case run.Status == RunCompleted:
+		return nil
+	case run.Status != RunDeferred:
+		return fmt.Errorf("batch %s is settled, but run %s is %s", id, run.ID, run.Status)
+	}
+	deliver := r.c.Deliver[run.Executor]
+	if deliver == nil {
+		return fmt.Errorf("nothing here delivers to the executor %q of run %s", run.Executor, run.ID)
+	}
+	answers, err := resultsOf(ctx, r.c.Store, b)
+	if err != nil {
+		return fmt.Errorf("collect the answers of batch %s: %w", id, err)
+	}
+	if err := deliver(ctx, remote, answers); err != nil {
+		return fmt.Errorf("deliver batch %s: %w", id, err)
+	}
+	thread, err := r.c.Store.Thread(ctx, run.Thread)
+	if err != nil {
+		return fmt.Errorf("load thread %s: %w", run.Thread, err)
+	}
+	out := Commit{Request: approvals.RequestID("deliver:" + string(id)), Resumes: &b}
+	run.Status = RunCompleted
+	if err := endRun(ctx, r.c.Store, &run, &thread, &out, r.c.Now()); err != nil {
+		return err
+	}
+	out.Runs = append(out.Runs, run)
+	if err := r.c.Store.Commit(ctx, out); err != nil {
+		return fmt.Errorf("end run %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// rulingsOf reads back how the calls of a remote run were ruled on: what has no
+// result and is not in the batch was permitted.
+func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
+	var all []RuledCall
+	refusals := map[approvals.ToolCallID]string{}
+	for _, m := range messages {
+		switch m := m.(type) {
+		case Response:
+			for _, c := range m.calls() {
+				all = append(all, RuledCall{ToolCall: c})
+			}
+		case Request:
+			for _, p := range m.Parts {
+				result, ok := p.(ToolReturn)
+				if !ok || result.Outcome != OutcomeDenied {
+					continue
+				}
+				words, err := text(result.Content)
+				if err != nil {
+					return nil, fmt.Errorf("%w: the refusal of call %q", ErrUnreadable, string(result.CallID))
+				}
+				refusals[result.CallID] = words
+			}
+		}
+	}
+	for i, c := range all {
+		a, asked := b.Approval(c.ID)
+		reason, no := refusals[c.ID]
+		switch {
+		case asked:
+			all[i].Ruling = approvals.Ask{Requirement: a.Requirement, Why: a.Why, Rule: a.Rule, Unjudged: a.Unjudged}
+		case no:
+			all[i].Ruling = approvals.Refuse{Reason: reason}
+		default:
+			all[i].Ruling = approvals.Permit{}
+		}
+	}
+	return all, nil
+}
+
+// same reports whether the stored calls are those of the request, byte for byte.
+func (r RemoteRun) same(q RemoteRequest) bool {
+	if len(r.Calls) != len(q.Calls) {
+		return false
+	}
+	for i, c := range r.Calls {
+		if c.ID != q.Calls[i].ID || c.Name != q.Calls[i].Name || !bytes.Equal(c.Args, q.Calls[i].Args) {
+			return false
+		}
+	}
+	return true
+}

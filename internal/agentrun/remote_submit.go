@@ -1,0 +1,115 @@
+package agentrun
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// check refuses what could not be answered unambiguously later.
+func (q RemoteRequest) check() error {
+	if q.Executor == "" || q.Key == "" || q.Agent == "" || q.Requester == "" {
+		return fmt.Errorf("%w: a remote request has an executor, a key, an agent and a requester", approvals.ErrInvalid)
+	}
+	if len(q.Calls) == 0 || len(q.Calls) > MaxCalls {
+		return fmt.Errorf("%w: a remote request has between 1 and %d calls", approvals.ErrInvalid, MaxCalls)
+	}
+	used := map[approvals.ToolCallID]bool{}
+	for _, c := range q.Calls {
+		switch {
+		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
+			return fmt.Errorf("%w: a call of %q has no usable id", approvals.ErrInvalid, c.Name)
+		case c.Name == "" || !utf8.ValidString(c.Name):
+			return fmt.Errorf("%w: call %q names no tool", approvals.ErrInvalid, string(c.ID))
+		case used[c.ID]:
+			return fmt.Errorf("%w: two calls have the id %q", approvals.ErrInvalid, string(c.ID))
+		case c.Metadata != nil && object(c.Metadata) == nil:
+			return fmt.Errorf("%w: the metadata of call %q is not a JSON object", approvals.ErrInvalid, string(c.ID))
+		}
+		used[c.ID] = true
+		if err := approvals.CheckArgs(c.Args); err != nil {
+			return fmt.Errorf("call %q: %w", string(c.ID), err)
+		}
+	}
+	return nil
+}
+
+// origin is where the request came from. The channel in which it is shown may
+// change, so the thread is found without it.
+func (q RemoteRequest) origin() Origin {
+	return Origin{Surface: string(q.Executor), Team: q.Agent, Root: q.Key}
+}
+
+func (q RemoteRequest) run() (approvals.RunID, error) {
+	thread := ThreadIDOf(q.origin())
+	partition, err := approvals.Partition(string(thread))
+	if err != nil {
+		return "", err
+	}
+	return approvals.RunID(approvals.NewID("run", partition, derived("remote", string(thread)))), nil
+}
+
+// submit tries once to commit the request.
+func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest) error {
+	now, origin := r.c.Now(), q.origin()
+	thread := Thread{ID: ThreadIDOf(origin), Origin: origin}
+	thread.Origin.Channel = q.Channel
+	run := Run{
+		ID: id, Thread: thread.ID, Origin: thread.Origin, Agent: q.Agent, Executor: q.Executor, Requester: q.Requester,
+		Status: RunCompleted, Steps: 1, CreatedAt: now, EndedAt: now,
+	}
+	batch, err := batchID(id)
+	if err != nil {
+		return err
+	}
+	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
+	response := Response{RunID: id, At: now, FinishReason: FinishToolCall}
+	var asked []approvals.Deferral
+	var refusals, counted []RequestPart // counted: what the policy is told of the calls before
+	for _, c := range q.Calls {
+		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall})
+		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
+		ruling, err := ruled(ctx, r.c.Policy, approvals.Proposal{
+			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, SoFar: soFar, At: now,
+		})
+		if err != nil {
+			r.c.Log.LogAttrs(ctx, slog.LevelError, "policy failed", slog.String("run", string(id)),
+				slog.String("call", string(c.ID)), slog.String("err", class(err)))
+		}
+		switch ruling := ruling.(type) {
+		case approvals.Permit:
+			counted = append(counted, returned(c.ToolCall, OutcomeSuccess, "", now))
+		case approvals.Refuse:
+			refusals = append(refusals, refused(c.ToolCall, ruling, now))
+			counted = append(counted, refusals[len(refusals)-1])
+		case approvals.Ask:
+			open.Args[c.Ref(batch).Digest] = c.Args
+			asked = append(asked, approvals.Deferral{
+				Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Ask: ruling,
+			})
+		}
+	}
+	messages := []Message{response}
+	if len(refusals) > 0 {
+		messages = append(messages, Request{Parts: refusals, Authors: []approvals.UserID{}, RunID: id, At: now})
+	}
+	out := Commit{Request: approvals.RequestID("submit:" + string(id)), Append: &Append{Thread: thread.ID, Messages: messages}}
+	if len(asked) > 0 {
+		open.Batch, open.Events, err = approvals.Open(approvals.Batch{
+			ID: batch, Run: id, Thread: string(thread.ID), Agent: q.Agent, Channel: q.Channel, Executor: q.Executor,
+			Requester: q.Requester, Participants: q.Participants,
+			SoFar: SoFar([]Message{response, Request{Parts: counted}}, nil), OpenedAt: now,
+		}, asked, nil)
+		if err != nil {
+			return fmt.Errorf("open the batch of run %s: %w", id, err)
+		}
+		run.Status, run.Deferred, thread.Active, out.Opens = RunDeferred, batch, id, &open
+	}
+	run.To, thread.Messages = len(messages), len(messages)
+	out.Thread, out.Runs = &thread, []Run{run}
+	return r.c.Store.Commit(ctx, out)
+}
