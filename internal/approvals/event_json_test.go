@@ -67,6 +67,7 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			again, err := DecodeEvent(want)
 			require.NoError(t, err)
 			require.Equal(t, e, again)
+			require.Equal(t, BatchID("batch-17-b"), BatchOf(e), "whoever follows the batch hears of it")
 
 			var head struct {
 				V    int    `json:"v"`

@@ -134,7 +134,7 @@ func (t *teller) facts(ctx context.Context, partition int, runs []agentrun.Run) 
 		return nil
 	}
 	after := strconv.FormatInt(runs[0].CreatedAt.Add(-time.Minute).UnixMilli(), 10)
-	var latest []state.Fact
+	var latest []approvals.StoredEvent
 	for {
 		facts, err := t.store.Facts(ctx, partition, after, hoodFacts)
 		if err != nil {

@@ -43,7 +43,8 @@
 //	request:<scope>:<id>     string  that a request was applied               the script; the only keys but sheets
 //	                                                                          with a TTL: 10 minutes, or Keep
 //
-// The channels <prefix>:wake:<kind> carry the partition in which there is work.
+// The channels <prefix>:wake:<kind> carry the partition in which there is work;
+// that of [Cards] wakes those who follow a batch, too.
 //
 // Documents are JSON with a schema of their own, see codec.go. Documents of
 // every schema that was ever written decode for ever; testdata keeps them.

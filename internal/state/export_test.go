@@ -2,6 +2,7 @@ package state
 
 import (
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,4 +25,11 @@ func (s *Store) mutate(from, to string) {
 		panic("commit.lua has changed: adapt the mutation")
 	}
 	s.script = redis.NewScript(strings.Replace(commitSource, from, to, 1))
+}
+
+// OnlyWhenWoken makes followers look only when a commit wakes them.
+func OnlyWhenWoken(t interface{ Cleanup(f func()) }) {
+	was := followSweep
+	followSweep = 24 * time.Hour
+	t.Cleanup(func() { followSweep = was })
 }

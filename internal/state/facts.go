@@ -4,25 +4,130 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A Fact is an event with its place in the stream of its partition.
-type Fact struct {
-	ID    string
-	Event approvals.Event
-}
+var _ approvals.Feed = (*Store)(nil)
 
 // Facts returns at most limit facts of a partition that come after the one with
 // the id after, or from the first if that is empty, in the order in which they
 // were committed. It does not wait for new ones.
-func (s *Store) Facts(ctx context.Context, partition int, after string, limit int64) ([]Fact, error) {
+func (s *Store) Facts(ctx context.Context, partition int, after string, limit int64) ([]approvals.StoredEvent, error) {
 	if partition < 0 || partition >= approvals.Partitions || limit <= 0 {
 		return nil, fmt.Errorf("%w: %d facts of partition %d", approvals.ErrInvalid, limit, partition)
 	}
+	messages, err := s.factsAfter(ctx, partition, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	var out []approvals.StoredEvent
+	for _, m := range messages {
+		e, err := eventOf(partition, m)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, approvals.StoredEvent{ID: m.ID, Event: e})
+	}
+	return out, nil
+}
+
+// Snapshot implements [approvals.Feed].
+func (s *Store) Snapshot(ctx context.Context, id approvals.BatchID) (approvals.Batch, string, error) {
+	p, err := s.partitionOf(string(id))
+	if err != nil {
+		return approvals.Batch{}, "", err
+	}
+	// One transaction: no commit is between the two.
+	pipe := s.client.TxPipeline()
+	doc := readDocument(ctx, pipe, p.batch(string(id)))
+	last := pipe.XRevRangeN(ctx, string(p.facts()), "+", "-", 1)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return approvals.Batch{}, "", fmt.Errorf("load batch %s: %w", id, err)
+	}
+	b, err := batchOf(documentOf(doc))
+	if err != nil {
+		return approvals.Batch{}, "", fmt.Errorf("load batch %s: %w", id, err)
+	}
+	at := ""
+	if len(last.Val()) > 0 {
+		at = last.Val()[0].ID
+	}
+	return b, at, nil
+}
+
+// Follow implements [approvals.Feed]. A commit wakes it at once, and it looks
+// every few seconds besides, in case that was not heard.
+func (s *Store) Follow(ctx context.Context, id approvals.BatchID, after string) iter.Seq2[approvals.StoredEvent, error] {
+	return func(yield func(approvals.StoredEvent, error) bool) {
+		p, err := s.partitionOf(string(id))
+		if err != nil {
+			yield(approvals.StoredEvent{}, err)
+			return
+		}
+		woken, leave := s.listeners.listen(s, p.n)
+		defer leave()
+		for {
+			more, err := s.batchFacts(ctx, p.n, id, &after, yield)
+			if err != nil && ctx.Err() == nil {
+				yield(approvals.StoredEvent{}, err)
+			}
+			if err != nil || !more {
+				return
+			}
+			look := time.NewTimer(followSweep*3/4 + rand.N(followSweep/2)) //nolint:gosec // jitter is no secret
+			select {
+			case <-ctx.Done():
+			case <-woken:
+			case <-look.C:
+			}
+			look.Stop()
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// followSweep is how often a follower looks without being woken, give or take a
+// quarter.
+var followSweep = 5 * time.Second
+
+// batchFacts yields what there is of the batch after a place and moves the
+// place on. more is false if nothing more is wanted.
+func (s *Store) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
+	for {
+		messages, err := s.factsAfter(ctx, partition, *after, factsAtOnce)
+		if err != nil {
+			return false, err
+		}
+		for _, m := range messages {
+			*after = m.ID
+			if raw, _ := m.Values[fieldEvent].(string); !strings.Contains(raw, string(id)) {
+				continue // most are of other batches, and need not be understood
+			}
+			e, err := eventOf(partition, m)
+			if err != nil {
+				return false, err
+			}
+			if approvals.BatchOf(e) == id && !yield(approvals.StoredEvent{ID: m.ID, Event: e}, nil) {
+				return false, nil
+			}
+		}
+		if len(messages) < factsAtOnce {
+			return true, nil
+		}
+	}
+}
+
+// factsAfter reads facts of a partition as they are stored.
+func (s *Store) factsAfter(ctx context.Context, partition int, after string, limit int64) ([]redis.XMessage, error) {
 	if after == "" {
 		after = "0"
 	}
@@ -37,16 +142,18 @@ func (s *Store) Facts(ctx context.Context, partition int, after string, limit in
 	if err != nil {
 		return nil, fmt.Errorf("read facts of partition %d: %w", partition, err)
 	}
-	var out []Fact
+	var out []redis.XMessage
 	for _, stream := range streams {
-		for _, m := range stream.Messages {
-			raw, _ := m.Values[fieldEvent].(string)
-			e, err := approvals.DecodeEvent([]byte(raw))
-			if err != nil {
-				return nil, fmt.Errorf("decode fact %s of partition %d: %w", m.ID, partition, err)
-			}
-			out = append(out, Fact{ID: m.ID, Event: e})
-		}
+		out = append(out, stream.Messages...)
 	}
 	return out, nil
+}
+
+func eventOf(partition int, m redis.XMessage) (approvals.Event, error) {
+	raw, _ := m.Values[fieldEvent].(string)
+	e, err := approvals.DecodeEvent([]byte(raw))
+	if err != nil {
+		return nil, fmt.Errorf("decode fact %s of partition %d: %w", m.ID, partition, err)
+	}
+	return e, nil
 }

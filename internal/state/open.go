@@ -53,6 +53,8 @@ type Store struct {
 
 	barrier barrier
 	writes  writes
+
+	listeners listeners
 }
 
 // Open returns a store once its Redis answers. Until then it logs what it waits

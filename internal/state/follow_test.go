@@ -1,0 +1,143 @@
+package state_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// follow: a snapshot and what follows it are together everything that happened,
+// each once, at whatever moment somebody begins.
+func follow(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	desk := approvals.NewDesk(s, nil, nil, newClock().now)
+	const people, followers = 40, 12
+	from := approvals.From{Groups: []approvals.GroupID{"ops"}}
+	opens := func(id approvals.BatchID) approvals.Batch {
+		call := approvals.ToolCall{ID: "c", Name: "delete_file"}
+		b, events, err := approvals.Open(approvals.Batch{ID: id, Run: ids{21}.run("r"), Requester: "bo", OpenedAt: start0},
+			[]approvals.Deferral{{Call: call, Ask: approvals.Ask{Requirement: approvals.Requirement{
+				Quorums: []approvals.Quorum{{Need: people, From: from}},
+			}}}}, nil)
+		require.NoError(t, err)
+		require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &agentrun.OpenBatch{Batch: b, Events: events}}))
+		return b
+	}
+	// The id of the other begins like the one that is followed.
+	b, other := opens(ids{21}.batch("b")), opens(ids{21}.batch("bb"))
+	approve := func(b approvals.Batch, n int) {
+		user := approvals.UserID(fmt.Sprintf("u%d", n))
+		_, err := desk.Decide(t.Context(), b.ID, approvals.RequestID(user), approvals.Decide{Decision: approvals.Decision{
+			Call: "c", By: approvals.Principal{User: user, Groups: from.Groups}, Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest,
+		}})
+		require.NoError(t, err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	began, seen := make(chan struct{}, followers), make([][]approvals.UserID, followers)
+	var wg sync.WaitGroup
+	problems := make([]error, followers)
+	for i := range followers {
+		wg.Go(func() {
+			for range i { // some begin while others already hear of decisions
+				<-began
+				began <- struct{}{}
+			}
+			now, at, err := s.Snapshot(ctx, b.ID)
+			began <- struct{}{}
+			problems[i] = err
+			for _, d := range now.Approvals[0].Decisions {
+				seen[i] = append(seen[i], d.By.User)
+			}
+			if now.Settled() {
+				return
+			}
+			for f, err := range s.Follow(ctx, b.ID, at) {
+				problems[i] = err
+				switch e := f.Event.(type) {
+				case approvals.Decided:
+					seen[i] = append(seen[i], e.By.User)
+				case approvals.Resolved:
+					return
+				}
+			}
+		})
+	}
+	for n := range people {
+		approve(other, n)
+		approve(b, n)
+	}
+	wg.Wait()
+	after, last, err := s.Snapshot(t.Context(), b.ID)
+	require.NoError(t, err)
+	for i := range followers {
+		require.NoError(t, problems[i])
+		require.Equal(t, after.Approvals[0].Deciders(approvals.Approve), seen[i])
+	}
+
+	// From a place on, again from each fact on, and not after ctx has ended.
+	var all []string
+	for f, err := range s.Follow(t.Context(), b.ID, "") {
+		require.NoError(t, err)
+		if all = append(all, f.ID); len(all) == people+3 { // opened, settled, resolved
+			break
+		}
+	}
+	for f, err := range s.Follow(t.Context(), b.ID, all[10]) {
+		require.NoError(t, err)
+		require.Equal(t, all[11], f.ID)
+		break
+	}
+	cancel()
+	for range s.Follow(ctx, b.ID, last) {
+		t.Fatal("there is nothing behind the last fact")
+	}
+
+	_, _, err = s.Snapshot(t.Context(), ids{21}.batch("nobody"))
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+	for _, err := range s.Follow(t.Context(), "made-up", "") {
+		require.ErrorIs(t, err, approvals.ErrNotFound)
+	}
+}
+
+// A follower that waits is woken by each commit, not by its next look: what
+// follows a fact is committed only once that fact was read.
+func TestACommitWakesAFollower(t *testing.T) {
+	state.OnlyWhenWoken(t)
+	s := openStore(t, statetest.Miniredis(t), newClock().now)
+	opens := openBatch(t, ids{22}.batch("b"), ids{22}.run("r"), 5, start0)
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
+	b := opens.Batch
+	decided := 0
+	for f, err := range s.Follow(t.Context(), b.ID, "") {
+		require.NoError(t, err)
+		switch f.Event.(type) {
+		case approvals.Opened, approvals.Settled:
+			if decided == len(b.Approvals) {
+				continue
+			}
+			call := b.Approvals[decided].Call
+			next, events, err := b.Apply(approvals.Decide{Decision: approvals.Decision{
+				Call: call.ID, By: approvals.Principal{User: "ann"}, Verdict: approvals.Approve, Digest: call.Digest, At: start0.Add(-1),
+			}})
+			require.NoError(t, err)
+			require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Request: approvals.RequestID(call.ID), Before: b, Batch: next, Events: events}))
+			b, decided = next, decided+1
+		case approvals.Resolved:
+			require.Equal(t, 5, decided)
+			return
+		}
+	}
+	t.Fatal("it ended before the batch was settled")
+}
