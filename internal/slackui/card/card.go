@@ -177,7 +177,11 @@ func (c Card) intro() []blockkit.Para {
 		spans = append(spans, blockkit.Say("It has stopped until this is decided."))
 	}
 	if c.Batch.Settled() {
-		spans[len(spans)-1] = blockkit.Say("Everything is settled, and the agent goes on in " + c.itsThread() + ".")
+		goesOn := "the agent goes on in " + c.itsThread()
+		if c.Batch.Executor != "" {
+			goesOn = "the agent is told"
+		}
+		spans[len(spans)-1] = blockkit.Say("Everything is settled, and " + goesOn + ".")
 	}
 	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
 		spans = append(spans, blockkit.Say(fmt.Sprintf(" It also waits for %s that run elsewhere.", blockkit.Count(ext, "call"))))
@@ -207,7 +211,11 @@ func (c Card) origin() []blockkit.Para {
 		}
 	case PlaceReview:
 	}
-	spans := []blockkit.Span{blockkit.Say("It was asked in "), blockkit.GroupSpan(c.Batch.Channel), blockkit.Say(why + ".")}
+	asked := "It was asked in "
+	if c.Batch.Executor != "" {
+		asked = "It is shown in "
+	}
+	spans := []blockkit.Span{blockkit.Say(asked), blockkit.GroupSpan(c.Batch.Channel), blockkit.Say(why + ".")}
 	if strings.HasPrefix(c.Batch.Channel, "D") {
 		spans = []blockkit.Span{blockkit.Say("It was asked in a direct message" + why + ".")}
 	}

@@ -28,6 +28,9 @@ func (c Card) participants() []blockkit.Para {
 	}
 	others := c.Batch.Participants
 	wrote := " also wrote to the agent in " + c.itsThread() + ", so "
+	if c.Batch.Executor != "" {
+		wrote = " may have asked for it too, so "
+	}
 	if len(others) == 1 {
 		return []blockkit.Para{blockkit.Line(blockkit.PersonSpan(others[0]), blockkit.Say(wrote+"neither "), blockkit.PersonSpan(c.Batch.Requester),
 			blockkit.Say(" nor "), blockkit.PersonSpan(others[0]), blockkit.Say(" can approve "+what+"."))}

@@ -116,13 +116,14 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 	if err != nil {
 		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
 	}
-	if run.Origin.Surface != ref.Surface {
+	at, shown := home(run, b)
+	if !shown {
 		return b.Version, nil
 	}
 	for range mostRounds {
 		// What goes wrong in a further channel does not keep the thread waiting.
 		furtherErr := c.further(ctx, h, b)
-		if err := c.at(ctx, h, b, home(run.Origin)); err != nil {
+		if err := c.at(ctx, h, b, at); err != nil {
 			return 0, err
 		}
 		var late soonest
@@ -172,7 +173,15 @@ type target struct {
 	left            bool             // it is not shown here any more, but what is there is kept right
 }
 
-func home(o agentrun.Origin) target { return target{channel: o.Channel, thread: o.Root} }
+// home is where the batch of a run is shown in any case: in the thread of the
+// run, and if that is not in Slack, in the channel that the batch names, if it
+// names one.
+func home(run agentrun.Run, b approvals.Batch) (t target, shown bool) {
+	if run.Origin.Surface == ref.Surface {
+		return target{channel: run.Origin.Channel, thread: run.Origin.Root}, true
+	}
+	return target{channel: b.Channel}, b.Channel != ""
+}
 
 func (t target) place() card.Place {
 	switch {

@@ -11,7 +11,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/memo"
-	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
@@ -108,8 +107,14 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 	if err != nil {
 		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
 	}
-	if run.Origin.Surface != ref.Surface {
+	at, shown := home(run, b)
+	if !shown {
 		return b.Version, nil
+	}
+	if at.thread == "" { // then it is told under the card, if there is one
+		if card, drawn := n.Cards.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
+			at.thread = card.TS
+		}
 	}
 	now := marksOf(b)
 	for range mostRounds {
@@ -121,7 +126,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 				return 0, err
 			}
 		}
-		if err := n.round(ctx, h, b, respond.Place{Channel: run.Origin.Channel, Thread: run.Origin.Root}); err != nil {
+		if err := n.round(ctx, h, b, respond.Place{Channel: at.channel, Thread: at.thread}); err != nil {
 			return 0, err
 		}
 		err := h.Save(ctx, func(x *noticed) {

@@ -92,14 +92,21 @@ func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
 	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
-	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" wrote to the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold),
-		blockkit.Say(" in the same thread, and those who asked for a call do not approve it."))...)}
+	where := " in the same thread, and those who asked for a call do not approve it."
+	wrote := " wrote to the agent "
+	if b.Executor != "" {
+		wrote, where = " may have asked the agent ", " for it too, and those who asked for a call do not approve it."
+	}
+	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(wrote), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(where))...)}
 	for i, s := range all {
 		if i == callsTold {
 			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more.")))
 			break
 		}
 		paras = append(paras, blockkit.Line(n.stuckCall(ctx, b, s)...))
+	}
+	if b.Executor != "" { // there is no thread in which to ask anew
+		return head + ".", paras
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {
 		paras = append(paras, blockkit.Line(blockkit.Say("To have it approved now, start a new thread: mention the agent in a message of its own, and say there all that it needs to know.")))

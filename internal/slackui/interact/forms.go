@@ -118,6 +118,9 @@ const notDecidedYet = "Not decided yet: Slack or the store did not answer in tim
 // stopping says how whoever asked for the batch stops it: by a message, if its
 // agent takes one as that. They cannot sign, so they cannot deny it either.
 func (c Config) stopping(b approvals.Batch) blockkit.Mrkdwn {
+	if b.Executor != "" {
+		return blockkit.Mrkdwn{} // no message in Slack reaches who executes it
+	}
 	switch c.Pending[b.Agent] {
 	case agentrun.PendingKeep, agentrun.PendingRefuse:
 		return blockkit.Mrkdwn{}

@@ -115,6 +115,8 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return blockkit.Ours("Too late: the deadline was %s. %s The call does not run. If it is still wanted, ask the agent again.", blockkit.When(a.Approval.Requirement.Deadline), undone), true
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return blockkit.Ours("You changed what this call would do, so somebody else must sign it. %s It can be signed by %s.", undone, a.signers()), true
+	case errors.Is(err, approvals.ErrOwnWords) && a.Batch.Executor != "":
+		return blockkit.Ours("You may be the one who asked for this call, so somebody else must approve it. %s It can be signed by %s. You can still deny it.", undone, a.signers()), true
 	case errors.Is(err, approvals.ErrOwnWords):
 		return blockkit.Ours("You wrote to the agent in this thread before it made this call, so somebody else must approve it. %s It can be signed by %s. You can still deny it.", undone, a.signers()), true
 	case errors.Is(err, approvals.ErrOwnRequest):

@@ -1,0 +1,95 @@
+package slackui_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// elsewhere makes the run of the batch one of an agent that runs elsewhere, to
+// be shown in this channel.
+func (o *office) elsewhere(b approvals.Batch, channel string) approvals.Batch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	run := o.runs[b.Run]
+	run.Executor, run.Origin = "api", agentrun.Origin{Surface: "api", Team: "ops", Channel: channel, Root: "request-1"}
+	b.Executor, b.Channel = "api", channel
+	o.runs[run.ID], o.batches[b.ID] = run, b
+	return b
+}
+
+func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "C0OPS")
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 1, "a message of its own, in no thread")
+	require.Contains(t, all[0].Shown(), "/srv/a")
+
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", all[0], "approve", 0))
+	o.draw(b)
+	all, err = o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Contains(t, all[0].Shown(), "was approved")
+	require.Contains(t, all[0].Shown(), "Everything is settled, and the agent is told.")
+}
+
+func TestARequestFromElsewhereThatNamesNoChannelIsShownInNone(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "")
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+// Too many people to tell one by one are called together under the card.
+func TestARequestFromElsewhereIsRemindedOfUnderItsCard(t *testing.T) {
+	sim := slacksim.Config{People: slacksim.DefaultPeople(), Groups: slacksim.DefaultGroups()}
+	for i := range 21 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		sim.People = append(sim.People, p)
+		sim.Groups[0].Users = append(sim.Groups[0].Users, p.ID)
+	}
+	o := atNoon(t, sim)
+	b := o.elsewhere(o.opens("", laddered(call("c1", "delete_file", `{}`, sre), reminds(time.Hour))), "C0OPS")
+	o.draw(b)
+	o.pass(time.Hour)
+	o.climbs(b)
+	o.notify(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, all[0].TS, all[1].ThreadTS, "nothing but the card is posted to the channel")
+	require.Contains(t, all[1].Shown(), "1 call still waits for signatures")
+}
+
+// Of those who share a credential nobody knows who asked, so none of them
+// approves, and no words speak of a thread that there is not.
+func TestWhoMayHaveAskedFromElsewhereIsTold(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	d := call("a", "delete_file", `{"path":"/srv/a"}`, sre)
+	d.Ask.Requirement.Separation = true
+	b := o.opens("", d)
+	b.Participants = []approvals.UserID{"U0BOB"}
+	b = o.elsewhere(b, "C0OPS")
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Contains(t, all[0].Shown(), "may have asked for it too, so neither")
+	o.press("U0BOB", all[0], "approve", 0)
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	all, err = o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Contains(t, all[1].Shown(), "You may be the one who asked for this call")
+	require.NotContains(t, all[1].Shown(), "thread")
+}
