@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// An Absence is that a person is away, and who is to be asked in their place.
-// It ends by itself.
+// An Absence says that a person is away, and who is asked in their place. It ends
+// by itself.
 type Absence struct {
 	User     UserID
 	Delegate UserID // empty: nobody
@@ -27,10 +27,10 @@ const (
 	MaxHops    = 3                   // how far a delegate who is away too may pass it on
 )
 
-// Set returns the absences with this one, in place of what its person had said
-// before, and without those that are over at now. It is an [ErrAbsence] if it
-// would be over already, last longer than [MaxAbsence], name the person
-// themselves, or lead in a circle of people who are all away at one time.
+// Set returns the absences with this one, which replaces an earlier one of the
+// same person, and without those that are over at now. It returns [ErrAbsence]
+// for an absence that is over already, lasts longer than [MaxAbsence], names the
+// person themselves, or closes a circle of people who are all away at one time.
 func (as Absences) Set(a Absence, now time.Time) (Absences, error) {
 	a.From, a.Until = plain(a.From), plain(a.Until)
 	for _, u := range []UserID{a.User, a.Delegate} {
@@ -57,8 +57,9 @@ func (as Absences) Set(a Absence, now time.Time) (Absences, error) {
 	return next, nil
 }
 
-// leads reports whether whoever stands in for a would, at some time during it,
-// be a's own person. Nobody else is in a circle: there was none before.
+// leads reports whether following the delegates of a leads back to its own
+// person at some time during it. No other circle is possible: the absences had
+// none before.
 func (as Absences) leads(a Absence) bool {
 	user, from, until := a.Delegate, a.From, a.Until
 	for range as {
@@ -77,7 +78,7 @@ func (as Absences) leads(a Absence) bool {
 	return false
 }
 
-// Back returns the absences without that of a person who is back.
+// Back returns the absences without the one of a person who has returned.
 func (as Absences) Back(user UserID) Absences {
 	return slices.DeleteFunc(slices.Clone(as), func(a Absence) bool { return a.User == user })
 }
@@ -90,17 +91,19 @@ func (as Absences) Of(user UserID, at time.Time) (Absence, bool) {
 	return Absence{}, false
 }
 
-// A Stand is whom somebody stands in for. Via are those who passed it on, from
-// the one whom the absent person named to the one who named whoever stands in.
+// A Stand is one delegation: the absence of the person who is stood in for. Via
+// are the people who passed it on, from the delegate that the absent person named
+// to the one who named the last delegate.
 type Stand struct {
 	Absence
 	Via []UserID
 }
 
-// StandsFor returns whom this person stands in for at this time: those away who
-// named them, and those away who named one of these, and so on, [MaxHops] deep.
-// The nearest come first, nobody comes twice, and never the person themselves.
-// Each lasts only as long as everybody on the way from them is away.
+// StandsFor returns the people for whom this person stands in at this time: those
+// who are away and named them, those who are away and named one of these, and so
+// on, up to [MaxHops]. The nearest come first, each person comes once, and the
+// person themselves never. A delegation lasts only while everybody on its way is
+// away.
 func (as Absences) StandsFor(user UserID, at time.Time) []Stand {
 	var all []Stand
 	ends := []Stand{{Absence: Absence{User: user}}}

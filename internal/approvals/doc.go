@@ -25,16 +25,18 @@
 //  12. [Amend] names the digest it replaces and carries the ruling of the
 //     current policy: a new requirement replaces the old, with no later a
 //     deadline, [Permit] keeps the old, [Refuse] refuses. The editor does not
-//     count unless the rule says so, nor when the same call is asked about once
-//     more. Nobody who asked wipes a denial of somebody else away.
-//  13. Who signs in the place of somebody away fills one place, and so does the
-//     one who is away, whoever signs for them. Nobody signs for who may not
-//     sign, is back, or named nobody, nor because somebody who may not sign
-//     passed it on.
+//     count unless the rule says so, nor when people are asked about the same
+//     call again. A person who asked for a call cannot clear another person's
+//     denial by amending it.
+//  13. A delegate fills one place, and so does the person who is away, however
+//     many delegates approve for them. A delegate does not count for a person
+//     who may not approve, who is back, or who named no delegate, nor if a
+//     person who may not approve passed the delegation on.
 //  14. [Climb] takes every rung of a ladder once, in order, not before its time,
-//     while the call is open. By it more people may sign, never fewer.
-//  15. At [Batch.Next] time moves the batch, by [Climb] or [Expire], and not
-//     before.
+//     while the call is open. A rung adds people who may approve and never
+//     removes any.
+//  15. Time moves the batch, by [Climb] or [Expire], at [Batch.Next] and not
+//     before it.
 //  16. [Conclude] records what became of an approved call, once, and moves
 //     nothing else. Only a call in doubt is recorded anew.
 //
@@ -49,7 +51,7 @@
 // the person was in at that moment and the [Digest] of the arguments they saw.
 // [Batch.Apply] is a pure function from a batch and a command to the next batch
 // and the facts, the [Event] values, that led there. The [Desk] commits both in
-// one step and runs a lost race again.
+// one step, and tries again when another commit came first.
 //
 //	         Decide (quorum not met), ┐
 //	         Climb (a rung is due)     │
@@ -59,23 +61,24 @@
 //	         Amend: new digest, ───────┘        Expire, Withdraw           withdrawn
 //	         decisions cleared                        last one settles ──► Resolved
 //
-// A [Requirement] says who must sign: each [Quorum] needs so many different
-// people, and a person fills one place, so somebody who is in two of the groups
-// is one signature and not two. It is copied into the batch when that opens.
-// What is empty, unknown or missing never approves: no quorums, a quorum that
-// needs nobody, a person without a name, a command without a time.
+// A [Requirement] says who must approve: each [Quorum] needs a number of
+// different people, and a person fills one place, so a member of two of the
+// groups counts as one signature and not two. The batch keeps its own copy of
+// it. What is empty, unknown or missing never approves: no quorums, a quorum
+// that needs zero people, a person without a name, a command without a time.
 //
 // Quorums may be alternatives: of all options of a choice one is enough. Each
-// combination of options is a way to meet the requirement. Whoever signs is
-// seated anew in every way, in one place, for themselves or, where the rule has
-// Delegation, for somebody away who named them ([Absence]); one more signature
-// never takes another's place away. Enough denials settle a call too, and so
-// does a veto, whose people may deny though they may not approve.
+// combination of options is a way to meet the requirement. In every way, each
+// approver is assigned one place: their own or, where the rule has Delegation,
+// that of a person who is away and named them ([Absence]). A further approval
+// may move earlier ones to other places and never removes one. Enough denials
+// settle a call too, and so does a veto, whose people may deny though they may
+// not approve.
 //
-// Nobody waits for a call that is forgotten: its ladder reminds those who still
-// can help ([Batch.Helps]), lets more people sign, and shows it in other
-// channels ([Batch.Channels]), until its deadline ends it. [Desk.Tick] does what
-// time does, and [Batch.Next] says when.
+// A call that is left open is followed up by its ladder, which reminds the
+// people who can still help ([Batch.Helps]), lets more people approve, and shows
+// the call in other channels ([Batch.Channels]), until its deadline ends it.
+// [Desk.Tick] applies what is due, and [Batch.Next] says when the next thing is.
 //
 // When the last call has its outcome, [Batch.Results] gives the answers for the
 // model, and another run goes on with them. It takes the arguments that are to

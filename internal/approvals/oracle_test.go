@@ -13,11 +13,11 @@ import (
 // places. It is slow, knows nothing of flows, and shares no code with what it
 // judges. People and groups are bits in it.
 
-const puzzlePeople = 6
+const scenarioPeople = 6
 
 var (
-	puzzleNames  = [puzzlePeople]UserID{"req", "ann", "bo", "cy", "dee", "eve"}
-	puzzleGroups = []GroupID{"sre", "security"}
+	scenarioNames  = [scenarioPeople]UserID{"req", "ann", "bo", "cy", "dee", "eve"}
+	scenarioGroups = []GroupID{"sre", "security"}
 )
 
 type places struct {
@@ -39,65 +39,65 @@ type signatory struct {
 	away   []awayOne
 }
 
-type puzzleClick struct {
+type scenarioClick struct {
 	who    int
 	deny   bool
 	reason string
 }
 
-// A puzzle is a requirement, who clicks, and in which order.
-type puzzle struct {
+// A scenario is a requirement, who clicks, and in which order.
+type scenario struct {
 	quorums, vetoes                        []places
 	deny                                   int
 	separate, editorSigns, delegate, words bool
 	narrow                                 bool // who took part may sign
 	took                                   uint // who took part
 	editor                                 int  // or -1
-	people                                 [puzzlePeople]signatory
-	clicks, more                           []puzzleClick // before and after the escalation
+	people                                 [scenarioPeople]signatory
+	clicks, more                           []scenarioClick // before and after the escalation
 	escalated                              int           // the quorum that it widens, or -1
 	addUsers, addGroups                    uint
 }
 
-func newPuzzle(r *rand.Rand) puzzle {
+func newScenario(r *rand.Rand) scenario {
 	one := func(n int) bool { return r.IntN(n) == 0 }
 	set := func(n int) uint {
 		some, others := uint(r.IntN(1<<n)), uint(r.IntN(1<<n))
 		return some & others
 	}
-	p := puzzle{
+	p := scenario{
 		deny: r.IntN(4), separate: one(3), editorSigns: one(3), delegate: !one(3), words: one(6), editor: -1, escalated: -1,
-		narrow: one(4), took: set(puzzlePeople),
+		narrow: one(4), took: set(scenarioPeople),
 	}
 	stages := [3]int{r.IntN(3), r.IntN(3), r.IntN(3)}
 	for range 1 + r.IntN(4) {
-		q := places{users: set(puzzlePeople), groups: set(2), need: []int{1, 1, 1, 1, 2, 2, 3, 0}[r.IntN(8)], from: r.IntN(3)}
+		q := places{users: set(scenarioPeople), groups: set(2), need: []int{1, 1, 1, 1, 2, 2, 3, 0}[r.IntN(8)], from: r.IntN(3)}
 		if q.choice = max(0, r.IntN(5)-2); q.choice > 0 {
 			q.option, q.from = r.IntN(2), stages[q.choice]
 		}
 		p.quorums = append(p.quorums, q)
 	}
 	for range max(0, r.IntN(4)-1) {
-		p.vetoes = append(p.vetoes, places{users: set(puzzlePeople), groups: set(2), need: 1 + r.IntN(2)})
+		p.vetoes = append(p.vetoes, places{users: set(scenarioPeople), groups: set(2), need: 1 + r.IntN(2)})
 	}
 	for who := range p.people {
 		s := signatory{who: who, groups: set(2)}
 		for range max(0, r.IntN(4)-1) {
-			s.away = append(s.away, awayOne{r.IntN(puzzlePeople), set(2), one(6), r.Perm(puzzlePeople)[:max(0, r.IntN(5)-2)]})
+			s.away = append(s.away, awayOne{r.IntN(scenarioPeople), set(2), one(6), r.Perm(scenarioPeople)[:max(0, r.IntN(5)-2)]})
 		}
 		p.people[who] = s
 	}
 	if one(3) {
-		p.editor = r.IntN(puzzlePeople)
+		p.editor = r.IntN(scenarioPeople)
 	}
-	click := func() puzzleClick {
-		return puzzleClick{r.IntN(puzzlePeople), one(5), []string{"because", "because", " \n"}[r.IntN(3)]}
+	click := func() scenarioClick {
+		return scenarioClick{r.IntN(scenarioPeople), one(5), []string{"because", "because", " \n"}[r.IntN(3)]}
 	}
 	for range 2 + r.IntN(7) {
 		p.clicks = append(p.clicks, click())
 	}
 	if one(2) {
-		p.escalated, p.addUsers, p.addGroups = r.IntN(len(p.quorums)), set(puzzlePeople), set(2)
+		p.escalated, p.addUsers, p.addGroups = r.IntN(len(p.quorums)), set(scenarioPeople), set(2)
 		if p.addUsers|p.addGroups == 0 {
 			p.addUsers = 2
 		}
@@ -108,10 +108,10 @@ func newPuzzle(r *rand.Rand) puzzle {
 	return p
 }
 
-// An oracle follows one puzzle. said holds the decisions that stand, as they
+// An oracle follows one scenario. said holds the decisions that stand, as they
 // were made.
 type oracle struct {
-	puzzle
+	scenario
 	said   []said
 	status Status
 }
@@ -121,9 +121,9 @@ type said struct {
 	deny bool
 }
 
-func newOracle(p puzzle) *oracle {
+func newOracle(p scenario) *oracle {
 	p.quorums = slices.Clone(p.quorums)
-	return &oracle{puzzle: p, status: Pending}
+	return &oracle{scenario: p, status: Pending}
 }
 
 func (o *oracle) barred(who int, deny bool) bool {
@@ -161,7 +161,7 @@ func (o *oracle) among(quorums []places, s signatory) bool {
 }
 
 // click is what a click leads to: the error that it is answered with.
-func (o *oracle) click(c puzzleClick) error {
+func (o *oracle) click(c scenarioClick) error {
 	if o.status != Pending {
 		return ErrSettled
 	}
@@ -258,7 +258,7 @@ func wanted(way []places) int {
 
 // most is how many places these can fill at once, found by trying everything.
 func most(way []places, voices []signatory) int {
-	var takes [puzzlePeople]uint // by whose place: the quorums, as anybody saw them
+	var takes [scenarioPeople]uint // by whose place: the quorums, as anybody saw them
 	for _, s := range voices {
 		for i, q := range way {
 			if q.takes(s.who, s.groups) {

@@ -23,8 +23,8 @@ func (b Batch) implied(a Approval) Status {
 	return Expired
 }
 
-// denied reports whether enough of the people who may sign have denied, or
-// those of a veto. Whoever is in a veto only counts for that.
+// denied reports whether enough of the approvers have denied the call, or enough
+// people of a veto. A person who is named by a veto alone counts for that only.
 func (b Batch) denied(a Approval) bool {
 	r, people := a.Requirement, b.counted(a, Deny)
 	signers := 0
@@ -62,9 +62,10 @@ func (a Approval) voices(v Verdict, barred func(UserID) bool) []Principal {
 	return people
 }
 
-// voice returns p as their word on the call counts at this time: with those
-// people away in whose place they may sign. Nobody signs for who is barred, or
-// because somebody who is barred passed it on: that one would choose who signs.
+// voice returns p as their verdict on the call counts at this time: p.For keeps
+// the people who are away then and for whom p may decide. A delegation of a
+// person who is barred does not count, nor one that such a person passed on:
+// otherwise they would choose who approves.
 func (a Approval) voice(p Principal, at time.Time, barred func(UserID) bool) Principal {
 	if len(p.For) == 0 || !a.Requirement.Delegation {
 		p.For = nil
@@ -76,8 +77,9 @@ func (a Approval) voice(p Principal, at time.Time, barred func(UserID) bool) Pri
 	return p
 }
 
-// maySign is nil if p's verdict on the call counts. To approve they must be in
-// a quorum, or sign for somebody who is; to deny a veto is enough.
+// maySign is nil if p's verdict on the call counts. An approval needs a place in
+// a quorum, of their own or of a person they stand in for; for a denial a place
+// in a veto is enough.
 func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
 	if err := b.barred(a, p.User, v); err != nil {
 		return fmt.Errorf("call %q: %w", string(a.Call.ID), err)
@@ -89,7 +91,7 @@ func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
 }
 
 // barred says why this person's verdict does not count, whatever quorum they are
-// in. Those whose words led to the call may stop it, but not approve it.
+// in. A participant may deny the call, but not approve it.
 func (b Batch) barred(a Approval, u UserID, v Verdict) error {
 	r := a.Requirement
 	switch {
@@ -107,14 +109,15 @@ func (b Batch) bars(a Approval, v Verdict) func(UserID) bool {
 	return func(u UserID) bool { return b.barred(a, u, v) != nil }
 }
 
-// asked reports whether this person is one of those who asked for a call that
-// needs this.
+// asked reports whether this person counts as having asked for a call with this
+// requirement: the requester does, and a participant unless the rule says
+// otherwise.
 func (b Batch) asked(r Requirement, u UserID) bool {
 	return u == b.Requester || !r.ParticipantsMaySign && slices.Contains(b.Participants, u)
 }
 
-// Editors returns who ever changed the arguments, each once, in their order: a
-// later edit by somebody else may have left theirs in.
+// Editors returns the people who changed the arguments at any time, each once, in
+// their order: a later edit by another person may have kept part of theirs.
 func (a Approval) Editors() []UserID {
 	all := union(nil, a.EditedBy)
 	for _, m := range a.Amendments {

@@ -15,10 +15,10 @@ import (
 )
 
 // The race detector is slow, and the oracle's workers share nothing but a count.
-var oracleCases = flag.Int("oracle", map[bool]int{true: 10_000, false: 100_000}[raced], "how many puzzles the oracle judges")
+var oracleCases = flag.Int("oracle", map[bool]int{true: 10_000, false: 100_000}[raced], "how many scenarios the oracle judges")
 
 func usersOf(set uint) (all []UserID) {
-	for i, u := range puzzleNames {
+	for i, u := range scenarioNames {
 		if set>>i&1 == 1 {
 			all = append(all, u)
 		}
@@ -27,7 +27,7 @@ func usersOf(set uint) (all []UserID) {
 }
 
 func groupsIn(set uint) (all []GroupID) {
-	for i, g := range puzzleGroups {
+	for i, g := range scenarioGroups {
 		if set>>i&1 == 1 {
 			all = append(all, g)
 		}
@@ -36,11 +36,11 @@ func groupsIn(set uint) (all []GroupID) {
 }
 
 var (
-	puzzleRung = opened.Add(10 * time.Minute)
-	puzzleAt   = opened.Add(time.Minute)
+	scenarioRung = opened.Add(10 * time.Minute)
+	scenarioAt   = opened.Add(time.Minute)
 )
 
-func (p puzzle) requirement() Requirement {
+func (p scenario) requirement() Requirement {
 	r := Requirement{
 		Deny: p.deny, Separation: p.separate, EditorMaySign: p.editorSigns, Delegation: p.delegate, ReasonNeeded: p.words,
 		ParticipantsMaySign: p.narrow,
@@ -59,33 +59,33 @@ func (p puzzle) requirement() Requirement {
 	}
 	if p.escalated >= 0 {
 		r.Ladder = []Rung{{
-			At: puzzleRung, Kind: Escalate, Quorum: string(rune('p' + p.escalated)),
+			At: scenarioRung, Kind: Escalate, Quorum: string(rune('p' + p.escalated)),
 			Add: From{usersOf(p.addUsers), groupsIn(p.addGroups)},
 		}}
 	}
 	return r
 }
 
-func (p puzzle) principal(who int, at time.Time) Principal {
+func (p scenario) principal(who int, at time.Time) Principal {
 	s := p.people[who]
-	out := Principal{User: puzzleNames[who], Groups: groupsIn(s.groups)}
+	out := Principal{User: scenarioNames[who], Groups: groupsIn(s.groups)}
 	for _, a := range s.away {
 		until := at.Add(time.Hour)
 		if a.over {
 			until = at
 		}
-		absent := Absent{User: puzzleNames[a.who], Groups: groupsIn(a.groups), Until: until}
+		absent := Absent{User: scenarioNames[a.who], Groups: groupsIn(a.groups), Until: until}
 		for _, v := range a.via {
-			absent.Via = append(absent.Via, puzzleNames[v])
+			absent.Via = append(absent.Via, scenarioNames[v])
 		}
 		out.For = append(out.For, absent)
 	}
 	return out
 }
 
-// open opens a batch of the puzzle, amended by its editor. It may turn out that
+// open opens a batch of the scenario, amended by its editor. It may turn out that
 // who was to edit may not.
-func (p *puzzle) open(t require.TestingT) Batch {
+func (p *scenario) open(t require.TestingT) Batch {
 	b, _, err := Open(
 		Batch{ID: "batch-17-b", Run: "run-17-r", Requester: "req", Participants: usersOf(p.took), OpenedAt: opened},
 		[]Deferral{{Call: ToolCall{ID: theCall, Name: "delete"}, Ask: Ask{Requirement: p.requirement()}}}, nil,
@@ -99,7 +99,7 @@ func (p *puzzle) open(t require.TestingT) Batch {
 	may := p.editor == 0 || o.among(o.quorums, o.heard(p.people[p.editor], false))
 	next, _, err := b.Apply(Amend{
 		Call: theCall, From: b.Approvals[0].Call.Digest, Args: theArgs, Ruling: Permit{},
-		By: p.principal(p.editor, puzzleAt), At: puzzleAt,
+		By: p.principal(p.editor, scenarioAt), At: scenarioAt,
 	})
 	if !may {
 		p.editor = -1
@@ -111,7 +111,7 @@ func (p *puzzle) open(t require.TestingT) Batch {
 }
 
 // follow puts the clicks to the batch and to the oracle, and compares.
-func (p puzzle) follow(t require.TestingT, b Batch, o *oracle, clicks []puzzleClick, at time.Time) Batch {
+func (p scenario) follow(t require.TestingT, b Batch, o *oracle, clicks []scenarioClick, at time.Time) Batch {
 	for i, c := range clicks {
 		d := Decision{
 			Call: theCall, By: p.principal(c.who, at), Verdict: Approve,
@@ -132,16 +132,16 @@ func (p puzzle) follow(t require.TestingT, b Batch, o *oracle, clicks []puzzleCl
 }
 
 // look compares what is shown of an open call.
-func (p puzzle) look(t require.TestingT, b Batch, o *oracle) {
+func (p scenario) look(t require.TestingT, b Batch, o *oracle) {
 	if o.status != Pending {
 		return
 	}
 	a := b.Approvals[0]
 	for who := range p.people {
-		by := p.principal(who, puzzleAt) // who asks leaves out who is back
-		by.For = slices.DeleteFunc(by.For, func(a Absent) bool { return a.Until.Equal(puzzleAt) })
+		by := p.principal(who, scenarioAt) // who asks leaves out who is back
+		by.For = slices.DeleteFunc(by.For, func(a Absent) bool { return a.Until.Equal(scenarioAt) })
 		if got, want := b.Helps(a, by), o.helps(who); got != want {
-			require.Failf(t, "helps", "%s: %v, want %v\n%+v", puzzleNames[who], got, want, p)
+			require.Failf(t, "helps", "%s: %v, want %v\n%+v", scenarioNames[who], got, want, p)
 		}
 	}
 	stage, seats, choices := o.asked(), 0, false
@@ -152,9 +152,9 @@ func (p puzzle) look(t require.TestingT, b Batch, o *oracle) {
 		seats += len(q.By)
 		choices = choices || q.Quorum.Choice != 0
 		for _, seat := range q.By {
-			j := slices.IndexFunc(o.said, func(d said) bool { return puzzleNames[d.who] == seat.User && !d.deny })
+			j := slices.IndexFunc(o.said, func(d said) bool { return scenarioNames[d.who] == seat.User && !d.deny })
 			require.GreaterOrEqual(t, j, 0)
-			require.True(t, seat.For == "" || slices.ContainsFunc(o.said[j].away, func(a awayOne) bool { return puzzleNames[a.who] == seat.For }))
+			require.True(t, seat.For == "" || slices.ContainsFunc(o.said[j].away, func(a awayOne) bool { return scenarioNames[a.who] == seat.For }))
 		}
 	}
 	if want := most(o.quorums, o.voices(false)); !choices && seats != want {
@@ -162,16 +162,16 @@ func (p puzzle) look(t require.TestingT, b Batch, o *oracle) {
 	}
 }
 
-// solve puts one puzzle through in its order and in another.
-func (p puzzle) solve(t require.TestingT, r *rand.Rand, reached map[string]int) {
+// solve puts one scenario through in its order and in another.
+func (p scenario) solve(t require.TestingT, r *rand.Rand, reached map[string]int) {
 	base := p.open(t)
 	o := newOracle(p)
-	b := p.follow(t, base, o, p.clicks, puzzleAt)
+	b := p.follow(t, base, o, p.clicks, scenarioAt)
 	if r.IntN(4) == 0 {
 		p.look(t, b, o)
 	}
 	if o.status == Pending && p.escalated >= 0 {
-		next, events, err := b.Apply(Climb{At: puzzleRung})
+		next, events, err := b.Apply(Climb{At: scenarioRung})
 		require.NoError(t, err)
 		require.IsType(t, Escalated{}, events[0])
 		q := &o.quorums[p.escalated]
@@ -181,7 +181,7 @@ func (p puzzle) solve(t require.TestingT, r *rand.Rand, reached map[string]int) 
 		if o.status != Pending {
 			reached["by escalation: "+string(o.status)]++
 		}
-		b = p.follow(t, next, o, p.more, puzzleRung)
+		b = p.follow(t, next, o, p.more, scenarioRung)
 		p.look(t, b, o)
 	}
 	reached[string(o.status)]++
@@ -199,20 +199,20 @@ func (p puzzle) solve(t require.TestingT, r *rand.Rand, reached map[string]int) 
 
 	// The same clicks in another order; and of the approvals that stand, any
 	// order leads to the same.
-	shuffle := func(c []puzzleClick) []puzzleClick {
+	shuffle := func(c []scenarioClick) []scenarioClick {
 		c = slices.Clone(c)
 		r.Shuffle(len(c), func(i, j int) { c[i], c[j] = c[j], c[i] })
 		return c
 	}
-	p.follow(t, base, newOracle(p), shuffle(p.clicks), puzzleAt)
-	var yes []puzzleClick
+	p.follow(t, base, newOracle(p), shuffle(p.clicks), scenarioAt)
+	var yes []scenarioClick
 	for _, c := range p.clicks {
 		if !c.deny && c.reason == "because" {
 			yes = append(yes, c)
 		}
 	}
-	one := p.follow(t, base, newOracle(p), yes, puzzleAt)
-	two := p.follow(t, base, newOracle(p), shuffle(yes), puzzleAt)
+	one := p.follow(t, base, newOracle(p), yes, scenarioAt)
+	two := p.follow(t, base, newOracle(p), shuffle(yes), scenarioAt)
 	require.Equal(t, one.Approvals[0].Status, two.Approvals[0].Status, "%+v", p)
 }
 
@@ -229,7 +229,7 @@ func TestOracle(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(*oracleCases), uint64(w)))
 				mine := map[string]int{}
 				for range *oracleCases / workers {
-					newPuzzle(r).solve(t, r, mine)
+					newScenario(r).solve(t, r, mine)
 				}
 				mu.Lock()
 				defer mu.Unlock()

@@ -1,0 +1,82 @@
+package approvals
+
+import "time"
+
+// Progress is how far a quorum is: who fills its places, and whether it is
+// being asked: those of a later stage are not yet.
+type Progress struct {
+	Quorum Quorum
+	By     []Seat
+	Asked  bool
+}
+
+// A Seat is a filled place of a quorum. For is the person who is away in whose
+// place User signed, or empty.
+type Seat struct {
+	User UserID
+	For  UserID
+}
+
+func (s Seat) String() string {
+	if s.For == "" {
+		return string(s.User)
+	}
+	return string(s.User) + " for " + string(s.For)
+}
+
+// Progress says how far each quorum of the approval is, counting each person
+// once over all that are needed together. Who has signed is listed in the
+// order of signing. A quorum is counted in the way that has the fewest places
+// missing, an alternative in the best of the ways that contain it: so a person
+// may be counted for two alternatives, of which only one is taken.
+func (a Approval) Progress() []Progress {
+	// Who is barred has no decision, and is not recorded with one.
+	s := a.Requirement.standing(a.voices(Approve, func(UserID) bool { return false }))
+	quorums := a.Requirement.clone().Quorums
+	progress := make([]Progress, len(quorums))
+	for i, q := range quorums {
+		progress[i] = Progress{Quorum: q}
+		if m := s.best(i); m != nil {
+			progress[i].By = m.seated(i)
+			progress[i].Asked = q.Stage <= s.open
+		}
+	}
+	return progress
+}
+
+// Helps reports whether an approval by p would bring an open call further: p
+// may sign it, has not decided, and fills a place of a quorum that is asked, in
+// a way that can be met. Who is in p.For is away, or was left out by the caller:
+// no time is known here. It is for deciding whom to ask, remind and show; whose
+// signature counts is decided by [Batch.Apply].
+func (b Batch) Helps(a Approval, p Principal) bool {
+	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
+		return false
+	}
+	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a, Approve)))
+	if b.maySign(a, p, Approve) != nil {
+		return false
+	}
+	r, people := a.Requirement, b.counted(a, Approve)
+	now, then := r.standing(people), r.standing(append(people, p))
+	for i, way := range then.ways {
+		if _, fillable := way.missing(); fillable && way.filled(now.open) > now.ways[i].filled(now.open) {
+			return true
+		}
+	}
+	return false
+}
+
+// Suffices reports whether an open call would be approved if all these people,
+// who are not away for others, approved it besides those who did. Who has decided
+// is not heard again. It is for telling people that nobody is left who could.
+func (b Batch) Suffices(a Approval, all []Principal) bool {
+	yes := b.counted(a, Approve)
+	for _, p := range all {
+		p.For = nil
+		if a.decisionOf(p.User) < 0 && b.maySign(a, p, Approve) == nil {
+			yes = append(yes, a.Requirement.record(p))
+		}
+	}
+	return a.Status == Pending && a.Requirement.met(yes)
+}
