@@ -55,7 +55,7 @@ func storePreview(p approvals.Preview) storedPreview {
 	return out
 }
 
-func storeFacts(facts []approvals.StoredEvent) []storedFact {
+func storeFacts(facts []approvals.Fact) []storedFact {
 	var out []storedFact
 	for _, f := range facts {
 		out = append(out, storedFact{f.Label, f.Value, f.At.UTC()})
@@ -81,10 +81,10 @@ func (r *reader) preview(s storedPreview) approvals.Preview {
 	return out
 }
 
-func facts(stored []storedFact) []approvals.StoredEvent {
-	var out []approvals.StoredEvent
+func facts(stored []storedFact) []approvals.Fact {
+	var out []approvals.Fact
 	for _, f := range stored {
-		out = append(out, approvals.StoredEvent(f))
+		out = append(out, approvals.Fact(f))
 	}
 	return out
 }

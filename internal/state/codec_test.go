@@ -163,11 +163,11 @@ func previewed(call approvals.CallRef) approvals.Batch {
 		Approvals: []approvals.Approval{{
 			Call: call, Proposed: call.Digest, Status: approvals.Pending, Preview: approvals.Preview{
 				Status: approvals.PreviewMade, Reads: "read_file",
-				Facts:        []approvals.StoredEvent{{Label: "Size", Value: "3 bytes"}, {Label: "Changed", At: noon}},
+				Facts:        []approvals.Fact{{Label: "Size", Value: "3 bytes"}, {Label: "Changed", At: noon}},
 				Content:      approvals.Content{Digest: approvals.PreviewDigest("batch-17-b", "c1", "-a\n+b\n"), Size: 6, Left: 3},
 				Precondition: []byte("{}\xff"), CheckedAt: noon, Again: 1,
 				Before: approvals.Before{
-					Batch: "batch-17-a", Facts: []approvals.StoredEvent{{Label: "Size", Value: "2 bytes"}},
+					Batch: "batch-17-a", Facts: []approvals.Fact{{Label: "Size", Value: "2 bytes"}},
 					Content:   approvals.Content{Digest: approvals.PreviewDigest("batch-17-a", "c1", "-a\n"), Size: 3},
 					CheckedAt: noon.Add(-time.Hour),
 				},
