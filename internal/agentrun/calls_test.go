@@ -191,7 +191,7 @@ func TestParallelBetweenSequential(t *testing.T) {
 
 // selective is a store that does not take the entries of one call.
 type selective struct {
-	*memory
+	*hooked
 	not approvals.ToolCallID
 }
 
@@ -201,7 +201,7 @@ func (s selective) Commit(ctx context.Context, c agentrun.Commit) error {
 	if slices.ContainsFunc(c.Entries, func(e agentrun.Entry) bool { return e.Call == s.not }) {
 		return errUnstored
 	}
-	return s.memory.Commit(ctx, c)
+	return s.hooked.Commit(ctx, c)
 }
 
 // A worker that cannot store what it does begins nothing more of the step.
@@ -211,7 +211,7 @@ func TestNothingMoreBeginsAfterTheStoreFailed(t *testing.T) {
 		w.model.answers = []any{calls([3]string{"p1", "plain", `{"x":1}`}, [3]string{"p2", "plain", `{"x":2}`}, [3]string{"p3", "plain", `{"x":3}`})}
 		run := w.mention("go")
 		runner := agentrun.NewRunner(agentrun.Config{
-			Store: selective{memory: w.store, not: "p2"}, Policy: w.policy, Now: w.now, Parallel: 1,
+			Store: selective{hooked: w.store, not: "p2"}, Policy: w.policy, Now: w.now, Parallel: 1,
 			Agents: func(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name },
 		})
 		require.ErrorIs(t, runner.Work(t.Context(), run.ID), errUnstored)

@@ -27,7 +27,7 @@ type death struct {
 
 // mortal is the store as one process sees it, up to its death.
 type mortal struct {
-	*memory
+	*hooked
 	death death
 
 	mu   sync.Mutex
@@ -45,11 +45,11 @@ func (m *mortal) Commit(ctx context.Context, c agentrun.Commit) error {
 	if m.n == m.death.commit {
 		m.dead = true
 		if m.death.after {
-			_ = m.memory.Commit(ctx, c)
+			_ = m.hooked.Commit(ctx, c)
 		}
 		return errKilled
 	}
-	return m.memory.Commit(ctx, c)
+	return m.hooked.Commit(ctx, c)
 }
 
 // story plays a whole conversation: a mention, two safe calls, a call that
@@ -59,7 +59,7 @@ func (m *mortal) Commit(ctx context.Context, c agentrun.Commit) error {
 func (w *world) story(d death) (commits int) {
 	t := w.t
 	t.Helper()
-	mortal := &mortal{memory: w.store, death: d}
+	mortal := &mortal{hooked: w.store, death: d}
 	first := w.runnerOn(mortal)
 	clock := epoch
 	w.now = func() time.Time { return clock }
@@ -172,7 +172,7 @@ func TestACallInDoubtStopsItsSiblings(t *testing.T) {
 func aCallInDoubtStopsItsSiblings(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
-	store := &mortal{memory: w.store}
+	store := &mortal{hooked: w.store}
 	one, two := w.does("one", agentrun.KindFunction), w.does("two", agentrun.KindFunction)
 	one.spec.Sequential, two.spec.Sequential = true, true
 	run := one.execute

@@ -113,7 +113,7 @@ func TestNobodyIsAskedForWhatALimitStops(t *testing.T) {
 			}
 			require.Equal(t, agentrun.RunFailed, run.Status)
 			require.Contains(t, run.Failure, "limit of")
-			require.Empty(t, w.store.batches)
+			require.Empty(t, w.store.opened())
 			requireAnswered(t, w.history())
 		})
 	}

@@ -50,7 +50,7 @@ func TestAnyConversation(t *testing.T) {
 		}
 		counts := map[string]approvals.SoFar{}
 		w.policy.heard = func(p approvals.Proposal) {
-			at := fmt.Sprintf("%s %s %d", p.Call.ID, p.Gate, w.store.opened())
+			at := fmt.Sprintf("%s %s %d", p.Call.ID, p.Gate, len(w.store.opened()))
 			if before, asked := counts[at]; asked {
 				require.Equal(rt, before, p.SoFar, at)
 			}
@@ -60,7 +60,7 @@ func TestAnyConversation(t *testing.T) {
 		w.model.reply = func(agentrun.ModelRequest) agentrun.Response {
 			return randomResponse(rt, &next)
 		}
-		store := &mortal{memory: w.store}
+		store := &mortal{hooked: w.store}
 		runner := w.runnerOn(store)
 		if rapid.IntRange(0, 2).Draw(rt, "dies") == 0 {
 			store.death = death{rapid.IntRange(1, 60).Draw(rt, "commit"), rapid.Bool().Draw(rt, "after")}

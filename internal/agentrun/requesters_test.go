@@ -81,14 +81,21 @@ func TestWhoeverChangedArgumentsDoesNotSignWhatFollows(t *testing.T) {
 
 // forget stores the messages of the thread as they were stored before their
 // authors were noted.
-func (m *memory) forget() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, list := range m.messages {
-		for i := range list {
-			list[i] = regexp.MustCompile(`"authors":\[[^\]]*\],`).ReplaceAll(list[i], nil)
-		}
+func (w *world) forget() {
+	w.t.Helper()
+	ctx, thread := w.t.Context(), w.thread()
+	key := w.store.key(w.t, "messages", string(thread.ID))
+	for i := range int64(thread.Messages) {
+		message := server.LIndex(ctx, key, i).Val()
+		old := regexp.MustCompile(`"authors":\[[^\]]*\],`).ReplaceAllString(message, "")
+		require.NoError(w.t, server.LSet(ctx, key, i, old).Err())
 	}
+}
+
+// lose deletes a document.
+func (w *world) lose(kind, id string) {
+	w.t.Helper()
+	require.Equal(w.t, int64(1), server.Del(w.t.Context(), w.store.key(w.t, kind, id)).Val())
 }
 
 // What was stored without its authors was written by whoever began its run, and
@@ -96,12 +103,12 @@ func (m *memory) forget() {
 // requester alone is kept from signing.
 func TestTheAuthorsOfOldMessagesAreThoseOfTheirRuns(t *testing.T) {
 	for name, c := range map[string]struct {
-		lose         func(*memory, agentrun.Run)
+		batch, runs  bool // what is lost
 		participants []approvals.UserID
 	}{
-		"all is there":     {func(*memory, agentrun.Run) {}, []approvals.UserID{"dave", "bob", "alice"}},
-		"the batch is not": {func(m *memory, r agentrun.Run) { delete(m.batches, r.Deferred) }, []approvals.UserID{"dave", "alice"}},
-		"nor are the runs": {func(m *memory, _ agentrun.Run) { clear(m.runs) }, nil},
+		"all is there":     {false, false, []approvals.UserID{"dave", "bob", "alice"}},
+		"the batch is not": {true, false, []approvals.UserID{"dave", "alice"}},
+		"nor are the runs": {true, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -111,13 +118,21 @@ func TestTheAuthorsOfOldMessagesAreThoseOfTheirRuns(t *testing.T) {
 			require.NoError(t, err)
 			deferred := w.work(daves.ID)
 			w.decide(deferred.Deferred, "g1", approvals.Deny, "not that one")
-			require.Equal(t, agentrun.RunCompleted, w.resume(deferred.Deferred).Status)
+			resumed := w.resume(deferred.Deferred)
+			require.Equal(t, agentrun.RunCompleted, resumed.Status)
 			alices, err := w.writes("alice", "second")
 			require.NoError(t, err)
 			require.Equal(t, agentrun.RunCompleted, w.work(alices.ID).Status)
 
-			w.store.forget()
-			c.lose(w.store, deferred)
+			w.forget()
+			if c.batch {
+				w.lose("batch", string(deferred.Deferred))
+			}
+			if c.runs {
+				for _, run := range []agentrun.Run{deferred, resumed, alices} {
+					w.lose("run", string(run.ID))
+				}
+			}
 			w.model.answers = []any{calls([3]string{"g2", "gated", `{"x":1}`})}
 			erins, err := w.writes("erin", "third")
 			require.NoError(t, err)
@@ -134,7 +149,7 @@ func TestWithoutItsAuthorsNoBatchOpens(t *testing.T) {
 	first, err := w.writes("bob", "first")
 	require.NoError(t, err)
 	w.work(first.ID)
-	w.store.forget()
+	w.forget()
 	w.model.answers = []any{calls([3]string{"p", "plain", `{"x":1}`}, [3]string{"g", "gated", `{"x":1}`})}
 	id := w.mention("go").ID
 	errDown := errors.New("no answer")
@@ -146,7 +161,7 @@ func TestWithoutItsAuthorsNoBatchOpens(t *testing.T) {
 
 // silent is a store that does not tell of one run.
 type silent struct {
-	*memory
+	*hooked
 	about approvals.RunID
 	err   error
 }
@@ -155,7 +170,7 @@ func (s silent) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, erro
 	if id == s.about {
 		return agentrun.Run{}, s.err
 	}
-	return s.memory.Run(ctx, id)
+	return s.hooked.Run(ctx, id)
 }
 
 // Who wrote what is noted of every request, also that nobody did.

@@ -178,7 +178,7 @@ func TestWhatWasTamperedWithIsRefused(t *testing.T) {
 	w.decide(run.Deferred, "g", approvals.Approve, "")
 	forged, err := agentrun.EncodeMessage(calls([3]string{"g", "gated", `{"x":666}`}))
 	require.NoError(t, err)
-	w.store.messages[run.Thread][1] = forged
+	require.NoError(t, server.LSet(t.Context(), w.store.key(t, "messages", string(run.Thread)), 1, forged).Err())
 	resumed := w.resume(run.Deferred)
 	require.Equal(t, agentrun.RunFailed, resumed.Status)
 	require.Contains(t, resumed.Failure, "do not fit")
@@ -188,9 +188,11 @@ func TestWhatWasTamperedWithIsRefused(t *testing.T) {
 		w = newWorld(t)
 		run = w.say(calls([3]string{"g", "gated", `{"x":1}`}))
 		w.decide(run.Deferred, "g", approvals.Approve, "")
-		key := argsKey(run.Deferred, w.batch(run.Deferred).Approvals[0].Call.Digest)
-		if w.store.args[key] = args; args == nil {
-			delete(w.store.args, key)
+		id := string(run.Deferred) + ":" + w.batch(run.Deferred).Approvals[0].Call.Digest.String()
+		if args == nil {
+			w.lose("args", id)
+		} else {
+			require.NoError(t, server.Set(t.Context(), w.store.key(t, "args", id), []byte(args), 0).Err())
 		}
 		require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)
 		require.Empty(t, w.executed())

@@ -65,7 +65,7 @@ var errAway = errors.New("the store is away")
 // A faulty store does not answer some of the time: a commit may have been
 // applied all the same.
 type faulty struct {
-	*memory
+	*hooked
 	mu     sync.Mutex
 	n      int
 	faults []int // for each access in turn: 1 fails, 2 is applied and fails
@@ -85,7 +85,7 @@ func (f *faulty) Commit(ctx context.Context, c agentrun.Commit) error {
 	if fault == 1 {
 		return errAway
 	}
-	if err := f.memory.Commit(ctx, c); err != nil || fault == 0 {
+	if err := f.hooked.Commit(ctx, c); err != nil || fault == 0 {
 		return err
 	}
 	return errAway
@@ -95,21 +95,21 @@ func (f *faulty) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, err
 	if f.fault() > 0 {
 		return agentrun.Run{}, errAway
 	}
-	return f.memory.Run(ctx, id)
+	return f.hooked.Run(ctx, id)
 }
 
 func (f *faulty) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
 	if f.fault() > 0 {
 		return approvals.Batch{}, errAway
 	}
-	return f.memory.Batch(ctx, id)
+	return f.hooked.Batch(ctx, id)
 }
 
 func (f *faulty) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
 	if f.fault() > 0 {
 		return nil, errAway
 	}
-	return f.memory.Args(ctx, id, d)
+	return f.hooked.Args(ctx, id, d)
 }
 
 // Tools ask several times, in every way there is; people change arguments, sign,
@@ -140,7 +140,7 @@ func (l life) live() {
 	l.stagedTools()
 	l.policy.by = map[string]approvals.Ruling{"external": approvals.Ask{Requirement: signedBy("bob")}}
 	l.model.answers = l.randomAnswers()
-	store := &faulty{memory: l.store}
+	store := &faulty{hooked: l.store}
 	store.faults = rapid.SliceOfN(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 0, 1, 2}), 0, 200).Draw(rt, "faults")
 	runner := l.runnerOn(store)
 	do := func(f func() error) {

@@ -9,13 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/state"
 )
 
 // writes lets somebody write in the thread.
@@ -233,7 +230,7 @@ func TestAMessageWhoseRunReachesALimit(t *testing.T) {
 func (w *world) supersedeStory(d death) (commits int) {
 	t := w.t
 	t.Helper()
-	store := &mortal{memory: w.store, death: d}
+	store := &mortal{hooked: w.store, death: d}
 	runner, clock := w.runnerOn(store), epoch
 	w.now = func() time.Time { return clock }
 	do := func(f func(r *agentrun.Runner) error) {
@@ -368,69 +365,4 @@ func TestAMessageRacesASignature(t *testing.T) {
 		requireAnswered(t, w.history())
 	}
 	t.Logf("the message was first %d times of 50", ended)
-}
-
-// The same on the store that is shipped: what is committed is what it has to
-// look at next.
-func TestSupersedingOnTheRealStore(t *testing.T) {
-	w := newWorld(t)
-	w.now = time.Now
-	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { require.NoError(t, client.Close()) })
-	store, err := state.Open(t.Context(), state.Options{Client: client})
-	require.NoError(t, err)
-	runner := w.runnerOn(store)
-	w.model.answers = []any{calls([3]string{"g", "gated", `{"x":1}`}, [3]string{"s", "slow", `{"x":2}`})}
-	mention := func(user approvals.UserID, text string) agentrun.Run {
-		t.Helper()
-		run, err := runner.Mention(t.Context(), agentrun.Mention{Event: text, Origin: origin, Agent: "ops", Requester: user, Text: text})
-		require.NoError(t, err)
-		return run
-	}
-	first := mention("alice", "go")
-	require.NoError(t, runner.Work(t.Context(), first.ID))
-	other, message := mention("bob", "later"), mention("alice", "stop")
-	require.Equal(t, message.ID, mention("alice", "stop").ID)
-
-	// The index alone brings the rest about.
-	due, done := state.NewDue(store, state.DueOptions{Sweep: 20 * time.Millisecond}), make(chan struct{})
-	stop := sync.OnceFunc(func() { close(done) })
-	working, cancel := context.WithCancel(t.Context())
-	var loops sync.WaitGroup
-	loops.Go(func() {
-		_ = due.Work(working, state.Resumes, func(ctx context.Context, id string) error { return runner.Resume(ctx, approvals.BatchID(id)) })
-	})
-	loops.Go(func() {
-		_ = due.Work(working, state.Runs, func(ctx context.Context, id string) error {
-			err := runner.Work(ctx, approvals.RunID(id))
-			if id == string(other.ID) && err == nil {
-				stop()
-			}
-			return err
-		})
-	})
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		t.Error("the thread did not go on")
-	}
-	cancel()
-	loops.Wait()
-	merged, err := store.Run(t.Context(), message.ID)
-	require.NoError(t, err)
-	require.Equal(t, agentrun.RunMerged, merged.Status)
-	thread, err := store.Thread(t.Context(), first.Thread)
-	require.NoError(t, err)
-	require.Empty(t, thread.Active)
-	history, err := store.Messages(t.Context(), first.Thread, 0, thread.Messages)
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		"user: go", `call g gated{"x":1}`, `call s slow{"x":2}`, "g " + superseded, "s " + elsewhereToo, "user: stop", "text: done",
-		"user: later", "text: done",
-	}, brief(history))
-	deferred, err := store.Run(t.Context(), first.ID)
-	require.NoError(t, err)
-	b, err := store.Batch(t.Context(), deferred.Deferred)
-	require.NoError(t, err)
-	require.True(t, b.Settled())
 }

@@ -20,7 +20,7 @@ import (
 // policy, tools that remember what they did.
 type world struct {
 	t      *testing.T
-	store  *memory
+	store  *hooked
 	model  *script
 	policy *rules
 	agent  agentrun.Agent
@@ -36,7 +36,8 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, store: newMemory(), model: &script{}, policy: &rules{}, now: func() time.Time { return epoch }}
+	w := &world{t: t, model: &script{}, policy: &rules{}, now: func() time.Time { return epoch }}
+	w.store = newStore(t, func() time.Time { return w.now() })
 	w.agent = agentrun.Agent{Name: "ops", Model: w.model, Tools: w.vectorTools()}
 	return w
 }

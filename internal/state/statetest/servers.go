@@ -24,6 +24,9 @@ import (
 // startup is how long a server may take until it answers.
 const startup = 20 * time.Second
 
+const missing = "These tests run against a real Redis. Install it (apt-get install redis-server, " +
+	"brew install redis) so that redis-server is in the PATH."
+
 // Miniredis returns a client of an in-process server that ends with the test.
 func Miniredis(tb testing.TB) redis.UniversalClient {
 	tb.Helper()
@@ -101,8 +104,7 @@ func start(tb testing.TB, dir string, args ...string) *exec.Cmd {
 func startWith(tb testing.TB, environ []string, dir string, args ...string) *exec.Cmd {
 	tb.Helper()
 	binary, err := exec.LookPath("redis-server")
-	require.NoError(tb, err, "These tests run against a real Redis. Install it (apt-get install redis-server, "+
-		"brew install redis) so that redis-server is in the PATH.")
+	require.NoError(tb, err, missing)
 	args = append([]string{"--save", "", "--appendonly", "no", "--dir", dir}, args...)
 	var said strings.Builder
 	ctx, cancel := context.WithCancel(context.Background())
