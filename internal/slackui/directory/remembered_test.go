@@ -4,62 +4,38 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// cabinet is many records, as the store of several replicas keeps them.
-type cabinet struct {
-	mu  sync.Mutex
-	all map[string]*drawer
+var (
+	server redis.UniversalClient // shared by the tests of the package
+	stores atomic.Int64          // that were opened on it, each with a prefix of its own
+)
+
+func TestMain(m *testing.M) {
+	statetest.Main(m, func(c redis.UniversalClient) { server = c })
 }
 
-// drawer is one record and its version.
-type drawer struct {
-	raw     []byte
-	version int64
+// newMemos is the store of several replicas.
+func newMemos(t *testing.T) *state.Store {
+	t.Helper()
+	s, err := state.Open(t.Context(), state.Options{Client: server, Prefix: fmt.Sprintf("t%d", stores.Add(1)), Now: time.Now})
+	require.NoError(t, err)
+	return s
 }
-
-// at returns the record of a surface beside a document.
-func (c *cabinet) at(id, surface string) *drawer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil {
-		c.all = map[string]*drawer{}
-	}
-	if c.all[id+surface] == nil {
-		c.all[id+surface] = &drawer{}
-	}
-	return c.all[id+surface]
-}
-
-func (c *cabinet) Memo(_ context.Context, id, surface string) ([]byte, int64, error) {
-	k := c.at(id, surface)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return k.raw, k.version, nil
-}
-
-func (c *cabinet) CommitMemo(_ context.Context, id, surface string, raw []byte, version, _ int64) error {
-	k := c.at(id, surface)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if version != k.version {
-		return approvals.ErrConflict
-	}
-	k.raw, k.version = raw, version+1
-	return nil
-}
-
-func (*cabinet) Confirm(context.Context, string) error { return nil }
 
 // A slowSlack answers questions about a group after some time, in a bubble.
 type slowSlack struct {
@@ -88,8 +64,8 @@ func (s *slowSlack) ask(ctx context.Context, _ roster) (roster, error) {
 }
 
 // replica is one process with the memos of all.
-func replica(c *cabinet) *Directory {
-	return &Directory{Api: &slackapi.Client{Now: time.Now}, Memos: c, Team: "T1", Age: time.Minute, Now: time.Now}
+func replica(m memo.Store) *Directory {
+	return &Directory{Api: &slackapi.Client{Now: time.Now}, Memos: m, Team: "T1", Age: time.Minute, Now: time.Now}
 }
 
 func (s *slowSlack) members(ctx context.Context, d *Directory) (roster, error) {
@@ -98,7 +74,7 @@ func (s *slowSlack) members(ctx context.Context, d *Directory) (roster, error) {
 
 func TestReplicasAskTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, slack := &cabinet{}, &slowSlack{takes: 700 * time.Millisecond}
+		c, slack := newMemos(t), &slowSlack{takes: 700 * time.Millisecond}
 		one, two := replica(c), replica(c)
 		for round := range 3 {
 			var all sync.WaitGroup
@@ -119,7 +95,7 @@ func TestReplicasAskTogether(t *testing.T) {
 // Whoever stops waiting stops nobody else, and the answer is there for the next.
 func TestWhoStopsWaitingStopsNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slack, d := &slowSlack{takes: 2 * time.Second}, replica(&cabinet{})
+		slack, d := &slowSlack{takes: 2 * time.Second}, replica(newMemos(t))
 		impatient, cancel := context.WithTimeout(t.Context(), clickTime)
 		defer cancel()
 		began := time.Now()
@@ -144,7 +120,7 @@ func TestWhoStopsWaitingStopsNobodyElse(t *testing.T) {
 // An error is no membership: whoever asks next, asks Slack, wherever they are.
 func TestAFailedLookupIsNotRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, slack := &cabinet{}, &slowSlack{takes: 100 * time.Millisecond}
+		c, slack := newMemos(t), &slowSlack{takes: 100 * time.Millisecond}
 		one, two := replica(c), replica(c)
 		slack.fails.Store(true)
 		_, err := slack.members(t.Context(), one)
@@ -166,7 +142,7 @@ func TestAFailedLookupIsNotRemembered(t *testing.T) {
 // A replica that was killed while it asked holds the others up for a moment.
 func TestAClaimOfADeadReplicaEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, slack := &cabinet{}, &slowSlack{takes: 100 * time.Millisecond}
+		c, slack := newMemos(t), &slowSlack{takes: 100 * time.Millisecond}
 		d := replica(c)
 		dead := subject[roster]{Directory: replica(c), kind: "group", id: "S1"}
 		_, _, err := dead.claim(t.Context(), time.Minute)
@@ -184,7 +160,7 @@ func TestAClaimOfADeadReplicaEnds(t *testing.T) {
 // A claim by a clock that is far ahead is none.
 func TestAClaimFromTheFutureHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, slack := &cabinet{}, &slowSlack{}
+		c, slack := newMemos(t), &slowSlack{}
 		ahead := subject[roster]{Directory: replica(c), kind: "group", id: "S1"}
 		ahead.Now = func() time.Time { return time.Now().Add(time.Hour) }
 		_, _, err := ahead.claim(t.Context(), time.Minute)
@@ -200,7 +176,7 @@ func TestAClaimFromTheFutureHoldsNobodyUp(t *testing.T) {
 // it. It is not kept, and whoever asks after the change does not get it.
 func TestAnAnswerFromBeforeAChangeIsNotJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slack, d := &slowSlack{takes: time.Second}, replica(&cabinet{})
+		slack, d := &slowSlack{takes: time.Second}, replica(newMemos(t))
 		before := time.Now()
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -225,7 +201,7 @@ func TestAnAnswerFromBeforeAChangeIsNotJoined(t *testing.T) {
 // Renewals go on in the background, a few at a time, and an end waits for them.
 func TestRenewalsAreFewAndAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slack, d := &slowSlack{}, replica(&cabinet{})
+		slack, d := &slowSlack{}, replica(newMemos(t))
 		d.Ahead = 15 * time.Second
 		ids := []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12"}
 		everybody := func() {
@@ -251,8 +227,7 @@ func TestRenewalsAreFewAndAwaited(t *testing.T) {
 
 // A store that is away costs a question each time, and no more.
 func TestPeopleAreKnownWithoutTheStore(t *testing.T) {
-	d := replica(nil)
-	d.Memos = brokenMemos{}
+	d := replica(brokenMemos{})
 	slack := &slowSlack{}
 	for range 2 {
 		r, err := slack.members(t.Context(), d)
@@ -276,7 +251,7 @@ func (brokenMemos) Confirm(context.Context, string) error { return errSlack }
 
 // A defect in one question ends neither the process nor what waits for it.
 func TestADefectInAQuestionIsAnError(t *testing.T) {
-	d := replica(&cabinet{})
+	d := replica(newMemos(t))
 	_, err := remembered(t.Context(), d, "group", "group", "S1", func(context.Context, roster) (roster, error) { panic("a bug") })
 	require.ErrorIs(t, err, ErrLookup)
 	require.ErrorContains(t, err, "a bug")
@@ -286,7 +261,7 @@ func TestADefectInAQuestionIsAnError(t *testing.T) {
 func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
-		store := &cabinet{}
+		store := newMemos(t)
 		d := &Directory{Api: &slackapi.Client{}, Memos: store, Team: "T1", Age: time.Minute, Now: func() time.Time { return now }}
 		raw, err := json.Marshal(roster{At: now.Add(-age), Users: []string{"U1"}})
 		require.NoError(t, err)

@@ -1,7 +1,6 @@
 package memo
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,48 +8,43 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// board is one memo, as the store keeps it.
-type board struct {
-	raw            []byte
-	version, drawn int64
-}
-
-func (b *board) Memo(context.Context, string, string) ([]byte, int64, error) {
-	return b.raw, b.version, nil
-}
-
-func (b *board) CommitMemo(_ context.Context, _, _ string, raw []byte, version, drawn int64) error {
-	if version != b.version {
-		return approvals.ErrConflict
-	}
-	b.raw, b.version, b.drawn = raw, version+1, max(b.drawn, drawn)
-	return nil
-}
-
-func (*board) Confirm(context.Context, string) error { return nil }
+// batch has a card to draw.
+const batch = "batch-07-one"
 
 // shelfOf is what the records of these tests hold.
 type shelfOf struct {
 	Things []string `json:"things"`
 }
 
-// drawers are two processes with one board and one clock.
-func drawers(t *testing.T) (*board, func(time.Duration), Notes[shelfOf]) {
+// drawers are two processes with one store and one clock. due reports whether
+// the card is still to be drawn.
+func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[shelfOf]) {
 	t.Helper()
-	b, now := &board{}, time.Unix(1_700_000_000, 0)
-	return b, func(d time.Duration) { now = now.Add(d) }, Notes[shelfOf]{Memos: b, Surface: "cards", Now: func() time.Time { return now }}
+	client := statetest.Miniredis(t)
+	now := time.Unix(1_700_000_000, 0)
+	clock := func() time.Time { return now }
+	s, err := state.Open(t.Context(), state.Options{Client: client, Now: clock})
+	require.NoError(t, err)
+	b, events, err := approvals.Open(approvals.Batch{ID: batch, Run: "run-07-one", Requester: "alice", OpenedAt: now},
+		nil, []approvals.Deferral{{Call: approvals.ToolCall{ID: "c", Name: "look", Args: []byte(`{}`)}}})
+	require.NoError(t, err)
+	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Batch: b, Events: events}))
+	due = func() bool { return client.ZScore(t.Context(), "countersign:{p07}:due:cards", batch).Err() == nil }
+	return due, func(d time.Duration) { now = now.Add(d) }, Notes[shelfOf]{Memos: s, Surface: "cards", Now: clock}
 }
 
 // Who lost its claim to another drawer saves nothing over what that one does,
 // and does not end that one's claim.
 func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	_, wait, l := drawers(t)
-	slow, err := l.Claim(t.Context(), "x")
+	slow, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
 	wait(lease)
-	quick, err := l.Claim(t.Context(), "x")
+	quick, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
 	require.NoError(t, quick.Save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "2.2") }))
 
@@ -58,12 +52,12 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 		"save": func() error {
 			return slow.Save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "1.1") })
 		},
-		"release": func() error { return slow.Release(t.Context(), 7) },
+		"release": func() error { return slow.Release(t.Context(), 1) },
 	} {
 		require.ErrorIs(t, end(), ErrBusy, name)
 	}
 	_ = slow.Abandon(t.Context(), nil)
-	n, _, err := l.Load(t.Context(), "x")
+	n, _, err := l.Load(t.Context(), batch)
 	require.NoError(t, err)
 	require.Equal(t, quick.owner, n.Owner)
 	require.Equal(t, []string{"2.2"}, n.Body.Things)
@@ -73,7 +67,7 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 // looks again soon, and less often the longer that goes on.
 func TestAClaimIsLookedAtAgainSoon(t *testing.T) {
 	_, wait, l := drawers(t)
-	_, err := l.Claim(t.Context(), "x")
+	_, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
 	for _, c := range []struct{ passes, again time.Duration }{
 		{0, 50 * time.Millisecond},
@@ -83,7 +77,7 @@ func TestAClaimIsLookedAtAgainSoon(t *testing.T) {
 		{lease - 4500*time.Millisecond, 100 * time.Millisecond},
 	} {
 		wait(c.passes)
-		_, err := l.Claim(t.Context(), "x")
+		_, err := l.Claim(t.Context(), batch)
 		var later *slackapi.LaterError
 		require.ErrorAs(t, err, &later)
 		require.Equal(t, c.again, later.After)
@@ -93,19 +87,19 @@ func TestAClaimIsLookedAtAgainSoon(t *testing.T) {
 // What was added while somebody drew has not been drawn by them, so the due
 // entry stays.
 func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
-	b, _, l := drawers(t)
-	h, err := l.Claim(t.Context(), "x")
+	due, _, l := drawers(t)
+	h, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
-	require.NoError(t, l.Edit(t.Context(), "x", func(a *shelfOf) { a.Things = append(a.Things, "9.9") }))
-	require.NoError(t, h.Release(t.Context(), 7))
-	require.Zero(t, b.drawn)
-	n, _, err := l.Load(t.Context(), "x")
+	require.NoError(t, l.Edit(t.Context(), batch, func(a *shelfOf) { a.Things = append(a.Things, "9.9") }))
+	require.NoError(t, h.Release(t.Context(), 1))
+	require.True(t, due())
+	n, _, err := l.Load(t.Context(), batch)
 	require.NoError(t, err)
 	require.Empty(t, n.Owner, "the next one may draw at once")
 	require.Len(t, n.Body.Things, 1)
 
-	h, err = l.Claim(t.Context(), "x")
+	h, err = l.Claim(t.Context(), batch)
 	require.NoError(t, err)
-	require.NoError(t, h.Release(t.Context(), 7))
-	require.Equal(t, int64(7), b.drawn)
+	require.NoError(t, h.Release(t.Context(), 1))
+	require.False(t, due())
 }

@@ -45,7 +45,10 @@ func shared() (c *redis.Client, stop func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	c = redis.NewClient(&redis.Options{Network: "unix", Addr: socket, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet()})
+	c = redis.NewClient(&redis.Options{
+		Network: "unix", Addr: socket, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet(),
+		PoolSize: 512, // whoever waits for a connection shares timers with other bubbles, and those panic
+	})
 	stop = func() {
 		_ = c.Close()
 		_ = cmd.Process.Kill()
