@@ -101,7 +101,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {
 	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	first, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
-	run := o.runs[b.Run]
+	run := o.run(b.Run)
 	require.NoError(t, o.reply(run))
 	require.Contains(t, o.thread("U0BOB", run.Origin.Root)[0].Shown(), "The card is in this thread")
 	o.drawsAll(first, b)
@@ -126,7 +126,7 @@ func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
 	first, second := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{}`, sre))
 	o.drawsAll(first)
 	require.Empty(t, o.digests(), "it is not known that there is no room")
-	require.NotEmpty(t, o.card("U0BOB", o.runs[first.Run].Origin.Root).Actions())
+	require.NotEmpty(t, o.card("U0BOB", o.run(first.Run).Origin.Root).Actions())
 	o.drawsAll(second)
 	require.Len(t, o.digests(), 1, "it counts again")
 }
@@ -174,7 +174,7 @@ func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
 			}
 			o.draw(b)
 			require.Empty(t, o.digests())
-			require.NotEmpty(t, o.card("U0BOB", o.runs[b.Run].Origin.Root).Actions())
+			require.NotEmpty(t, o.card("U0BOB", o.run(b.Run).Origin.Root).Actions())
 		})
 	}
 }

@@ -38,9 +38,7 @@ func (o *office) card(user, root string) slacksim.Message {
 }
 
 func (o *office) status(b approvals.Batch, i int) approvals.Status {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.batches[b.ID].Approvals[i].Status
+	return o.batch(b.ID).Approvals[i].Status
 }
 
 func TestADenialAsksForItsReason(t *testing.T) {
@@ -55,7 +53,7 @@ func TestADenialAsksForItsReason(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, out.Closed)
 	require.Equal(t, approvals.Denied, o.status(b, 0))
-	require.Equal(t, "Use the archive.\n<!channel>", o.batches[b.ID].Approvals[0].Decisions[0].Reason)
+	require.Equal(t, "Use the archive.\n<!channel>", o.batch(b.ID).Approvals[0].Decisions[0].Reason)
 	o.draw(b)
 	require.Contains(t, o.card("U0ALICE", root).Shown(), "Use the archive.\n<!channel>")
 	require.Empty(t, o.card("U0ALICE", root).Actions())
@@ -107,22 +105,16 @@ func TestRefusalsAreExplained(t *testing.T) {
 		"settled": {call("c1", "x", `{}`, sre), func(o *office, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
 		}, "U0BOB", "Already settled: approved by <@U0CAROL>"},
-		"decided otherwise": {call("c1", "x", `{}`, both), func(o *office, root string, _ approvals.Batch) {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			for id, b := range o.batches {
-				b.Approvals[0].Requirement.Deny = 2
-				b.Approvals[0].Decisions = []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny}}
-				o.batches[id] = b
-			}
+		"decided otherwise": {call("c1", "x", `{}`, both), func(o *office, _ string, b approvals.Batch) {
+			b.Approvals[0].Requirement.Deny = 2
+			b.Approvals[0].Decisions = []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny}}
+			o.setBatch(b)
 		}, "U0BOB", "You already denied this call"},
 		"expired": {until(call("c1", "x", `{}`, sre), time.Now().Add(2*time.Minute), false), func(o *office, _ string, _ approvals.Batch) {
 			o.now.move(3 * time.Minute)
 		}, "U0BOB", "Too late"},
 		"gone": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			delete(o.batches, b.ID)
+			o.loses(b)
 		}, "U0BOB", "no longer exists"},
 		"withdrawn": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
 			_, err := o.desk.Withdraw(o.t.Context(), b.ID, "w", approvals.Withdraw{By: "U0ALICE"})
@@ -141,12 +133,12 @@ func TestRefusalsAreExplained(t *testing.T) {
 			if c.before != nil {
 				c.before(o, root, b)
 			}
-			before := o.batches[b.ID].Version
+			before := o.batch(b.ID).Version
 			require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press(c.user, card, "approve", 0))
 			told := o.whispers(c.user, root)
 			require.Len(t, told, 1)
 			require.Contains(t, told[0], c.words)
-			require.Equal(t, before, o.batches[b.ID].Version)
+			require.Equal(t, before, o.batch(b.ID).Version)
 		})
 	}
 }
@@ -160,7 +152,7 @@ func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
 	edits := func(o *office, root string) {
 		o.t.Helper()
 		require.NotNil(o.t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
-		o.draw(o.batches["batch-07-one"])
+		o.draw(o.batch("batch-07-one"))
 	}
 	for name, c := range map[string]struct {
 		from   []approvals.UserID

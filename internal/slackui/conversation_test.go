@@ -28,9 +28,7 @@ func overhears(c *slackui.Config) { c.Overhear = map[string]bool{"ops": true} }
 func (o *office) talks(root string) {
 	o.t.Helper()
 	id := agentrun.ThreadIDOf(agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root})
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.threads[id] = agentrun.Thread{ID: id, Version: 1}
+	o.setThread(agentrun.Thread{ID: id})
 }
 
 func (o *office) replies(user, root, text string) string {
@@ -178,11 +176,9 @@ func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
 // waitsBehind is a run in the queue of the thread in which b is pending.
 func (o *office) waitsBehind(b approvals.Batch) agentrun.Run {
 	o.t.Helper()
-	run := startedIn(o.runs[b.Run].Origin.Root)
+	run := startedIn(o.run(b.Run).Origin.Root)
 	run.ID, run.Status = "run-07-next", agentrun.RunWaiting
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.threads["thread"] = agentrun.Thread{ID: "thread", Active: b.Run, Queue: []approvals.RunID{run.ID}}
+	o.setThread(agentrun.Thread{ID: "thread-07-one", Active: b.Run, Queue: []approvals.RunID{run.ID}})
 	return run
 }
 
@@ -209,7 +205,7 @@ func TestAQueuedMessageFollowsTheRunBeforeIt(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
-	deferred := o.runs[b.Run]
+	deferred := o.run(b.Run)
 	next := o.waitsBehind(b)
 	atWork := deferred
 	atWork.Status, atWork.Deferred = agentrun.RunRunning, ""
@@ -230,8 +226,8 @@ func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
 	}, []approvals.Deferral{call("c1", "delete_file", `{}`, sre), call("c2", "delete_file", `{}`, sre), call("c3", "read_log", `{}`, sre)},
 		[]approvals.Deferral{call("c4", "export", `{}`)})
 	require.NoError(t, err)
-	o.batches[b.ID] = opened
-	deferred := o.runs[b.Run]
+	o.setBatch(opened)
+	deferred := o.run(b.Run)
 	require.NoError(t, o.reply(deferred))
 	_, err = o.desk.Decide(t.Context(), b.ID, "d", approvals.Decide{Decision: approvals.Decision{
 		Call: "c3", By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve,

@@ -95,10 +95,10 @@ func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
 			o.draw(b)
 			card := o.card("U0BOB", root)
 			c.over(o, root)
-			was := o.batches[b.ID].Version
+			was := o.batch(b.ID).Version
 			o.press("U0BOB", card, "retract", 0)
 			require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), c.says)
-			require.Equal(t, was, o.batches[b.ID].Version)
+			require.Equal(t, was, o.batch(b.ID).Version)
 		})
 	}
 }

@@ -149,7 +149,7 @@ func (o *office) openCalls(all []approvals.Batch) (cards, listed map[approvals.B
 	o.t.Helper()
 	cards, listed = map[approvals.BatchID]int{}, map[approvals.BatchID]int{}
 	for _, b := range all {
-		for _, m := range o.thread("U0BOB", o.runs[b.Run].Origin.Root) {
+		for _, m := range o.thread("U0BOB", o.run(b.Run).Origin.Root) {
 			for _, a := range m.Actions() {
 				if strings.HasPrefix(a.ActionID, "countersign.approve.") {
 					cards[b.ID]++
@@ -199,8 +199,8 @@ func TestAfterAStormTheCardsAndDigestsShowWhatIsOpen(t *testing.T) {
 					all = append(all, o.another(fmt.Sprint("n", n), 0, first, call("c2", "run_sql", `{"n":2}`, sre)))
 				case k < 6:
 					b, i := all[r.IntN(len(all))], r.IntN(2)
-					if o.batches[b.ID].Approvals[i].Status == approvals.Pending && o.now.read().Before(b.OpenedAt.Add(time.Hour)) {
-						o.approves(o.batches[b.ID], i)
+					if o.batch(b.ID).Approvals[i].Status == approvals.Pending && o.now.read().Before(b.OpenedAt.Add(time.Hour)) {
+						o.approves(o.batch(b.ID), i)
 					}
 				case k == 6:
 					o.pass(time.Duration(r.IntN(30)) * time.Minute)
@@ -225,7 +225,7 @@ func TestAfterAStormTheCardsAndDigestsShowWhatIsOpen(t *testing.T) {
 			o.drawsAll(all...)
 			want := map[approvals.BatchID]int{}
 			for _, b := range all {
-				for _, a := range o.batches[b.ID].Approvals {
+				for _, a := range o.batch(b.ID).Approvals {
 					if a.Status == approvals.Pending {
 						want[b.ID]++
 					}

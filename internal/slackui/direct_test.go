@@ -143,8 +143,7 @@ func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
 		a.Call.Size = len(next)
 		a.Amendments = append(a.Amendments, approvals.Amendment{From: from, To: a.Call.Digest, By: approvals.Principal{User: "U0ALICE"}, At: o.now.read()})
 		now.Approvals[0] = a
-		o.args[a.Call.Digest] = next
-	})
+	}, approvals.ToolCall{ID: "c1", Name: "delete_file", Args: next})
 	o.draw(b)
 	bob, carol := o.directs("U0BOB")[0], o.directs("U0CAROL")[0]
 	require.NotContains(t, plainWords(bob)+bob.Text, "TOPSECRET")

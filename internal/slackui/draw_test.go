@@ -154,7 +154,7 @@ func TestABatchOfAnotherSurfaceIsNotDrawnHere(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "x", `{}`, sre))
-	run := o.runs[b.Run]
+	run := o.run(b.Run)
 	run.Origin.Surface = "http"
 	o.setRun(run)
 	o.draw(b)
@@ -177,7 +177,7 @@ func (o *office) resumes(b approvals.Batch, root string) agentrun.Run {
 // mentions whoever asked, and what it is doing is said where it waited.
 func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) {
 	o, root, b := one(t)
-	waiting := o.runs[b.Run]
+	waiting := o.run(b.Run)
 	require.NoError(t, o.reply(waiting))
 	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "Waiting for signatures on 1 call.")
 	o.approves(b, 0)
@@ -243,7 +243,7 @@ func TestARunThatFailedInAClosedThreadSendsPeopleElsewhere(t *testing.T) {
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	run.Status, run.Failure = agentrun.RunFailed, "It cannot be read."
-	o.threads["thread"] = agentrun.Thread{Closed: "It cannot be read."}
+	o.setThread(agentrun.Thread{ID: "thread-07-one", Closed: "It cannot be read."})
 	require.NoError(t, o.reply(run))
 	said := o.thread("U0BOB", root)[0].Shown()
 	require.Contains(t, said, "mention the agent in a new one")
@@ -255,7 +255,7 @@ func TestAWaitingRunSaysBehindWhat(t *testing.T) {
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	run.Status = agentrun.RunWaiting
-	o.threads["thread"] = agentrun.Thread{Active: "run-07-x", Queue: []approvals.RunID{"run-07-y", run.ID}}
+	o.setThread(agentrun.Thread{ID: "thread-07-one", Active: "run-07-x", Queue: []approvals.RunID{"run-07-y", run.ID}})
 	require.NoError(t, o.reply(run))
 	require.Contains(t, o.thread("U0BOB", root)[0].Shown(), "Queued behind 2 requests")
 }

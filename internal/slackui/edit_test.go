@@ -109,9 +109,7 @@ func (o *office) sends(user string, v slacksim.View, typed map[string]string) sl
 
 // args are the current arguments of the first call.
 func (o *office) argsOf(b approvals.Batch) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.args[o.batches[b.ID].Approvals[0].Call.Digest])
+	return string(o.args(b.ID, o.batch(b.ID).Approvals[0].Call.Digest))
 }
 
 // hasArgs compares the bytes: what means the same is not the same.
@@ -161,7 +159,7 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 	}
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	shows("Approved by U0CAROL, U0DAVE, U0BOB", `"b.txt"`)
-	results, err := o.batches[b.ID].Results(map[approvals.ToolCallID]json.RawMessage{"c1": json.RawMessage(o.argsOf(b))})
+	results, err := o.batch(b.ID).Results(map[approvals.ToolCallID]json.RawMessage{"c1": json.RawMessage(o.argsOf(b))})
 	require.NoError(t, err)
 	require.Equal(t, approvals.ToolApproved{OverrideArgs: json.RawMessage(strings.Replace(fileArgs, "a.txt", "b.txt", 1))}, results.Approvals["c1"])
 }
@@ -258,7 +256,7 @@ func TestWhatAnEditGetsWrongIsSaidUnderItsInput(t *testing.T) {
 			for label, says := range c.says {
 				require.Contains(t, out.Errors[under(t, view, label)], says)
 			}
-			require.Equal(t, b.Version, o.batches[b.ID].Version)
+			require.Equal(t, b.Version, o.batch(b.ID).Version)
 			require.Len(t, o.Views("U0BOB"), 1, "what was typed is still there")
 		})
 	}
@@ -277,7 +275,7 @@ func TestARefusalOfSeveralChangesIsSaidOnTopOfTheForm(t *testing.T) {
 	require.Contains(t, text, "The policy refuses these arguments, whoever signs them. It says: Never.")
 	require.Less(t, strings.Index(text, "The policy refuses"), strings.Index(text, "stays exactly as it is"))
 	require.Equal(t, under(t, view, "path"), under(t, *out.View, "path"), "it is the same form")
-	require.Equal(t, b.Version, o.batches[b.ID].Version)
+	require.Equal(t, b.Version, o.batch(b.ID).Version)
 	again := o.sends("U0BOB", *out.View, nil)
 	require.Contains(t, words(again.View.Blocks), "The policy refuses", "what was typed is still there")
 }
@@ -299,9 +297,7 @@ func TestAnEditThatCannotBeIsExplained(t *testing.T) {
 		}, "Already settled: approved by <@U0CAROL>"},
 		"expired": {moves(func(o *office, _ approvals.Batch) { o.now.move(3 * time.Minute) }), "Too late"},
 		"gone": {moves(func(o *office, b approvals.Batch) {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			delete(o.batches, b.ID)
+			o.loses(b)
 		}), "no longer exists"},
 		"not an approver any more": {moves(func(o *office, _ approvals.Batch) {
 			o.now.move(61 * time.Second)
@@ -312,12 +308,12 @@ func TestAnEditThatCannotBeIsExplained(t *testing.T) {
 			o, root, b := rewrite(t, rulings{}, nil, until(deletion(sre), time.Now().Add(2*time.Minute), false))
 			view := o.edit("U0BOB", root)
 			c.before(o, root, b)
-			was := o.batches[b.ID].Version
+			was := o.batch(b.ID).Version
 			out := o.sends("U0BOB", view, map[string]string{"path": "b.txt"})
 			require.Empty(t, out.Errors)
 			require.NotNil(t, out.View)
 			require.Contains(t, words(out.View.Blocks), c.says)
-			require.Equal(t, was, o.batches[b.ID].Version)
+			require.Equal(t, was, o.batch(b.ID).Version)
 		})
 	}
 }
@@ -329,7 +325,7 @@ func TestAnOutsiderEditsNothing(t *testing.T) {
 	told := strings.Join(o.whispers("U0DAVE", root), "")
 	require.Contains(t, told, "Only the approvers of this call")
 	require.Contains(t, told, "<!subteam^S0SRE>")
-	require.Equal(t, b.Version, o.batches[b.ID].Version)
+	require.Equal(t, b.Version, o.batch(b.ID).Version)
 }
 
 func TestAnOutageDuringAnEditKeepsTheForm(t *testing.T) {
@@ -376,7 +372,7 @@ func TestAnEditIsLoggedOnce(t *testing.T) {
 		require.Equal(t, 200, o.deliver(form))
 		o.now.move(time.Second)
 	}
-	require.Len(t, o.batches[b.ID].Approvals[0].Amendments, 1)
+	require.Len(t, o.batch(b.ID).Approvals[0].Amendments, 1)
 	require.Equal(t, 1, o.log.says("arguments changed"))
 }
 

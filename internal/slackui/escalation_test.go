@@ -60,7 +60,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
 			o.draw(b)
 			require.Contains(t, plainWords(o.card("U0BOB", root)), "It was to be shown in C0GENERAL too, but "+says)
-			o.approves(o.batches[b.ID], 0)
+			o.approves(o.batch(b.ID), 0)
 			o.draw(b)
 			require.Len(t, o.Calls("chat.postMessage"), 2)
 			require.Contains(t, o.card("U0BOB", root).Shown(), "was approved")

@@ -1,13 +1,10 @@
 package slackui_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -22,172 +19,6 @@ import (
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 )
-
-// shelf is a store for batches, runs and memos that lives as long as a test.
-type shelf struct {
-	mu       sync.Mutex
-	batches  map[approvals.BatchID]approvals.Batch
-	args     map[approvals.Digest]json.RawMessage
-	answered map[approvals.RequestID]bool
-	runs     map[approvals.RunID]agentrun.Run
-	threads  map[agentrun.ThreadID]agentrun.Thread
-	memos    map[string]memo
-	drawn    map[string]int64
-	mentions []agentrun.Mention
-	fail     error // what every call answers instead
-	volatile error // what is answered to who asks whether it is durable
-}
-
-var errOutage = errors.New("the store does not answer")
-
-type memo struct {
-	data    []byte
-	version int64
-}
-
-func newShelf() *shelf {
-	return &shelf{
-		batches: map[approvals.BatchID]approvals.Batch{}, args: map[approvals.Digest]json.RawMessage{},
-		answered: map[approvals.RequestID]bool{}, runs: map[approvals.RunID]agentrun.Run{},
-		threads: map[agentrun.ThreadID]agentrun.Thread{}, memos: map[string]memo{}, drawn: map[string]int64{},
-	}
-}
-
-// breaks makes every call fail until it is called with nil.
-func (s *shelf) breaks(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fail = err
-}
-
-func (s *shelf) Batch(_ context.Context, id approvals.BatchID) (approvals.Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.batches[id]
-	if s.fail != nil {
-		return approvals.Batch{}, s.fail
-	}
-	if !ok {
-		return approvals.Batch{}, approvals.ErrNotFound
-	}
-	return b, nil
-}
-
-func (s *shelf) Args(_ context.Context, _ approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	args, ok := s.args[d]
-	if !ok {
-		return nil, approvals.ErrNotFound
-	}
-	return args, nil
-}
-
-func (s *shelf) CommitBatch(_ context.Context, c approvals.BatchCommit) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return s.fail
-	}
-	if s.answered[c.Request] {
-		return nil
-	}
-	if s.batches[c.Batch.ID].Version != c.Before.Version {
-		return approvals.ErrConflict
-	}
-	s.batches[c.Batch.ID] = c.Batch
-	maps.Copy(s.args, c.Args)
-	s.answered[c.Request] = true
-	return nil
-}
-
-func (s *shelf) Answered(_ context.Context, _ approvals.BatchID, r approvals.RequestID) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.answered[r], s.fail
-}
-
-func (s *shelf) Confirm(context.Context, string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return cmp.Or(s.fail, s.volatile)
-}
-
-// forgets makes everything that is stored such that it may be lost, until it is
-// called with nil.
-func (s *shelf) forgets(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.volatile = err
-}
-
-func (s *shelf) Run(_ context.Context, id approvals.RunID) (agentrun.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, ok := s.runs[id]
-	if !ok {
-		return r, approvals.ErrNotFound
-	}
-	return r, nil
-}
-
-func (s *shelf) Thread(_ context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.threads[id], nil
-}
-
-func (s *shelf) Mention(_ context.Context, m agentrun.Mention) (agentrun.Run, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return agentrun.Run{}, s.fail
-	}
-	s.mentions = append(s.mentions, m)
-	return agentrun.Run{ID: "run-01-x"}, nil
-}
-
-func (s *shelf) mentioned() []agentrun.Mention {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.mentions)
-}
-
-func (s *shelf) Memo(_ context.Context, id, surface string) ([]byte, int64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	m := s.memos[id+"/"+surface]
-	return slices.Clone(m.data), m.version, s.fail
-}
-
-func (s *shelf) CommitMemo(_ context.Context, id, surface string, data []byte, version, drawn int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := id + "/" + surface
-	if s.fail != nil {
-		return s.fail
-	}
-	if s.memos[key].version != version {
-		return approvals.ErrConflict
-	}
-	s.memos[key] = memo{slices.Clone(data), version + 1}
-	if drawn > 0 {
-		s.drawn[key] = drawn
-	}
-	return nil
-}
-
-func (s *shelf) drawnVersion(id, surface string) int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.drawn[id+"/"+surface]
-}
-
-func (s *shelf) setRun(r agentrun.Run) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.runs[r.ID] = r
-}
 
 // noPolicy rules on amendments, which these tests do not make.
 type noPolicy struct{ approvals.Policy }
@@ -246,7 +77,8 @@ func (c *clock) move(d time.Duration) {
 
 func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *office {
 	t.Helper()
-	o := &office{t: t, shelf: newShelf(), now: &clock{at: time.Now()}, log: &logbook{}}
+	o := &office{t: t, now: &clock{at: time.Now()}, log: &logbook{}}
+	o.shelf = newShelf(t, o.now.read)
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(o.Server)
 	o.SetPublicURL(api.URL)
@@ -302,22 +134,25 @@ func (o *office) opens(root string, calls ...approvals.Deferral) approvals.Batch
 func (o *office) opensIn(channel, root string, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	run := agentrun.Run{
-		ID: "run-07-one", Thread: "thread", Status: agentrun.RunDeferred,
+		ID: "run-07-one", Thread: "thread-07-one", Status: agentrun.RunDeferred,
 		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: root},
 		Deferred: "batch-07-one", Agent: "ops", Requester: "U0ALICE", Version: 3,
 	}
 	b, _, err := approvals.Open(approvals.Batch{
-		ID: run.Deferred, Run: run.ID, Thread: "thread", Channel: channel, Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),
+		ID: run.Deferred, Run: run.ID, Thread: "thread-07-one", Channel: channel, Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read(),
 	}, calls, nil)
 	require.NoError(o.t, err)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.runs[run.ID] = run
-	o.batches[b.ID] = b
-	for _, c := range calls {
-		o.args[approvals.DigestOf(b.ID, c.Call)] = c.Call.Args
-	}
+	o.setRun(run)
+	o.setBatch(b, toolCalls(calls)...)
 	return b
+}
+
+func toolCalls(from []approvals.Deferral) []approvals.ToolCall {
+	var all []approvals.ToolCall
+	for _, d := range from {
+		all = append(all, d.Call)
+	}
+	return all
 }
 
 func (o *office) draw(b approvals.Batch) {

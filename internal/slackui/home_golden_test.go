@@ -66,7 +66,7 @@ func TestReviewsAreAsKept(t *testing.T) {
 	asKept(t, "review_decided", o.top("U0BOB"))
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	asKept(t, "review_several", o.top("U0BOB"))
-	o.approvesAs("U0CAROL", o.batches["batch-07-two"])
+	o.approvesAs("U0CAROL", o.batch("batch-07-two"))
 	o.uses("U0BOB", o.top("U0BOB"), "Approve")
 	asKept(t, "review_refused", o.top("U0BOB"))
 	o.leaves()

@@ -31,7 +31,7 @@ func (o *office) settles(batches ...approvals.Batch) time.Duration {
 				continue
 			}
 			require.NoError(o.t, err)
-			require.Equal(o.t, o.batches[b.ID].Version, o.drawnVersion(string(b.ID), "homes"))
+			require.Equal(o.t, o.batch(b.ID).Version, o.drawnVersion(string(b.ID), "homes"))
 		}
 		if wait == 0 {
 			return took
@@ -184,8 +184,8 @@ func TestAHomeIsReadPageByPage(t *testing.T) {
 	}
 	// A change keeps the page; opening it anew begins with the first.
 	o.rests()
-	o.approvesAs("U0CAROL", o.batches["batch-07-n039"])
-	require.NoError(t, o.stirs(o.batches["batch-07-n039"]))
+	o.approvesAs("U0CAROL", o.batch("batch-07-n039"))
+	require.NoError(t, o.stirs(o.batch("batch-07-n039")))
 	home, _ = o.Home("U0BOB")
 	require.Contains(t, words(home.Blocks), "tool_015")
 	o.rests()
@@ -259,7 +259,7 @@ func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
 	before := o.published()
 	o.approvesAs("U0CAROL", b)
 	require.NoError(t, o.stirs(b))
-	require.Equal(t, o.batches[b.ID].Version, o.drawnVersion(string(b.ID), "homes"))
+	require.Equal(t, o.batch(b.ID).Version, o.drawnVersion(string(b.ID), "homes"))
 	require.Equal(t, before+1, o.published(), "bob's")
 
 	require.NoError(t, o.SetActive("U0ALICE", true))

@@ -1,11 +1,8 @@
 package slackui_test
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,42 +14,6 @@ import (
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
 )
-
-// Inbox answers from everything that is stored, which real lists do not.
-func (s *shelf) Inbox(_ context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail != nil {
-		return nil, "", s.fail
-	}
-	place := func(b approvals.Batch) approvals.Cursor {
-		return approvals.Cursor(fmt.Sprintf("%016d|%s", b.OpenedAt.UnixMicro(), b.ID))
-	}
-	var found []approvals.Batch
-	for _, b := range s.batches {
-		if place(b) > after && slices.ContainsFunc(b.Concerns(), func(k approvals.ListKey) bool { return slices.Contains(keys, k) }) {
-			found = append(found, b)
-		}
-	}
-	slices.SortFunc(found, func(a, b approvals.Batch) int { return cmp.Compare(place(a), place(b)) })
-	if len(found) <= limit {
-		return found, "", nil
-	}
-	return found[:limit], place(found[limit-1]), nil
-}
-
-func (s *shelf) Decided(_ context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var found []approvals.Batch
-	for _, b := range s.batches {
-		if _, ok := b.Deciders()[user]; ok {
-			found = append(found, b)
-		}
-	}
-	slices.SortFunc(found, func(a, b approvals.Batch) int { return b.Deciders()[user].Compare(a.Deciders()[user]) })
-	return found[:min(limit, len(found))], s.fail
-}
 
 // knownTools are what is known of the tools here.
 var knownTools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
@@ -76,12 +37,8 @@ func (o *office) another(name string, later time.Duration, calls ...approvals.De
 		ID: run.Deferred, Run: run.ID, Thread: string(run.Thread), Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read().Add(later),
 	}, calls, nil)
 	require.NoError(o.t, err)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.runs[run.ID], o.batches[b.ID] = run, b
-	for _, c := range calls {
-		o.args[approvals.DigestOf(b.ID, c.Call)] = c.Call.Args
-	}
+	o.setRun(run)
+	o.setBatch(b, toolCalls(calls)...)
 	return b
 }
 
@@ -174,7 +131,7 @@ func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {
 	require.NotContains(t, fmt.Sprint(review.Actions()), "countersign.approve")
 	// Pressed on an old screen, it is explained where the person looks.
 	o.draw(b)
-	require.NotContains(t, o.card("U0BOB", o.runs["run-07-one"].Origin.Root).Shown(), "Waiting")
+	require.NotContains(t, o.card("U0BOB", o.run("run-07-one").Origin.Root).Shown(), "Waiting")
 }
 
 func TestARefusalInAReviewIsSaidInIt(t *testing.T) {

@@ -28,7 +28,7 @@ func (o *office) signed(from time.Duration, n int) {
 	for i := range n {
 		name := fmt.Sprintf("signed-%05d", i)
 		b, _, err := approvals.Open(approvals.Batch{
-			ID: approvals.BatchID(name), Run: approvals.RunID("run-" + name), Thread: "thread-" + name, Channel: "C0GENERAL",
+			ID: approvals.BatchID("batch-07-" + name), Run: approvals.RunID("run-07-" + name), Thread: "thread-07-" + name, Channel: "C0GENERAL",
 			Agent: "ops", Requester: "U0ALICE", OpenedAt: o.now.read().Add(from + time.Duration(i)*time.Second),
 		}, []approvals.Deferral{call("c1", "delete_file", `{}`, pair())}, nil)
 		require.NoError(o.t, err)
@@ -37,9 +37,7 @@ func (o *office) signed(from time.Duration, n int) {
 			By: approvals.Principal{User: "U0BOB", Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: o.now.read()},
 		}})
 		require.NoError(o.t, err)
-		o.mu.Lock()
-		o.batches[b.ID] = b
-		o.mu.Unlock()
+		o.setBatch(b)
 	}
 }
 

@@ -11,14 +11,6 @@ import (
 	"github.com/countersign/countersign/internal/slacksim"
 )
 
-// loses takes a batch out of the store, as a server does that was restored from
-// an old copy.
-func (o *office) loses(b approvals.Batch) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.batches, b.ID)
-}
-
 // Nobody can decide on a card whose batch is gone, so after a click it does not
 // look as if they could.
 func TestACardWhoseBatchIsGoneLosesItsButtons(t *testing.T) {

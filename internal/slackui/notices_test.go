@@ -36,16 +36,22 @@ func (o *office) pass(d time.Duration) {
 	o.later.move(d)
 }
 
-// moves applies a change to the stored batch as if it were committed.
-func (o *office) moves(b approvals.Batch, change func(*approvals.Batch)) {
+// moves applies a change to the stored batch as if it were committed, with the
+// arguments that it brings.
+func (o *office) moves(b approvals.Batch, change func(*approvals.Batch), args ...approvals.ToolCall) {
 	o.t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := o.batches[b.ID]
-	now.Approvals = slices.Clone(now.Approvals)
+	now := o.batch(b.ID)
 	now.Version++
 	change(&now)
-	o.batches[b.ID] = now
+	o.setBatch(now, args...)
+}
+
+// memo is the record of a surface and its version.
+func (o *office) memo(b approvals.Batch, surface string) ([]byte, int64) {
+	o.t.Helper()
+	data, version, err := o.Memo(o.t.Context(), string(b.ID), surface)
+	require.NoError(o.t, err)
+	return data, version
 }
 
 // climbs takes the rungs that are due now.
@@ -61,7 +67,7 @@ func (o *office) climbs(b approvals.Batch) {
 func (o *office) notify(b approvals.Batch) {
 	o.t.Helper()
 	require.NoError(o.t, o.ui.Notices.Reconcile(o.t.Context(), string(b.ID)))
-	require.Equal(o.t, o.batches[b.ID].Version, o.drawnVersion(string(b.ID), "notices"))
+	require.Equal(o.t, o.batch(b.ID).Version, o.drawnVersion(string(b.ID), "notices"))
 }
 
 // letters are the direct messages that a person got.
@@ -268,10 +274,12 @@ func TestTheThreadIsToldOnce(t *testing.T) {
 	o.pass(time.Hour)
 	o.climbs(b)
 	stopped := `{"body":{"told":{"rungs":[0],"amended":[0]},"round":{"to":{"rungs":[1],"amended":[0]},"thread":true}}}`
-	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "notices", []byte(stopped), o.memos[string(b.ID)+"/notices"].version, 0))
+	_, version := o.memo(b, "notices")
+	require.NoError(t, o.CommitMemo(t.Context(), string(b.ID), "notices", []byte(stopped), version, 0))
 	o.notify(b)
 	require.Len(t, o.thread("U0BOB", root), 1, "the card, and no second call")
-	require.Contains(t, string(o.memos[string(b.ID)+"/notices"].data), `"told":{"rungs":[1]`)
+	told, _ := o.memo(b, "notices")
+	require.Contains(t, string(told), `"told":{"rungs":[1]`)
 }
 
 // Twelve and twelve are too many as well, however few each call asks.
@@ -301,7 +309,8 @@ func TestTheCallsOfABatchShareTheMostPeople(t *testing.T) {
 	again := o.opens(root, laddered(call("c1", "delete_file", `{}`, by("even", from[0])), reminds(time.Hour)),
 		laddered(call("c2", "drop_table", `{}`, by("odd", from[1])), reminds(time.Hour)))
 	o.moves(again, func(now *approvals.Batch) { now.Version = b.Version + 9 })
-	require.NoError(t, o.CommitMemo(t.Context(), string(again.ID), "notices", nil, o.memos[string(b.ID)+"/notices"].version, 0))
+	_, version := o.memo(b, "notices")
+	require.NoError(t, o.CommitMemo(t.Context(), string(again.ID), "notices", nil, version, 0))
 	o.climbs(again)
 	o.notify(again)
 	require.Len(t, o.Calls("conversations.open"), 24)

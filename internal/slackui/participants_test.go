@@ -23,7 +23,7 @@ func (o *office) opensAfter(root string, wrote []approvals.UserID, calls ...appr
 	o.t.Helper()
 	b := o.opens(root, calls...)
 	o.moves(b, func(now *approvals.Batch) { now.Participants = wrote })
-	return o.batches[b.ID]
+	return o.batch(b.ID)
 }
 
 func TestTheCardNamesThoseWhoAskedToo(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAParticipantReadsWhyTheyCannotApproveAndDenies(t *testing.T) {
 	b := o.opensAfter(root, []approvals.UserID{"U0BOB"}, separated("c1", sre))
 	o.draw(b)
 	o.press("U0BOB", o.thread("U0BOB", root)[0], "approve", 0)
-	require.Empty(t, o.batches[b.ID].Approvals[0].Decisions)
+	require.Empty(t, o.batch(b.ID).Approvals[0].Decisions)
 	said := strings.Join(o.whispers("U0BOB", root), "")
 	require.Contains(t, said, "You wrote to the agent in this thread before it made this call, so somebody else must approve it. Your click was not counted.")
 	require.Contains(t, said, "You can still deny it.")

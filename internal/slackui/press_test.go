@@ -100,7 +100,7 @@ func TestAPressThatIsDeliveredAgainIsAnsweredAsTheFirstTime(t *testing.T) {
 	}
 	require.Empty(t, o.whispers("U0BOB", root))
 	require.Equal(t, approvals.Approved, o.status(b, 0))
-	require.Equal(t, b.Version+1, o.batches[b.ID].Version)
+	require.Equal(t, b.Version+1, o.batch(b.ID).Version)
 }
 
 // A press that is delivered again is in the log as committed once, also where
@@ -113,7 +113,7 @@ func TestTheLogSaysWhatCounted(t *testing.T) {
 	counts := func(trigger, action string, want int) {
 		t.Helper()
 		require.Equal(t, 200, o.deliver(pressed("U0BOB", trigger, action, button(b, 0))))
-		require.Len(t, o.batches[b.ID].Approvals[0].Decisions, want)
+		require.Len(t, o.batch(b.ID).Approvals[0].Decisions, want)
 		o.now.move(time.Second)
 	}
 	counts("1.a", "approve.0", 1)

@@ -21,7 +21,7 @@ func (o *office) reply(r agentrun.Run) error {
 
 func startedIn(root string) agentrun.Run {
 	return agentrun.Run{
-		ID: "run-07-a", Thread: "thread", Agent: "ops", Requester: "U0ALICE", Status: agentrun.RunQueued, Version: 1,
+		ID: "run-07-a", Thread: "thread-07-one", Agent: "ops", Requester: "U0ALICE", Status: agentrun.RunQueued, Version: 1,
 		Origin: agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
 	}
 }
@@ -84,7 +84,7 @@ func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
 	require.NotEmpty(t, out.VisibleError)
 	o.breaks(nil)
 	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
-	require.Equal(t, approvals.Approved, o.batches[b.ID].Approvals[0].Status)
+	require.Equal(t, approvals.Approved, o.batch(b.ID).Approvals[0].Status)
 }
 
 // busy makes somebody else the one who has just begun to draw the reply of a
@@ -107,7 +107,7 @@ func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
-	parent := o.runs[b.Run]
+	parent := o.run(b.Run)
 	require.NoError(t, o.reply(parent))
 	waits := o.thread("U0ALICE", root)[0].Shown()
 	require.Contains(t, waits, "Waiting for signatures")

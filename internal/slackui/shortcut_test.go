@@ -13,9 +13,7 @@ import (
 // inItsThread says that the run of the batch is what goes on in the thread.
 func (o *office) inItsThread(run agentrun.Run) {
 	o.t.Helper()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.threads[agentrun.ThreadIDOf(run.Origin)] = agentrun.Thread{Active: run.ID}
+	o.setThread(agentrun.Thread{ID: agentrun.ThreadIDOf(run.Origin), Active: run.ID})
 }
 
 func (o *office) reviewsHere(ts string) {
@@ -34,7 +32,7 @@ func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 	o.leaves()
 
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
-	o.inItsThread(o.runs[b.Run])
+	o.inItsThread(o.run(b.Run))
 	o.draw(b)
 	for _, ts := range []string{root, o.card("U0BOB", root).TS} {
 		o.reviewsHere(ts)
@@ -54,8 +52,8 @@ func TestTheShortcutListsSeveral(t *testing.T) {
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	other := o.another("other", 0, call("c1", "drop_table", `{}`, sre))
 	o.draw(other)
-	card := o.card("U0BOB", o.runs[other.Run].Origin.Root)
-	run := o.runs[b.Run]
+	card := o.card("U0BOB", o.run(other.Run).Origin.Root)
+	run := o.run(b.Run)
 	run.Origin.Root = card.ThreadTS
 	o.inItsThread(run)
 	o.reviewsHere(card.TS)
@@ -81,8 +79,8 @@ func TestTheShortcutListsWhatMayBeReadAndCountsTheOthers(t *testing.T) {
 	o.moves(b, func(now *approvals.Batch) { now.Channel = "C0GENERAL" })
 	other := o.another("other", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	o.draw(other)
-	card := o.card("U0BOB", o.runs[other.Run].Origin.Root)
-	run := o.runs[b.Run]
+	card := o.card("U0BOB", o.run(other.Run).Origin.Root)
+	run := o.run(b.Run)
 	run.Origin.Root = card.ThreadTS
 	o.inItsThread(run)
 	o.reviewsHere(card.TS)

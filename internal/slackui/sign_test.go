@@ -90,7 +90,7 @@ func TestACallThatIsNotShownWholeIsSignedInItsFullView(t *testing.T) {
 			require.Equal(t, "Approve", view.Submit)
 			o.submitsTop("U0BOB")
 			require.Equal(t, approvals.Approved, o.status(b, 0))
-			require.Equal(t, b.Approvals[0].Call.Digest, o.batches[b.ID].Approvals[0].Decisions[0].Digest)
+			require.Equal(t, b.Approvals[0].Call.Digest, o.batch(b.ID).Approvals[0].Decisions[0].Digest)
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestAReasonIsGivenWhereTheArgumentsAreShown(t *testing.T) {
 	require.NotEmpty(t, o.submitsTop("U0BOB", "  ").Errors["reason"])
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 	require.True(t, o.submitsTop("U0BOB", "Read it all.").Closed)
-	require.Equal(t, "Read it all.", o.batches[b.ID].Approvals[0].Decisions[0].Reason)
+	require.Equal(t, "Read it all.", o.batch(b.ID).Approvals[0].Decisions[0].Reason)
 }
 
 // TestTheSigningFormExplainsWhatItDoesNotDo: it is opened only for those who

@@ -37,7 +37,7 @@ func BenchmarkClickToAck(b *testing.B) {
 // long that took.
 func benchClicks(b *testing.B, socket bool) func() time.Duration {
 	b.Helper()
-	store := newShelf()
+	store := newShelf(b, time.Now)
 	sim := slacksim.New(slacksim.Config{SocketMode: socket})
 	api := httptest.NewServer(sim)
 	sim.SetPublicURL(api.URL)
@@ -70,13 +70,10 @@ func benchClicks(b *testing.B, socket bool) func() time.Duration {
 	o := &office{Server: sim, shelf: store, ui: ui, now: &clock{at: time.Now()}}
 	open := func() approvals.Batch {
 		batch, _, err := approvals.Open(approvals.Batch{
-			ID: "batch-07-one", Run: "run-07-one", Thread: "thread", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: time.Now(),
+			ID: "batch-07-one", Run: "run-07-one", Thread: "thread-07-one", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: time.Now(),
 		}, []approvals.Deferral{call("c1", "delete_file", `{"path":"a"}`, sre)}, nil)
 		require.NoError(b, err)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.batches[batch.ID] = batch
-		o.args[batch.Approvals[0].Call.Digest] = []byte(`{"path":"a"}`)
+		o.setBatch(batch, approvals.ToolCall{ID: "c1", Name: "delete_file", Args: []byte(`{"path":"a"}`)})
 		return batch
 	}
 	root, err := sim.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0OPS", Text: "clean up"})
@@ -95,9 +92,7 @@ func benchClicks(b *testing.B, socket bool) func() time.Duration {
 		took := time.Since(began)
 		require.NoError(b, err)
 		require.Equal(b, slacksim.ClickOutcome{Status: 200}, out)
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		require.Equal(b, approvals.Approved, o.batches[batch.ID].Approvals[0].Status)
+		require.Equal(b, approvals.Approved, o.batch(batch.ID).Approvals[0].Status)
 		return took
 	}
 }

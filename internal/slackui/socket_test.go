@@ -97,7 +97,7 @@ func TestTheStoryOverSockets(t *testing.T) {
 	o.draw(b)
 	card := o.thread("U0BOB", root)[0]
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", card, "approve", 0))
-	require.Equal(t, approvals.Approved, o.batches[b.ID].Approvals[0].Status)
+	require.Equal(t, approvals.Approved, o.batch(b.ID).Approvals[0].Status)
 
 	denies := func(i int) slacksim.SubmitOutcome {
 		view := o.Views("U0BOB")[0]
@@ -113,7 +113,7 @@ func TestTheStoryOverSockets(t *testing.T) {
 	require.NoError(t, o.CloseView("U0BOB", refused.View.ID, false))
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", card, "deny", 2))
 	require.True(t, denies(2).Closed)
-	require.Equal(t, approvals.Denied, o.batches[b.ID].Approvals[2].Status)
+	require.Equal(t, approvals.Denied, o.batch(b.ID).Approvals[2].Status)
 
 	listed, err := o.Command(slacksim.Command{User: "U0BOB", Channel: "C0OPS", Command: "/countersign", Text: "list"})
 	require.NoError(t, err)

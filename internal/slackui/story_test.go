@@ -37,7 +37,7 @@ func TestACardIsApprovedByAClick(t *testing.T) {
 	require.Len(t, cards[0].Actions(), 3)
 
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", cards[0], "approve", 0))
-	require.Equal(t, approvals.Approved, o.batches[b.ID].Approvals[0].Status)
+	require.Equal(t, approvals.Approved, o.batch(b.ID).Approvals[0].Status)
 	require.Empty(t, o.whispers("U0BOB", root))
 
 	o.draw(b)

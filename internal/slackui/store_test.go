@@ -1,0 +1,252 @@
+package slackui_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// shelf is the real store, as far as surfaces use it. A test may put documents into it as they are to be
+// found, break it, and see what surfaces have said to it.
+type shelf struct {
+	kept   *state.Store
+	tb     testing.TB
+	client redis.UniversalClient
+
+	mu       sync.Mutex
+	drawn    map[string]int64 // the last version of a document that a surface drew
+	mentions []agentrun.Mention
+	fail     error // what every call answers instead
+	volatile error // what is answered to who asks whether it is durable
+}
+
+var errOutage = errors.New("the store does not answer")
+
+func newShelf(tb testing.TB, now func() time.Time) *shelf {
+	tb.Helper()
+	client := statetest.Miniredis(tb)
+	store, err := state.Open(tb.Context(), state.Options{Client: client, Now: now})
+	require.NoError(tb, err)
+	return &shelf{kept: store, tb: tb, client: client, drawn: map[string]int64{}}
+}
+
+// breaks makes every call fail until it is called with nil.
+func (s *shelf) breaks(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail = err
+}
+
+// forgets makes everything that is stored such that it may be lost, until it is
+// called with nil.
+func (s *shelf) forgets(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.volatile = err
+}
+
+func (s *shelf) broken() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fail
+}
+
+func (s *shelf) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	if err := s.broken(); err != nil {
+		return approvals.Batch{}, err
+	}
+	return s.kept.Batch(ctx, id)
+}
+
+func (s *shelf) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
+	return s.kept.Args(ctx, id, d)
+}
+
+func (s *shelf) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
+	return s.kept.Run(ctx, id)
+}
+
+func (s *shelf) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
+	return s.kept.Thread(ctx, id)
+}
+
+func (s *shelf) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	return s.kept.CommitBatch(ctx, c)
+}
+
+func (s *shelf) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
+	if err := s.broken(); err != nil {
+		return false, err
+	}
+	return s.kept.Answered(ctx, id, r)
+}
+
+func (s *shelf) Confirm(ctx context.Context, id string) error {
+	s.mu.Lock()
+	err := cmp.Or(s.fail, s.volatile)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.kept.Confirm(ctx, id)
+}
+
+func (s *shelf) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
+	if err := s.broken(); err != nil {
+		return nil, 0, err
+	}
+	return s.kept.Memo(ctx, id, surface)
+}
+
+func (s *shelf) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	err := s.kept.CommitMemo(ctx, id, surface, data, version, drawn)
+	if err == nil && drawn > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.drawn[id+"/"+surface] = drawn
+	}
+	return err
+}
+
+func (s *shelf) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
+	if err := s.broken(); err != nil {
+		return nil, "", err
+	}
+	return s.kept.Inbox(ctx, keys, after, limit)
+}
+
+func (s *shelf) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
+	if err := s.broken(); err != nil {
+		return nil, err
+	}
+	return s.kept.Decided(ctx, user, limit)
+}
+
+// Mention is that of a runner, and starts nothing.
+func (s *shelf) Mention(_ context.Context, m agentrun.Mention) (agentrun.Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return agentrun.Run{}, s.fail
+	}
+	s.mentions = append(s.mentions, m)
+	return agentrun.Run{ID: "run-01-x"}, nil
+}
+
+func (s *shelf) mentioned() []agentrun.Mention {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.mentions)
+}
+
+func (s *shelf) drawnVersion(id, surface string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drawn[id+"/"+surface]
+}
+
+// batch is the batch as it is stored, the zero Batch if it is not.
+func (s *shelf) batch(id approvals.BatchID) approvals.Batch {
+	s.tb.Helper()
+	b, err := s.kept.Batch(context.Background(), id)
+	if !errors.Is(err, approvals.ErrNotFound) {
+		require.NoError(s.tb, err)
+	}
+	return b
+}
+
+// run is the run as it is stored.
+func (s *shelf) run(id approvals.RunID) agentrun.Run {
+	s.tb.Helper()
+	r, err := s.kept.Run(context.Background(), id)
+	require.NoError(s.tb, err)
+	return r
+}
+
+// args are the bytes of a call as they are stored.
+func (s *shelf) args(id approvals.BatchID, d approvals.Digest) json.RawMessage {
+	s.tb.Helper()
+	raw, err := s.kept.Args(context.Background(), id, d)
+	require.NoError(s.tb, err)
+	return raw
+}
+
+// setBatch stores a batch as it is, whatever was there before.
+func (s *shelf) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
+	s.tb.Helper()
+	ctx, version, before := context.Background(), b.Version, s.batch(b.ID)
+	b.Version = before.Version + 1
+	c := approvals.BatchCommit{Before: before, Batch: b, Args: map[approvals.Digest]json.RawMessage{}}
+	for _, call := range args {
+		c.Args[approvals.DigestOf(b.ID, call)] = call.Args
+	}
+	require.NoError(s.tb, s.kept.CommitBatch(ctx, c))
+	s.setVersion("batch", string(b.ID), version)
+}
+
+// setRun stores a run as it is, whatever was there before, and its thread if that
+// is not there.
+func (s *shelf) setRun(r agentrun.Run) {
+	s.tb.Helper()
+	ctx, version := context.Background(), r.Version
+	before, err := s.kept.Run(ctx, r.ID)
+	if !errors.Is(err, approvals.ErrNotFound) {
+		require.NoError(s.tb, err)
+	}
+	r.Version = before.Version
+	require.NoError(s.tb, s.kept.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{r}}))
+	s.setVersion("run", string(r.ID), version)
+	if _, err := s.Thread(ctx, r.Thread); errors.Is(err, approvals.ErrNotFound) {
+		s.setThread(agentrun.Thread{ID: r.Thread, Origin: r.Origin})
+	}
+}
+
+// setThread stores a thread, whatever was there before.
+func (s *shelf) setThread(th agentrun.Thread) {
+	s.tb.Helper()
+	before, err := s.Thread(context.Background(), th.ID)
+	if !errors.Is(err, approvals.ErrNotFound) {
+		require.NoError(s.tb, err)
+	}
+	th.Version = before.Version
+	require.NoError(s.tb, s.kept.Commit(context.Background(), agentrun.Commit{Thread: &th}))
+}
+
+func (s *shelf) setVersion(kind, id string, version int64) {
+	s.tb.Helper()
+	require.NoError(s.tb, s.client.HSet(context.Background(), s.key(kind, id), "v", version).Err())
+}
+
+// loses takes a batch out of the store, as a server does that was restored from
+// an old copy.
+func (s *shelf) loses(b approvals.Batch) {
+	s.tb.Helper()
+	require.Equal(s.tb, int64(1), s.client.Del(context.Background(), s.key("batch", string(b.ID))).Val())
+}
+
+// key is a key of the store, for what no program of ours does.
+func (s *shelf) key(kind, id string) string {
+	n, err := approvals.Partition(id)
+	require.NoError(s.tb, err)
+	return fmt.Sprintf("%s:{p%02d}:%s:%s", s.kept.Prefix(), n, kind, id)
+}
