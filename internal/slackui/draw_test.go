@@ -204,12 +204,12 @@ func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
 	for status, says := range map[agentrun.Status]string{agentrun.RunFailed: "could not finish", agentrun.RunParked: "somebody must look"} {
 		o, root, b := one(t)
 		o.approves(b, 0)
-		b = o.batches[b.ID]
+		b = o.batch(b.ID)
 		after, _, err := b.Apply(approvals.Conclude{At: o.now.read(), Calls: []approvals.Conclusion{
 			{Call: "c1", Execution: approvals.Execution{State: approvals.Ran, Excerpt: "secret"}},
 		}})
 		require.NoError(t, err)
-		o.batches[b.ID] = after
+		o.setBatch(after)
 		resumed := o.resumes(b, root)
 		resumed.Status, resumed.Failure = status, "The model did not answer."
 		require.NoError(t, o.reply(resumed))

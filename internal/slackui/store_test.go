@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,12 +21,22 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
+var (
+	server redis.UniversalClient // shared by all tests of the package
+	stores atomic.Int64          // that were opened on it, each with a prefix of its own
+)
+
+// TestMain starts a redis-server: under the race detector a miniredis is too
+// slow for many clicks at once, which have to be answered in time.
+func TestMain(m *testing.M) {
+	statetest.Main(m, func(c redis.UniversalClient) { server = c })
+}
+
 // shelf is the real store, as far as surfaces use it. A test may put documents into it as they are to be
 // found, break it, and see what surfaces have said to it.
 type shelf struct {
-	kept   *state.Store
-	tb     testing.TB
-	client redis.UniversalClient
+	kept *state.Store
+	tb   testing.TB
 
 	mu       sync.Mutex
 	drawn    map[string]int64 // the last version of a document that a surface drew
@@ -38,10 +49,9 @@ var errOutage = errors.New("the store does not answer")
 
 func newShelf(tb testing.TB, now func() time.Time) *shelf {
 	tb.Helper()
-	client := statetest.Miniredis(tb)
-	store, err := state.Open(tb.Context(), state.Options{Client: client, Now: now})
+	store, err := state.Open(tb.Context(), state.Options{Client: server, Prefix: fmt.Sprintf("t%d", stores.Add(1)), Now: now})
 	require.NoError(tb, err)
-	return &shelf{kept: store, tb: tb, client: client, drawn: map[string]int64{}}
+	return &shelf{kept: store, tb: tb, drawn: map[string]int64{}}
 }
 
 // breaks makes every call fail until it is called with nil.
@@ -234,14 +244,14 @@ func (s *shelf) setThread(th agentrun.Thread) {
 
 func (s *shelf) setVersion(kind, id string, version int64) {
 	s.tb.Helper()
-	require.NoError(s.tb, s.client.HSet(context.Background(), s.key(kind, id), "v", version).Err())
+	require.NoError(s.tb, server.HSet(context.Background(), s.key(kind, id), "v", version).Err())
 }
 
 // loses takes a batch out of the store, as a server does that was restored from
 // an old copy.
 func (s *shelf) loses(b approvals.Batch) {
 	s.tb.Helper()
-	require.Equal(s.tb, int64(1), s.client.Del(context.Background(), s.key("batch", string(b.ID))).Val())
+	require.Equal(s.tb, int64(1), server.Del(context.Background(), s.key("batch", string(b.ID))).Val())
 }
 
 // key is a key of the store, for what no program of ours does.
