@@ -253,7 +253,7 @@ func (w *world) movingStory(checks bool, d death) (commits int) {
 		}
 		return result, err
 	}
-	mortal := &mortal{memory: w.store, death: d}
+	mortal := &mortal{hooked: w.store, death: d}
 	runner := w.runnerOn(mortal)
 	clock := epoch
 	w.now = func() time.Time { return clock }

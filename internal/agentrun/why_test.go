@@ -100,7 +100,7 @@ func TestAToolSaysWhyItAsks(t *testing.T) {
 // The reason is in the journal, so that a worker who takes over has it.
 func TestAReasonSurvivesTheWorker(t *testing.T) {
 	w := newWorld(t)
-	store := &mortal{memory: w.store}
+	store := &mortal{hooked: w.store}
 	w.agent.Tools = []agentrun.Tool{&fake{
 		spec: agentrun.Spec{Name: "t"},
 		execute: func(context.Context, agentrun.Call) (agentrun.Result, error) {

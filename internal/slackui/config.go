@@ -53,7 +53,7 @@ type Config struct {
 	// agent's name: whoever asked is told how they stop their own request.
 	Pending map[string]agentrun.PendingRule
 
-	Desk   interact.Desk
+	Desk   Desk
 	Runs   interact.Runs
 	Runner interact.Runner
 	Memos  memo.Store
@@ -74,6 +74,13 @@ type Config struct {
 
 	Now func() time.Time
 	Log *slog.Logger
+}
+
+// Desk is what Slack needs of [approvals.Desk]. Arguments are loaded by the
+// readers of the directory only.
+type Desk interface {
+	interact.Desk
+	directory.Calls
 }
 
 const (
@@ -172,7 +179,10 @@ func New(c Config) (*UI, error) {
 	}
 	api := slackapi.New(c.BotToken, c.APIURL)
 	api.Now = c.Now
-	cards := &delivery.Cards{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Tools: c.Tools, Now: c.Now, Log: c.Log}
+	people := directory.New(directory.Directory{
+		Api: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
+	}, c.Desk)
+	cards := &delivery.Cards{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log}
 	cards.Budget = &delivery.Budget{
 		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
 		Now: c.Now, Log: c.Log,
@@ -180,13 +190,10 @@ func New(c Config) (*UI, error) {
 	cards.Digests = &delivery.Digests{Memos: c.Memos, Api: api, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
 	replies := &delivery.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, Now: c.Now}
 	cards.Listed = replies.Refresh
-	people := &directory.Directory{
-		Api: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
-	}
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, People: people, Now: c.Now, Log: c.Log,
 	}
-	cards.Asked, cards.MayLook = notices.Audience, people.MayLook
+	cards.Asked = notices.Audience
 	homes := &delivery.Homes{
 		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,

@@ -15,12 +15,12 @@ import (
 // elsewhere makes the run of the batch one of an agent that runs elsewhere, to
 // be shown in this channel.
 func (o *office) elsewhere(b approvals.Batch, channel string) approvals.Batch {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	run := o.runs[b.Run]
+	o.t.Helper()
+	run := o.run(b.Run)
 	run.Executor, run.Origin = "api", agentrun.Origin{Surface: "api", Team: "ops", Channel: channel, Root: "request-1"}
 	b.Executor, b.Channel = "api", channel
-	o.runs[run.ID], o.batches[b.ID] = run, b
+	o.setRun(run)
+	o.setBatch(b)
 	return b
 }
 

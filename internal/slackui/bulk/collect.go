@@ -214,8 +214,12 @@ func (s *Service) judged(ctx context.Context, o SheetOrder, all []found) ([]foun
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
 	s.concurrently(len(all), func(i int) {
-		if all[i].why == "" {
-			calls[i], errs[i] = s.Cfg.Desk.Call(ctx, all[i].batch, all[i].a.Call.ID)
+		if all[i].why != "" {
+			return
+		}
+		var reader directory.Reader
+		if reader, errs[i] = s.People.MayRead(ctx, directory.Who{User: o.User, Team: o.Team}, all[i].batch); errs[i] == nil {
+			calls[i], errs[i] = reader.Call(ctx, all[i].batch, all[i].a.Call.ID)
 		}
 	})
 	if err := ctx.Err(); err != nil {

@@ -109,10 +109,11 @@ func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, t
 	if err != nil {
 		return nil, err
 	}
+	readers := map[approvals.BatchID]directory.Reader{}
 	for id, b := range batches {
-		err := s.People.MayLook(ctx, string(sheet.By), "", b)
+		readers[id], err = s.People.MayRead(ctx, directory.Who{User: string(sheet.By)}, b)
 		switch {
-		case errors.Is(err, directory.ErrMayNotLook):
+		case errors.Is(err, directory.ErrMayNotRead):
 			delete(batches, id)
 		case err != nil:
 			return nil, err
@@ -126,7 +127,7 @@ func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, t
 		x.index = slices.IndexFunc(x.batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call })
 		if x.gone = x.index < 0; !x.gone {
 			x.a = x.batch.Approvals[x.index]
-			x.call, errs[i] = directory.CallAs(ctx, s.Cfg.Desk, x.batch, l.Call, l.Digest)
+			x.call, errs[i] = readers[l.Batch].CallAs(ctx, x.batch, l.Call, l.Digest)
 		}
 		if errors.Is(errs[i], approvals.ErrStale) || errors.Is(errs[i], approvals.ErrNotFound) {
 			x.gone, errs[i] = true, nil

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,7 @@ type Cards struct {
 	Log   *slog.Logger
 	Asked asking // nil: nobody is asked directly
 
-	// MayLook refuses those who may not read the arguments of a batch; nil:
-	// everybody whose message it is may.
-	MayLook func(ctx context.Context, user, team string, b approvals.Batch) error
-
+	People  *directory.Directory // makes the readers of what is drawn
 	Budget  *Budget
 	Digests *Digests
 	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
@@ -120,6 +118,7 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 	if !shown {
 		return b.Version, nil
 	}
+	b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
 	for range mostRounds {
 		// What goes wrong in a further channel does not keep the thread waiting.
 		furtherErr := c.further(ctx, h, b)
@@ -253,23 +252,27 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	if len(here) == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
 		return nil // there is no room, or nobody there is needed any more
 	}
-	card, err := c.Load(ctx, b, part)
+	reader, err := c.readerAt(ctx, b, t)
 	if err != nil {
 		return err
 	}
-	card.Place, card.Person, card.Missed, card.Unposted = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
-	if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
-		home := h.Body.Anchors[i]
-		card.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)
-	}
-	m := card.Message(c.Now())
-	if blind, err := c.mustRedact(ctx, b, t); err != nil {
-		return err
-	} else if blind {
-		m = card.Revoked()
+	shown := card.Card{Batch: b, Part: part}
+	m := shown.Revoked()
+	if reader.Reads(b) {
+		if shown, err = c.Load(ctx, reader, b, part); err != nil {
+			return err
+		}
+		shown.Place, shown.Person, shown.Missed, shown.Unposted = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
+		if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
+			home := h.Body.Anchors[i]
+			shown.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)
+		}
+		m = shown.Message(c.Now())
+	} else if len(here) == 0 {
+		return nil // what nobody there may read is not posted
 	}
 	sum := m.Sum()
-	m.LowPriority = slices.ContainsFunc(card.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
+	m.LowPriority = slices.ContainsFunc(shown.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {
@@ -287,7 +290,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return fmt.Errorf("redraw part %d of batch %s: %w", part, b.ID, err)
 		}
 	}
-	if len(here) > 0 || t.left || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
+	if len(here) > 0 || t.left || !reader.Reads(b) || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
 		return nil // somebody removed the last card of a settled batch: leave it
 	}
 	m.LowPriority = false // there are few of these
@@ -305,19 +308,20 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 // gone are Slack's words for a message that can never be updated again.
 var gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
 
-// Load collects what a card needs: the arguments are those of the digests.
-func (c *Cards) Load(ctx context.Context, b approvals.Batch, part int) (card.Card, error) {
+// Load collects what a card shows to the reader: the arguments are those of the
+// digests. It is an error for a reader that may not read the batch.
+func (c *Cards) Load(ctx context.Context, r directory.Reader, b approvals.Batch, part int) (card.Card, error) {
 	shown := card.Card{
 		Batch: b, Part: part, Sheets: c.Digests.Several, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
 		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{},
 	}
 	for _, a := range shown.OnCard() {
-		call, err := c.Desk.Call(ctx, b, a.Call.ID)
+		call, err := r.Call(ctx, b, a.Call.ID)
 		if err != nil {
-			return card.Card{}, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+			return card.Card{}, err
 		}
 		shown.Calls[a.Call.ID] = call
-		if err := c.loadEarlier(ctx, shown, a); err != nil {
+		if err := c.loadEarlier(ctx, r, shown, a); err != nil {
 			return card.Card{}, err
 		}
 		if c.Tools == nil {
@@ -332,14 +336,14 @@ func (c *Cards) Load(ctx context.Context, b approvals.Batch, part int) (card.Car
 
 // loadEarlier adds what the newest amendments replaced. What is not there any
 // more is shown as such.
-func (c *Cards) loadEarlier(ctx context.Context, shown card.Card, a approvals.Approval) error {
+func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.Card, a approvals.Approval) error {
 	for _, m := range a.Amendments[max(0, len(a.Amendments)-card.AmendmentsShown):] {
-		call, err := directory.CallAs(ctx, c.Desk, shown.Batch, a.Call.ID, m.From)
+		call, err := r.CallAs(ctx, shown.Batch, a.Call.ID, m.From)
 		switch {
 		case err == nil:
 			shown.Earlier[m.From] = call
 		case !errors.Is(err, approvals.ErrStale):
-			return fmt.Errorf("load what call %s of batch %s was: %w", a.Call.ID, shown.Batch.ID, err)
+			return err
 		}
 	}
 	return nil
@@ -381,7 +385,6 @@ func (c *Cards) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor
 // Desk is what reconcilers need of [approvals.Desk].
 type Desk interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
-	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 }
 
 // Runs is where a card belongs and what a reply says.

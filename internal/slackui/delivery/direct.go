@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -126,26 +125,20 @@ func (a *anchors) loses(user approvals.UserID, part int) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
 }
 
-// mustRedact reports whether what is shown at the target must not be read there any
-// more: it is a copy that nobody there is asked by now, and the person may not
-// look, or the channel is none of the request's.
-func (c *Cards) mustRedact(ctx context.Context, b approvals.Batch, t target) (bool, error) {
+// readerAt returns the reader of what is drawn at the target: the person of a
+// direct message, else everybody who reads the channel. It reads nothing where
+// nobody is asked any more and the person may not read the batch, or the channel
+// is only one that an escalation has left: what is there is redacted.
+func (c *Cards) readerAt(ctx context.Context, b approvals.Batch, t target) (directory.Reader, error) {
 	switch {
-	case !t.left:
-		return false, nil
-	case t.further:
-		return true, nil
-	case t.direct == "" || c.MayLook == nil:
-		return false, nil
+	case t.further && t.left:
+		return directory.Reader{}, nil
+	case t.direct == "":
+		return c.People.Audience(b, t.channel), nil
 	}
-	err := c.MayLook(ctx, string(t.direct), "", b)
-	if err == nil {
-		return false, nil
+	r, err := c.People.MayRead(ctx, directory.Who{User: string(t.direct)}, b)
+	if err != nil && !directory.IsRefusal(err) {
+		return r, fmt.Errorf("ask whether %s may read batch %s: %w", t.direct, b.ID, err)
 	}
-	for _, out := range []error{directory.ErrMayNotLook, directory.ErrGone, directory.ErrBot, directory.ErrGuest, directory.ErrStranger} {
-		if errors.Is(err, out) {
-			return true, nil
-		}
-	}
-	return false, fmt.Errorf("ask whether %s may still read batch %s: %w", t.direct, b.ID, err)
+	return r, nil
 }

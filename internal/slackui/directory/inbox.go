@@ -3,10 +3,8 @@ package directory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -207,69 +205,4 @@ func Waits(ctx context.Context, from Lists, who Viewer, after approvals.Cursor, 
 	}
 	slices.SortFunc(found, func(a, b card.OpenCalls) int { return cmp.Compare(a.Urgency(), b.Urgency()) })
 	return found, after, nil
-}
-
-// ErrMayNotLook is somebody who has nothing to do with a batch.
-var ErrMayNotLook = errors.New("may not read it")
-
-// MayLook refuses those who may not read the arguments of the batch: everybody
-// but those who can sign or stop a call of it, or did, whoever asked for it,
-// and the members of the channels it is shown in. Who these are is asked now; a
-// question that is not answered lets nobody in.
-func (d *Directory) MayLook(ctx context.Context, user, team string, b approvals.Batch) error {
-	me := approvals.UserID(user)
-	asked := b.EverAsked()
-	named := asked.Users
-	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
-	defer cancel()
-	member, err := d.Admitted(asking, user, team, Sought{Named: named})
-	if err != nil {
-		return err
-	}
-	if _, decided := b.Deciders()[me]; decided || b.Requester == me || slices.Contains(named, me) {
-		return nil
-	}
-	if !member {
-		return ErrMayNotLook
-	}
-	people := []approvals.UserID{me}
-	var unanswered error
-	if as, _, err := d.Absences(ctx); err == nil {
-		for _, a := range as.StandsFor(me, d.Now()) {
-			people = append(people, a.User)
-		}
-	} else {
-		unanswered = err
-	}
-	for _, u := range people {
-		if u != me && slices.Contains(named, u) && asked.Delegation {
-			return nil
-		}
-	}
-	groups := slices.Clone(asked.Groups)
-	for _, channel := range append(b.Channels(), b.Channel) {
-		groups = append(groups, approvals.GroupID(channel))
-	}
-	for _, g := range groups {
-		if !blockkit.IDForm.MatchString(string(g)) || strings.HasPrefix(string(g), "D") {
-			continue
-		}
-		r, err := d.Roster(asking, string(g))
-		if err != nil {
-			unanswered = errors.Join(unanswered, err)
-			continue
-		}
-		if slices.Contains(r.Users, user) {
-			return nil
-		}
-		for _, u := range people[1:] {
-			if asked.Delegation && slices.Contains(r.Users, string(u)) && slices.Contains(asked.Groups, g) {
-				return nil
-			}
-		}
-	}
-	if unanswered != nil {
-		return unanswered
-	}
-	return ErrMayNotLook
 }

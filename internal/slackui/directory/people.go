@@ -56,6 +56,13 @@ type Directory struct {
 	Ahead      time.Duration // so long before it is too old, an answer that is needed is renewed; 0: never
 	leisurely  bool          // older answers will do
 	Now        func() time.Time
+	calls      Calls // only for its Readers
+}
+
+// New returns d with the port through which its [Reader]s load arguments.
+func New(d Directory, calls Calls) *Directory {
+	d.calls = calls
+	return &d
 }
 
 // Account is what is remembered of a person.
@@ -224,9 +231,4 @@ func (d *Directory) Forget(ctx context.Context, kind, id string) error {
 // Tools knows what the tools of the agents declare.
 type Tools interface {
 	ToolSpec(agent, name string) (agentrun.Spec, bool)
-}
-
-// Calls loads the whole arguments of a call.
-type Calls interface {
-	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/form"
 )
 
@@ -47,6 +48,9 @@ type Interaction struct {
 	Pressed  bool   // whether anything was
 	View     View
 }
+
+// Who is the person who did it.
+func (i Interaction) Who() directory.Who { return directory.Who{User: i.User, Team: i.UserTeam} }
 
 // A Press is one button or box.
 type Press struct {

@@ -17,7 +17,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/bulk"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/form"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -33,7 +32,7 @@ func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value strin
 		return at, err
 	}
 	b, a, decision := c.Batch, c.Approval, c.Decision
-	f, call, err := s.formOf(ctx, b, a, decision.Digest)
+	f, call, err := s.formOf(ctx, p, b, a, decision.Digest)
 	if err != nil {
 		return at, err
 	}
@@ -49,11 +48,15 @@ func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value strin
 	return at, s.respond.Open(ctx, p, form.EditView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
 }
 
-// formOf makes the form of a call as it was shown.
-func (s *edits) formOf(ctx context.Context, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (form.EditForm, approvals.ToolCall, error) {
-	call, err := directory.CallAs(ctx, s.cfg.Desk, b, a.Call.ID, shown)
+// formOf makes the form of a call as it was shown, for a person who may read it.
+func (s *edits) formOf(ctx context.Context, p inbound.Interaction, b approvals.Batch, a approvals.Approval, shown approvals.Digest) (form.EditForm, approvals.ToolCall, error) {
+	reader, err := s.people.MayRead(ctx, p.Who(), b)
 	if err != nil {
-		return form.EditForm{}, call, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return form.EditForm{}, approvals.ToolCall{}, err
+	}
+	call, err := reader.CallAs(ctx, b, a.Call.ID, shown)
+	if err != nil {
+		return form.EditForm{}, call, err
 	}
 	if s.cfg.Tools == nil {
 		return form.EditForm{}, call, respond.ErrNoForm
@@ -85,7 +88,7 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 		return s.notEdited(ctx, p, at, form.EditForm{}, err)
 	}
 	b, a, shown := c.Batch, c.Approval, c.Decision.Digest
-	f, _, err := s.formOf(ctx, b, a, shown)
+	f, _, err := s.formOf(ctx, p, b, a, shown)
 	if err != nil {
 		return s.notEdited(ctx, p, at, form.EditForm{}, err)
 	}

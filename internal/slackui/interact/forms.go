@@ -36,9 +36,13 @@ func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value 
 	if err := c.MayDecide(approvals.Deny); err != nil {
 		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
-	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	reader, err := s.people.MayRead(ctx, p.Who(), b)
 	if err != nil {
-		return at, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, err
+	}
+	call, err := reader.Call(ctx, b, a.Call.ID)
+	if err != nil {
+		return at, err
 	}
 	view, err := denialView(a, call, originOf(p, value))
 	if err != nil {
@@ -95,6 +99,11 @@ func (s *decisions) given(ctx context.Context, p inbound.Interaction, v approval
 		s.reviews.redrawReview(ctx, p)
 		return inbound.Reply{}, nil
 	}
+	return s.notGiven(ctx, p, at, v, err)
+}
+
+// notGiven explains in its form why a verdict does not count.
+func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at respond.Subject, v approvals.Verdict, err error) (inbound.Reply, error) {
 	words, known := respond.Explain(err, at)
 	if !known {
 		return inbound.Reply{}, err

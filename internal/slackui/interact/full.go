@@ -2,7 +2,6 @@ package interact
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -57,12 +56,13 @@ func (s *reviews) fullView(ctx context.Context, p inbound.Interaction, value str
 	if err != nil {
 		return at, none, err
 	}
-	if err := s.people.MayLook(ctx, p.User, p.UserTeam, b); err != nil {
+	reader, err := s.people.MayRead(ctx, p.Who(), b)
+	if err != nil {
 		return at, none, err
 	}
-	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	call, err := reader.Call(ctx, b, a.Call.ID)
 	if err != nil {
-		return at, none, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, none, err
 	}
 	ptr.Call = a.Call.ID
 	return at, card.Full(ptr, a, call, page), nil

@@ -40,12 +40,12 @@ func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi
 	sheets := &bulk.Service{Cfg: sheetConfig, Api: a, Cards: cards, People: people, Respond: r}
 	v := &verdicts{cfg: c, api: a, cards: cards, people: people, respond: r}
 	reviews := &reviews{cfg: c, api: a, cards: cards, people: people, respond: r, verdicts: v}
-	d := &decisions{cfg: c, api: a, cards: cards, respond: r, verdicts: v, reviews: reviews}
+	d := &decisions{cfg: c, api: a, cards: cards, people: people, respond: r, verdicts: v, reviews: reviews}
 	commander := &command.Handler{Cfg: commands, Api: a, Cards: cards, People: people, Respond: r, Sheets: sheets}
 	return &Handler{
 		cfg: c, api: a, respond: r, Sheets: sheets, Slash: commander, verdicts: v, reviews: reviews, decisions: d,
 		Results:   &bulk.Results{Cfg: sheetConfig, Api: a, Cards: cards, Sheets: sheets},
-		edits:     &edits{cfg: c, respond: r, verdicts: v, reviews: reviews, decisions: d},
+		edits:     &edits{cfg: c, people: people, respond: r, verdicts: v, reviews: reviews, decisions: d},
 		listener:  &listener{cfg: c, api: a, cards: cards, people: people, respond: r},
 		shortcuts: &shortcuts{cfg: c, people: people, respond: r, reviews: reviews},
 		homeTabs:  &homeTabs{cfg: c, people: people, homes: homes, respond: r, slash: commander},
@@ -76,6 +76,7 @@ type decisions struct {
 	cfg      Config
 	api      *slackapi.Client
 	cards    *delivery.Cards
+	people   *directory.Directory
 	respond  *respond.Responder
 	verdicts *verdicts
 	reviews  *reviews
@@ -84,6 +85,7 @@ type decisions struct {
 // edits take changed arguments.
 type edits struct {
 	cfg       Config
+	people    *directory.Directory
 	respond   *respond.Responder
 	verdicts  *verdicts
 	reviews   *reviews
@@ -136,7 +138,6 @@ type Config struct {
 // Desk is what interactions need of [approvals.Desk].
 type Desk interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
-	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 	Case(ctx context.Context, b approvals.Batch, call approvals.ToolCallID, shown approvals.Digest, who approvals.Resolver) (approvals.Case, error)
 	DecideCase(ctx context.Context, c approvals.Case, r approvals.RequestID, v approvals.Verdict, reason string) (approvals.Case, error)
 	RetractCase(ctx context.Context, c approvals.Case, r approvals.RequestID) (approvals.Case, error)

@@ -56,11 +56,12 @@ func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card,
 	if err != nil {
 		return none, b, fmt.Errorf("load batch %s: %w", r.Batch, err)
 	}
-	if err := s.people.MayLook(ctx, p.User, p.UserTeam, b); err != nil {
+	reader, err := s.people.MayRead(ctx, p.Who(), b)
+	if err != nil {
 		return none, b, err
 	}
 	r.Part = min(r.Part, max(0, card.Parts(b)-1))
-	shown, err := s.cards.Load(ctx, b, r.Part)
+	shown, err := s.cards.Load(ctx, reader, b, r.Part)
 	if err != nil {
 		return none, b, err
 	}

@@ -78,7 +78,7 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	var may []card.OpenCalls
 	var refused error
 	for _, f := range found {
-		err := s.people.MayLook(ctx, p.User, p.UserTeam, f.Batch)
+		_, err := s.people.MayRead(ctx, p.Who(), f.Batch)
 		if err == nil {
 			may = append(may, f)
 		} else if refused == nil {

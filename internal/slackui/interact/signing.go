@@ -75,15 +75,26 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at re
 	if a.Status != approvals.Pending {
 		return true, nil
 	}
-	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	reader := s.people.Audience(b, p.Channel)
+	if !reader.Reads(b) { // the card is not in a channel, but in a review or a direct message
+		var err error
+		reader, err = s.people.MayRead(ctx, p.Who(), b)
+		if directory.IsRefusal(err) {
+			return false, nil // the signing form says why
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	call, err := reader.Call(ctx, b, a.Call.ID)
 	if err != nil {
-		return false, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return false, err
 	}
 	if card.Details[len(card.Details)-1].Shows(a, call) {
 		return true, nil // on any card
 	}
 	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
-	shown, err := s.cards.Load(ctx, b, i/card.CallsPerCard)
+	shown, err := s.cards.Load(ctx, reader, b, i/card.CallsPerCard)
 	if err != nil {
 		return false, err
 	}
@@ -132,9 +143,13 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	if _, decided := a.DecisionBy(c.Decision.By.User); decided {
 		return at, none, s.verdicts.refusal(ctx, at, respond.ErrCounted)
 	}
-	call, err := s.cfg.Desk.Call(ctx, b, a.Call.ID)
+	reader, err := s.people.MayRead(ctx, p.Who(), b)
 	if err != nil {
-		return at, none, fmt.Errorf("load call %s of batch %s: %w", a.Call.ID, b.ID, err)
+		return at, none, err
+	}
+	call, err := reader.Call(ctx, b, a.Call.ID)
+	if err != nil {
+		return at, none, err
 	}
 	ptr := ref.Pointer{Batch: b.ID, Call: a.Call.ID, Digest: c.Decision.Digest}
 	pages := card.Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
@@ -200,11 +215,18 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 // and leads on to what it has not shown.
 func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	m := readSigning(p)
-	at, err := s.verdicts.read(ctx, p, m.Value)
-	if err == nil && at.Approval.Status == approvals.Pending {
-		call, err := s.cfg.Desk.Call(ctx, at.Batch, at.Approval.Call.ID)
+	at, _, err := s.verdicts.caseOf(ctx, p, m.Value)
+	if err != nil {
+		return s.notGiven(ctx, p, at, approvals.Approve, err)
+	}
+	if at.Approval.Status == approvals.Pending {
+		reader, err := s.people.MayRead(ctx, p.Who(), at.Batch)
 		if err != nil {
-			return inbound.Reply{}, fmt.Errorf("load call %s of batch %s: %w", at.Approval.Call.ID, at.Batch.ID, err)
+			return s.notGiven(ctx, p, at, approvals.Approve, err)
+		}
+		call, err := reader.Call(ctx, at.Batch, at.Approval.Call.ID)
+		if err != nil {
+			return inbound.Reply{}, err
 		}
 		if m.Read < len(card.Paginate(blockkit.Arguments(call.Args, at.Approval.WriteOnly))) {
 			return inbound.Replace(m.aside(blockkit.Ours("Nothing is approved yet: not everything of this call was shown."), "Read on", m.Read)), nil

@@ -65,8 +65,8 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 		return blockkit.Ours("This came from another Slack workspace than the one this Countersign serves. Nothing was decided."), true
 	case errors.Is(err, inbound.ErrNoTeam):
 		return blockkit.Ours("This came without a workspace, as from an installation for a whole organization, which this Countersign does not serve. Nothing was decided."), true
-	case errors.Is(err, directory.ErrMayNotLook):
-		return explainMayNotLook(a), true
+	case errors.Is(err, directory.ErrMayNotRead):
+		return explainMayNotRead(a), true
 	case errors.Is(err, ErrForm):
 		return blockkit.Ours("Slack did not open the form in time. Nothing was decided. Press the button again."), true
 	case unanswered:
@@ -93,7 +93,7 @@ func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 	return blockkit.Ours("Slack did not say whose account this is. Nothing was done. Try again in a moment.")
 }
 
-func explainMayNotLook(a Subject) blockkit.Mrkdwn {
+func explainMayNotRead(a Subject) blockkit.Mrkdwn {
 	var where blockkit.Mrkdwn
 	if blockkit.IDForm.MatchString(a.Batch.Channel) && blockkit.IsChannel(a.Batch.Channel) {
 		where = blockkit.Ours(", and the members of %s", blockkit.Group(a.Batch.Channel))
