@@ -41,15 +41,15 @@ func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value
 		return ref.ErrPointer
 	}
 	show := s.Api.OpenedView
-	if p.View.Type == string(slack.VTModal) {
+	if p.Trigger.InModal {
 		show = s.Api.PushedView
 	}
-	said, err := s.OpenSheet(ctx, p.Trigger, SheetOrder{
+	said, err := s.OpenSheet(ctx, p.Trigger.ID, SheetOrder{
 		User: p.User, Team: p.UserTeam, Channel: p.Channel, Verdict: w.Verdict, Filter: w.Filter,
-		Unique: UniqueOf(p.User, p.Trigger),
+		Unique: UniqueOf(p.User, p.Trigger.ID),
 	}, show)
 	if err == nil && said != nil {
-		_, _, err = show(ctx, p.Trigger, said.View())
+		_, _, err = show(ctx, p.Trigger.ID, said.View())
 		if err != nil {
 			err = fmt.Errorf("%w: %w", respond.ErrForm, err)
 		}

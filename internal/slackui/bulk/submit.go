@@ -204,7 +204,7 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 	if err != nil {
 		return sheet, err
 	}
-	r := respond.RequestID(s.Cfg.Team, p, ref.Pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
+	r := respond.RequestID(s.Cfg.Team, p.IDs(), ref.Pointer{Batch: approvals.BatchID(sheet.ID)}, sheet.Verdict, reason)
 	next, err := s.Cfg.Bulk.Submit(ctx, sheet.ID, r, who, memo.Ticks.list(), reason)
 	if err != nil {
 		return sheet, fmt.Errorf("submit sheet %s: %w: %w", sheet.ID, errMaybeSent, err)

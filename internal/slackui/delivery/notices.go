@@ -10,8 +10,8 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/memo"
-	"github.com/countersign/countersign/internal/slackui/respond"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -126,7 +126,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 				return 0, err
 			}
 		}
-		if err := n.round(ctx, h, b, respond.Place{Channel: at.channel, Thread: at.thread}); err != nil {
+		if err := n.round(ctx, h, b, inbound.Place{Channel: at.channel, Thread: at.thread}); err != nil {
 			return 0, err
 		}
 		err := h.Save(ctx, func(x *noticed) {
@@ -142,7 +142,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 }
 
 // round tells everybody of the round who has not been told.
-func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals.Batch, home respond.Place) error {
+func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals.Batch, home inbound.Place) error {
 	news, err := n.news(ctx, b, h.Body.Told, h.Body.Round.To)
 	if err != nil {
 		return err

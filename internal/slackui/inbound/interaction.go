@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/slack-go/slack"
+
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/form"
 )
@@ -35,7 +37,7 @@ type Interaction struct {
 	User        string
 	UserTeam    string // the person's own workspace
 	Team        string // where it happened; empty for an installation of a whole organization
-	Trigger     string // opens one view, for 3 s
+	Trigger     Trigger
 	ResponseURL string
 
 	Channel   string // of the message, if there is one
@@ -51,6 +53,33 @@ type Interaction struct {
 
 // Who is the person who did it.
 func (i Interaction) Who() directory.Who { return directory.Who{User: i.User, Team: i.UserTeam} }
+
+// Place is where the person did it.
+func (i Interaction) Place() Place {
+	return Place{Channel: i.Channel, Thread: i.Thread, User: i.User}
+}
+
+// On is the message on which it was done, if it was on one.
+func (i Interaction) On() Marked {
+	on := i.Message
+	on.Channel, on.TS = i.Channel, i.MessageTS
+	return on
+}
+
+// IDs are all that Slack says to tell this press, or this sending of a form, from
+// every other.
+func (i Interaction) IDs() []string {
+	return []string{i.Trigger.ID, i.User, i.Channel, i.MessageTS, i.View.ID, i.View.Hash, i.Press.ID, i.Press.TS}
+}
+
+// A Trigger lets one view be opened, for 3 s.
+type Trigger struct {
+	ID      string
+	InModal bool // the person is in a modal, so the view goes over that
+}
+
+// A Place is where words for one person go.
+type Place struct{ Channel, Thread, User string }
 
 // A Press is one button or box.
 type Press struct {
@@ -73,12 +102,16 @@ type View struct {
 // wrote there is a pointer, like a button's value; other apps write there what
 // they like.
 type Marked struct {
-	TS       string `json:"ts"`
-	Thread   string `json:"thread_ts"`
-	Metadata struct {
-		Type    string          `json:"event_type"`
-		Payload json.RawMessage `json:"event_payload"`
-	} `json:"metadata"`
+	Channel  string   `json:"-"`
+	TS       string   `json:"ts"`
+	Thread   string   `json:"thread_ts"`
+	Metadata Metadata `json:"metadata"`
+}
+
+// Metadata is what an app attached to a message.
+type Metadata struct {
+	Type    string          `json:"event_type"`
+	Payload json.RawMessage `json:"event_payload"`
 }
 
 // A payload is what is read of Slack's form of an interaction. It is our own
@@ -143,9 +176,9 @@ func readPayload(body []byte) (payload, error) {
 
 func (p payload) interaction() Interaction {
 	i := Interaction{
-		Kind: Kind(p.Type), User: p.User.ID, UserTeam: p.User.Team, Trigger: p.Trigger, ResponseURL: p.Response,
+		Kind: Kind(p.Type), User: p.User.ID, UserTeam: p.User.Team, ResponseURL: p.Response,
 		Channel: cmp.Or(p.Container.Channel, p.Channel.ID), MessageTS: p.Container.Message, Thread: p.Container.Thread,
-		Callback: p.Callback, Message: p.Message,
+		Callback: p.Callback, Message: p.Message, Trigger: Trigger{ID: p.Trigger, InModal: p.View.Type == string(slack.VTModal)},
 		View: View{ID: p.View.ID, Type: p.View.Type, Hash: p.View.Hash, Callback: p.View.Callback, Metadata: p.View.Metadata, Values: p.View.State.Values},
 	}
 	if p.Team != nil {

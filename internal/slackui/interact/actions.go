@@ -3,6 +3,7 @@ package interact
 import (
 	"context"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -27,17 +28,26 @@ var actions = map[ref.Action]press{
 	ref.ActionView:       opens(func(s *Handler) opener { return s.reviews.viewFull }),
 	ref.ActionReview:     opens(func(s *Handler) opener { return s.reviews.showOrOpen }),
 	ref.ActionEach:       opens(func(s *Handler) opener { return s.reviews.showOrOpen }),
-	ref.ActionDigest:     opens(func(s *Handler) opener { return s.reviews.openDigest }),
 	ref.ActionPage:       turns(func(s *Handler) turner { return s.decisions.turnPage }),
-	ref.ActionTurn:       turns(func(s *Handler) turner { return s.homeTabs.turnHome }),
-	ref.ActionList:       turns(func(s *Handler) turner { return s.turnList }),
 	ref.ActionSheet:      turns(func(s *Handler) turner { return s.Sheets.PressedSheet }),
 	ref.ActionSheetPage:  turns(func(s *Handler) turner { return s.Sheets.RedrawSheet }),
 	ref.ActionResult:     turns(func(s *Handler) turner { return s.Results.OpenResult }),
 	ref.ActionResultPage: turns(func(s *Handler) turner { return s.Results.TurnResult }),
 	ref.ActionNext:       does(func(s *Handler) doer { return s.reviews.next }),
-	ref.ActionBack:       does(func(s *Handler) doer { return s.homeTabs.comesBack }),
 	ref.ActionSeveral:    does(func(s *Handler) doer { return s.Sheets.ApproveSeveral }),
+	ref.ActionDigest: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		at, err := s.reviews.openDigest(ctx, p.Who(), p.Trigger, p.Press.Value)
+		return at, false, err
+	},
+	ref.ActionTurn: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, s.homeTabs.turnHome(ctx, approvals.UserID(p.User), p.Press.Value)
+	},
+	ref.ActionList: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, s.turnList(ctx, p.Who(), p.Channel, p.ResponseURL, p.Press.Value)
+	},
+	ref.ActionBack: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return respond.Subject{}, false, s.homeTabs.comesBack(ctx, p.Who())
+	},
 	ref.ActionTick: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return respond.Subject{}, false, s.Sheets.RedrawSheet(ctx, p, "")
 	},

@@ -23,10 +23,10 @@ import (
 // A message is drawn over only if Slack says that it was posted as a card of
 // this batch, and only after a click of somebody whose word on the call counts.
 // Of an ephemeral message, and of a modal, Slack says nothing.
-func (s *verdicts) adopt(ctx context.Context, p inbound.Interaction, at respond.Subject) {
-	channel, ts := p.Channel, p.MessageTS
+func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Marked, at respond.Subject) {
+	channel, ts := on.Channel, on.TS
 	b, a := at.Batch, at.Approval
-	shown, marked := cardIn(p.Message)
+	shown, marked := cardIn(on.Metadata)
 	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
 		return
 	}
@@ -34,13 +34,13 @@ func (s *verdicts) adopt(ctx context.Context, p inbound.Interaction, at respond.
 		return
 	}
 	err := s.respond.After(ctx, s.respond.Copies, "adopt a copy of a card", func(ctx context.Context) error {
-		may, err := s.mayDecide(ctx, p, b, a)
+		may, err := s.mayDecide(ctx, who, b, a)
 		if err != nil || !may {
 			return err
 		}
 		found := delivery.Anchor{Part: shown.Part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
 		if strings.HasPrefix(channel, "D") && channel != b.Channel {
-			found.Direct = approvals.UserID(p.User)
+			found.Direct = approvals.UserID(who.User)
 		}
 		if err := s.cards.Adopt(ctx, b.ID, found); err != nil {
 			return err
@@ -54,14 +54,14 @@ func (s *verdicts) adopt(ctx context.Context, p inbound.Interaction, at respond.
 
 // mayDecide reports whether the person may approve or deny the call, or might
 // have, had it not ended.
-func (s *verdicts) mayDecide(ctx context.Context, p inbound.Interaction, b approvals.Batch, a approvals.Approval) (bool, error) {
+func (s *verdicts) mayDecide(ctx context.Context, who directory.Who, b approvals.Batch, a approvals.Approval) (bool, error) {
 	b = b.Reopened(a)
-	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtFor(b))
+	principal, err := s.people.Principal(ctx, who.User, who.Team, directory.SoughtFor(b))
 	if err != nil {
-		return false, fmt.Errorf("ask whether %s may decide: %w", p.User, err)
+		return false, fmt.Errorf("ask whether %s may decide: %w", who.User, err)
 	}
 	may := func(v approvals.Verdict) bool {
-		return directory.Viewer{Principal: who}.MaySay(b, a, v, s.cfg.Now()) == nil
+		return directory.Viewer{Principal: principal}.MaySay(b, a, v, s.cfg.Now()) == nil
 	}
 	return may(approvals.Approve) || may(approvals.Deny), nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
-	"github.com/countersign/countersign/internal/slackui/respond"
 )
 
 // A manner is how a message came to us. It says who is told what when it is
@@ -99,7 +98,7 @@ func (s *listener) tellWriter(ctx context.Context, m mention, words blockkit.Mrk
 	if m.manner == echoed {
 		return nil
 	}
-	return s.respond.Tell(ctx, respond.Place{Channel: m.Channel, Thread: m.Thread, User: m.User}, words)
+	return s.respond.Tell(ctx, inbound.Place{Channel: m.Channel, Thread: m.Thread, User: m.User}, words)
 }
 
 // busy tells whoever wrote the message what must be settled before the agent

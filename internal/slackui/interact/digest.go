@@ -18,8 +18,8 @@ import (
 
 // openDigest opens, of what a digest lists, the oldest card that waits for the
 // person.
-func (s *reviews) openDigest(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inbound.Trigger, value string) (respond.Subject, error) {
+	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
 	id, err := delivery.ParseDigest(value)
 	if err != nil {
 		return at, err
@@ -28,21 +28,21 @@ func (s *reviews) openDigest(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return at, err
 	}
-	r, words, found := s.oldest(ctx, p, n.Body)
+	r, words, found := s.oldest(ctx, who, n.Body)
 	if !found {
-		return at, s.respond.Open(ctx, p, blockkit.Notice(blockkit.Ours("All of these are decided. Nothing of them waits any more.")))
+		return at, s.respond.Open(ctx, trigger, blockkit.Notice(blockkit.Ours("All of these are decided. Nothing of them waits any more.")))
 	}
-	view, b, err := s.review(ctx, p, r, "", words)
+	view, b, err := s.review(ctx, who, r, "", words)
 	at.Batch = b
 	if err != nil {
 		return at, err
 	}
-	return at, s.respond.Open(ctx, p, view)
+	return at, s.respond.Open(ctx, trigger, view)
 }
 
 // oldest is the oldest card of the digest that waits for the person, else the
 // oldest of all that waits, with words that say so.
-func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.Digest) (ref.Card, blockkit.Mrkdwn, bool) {
+func (s *reviews) oldest(ctx context.Context, person directory.Who, d delivery.Digest) (ref.Card, blockkit.Mrkdwn, bool) {
 	ids := slices.SortedFunc(maps.Keys(d.Requests), func(a, b approvals.BatchID) int {
 		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
 	})
@@ -51,7 +51,7 @@ func (s *reviews) oldest(ctx context.Context, p inbound.Interaction, d delivery.
 		return ref.Card{}, blockkit.Mrkdwn{}, false
 	}
 	first := ref.Card{Batch: ids[0]}
-	who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
+	who, err := s.people.Seeker(ctx, person.User, person.Team)
 	if err != nil {
 		return first, blockkit.Mrkdwn{}, true // the card says who it waits for
 	}

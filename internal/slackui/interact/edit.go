@@ -45,7 +45,7 @@ func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value strin
 	if err != nil {
 		return at, fmt.Errorf("write the form: %w", err)
 	}
-	return at, s.respond.Open(ctx, p, form.EditView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
+	return at, s.respond.Open(ctx, p.Trigger, form.EditView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
 }
 
 // formOf makes the form of a call as it was shown, for a person who may read it.

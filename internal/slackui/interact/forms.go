@@ -48,7 +48,7 @@ func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value 
 	if err != nil {
 		return at, err
 	}
-	return at, s.respond.Open(ctx, p, view)
+	return at, s.respond.Open(ctx, p.Trigger, view)
 }
 
 // denialView is the form in which a denial is given with its reason.

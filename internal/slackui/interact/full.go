@@ -20,7 +20,7 @@ func (s *reviews) viewFull(ctx context.Context, p inbound.Interaction, value str
 	if err != nil {
 		return at, err
 	}
-	return at, s.respond.Open(ctx, p, view)
+	return at, s.respond.Open(ctx, p.Trigger, view)
 }
 
 // turnPage shows another page in the modal that is open.

@@ -29,20 +29,20 @@ func (s *homeTabs) opensHome(ctx context.Context, user approvals.UserID) error {
 }
 
 // turnHome shows other pages of the person's Home.
-func (s *homeTabs) turnHome(ctx context.Context, p inbound.Interaction, value string) error {
+func (s *homeTabs) turnHome(ctx context.Context, user approvals.UserID, value string) error {
 	at, err := card.ParsePages(value)
 	if err != nil {
 		return err
 	}
 	return s.respond.After(ctx, s.respond.Screens, "turn a page of a Home", func(ctx context.Context) error {
-		return s.homes.Soon(ctx, approvals.UserID(p.User), at)
+		return s.homes.Soon(ctx, user, at)
 	})
 }
 
 // comesBack ends the absence of the person, from their Home.
-func (s *homeTabs) comesBack(ctx context.Context, p inbound.Interaction) error {
-	user := approvals.UserID(p.User)
-	if _, err := s.people.Admitted(ctx, p.User, p.UserTeam, directory.Sought{Named: []approvals.UserID{user}}); err != nil {
+func (s *homeTabs) comesBack(ctx context.Context, who directory.Who) error {
+	user := approvals.UserID(who.User)
+	if _, err := s.people.Admitted(ctx, who.User, who.Team, directory.Sought{Named: []approvals.UserID{user}}); err != nil {
 		return err
 	}
 	before, after, err := s.people.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })

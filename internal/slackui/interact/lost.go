@@ -16,9 +16,9 @@ import (
 // decide there, and it must not look as if they could. It is called after a
 // press that ended with cause. Only a message that Slack says was posted as a
 // card is drawn over, and only when the store says that its batch is not there.
-func (s *verdicts) lost(ctx context.Context, p inbound.Interaction, cause error) {
-	channel, ts := p.Channel, p.MessageTS
-	card, marked := cardIn(p.Message)
+func (s *verdicts) lost(ctx context.Context, on inbound.Marked, cause error) {
+	channel, ts := on.Channel, on.TS
+	card, marked := cardIn(on.Metadata)
 	if !errors.Is(cause, approvals.ErrNotFound) || !marked || !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) {
 		return
 	}

@@ -29,34 +29,34 @@ func screenOf(p inbound.Interaction) ref.Screen {
 // showOrOpen shows a card in the review that the person is in, or opens one.
 func (s *reviews) showOrOpen(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	if screenOf(p).View != "" {
-		return s.show(ctx, p, value)
+		return s.show(ctx, p.Who(), screenOf(p), value)
 	}
-	return s.openReview(ctx, p, value)
+	return s.openReview(ctx, p.Who(), p.Trigger, value)
 }
 
 // openReview opens the card of a batch in a modal, for those who may read it.
-func (s *reviews) openReview(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+func (s *reviews) openReview(ctx context.Context, who directory.Who, trigger inbound.Trigger, value string) (respond.Subject, error) {
+	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
 	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
 	}
-	view, b, err := s.review(ctx, p, r, "", blockkit.Mrkdwn{})
+	view, b, err := s.review(ctx, who, r, "", blockkit.Mrkdwn{})
 	at.Batch = b
 	if err != nil {
 		return at, err
 	}
-	return at, s.respond.Open(ctx, p, view)
+	return at, s.respond.Open(ctx, trigger, view)
 }
 
 // review draws the modal. words go on top of it.
-func (s *reviews) review(ctx context.Context, p inbound.Interaction, r ref.Card, urgency string, words blockkit.Mrkdwn) (slack.ModalViewRequest, approvals.Batch, error) {
+func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urgency string, words blockkit.Mrkdwn) (slack.ModalViewRequest, approvals.Batch, error) {
 	none := slack.ModalViewRequest{}
 	b, err := s.cfg.Desk.Batch(ctx, r.Batch)
 	if err != nil {
 		return none, b, fmt.Errorf("load batch %s: %w", r.Batch, err)
 	}
-	reader, err := s.people.MayRead(ctx, p.Who(), b)
+	reader, err := s.people.MayRead(ctx, who, b)
 	if err != nil {
 		return none, b, err
 	}
@@ -89,35 +89,35 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 	return s.respond.After(ctx, s.respond.Screens, "show the next card", func(ctx context.Context) error {
 		who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
 		if err != nil {
-			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
+			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
 		}
 		to, found, looked, err := directory.NextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
 		switch {
 		case err != nil:
-			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
+			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
 		case !found:
-			return s.redraw(ctx, p, screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
+			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
 		}
-		return s.redraw(ctx, p, screenOf(p), to.FirstCard(), to.Urgency(), blockkit.Mrkdwn{}, nil)
+		return s.redraw(ctx, p.Who(), screenOf(p), to.FirstCard(), to.Urgency(), blockkit.Mrkdwn{}, nil)
 	})
 }
 
 // show turns to another card of the same batch.
-func (s *reviews) show(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
-	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+func (s *reviews) show(ctx context.Context, who directory.Who, on ref.Screen, value string) (respond.Subject, error) {
+	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
 	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
 	}
 	return at, s.respond.After(ctx, s.respond.Screens, "turn to another card", func(ctx context.Context) error {
-		return s.redraw(ctx, p, screenOf(p), r, "", blockkit.Mrkdwn{}, nil)
+		return s.redraw(ctx, who, on, r, "", blockkit.Mrkdwn{}, nil)
 	})
 }
 
 // reviewAgain draws a review anew once the request is answered, with words on
 // top if there are any. What it shows is read after everything that was
 // committed before.
-func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref.Screen, words blockkit.Mrkdwn) error {
+func (s *reviews) reviewAgain(ctx context.Context, who directory.Who, on ref.Screen, words blockkit.Mrkdwn) error {
 	memo := ref.ReadReview(on.Memo)
 	if on.View == "" {
 		return nil
@@ -127,18 +127,18 @@ func (s *reviews) reviewAgain(ctx context.Context, p inbound.Interaction, on ref
 		return err
 	}
 	return s.respond.After(ctx, s.respond.Screens, "draw a review anew", func(ctx context.Context) error {
-		return s.redraw(ctx, p, on, r, memo.Urgency, words, nil)
+		return s.redraw(ctx, who, on, r, memo.Urgency, words, nil)
 	})
 }
 
 // redraw replaces what the modal shows. If something else was drawn there since
 // the person pressed, both may have been drawn before the other was committed:
 // it is loaded once more, and drawn over that. cause is returned if it worked.
-func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Screen, r ref.Card, urgency string, words blockkit.Mrkdwn, cause error) error {
+func (s *reviews) redraw(ctx context.Context, who directory.Who, on ref.Screen, r ref.Card, urgency string, words blockkit.Mrkdwn, cause error) error {
 	for _, hash := range []string{on.Hash, ""} {
-		view, b, err := s.review(ctx, p, r, urgency, words)
+		view, b, err := s.review(ctx, who, r, urgency, words)
 		if err != nil {
-			said, known := respond.Explain(err, respond.Subject{User: p.User, Batch: b, Now: s.cfg.Now(), Deed: respond.Reading})
+			said, known := respond.Explain(err, respond.Subject{User: who.User, Batch: b, Now: s.cfg.Now(), Deed: respond.Reading})
 			if !known {
 				said, cause = blockkit.Ours("It could not be read just now. Close this, and open it again in a moment."), err
 			}
@@ -161,12 +161,12 @@ func (s *reviews) redraw(ctx context.Context, p inbound.Interaction, on ref.Scre
 // to them alone if it was in a message.
 func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words blockkit.Mrkdwn) error {
 	if on := screenOf(p); on.View != "" {
-		return s.reviews.reviewAgain(ctx, p, on, words)
+		return s.reviews.reviewAgain(ctx, p.Who(), on, words)
 	}
 	if p.View.ID == "" {
-		return s.respond.Tell(ctx, respond.WhereOf(p), words)
+		return s.respond.Tell(ctx, p.Place(), words)
 	}
-	err := s.respond.Open(ctx, p, blockkit.Notice(words))
+	err := s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {
 		s.cfg.Log.WarnContext(ctx, "somebody was not told", slog.String("user", p.User), slog.Any("error", err))
 	}
@@ -179,14 +179,14 @@ func (s *Handler) followed(ctx context.Context, p inbound.Interaction, decided b
 	if !decided {
 		return
 	}
-	if err := s.reviews.reviewAgain(ctx, p, screenOf(p), blockkit.Mrkdwn{}); err != nil {
+	if err := s.reviews.reviewAgain(ctx, p.Who(), screenOf(p), blockkit.Mrkdwn{}); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
 }
 
 // redrawReview shows what a form has changed in the review under it.
 func (s *reviews) redrawReview(ctx context.Context, p inbound.Interaction) {
-	if err := s.reviewAgain(ctx, p, readOrigin(p).Review, blockkit.Mrkdwn{}); err != nil {
+	if err := s.reviewAgain(ctx, p.Who(), readOrigin(p).Review, blockkit.Mrkdwn{}); err != nil {
 		s.cfg.Log.WarnContext(ctx, "review left as it is", slog.Any("error", err)) // what was decided counts
 	}
 }

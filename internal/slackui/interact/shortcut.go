@@ -19,12 +19,12 @@ import (
 
 // cardIn is the part of the batch that the message was posted for, if it was
 // posted as a card.
-func cardIn(m inbound.Marked) (ref.Card, bool) {
+func cardIn(m inbound.Metadata) (ref.Card, bool) {
 	var said struct {
 		Batch string `json:"batch"`
 		Part  int    `json:"part"`
 	}
-	if m.Metadata.Type != ref.MarkerType || json.Unmarshal(m.Metadata.Payload, &said) != nil {
+	if m.Type != ref.MarkerType || json.Unmarshal(m.Payload, &said) != nil {
 		return ref.Card{}, false
 	}
 	r, err := ref.ParseCard(ref.Card{Batch: approvals.BatchID(said.Batch), Part: said.Part}.String())
@@ -52,9 +52,9 @@ func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.
 // tellHere tells the person in a modal: the shortcut asks for one. If it does
 // not open any more, they are told where they are.
 func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words blockkit.Mrkdwn) error {
-	err := s.respond.Open(ctx, p, blockkit.Notice(words))
+	err := s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {
-		at := respond.WhereOf(p)
+		at := p.Place()
 		at.Thread = p.Message.Thread
 		return s.respond.Tell(ctx, at, words)
 	}
@@ -71,9 +71,9 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	}
 	switch len(found) {
 	case 0:
-		return at, s.respond.Open(ctx, p, blockkit.Notice(blockkit.Ours("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`.")))
+		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(blockkit.Ours("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`.")))
 	case 1:
-		return s.reviews.openReview(ctx, p, found[0].FirstCard().String())
+		return s.reviews.openReview(ctx, p.Who(), p.Trigger, found[0].FirstCard().String())
 	}
 	var may []card.OpenCalls
 	var refused error
@@ -88,7 +88,7 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	if len(may) == 0 {
 		return at, refused
 	}
-	return at, s.respond.Open(ctx, p, card.ThreadView(may, len(found)-len(may), at.Now))
+	return at, s.respond.Open(ctx, p.Trigger, card.ThreadView(may, len(found)-len(may), at.Now))
 }
 
 // inThread finds the requests that are open in the thread of the message, and
@@ -126,7 +126,7 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) ([]card
 		}
 		return nil
 	}
-	if r, is := cardIn(p.Message); is {
+	if r, is := cardIn(p.Message.Metadata); is {
 		if err := add(r.Batch, r.Part); err != nil {
 			return nil, err
 		}

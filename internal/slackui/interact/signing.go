@@ -113,7 +113,7 @@ func (s *decisions) openSigning(ctx context.Context, p inbound.Interaction, valu
 	if err != nil {
 		return at, err
 	}
-	return at, s.respond.Open(ctx, p, view)
+	return at, s.respond.Open(ctx, p.Trigger, view)
 }
 
 // signingPage is another page of the form that is open. Pages are read in their

@@ -26,7 +26,7 @@ func (s *Handler) Interaction(ctx context.Context, p inbound.Interaction) (inbou
 		return inbound.Reply{}, nil
 	}
 	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", blockkit.Brief(string(p.Kind), 64)))
-	return inbound.Reply{}, s.respond.Tell(ctx, respond.WhereOf(p), blockkit.Ours("This version of Countersign does not know what to do with that."))
+	return inbound.Reply{}, s.respond.Tell(ctx, p.Place(), blockkit.Ours("This version of Countersign does not know what to do with that."))
 }
 
 // Foreign tells a person that what they did came from a workspace that is not
@@ -71,7 +71,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours("This button is from another version of Countersign and does nothing any more."))
 	}
 	about, decided, err := run(ctx, s, p)
-	s.verdicts.adopt(ctx, p, about)
+	s.verdicts.adopt(ctx, p.Who(), p.On(), about)
 	if err == nil {
 		s.followed(ctx, p, decided)
 		return inbound.Reply{}, nil
@@ -80,7 +80,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	if !forPeople {
 		return inbound.Reply{}, err
 	}
-	s.verdicts.lost(ctx, p, err)
+	s.verdicts.lost(ctx, p.On(), err)
 	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User),
 		slog.String("action", blockkit.Brief(press.ID, 64)), slog.Any("reason", err))
 	return inbound.Reply{}, s.answer(ctx, p, words)
@@ -140,7 +140,7 @@ func (s *verdicts) caseOf(ctx context.Context, p inbound.Interaction, value stri
 // repeated is answered like the first.
 func (s *verdicts) request(p inbound.Interaction, value string, what approvals.Verdict, words string) approvals.RequestID {
 	ptr, _ := ref.ParsePointer(value) // it has been read before
-	return respond.RequestID(s.cfg.Team, p, ptr, what, words)
+	return respond.RequestID(s.cfg.Team, p.IDs(), ptr, what, words)
 }
 
 // resolve reads what a button points at.

@@ -37,7 +37,7 @@ func pressOf(t *testing.T, raw string) inbound.Interaction {
 		} `json:"view"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(raw), &p))
-	i := inbound.Interaction{Trigger: p.Trigger, User: p.User.ID, Channel: p.Container.Channel, MessageTS: p.Container.Message}
+	i := inbound.Interaction{Trigger: inbound.Trigger{ID: p.Trigger}, User: p.User.ID, Channel: p.Container.Channel, MessageTS: p.Container.Message}
 	i.View.ID, i.View.Hash = p.View.ID, p.View.Hash
 	if len(p.Actions) > 0 {
 		i.Press = p.Actions[0]
@@ -87,16 +87,16 @@ func TestARequestNamesOnePress(t *testing.T) {
 		{strings.NewReplacer("V1", "V1h", "h1", "1").Replace(form), ptr, approvals.Deny, ""},
 	} {
 		in := pressOf(t, p.payload)
-		id := RequestID(team, in, p.ptr, p.verdict, p.reason)
+		id := RequestID(team, in.IDs(), p.ptr, p.verdict, p.reason)
 		require.NotContains(t, names, id, "%+v", p)
-		require.Equal(t, id, RequestID(team, in, p.ptr, p.verdict, p.reason))
+		require.Equal(t, id, RequestID(team, in.IDs(), p.ptr, p.verdict, p.reason))
 		require.Len(t, string(id), len("slack-")+64)
 		names[id] = p
 	}
 	team = "T0ANOTHER"
 	for _, p := range names {
 		in := pressOf(t, p.payload)
-		require.NotContains(t, names, RequestID(team, in, p.ptr, p.verdict, p.reason))
+		require.NotContains(t, names, RequestID(team, in.IDs(), p.ptr, p.verdict, p.reason))
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *Responder) After(ctx context.Context, p Places, what string, work func(
 // nobody is dropped. The error is that they cannot be told now: then the
 // request must not be answered 200, so that Slack shows its warning or
 // delivers again, and nobody is left without a word.
-func (s *Responder) Tell(ctx context.Context, to Place, words blockkit.Mrkdwn) error {
+func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.Mrkdwn) error {
 	if !blockkit.IDForm.MatchString(to.Channel) || !blockkit.IDForm.MatchString(to.User) {
 		return nil
 	}
@@ -105,12 +105,12 @@ func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words blockkit.
 }
 
 // Open shows a form: over the modal that the person is in, if they are in one.
-func (s *Responder) Open(ctx context.Context, p inbound.Interaction, view slack.ModalViewRequest) error {
+func (s *Responder) Open(ctx context.Context, trigger inbound.Trigger, view slack.ModalViewRequest) error {
 	show := s.api.OpenView
-	if p.View.Type == string(slack.VTModal) {
+	if trigger.InModal {
 		show = s.api.PushView
 	}
-	err := show(ctx, p.Trigger, view)
+	err := show(ctx, trigger.ID, view)
 	if err == nil {
 		return nil
 	}
@@ -118,12 +118,4 @@ func (s *Responder) Open(ctx context.Context, p inbound.Interaction, view slack.
 		s.log.WarnContext(ctx, "form not opened", slog.Any("error", err))
 	}
 	return fmt.Errorf("%w: %w", ErrForm, err)
-}
-
-// Place is where words for one person go.
-type Place struct{ Channel, Thread, User string }
-
-// WhereOf is where the person did what they did.
-func WhereOf(p inbound.Interaction) Place {
-	return Place{Channel: p.Channel, Thread: p.Thread, User: p.User}
 }
