@@ -37,14 +37,14 @@ type answeredSheet struct {
 	Parked bool `json:"parked,omitempty"`
 }
 
-func (a *Answers) ledger() memo.Notes[answeredSheet] {
+func (a *Answers) notes() memo.Notes[answeredSheet] {
 	return memo.Notes[answeredSheet]{Memos: a.Memos, Surface: "answers", Now: a.Now}
 }
 
 // Reconcile answers a finished sheet, once. It is what the due index calls. A
 // [*LaterError] says when to look again; any other error is a failure.
 func (a *Answers) Reconcile(ctx context.Context, id string) error {
-	return a.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[answeredSheet]) (int64, error) {
+	return a.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[answeredSheet]) (int64, error) {
 		return a.answer(ctx, h, approvals.SheetID(id))
 	})
 }
@@ -74,7 +74,7 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 
 // Parked tells the person that the work on their sheet was given up.
 func (a *Answers) Parked(ctx context.Context, id string) error {
-	h, err := a.ledger().Claim(ctx, id)
+	h, err := a.notes().Claim(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (a *anchors) drop(x Anchor) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
 }
 
-func (c *Cards) ledger() memo.Notes[anchors] {
+func (c *Cards) notes() memo.Notes[anchors] {
 	return memo.Notes[anchors]{Memos: c.Memos, Surface: "cards", Now: c.Now}
 }
 
@@ -98,7 +98,7 @@ func (c *Cards) ledger() memo.Notes[anchors] {
 // the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
-	return c.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
+	return c.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
 		return c.draw(ctx, h, approvals.BatchID(id))
 	})
 }
@@ -352,14 +352,14 @@ func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.
 // Knows reports whether the message is one of the batch's cards. A memo that
 // cannot be read says nothing against it.
 func (c *Cards) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
-	n, _, err := c.ledger().Load(ctx, string(id))
+	n, _, err := c.notes().Load(ctx, string(id))
 	return err != nil || n.Body.find(channel, ts) >= 0
 }
 
 // Adopt takes a message into care in which a click just happened: a copy that
 // was posted when the answer to the first attempt was lost.
 func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
-	return c.ledger().Edit(ctx, string(id), func(a *anchors) {
+	return c.notes().Edit(ctx, string(id), func(a *anchors) {
 		x.Copy = true
 		a.put(x)
 	})
@@ -368,7 +368,7 @@ func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error
 // Anchor returns where the part of the batch with the call is drawn, else where
 // another part is, in its thread if it is there.
 func (c *Cards) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
-	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil {
 		return Anchor{}, false
 	}

@@ -184,7 +184,7 @@ func (d *Digest) takes(now time.Time) bool {
 }
 
 // Ledger keeps the records of digests.
-func (d *Digests) Ledger() memo.Notes[Digest] {
+func (d *Digests) Notes() memo.Notes[Digest] {
 	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now}
 }
 
@@ -201,7 +201,7 @@ func (d *Digests) current(ctx context.Context, channel string) (string, error) {
 			return "", err
 		}
 		if n.Body.Number > 0 {
-			x, _, err := d.Ledger().Load(ctx, d.id(channel, n.Body.Number))
+			x, _, err := d.Notes().Load(ctx, d.id(channel, n.Body.Number))
 			if err != nil {
 				return "", err
 			}
@@ -233,7 +233,7 @@ func (d *Digests) remind(ctx context.Context, id, channel string, b approvals.Ba
 }
 
 func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Batch, and func(*Digest)) error {
-	n, _, err := d.Ledger().Load(ctx, id)
+	n, _, err := d.Notes().Load(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Bat
 		lacks = true
 	}
 	if lacks {
-		err := d.Ledger().Edit(ctx, id, func(x *Digest) {
+		err := d.Notes().Edit(ctx, id, func(x *Digest) {
 			x.note(channel, b, d.Now())
 			if and != nil {
 				and(x)
@@ -262,7 +262,7 @@ func (d *Digests) shows(ctx context.Context, id, channel string, b approvals.Bat
 	if left := n.Body.Next.Sub(d.Now()); left > 0 {
 		return d.later(&n.Body, b.ID, left)
 	}
-	h, err := d.Ledger().Claim(ctx, id)
+	h, err := d.Notes().Claim(ctx, id)
 	if later, ok := errors.AsType[*slackapi.LaterError](err); ok && errors.Is(err, memo.ErrBusy) {
 		return d.later(&n.Body, b.ID, later.After)
 	}
@@ -299,7 +299,7 @@ func (d *Digests) draw(ctx context.Context, h *memo.Claim[Digest], b approvals.B
 		return d.later(&h.Body, b, later.After)
 	}
 	if err != nil {
-		return fmt.Errorf("draw digest %s: %w", h.Id, err)
+		return fmt.Errorf("draw digest %s: %w", h.ID, err)
 	}
 	return h.Save(ctx, func(x *Digest) { x.drew(next.ts, changes, next.at) })
 }
@@ -311,11 +311,11 @@ type sentDigest struct {
 }
 
 func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time) (sentDigest, error) {
-	ts, m := h.Body.TS, card.DigestMessage(h.Id, h.Body.sums(), d.Several)
+	ts, m := h.Body.TS, card.DigestMessage(h.ID, h.Body.sums(), d.Several)
 	next := at.Add(paceOf(h.Body.Channel).every)
 	if ts != "" {
 		var err error
-		if next, err = d.pace(ctx, h.Body.Channel, h.Id, at); err != nil {
+		if next, err = d.pace(ctx, h.Body.Channel, h.ID, at); err != nil {
 			return sentDigest{}, err
 		}
 		m.LowPriority = true
@@ -335,7 +335,7 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 
 // place is where the digest is, if it is posted.
 func (d *Digests) place(ctx context.Context, id string) (Anchor, bool) {
-	n, _, err := d.Ledger().Load(ctx, id)
+	n, _, err := d.Notes().Load(ctx, id)
 	if err != nil || n.Body.TS == "" {
 		return Anchor{}, false
 	}

@@ -19,7 +19,7 @@ func (c *Cards) Link(ctx context.Context, b approvals.Batch, call int) string {
 
 // Placed makes the card the one that is drawn in this message.
 func (c *Cards) Placed(ctx context.Context, card *card.Card, channel, ts string) error {
-	n, _, err := c.ledger().Load(ctx, string(card.Batch.ID))
+	n, _, err := c.notes().Load(ctx, string(card.Batch.ID))
 	if err != nil {
 		return fmt.Errorf("look for the card of batch %s: %w", card.Batch.ID, err)
 	}

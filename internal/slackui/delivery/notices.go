@@ -84,7 +84,7 @@ func at(list []int, i int) int {
 	return 0
 }
 
-func (n *Notices) ledger() memo.Notes[noticed] {
+func (n *Notices) notes() memo.Notes[noticed] {
 	return memo.Notes[noticed]{Memos: n.Memos, Surface: "notices", Now: n.Now}
 }
 
@@ -92,7 +92,7 @@ func (n *Notices) ledger() memo.Notes[noticed] {
 // what the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (n *Notices) Reconcile(ctx context.Context, id string) error {
-	return n.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[noticed]) (int64, error) {
+	return n.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[noticed]) (int64, error) {
 		return n.tell(ctx, h, approvals.BatchID(id))
 	})
 }

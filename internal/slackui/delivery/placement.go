@@ -161,7 +161,7 @@ func (c *Cards) digested(ctx context.Context, h *memo.Claim[anchors], b approval
 // what they have of it.
 func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
 	t := target{channel: channel, direct: user}
-	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, u
 		if err != nil {
 			return err
 		}
-		err = c.ledger().Edit(ctx, string(b.ID), func(a *anchors) {
+		err = c.notes().Edit(ctx, string(b.ID), func(a *anchors) {
 			if r, _ = a.room(t); r.Digest == "" {
 				r.Digest = id
 				a.setRoom(r)
@@ -198,7 +198,7 @@ func (r Placement) others(part int, wants []int) []int {
 
 // listing is what the thread of a batch says while it has no card of its own.
 func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (blockkit.Message, bool) {
-	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil || n.Body.digest() == "" {
 		return blockkit.Message{}, false
 	}
@@ -214,7 +214,7 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (bl
 // toList leads to the digest that lists the batch in the place of its thread, if
 // one does.
 func (c *Cards) toList(ctx context.Context, b approvals.Batch) []blockkit.Span {
-	n, _, err := c.ledger().Load(ctx, string(b.ID))
+	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil || n.Body.digest() == "" {
 		return nil
 	}

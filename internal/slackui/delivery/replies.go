@@ -56,7 +56,7 @@ const (
 	editBusy  = 30 * time.Second
 )
 
-func (r *Replies) ledger() memo.Notes[replies] {
+func (r *Replies) notes() memo.Notes[replies] {
 	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now}
 }
 
@@ -64,7 +64,7 @@ func (r *Replies) ledger() memo.Notes[replies] {
 // what the due index calls. A [*LaterError] says when to look again; any other
 // error is a failure.
 func (r *Replies) Reconcile(ctx context.Context, id string) error {
-	return r.ledger().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
+	return r.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
 		return r.draw(ctx, h, approvals.RunID(id))
 	})
 }
@@ -107,7 +107,7 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals
 // Refresh brings the message of another run up to date: of one that is resumed,
 // which said that it was waiting, or of one that waits for this.
 func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
-	h, err := r.ledger().Claim(ctx, string(id))
+	h, err := r.notes().Claim(ctx, string(id))
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 		return nil
 	}
 	every := editEvery
-	if r.Api.Paused.Busy(slackapi.PostUpdate, old.Channel, now) {
+	if r.Api.Throttle.Busy(slackapi.PostUpdate, old.Channel, now) {
 		every = editBusy
 	}
 	if left := old.At.Add(every).Sub(now); left > 0 && !soon {

@@ -140,12 +140,12 @@ type groupsSeen struct {
 	Groups []approvals.GroupID `json:"groups"`
 }
 
-func (d *Directory) groupsLedger() (l memo.Notes[groupsSeen], id string) {
+func (d *Directory) groupNotes() (l memo.Notes[groupsSeen], id string) {
 	return memo.Notes[groupsSeen]{Memos: d.Memos, Surface: "groups", Now: d.Now}, d.Key("groups", d.Team)
 }
 
 func (d *Directory) knownGroups(ctx context.Context) ([]approvals.GroupID, error) {
-	l, id := d.groupsLedger()
+	l, id := d.groupNotes()
 	n, _, err := l.Load(ctx, id)
 	return n.Body.Groups, err
 }
@@ -162,7 +162,7 @@ func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	l, id := d.groupsLedger()
+	l, id := d.groupNotes()
 	return l.Edit(ctx, id, func(s *groupsSeen) {
 		for _, g := range fresh {
 			if !slices.Contains(s.Groups, g) {

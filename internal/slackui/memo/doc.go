@@ -1,3 +1,3 @@
-// Package memo keeps versioned records beside documents, which one process at a
-// time claims: what is drawn of a batch, of a run, of a Home.
+// Package memo keeps versioned records beside documents: what is drawn of a batch,
+// of a run or of a Home. One process at a time can claim a record.
 package memo

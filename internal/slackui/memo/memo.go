@@ -12,31 +12,31 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// lease is how long a claim lasts without a sign of life, which is how long a
-// card stands still when the process that draws it is killed. Every call to Slack
-// under it is shorter, and every saved step renews it.
+// lease is how long a claim lasts after it was made or last saved. When the
+// process that holds it is killed, nobody draws the record for that long. A call
+// to Slack takes less time than a lease, and every saved step renews it.
 const lease = slackapi.CallTimeout + 3*time.Second
 
-// Attempts bounds how often a lost race for a memo is tried again.
+// Attempts is how often a change of a memo is tried when others change it too.
 const Attempts = 8
 
-// A Record is what a memo holds: who draws now, how often Slack was away since
-// the last step that worked, and what is drawn.
+// A Record is what a memo holds: the claim, and what is remembered.
 type Record[T any] struct {
-	Owner string    `json:"owner,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-	Away  int       `json:"away,omitempty"`
+	Owner string    `json:"owner,omitempty"` // holds the claim; empty: nobody
+	Until time.Time `json:"until,omitzero"`  // when the claim ends
+	Away  int       `json:"away,omitempty"`  // outages of Slack since the last step that worked
 	Body  T         `json:"body"`
 }
 
-// A Notes keeps notes beside the documents of one kind.
+// Notes are the records that a surface keeps beside documents of one kind.
 type Notes[T any] struct {
 	Memos   Store
 	Surface string
 	Now     func() time.Time
 }
 
-// Load returns the record beside a document and its version, which is 0 if there is none.
+// Load returns the record beside a document and its version, which is 0 if there
+// is none.
 func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error) {
 	var n Record[T]
 	raw, version, err := l.Memos.Memo(ctx, id, l.Surface)
@@ -54,10 +54,12 @@ func (l Notes[T]) Load(ctx context.Context, id string) (Record[T], int64, error)
 	return n, version, nil
 }
 
-// ErrUnreadable is of a memo that the store has, and that makes no sense.
+// ErrUnreadable says that a stored memo cannot be decoded.
 var ErrUnreadable = errors.New("cannot be read")
 
-// Store keeps a record if the stored one still has the version. drawn > 0 also removes the due entry of the surface, if the document still has that version.
+// Store commits a record if the stored one still has the version. With drawn > 0
+// it also removes the due entry of the surface, if the document still has that
+// version.
 func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, drawn int64) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
@@ -69,8 +71,8 @@ func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, dr
 	return nil
 }
 
-// Edit changes a note whoever has claimed it. The one who has will find the
-// change when it saves.
+// Edit changes a record without a claim. Whoever holds one takes the change over
+// with its next save.
 func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 	for range Attempts {
 		n, version, err := l.Load(ctx, id)
@@ -86,8 +88,9 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 	return fmt.Errorf("change the %s memo of %s: %w", l.Surface, id, approvals.ErrConflict)
 }
 
-// Claim makes the caller the only one who draws the document, until release or
-// until the lease is over. If somebody else is, it is a [*LaterError].
+// Claim makes the caller the only one who draws the document, until it releases
+// the claim or the lease ends. While somebody else holds the claim, Claim returns
+// a [*slackapi.LaterError].
 func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
 	if err != nil {
@@ -96,7 +99,7 @@ func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
 		return nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
 	}
-	h := &Claim[T]{ledger: l, Id: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
+	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
 		if errors.Is(err, approvals.ErrConflict) {
 			return nil, &slackapi.LaterError{After: lookAgain(0), Err: ErrBusy}
@@ -106,47 +109,50 @@ func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	return h, nil
 }
 
-// lookAgain is how long to wait for somebody who claimed the document, or saved
-// a step, so long ago: most drawings are over in a moment, and few take
-// seconds.
+// lookAgain is how long to wait for somebody whose claim was last saved so long
+// ago. Most drawings end within milliseconds, so the wait begins short and grows
+// with the age of the claim.
 func lookAgain(since time.Duration) time.Duration {
 	return max(50*time.Millisecond, min(since, time.Second))
 }
 
-// ErrBusy is that somebody else has claimed the record.
+// ErrBusy says that somebody else holds the claim.
 var ErrBusy = errors.New("somebody else is drawing it")
 
-// Claim is a claimed note.
+// A Claim is the sole right to draw what a record is about. Body is the record as
+// it was last read or saved.
 type Claim[T any] struct {
-	ledger  Notes[T]
-	Id      string
+	notes   Notes[T]
+	ID      string
 	owner   string
 	version int64
 	away    int
 	Body    T
 }
 
-// Save changes the note and renews the claim. change may run more than once.
+// Save changes the record and renews the claim. change may run more than once.
 func (h *Claim[T]) Save(ctx context.Context, change func(*T)) error {
 	change(&h.Body)
 	h.away = 0
 	return h.settle(ctx, change, h.owner, 0)
 }
 
-// Release gives the claim up. drawn is the version of the document that is
-// now shown completely, 0 if it is not.
+// Release ends the claim. drawn is the version of the document that is now shown
+// completely, or 0 if it is not.
 func (h *Claim[T]) Release(ctx context.Context, drawn int64) error {
 	h.away = 0
 	return h.settle(ctx, func(*T) {}, "", drawn)
 }
 
+// settle stores the record with the owner. If others have changed it meanwhile, it
+// applies change to what they stored and tries again.
 func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, drawn int64) error {
 	for range Attempts {
 		err := h.commit(ctx, owner, drawn)
 		if !errors.Is(err, approvals.ErrConflict) {
 			return err
 		}
-		n, version, err := h.ledger.Load(ctx, h.Id)
+		n, version, err := h.notes.Load(ctx, h.ID)
 		if err != nil {
 			return err
 		}
@@ -156,30 +162,31 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 		h.Body, h.version = n.Body, version
 		change(&h.Body)
 		if drawn > 0 && owner == "" {
-			drawn = 0 // what was added meanwhile has not been drawn
+			drawn = 0 // what others have added is not drawn yet
 		}
 	}
-	return fmt.Errorf("save the %s memo of %s: %w", h.ledger.Surface, h.Id, approvals.ErrConflict)
+	return fmt.Errorf("save the %s memo of %s: %w", h.notes.Surface, h.ID, approvals.ErrConflict)
 }
 
 func (h *Claim[T]) commit(ctx context.Context, owner string, drawn int64) error {
 	n := Record[T]{Owner: owner, Away: h.away, Body: h.Body}
 	if owner != "" {
-		n.Until = h.ledger.Now().Add(lease)
+		n.Until = h.notes.Now().Add(lease)
 	}
-	if err := h.ledger.Store(ctx, h.Id, n, h.version, drawn); err != nil {
+	if err := h.notes.Store(ctx, h.ID, n, h.version, drawn); err != nil {
 		return err
 	}
 	h.version++
 	return nil
 }
 
-// Abandon gives the claim up after cause, so that the next attempt need not
-// wait for the lease, and returns what to tell the due index. It is best effort.
+// Abandon ends the claim after cause, so that the next attempt need not wait for
+// the lease, and returns the error for the due index. If the claim cannot be ended
+// in the store, its lease ends it.
 func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	if later, ok := errors.AsType[*slackapi.LaterError](cause); ok && later.Outage {
-		// Every card and reply meets the same outage: they wait longer each
-		// time, and each for itself, and none is ever given up.
+		// Each record waits longer after each outage of its own, and an outage
+		// never counts as a failure of the work.
 		cause = &slackapi.LaterError{After: slackapi.WaitAfter(h.away), Err: cause}
 		h.away++
 	}
@@ -189,11 +196,12 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 	return cause
 }
 
-// Store keeps bytes of ours beside a document. CommitMemo stores them if the
-// memo still has the version (0: there is none), otherwise it is
-// [approvals.ErrConflict]. drawn > 0 also removes the due entry of the surface
-// if the document still has that version. Confirm returns once everything near
-// the document is durable: a memo alone may be lost with the store's machine.
+// Store keeps bytes of a surface beside a document. CommitMemo stores them if the
+// memo still has the version (0: there is none), and returns
+// [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
+// of the surface, if the document still has that version. Confirm returns once
+// everything in the partition of the document is durable; a memo that was only
+// committed may be lost with the machine of the store.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error

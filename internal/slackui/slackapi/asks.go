@@ -14,34 +14,34 @@ import (
 const (
 	// askTime bounds a question to Slack, which may take several calls.
 	askTime = 20 * time.Second
-	// Spared is what a question leaves of the time that its caller has: whoever
-	// asks still has to read the store and to answer.
+	// Spared is how long before the deadline of its caller a question ends: the
+	// caller still has to read the store and to answer.
 	Spared = time.Second
-	// LookupTime bounds all the questions together that somebody waits for.
+	// LookupTime bounds all the questions together that one person waits for.
 	LookupTime = CallTimeout
 	// MaxRenewals is how many answers are renewed at the same time.
 	MaxRenewals = 8
 )
 
-// ErrSlow is Slack taking longer to answer than the caller can wait.
+// ErrSlow says that Slack took longer to answer than the caller can wait.
 var ErrSlow = errors.New("no answer in time")
 
 // asks are the questions that this process is asking Slack. Callers that ask the
-// same at the same time share one question, and its answer. A question goes on
-// when a caller stops waiting: the others still want the answer, and so does
-// whoever asks next. [asks.wait] waits for all of them.
+// same at the same time share one question and its answer. A question goes on when
+// a caller stops waiting: other callers still need the answer. [asks.Wait] waits
+// for all questions.
 type asks struct {
 	flights singleflight.Group
 	work    sync.WaitGroup
 
 	mu       sync.Mutex
 	renewals map[string]bool      // by key: answers that are being renewed
-	limited  map[string]time.Time // by method: until when Slack wants to be left alone
+	limited  map[string]time.Time // by method: when the limit of Slack ends
 }
 
-// Share returns what ask answers, of which there is at most one for a key at any
-// time. It waits no longer than leaves the caller [spared] of its deadline; an
-// answer that comes later than that is a [*LaterError].
+// Share returns the answer of ask, which runs at most once at a time for each key.
+// It waits until [Spared] before the caller's deadline, and then returns a
+// [*LaterError].
 func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	waiting, cancel := sparing(ctx)
@@ -54,7 +54,7 @@ func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 	done := make(chan struct{})
 	a.work.Go(func() {
 		defer close(done)
-		value, err = fly(ctx, a, key, ask)
+		value, err = do(ctx, a, key, ask)
 	})
 	select {
 	case <-done:
@@ -64,8 +64,8 @@ func Share[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 	}
 }
 
-// Renew asks in the background. It does nothing if the answer is being renewed
-// already, or if too many others are.
+// Renew asks in the background. It does nothing if this answer is being renewed
+// already, or if [MaxRenewals] others are.
 func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,15 +77,16 @@ func Renew[T any](ctx context.Context, a *asks, key string, ask func(ctx context
 	}
 	a.renewals[key] = true
 	a.work.Go(func() {
-		_, _ = fly(ctx, a, key, ask) // whoever needs the answer asks again and says what went wrong
+		_, _ = do(ctx, a, key, ask) // whoever needs the answer asks again and says what went wrong
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.renewals, key)
 	})
 }
 
-// fly asks, or joins whoever asks already. The question outlives ctx.
-func fly[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
+// do asks, or waits for the same question of another caller. The question outlives
+// ctx.
+func do[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Context) (T, error)) (T, error) {
 	got, err, _ := a.flights.Do(key, func() (value any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // it would end the process: nobody else could catch it
@@ -100,15 +101,15 @@ func fly[T any](ctx context.Context, a *asks, key string, ask func(ctx context.C
 	return value, err
 }
 
-// Forget makes who asks from now on ask anew: the answer that is on its way may
-// be from before a change.
+// Forget makes later callers ask anew: the answer to a question that is under way
+// may be from before a change.
 func (a *asks) Forget(key string) { a.flights.Forget(key) }
 
-// Wait waits for all the questions.
+// Wait returns when all questions are answered.
 func (a *asks) Wait() { a.work.Wait() }
 
-// sparing is ctx with an earlier deadline, which leaves the caller time for what
-// it does with the answer.
+// sparing returns ctx with a deadline that is [Spared] earlier, which leaves the
+// caller time to use the answer.
 func sparing(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -121,28 +122,28 @@ func tooSlow(ctx context.Context) error {
 	return &LaterError{After: WaitAfter(0), Err: context.Cause(ctx), Outage: true}
 }
 
-// asked asks Slack, unless it wants to be left alone by such questions.
-func (a *Client) asked(method string, call func() error) error {
+// ask makes the call, and returns a [*LaterError] while Slack limits the method.
+func (a *Client) ask(method string, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
 	}
-	if left := a.Asks.left(method, a.Now()); left > 0 {
+	if left := a.Asks.limitLeft(method, a.Now()); left > 0 {
 		return &LaterError{After: left, Err: &callError{method: method, err: errPaused}}
 	}
 	err := call()
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		a.Asks.leave(method, a.Now().Add(limited.RetryAfter))
+		a.Asks.limit(method, a.Now().Add(limited.RetryAfter))
 	}
 	return classify(method, err)
 }
 
-func (a *asks) left(method string, now time.Time) time.Duration {
+func (a *asks) limitLeft(method string, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.limited[method].Sub(now)
 }
 
-func (a *asks) leave(method string, until time.Time) {
+func (a *asks) limit(method string, until time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.limited == nil {

@@ -15,17 +15,17 @@ import (
 // CallTimeout bounds one call to Slack. It is shorter than a claim.
 const CallTimeout = 5 * time.Second
 
-// Client is the few Slack calls that we make. It never retries: who calls knows
-// whether a repetition is harmless.
+// Client makes the few Slack calls that we need. It never retries: only the caller
+// knows whether a repetition is harmless.
 type Client struct {
-	client *slack.Client
-	Now    func() time.Time // nil: nothing is paused
-	Paused throttle
-	Asks   asks
+	client   *slack.Client
+	Now      func() time.Time // nil: nothing is throttled
+	Throttle throttle
+	Asks     asks
 
 	mu   sync.Mutex
 	self *slack.AuthTestResponse // nil until it was asked for
-	dms  map[string]string       // where direct messages go, by person: that never changes
+	dms  map[string]string       // channels of direct messages, by person: they never change
 }
 
 // New returns a client of the Web API at the URL.
@@ -35,8 +35,8 @@ func New(token func() string, url string) *Client {
 		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout}))}
 }
 
-// Post sends a message into a thread and returns its ts. A doubtful error
-// means that the message may be there all the same.
+// Post sends a message to a channel, into the thread if there is one, and returns
+// its ts. After an error the message may have been posted all the same.
 func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Message) (string, error) {
 	opts := append(m.Options(), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())
 	if thread != "" {
@@ -46,7 +46,7 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 		opts = append(opts, slack.MsgOptionMetadata(*m.Marker))
 	}
 	ts := ""
-	err := a.unless(postMessage, channel, m.Key(thread), m.LowPriority, func() (err error) {
+	err := a.throttled(postMessage, channel, m.Key(thread), m.LowPriority, func() (err error) {
 		_, ts, err = a.client.PostMessageContext(ctx, channel, opts...)
 		if err == nil && ts == "" {
 			err = ErrNoAnswer
@@ -56,22 +56,23 @@ func (a *Client) Post(ctx context.Context, channel, thread string, m blockkit.Me
 	return ts, err
 }
 
-// unless calls Slack, unless it wants to be left alone by such calls.
-func (a *Client) unless(method, channel, key string, calm bool, call func() error) error {
+// throttled makes the call if its turn has come, and returns a [*LaterError] while
+// Slack limits such calls.
+func (a *Client) throttled(method, channel, key string, low bool, call func() error) error {
 	if a.Now == nil {
 		return classify(method, call())
 	}
-	if err := a.Paused.left(method, channel, key, calm, a.Now()); err != nil {
+	if err := a.Throttle.wait(method, channel, key, low, a.Now()); err != nil {
 		return err
 	}
 	err := call()
-	a.Paused.note(method, channel, key, calm, a.Now(), err)
+	a.Throttle.record(method, channel, key, low, a.Now(), err)
 	return classify(method, err)
 }
 
 // Update replaces a message. Repeating it is harmless.
 func (a *Client) Update(ctx context.Context, channel, ts string, m blockkit.Message) error {
-	return a.unless(PostUpdate, channel, channel+" "+ts, m.LowPriority, func() error {
+	return a.throttled(PostUpdate, channel, channel+" "+ts, m.LowPriority, func() error {
 		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.Options()...)
 		if err == nil && at == "" {
 			err = ErrNoAnswer
@@ -105,7 +106,7 @@ func (a *Client) Direct(ctx context.Context, user string, m blockkit.Message) er
 	return err
 }
 
-// OpenDirect returns where direct messages to the person go.
+// OpenDirect returns the channel of direct messages to the person.
 func (a *Client) OpenDirect(ctx context.Context, user string) (string, error) {
 	a.mu.Lock()
 	known := a.dms[user]
@@ -164,10 +165,10 @@ func (a *Client) UpdateView(ctx context.Context, id, hash string, v slack.ModalV
 	return classify("views.update", err)
 }
 
-// Members returns who is in the user group now.
+// Members returns the members of the user group.
 func (a *Client) Members(ctx context.Context, team, group string) ([]string, error) {
 	var users []string
-	err := a.asked("usergroups.users.list", func() (err error) {
+	err := a.ask("usergroups.users.list", func() (err error) {
 		users, err = a.client.GetUserGroupMembersContext(ctx, group, slack.GetUserGroupMembersOptionTeamID(team))
 		if err == nil && users == nil {
 			err = ErrNoAnswer
@@ -177,11 +178,11 @@ func (a *Client) Members(ctx context.Context, team, group string) ([]string, err
 	return users, err
 }
 
-// maxPages bounds how much of a channel is read: about 20,000 people.
+// maxPages is how many pages of a list are read: about 20,000 people.
 const maxPages = 20
 
-// ChannelMembers returns who is in the channel now, bots too. Part of them is no
-// answer.
+// ChannelMembers returns the members of the channel, bots too. It never returns a
+// part of them.
 func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, error) {
 	const method = "conversations.members"
 	var all []string
@@ -189,7 +190,7 @@ func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, 
 	for range maxPages {
 		var page []string
 		next := ""
-		err := a.asked(method, func() (err error) {
+		err := a.ask(method, func() (err error) {
 			page, next, err = a.client.GetUsersInConversationContext(ctx, &slack.GetUsersInConversationParameters{
 				ChannelID: channel, Cursor: cursor, Limit: 999,
 			})
@@ -209,7 +210,8 @@ func (a *Client) ChannelMembers(ctx context.Context, channel string) ([]string, 
 	return nil, &callError{method: method, err: errTooMany}
 }
 
-// Workspaces returns those of the organization that the app is in.
+// Workspaces returns the workspaces of the organization in which the app is
+// installed.
 func (a *Client) Workspaces(ctx context.Context) ([]string, error) {
 	const method = "auth.teams.list"
 	var all []string
@@ -233,7 +235,7 @@ func (a *Client) Workspaces(ctx context.Context) ([]string, error) {
 // User returns the account of a person: users.info.
 func (a *Client) User(ctx context.Context, id string) (*slack.User, error) {
 	var u *slack.User
-	err := a.asked("users.info", func() (err error) {
+	err := a.ask("users.info", func() (err error) {
 		u, err = a.client.GetUserInfoContext(ctx, id)
 		if err == nil && (u == nil || u.ID != id) {
 			err = ErrNoAnswer
@@ -243,7 +245,8 @@ func (a *Client) User(ctx context.Context, id string) (*slack.User, error) {
 	return u, err
 }
 
-// Whoami returns who the token is; it asks until it is told.
+// Whoami returns whose token it is. It asks Slack until the first answer, which it
+// keeps.
 func (a *Client) Whoami(ctx context.Context) (*slack.AuthTestResponse, error) {
 	a.mu.Lock()
 	self := a.self
@@ -266,8 +269,8 @@ func (a *Client) Whoami(ctx context.Context) (*slack.AuthTestResponse, error) {
 	})
 }
 
-// Permalink returns the address of a message, or nothing if it cannot be
-// known now.
+// Permalink returns the address of a message. It is empty while the address of the
+// workspace is not known.
 func (a *Client) Permalink(ctx context.Context, channel, ts, thread string) string {
 	self, err := a.Whoami(ctx)
 	if err != nil || !strings.HasPrefix(self.URL, "http") || !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) {

@@ -1,4 +1,4 @@
-// Package slackapi makes the few Slack calls that Countersign makes, says what went
-// wrong in terms that callers can branch on, and leaves Slack alone when it asks
-// for that.
+// Package slackapi makes the few Slack calls that Countersign needs. Its errors
+// are such that callers can branch on them, and it does not call Slack while Slack
+// limits the call.
 package slackapi

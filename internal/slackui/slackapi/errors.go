@@ -11,16 +11,16 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// errTooMany is more than we read.
+// errTooMany says that a list has more than [maxPages].
 var errTooMany = errors.New("too many to read")
 
-// ErrNoAnswer is Slack answering neither yes nor no.
+// ErrNoAnswer says that Slack answered with neither a result nor an error.
 var ErrNoAnswer = errors.New("no usable answer")
 
-// A callError is a call to Slack that went wrong.
+// A callError is a failed call to Slack.
 type callError struct {
 	method string
-	code   string // Slack's own word, if it said one
+	code   string // Slack's error code, if it sent one
 	err    error
 }
 
@@ -56,9 +56,10 @@ func hint(code string) string {
 	return ""
 }
 
-// classify wraps an error of slack-go. Only what Slack refused by a word that
-// stays true, or the address refused as wrong, is a plain failure; a limit, an
-// outage of Slack and anything between us and it is a [*LaterError].
+// classify wraps an error of slack-go. A refusal that repeating the call does not
+// change is a plain failure: an error code of Slack that is not passing, or an HTTP
+// status below 500. A limit, an outage of Slack and an error of the network are a
+// [*LaterError].
 func classify(method string, err error) error {
 	if err == nil {
 		return nil
@@ -87,24 +88,24 @@ func classify(method string, err error) error {
 	return &LaterError{After: WaitAfter(0), Err: e, Outage: true}
 }
 
-// passing are Slack's words for its own troubles.
+// passing are the error codes for Slack's own troubles.
 var passing = []string{
 	"internal_error", "fatal_error", "service_unavailable", "request_timeout", "ratelimited", "rate_limited",
 }
 
-// WaitAfter is how long to leave Slack alone after so many attempts before.
+// WaitAfter is how long to wait after a failed call that this many failed before.
 func WaitAfter(attempts int) time.Duration {
 	const first, longest = 2 * time.Second, time.Minute
 	return min(first<<min(attempts, 10), longest)
 }
 
-// HasCode reports whether Slack refused with one of these words.
+// HasCode reports whether Slack refused with one of these error codes.
 func HasCode(err error, codes ...string) bool {
 	_, has := CodeOf(err, codes...)
 	return has
 }
 
-// CodeOf returns Slack's word, if it is one of these.
+// CodeOf returns Slack's error code, if it is one of these.
 func CodeOf(err error, codes ...string) (string, bool) {
 	e, ok := errors.AsType[*callError](err)
 	if !ok || e.code == "" || !slices.Contains(codes, e.code) {
@@ -113,19 +114,19 @@ func CodeOf(err error, codes ...string) (string, bool) {
 	return e.code, true
 }
 
-// A LaterError says when to look again. It is not a failure: whoever counts
-// failures does not count it, however often it comes.
+// A LaterError says when to try again. It does not count as a failure of the work,
+// however often it occurs.
 type LaterError struct {
 	After time.Duration
 	Err   error // why
 
-	Outage bool // Slack did not say for how long, so After grows
+	Outage bool // Slack did not say how long to wait, so After grows with each attempt
 }
 
 // Error is for the log.
 func (e *LaterError) Error() string {
 	if e.Outage {
-		return e.Err.Error() // who counts the attempts says when
+		return e.Err.Error() // the due index logs when it tries again
 	}
 	return fmt.Sprintf("again in %s: %v", e.After, e.Err)
 }

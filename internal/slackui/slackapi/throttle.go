@@ -15,31 +15,31 @@ const PostUpdate = "chat.update"
 const (
 	postMessage = "chat.postMessage"
 
-	calmUpdates = "calm updates"
+	lowPriorityUpdates = "low-priority updates"
 
-	// updatesCalm is how many messages may change in a minute before what can
-	// wait does: Slack lets fifty, and who decided something is to see it.
-	updatesCalm = 35
-	// lateSlot is for how long a turn is kept for who does not come.
-	lateSlot = 10 * time.Second
+	// maxUpdates is how many messages change in a minute before those of low
+	// priority wait. Slack allows fifty; the others are for what was decided.
+	maxUpdates = 35
+	// turnKept is how long a turn is kept for a caller that does not come back.
+	turnKept = 10 * time.Second
 )
 
-// throttle are the kinds of calls that Slack wants to be left alone, and until
-// when: the posts of one channel, or all updates of the workspace. Others go on
-// meanwhile. Whoever has to wait gets a turn, so that they do not all come back
-// at once, and who cannot wait gets theirs first. Each process learns it by
-// itself.
+// A throttle knows which kinds of calls Slack has limited, and until when: the
+// posts to one channel, or all updates in the workspace. Other calls go on
+// meanwhile. Each caller that has to wait gets a turn of its own, so that they do
+// not all come back at once, and urgent calls get the first turns. Each process
+// has its own throttle.
 type throttle struct {
 	mu      sync.Mutex
-	lines   map[string]*waitingLine
+	queues  map[string]*queue
 	updates []time.Time // of the last minute
 }
 
-// A waitingLine is what waits for one kind of call after a limit was met.
-type waitingLine struct {
-	until        time.Time // nobody before
-	urgent, calm time.Time // when the next turns are
-	turns        map[string]turn
+// A queue holds the turns of the calls of one kind after Slack has limited it.
+type queue struct {
+	until       time.Time // no call before
+	urgent, low time.Time // when the next turns begin, by priority
+	turns       map[string]turn
 }
 
 type turn struct {
@@ -49,88 +49,91 @@ type turn struct {
 
 var errPaused = errors.New("it is limited by Slack")
 
-// limitedTogether is what Slack limits together, and how far apart calls of it are then.
-func limitedTogether(method, channel string) (string, time.Duration) {
+// limitOf names the calls that Slack limits together with this one, and how far
+// apart they are made while they are limited.
+func limitOf(method, channel string) (string, time.Duration) {
 	if method == PostUpdate {
 		return method, 1200 * time.Millisecond
 	}
 	return method + " " + channel, time.Second
 }
 
-// left is how long this call, known by its key, still waits.
-func (p *throttle) left(method, channel, key string, calm bool, now time.Time) error {
+// wait returns nil if the call with this key may be made now, and otherwise a
+// [*LaterError] with its turn.
+func (p *throttle) wait(method, channel, key string, low bool, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what, apart := limitedTogether(method, channel)
-	if l := p.lines[what]; l != nil {
-		if err := l.turn(key, calm, apart, now); err != nil {
+	what, apart := limitOf(method, channel)
+	if l := p.queues[what]; l != nil {
+		if err := l.turn(key, low, apart, now); err != nil {
 			return err
 		}
-		if l.over(now) {
-			delete(p.lines, what)
+		if l.idle(now) {
+			delete(p.queues, what)
 		}
 	}
-	if method != PostUpdate || !calm {
+	if method != PostUpdate || !low {
 		return nil
 	}
-	l, wait := p.lines[calmUpdates], p.full(now)
+	l, wait := p.queues[lowPriorityUpdates], p.untilRoom(now)
 	if wait > 0 {
-		if l = p.line(calmUpdates); l.until.Before(now.Add(wait)) {
+		if l = p.queue(lowPriorityUpdates); l.until.Before(now.Add(wait)) {
 			l.until = now.Add(wait)
 		}
 	}
 	if l == nil {
 		return nil
 	}
-	if err := l.turn(key, calm, BudgetSpan/updatesCalm, now); err != nil {
+	if err := l.turn(key, low, BudgetSpan/maxUpdates, now); err != nil {
 		return err
 	}
-	if delete(l.turns, key); l.over(now) {
-		delete(p.lines, calmUpdates)
+	if delete(l.turns, key); l.idle(now) {
+		delete(p.queues, lowPriorityUpdates)
 	}
 	return nil
 }
 
-func (p *throttle) line(what string) *waitingLine {
-	if p.lines == nil {
-		p.lines = map[string]*waitingLine{}
+func (p *throttle) queue(what string) *queue {
+	if p.queues == nil {
+		p.queues = map[string]*queue{}
 	}
-	if p.lines[what] == nil {
-		p.lines[what] = &waitingLine{turns: map[string]turn{}}
+	if p.queues[what] == nil {
+		p.queues[what] = &queue{turns: map[string]turn{}}
 	}
-	return p.lines[what]
+	return p.queues[what]
 }
 
-// turn is how long until the caller's turn. It makes them one if they have none.
-func (l *waitingLine) turn(key string, calm bool, apart time.Duration, now time.Time) error {
+// turn returns nil when it is the caller's turn, and otherwise a [*LaterError]. It
+// gives a turn to a caller that has none.
+func (l *queue) turn(key string, low bool, apart time.Duration, now time.Time) error {
 	for k, t := range l.turns {
-		if k != key && now.Sub(t.at) > lateSlot {
+		if k != key && now.Sub(t.at) > turnKept {
 			delete(l.turns, k)
 		}
 	}
-	if l.over(now) {
+	if l.idle(now) {
 		return nil
 	}
-	if mine, known := l.turns[key]; known && !mine.at.Before(l.until) && (mine.urgent || calm) {
+	if mine, known := l.turns[key]; known && !mine.at.Before(l.until) && (mine.urgent || low) {
 		if left := mine.at.Sub(now); left > 0 {
 			return &LaterError{After: left, Err: errPaused}
 		}
-		if mine.urgent || !l.hurries(now.Add(apart)) {
+		if mine.urgent || !l.urgentBefore(now.Add(apart)) {
 			return nil
 		}
 	}
-	at := l.next(!calm, apart, now)
-	l.turns[key] = turn{at: at, urgent: !calm}
+	at := l.next(!low, apart, now)
+	l.turns[key] = turn{at: at, urgent: !low}
 	if left := at.Sub(now); left > 0 {
 		return &LaterError{After: left, Err: errPaused}
 	}
 	return nil
 }
 
-func (l *waitingLine) over(now time.Time) bool { return !now.Before(l.until) && len(l.turns) == 0 }
+func (l *queue) idle(now time.Time) bool { return !now.Before(l.until) && len(l.turns) == 0 }
 
-// hurries reports whether somebody who cannot wait comes until then.
-func (l *waitingLine) hurries(until time.Time) bool {
+// urgentBefore reports whether an urgent call has its turn by then.
+func (l *queue) urgentBefore(until time.Time) bool {
 	for _, t := range l.turns {
 		if t.urgent && !t.at.After(until) {
 			return true
@@ -139,15 +142,15 @@ func (l *waitingLine) hurries(until time.Time) bool {
 	return false
 }
 
-func (l *waitingLine) next(urgent bool, apart time.Duration, now time.Time) time.Time {
+func (l *queue) next(urgent bool, apart time.Duration, now time.Time) time.Time {
 	at := latest(l.until, l.urgent, now)
 	if !urgent {
-		at = latest(at, l.calm)
-		l.calm = at.Add(apart)
+		at = latest(at, l.low)
+		l.low = at.Add(apart)
 		return at
 	}
 	l.urgent = at.Add(apart)
-	l.calm = latest(l.calm, l.urgent)
+	l.low = latest(l.low, l.urgent)
 	return at
 }
 
@@ -155,14 +158,15 @@ func latest(all ...time.Time) time.Time {
 	return slices.MaxFunc(all, time.Time.Compare)
 }
 
-// note remembers that the call was made, and what Slack said if it was too soon.
-func (p *throttle) note(method, channel, key string, calm bool, now time.Time, err error) {
+// record remembers that the call was made, and for how long Slack has limited it
+// if it did.
+func (p *throttle) record(method, channel, key string, low bool, now time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what, apart := limitedTogether(method, channel)
+	what, apart := limitOf(method, channel)
 	limited, ok := errors.AsType[*slack.RateLimitedError](err)
 	if !ok {
-		if l := p.lines[what]; l != nil {
+		if l := p.queues[what]; l != nil {
 			delete(l.turns, key)
 		}
 		if method == PostUpdate {
@@ -170,9 +174,9 @@ func (p *throttle) note(method, channel, key string, calm bool, now time.Time, e
 		}
 		return
 	}
-	l := p.line(what)
+	l := p.queue(what)
 	l.until = latest(l.until, now.Add(max(limited.RetryAfter, time.Second)))
-	l.turns[key] = turn{at: l.next(!calm, apart, now), urgent: !calm}
+	l.turns[key] = turn{at: l.next(!low, apart, now), urgent: !low}
 }
 
 func (p *throttle) lastMinute(now time.Time) []time.Time {
@@ -180,24 +184,25 @@ func (p *throttle) lastMinute(now time.Time) []time.Time {
 	return p.updates
 }
 
-// full is how long what can wait should not change messages, so that there is
-// room for what was decided.
-func (p *throttle) full(now time.Time) time.Duration {
-	over := len(p.lastMinute(now)) - updatesCalm
+// untilRoom is how long updates of low priority have to wait, so that there is room
+// for what was decided.
+func (p *throttle) untilRoom(now time.Time) time.Duration {
+	over := len(p.lastMinute(now)) - maxUpdates
 	if over < 0 {
 		return 0
 	}
 	return p.updates[over].Add(BudgetSpan).Sub(now)
 }
 
-// Busy reports whether so much changes that not every step is worth a call.
+// Busy reports whether Slack limits such calls now, or so many messages change that
+// an update for every single step is too much.
 func (p *throttle) Busy(method, channel string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	what, _ := limitedTogether(method, channel)
-	l := p.lines[what]
-	return l != nil && !l.over(now) || method == PostUpdate && len(p.lastMinute(now)) >= updatesCalm/2
+	what, _ := limitOf(method, channel)
+	l := p.queues[what]
+	return l != nil && !l.idle(now) || method == PostUpdate && len(p.lastMinute(now)) >= maxUpdates/2
 }
 
-// BudgetSpan is the time over which messages to one channel are counted.
+// BudgetSpan is the time over which messages are counted.
 const BudgetSpan = time.Minute

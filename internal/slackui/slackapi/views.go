@@ -30,8 +30,7 @@ func (a *Client) PushedView(ctx context.Context, trigger string, v slack.ModalVi
 	return viewOf("views.push", r, err)
 }
 
-// Replace puts a message in the place of the one that was pressed, which only
-// one person sees.
+// Replace replaces the ephemeral message whose response URL this is.
 func (*Client) Replace(ctx context.Context, response string, m blockkit.Message) error {
 	err := slack.PostWebhookCustomHTTPContext(ctx, response, &http.Client{Timeout: CallTimeout}, &slack.WebhookMessage{
 		ResponseType: slack.ResponseTypeEphemeral, ReplaceOriginal: true, Text: m.Text.String(), Blocks: &slack.Blocks{BlockSet: m.Blocks},
