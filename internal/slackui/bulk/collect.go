@@ -143,7 +143,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	named := map[string]int{}
 	for _, b := range batches {
 		for i, a := range b.Approvals {
-			seen := who.Sees(b, a, o.Channel, now) || who.MaySay(b, a, o.Verdict, now) == nil
+			seen := who.Sees(b, a, o.Channel, now) || who.MayDecide(b, a, o.Verdict, now) == nil
 			moved := movedSince(o.Filter, a, now)
 			if !seen || (!a.OpenAt(now) && moved == "") || !o.Filter.Matches(b, a, now) {
 				continue
@@ -177,7 +177,7 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 		}
 		return []approvals.Batch{b}, nil
 	}
-	who, err := s.People.Seeker(ctx, o.User, o.Team)
+	who, err := s.People.Viewer(ctx, o.User, o.Team)
 	if err != nil {
 		return nil, err
 	}

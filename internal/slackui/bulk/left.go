@@ -55,7 +55,7 @@ func groupsGone(err error) []approvals.GroupID {
 
 // leavesOut is why the call is not for this person to sign now.
 func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
-	err := w.MaySay(b, a, v, now)
+	err := w.MayDecide(b, a, v, now)
 	_, decided := a.DecisionBy(w.User)
 	switch {
 	case errors.Is(err, approvals.ErrOwnEdit):

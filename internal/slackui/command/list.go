@@ -53,7 +53,7 @@ func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, e
 
 // Listed is a page of the list. Why there is none is said in it.
 func (s *Handler) Listed(ctx context.Context, user, team, channel string, l ref.List) (blockkit.Message, error) {
-	who, err := s.People.Seeker(ctx, user, team)
+	who, err := s.People.Viewer(ctx, user, team)
 	if errors.Is(err, directory.ErrLookup) && l.Scope != ref.ScopeMine {
 		who, err = s.People.Unknown(ctx, approvals.UserID(user)), nil
 	}

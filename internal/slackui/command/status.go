@@ -73,7 +73,7 @@ func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 // waitingWords says how much waits for the person and in the channel, as far as
 // statusLooks batches tell.
 func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockkit.Mrkdwn {
-	who, err := s.People.Seeker(ctx, c.User, c.Team)
+	who, err := s.People.Viewer(ctx, c.User, c.Team)
 	if errors.Is(err, directory.ErrLookup) {
 		words, _ := respond.Explain(err, respond.Subject{})
 		return []blockkit.Mrkdwn{blockkit.Ours("What waits for you is not known now. %s", words)}

@@ -303,7 +303,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	if h.Tools != nil {
 		v.Tool = h.Tools.ToolSpec
 	}
-	who, err := h.People.Seeker(ctx, string(user), "")
+	who, err := h.People.Viewer(ctx, string(user), "")
 	if errors.Is(err, directory.ErrLookup) && awaited {
 		who, err = h.People.Unknown(ctx, user), nil
 	}
@@ -325,7 +325,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	if err != nil {
 		return card.Home{}, fmt.Errorf("read what %s decided: %w", user, err)
 	}
-	others, done := who.Apart(asked, decided, now)
+	others, done := who.Involved(asked, decided, now)
 	v.Others, v.Decided = card.NewPage(others, at.Others, card.OtherRows), card.NewPage(done, at.Decided, card.DecidedRows)
 	v.Away, v.IsAway = who.Away.Of(who.User, now)
 	v.StandsFor = who.Away.StandsFor(who.User, now)

@@ -11,16 +11,16 @@ import (
 	"github.com/countersign/countersign/internal/slackui/memo"
 )
 
-// AbsencesOf is the memo of all absences: one document, because who stands in
-// for whom is a question to all of them.
+// AbsencesOf is the memo of all absences. They are one document, because who stands
+// in for whom depends on all of them.
 const AbsencesOf = "absences"
 
 func (d *Directory) absencesKey() string {
 	return approvals.NewID(AbsencesOf, approvals.PartitionOf(d.Team), strings.ToLower(d.Team))
 }
 
-// Absences are all that people have said. That they cannot be read is a
-// question not answered, like any other about people.
+// Absences returns all absences and the version of their memo. If they cannot be
+// read, it returns a [*LookupError].
 func (d *Directory) Absences(ctx context.Context) (approvals.Absences, int64, error) {
 	raw, version, err := d.Memos.Memo(ctx, d.absencesKey(), AbsencesOf)
 	if errors.Is(err, approvals.ErrNotFound) {
@@ -63,9 +63,9 @@ func (d *Directory) ChangeAbsences(ctx context.Context, change func(approvals.Ab
 	return nil, nil, approvals.ErrConflict
 }
 
-// absentFor are those in whose place the person may sign: those who are away,
-// named them, and could sign themselves, as full members in the groups of the
-// same rosters or by name.
+// absentFor returns the people in whose place the person may approve: those who are
+// away, have named the person as their delegate, and could approve themselves, by
+// name or as full members of the groups in the same rosters.
 func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what Sought, in Rosters) ([]approvals.Absent, error) {
 	as, _, err := d.Absences(ctx)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 	for _, away := range as.StandsFor(user, d.Now()) {
 		groups, _ := in.With(string(away.User), d.Now())
 		if len(groups) == 0 && !what.names(away.User) {
-			continue // nobody asks them
+			continue // the calls do not ask them
 		}
 		member, err := d.Admitted(ctx, string(away.User), "", what)
 		if errors.Is(err, ErrLookup) {
@@ -92,7 +92,8 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 	return all, nil
 }
 
-// Location is the person's own time zone, as far as it is known.
+// Location is the person's time zone. If its name is not known here, it is a fixed
+// offset.
 func (a Account) Location() *time.Location {
 	if l, err := time.LoadLocation(a.Zone); err == nil && a.Zone != "" {
 		return l

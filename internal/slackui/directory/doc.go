@@ -1,4 +1,5 @@
-// Package directory knows who somebody is, which groups they are in, for whom they
-// stand in, what they may read and what waits for them, as Slack and the store
-// said a moment ago. What it cannot find out it does not guess.
+// Package directory looks up who a person is, which groups they are in, for whom
+// they stand in, what they may read and what waits for them. Answers of Slack are
+// remembered for a short time. A lookup that fails is an error: nothing is
+// assumed instead.
 package directory

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// NoLists is what there is to show without lists.
+// NoLists stands for lists where none are kept.
 type NoLists struct{}
 
 // Inbox is empty.
@@ -29,33 +29,33 @@ func (NoLists) Decided(context.Context, approvals.UserID, int) ([]approvals.Batc
 }
 
 const (
-	// WindowSize is how many listed batches are looked at together: they are
-	// put in the order of urgency, and what is behind them is the next window.
+	// WindowSize is how many listed batches are read together. Within a window
+	// they are in the order of urgency.
 	WindowSize = 200
 	// emptyWindows is how many windows without anything for the person are
-	// passed over at once.
+	// skipped in one request.
 	emptyWindows = 5
-	// leisure is how old a membership may be where it decides only what is
-	// shown. Changes that Slack tells of are known sooner.
-	leisure = 10 * time.Minute
-	// mostGroups bounds how many groups are remembered.
+	// displayAge is how old a membership may be where it only decides what is
+	// listed. An event of Slack about a change drops it sooner.
+	displayAge = 10 * time.Minute
+	// mostGroups is how many groups are remembered.
 	mostGroups = 500
 	// lookups is how many groups are asked for at the same time.
 	lookups = 8
 )
 
-// A Viewer is a person, with all that decides what waits for them.
+// A Viewer is a person with everything that decides what waits for them.
 type Viewer struct {
 	approvals.Principal
 	keys   []approvals.ListKey
-	Unsure bool // Slack did not say of every group who is in it
+	Unsure bool // the members of some groups are not known
 	Away   approvals.Absences
 }
 
-// Seeker looks up in which groups that batches have ever named the person is,
-// and for whom they stand in. What Slack does not say is left out, and said so:
-// it is for showing, not for signing.
-func (d *Directory) Seeker(ctx context.Context, user, team string) (Viewer, error) {
+// Viewer looks up the person's groups, of all that batches have ever named, and for
+// whom they stand in. A group that cannot be looked up is left out and noted in
+// Unsure: a Viewer decides what is listed, never whether somebody may approve.
+func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, error) {
 	who := Viewer{Principal: approvals.Principal{User: approvals.UserID(user), GroupsAt: d.Now()}}
 	who.keys = []approvals.ListKey{approvals.WaitsForUser(who.User)}
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
@@ -65,7 +65,7 @@ func (d *Directory) Seeker(ctx context.Context, user, team string) (Viewer, erro
 		return Viewer{}, err
 	}
 	if !member {
-		return who, nil // named by id, or nothing
+		return who, nil // only rules that name them by id concern them
 	}
 	groups, err := d.knownGroups(ctx)
 	if err != nil {
@@ -93,20 +93,21 @@ func (d *Directory) Seeker(ctx context.Context, user, team string) (Viewer, erro
 	return who, nil
 }
 
-// Unknown is the seeker of somebody of whom Slack does not say who they are: in
-// no group, so that only what names them by id is theirs.
+// Unknown is the Viewer of a person whose account cannot be looked up. They are in
+// no group, so that only rules that name them by id concern them.
 func (d *Directory) Unknown(ctx context.Context, user approvals.UserID) Viewer {
-	away, _, _ := d.Absences(ctx) // not known either
+	away, _, _ := d.Absences(ctx) // if they cannot be read, none are shown
 	return Viewer{
 		Principal: approvals.Principal{User: user, GroupsAt: d.Now()}, keys: []approvals.ListKey{approvals.WaitsForUser(user)},
 		Unsure: true, Away: away,
 	}
 }
 
-// ForDisplay looks groups up without hurry; sure is whether all answered.
+// ForDisplay looks groups up, where answers up to [displayAge] will do. sure is
+// false if a group could not be looked up and may be known in a moment.
 func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) (in Rosters, sure bool) {
 	slow := *d
-	slow.leisurely = true
+	slow.forDisplay = true
 	in, sure = Rosters{}, true
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -129,13 +130,13 @@ func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) 
 	return in, sure
 }
 
-// permanent reports whether asking again would not help: the group is gone.
+// permanent reports whether asking again would not help, because the group is gone.
 func permanent(err error) bool {
 	return slackapi.HasCode(err, "no_such_subteam", "subteam_disabled", "channel_not_found")
 }
 
-// groupsSeen is the memo of the groups that batches have named, the newest
-// last. Slack has no answer to "in which groups is this person?".
+// groupsSeen is the memo of the groups that batches have named, the newest last. It
+// is kept because Slack has no method that lists the groups of a person.
 type groupsSeen struct {
 	Groups []approvals.GroupID `json:"groups"`
 }
@@ -173,7 +174,7 @@ func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
 	})
 }
 
-// Helpful are the calls of the batch that the person can bring further now.
+// Helpful returns the calls of the batch that the person can help to settle now.
 func (w Viewer) Helpful(b approvals.Batch, now time.Time) card.OpenCalls {
 	p := card.OpenCalls{Batch: b}
 	for i, a := range b.Approvals {
@@ -184,9 +185,9 @@ func (w Viewer) Helpful(b approvals.Batch, now time.Time) card.OpenCalls {
 	return p
 }
 
-// Waits returns a window of what waits for the person, the most urgent first,
-// and where the next one begins. It depends on the size of the window, not on
-// how much is open.
+// Waits returns a window of what waits for the person, the most urgent first, and
+// where the next window begins. Its cost depends on the size of the window, not on
+// how many batches are open.
 func Waits(ctx context.Context, from Lists, who Viewer, after approvals.Cursor, now time.Time) ([]card.OpenCalls, approvals.Cursor, error) {
 	var found []card.OpenCalls
 	for range emptyWindows {

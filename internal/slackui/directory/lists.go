@@ -23,7 +23,7 @@ func Within(l ref.List, who Viewer, b approvals.Batch, a approvals.Approval, cha
 	return false
 }
 
-// ListKeys are the lists that hold what is listed.
+// ListKeys returns the stored lists in which the calls of this list are found.
 func ListKeys(l ref.List, who Viewer, channel string) []approvals.ListKey {
 	here := approvals.ShownIn(channel)
 	switch l.Scope {
@@ -36,8 +36,8 @@ func ListKeys(l ref.List, who Viewer, channel string) []approvals.ListKey {
 	return append(slices.Clone(who.keys), here, approvals.AskedBy(who.User))
 }
 
-// EachListed hands out the batches of these lists, the oldest first, until f
-// wants no more or so many were read; more says that there are others.
+// EachListed calls f with the batches of these lists, the oldest first, until f
+// returns false or this many were read. Then it sets more.
 func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most int, f func(approvals.Batch) bool, more *bool) error {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	var cursor approvals.Cursor
@@ -62,11 +62,11 @@ func EachListed(ctx context.Context, from Lists, keys []approvals.ListKey, most 
 	}
 }
 
-// Lists knows which open batches concern whom, and what a person decided last.
+// Lists finds the open batches that concern a person, and those that they decided.
 type Lists interface {
 	// Inbox returns a page of the batches on any of these lists, each once, the
 	// oldest first, and where the next page begins, which is empty at the end.
 	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
-	// Decided returns the batches with a decision of the person, the last first.
+	// Decided returns the batches with a decision of the person, the latest first.
 	Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error)
 }

@@ -17,11 +17,10 @@ import (
 // nextWindows is how many windows are read for the next card.
 const nextWindows = 20
 
-// NextAfter is the next card with something for the person, in the order of
-// urgency within each window, and round from the end to the beginning. at is
-// the urgency of the card before it. It reads at most nextWindows windows: if
-// there is no such card in them and more behind, looked says how many requests
-// were read, else it is zero.
+// NextAfter returns the next card with something for the person, in the order of
+// urgency within each window. After the last card the first one is next. at is the
+// urgency of the card before. It reads at most nextWindows windows: if they have no
+// such card and there are more, looked says how many requests were read.
 func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.Card, now time.Time) (to card.OpenCalls, found bool, looked int, err error) {
 	var cursor approvals.Cursor
 	reached := at == ""
@@ -53,14 +52,14 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 	return to, found, looked, nil
 }
 
-// opening is the part of an urgency by which windows are in order.
+// opening is the part of an urgency that orders the windows.
 func opening(urgency string) string {
 	_, rest, _ := strings.Cut(urgency, " ")
 	return rest[:max(0, strings.LastIndexByte(rest, ' '))]
 }
 
-// cards are those of the batches with something for the person, the most urgent
-// first.
+// cards returns the cards of the batches that have something for the person, the
+// most urgent first.
 func (w Viewer) cards(batches []approvals.Batch, now time.Time) []card.OpenCalls {
 	var all []card.OpenCalls
 	for _, b := range batches {

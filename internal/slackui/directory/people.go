@@ -16,7 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// Why somebody is not heard.
+// Why a person cannot take part.
 var (
 	ErrBot      = errors.New("a bot")
 	ErrGone     = errors.New("a deactivated account")
@@ -25,8 +25,8 @@ var (
 	ErrLookup   = errors.New("lookup failed")
 )
 
-// A LookupError is a question that was not answered, by Slack or by the store.
-// It says nothing about the person.
+// A LookupError says that Slack or the store did not answer. It says nothing about
+// the person.
 type LookupError struct {
 	What string // "account", "group" or "absences"
 	Id   string
@@ -37,7 +37,7 @@ func (e *LookupError) Error() string { return fmt.Sprintf("look up %s %s: %v", e
 
 func (e *LookupError) Unwrap() []error { return []error{ErrLookup, e.Err} }
 
-// A NotAllowedError is a person who may not start the agent.
+// A NotAllowedError refuses a person who may not start the agent.
 type NotAllowedError struct {
 	Agent string
 	From  approvals.From
@@ -45,16 +45,15 @@ type NotAllowedError struct {
 
 func (e *NotAllowedError) Error() string { return "may not start the agent " + e.Agent }
 
-// Directory knows who people are and which groups they are in, as Slack said
-// it a moment ago. What it cannot find out it does not guess.
+// Directory looks up people and their groups in Slack, and remembers the answers.
 type Directory struct {
 	Api        *slackapi.Client
 	Memos      memo.Store
-	Team       string // the workspace, or the organization, that installed the app
-	Enterprise string // the organization of the workspace, if it has one
-	Age        time.Duration
-	Ahead      time.Duration // so long before it is too old, an answer that is needed is renewed; 0: never
-	leisurely  bool          // older answers will do
+	Team       string        // the workspace, or the organization, that installed the app
+	Enterprise string        // the organization of the workspace, if it has one
+	Age        time.Duration // how old a remembered answer may be
+	Ahead      time.Duration // how long before that age an answer in use is renewed; 0: never
+	forDisplay bool          // answers up to displayAge will do
 	Now        func() time.Time
 	calls      Calls // only for its Readers
 }
@@ -78,10 +77,10 @@ type Account struct {
 	Offset     int       `json:"offset,omitempty"` // seconds east of UTC, if the zone is not known here
 }
 
-// Sought is what a person is looked up for.
+// Sought says what to look up about a person.
 type Sought struct {
 	Groups []approvals.GroupID
-	Named  []approvals.UserID // who counts by name, guests and strangers too
+	Named  []approvals.UserID // whom a rule names, who may be guests or strangers
 	Others bool               // whether somebody may sign in the place of another
 }
 
@@ -107,9 +106,9 @@ func (w Sought) names(user approvals.UserID) bool {
 	return user != "" && slices.Contains(w.Named, user)
 }
 
-// Principal resolves the person: in which of the groups they are, and for whom
-// they stand in. A guest or somebody of another organization is in no group of
-// ours and stands in for nobody, and is refused unless they are named.
+// Principal resolves the person: the groups that they are in, and the people for
+// whom they stand in. A guest, or somebody from another organization, is refused
+// unless a rule names them; then they are in no group and stand in for nobody.
 func (d *Directory) Principal(ctx context.Context, user, team string, what Sought) (approvals.Principal, error) {
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
 	defer cancel()
@@ -132,8 +131,8 @@ func (d *Directory) Principal(ctx context.Context, user, team string, what Sough
 	return p, err
 }
 
-// Admitted refuses everybody who can take no part. member is whether they are
-// a full member; who is not is named.
+// Admitted refuses a person who cannot take part. member says whether they are a
+// full member; otherwise they are admitted because what names them.
 func (d *Directory) Admitted(ctx context.Context, user, team string, what Sought) (member bool, err error) {
 	named := what.names(approvals.UserID(user))
 	if !blockkit.IDForm.MatchString(user) {
@@ -156,15 +155,15 @@ func (d *Directory) Admitted(ctx context.Context, user, team string, what Sought
 	return err == nil, err
 }
 
-// Admit refuses everybody who is not a full member of the workspace or of its
-// organization. team is what the payload says of the person, if it says
-// anything.
+// Admit refuses a person who is not a full member of the workspace or of its
+// organization. team is the person's workspace according to the payload, which may
+// leave it out.
 func (d *Directory) Admit(ctx context.Context, user, team string) error {
 	_, err := d.Admitted(ctx, user, team, Sought{})
 	return err
 }
 
-// Barred is why the person does not count among those of a group.
+// Barred returns why the person does not count as a member of any group, or nil.
 func (d *Directory) Barred(a Account) error {
 	colleague := a.Team == d.Team || (d.Enterprise != "" && a.Enterprise == d.Enterprise)
 	switch {
@@ -180,7 +179,7 @@ func (d *Directory) Barred(a Account) error {
 	return nil
 }
 
-// Account returns what Slack says of a person, as young as the directory demands.
+// Account returns the account of a person, no older than the directory allows.
 func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
 	return remembered(ctx, d, "user", "account", user, func(ctx context.Context, _ Account) (Account, error) {
 		at := d.Now()
@@ -199,14 +198,14 @@ func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
 
 func (a Account) fetched() time.Time { return a.At }
 
-// Key is where something of this kind is remembered.
+// Key is the id of the memo of something of this kind.
 func (d *Directory) Key(kind, id string) string {
 	return approvals.NewID(kind, approvals.PartitionOf(d.Team, id), strings.ToLower(d.Team+"-"+id))
 }
 
-// Forget drops what is remembered, so that the next question goes to Slack. An
-// answer that is on its way from before is not kept either: the memo has moved.
-// Nor does anybody join those who wait for it.
+// Forget drops what is remembered, so that the next lookup asks Slack. The answer
+// to a question that is under way is not kept, and later callers do not wait for
+// it.
 func (d *Directory) Forget(ctx context.Context, kind, id string) error {
 	if !blockkit.IDForm.MatchString(id) {
 		return nil
@@ -228,7 +227,7 @@ func (d *Directory) Forget(ctx context.Context, kind, id string) error {
 	return fmt.Errorf("forget %s: %w", id, approvals.ErrConflict)
 }
 
-// Tools knows what the tools of the agents declare.
+// Tools returns what the tools of the agents declare.
 type Tools interface {
 	ToolSpec(agent, name string) (agentrun.Spec, bool)
 }

@@ -11,38 +11,37 @@ import (
 )
 
 const (
-	// claimTime is for how long other replicas wait for the one that asks Slack.
-	// It is shorter than a request may take, so that a replica that is killed
-	// while it asks costs people some time, and not their click.
+	// claimTime is how long other replicas wait for the one that asks Slack. It is
+	// shorter than a request may take: if that replica is killed, people wait
+	// longer, but their clicks do not fail.
 	claimTime = 1500 * time.Millisecond
-	// claimLook is how often they look whether the answer is there.
-	claimLook = 50 * time.Millisecond
+	// claimPoll is how often they look for the answer.
+	claimPoll = 50 * time.Millisecond
 )
 
-// An aged answer says when Slack was asked for it.
+// An aged answer says when Slack was asked.
 type aged interface{ fetched() time.Time }
 
-// A subject is one thing about which Slack is asked.
+// A subject is one thing that Slack is asked about.
 type subject[T aged] struct {
 	*Directory
 
 	kind string // of the memo
 	what string // as [LookupError] calls it
 	id   string
-	ask  func(ctx context.Context, old T) (T, error) // is given what was known before
+	ask  func(ctx context.Context, old T) (T, error) // takes what was known before
 }
 
-// remembered answers from the memo if that is young enough, and asks Slack
-// otherwise: one question for all in this process who need the answer at the
-// same time, and one for all replicas unless it takes longer than [claimTime].
-// An answer that is needed while it is about to become too old is renewed in
-// the background. An error is never remembered. A memo that cannot be read or
-// written costs a question, no more.
+// remembered returns the answer in the memo if it is fresh enough, and asks Slack
+// otherwise. All callers in this process share one question, and so do all
+// replicas unless it takes longer than [claimTime]. An answer in use that is about
+// to become too old is renewed in the background. An error is never remembered. If
+// the memo cannot be read or written, Slack is asked once more often.
 func remembered[T aged](ctx context.Context, d *Directory, kind, what, id string, ask func(ctx context.Context, old T) (T, error)) (T, error) {
 	s := subject[T]{Directory: d, kind: kind, what: what, id: id, ask: ask}
 	n, err := s.recall(ctx)
-	if err == nil && d.young(n.known, d.accepts()) {
-		if early := d.Age - d.Ahead; d.Ahead > 0 && !d.leisurely && !d.young(n.known, early) {
+	if err == nil && d.fresh(n.known, d.maxAge()) {
+		if early := d.Age - d.Ahead; d.Ahead > 0 && !d.forDisplay && !d.fresh(n.known, early) {
 			slackapi.Renew(ctx, &d.Api.Asks, s.key(), func(ctx context.Context) (T, error) { return s.lookUp(ctx, early) })
 		}
 		return n.known, nil
@@ -54,17 +53,17 @@ func remembered[T aged](ctx context.Context, d *Directory, kind, what, id string
 	return fresh, nil
 }
 
-// accepts is how old an answer may be.
-func (d *Directory) accepts() time.Duration {
-	if d.leisurely {
-		return max(d.Age, leisure)
+// maxAge is how old a remembered answer may be.
+func (d *Directory) maxAge() time.Duration {
+	if d.forDisplay {
+		return max(d.Age, displayAge)
 	}
 	return d.Age
 }
 
-// young reports whether the answer is of this age at most. One from the future
-// is of no age.
-func (d *Directory) young(x aged, most time.Duration) bool {
+// fresh reports whether the answer is at most this old. An answer from the future
+// is not fresh.
+func (d *Directory) fresh(x aged, most time.Duration) bool {
 	age := d.Now().Sub(x.fetched())
 	return age >= 0 && age <= most
 }
@@ -76,7 +75,7 @@ type memory[T aged] struct {
 	raw     []byte
 	version int64
 	known   T
-	asking  time.Time // until then a replica has claimed to ask
+	asking  time.Time // when the claim of a replica that asks ends
 }
 
 func (s subject[T]) recall(ctx context.Context) (memory[T], error) {
@@ -90,14 +89,14 @@ func (s subject[T]) recall(ctx context.Context) (memory[T], error) {
 		Asking time.Time `json:"asking"`
 	}
 	if json.Unmarshal(raw, &n.known) != nil || json.Unmarshal(raw, &claim) != nil {
-		n.known = *new(T) // nothing that makes sense
+		n.known = *new(T) // it cannot be decoded, so nothing is known
 	}
 	n.asking = claim.Asking
 	return n, nil
 }
 
-// lookUp asks Slack, unless somebody else has an answer of this age by then, and
-// remembers what it says.
+// lookUp asks Slack and remembers the answer, unless another replica remembers one
+// of at most this age first.
 func (s subject[T]) lookUp(ctx context.Context, most time.Duration) (T, error) {
 	n, answered, err := s.claim(ctx, most)
 	if answered {
@@ -109,21 +108,20 @@ func (s subject[T]) lookUp(ctx context.Context, most time.Duration) (T, error) {
 	}
 	raw, jsonErr := json.Marshal(fresh)
 	if askErr != nil || jsonErr != nil {
-		raw = n.raw // others may ask now
+		raw = n.raw // without the claim, so that others may ask
 	}
 	if len(raw) == 0 {
 		raw = []byte("{}")
 	}
-	// If the memo has moved, somebody else's answer is there, which is as good,
-	// or what was known was forgotten, and so is this.
+	// After a conflict the memo has another replica's answer, which is as good,
+	// or it was forgotten, and then this answer is not to be kept either.
 	_ = s.Memos.CommitMemo(ctx, s.key(), s.kind, raw, n.version, 0)
 	return fresh, askErr
 }
 
-// claim makes the caller the only one of all replicas who asks. Whoever waits
-// for another replica for longer than a claim lasts asks too. answered is
-// whether there is an answer of this age by then. The error is that nothing is
-// claimed.
+// claim makes this replica the only one that asks. If another replica asks, claim
+// waits for its answer until that replica's claim ends. answered says whether there
+// is an answer of at most this age. After an error nothing is claimed.
 func (s subject[T]) claim(ctx context.Context, most time.Duration) (n memory[T], answered bool, err error) {
 	inVain := time.NewTimer(claimTime)
 	defer inVain.Stop()
@@ -131,11 +129,11 @@ func (s subject[T]) claim(ctx context.Context, most time.Duration) (n memory[T],
 		if n, err = s.recall(ctx); err != nil {
 			return n, false, err
 		}
-		if s.young(n.known, most) {
+		if s.fresh(n.known, most) {
 			return n, true, nil
 		}
 		left := n.asking.Sub(s.Now())
-		if last || left <= 0 || left > claimTime { // it is over, or from a clock that is wrong
+		if last || left <= 0 || left > claimTime { // it has ended, or a clock is wrong
 			err = s.Memos.CommitMemo(ctx, s.key(), s.kind, claimed(n.raw, s.Now().Add(claimTime)), n.version, 0)
 			if err == nil {
 				n.version++
@@ -145,7 +143,7 @@ func (s subject[T]) claim(ctx context.Context, most time.Duration) (n memory[T],
 			}
 		}
 		select {
-		case <-time.After(claimLook):
+		case <-time.After(claimPoll):
 		case <-inVain.C:
 			last = true
 		case <-ctx.Done():
@@ -154,8 +152,7 @@ func (s subject[T]) claim(ctx context.Context, most time.Duration) (n memory[T],
 	}
 }
 
-// claimed is a memo with the claim in it. Whoever knows nothing of claims reads
-// it as it was.
+// claimed returns the memo with a claim in it. The other fields stay as they are.
 func claimed(raw []byte, until time.Time) []byte {
 	fields := map[string]any{}
 	if json.Unmarshal(raw, &fields) != nil {

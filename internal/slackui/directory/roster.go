@@ -13,20 +13,20 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// roster is what is remembered of a group: of a user group, or of a channel.
+// roster is what is remembered of a user group or a channel: its members.
 type roster struct {
 	At    time.Time `json:"at"`
 	Users []string  `json:"users"`
-	Team  string    `json:"team,omitempty"` // of the organization's workspaces, the one that has it
+	Team  string    `json:"team,omitempty"` // the workspace of the organization that has the group
 }
 
 func (r roster) fetched() time.Time { return r.At }
 
-// Rosters are the members of groups.
+// Rosters are the rosters of groups, by group.
 type Rosters map[approvals.GroupID]roster
 
-// With returns those of the groups that the person is in, and when the oldest
-// of all the rosters was asked for, at the latest.
+// With returns the groups that the person is in, and the time at which the oldest
+// of all the rosters was looked up, but not later than latest.
 func (r Rosters) With(user string, latest time.Time) (in []approvals.GroupID, at time.Time) {
 	for g, x := range r {
 		if x.At.Before(latest) {
@@ -40,8 +40,8 @@ func (r Rosters) With(user string, latest time.Time) (in []approvals.GroupID, at
 	return in, latest
 }
 
-// rosters looks all the groups up. One that cannot be is an error: it is not
-// known who is in it, or who would be needed.
+// rosters looks all the groups up. If one lookup fails, all fail: it is not known
+// whether the person is in that group.
 func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Rosters, error) {
 	found := make([]roster, len(groups))
 	errs := make([]error, len(groups))
@@ -60,7 +60,7 @@ func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Ro
 	return all, nil
 }
 
-// Roster returns who is in a group, as young as the directory demands.
+// Roster returns the members of a group, no older than the directory allows.
 func (d *Directory) Roster(ctx context.Context, group string) (roster, error) {
 	if !blockkit.IDForm.MatchString(group) {
 		return roster{}, &LookupError{What: "group", Id: blockkit.Brief(group, 32), Err: errors.New("not the id of a group")}
@@ -75,8 +75,9 @@ func (d *Directory) Roster(ctx context.Context, group string) (roster, error) {
 	})
 }
 
-// userGroup asks who is in a user group. An installation of an organization
-// has to say in which workspace: the one that had it before is asked first.
+// userGroup asks for the members of a user group. An installation for an
+// organization has to name a workspace: the one that had the group before is asked
+// first.
 func (d *Directory) userGroup(ctx context.Context, group, before string) (roster, error) {
 	at := d.Now()
 	if !strings.HasPrefix(d.Team, "E") {
@@ -110,7 +111,7 @@ func (d *Directory) userGroup(ctx context.Context, group, before string) (roster
 	return roster{}, err
 }
 
-// workspaces are those of the organization in which the app is.
+// workspaces are the workspaces of the organization in which the app is installed.
 type workspaces struct {
 	At  time.Time `json:"at"`
 	IDs []string  `json:"ids"`

@@ -9,20 +9,20 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// Sees reports whether the person may see this call in a list: what they may
-// sign, what they asked for, and what is shown in the channel where they are.
+// Sees reports whether a list of the person may have this call: one that they may
+// approve, that they asked for, or that is shown in the channel where they are.
 func (w Viewer) Sees(b approvals.Batch, a approvals.Approval, channel string, now time.Time) bool {
-	return b.Requester == w.User || ref.ShownIn(b, a, channel) || w.MaySay(b, a, approvals.Approve, now) == nil
+	return b.Requester == w.User || ref.ShownIn(b, a, channel) || w.MayDecide(b, a, approvals.Approve, now) == nil
 }
 
-// MaySay is nil if this verdict of the person on the call would be taken now.
-func (w Viewer) MaySay(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) error {
+// MayDecide returns nil if this verdict of the person on the call would count now.
+func (w Viewer) MayDecide(b approvals.Batch, a approvals.Approval, v approvals.Verdict, now time.Time) error {
 	return b.MayDecide(a, w.Principal, v, now)
 }
 
-// Apart is what the person waits for, because they asked for it or have signed
-// it, and what they decided that is over.
-func (w Viewer) Apart(asked, decided []approvals.Batch, now time.Time) (others, done []card.OpenCalls) {
+// Involved returns the calls that the person asked for or decided and that wait for
+// others, and the calls that the person decided and that are settled.
+func (w Viewer) Involved(asked, decided []approvals.Batch, now time.Time) (others, done []card.OpenCalls) {
 	seen := map[approvals.BatchID]bool{}
 	for _, b := range slices.Concat(asked, decided) {
 		if seen[b.ID] {

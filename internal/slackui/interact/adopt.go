@@ -61,7 +61,7 @@ func (s *verdicts) mayDecide(ctx context.Context, who directory.Who, b approvals
 		return false, fmt.Errorf("ask whether %s may decide: %w", who.User, err)
 	}
 	may := func(v approvals.Verdict) bool {
-		return directory.Viewer{Principal: principal}.MaySay(b, a, v, s.cfg.Now()) == nil
+		return directory.Viewer{Principal: principal}.MayDecide(b, a, v, s.cfg.Now()) == nil
 	}
 	return may(approvals.Approve) || may(approvals.Deny), nil
 }

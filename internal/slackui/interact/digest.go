@@ -51,7 +51,7 @@ func (s *reviews) oldest(ctx context.Context, person directory.Who, d delivery.D
 		return ref.Card{}, blockkit.Mrkdwn{}, false
 	}
 	first := ref.Card{Batch: ids[0]}
-	who, err := s.people.Seeker(ctx, person.User, person.Team)
+	who, err := s.people.Viewer(ctx, person.User, person.Team)
 	if err != nil {
 		return first, blockkit.Mrkdwn{}, true // the card says who it waits for
 	}

@@ -87,7 +87,7 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 		return err
 	}
 	return s.respond.After(ctx, s.respond.Screens, "show the next card", func(ctx context.Context) error {
-		who, err := s.people.Seeker(ctx, p.User, p.UserTeam)
+		who, err := s.people.Viewer(ctx, p.User, p.UserTeam)
 		if err != nil {
 			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
 		}
