@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// mostTold is how many people are told one by one; more are called together in
-// the thread.
-const mostTold = 20
+// maxRecipients is how many people get a notice each. If there are more, their groups
+// are mentioned in the thread.
+const maxRecipients = 20
 
 // A notice is what one person is to be told of a batch.
 type notice struct {
@@ -22,41 +22,41 @@ type notice struct {
 	stuck   []stuck
 }
 
-// waitsFor is a call that waits for the person: for themselves, or for them in
-// the place of others.
+// waitsFor is a call that waits for the person, by themselves or as the delegate of
+// others.
 type waitsFor struct {
 	call   int
-	added  bool // they may sign it only now, because nobody had decided
+	added  bool // an escalation has added them
 	myself bool
 	places []approvals.Absence
 }
 
-// clearedBy is a call whose arguments somebody changed after the person signed.
+// clearedBy is a call whose arguments somebody changed after the person decided.
 type clearedBy struct {
 	call int
 	by   approvals.Amendment
 }
 
-// news is what everybody is to be told of a batch.
+// news is what is to be told about a batch.
 type news struct {
-	letters map[approvals.UserID]notice
-	crowd   map[int][]approvals.From // by call: who are too many for letters
+	notices map[approvals.UserID]notice
+	groups  map[int][]approvals.From // by call: whom to mention where too many would get a notice
 }
 
-func (n news) people() []approvals.UserID { return slices.Sorted(maps.Keys(n.letters)) }
+func (n news) people() []approvals.UserID { return slices.Sorted(maps.Keys(n.notices)) }
 
-// audience is whom a call waits for.
+// An audience is the people whom a call waits for.
 type audience struct {
 	call int
 	who  map[approvals.UserID]waitsFor
 	from []approvals.From
-	many bool // more than mostTold, and who is not all of them
+	many bool // there are more than maxRecipients, and who is incomplete
 }
 
-// news works out whom to tell what. It depends only on what is stored, and on
-// who is in which group and who is away now.
+// news works out whom to tell what. It depends only on what is stored, on the members
+// of groups and on who is away now.
 func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (news, error) {
-	all := news{letters: map[approvals.UserID]notice{}, crowd: map[int][]approvals.From{}}
+	all := news{notices: map[approvals.UserID]notice{}, groups: map[int][]approvals.From{}}
 	var audiences []audience
 	together := map[approvals.UserID]bool{}
 	for i, a := range b.Approvals {
@@ -82,21 +82,21 @@ func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (
 		}
 	}
 	for _, who := range audiences {
-		if who.many || len(together) > mostTold {
-			all.crowd[who.call] = who.from
+		if who.many || len(together) > maxRecipients {
+			all.groups[who.call] = who.from
 			continue
 		}
 		for user, w := range who.who {
-			l := all.letters[user]
+			l := all.notices[user]
 			l.waits = append(l.waits, w)
-			all.letters[user] = l
+			all.notices[user] = l
 		}
 	}
 	return all, nil
 }
 
-// clear adds whose signatures the amendments have cleared, if they have not
-// signed again. Who changed the arguments knows.
+// clear adds the people whose decisions the amendments have cleared, unless they have
+// decided again or changed the arguments themselves.
 func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) {
 	last := map[approvals.UserID]approvals.Amendment{}
 	for _, m := range amended {
@@ -108,15 +108,15 @@ func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) 
 		if _, again := a.DecisionBy(user); again || user == m.By.User {
 			continue
 		}
-		l := n.letters[user]
+		l := n.notices[user]
 		l.cleared = append(l.cleared, clearedBy{call: i, by: m})
-		n.letters[user] = l
+		n.notices[user] = l
 	}
 }
 
-// Audience is who can still make a difference to the call, and has to be told
-// of the rungs: everybody whom it asks, of a reminder; those who were added, of
-// an escalation.
+// Audience returns the people who can still help to settle the call and have to be
+// told about the rungs: for a reminder everybody whom the call asks, for an escalation
+// those whom it has added.
 func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs []approvals.Rung) (audience, error) {
 	a := b.Approvals[i]
 	found := audience{call: i, who: map[approvals.UserID]waitsFor{}}
@@ -148,15 +148,15 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 			return audience{}, err
 		}
 	}
-	room := recipients{Notices: n, batch: b, call: a, what: what, in: in, away: as}
+	asked := recipients{Notices: n, batch: b, call: a, what: what, in: in, away: as}
 	for _, user := range members(found.from, in) {
-		if !b.Helps(a, room.principal(user)) {
+		if !b.Helps(a, asked.principal(user)) {
 			continue
 		}
-		if err := room.ask(ctx, found, user, added); err != nil {
+		if err := asked.ask(ctx, found, user, added); err != nil {
 			return audience{}, err
 		}
-		if len(found.who) > mostTold {
+		if len(found.who) > maxRecipients {
 			found.many = true
 			break
 		}
@@ -164,8 +164,8 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 	return found, nil
 }
 
-// rosters looks the groups up. One that Slack will never tell us about keeps
-// only its own people from being told.
+// rosters looks the groups up. A group that cannot be looked up for good is left out;
+// an error that may pass is returned.
 func (n *Notices) rosters(ctx context.Context, groups []approvals.GroupID) (directory.Rosters, error) {
 	all := directory.Rosters{}
 	for _, g := range groups {
@@ -180,7 +180,7 @@ func (n *Notices) rosters(ctx context.Context, groups []approvals.GroupID) (dire
 	return all, nil
 }
 
-// members are who is named and who is in the groups, each once.
+// members returns the people who are named and the members of the groups, each once.
 func members(from []approvals.From, in directory.Rosters) []approvals.UserID {
 	var all []approvals.UserID
 	for _, f := range from {
@@ -195,7 +195,7 @@ func members(from []approvals.From, in directory.Rosters) []approvals.UserID {
 	return slices.Compact(all)
 }
 
-// A recipients is what has to be known to ask people about a call.
+// recipients holds what decides who is asked about a call.
 type recipients struct {
 	*Notices
 	batch approvals.Batch
@@ -211,7 +211,7 @@ func (r recipients) principal(user approvals.UserID) approvals.Principal {
 	return p
 }
 
-// ask puts the person into the audience, or whoever stands in for them.
+// ask adds the person to the audience, or the delegate who stands in for them.
 func (r recipients) ask(ctx context.Context, to audience, user approvals.UserID, added approvals.From) error {
 	if stand, absence, ok := r.standIn(user); ok {
 		counts, err := r.counts(ctx, stand, directory.Sought{})
@@ -235,7 +235,7 @@ func (r recipients) ask(ctx context.Context, to audience, user approvals.UserID,
 	return nil
 }
 
-// counts reports whether the person can take part. It is an error only if that
+// counts reports whether the person can take part. It returns an error only if that
 // may be known in a moment.
 func (r recipients) counts(ctx context.Context, user approvals.UserID, what directory.Sought) (bool, error) {
 	_, err := r.People.Admitted(ctx, string(user), "", what)
@@ -245,8 +245,8 @@ func (r recipients) counts(ctx context.Context, user approvals.UserID, what dire
 	return err == nil, nil
 }
 
-// standIn is who is asked in the place of somebody away, if they can sign in
-// it: the delegate, or whoever that one named when they are away too.
+// standIn returns who is asked instead of a person who is away, if they can decide in
+// their place: the delegate, or the delegate's own delegate if the first is away too.
 func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.Absence, bool) {
 	at := r.Now()
 	a, away := r.away.Of(user, at)

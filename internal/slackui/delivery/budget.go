@@ -18,8 +18,8 @@ import (
 // minute, if nothing else is configured.
 const DefaultPerMinute = 10
 
-// A Budget bounds how many new messages a channel, or a person, gets in any
-// minute. It is kept in a memo of the channel, so that all replicas share it.
+// A Budget limits how many new messages a channel or a person gets in any minute. It
+// is kept in a memo of the channel, so that all replicas share it.
 type Budget struct {
 	Memos    memo.Store
 	Team     string
@@ -29,14 +29,14 @@ type Budget struct {
 	Log      *slog.Logger
 }
 
-// spent is the memo of one channel: what was posted there in the last minute,
-// or is about to be.
+// spent is the memo of one channel: the messages that were posted there in the last
+// minute or are about to be.
 type spent struct {
 	Slots []slot `json:"slots,omitempty"`
 }
 
-// A slot is room for one message. For names it, so that trying to post it again
-// takes no more room.
+// A slot is one message of the budget. For names the message, so that a second
+// attempt to post it takes no second slot.
 type slot struct {
 	For string    `json:"for"`
 	At  time.Time `json:"at"`
@@ -50,7 +50,7 @@ func (s *spent) has(what string) bool {
 	return slices.ContainsFunc(s.Slots, func(x slot) bool { return x.For == what })
 }
 
-// room is how many of the messages, from the first on, there is room for.
+// room returns how many of the messages, from the first on, fit into the limit.
 func (s *spent) room(what []string, limit int) int {
 	free := limit - len(s.Slots)
 	for i, w := range what {
@@ -87,10 +87,9 @@ func channelID(kind, team, channel string) string {
 	return approvals.NewID(kind, approvals.PartitionOf(team, channel), strings.ToLower(team+"-"+channel))
 }
 
-// take returns for how many of these messages, from the first on, there is room
-// in the channel, and takes it. That there is none is known only if the store
-// says so: what it does not answer is an error, and to be asked again. Others
-// who are faster again and again are a [*LaterError].
+// take takes slots for these messages, from the first on, and returns for how many
+// the budget of the channel had room. If the store does not answer, that is an error
+// and never a full budget. After too many lost races it is a [*slackapi.LaterError].
 func (b *Budget) take(ctx context.Context, channel string, what ...string) (int, error) {
 	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("budget", b.Team, channel)
 	for range memo.Attempts {
@@ -115,10 +114,10 @@ func (b *Budget) take(ctx context.Context, channel string, what ...string) (int,
 	return 0, lostRace(approvals.ErrConflict)
 }
 
-// own takes room for what a person must know, whatever else they got in this
-// minute. It never becomes part of a digest: what there is no room for now waits,
-// and is a [*LaterError].
-func (b *Budget) own(ctx context.Context, channel, what string) error {
+// takeReserved takes a slot for a message that a person must get, from a budget that
+// other messages do not use. Such a message never becomes part of a digest: without a
+// free slot it waits, with a [*slackapi.LaterError].
+func (b *Budget) takeReserved(ctx context.Context, channel, what string) error {
 	l, id := memo.Notes[spent]{Memos: b.Memos, Surface: "budget", Now: b.Now}, channelID("own", b.Team, channel)
 	for range memo.Attempts {
 		n, version, err := b.load(ctx, l, id, channel)
@@ -130,7 +129,7 @@ func (b *Budget) own(ctx context.Context, channel, what string) error {
 			return nil
 		}
 		if n.Body.room([]string{what}, b.Messages) == 0 {
-			return &slackapi.LaterError{After: n.Body.Slots[0].At.Add(slackapi.BudgetSpan).Sub(now), Err: errOwnFull}
+			return &slackapi.LaterError{After: n.Body.Slots[0].At.Add(slackapi.BudgetSpan).Sub(now), Err: errReservedFull}
 		}
 		n.Body.take([]string{what}, now)
 		switch err := l.Store(ctx, id, n, version, 0); {
@@ -143,11 +142,10 @@ func (b *Budget) own(ctx context.Context, channel, what string) error {
 	return lostRace(approvals.ErrConflict)
 }
 
-var errOwnFull = errors.New("the person was told much in this minute")
+var errReservedFull = errors.New("the person was told much in this minute")
 
-// load reads what was posted in a channel. A memo that makes no sense is begun
-// anew: it would make none the next time either, and nothing must be kept from
-// people because of it.
+// load reads the slots of a channel. If the memo cannot be decoded, it starts with an
+// empty one: a damaged memo must not keep messages from people.
 func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel string) (memo.Record[spent], int64, error) {
 	n, version, err := l.Load(ctx, id)
 	if errors.Is(err, memo.ErrUnreadable) {
@@ -158,7 +156,8 @@ func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel stri
 	return n, version, err
 }
 
-// lostRace is of a memo that many change at once. They come again one by one.
+// lostRace is the error for a memo that many change at once. The jitter lets them try
+// again one after the other.
 func lostRace(err error) *slackapi.LaterError {
 	wait := 50*time.Millisecond + rand.N(100*time.Millisecond) //nolint:gosec // jitter is no secret
 	return &slackapi.LaterError{After: wait, Err: err}

@@ -18,7 +18,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// Cards draws batches. It holds nothing; any number of replicas may draw.
+// Cards draws batches. It keeps no state of its own, so any number of replicas may
+// draw.
 type Cards struct {
 	Desk  Desk
 	Runs  Runs
@@ -27,7 +28,7 @@ type Cards struct {
 	Tools directory.Tools // may be nil
 	Now   func() time.Time
 	Log   *slog.Logger
-	Asked asking // nil: nobody is asked directly
+	Asked asking // nil: nobody gets a direct message
 
 	People  *directory.Directory // makes the readers of what is drawn
 	Budget  *Budget
@@ -35,30 +36,29 @@ type Cards struct {
 	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
 }
 
-// An Anchor is one message in which a part of a batch is drawn.
+// An Anchor is one message that shows a part of a batch.
 type Anchor struct {
 	Part    int    `json:"part"`
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 	Thread  string `json:"thread,omitempty"`
 	Version int64  `json:"version"`       // of the batch that it shows
-	Sum     string `json:"sum,omitempty"` // of what it shows
+	Sum     string `json:"sum,omitempty"` // of its content
 	Copy    bool   `json:"copy,omitempty"`
-	Further bool   `json:"further,omitempty"` // an escalation shows it here too
+	Further bool   `json:"further,omitempty"` // in the channel of an escalation
 
-	Direct approvals.UserID `json:"direct,omitempty"` // it is in a direct message to this person
+	Direct approvals.UserID `json:"direct,omitempty"` // in the direct messages to this person
 }
 
-// anchors is the memo of the cards of a batch. Rooms are where it is shown
-// other than on a card too. Missed are the channels in which an escalation could
-// not show them: that is not tried again.
+// anchors is the memo of the cards of a batch. Missed are the channels in which an
+// escalation could not show it; that is not tried again.
 type anchors struct {
-	Anchors []Anchor      `json:"anchors"`
-	Rooms   []Placement   `json:"rooms,omitempty"`
-	Listed  bool          `json:"listed,omitempty"` // its thread knows that a digest lists it
-	Missed  []card.Missed `json:"missed,omitempty"`
+	Anchors    []Anchor      `json:"anchors"`
+	Placements []Placement   `json:"rooms,omitempty"`
+	Listed     bool          `json:"listed,omitempty"` // its thread says that a digest lists it
+	Missed     []card.Missed `json:"missed,omitempty"`
 
-	Unreached []approvals.UserID `json:"unreached,omitempty"` // who cannot be written to
+	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
 }
 
 func (a *anchors) missed(channel string) bool {
@@ -94,17 +94,17 @@ func (c *Cards) notes() memo.Notes[anchors] {
 	return memo.Notes[anchors]{Memos: c.Memos, Surface: "cards", Now: c.Now}
 }
 
-// Reconcile makes the messages of the batch show its stored state. It is what
-// the due index calls. A [*LaterError] says when to look again; any other
-// error is a failure.
+// Reconcile makes the messages of the batch show its stored state. The due index
+// calls it. A [*slackapi.LaterError] says when to try again; any other error is a
+// failure.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
 	return c.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
 		return c.draw(ctx, h, approvals.BatchID(id))
 	})
 }
 
-// draw runs under the claim, so that what it loads is not older than anything
-// that was drawn before.
+// draw loads and draws the batch. It runs under the claim, so that it never draws an
+// older state over a newer one.
 func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.BatchID) (int64, error) {
 	b, err := c.Desk.Batch(ctx, id)
 	if err != nil {
@@ -119,23 +119,23 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 		return b.Version, nil
 	}
 	b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
-	for range mostRounds {
-		// What goes wrong in a further channel does not keep the thread waiting.
-		furtherErr := c.further(ctx, h, b)
+	for range maxRounds {
+		// A failure in the channel of an escalation does not delay the thread.
+		furtherErr := c.escalated(ctx, h, b)
 		if err := c.at(ctx, h, b, at); err != nil {
 			return 0, err
 		}
 		var late soonest
 		late.add(furtherErr)
-		late.add(c.directly(ctx, h, b))
-		late.add(c.digested(ctx, h, b))
+		late.add(c.inDirectMessages(ctx, h, b))
+		late.add(c.inDigests(ctx, h, b))
 		if err := late.err(); err != nil {
 			return 0, err
 		}
 		if err := c.list(ctx, h, b); err != nil {
 			return 0, err
 		}
-		// A copy may have been found while this one drew.
+		// Adopt may have added a copy meanwhile.
 		if !slices.ContainsFunc(h.Body.Anchors, func(a Anchor) bool { return a.Version < b.Version && a.Part < card.Parts(b) }) {
 			return b.Version, nil
 		}
@@ -143,15 +143,15 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 	return 0, fmt.Errorf("draw batch %s: %w", id, errUnsettled)
 }
 
-// mostRounds bounds how often one reconciliation begins anew because it found
-// more to do at its end.
-const mostRounds = 8
+// maxRounds is how often one reconciliation starts again because there was more to
+// do at its end.
+const maxRounds = 8
 
-// errUnsettled is a failure, so that the due index waits longer each time: what
-// was to be shown did not come to an end.
+// errUnsettled says that there was more to do after [maxRounds]. It is a failure, so
+// that the due index waits longer each time.
 var errUnsettled = errors.New("there was more to show after every round")
 
-// list says in the thread of a batch where the digest is that lists it.
+// list makes the thread of a batch say in which digest the batch is listed.
 func (c *Cards) list(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
 	if h.Body.digest() == "" || h.Body.Listed {
 		return nil
@@ -162,14 +162,14 @@ func (c *Cards) list(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	return h.Save(ctx, func(n *anchors) { n.Listed = true })
 }
 
-// A target is where a part of a batch is drawn: in the thread of the run, or in
-// a further channel.
+// A target is where parts of a batch are drawn: the thread of its run, the channel of
+// an escalation, or the direct messages to a person.
 type target struct {
 	channel, thread string
-	further         bool
-	direct          approvals.UserID // in a direct message to this person
-	parts           []int            // of what they can help with
-	left            bool             // it is not shown here any more, but what is there is kept right
+	further         bool             // the channel of an escalation
+	direct          approvals.UserID // the direct messages to this person
+	parts           []int            // that the person can help with
+	left            bool             // nothing new is posted here, but what is there is kept current
 }
 
 // home is where the batch of a run is shown in any case: in the thread of the
@@ -192,14 +192,13 @@ func (t target) place() card.Place {
 	return card.PlaceThread
 }
 
-// has reports whether the message is for this target. A copy in the channel of
-// an escalation is one of its own.
+// has reports whether the message belongs to this target.
 func (t target) has(a Anchor) bool {
 	return t.further == a.Further && t.direct == a.Direct && (!t.further || t.channel == a.Channel)
 }
 
-// further draws the batch in the channels of its escalations.
-func (c *Cards) further(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+// escalated draws the batch in the channels of its escalations.
+func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
 	channels := b.Channels()
 	targets := make([]target, len(channels))
 	for i, channel := range channels {
@@ -229,12 +228,12 @@ func (c *Cards) further(ctx context.Context, h *memo.Claim[anchors], b approvals
 	return nil
 }
 
-// closed are Slack's words for a channel in which we cannot post, for as long
-// as people leave it so.
+// closed are Slack's error codes for a channel in which the app cannot post until
+// somebody changes that.
 var closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
 
-// part makes the messages of one part of the batch show it, and posts one if
-// there is none and there is room.
+// part updates the messages that show one part of the batch at the target. If there
+// is none, it posts one if the placement has the part.
 func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, part int, t target, r Placement) error {
 	var here, old []Anchor
 	for _, a := range h.Body.Anchors {
@@ -250,7 +249,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return nil
 	}
 	if len(here) == 0 && (!slices.Contains(r.Parts, part) || ((t.further || t.direct != "") && (t.left || b.Settled()))) {
-		return nil // there is no room, or nobody there is needed any more
+		return nil // it has no message here, or nobody here is asked any more
 	}
 	reader, err := c.readerAt(ctx, b, t)
 	if err != nil {
@@ -269,7 +268,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		}
 		m = shown.Message(c.Now())
 	} else if len(here) == 0 {
-		return nil // what nobody there may read is not posted
+		return nil // nothing is posted where nobody may read it
 	}
 	sum := m.Sum()
 	m.LowPriority = slices.ContainsFunc(shown.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
@@ -291,7 +290,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		}
 	}
 	if len(here) > 0 || t.left || !reader.Reads(b) || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
-		return nil // somebody removed the last card of a settled batch: leave it
+		return nil // the card of a settled batch that somebody removed is not posted again
 	}
 	m.LowPriority = false // there are few of these
 	ts, err := c.Api.Post(ctx, t.channel, t.thread, m)
@@ -305,7 +304,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	return nil
 }
 
-// gone are Slack's words for a message that can never be updated again.
+// gone are Slack's error codes for a message that can never be updated again.
 var gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
 
 // Load collects what a card shows to the reader: the arguments are those of the
@@ -334,8 +333,8 @@ func (c *Cards) Load(ctx context.Context, r directory.Reader, b approvals.Batch,
 	return shown, nil
 }
 
-// loadEarlier adds what the newest amendments replaced. What is not there any
-// more is shown as such.
+// loadEarlier adds the arguments that the newest amendments replaced. Arguments that
+// are not stored any more are left out, and the card says so.
 func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.Card, a approvals.Approval) error {
 	for _, m := range a.Amendments[max(0, len(a.Amendments)-card.AmendmentsShown):] {
 		call, err := r.CallAs(ctx, shown.Batch, a.Call.ID, m.From)
@@ -349,15 +348,15 @@ func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.
 	return nil
 }
 
-// Knows reports whether the message is one of the batch's cards. A memo that
-// cannot be read says nothing against it.
+// Knows reports whether the message is one of the batch's cards. It is true, too, if
+// the memo cannot be read.
 func (c *Cards) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
 	n, _, err := c.notes().Load(ctx, string(id))
 	return err != nil || n.Body.find(channel, ts) >= 0
 }
 
-// Adopt takes a message into care in which a click just happened: a copy that
-// was posted when the answer to the first attempt was lost.
+// Adopt adds a message to the cards of the batch: a copy that was posted although
+// Slack's answer was lost.
 func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
 	return c.notes().Edit(ctx, string(id), func(a *anchors) {
 		x.Copy = true
@@ -365,8 +364,8 @@ func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error
 	})
 }
 
-// Anchor returns where the part of the batch with the call is drawn, else where
-// another part is, in its thread if it is there.
+// Anchor returns a message that shows the call, or another part of the batch if none
+// does. It prefers a message in the thread of the batch.
 func (c *Cards) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
 	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil {

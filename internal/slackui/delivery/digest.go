@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// digestFresh is for how long a digest takes further requests: an older
-	// message is far up in the channel, where nobody sees that it grew.
-	digestFresh = time.Hour
-	// digestMost is how many requests one digest takes.
-	digestMost = 300
+	// digestAge is how long a digest takes further requests. An older message is
+	// far up in the channel, where nobody would see them.
+	digestAge = time.Hour
+	// maxDigested is how many requests one digest holds.
+	maxDigested = 300
 )
 
-// Digests keep the messages that stand for requests for which there is no room
-// in a channel, or in somebody's direct messages: one message that is updated
-// in place. Like [Cards] they hold nothing. The work is derived from the due
-// entries of the batches: one stays until the message shows what it is about,
-// so that a process that is killed loses nothing.
+// Digests draw the messages that list requests for which the budget of a channel, or
+// of a person, had no room. Such a message is updated in place. Like [Cards] they keep
+// no state of their own. The due entry of a batch stays until its digest shows the
+// batch, so that a process that is killed loses nothing.
 type Digests struct {
 	Memos memo.Store
 	Api   *slackapi.Client
@@ -49,8 +48,8 @@ type Digest struct {
 	Channel  string                         `json:"channel,omitempty"`
 	TS       string                         `json:"ts,omitempty"`
 	Born     time.Time                      `json:"born,omitzero"`
-	Changes  int64                          `json:"changes,omitempty"`  // so many were noted
-	Drawn    int64                          `json:"drawn,omitempty"`    // so many of them the message shows
+	Changes  int64                          `json:"changes,omitempty"`  // how many changes were recorded
+	Drawn    int64                          `json:"drawn,omitempty"`    // how many of them the message shows
 	Next     time.Time                      `json:"next,omitzero"`      // when it may be drawn again
 	Requests map[approvals.BatchID]digested `json:"requests,omitempty"` // that wait, and those that were decided since Drawn
 	Decided  int                            `json:"decided,omitempty"`  // calls of all other requests
@@ -59,13 +58,13 @@ type Digest struct {
 // digested is what a digest says of one request.
 type digested struct {
 	Version  int64          `json:"v"`
-	Change   int64          `json:"c"` // with which it became so
+	Change   int64          `json:"c"` // the change that brought this state
 	Agent    string         `json:"a"`
 	Tools    map[string]int `json:"t,omitempty"` // its open calls by tool
 	Decided  int            `json:"n,omitempty"` // its other calls
 	Opened   time.Time      `json:"o"`
 	Deadline time.Time      `json:"d,omitzero"`
-	Reminded bool           `json:"r,omitempty"` // somebody is to be told of it again
+	Reminded bool           `json:"r,omitempty"` // a reminder is due that found no room
 }
 
 func digestOf(b approvals.Batch) digested {
@@ -85,7 +84,7 @@ func digestOf(b approvals.Batch) digested {
 
 func (d digested) Open() bool { return len(d.Tools) > 0 }
 
-// reads reports whether both are said in the same words.
+// reads reports whether the digest shows both in the same way.
 func (d digested) reads(e digested) bool {
 	return len(d.Tools) == len(e.Tools) && d.Decided == e.Decided && d.Deadline.Equal(e.Deadline) &&
 		!slices.ContainsFunc(toolsOf(d), func(t string) bool { return d.Tools[t] != e.Tools[t] })
@@ -100,7 +99,7 @@ func toolsOf(d digested) []string {
 	return all
 }
 
-// note takes the state of a batch in. What is decided already is not taken.
+// note records the state of a batch, unless it is a new one that is decided already.
 func (d *Digest) note(channel string, b approvals.Batch, now time.Time) {
 	if !d.lacks(b) {
 		return
@@ -132,7 +131,7 @@ func (d *Digest) shows(id approvals.BatchID) bool {
 	return !ok || r.Change <= d.Drawn
 }
 
-// remind says of a request that it asks again.
+// remind records that a reminder of the request is to be shown.
 func (d *Digest) remind(b approvals.BatchID) {
 	if r, ok := d.Requests[b]; ok && r.Open() && !r.Reminded {
 		d.Changes++
@@ -141,8 +140,8 @@ func (d *Digest) remind(b approvals.BatchID) {
 	}
 }
 
-// leads reports whether the request is the one that waits longest for the
-// digest to be drawn. It comes when the time is there; the others look later.
+// leads reports whether the request has waited longest for the digest to be drawn.
+// Its batch draws the digest when it is due; the others look later.
 func (d *Digest) leads(id approvals.BatchID) bool {
 	mine := d.Requests[id].Change
 	for _, r := range d.Requests {
@@ -153,7 +152,7 @@ func (d *Digest) leads(id approvals.BatchID) bool {
 	return true
 }
 
-// drew notes that the message shows so many changes.
+// drew records that the message shows this many changes.
 func (d *Digest) drew(ts string, changes int64, next time.Time) {
 	d.TS, d.Drawn, d.Next = ts, changes, next
 	for id, r := range d.Requests {
@@ -180,10 +179,10 @@ func (d *Digest) takes(now time.Time) bool {
 		return true
 	}
 	age := now.Sub(d.Born)
-	return age < slackapi.BudgetSpan || d.waits() && len(d.Requests) < digestMost && age < digestFresh
+	return age < slackapi.BudgetSpan || d.waits() && len(d.Requests) < maxDigested && age < digestAge
 }
 
-// Ledger keeps the records of digests.
+// Notes are the records of digests.
 func (d *Digests) Notes() memo.Notes[Digest] {
 	return memo.Notes[Digest]{Memos: d.Memos, Surface: "digest", Now: d.Now}
 }
@@ -221,13 +220,13 @@ func (d *Digests) current(ctx context.Context, channel string) (string, error) {
 	return "", lostRace(approvals.ErrConflict)
 }
 
-// show makes the digest say what has become of the batch. Until it does, it is
-// a [*LaterError].
+// show makes the digest show the state of the batch. It returns a
+// [*slackapi.LaterError] until the message shows it.
 func (d *Digests) show(ctx context.Context, id, channel string, b approvals.Batch) error {
 	return d.shows(ctx, id, channel, b, nil)
 }
 
-// remind also makes it say that the batch asks again.
+// remind also makes the digest show that a reminder of the batch is due.
 func (d *Digests) remind(ctx context.Context, id, channel string, b approvals.Batch) error {
 	return d.shows(ctx, id, channel, b, func(x *Digest) { x.remind(b.ID) })
 }
@@ -282,7 +281,7 @@ func (d *Digests) later(x *Digest, b approvals.BatchID, left time.Duration) erro
 	return &slackapi.LaterError{After: left + digestFollow, Err: errDigestFollows}
 }
 
-// draw runs under the claim, so that nothing older is drawn over it.
+// draw runs under the claim, so that it never draws an older state over a newer one.
 func (d *Digests) draw(ctx context.Context, h *memo.Claim[Digest], b approvals.BatchID) error {
 	changes, at := h.Body.Changes, d.Now()
 	if h.Body.Drawn == changes {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// digestFollow is how long after a digest is drawn those look whether it was
-// who do not draw it.
+// digestFollow is how long after a digest is due the batches that do not draw it look
+// whether it was drawn.
 const digestFollow = 2 * time.Second
 
 var (
@@ -21,9 +21,9 @@ var (
 	errDigestsMany   = errors.New("many digests changed a moment ago")
 )
 
-// A pace is how often digests are drawn anew: one not more often than every, and
-// all of a kind not more often than apart. They share one limit of Slack with
-// the cards, and have the smaller part of it.
+// A pace limits how often digests are updated: each digest at most once in every, and
+// all digests of a kind at most once in apart. Digests share a limit of Slack with the
+// cards and use the smaller part of it.
 type pace struct {
 	kind         string
 	every, apart time.Duration
@@ -36,8 +36,9 @@ func paceOf(channel string) pace {
 	return pace{kind: "channels", every: 3 * time.Second, apart: 3 * time.Second}
 }
 
-// pace takes a turn among the digests of all replicas, and returns when the next
-// one of this digest may be. The error is a [*LaterError] if it has to wait.
+// pace takes a slot for an update of the digest, shared by all replicas, and returns
+// when the digest may be updated next. If it has to wait, the error is a
+// [*slackapi.LaterError].
 func (d *Digests) pace(ctx context.Context, channel, id string, at time.Time) (time.Time, error) {
 	p := paceOf(channel)
 	l, key := memo.Notes[spent]{Memos: d.Memos, Surface: "updates", Now: d.Now}, channelID("updates", d.Team, p.kind)
@@ -65,7 +66,7 @@ func (d *Digests) pace(ctx context.Context, channel, id string, at time.Time) (t
 	return at, lostRace(approvals.ErrConflict)
 }
 
-// kinds is for how many different things there are slots.
+// kinds counts the different messages that have slots.
 func (s *spent) kinds() int {
 	all := map[string]bool{}
 	for _, x := range s.Slots {
@@ -74,8 +75,8 @@ func (s *spent) kinds() int {
 	return len(all)
 }
 
-// soonest collects why something is not done, and when to look again: at once
-// when something here is ours to do, else when others have done theirs.
+// soonest collects the errors of several steps and says when to try again: when the
+// first of our own steps is due, or else when others have finished theirs.
 type soonest struct {
 	outage, ours, others *slackapi.LaterError
 	failed               error

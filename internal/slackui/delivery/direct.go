@@ -14,15 +14,15 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// asking says who can still make a difference to a call of a batch.
+// asking returns the people who can still help to settle a call of a batch.
 type asking func(ctx context.Context, b approvals.Batch, call int, rungs []approvals.Rung) (audience, error)
 
-// directly draws the batch in a direct message to each of those who can help
-// with a call whose rule says so, and keeps these copies like all others: they
-// stay right, whoever signs where. When more than [mostTold] people could help,
-// only the cards in channels ask them. Who can help later, because an
-// escalation or an earlier quorum brings it to them, gets theirs then.
-func (c *Cards) directly(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+// inDirectMessages draws the batch in a direct message to each person who can help
+// with a call whose rule says so, and keeps these copies current like all cards. When
+// more than [maxRecipients] people can help, only the cards in channels ask them. A
+// person who can help only later, after an escalation or an earlier quorum, gets a
+// copy then.
+func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
 	targets, err := c.recipients(ctx, b)
 	if err != nil {
 		return err
@@ -34,15 +34,15 @@ func (c *Cards) directly(ctx context.Context, h *memo.Claim[anchors], b approval
 			targets[a.Direct] = t
 		}
 	}
-	var late soonest // the others need not wait for one
+	var late soonest // a person who has to wait does not delay the others
 	for _, user := range slices.Sorted(maps.Keys(targets)) {
 		late.add(c.toPerson(ctx, h, b, targets[user]))
 	}
 	return late.err()
 }
 
-// recipients are those who are asked by a message of their own now, and the
-// parts of the batch that they can help with.
+// recipients returns the people who get a direct message now, with the parts of the
+// batch that they can help with.
 func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approvals.UserID]target, error) {
 	targets := map[approvals.UserID]target{}
 	for i, a := range b.Approvals {
@@ -65,15 +65,15 @@ func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approval
 			targets[user] = t
 		}
 	}
-	if len(targets) > mostTold {
+	if len(targets) > maxRecipients {
 		clear(targets)
 	}
 	return targets, nil
 }
 
-// toPerson draws the parts that a person has or needs. Nothing more is posted to
-// somebody who cannot be written to. What they have already is kept right for as
-// long as Slack takes the change, and is given up after that.
+// toPerson draws the parts that a person has or needs. To a person who takes no
+// direct message nothing more is posted; the messages that they have are updated for
+// as long as Slack allows it.
 func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) error {
 	for part := range card.Parts(b) {
 		at := t
@@ -87,9 +87,9 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 		if at.channel = h.Body.directly(at); at.channel == "" {
 			at.channel, err = c.Api.OpenDirect(ctx, string(t.direct))
 		}
-		var r Placement // of an unreached person: no room for another message
+		var r Placement // empty for an unreached person, so that nothing is posted
 		if err == nil && !unreached {
-			r, err = c.room(ctx, h, b, at)
+			r, err = c.placement(ctx, h, b, at)
 		}
 		if err == nil {
 			err = c.part(ctx, h, b, part, at, r)
@@ -112,15 +112,15 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 	return nil
 }
 
-// unreached notes that the person cannot be written to.
+// unreached records that the person takes no direct message.
 func (a *anchors) unreached(user approvals.UserID) {
 	if !slices.Contains(a.Unreached, user) {
 		a.Unreached = append(a.Unreached, user)
 	}
 }
 
-// loses drops the person's messages with this part: Slack does not let us change
-// them, so they could never show another version.
+// loses drops the person's messages with this part, because Slack does not let the
+// app update them.
 func (a *anchors) loses(user approvals.UserID, part int) {
 	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/card"
 )
 
-// Link is the address of the card of this call, if it is drawn.
+// Link returns the address of the card of this call, or nothing if there is none.
 func (c *Cards) Link(ctx context.Context, b approvals.Batch, call int) string {
 	at, drawn := c.Anchor(ctx, b, call)
 	if !drawn {
@@ -17,7 +17,7 @@ func (c *Cards) Link(ctx context.Context, b approvals.Batch, call int) string {
 	return c.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
 }
 
-// Placed makes the card the one that is drawn in this message.
+// Placed sets what of the card depends on its place as it is in this message.
 func (c *Cards) Placed(ctx context.Context, card *card.Card, channel, ts string) error {
 	n, _, err := c.notes().Load(ctx, string(card.Batch.ID))
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Cards) Placed(ctx context.Context, card *card.Card, channel, ts string)
 	x := n.Body.Anchors[i]
 	t := target{channel: channel, further: x.Further, direct: x.Direct}
 	card.Place, card.Person = t.place(), x.Direct
-	if r, known := n.Body.room(t); known {
+	if r, known := n.Body.placement(t); known {
 		card.Unposted = r.others(card.Part, t.wants(card.Batch))
 	}
 	return nil

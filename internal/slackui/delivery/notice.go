@@ -11,12 +11,12 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// callsTold is how many calls a message names one by one.
+// callsTold is how many calls a notice names one by one.
 const callsTold = 10
 
-// letter is one person's message: which calls wait for them, and which of
-// their signatures count no more.
-func (n *Notices) letter(ctx context.Context, b approvals.Batch, l notice) blockkit.Message {
+// message is the notice as a message: which calls wait for the person, which of their
+// decisions count no more, and which calls nobody can approve.
+func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) blockkit.Message {
 	var paras []blockkit.Para
 	text := ""
 	if len(l.waits) > 0 {
@@ -53,7 +53,8 @@ func (n *Notices) letter(ctx context.Context, b approvals.Batch, l notice) block
 	}}
 }
 
-// waiting is the line of one call: what, since when, until when, for whom.
+// waiting is the line of one call that waits: its tool, since when and until when it
+// waits, and for whom.
 func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []blockkit.Span {
 	a := b.Approvals[w.call]
 	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(", asked " + blockkit.Ago(n.Now().Sub(b.OpenedAt)))}
@@ -93,12 +94,11 @@ func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) [
 	return append(spans, n.link(ctx, b, c.call)...)
 }
 
-// link leads to the card of a call. There are no arguments in a message, so it
-// is where to read on.
+// link links to the card of a call, which has the arguments that a notice never has.
 func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []blockkit.Span {
 	at, drawn := n.Cards.Anchor(ctx, b, call)
 	if !drawn {
-		return append([]blockkit.Span{blockkit.Say(".")}, n.Cards.toList(ctx, b)...)
+		return append([]blockkit.Span{blockkit.Say(".")}, n.Cards.linkToDigest(ctx, b)...)
 	}
 	link := n.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
 	if link == "" {
@@ -107,14 +107,14 @@ func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []block
 	return []blockkit.Span{blockkit.Say(" — "), slack.NewRichTextSectionLinkElement(link, "open the card", nil)}
 }
 
-// call is what the thread is told when too many people could still help: the
-// groups are called, not each of them.
+// call is the message in the thread when too many people could help to tell each of
+// them: it mentions their groups.
 func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockkit.Message {
-	calls := make([]int, 0, len(news.crowd))
+	calls := make([]int, 0, len(news.groups))
 	var groups []approvals.GroupID
 	var users []approvals.UserID
 	for i := range b.Approvals {
-		from, ok := news.crowd[i]
+		from, ok := news.groups[i]
 		if !ok {
 			continue
 		}
@@ -131,7 +131,7 @@ func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockk
 	}
 	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
 	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for signatures"
-	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, mostTold)...)...)}
+	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, maxRecipients)...)...)}
 	for k, i := range calls {
 		if k == callsTold {
 			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-k)+" more.")))

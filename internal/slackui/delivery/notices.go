@@ -15,12 +15,11 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// Notices tells people by direct message what they must know of a batch, and
-// not more: that a call still waits for them, that they may sign it now, that
-// their signature counts no more, that nobody is left to approve what they asked
-// for. It says which tools, never which arguments.
-// Like [Cards] it holds nothing and looks at what is stored; the memo says how
-// far people have been told.
+// Notices sends people direct messages about a batch: that a call still waits for
+// them, that an escalation asks them now, that their decision counts no more, that
+// nobody is left to approve what they asked for. A notice names tools, never
+// arguments. Like [Cards] it keeps no state of its own; a memo records what people
+// have been told.
 type Notices struct {
 	Desk   Desk
 	Runs   Runs
@@ -32,20 +31,20 @@ type Notices struct {
 	Log    *slog.Logger
 }
 
-// noticed is the memo of the notices of a batch: what has been told, and the
-// round in which people are being told of the rest.
+// noticed is the memo of the notices of a batch: what has been told, and the round
+// that tells the rest.
 type noticed struct {
 	Told  marks  `json:"told"`
 	Round *round `json:"round,omitempty"`
 }
 
-// marks say of each call, in their order, how much of what happened is told.
+// marks count, for each call in order, the rungs and amendments that were told.
 type marks struct {
 	Rungs   []int `json:"rungs,omitempty"`   // of the ladder
 	Amended []int `json:"amended,omitempty"` // changes of the arguments
 }
 
-// A round is one bundle of news: a person gets one message of it.
+// A round tells the news up to a mark. Each person gets one message of it.
 type round struct {
 	To     marks    `json:"to"`
 	People []string `json:"people,omitempty"` // who have got theirs
@@ -65,8 +64,8 @@ func (m marks) equal(n marks) bool {
 	return slices.Equal(m.Rungs, n.Rungs) && slices.Equal(m.Amended, n.Amended)
 }
 
-// news is what of a call has not been told: of its ladder the rungs, of its
-// amendments the last ones. Changed arguments begin a new ladder.
+// news returns the rungs and the amendments of a call between two marks. Changed
+// arguments begin a new ladder.
 func (m marks) news(to marks, a approvals.Approval, i int) ([]approvals.Rung, []approvals.Amendment) {
 	rungs, amended := at(m.Rungs, i), at(m.Amended, i)
 	if at(to.Amended, i) != amended {
@@ -88,16 +87,15 @@ func (n *Notices) notes() memo.Notes[noticed] {
 	return memo.Notes[noticed]{Memos: n.Memos, Surface: "notices", Now: n.Now}
 }
 
-// Reconcile tells whoever has to be told what they were not told yet. It is
-// what the due index calls. A [*LaterError] says when to look again; any other
-// error is a failure.
+// Reconcile sends the notices that were not sent yet. The due index calls it. A
+// [*slackapi.LaterError] says when to try again; any other error is a failure.
 func (n *Notices) Reconcile(ctx context.Context, id string) error {
 	return n.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[noticed]) (int64, error) {
 		return n.tell(ctx, h, approvals.BatchID(id))
 	})
 }
 
-// tell finishes the round that was begun, and then makes one of what is new.
+// tell finishes the round that was begun, and then begins one with what is new.
 func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals.BatchID) (int64, error) {
 	b, err := n.Desk.Batch(ctx, id)
 	if err != nil {
@@ -117,7 +115,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 		}
 	}
 	now := marksOf(b)
-	for range mostRounds {
+	for range maxRounds {
 		if h.Body.Round == nil && h.Body.Told.equal(now) {
 			return b.Version, nil
 		}
@@ -147,12 +145,12 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 	if err != nil {
 		return err
 	}
-	var late soonest // the others need not wait for one
+	var late soonest // a person who has to wait does not delay the others
 	for _, user := range news.people() {
 		if slices.Contains(h.Body.Round.People, string(user)) {
 			continue
 		}
-		err := n.reach(ctx, b, h.Body.Round.To, string(user), news.letters[user])
+		err := n.reach(ctx, b, h.Body.Round.To, string(user), news.notices[user])
 		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && !later.Outage {
 			late.add(err)
 			continue
@@ -168,7 +166,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 			return err
 		}
 	}
-	if err := late.err(); err != nil || len(news.crowd) == 0 || h.Body.Round.Thread {
+	if err := late.err(); err != nil || len(news.groups) == 0 || h.Body.Round.Thread {
 		return err
 	}
 	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, b, news))
@@ -182,10 +180,9 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 	})
 }
 
-// reach sends a person their letter, or puts the batch into the digest of their
-// direct messages when there is no room for more of these. That their signature
-// counts no more reaches them whatever else did, and so does that nobody is left
-// to approve what they asked for.
+// reach sends a person their notice. If their budget has no room, it puts the batch
+// into the digest in their direct messages, except for notices that nobody may miss:
+// that a decision counts no more, and that nobody is left to approve a call.
 func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l notice) error {
 	channel, err := n.Api.OpenDirect(ctx, user)
 	if err != nil {
@@ -193,10 +190,10 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 	}
 	what := fmt.Sprintf("%s notice %v", b.ID, to)
 	if len(l.cleared)+len(l.stuck) > 0 {
-		if err := n.Cards.Budget.own(ctx, channel, what); err != nil {
+		if err := n.Cards.Budget.takeReserved(ctx, channel, what); err != nil {
 			return err
 		}
-		_, err = n.Api.Post(ctx, channel, "", n.letter(ctx, b, l))
+		_, err = n.Api.Post(ctx, channel, "", n.message(ctx, b, l))
 		return err
 	}
 	room, err := n.Cards.Budget.take(ctx, channel, what)
@@ -204,9 +201,9 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 		return err
 	}
 	if room == 0 {
-		return n.Cards.enlist(ctx, b, channel, approvals.UserID(user))
+		return n.Cards.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
-	_, err = n.Api.Post(ctx, channel, "", n.letter(ctx, b, l))
+	_, err = n.Api.Post(ctx, channel, "", n.message(ctx, b, l))
 	return err
 }
 
@@ -216,8 +213,8 @@ func (x *noticed) told(user string) {
 	}
 }
 
-// Unreachable are Slack's words for somebody, or a place, that cannot be
-// written to at all.
+// Unreachable are Slack's error codes for a person or a channel that takes no message
+// from the app.
 var Unreachable = []string{
 	"user_not_found", "user_disabled", "user_not_visible", "invalid_user_combination", "messages_tab_disabled",
 	"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "cannot_reply_to_message",

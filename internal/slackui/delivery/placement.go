@@ -17,59 +17,63 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// cardsPerBatch is how many messages one batch gets in one place. What is on
-// none of them is reached by Review.
+// cardsPerBatch is how many messages one batch gets in one place. Review shows the
+// parts that have none.
 const cardsPerBatch = 2
 
-// A Placement is what there was room for in one place when the batch was to be shown
-// there: these of its parts, or a line in a digest. It is decided once, so that
-// a batch in a digest is not posted later by itself.
+// A Placement is how a batch is shown in one place: these of its parts as cards, or
+// a line in a digest. It depends on the budget of the place when the batch came, and
+// is decided once, so that a batch in a digest is not posted later by itself.
 type Placement struct {
 	Place   card.Place       `json:"place,omitempty"`
 	Channel string           `json:"channel"`
 	Direct  approvals.UserID `json:"direct,omitempty"` // whose direct messages they are
 	Parts   []int            `json:"parts,omitempty"`
-	Asked   []int            `json:"asked,omitempty"` // the parts that it was decided for
+	Asked   []int            `json:"asked,omitempty"` // the parts for which it is decided
 	Digest  string           `json:"digest,omitempty"`
 }
 
-func (t target) room() Placement {
+func (t target) placement() Placement {
 	return Placement{Place: t.place(), Channel: t.channel, Direct: t.direct}
 }
 
 func (r Placement) same(x Placement) bool { return r.Place == x.Place && r.Channel == x.Channel }
 
-func (a *anchors) room(t target) (Placement, bool) {
-	i := slices.IndexFunc(a.Rooms, t.room().same)
+func (a *anchors) placement(t target) (Placement, bool) {
+	i := slices.IndexFunc(a.Placements, t.placement().same)
 	if i < 0 {
-		return t.room(), false
+		return t.placement(), false
 	}
-	return a.Rooms[i], true
+	return a.Placements[i], true
 }
 
-func (a *anchors) setRoom(r Placement) { a.Rooms = append(slices.DeleteFunc(a.Rooms, r.same), r) }
+func (a *anchors) setPlacement(r Placement) {
+	a.Placements = append(slices.DeleteFunc(a.Placements, r.same), r)
+}
 
-// digest is the one that lists the batch in the place of its thread, if one does.
+// digest is the digest that lists the batch instead of a card in its thread, or
+// empty.
 func (a *anchors) digest() string {
-	i := slices.IndexFunc(a.Rooms, func(r Placement) bool { return r.Digest != "" && r.Place == card.PlaceThread })
+	i := slices.IndexFunc(a.Placements, func(r Placement) bool { return r.Digest != "" && r.Place == card.PlaceThread })
 	if i < 0 {
 		return ""
 	}
-	return a.Rooms[i].Digest
+	return a.Placements[i].Digest
 }
 
-// directly is the channel of the person's direct messages, if it is known.
+// directly is the channel of direct messages to the person of the target, or empty
+// if it is not known.
 func (a *anchors) directly(t target) string {
 	if t.channel != "" {
 		return t.channel
 	}
-	if i := slices.IndexFunc(a.Rooms, func(r Placement) bool { return r.Direct == t.direct }); i >= 0 {
-		return a.Rooms[i].Channel
+	if i := slices.IndexFunc(a.Placements, func(r Placement) bool { return r.Direct == t.direct }); i >= 0 {
+		return a.Placements[i].Channel
 	}
 	return ""
 }
 
-// wants are the parts of the batch that belong to the place.
+// wants are the parts of the batch that belong to the target.
 func (t target) wants(b approvals.Batch) []int {
 	if t.direct != "" {
 		return slices.Sorted(slices.Values(t.parts))
@@ -81,12 +85,13 @@ func (t target) wants(b approvals.Batch) []int {
 	return all
 }
 
-// room decides how the batch is shown in a place, or says how that was decided.
-func (c *Cards) room(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) (Placement, error) {
-	r, known := h.Body.room(t)
+// placement returns how the batch is shown at the target. It decides that for the
+// parts for which it is not decided yet.
+func (c *Cards) placement(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) (Placement, error) {
+	r, known := h.Body.placement(t)
 	fresh := slices.DeleteFunc(t.wants(b), func(part int) bool { return slices.Contains(r.Asked, part) })
 	if !known {
-		for _, a := range h.Body.Anchors { // posted before there was a budget
+		for _, a := range h.Body.Anchors { // posted by a version without a budget
 			if t.has(a) && !slices.Contains(r.Parts, a.Part) {
 				r.Parts = append(r.Parts, a.Part)
 			}
@@ -112,15 +117,15 @@ func (c *Cards) room(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return r, err
 		}
 	}
-	return r, h.Save(ctx, func(n *anchors) { n.setRoom(r) })
+	return r, h.Save(ctx, func(n *anchors) { n.setPlacement(r) })
 }
 
-// at makes a channel show the batch: on its cards there, or in the digest.
+// at updates and posts the cards of the batch at the target.
 func (c *Cards) at(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, t target) error {
-	r, _ := h.Body.room(t)
+	r, _ := h.Body.placement(t)
 	if !t.left && (!t.further || !b.Settled()) {
 		var err error
-		if r, err = c.room(ctx, h, b, t); err != nil {
+		if r, err = c.placement(ctx, h, b, t); err != nil {
 			return err
 		}
 	}
@@ -132,11 +137,11 @@ func (c *Cards) at(ctx context.Context, h *memo.Claim[anchors], b approvals.Batc
 	return nil
 }
 
-// digested makes the digests that list the batch show it. One that has to wait
-// does not keep the others waiting.
-func (c *Cards) digested(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
+// inDigests makes the digests that list the batch show its state. A digest that has
+// to wait does not delay the others.
+func (c *Cards) inDigests(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
 	var late soonest
-	for _, r := range h.Body.Rooms {
+	for _, r := range h.Body.Placements {
 		if r.Digest == "" || (r.Place == card.PlaceEscalation && h.Body.missed(r.Channel)) || slices.Contains(h.Body.Unreached, r.Direct) {
 			continue
 		}
@@ -157,24 +162,24 @@ func (c *Cards) digested(ctx context.Context, h *memo.Claim[anchors], b approval
 	return late.err()
 }
 
-// enlist puts the batch into the digest of a person's direct messages, besides
-// what they have of it.
-func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
+// addToDigest puts the batch into the digest in a person's direct messages, in
+// addition to the cards that they have of it.
+func (c *Cards) addToDigest(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
 	t := target{channel: channel, direct: user}
 	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil {
 		return err
 	}
-	r, _ := n.Body.room(t)
+	r, _ := n.Body.placement(t)
 	if r.Digest == "" {
 		id, err := c.Digests.current(ctx, channel)
 		if err != nil {
 			return err
 		}
 		err = c.notes().Edit(ctx, string(b.ID), func(a *anchors) {
-			if r, _ = a.room(t); r.Digest == "" {
+			if r, _ = a.placement(t); r.Digest == "" {
 				r.Digest = id
-				a.setRoom(r)
+				a.setPlacement(r)
 			}
 		})
 		if errors.Is(err, approvals.ErrConflict) {
@@ -187,8 +192,8 @@ func (c *Cards) enlist(ctx context.Context, b approvals.Batch, channel string, u
 	return c.Digests.remind(ctx, r.Digest, channel, b)
 }
 
-// others are the parts of the batch that belong to the place and are not posted
-// there. They are said on the last part that is.
+// others are the parts of the batch that belong to the place and have no card there.
+// The last card that is posted there names them.
 func (r Placement) others(part int, wants []int) []int {
 	if len(r.Parts) == 0 || part != slices.Max(r.Parts) {
 		return nil
@@ -196,14 +201,15 @@ func (r Placement) others(part int, wants []int) []int {
 	return slices.DeleteFunc(wants, func(p int) bool { return slices.Contains(r.Parts, p) })
 }
 
-// listing is what the thread of a batch says while it has no card of its own.
+// listing is what the thread of a batch says while a digest lists it instead of a
+// card.
 func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (blockkit.Message, bool) {
 	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil || n.Body.digest() == "" {
 		return blockkit.Message{}, false
 	}
 	text += " It is one of several that wait, and has no card of its own."
-	spans := append([]blockkit.Span{blockkit.Say(text)}, c.toDigest(ctx, n.Body.digest())...)
+	spans := append([]blockkit.Span{blockkit.Say(text)}, c.digestLink(ctx, n.Body.digest())...)
 	const next = " The agent goes on when everything of it is decided."
 	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
@@ -211,17 +217,17 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (bl
 	return m, true
 }
 
-// toList leads to the digest that lists the batch in the place of its thread, if
-// one does.
-func (c *Cards) toList(ctx context.Context, b approvals.Batch) []blockkit.Span {
+// linkToDigest links to the digest that lists the batch instead of a card in its
+// thread, if one does.
+func (c *Cards) linkToDigest(ctx context.Context, b approvals.Batch) []blockkit.Span {
 	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil || n.Body.digest() == "" {
 		return nil
 	}
-	return c.toDigest(ctx, n.Body.digest())
+	return c.digestLink(ctx, n.Body.digest())
 }
 
-func (c *Cards) toDigest(ctx context.Context, id string) []blockkit.Span {
+func (c *Cards) digestLink(ctx context.Context, id string) []blockkit.Span {
 	at, posted := c.Digests.place(ctx, id)
 	if !posted {
 		return nil

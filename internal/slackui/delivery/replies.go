@@ -15,8 +15,8 @@ import (
 )
 
 // Replies draws runs: one message each in their thread, edited in place, and
-// further ones for a long answer. It holds nothing; any number of replicas may
-// draw.
+// further ones for a long answer. It keeps no state of its own, so any number of
+// replicas may draw.
 type Replies struct {
 	Desk  Desk
 	Runs  Runs
@@ -50,8 +50,8 @@ func (r *replies) set(i int, x Reply) {
 }
 
 const (
-	// editEvery is how often a message may change while its run is working, and
-	// editBusy is when there is much to tell: then only where it ends is told soon.
+	// editEvery is the least time between two edits of a message while its run is
+	// working, and editBusy the same while Slack limits updates.
 	editEvery = time.Second
 	editBusy  = 30 * time.Second
 )
@@ -60,9 +60,9 @@ func (r *Replies) notes() memo.Notes[replies] {
 	return memo.Notes[replies]{Memos: r.Memos, Surface: "replies", Now: r.Now}
 }
 
-// Reconcile makes the thread say what the run is doing or has answered. It is
-// what the due index calls. A [*LaterError] says when to look again; any other
-// error is a failure.
+// Reconcile makes the thread show what the run is doing or has answered. The due index
+// calls it. A [*slackapi.LaterError] says when to try again; any other error is a
+// failure.
 func (r *Replies) Reconcile(ctx context.Context, id string) error {
 	return r.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[replies]) (int64, error) {
 		return r.draw(ctx, h, approvals.RunID(id))
@@ -91,8 +91,8 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals
 			return 0, err
 		}
 	}
-	// People wait for what the run itself says. Whoever still draws another
-	// run must not keep that from them, so the others come afterwards.
+	// The run's own message comes first: another process that draws the resumed
+	// run must not delay it.
 	if run.Parent != "" && !h.Body.Resumed {
 		if err := r.Refresh(ctx, run.Parent); err != nil {
 			return 0, err
@@ -104,8 +104,8 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals
 	return run.Version, r.behind(ctx, run)
 }
 
-// Refresh brings the message of another run up to date: of one that is resumed,
-// which said that it was waiting, or of one that waits for this.
+// Refresh updates the message of another run: one that was resumed and said that it
+// waits, or one that waits for this run.
 func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 	h, err := r.notes().Claim(ctx, string(id))
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 		return fmt.Errorf("load run %s: %w", id, err)
 	}
 	if len(h.Body.Replies) == 0 {
-		return nil // its own turn will come
+		return nil // its own reconciliation posts it
 	}
 	messages, err := r.messages(ctx, run)
 	if err != nil {
@@ -151,8 +151,8 @@ func (r *Replies) resumed(ctx context.Context, run agentrun.Run) (agentrun.Run, 
 	return resumed, nil
 }
 
-// show makes the i-th message of a run say this. What is not shown soon waits
-// for the least time between two edits of a message.
+// show posts or updates the i-th message of a run. Unless it is to be shown soon, an
+// update waits for the least time between two edits of a message.
 func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun.Run, i int, m blockkit.Message, soon bool) error {
 	sum, now := m.Sum(), r.Now()
 	m.LowPriority = !soon
@@ -177,7 +177,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 	}
 	err := r.Api.Update(ctx, old.Channel, old.TS, m)
 	if slackapi.HasCode(err, gone...) {
-		// Somebody removed it. What the run ends with is worth saying again.
+		// Somebody removed it, so it is posted again.
 		old.TS, old.Sum = "", ""
 		if err := h.Save(ctx, func(n *replies) { n.set(i, old) }); err != nil {
 			return err

@@ -17,8 +17,8 @@ type stuck struct {
 	anew bool           // whether there would be enough if the requester asked in a new thread
 }
 
-// addStuck tells the requester, if nobody is left to approve the call. Where that
-// is not known, as of a group that Slack does not tell us about, nothing is said.
+// addStuck adds a notice for the requester if nobody is left to approve the call. If
+// that is not known, because a group cannot be looked up, it adds nothing.
 func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i int) error {
 	a := b.Approvals[i]
 	if !a.OpenAt(n.Now()) || !b.BarsParticipants(a.Requirement) {
@@ -48,14 +48,14 @@ func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i i
 	if s.anew, _, err = n.enough(ctx, alone, fresh); err != nil {
 		return err
 	}
-	l := all.letters[b.Requester]
+	l := all.notices[b.Requester]
 	l.stuck = append(l.stuck, s)
-	all.letters[b.Requester] = l
+	all.notices[b.Requester] = l
 	return nil
 }
 
-// enough reports whether the call would be approved if everybody approved it
-// whom it asks. Known is that all its groups could be looked up.
+// enough reports whether the call would be approved if everybody whom it asks
+// approved it. known says whether all its groups could be looked up.
 func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.Approval) (enough, known bool, err error) {
 	one := b
 	one.Approvals = []approvals.Approval{a}
@@ -68,12 +68,12 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 	for _, q := range a.Requirement.Quorums {
 		from = append(from, q.From)
 	}
-	room := recipients{Notices: n, batch: b, call: a, what: what, in: in}
+	asked := recipients{Notices: n, batch: b, call: a, what: what, in: in}
 	users := members(from, in)
 	var all []approvals.Principal
 	for _, user := range users {
-		if len(users) <= mostTold { // of more people, some are there
-			counts, err := room.counts(ctx, user, what)
+		if len(users) <= maxRecipients { // of more people, enough are assumed to count
+			counts, err := asked.counts(ctx, user, what)
 			if err != nil {
 				return false, false, err
 			}
@@ -81,12 +81,12 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 				continue
 			}
 		}
-		all = append(all, room.principal(user))
+		all = append(all, asked.principal(user))
 	}
 	return b.Suffices(a, all), len(in) == len(what.Groups), nil
 }
 
-// stuckWords tell whoever asked what nobody is left to approve, and what they
+// stuckWords tell the requester which calls nobody is left to approve, and what they
 // can do.
 func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"

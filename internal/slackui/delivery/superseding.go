@@ -22,7 +22,7 @@ func Pending(b approvals.Batch) (what string, tools []blockkit.Span) {
 	return blockkit.Count(len(names), "call"), activity(names)
 }
 
-// An outcomeOf is what a newer message has made of a batch, by tools.
+// An outcomeOf names the tools of a batch by what a newer message has made of them.
 type outcomeOf struct{ ended, unknown, signed []string }
 
 func superseded(b approvals.Batch) outcomeOf {
@@ -43,7 +43,7 @@ func superseded(b approvals.Batch) outcomeOf {
 	return o
 }
 
-// LeadTo is a link to the card of what is pending, if it is posted.
+// LeadTo links to the card of the first open call, if it is posted.
 func (c *Cards) LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span {
 	first := max(0, slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending }))
 	at, drawn := c.Anchor(ctx, b, first)
@@ -89,8 +89,8 @@ func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit
 	return []blockkit.Message{blockkit.ParagraphMessage("A newer message takes the place of what was pending."+text+tail, append(all, blockkit.Say(tail))...)}, nil
 }
 
-// behind brings what waits in the thread of a run up to date: it says what it
-// waits for.
+// behind updates the messages of the runs that are queued behind this one, which say
+// what they wait for.
 func (r *Replies) behind(ctx context.Context, run agentrun.Run) error {
 	if run.Status != agentrun.RunDeferred {
 		return nil
