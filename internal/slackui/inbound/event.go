@@ -34,14 +34,14 @@ type Message struct {
 	Thread      string `json:"thread_ts"`
 }
 
-// HomeOpened is that somebody looks at their Home.
+// HomeOpened says that somebody opened their Home.
 type HomeOpened struct {
 	User string `json:"user"`
 	Tab  string `json:"tab"`
 }
 
 // A Change says that somebody's account or the members of a group are not what
-// they were. What it says is not believed: it only makes us ask again.
+// they were. Its content is not trusted: it only makes the directory ask again.
 type Change struct {
 	Group string // a user group or a channel
 	User  string

@@ -25,7 +25,7 @@ const (
 const commandsPath = "/slack/commands"
 
 // HTTP receives what Slack sends. It is an [http.Handler]; the caller owes
-// it a [Server.Shutdown] after the HTTP server has shut down.
+// it a [HTTP.Shutdown] after the HTTP server has shut down.
 type HTTP struct {
 	cfg       Config
 	workspace Workspace
@@ -33,8 +33,8 @@ type HTTP struct {
 	mux       *http.ServeMux
 }
 
-// A Handler does what Slack delivers, all of it from the workspace that is
-// served except what is Foreign. A returned error is answered 500, so that
+// A Handler handles what Slack delivers. What comes from another workspace goes to
+// the methods that are called Foreign. A returned error is answered 500, so that
 // Slack delivers again or warns the person.
 type Handler interface {
 	Interaction(ctx context.Context, i Interaction) (Reply, error)
@@ -70,7 +70,7 @@ func (s *HTTP) Shutdown(ctx context.Context) error {
 	return s.handler.Wait(ctx)
 }
 
-// errBody is a request that is signed and makes no sense.
+// errBody says that a signed request cannot be read.
 var errBody = errors.New("the body makes no sense")
 
 // signed reads the body, checks the signature over it, and lets handle answer
@@ -154,7 +154,7 @@ func (s *HTTP) commands(ctx context.Context, body []byte) (Reply, error) {
 	return s.handler.Command(ctx, c)
 }
 
-// An Config is what Slack is received with.
+// A Config is what [NewHTTP] works with.
 type Config struct {
 	Workspace     Workspace
 	SigningSecret func() string // may be nil in Socket Mode

@@ -37,7 +37,7 @@ var (
 	errTooManySockets = errors.New("ten connections of this app are open already, which is as many as Slack allows")
 )
 
-// Socket receives in Socket Mode what [Server] receives over HTTP: over
+// Socket receives in Socket Mode what [HTTP] receives over HTTP: over
 // connections that we open, so that nothing has to be reachable from outside.
 // Nothing is signed there; the app-level token with which a connection is
 // opened is what vouches for it.
@@ -69,7 +69,7 @@ type Socket struct {
 	problem error // why the latest try did not work
 }
 
-// A SocketConfig is what connections to Slack are opened with.
+// A SocketConfig is what [NewSocket] works with.
 type SocketConfig struct {
 	AppToken func() string
 	APIURL   string
@@ -228,7 +228,7 @@ func (s *Socket) open(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// gone takes a connection off those that are up.
+// gone removes a connection from those that are up.
 func (s *Socket) gone(l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
