@@ -101,8 +101,8 @@ func slackuiPackages(t *testing.T) ([]listed, func(listed) types.Info) {
 // or is the arguments.
 func returnsArguments(f *types.Func) bool {
 	results := f.Signature().Results()
-	for i := range results.Len() {
-		of := results.At(i).Type()
+	for result := range results.Variables() {
+		of := result.Type()
 		if of.String() == "encoding/json.RawMessage" || holdsArguments(of, map[types.Type]bool{}) {
 			return true
 		}
@@ -119,8 +119,8 @@ func holdsArguments(t types.Type, seen map[types.Type]bool) bool {
 	case *types.Named:
 		return t.String() == module+"internal/approvals.ToolCall" || holdsArguments(t.Underlying(), seen)
 	case *types.Struct:
-		for i := range t.NumFields() {
-			if holdsArguments(t.Field(i).Type(), seen) {
+		for field := range t.Fields() {
+			if holdsArguments(field.Type(), seen) {
 				return true
 			}
 		}
