@@ -50,6 +50,21 @@ type Spec struct {
 	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
 	Preview       *Previewer // nil: nothing is said of what a call would change
+	// Severity is how bad a call of the tool is that should not have run. What
+	// counts is [Spec.Stated].
+	Severity approvals.Severity
+}
+
+// Stated returns how bad a call of the tool is, by the worse of its Severity and
+// its Annotations. A hint that is left out states nothing.
+func (s Spec) Stated() approvals.Severity {
+	switch a := s.Annotations; {
+	case a.ReadOnlyHint:
+		return s.Severity.Worse(approvals.SeverityLow)
+	case a.DestructiveHint != nil && *a.DestructiveHint:
+		return s.Severity.Worse(approvals.SeverityHigh)
+	}
+	return s.Severity
 }
 
 // Asks says for which of its calls a tool wants a signature by its own

@@ -52,6 +52,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		until := a.Requirement.Deadline
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().endingBy(until), ruling.Why, ruling.Rule, 0
 		a.Unjudged, a.Summary = ruling.Unjudged, cmp.Or(ruling.Summary, a.Summary)
+		a.Severity = a.Severity.Worse(ruling.Severity)
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
 	default:

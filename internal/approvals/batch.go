@@ -81,6 +81,7 @@ type Approval struct {
 	Why         string          // why people are asked, in words
 	Rule        string          // the rule that asks and the version of its policy
 	Unjudged    bool            // it is asked in place of a refusal that could not be judged
+	Severity    Severity        // the worst that its tool and the policy state; an edit never lowers it
 	Gate        Gate            // why the tool itself asks, if it does
 	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
@@ -133,6 +134,7 @@ type Deferral struct {
 	WriteOnly []string // see [Approval]
 	Summary   string   // of the tool or its configuration; that of Ask goes before it
 	EditedBy  []UserID // see [Approval]
+	Severity  Severity // what the tool states
 	Ask       Ask      // for calls that need people; ignored for external calls
 
 	GateReason Quote   // see [Approval]

@@ -362,6 +362,7 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 				require.Equal(t, a.Call, s.after.Approvals[i].Call)
 				if !climb {
 					alike(t, snapshot(a.Requirement), snapshot(s.after.Approvals[i].Requirement))
+					require.Equal(t, a.Severity, s.after.Approvals[i].Severity)
 				}
 			}
 		}
@@ -389,7 +390,9 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 	switch ruling := cmd.Ruling.(type) {
 	case Permit:
 		alike(t, snapshot(old.Requirement), snapshot(a.Requirement))
+		require.Equal(t, old.Severity, a.Severity)
 	case Ask:
+		require.Equal(t, old.Severity.Worse(ruling.Severity), a.Severity, "an edit lowered the severity")
 		want, until := ruling.Requirement, old.Requirement.Deadline
 		if !until.IsZero() && (want.Deadline.IsZero() || want.Deadline.After(until)) {
 			want.Deadline, want.Ladder = until, nil

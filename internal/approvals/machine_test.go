@@ -88,7 +88,7 @@ func newMachine(t require.TestingT, d dice) *machine {
 	var approvals, calls []Deferral
 	for _, id := range []ToolCallID{"a", "b", "c"}[:1+d.roll(3)] {
 		args := json.RawMessage(machineArgs[d.roll(4)])
-		deferral := Deferral{Call: ToolCall{ID: id, Name: "tool", Args: args}, Ask: Ask{Requirement: m.requirement()}}
+		deferral := Deferral{Call: ToolCall{ID: id, Name: "tool", Args: args}, Severity: severityFor(args), Ask: Ask{Requirement: m.requirement()}}
 		if d.roll(8) == 0 {
 			deferral.EditedBy = []UserID{machineUsers[d.roll(4)]}
 		}
@@ -111,6 +111,11 @@ func newMachine(t require.TestingT, d dice) *machine {
 	m.batch = m.opening()
 	m.last = snapshot(m.batch)
 	return m
+}
+
+// severityFor varies with the arguments, so that it costs no roll of the dice.
+func severityFor(args json.RawMessage) Severity {
+	return []Severity{SeverityUnset, SeverityLow, SeverityHigh, SeverityIrreversible}[len(args)%4]
 }
 
 func (m *machine) requirement() Requirement {
@@ -244,7 +249,7 @@ func (m *machine) command() Command {
 	case 4, 5:
 		args := json.RawMessage(machineArgs[m.dice.roll(len(machineArgs))])
 		m.args[DigestOf(m.batch.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
-		rulings := []Ruling{Permit{}, Permit{}, nil, Refuse{Reason: "no"}, Ask{Requirement: m.requirement()}}
+		rulings := []Ruling{Permit{}, Permit{}, nil, Refuse{Reason: "no"}, Ask{Requirement: m.requirement(), Severity: severityFor(args)}}
 		return Amend{
 			Call: id, From: m.digest(id), Args: args, Ruling: rulings[m.dice.roll(5)], By: m.principal(), At: m.now,
 		}

@@ -45,6 +45,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Why:         d.Ask.Why,
 			Rule:        d.Ask.Rule,
 			Unjudged:    d.Ask.Unjudged,
+			Severity:    d.Severity.Worse(d.Ask.Severity),
 			Gate:        d.Gate,
 			GateReason:  d.GateReason,
 			Preview:     d.Preview.clone(),

@@ -67,12 +67,14 @@ type Refuse struct{ Reason string }
 // asks, and the version of the policy that it is from. Summary is the rule's
 // template for the summary of the call, if it has one. Unjudged says that a rule
 // that might have refused could not be judged, so that this asks instead of it.
+// Severity is what the policy states, if it states one.
 type Ask struct {
 	Requirement Requirement
 	Why         string
 	Rule        string
 	Summary     string // see [Approval]
 	Unjudged    bool
+	Severity    Severity
 }
 
 func (Permit) ruling() {}

@@ -94,7 +94,7 @@ func PolicyTools(c Config, sets ToolSets) []policy.Tool {
 			s := t.Spec()
 			all = append(all, policy.Tool{
 				Agent: a.Name, Name: s.Name, Schema: s.Schema, WriteOnly: s.WriteOnly,
-				Annotations: policy.Annotations(s.Annotations), Asks: policy.Asks(s.Asks()),
+				Annotations: policy.Annotations(s.Annotations), Asks: policy.Asks(s.Asks()), Severity: s.Stated(),
 				Setting:      a.Tools[s.Name].Approval.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, s.Name)),
 				AgentSetting: a.Approval.setting(fmt.Sprintf("agents[%d].approval", i)),
 			})

@@ -14,6 +14,7 @@ import (
 type ask struct {
 	strictyaml.Mark
 	why       string
+	severity  approvals.Severity
 	quorums   []quorum
 	vetoes    []quorum
 	denials   int
@@ -104,7 +105,7 @@ const maxWays = 64
 // fallback, which is nil for the default itself; one that names no quorums is
 // the fallback with other words.
 func newAsk(f *askForm, n *names, fallback *ask) *ask {
-	a := &ask{Mark: f.Mark, why: f.Why.Value}
+	a := &ask{Mark: f.Mark, why: f.Why.Value, severity: newSeverity(f.Severity, n)}
 	if !f.Quorums.Written() {
 		if fallback == nil {
 			n.Wrong(f.Key("quorums"), "is missing; nobody could ever sign")
@@ -114,7 +115,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 			n.Wrong(f.Key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
 		}
 		same := *fallback
-		same.why, same.Mark = cmp.Or(f.Why.Value, fallback.why), f.Mark
+		same.why, same.severity, same.Mark = cmp.Or(f.Why.Value, fallback.why), cmp.Or(a.severity, fallback.severity), f.Mark
 		return &same
 	}
 	a.quorums = newQuorums(f.Quorums.Items, n)
@@ -145,6 +146,18 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	}
 	a.ladder(f, n)
 	return a
+}
+
+// newSeverity reads what an ask states, which may be nothing.
+func newSeverity(f text, n *names) approvals.Severity {
+	if f.Value == "" {
+		return approvals.SeverityUnset // an empty value was reported when it was decoded
+	}
+	s, err := approvals.ParseSeverity(f.Value)
+	if err != nil {
+		n.Wrong(f.Mark, "is %q, must be low, high or irreversible", f.Value)
+	}
+	return s
 }
 
 // others is a key that means nothing without quorums.

@@ -130,7 +130,9 @@ func (b *builder) learnTools() {
 				shapes[key] = shapeOf(t.Schema)
 			}
 		}
-		b.p.tools = append(b.p.tools, &tool{Tool: t, shape: shapes[key], hints: t.Annotations.hints()})
+		known := &tool{Tool: t, shape: shapes[key], hints: t.Annotations.hints()}
+		known.hints.severity = t.Severity
+		b.p.tools = append(b.p.tools, known)
 	}
 	b.tools = b.p.tools
 }

@@ -209,7 +209,7 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		v.ruling = p.unjudged(f, pl.asks, []broken{{&rule{name: nameDefault, full: p.defaultName, kind: KindAsk, ask: p.fallback}, err}})
 		return v
 	}
-	v.ruling = approvals.Ask{Requirement: req, Why: p.fallback.why, Rule: p.defaultName}
+	v.ruling = approvals.Ask{Requirement: req, Why: p.fallback.why, Rule: p.defaultName, Severity: p.fallback.severity}
 	return v
 }
 
@@ -232,7 +232,9 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 		return approvals.Permit{}, nil
 	}
 	req, err := r.ask.requirement(f.q, p.names)
-	return approvals.Ask{Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full, Summary: r.summary}, err
+	return approvals.Ask{
+		Requirement: req, Why: cmp.Or(r.ask.why, p.fallback.why), Rule: r.full, Severity: r.ask.severity, Summary: r.summary,
+	}, err
 }
 
 // rule judges one call. What shadow rules would have done is told to report.

@@ -17,7 +17,12 @@ type Explanation struct {
 	At     time.Time
 	Steps  []Step
 	Ruling approvals.Ruling // nil if no rule is asked
-	By     string           // the rule that decided, name@version
+
+	// Severity is the worst that the tool and the ruling state, as an approver
+	// reads it. It means nothing unless people are asked.
+	Severity approvals.Severity
+
+	By string // the rule that decided, name@version
 
 	// Unknown is that the agent has no such tool, and Misfits is why the
 	// arguments do not fit it. No rule is asked then: the model is told, and
@@ -74,6 +79,9 @@ func (p *Policy) explain(f *facts) Explanation {
 	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, Ruling: v.ruling, By: p.defaultName, names: p.names}
 	if v.by != nil {
 		e.By = v.by.full
+	}
+	if ask, ok := v.ruling.(approvals.Ask); ok {
+		e.Severity = pl.hints.severity.Worse(ask.Severity)
 	}
 	e.Unknown = len(p.tools) > 0 && !slices.ContainsFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent })
 	for i, r := range p.rules {
@@ -164,7 +172,12 @@ func (e Explanation) Text() string {
 		}
 		fmt.Fprintln(&b, line)
 	}
-	for _, line := range e.names.ruling(e.Ruling, short(e.By)) {
+	ruling := e.Ruling
+	if ask, ok := ruling.(approvals.Ask); ok {
+		ask.Severity = e.Severity
+		ruling = ask
+	}
+	for _, line := range e.names.ruling(ruling, short(e.By)) {
 		fmt.Fprintln(&b, line)
 	}
 	return b.String()
@@ -188,6 +201,9 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 		lines := []string{"-> waits for signatures (" + by + "): " + r.Why}
 		if r.Summary != "" {
 			lines = append(lines, "   summary: "+r.Summary)
+		}
+		if r.Severity != approvals.SeverityUnset {
+			lines = append(lines, "   severity: "+string(r.Severity))
 		}
 		for _, s := range n.requirement(r.Requirement) {
 			lines = append(lines, "   "+s)

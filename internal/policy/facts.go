@@ -34,11 +34,15 @@ type membership struct {
 	err error
 }
 
-type hints struct{ readOnly, destructive, idempotent, openWorld bool }
+type hints struct {
+	readOnly, destructive, idempotent, openWorld bool
+
+	severity approvals.Severity
+}
 
 func (a Annotations) hints() hints {
 	yes := func(b *bool) bool { return b == nil || *b }
-	return hints{a.ReadOnlyHint, yes(a.DestructiveHint), a.IdempotentHint, yes(a.OpenWorldHint)}
+	return hints{a.ReadOnlyHint, yes(a.DestructiveHint), a.IdempotentHint, yes(a.OpenWorldHint), approvals.SeverityUnset}
 }
 
 // The names that a condition may use, besides args.
@@ -55,6 +59,7 @@ var variables = []struct {
 	{"annotations.destructiveHint", cel.BoolType, func(f *facts) any { return f.hints.destructive }},
 	{"annotations.idempotentHint", cel.BoolType, func(f *facts) any { return f.hints.idempotent }},
 	{"annotations.openWorldHint", cel.BoolType, func(f *facts) any { return f.hints.openWorld }},
+	{"severity", cel.StringType, func(f *facts) any { return string(f.hints.severity) }},
 	{"requester.id", cel.StringType, func(f *facts) any { return string(f.q.Requester) }},
 	{"requester.name", cel.StringType, func(f *facts) any { return f.p.names.called[string(f.q.Requester)] }},
 	{"requester.groups", cel.ListType(cel.StringType), (*facts).groupNames},

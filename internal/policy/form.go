@@ -68,6 +68,7 @@ type requesterForm struct {
 type askForm struct {
 	strictyaml.Mark
 	Why              text               `yaml:"why"`
+	Severity         text               `yaml:"severity"`
 	Quorums          list[quorumForm]   `yaml:"quorums"`
 	Denials          whole              `yaml:"denials"`
 	Veto             list[plainQuorum]  `yaml:"veto"`

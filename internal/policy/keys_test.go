@@ -109,6 +109,7 @@ func keyCases() map[string][2]string {
 		"requesterForm.groups": rule(deny+", requesters: {people: [bob]}", deny+", requesters: {people: [bob], groups: [security]}"),
 
 		"askForm.why":                   rule("name: r, tools: [delete_file], ask: {why: x}", "name: r, tools: [delete_file], ask: {why: y}"),
+		"askForm.severity":              ask(", severity: irreversible"),
 		"askForm.quorums":               quorums("{name: a, from: {groups: [sre]}}", "{name: a, from: {groups: [sre]}}, {name: b, from: {groups: [security]}}"),
 		"askForm.denials":               ask(", denials: 2"),
 		"askForm.veto":                  ask(", veto: [{name: v, from: {groups: [security]}}]"),

@@ -45,6 +45,7 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		"channel.id":       {"channel under groups", ids(channels, true)},
 		"requester.name":   {"person", ids(people, false)},
 		"requester.id":     {"person under people", ids(people, true)},
+		"severity":         {"severity", []string{"", "low", "high", "irreversible"}},
 		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
 	}
 	if len(c.tools) > 0 {

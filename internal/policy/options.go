@@ -36,7 +36,9 @@ type Tool struct {
 	Schema      json.RawMessage
 	WriteOnly   []string // JSON pointers of arguments that nobody reads, so no summary may show them
 	Annotations Annotations
-	Asks        Asks
+	// Severity is what the tool states; conditions see it as severity.
+	Severity approvals.Severity
+	Asks     Asks
 	// Setting is the approval of this tool in the bot's configuration, and
 	// AgentSetting that of its agent.
 	Setting      Setting

@@ -112,7 +112,7 @@ func same(a, b approvals.Ruling) bool {
 	if !ask || !too {
 		return a == b // what is not an ask holds only texts
 	}
-	return x.Why == y.Why && x.Summary == y.Summary && short(x.Rule) == short(y.Rule) && sameRequirement(x.Requirement, y.Requirement)
+	return x.Why == y.Why && x.Summary == y.Summary && x.Severity == y.Severity && short(x.Rule) == short(y.Rule) && sameRequirement(x.Requirement, y.Requirement)
 }
 
 func sameRequirement(a, b approvals.Requirement) bool {

@@ -143,6 +143,9 @@ const maxBroken = 5
 // be judged, without the arguments why, and what they are there for.
 func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	ask := approvals.Ask{Requirement: p.together(f.q, asks), Rule: all[0].rule.full}
+	for _, a := range asks {
+		ask.Severity = ask.Severity.Worse(a.severity)
+	}
 	var why []string
 	for i, b := range all {
 		ask.Unjudged = ask.Unjudged || b.rule.kind == KindDeny

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
@@ -36,7 +37,8 @@ type toolsForm struct {
 		Icons        json.RawMessage `json:"icons"`
 		Execution    json.RawMessage `json:"execution"`
 		Meta         struct {
-			Asks Asks `json:"countersign/asks"`
+			Asks     Asks               `json:"countersign/asks"`
+			Severity approvals.Severity `json:"countersign/severity"`
 		} `json:"_meta"`
 	} `json:"tools"`
 	Agents map[string][]string `json:"agents"`
@@ -44,7 +46,7 @@ type toolsForm struct {
 
 // ReadTools reads tools from a JSON file: the result of MCP's tools/list, with
 // a mapping of agents to the names of their tools beside it. What a tool's code
-// says about signatures is in its _meta.
+// states about signatures and severity is in its _meta.
 //
 //	{"tools": [{"name": "delete_file", "inputSchema": {...}, "annotations": {"destructiveHint": true},
 //	            "_meta": {"countersign/asks": "always"}}],
@@ -69,6 +71,9 @@ func ReadTools(path string) ([]Tool, error) {
 			wrong("tools[%d]: %q is no name, or is there twice", i, t.Name)
 		}
 		index[t.Name] = i
+		if _, err := approvals.ParseSeverity(string(t.Meta.Severity)); err != nil && t.Meta.Severity != approvals.SeverityUnset {
+			wrong("tools[%d]: countersign/severity is %q, must be low, high or irreversible", i, string(t.Meta.Severity))
+		}
 		if !slices.Contains([]Asks{"", AsksNever, AsksWhen, AsksAlways, AsksExternal}, t.Meta.Asks) {
 			wrong("tools[%d]: countersign/asks is %q, must be never, when, always or external", i, string(t.Meta.Asks))
 		}
@@ -83,7 +88,7 @@ func ReadTools(path string) ([]Tool, error) {
 			t := f.Tools[i]
 			a := t.Annotations
 			all = append(all, Tool{
-				Agent: agent, Name: name, Schema: t.InputSchema, Asks: t.Meta.Asks,
+				Agent: agent, Name: name, Schema: t.InputSchema, Asks: t.Meta.Asks, Severity: t.Meta.Severity,
 				Annotations: Annotations{a.ReadOnlyHint, a.DestructiveHint, a.IdempotentHint, a.OpenWorldHint},
 			})
 		}

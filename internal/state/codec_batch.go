@@ -60,8 +60,9 @@ type storedApproval struct {
 
 	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
 
-	GateReason storedQuote   `json:"gate_reason,omitzero"`
-	Preview    storedPreview `json:"preview,omitzero"`
+	GateReason storedQuote        `json:"gate_reason,omitzero"`
+	Preview    storedPreview      `json:"preview,omitzero"`
+	Severity   approvals.Severity `json:"severity,omitempty"`
 }
 
 type storedExternal struct {
@@ -185,7 +186,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 		s := storedApproval{
 			Call: storeRef(a.Call), Proposed: a.Proposed.String(), Why: a.Why, Metadata: a.Metadata,
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
-			EditedBy: a.EditedBy, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
+			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
 			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview),
 		}
@@ -224,7 +225,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 		a := approvals.Approval{
 			Call: r.ref(s.Call), Proposed: r.digest(s.Proposed), Why: s.Why, Metadata: s.Metadata,
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
-			EditedBy: s.EditedBy, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
+			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
 			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview),
 		}

@@ -126,6 +126,11 @@ func samples() map[string]any {
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
 			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},
 		},
+		"batch.v1.severity": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,
+			}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

@@ -46,6 +46,7 @@ type Spec[In any] struct {
 	// tool and some arguments.
 	Summary     string
 	Annotations agentrun.Annotations // what a policy may know of its effects; the zero value is the worst
+	Severity    approvals.Severity   // how bad a call is that should not have run; left out: what Annotations say, see [agentrun.Spec.Stated]
 	// Preview says what a call would change, for the people who are asked about
 	// it. PreviewReads goes with it: it names the tool and the arguments of the
 	// call that the preview amounts to, and the preview is made only where the
@@ -85,6 +86,11 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	case s.Preview == nil && s.ChecksPrecondition:
 		return nil, fmt.Errorf("tool %s: without a Preview there is no precondition", s.Name)
 	}
+	if s.Severity != approvals.SeverityUnset {
+		if _, err := approvals.ParseSeverity(string(s.Severity)); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", s.Name, err)
+		}
+	}
 	schema, hidden, err := schemaOf[In]()
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: %w", s.Name, err)
@@ -106,7 +112,7 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 	t.spec = agentrun.Spec{
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
-		Annotations: s.Annotations, Summary: s.Summary,
+		Annotations: s.Annotations, Summary: s.Summary, Severity: s.Severity,
 	}
 	if s.ApproveWhen != nil {
 		t.spec.NeedsApproval = func(ctx context.Context, c agentrun.Call) (bool, error) {

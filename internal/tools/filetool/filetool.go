@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/tools"
 )
 
@@ -72,6 +73,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Description: "Deletes a file for good. A person signs it first.",
 		Approval:    tools.Always,
 		Annotations: destroys,
+		Severity:    approvals.SeverityIrreversible,
 		Check:       s.checkRemove,
 		Summary:     "Delete {args.path}",
 
