@@ -89,6 +89,18 @@ func clock(t text, p *strictyaml.Problems, at strictyaml.Mark) (time.Duration, b
 	return time.Duration(v.Hour())*time.Hour + time.Duration(v.Minute())*time.Minute, true
 }
 
+// open reports whether the moment is within the hours of the calendar.
+func (c *calendar) open(at time.Time) bool {
+	y, m, d := at.In(c.zone).Date()
+	noon := time.Date(y, m, d, 12, 0, 0, 0, c.zone)
+	return c.counts(noon) && !at.Before(c.clock(noon, c.from)) && at.Before(c.clock(noon, c.to))
+}
+
+// counts reports whether the day of this moment has hours at all.
+func (c *calendar) counts(at time.Time) bool {
+	return c.days[at.Weekday()] && !c.holidays[at.Format(time.DateOnly)]
+}
+
 // horizon is how far a calendar looks for hours.
 const horizon = 10 * 366
 
@@ -101,7 +113,7 @@ func (c *calendar) add(at time.Time, d time.Duration) time.Time {
 	y, m, day := at.In(c.zone).Date()
 	for i := range horizon {
 		noon := time.Date(y, m, day+i, 12, 0, 0, 0, c.zone)
-		if !c.days[noon.Weekday()] || c.holidays[noon.Format(time.DateOnly)] {
+		if !c.counts(noon) {
 			continue
 		}
 		open, shut := c.clock(noon, c.from), c.clock(noon, c.to)

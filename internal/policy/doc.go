@@ -76,6 +76,7 @@
 //	requester.id, .name          .name is empty for people whom the file does not name
 //	requester.groups             those of the file's groups in which they are, by name
 //	channel.id, channel.name
+//	hours.office                 whether the call is made within the hours of this calendar
 //	now                          now.getHours("Europe/Berlin")
 //	run.steps                    how often the model has answered
 //	run.executed, .failed, .denied   by tool: run.executed["refund"]; 0 for one that was not called

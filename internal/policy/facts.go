@@ -65,6 +65,7 @@ var variables = []struct {
 	{"requester.groups", cel.ListType(cel.StringType), (*facts).groupNames},
 	{"channel.id", cel.StringType, func(f *facts) any { return f.q.Channel }},
 	{"channel.name", cel.StringType, func(f *facts) any { return f.p.names.called[f.q.Channel] }},
+	{"hours", cel.MapType(cel.StringType, cel.BoolType), (*facts).hours},
 	{"run.steps", cel.IntType, func(f *facts) any { return f.q.SoFar.Steps }},
 	{"run.executed", cel.MapType(cel.StringType, cel.IntType), func(f *facts) any { return countsOf(f.q.SoFar.Executed) }},
 	{"run.failed", cel.MapType(cel.StringType, cel.IntType), func(f *facts) any { return countsOf(f.q.SoFar.Failed) }},
@@ -150,6 +151,15 @@ func (f *facts) groupNames() any {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// hours says of each calendar of the file whether the call is made within it.
+func (f *facts) hours() any {
+	open := make(map[string]bool, len(f.p.names.calendars))
+	for name, c := range f.p.names.calendars {
+		open[name] = c.open(f.q.At)
+	}
+	return open
 }
 
 // counts are numbers by tool: of a tool that is not there, none.

@@ -46,6 +46,7 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		"requester.name":   {"person", ids(people, false)},
 		"requester.id":     {"person under people", ids(people, true)},
 		"severity":         {"severity", []string{"", "low", "high", "irreversible"}},
+		"hours":            {"calendar under calendars", slices.Sorted(maps.Keys(c.names.calendars))},
 		"gate":             {"gate", []string{"", "declared", "predicate", "raised"}},
 	}
 	if len(c.tools) > 0 {

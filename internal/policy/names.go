@@ -40,6 +40,7 @@ type names struct {
 	roleAt     map[string]strictyaml.Mark
 	calendarAt map[string]strictyaml.Mark
 	usedRoles  map[string]bool
+	usedHours  map[string]bool // calendars that a condition looks at
 }
 
 // from is who may fill a place: those who are known now, and those whom only
@@ -57,7 +58,7 @@ func newNames(p *strictyaml.Problems) *names {
 		Problems: p, groups: map[string]approvals.GroupID{}, people: map[string]approvals.UserID{},
 		managers: map[approvals.UserID]approvals.UserID{}, roles: map[string]from{}, calendars: map[string]*calendar{},
 		userAt: map[approvals.UserID]strictyaml.Mark{}, groupAt: map[approvals.GroupID]strictyaml.Mark{}, called: map[string]string{},
-		looked: map[string]strictyaml.Mark{}, roleAt: map[string]strictyaml.Mark{}, calendarAt: map[string]strictyaml.Mark{}, usedRoles: map[string]bool{},
+		looked: map[string]strictyaml.Mark{}, roleAt: map[string]strictyaml.Mark{}, calendarAt: map[string]strictyaml.Mark{}, usedRoles: map[string]bool{}, usedHours: map[string]bool{},
 	}
 }
 
@@ -266,6 +267,9 @@ func (n *names) look(of, s string, at strictyaml.Mark) {
 	case "requester.name":
 		id = string(n.people[s])
 	case "requester.id", "channel.id":
+	case "hours":
+		n.usedHours[s] = true
+		return
 	default:
 		return
 	}

@@ -121,8 +121,8 @@ func (r *reach) unused() {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.n.calendars)) {
-		if !slices.ContainsFunc(r.asks(), func(a *ask) bool { return a.hours == r.n.calendars[name] }) {
-			r.Wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask, or remove it")
+		if !r.n.usedHours[name] && !slices.ContainsFunc(r.asks(), func(a *ask) bool { return a.hours == r.n.calendars[name] }) {
+			r.Wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask or in a condition, or remove it")
 		}
 	}
 }

@@ -1,0 +1,56 @@
+package policy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/policy"
+)
+
+// TestAConditionLooksAtACalendar: by the clocks of its zone, with its holidays,
+// and with the end of the day outside.
+func TestAConditionLooksAtACalendar(t *testing.T) {
+	p := parse(t, `
+calendars: {office: {zone: Europe/Berlin, days: [mon, tue, wed, thu, fri], from: "09:00", to: "17:30", holidays: ["2026-12-25"]}}
+rules:
+  - {name: closed, tools: [deploy], when: "!hours.office", deny: Only in office hours.}
+  - {name: deploys, tools: [deploy], allow: true}
+`, policy.Options{})
+	for at, want := range map[string]string{
+		"2026-03-02T08:59:59+01:00": "refused: Only in office hours.",
+		"2026-03-02T09:00:00+01:00": "runs",
+		"2026-03-02T17:29:59+01:00": "runs",
+		"2026-03-02T17:30:00+01:00": "refused: Only in office hours.",
+		"2026-03-07T12:00:00+01:00": "refused: Only in office hours.", // Saturday
+		"2026-12-25T12:00:00+01:00": "refused: Only in office hours.",
+		"2026-07-01T07:30:00Z":      "runs", // 09:30 in summer
+	} {
+		when, err := time.Parse(time.RFC3339, at)
+		require.NoError(t, err)
+		require.Equal(t, want, say(t, p, with(call("deploy", `{}`), func(q *approvals.Proposal) { q.At = when })), at)
+	}
+}
+
+func TestACalendarThatIsNotThereIsRefused(t *testing.T) {
+	for when, says := range map[string]string{
+		"hours.ofice":                          `there is no calendar under calendars "ofice"; did you mean office?`,
+		`!hours["ofice"]`:                      `there is no calendar under calendars "ofice"`,
+		"hours.office == 9":                    "no matching overload",
+		"hours.office && !hours.office":        "never true",
+		`args.x == "a" || hours["office"] > 1`: "no matching overload",
+	} {
+		_, err := policy.Parse("policy.yaml", []byte(head+`
+calendars: {office: {zone: Europe/Berlin, days: [mon], from: "09:00", to: "17:30"}}
+rules:
+  - {name: r, tools: [a], when: '`+when+`', deny: no}
+`), policy.Options{})
+		require.ErrorContains(t, err, says, when)
+	}
+	_, err := policy.Parse("policy.yaml", []byte(head+`
+calendars: {office: {zone: Europe/Berlin, days: [mon], from: "09:00", to: "17:30"}}
+`), policy.Options{})
+	require.ErrorContains(t, err, "nothing uses this calendar")
+}
