@@ -62,10 +62,11 @@ type Permit struct{}
 // Refuse denies the call at once; no signature helps. The model reads Reason.
 type Refuse struct{ Reason string }
 
-// Ask sets the call aside until Requirement is met. Why is read by the
-// approvers: it says in words why they are asked. Rule names the rule that
-// asks, and the version of the policy that it is from. Summary is the rule's
-// template for the summary of the call, if it has one. Unjudged says that a rule
+// Ask sets the call aside until Requirement is met. Why is the rule's own
+// wording of why such calls need approval; approvers read it as the rule's. Rule
+// names the rule that asks, and the version of the policy that it is from.
+// Summary is the rule's template for the summary of the call, if it has one.
+// Unjudged says that a rule
 // that might have refused could not be judged, so that this asks instead of it.
 // Severity is what the policy states, if it states one.
 type Ask struct {

@@ -22,7 +22,7 @@ type examiner struct {
 func (x *examiner) check(f *fileForm) {
 	for _, e := range f.Examples.Items {
 		before := x.Count()
-		q, directory := x.call(e)
+		facts := x.facts(e)
 		want := e.want(x.Problems)
 		if !e.Name.Written() {
 			x.Wrong(e.Key("name"), "is missing; say what it shows")
@@ -30,8 +30,7 @@ func (x *examiner) check(f *fileForm) {
 		if x.Count() > before {
 			continue
 		}
-		facts := &facts{p: x.p, q: q, ctx: context.Background(), directory: directory}
-		pl := x.p.plan(q.Agent, q.Call.Name)
+		pl := x.p.plan(facts.q.Agent, facts.q.Call.Name)
 		if pl.would != nil {
 			pl = pl.would // an example says what the file means, in force or not
 		}
@@ -41,6 +40,12 @@ func (x *examiner) check(f *fileForm) {
 			x.Wrong(e.Expect.Mark, "%s: expected %s, and it is %s", e.Name.Value, want, got)
 		}
 	}
+}
+
+// facts are what an example says of a call.
+func (x *examiner) facts(e exampleForm) *facts {
+	q, directory := x.call(e)
+	return &facts{p: x.p, q: q, ctx: context.Background(), directory: directory}
 }
 
 // An outcome in the words of an example.
