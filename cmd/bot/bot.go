@@ -35,6 +35,7 @@ type bot struct {
 	judging  policy.Options // what the policy is read against
 	path     string         // of the policy
 	people   whoIsWho
+	ledger   ledger
 	log      *slog.Logger
 	stopping atomic.Bool
 }
@@ -52,9 +53,10 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if b.store, err = openDurable(ctx, c, storeOptions(c, e, log)); err != nil {
 		return nil, err
 	}
+	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.store, Policy: b.policy, Now: time.Now, Log: log, Lease: c.Runs.Lease,
+		Store: b.store, Policy: b.policy, Ledger: b.store, Now: time.Now, Log: log, Lease: c.Runs.Lease,
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
 	})
 	b.desk = approvals.NewDesk(b.store, b.policy, b.runner.CheckCall, time.Now)

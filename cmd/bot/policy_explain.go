@@ -75,7 +75,11 @@ func policyExplain(ctx context.Context, in *call) error {
 	if call.Agent == "" && len(o.Tools) > 0 {
 		call.Agent = o.Tools[0].Agent
 	}
-	return p.sayExplanation(loaded.Explain(ctx, call.Proposal()))
+	today := policy.RecordedToday{}
+	if call.Today != nil {
+		today = *call.Today
+	}
+	return p.sayExplanation(loaded.ExplainToday(ctx, call.Proposal(), today))
 }
 
 func (p *policyCommand) sayExplanation(e policy.Explanation) error {

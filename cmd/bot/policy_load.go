@@ -2,22 +2,39 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/state"
 )
+
+// A ledger is that of the store. It is open once the store is.
+type ledger struct{ store atomic.Pointer[state.Store] }
+
+var errNoStoreYet = errors.New("the store is not open yet")
+
+// Entries implements [policy.Ledger].
+func (l *ledger) Entries(ctx context.Context, user approvals.UserID) ([]approvals.LedgerEntry, error) {
+	s := l.store.Load()
+	if s == nil {
+		return nil, errNoStoreYet
+	}
+	return s.Entries(ctx, user)
+}
 
 // openPolicy reads the policy of the configuration; follow follows its changes.
 func (b *bot) openPolicy(c config.Config, sets config.ToolSets) (err error) {
 	b.path = c.Policy
-	b.judging = policy.Options{Tools: config.PolicyTools(c, sets), Directory: &b.people, Shadow: b.onShadow, Now: time.Now}
+	b.judging = policy.Options{Tools: config.PolicyTools(c, sets), Directory: &b.people, Ledger: &b.ledger, Shadow: b.onShadow, Now: time.Now}
 	b.policy, err = policy.Open(c.Policy, b.judging, b.onPolicy)
 	return err
 }

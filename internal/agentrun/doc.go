@@ -111,6 +111,11 @@
 // count. It is counted from what is committed, so a worker that takes over asks
 // the policy the same question.
 //
+// A policy that counts the calls of a day ([Ledger]) is asked twice about a call
+// that may run: once before the call is entered in the ledger of its requester,
+// and once more when its place there is known. So calls of other threads, on
+// other replicas, are counted exactly.
+//
 // The calls of one response are ruled on in their order, before any of them
 // runs. To those after it, a call that may run counts as executed, also if it
 // fails later, and one that the policy refuses as denied; one that people are

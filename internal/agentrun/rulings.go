@@ -16,6 +16,7 @@ import (
 type rulings struct {
 	session *session
 	policy  approvals.Policy
+	ledger  Ledger // nil if none is kept
 }
 
 // consider decides what becomes of a call that nobody has signed.
@@ -72,26 +73,12 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		r.notRun(ctx, p, "tool")
 		return nil
 	}
-	ruling, err := askPolicy(ctx, r.policy, p.proposal(run, r.session.now()))
-	if err != nil {
-		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
-	}
-	switch ruling := ruling.(type) {
-	case approvals.Permit:
-	case approvals.Ask:
-		if ruling.Unjudged && !p.unjudged {
-			return fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
-		}
-	case approvals.Refuse:
-		p.refuse(ruling, r.session.now())
-		r.notRun(ctx, p, "policy")
-		return nil
-	default:
-		return fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
+	if stopped, err := r.stopped(ctx, run, p); stopped || err != nil {
+		return err
 	}
 	if p.tool.Spec().Kind == KindExternal {
 		p.aside = AsideExternal // it was signed; now it is to run elsewhere
-		return nil
+		return r.enterSigned(ctx, run, p)
 	}
 	raise, done := r.validate(ctx, p, p.toolCall(run, 0))
 	if done {
@@ -107,10 +94,52 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		r.ruleOn(ctx, run, p, approvals.GateRaised)
 	case errors.As(raise, &deferred):
 		p.aside, p.raised, p.metadata = AsideExternal, true, r.session.metadata(ctx, p.call, deferred.Metadata)
+		return r.enterSigned(ctx, run, p)
 	default:
 		p.execute = true
+		return r.enterSigned(ctx, run, p)
 	}
 	return nil
+}
+
+// stopped asks the policy about a call that people approved. It reports whether
+// a rule refuses the call, which then has its answer.
+func (r *rulings) stopped(ctx context.Context, run Run, p *plan) (bool, error) {
+	ruling, err := askPolicy(ctx, r.policy, r.propose(run, p))
+	if err != nil {
+		return false, fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
+	}
+	switch ruling := ruling.(type) {
+	case approvals.Permit:
+		return false, nil
+	case approvals.Ask:
+		if ruling.Unjudged && !p.unjudged {
+			return false, fmt.Errorf("%w on call %q: a rule could not judge it", errNoRuling, string(p.call.ID))
+		}
+		return false, nil
+	case approvals.Refuse:
+		p.refuse(ruling, r.session.now())
+		r.notRun(ctx, p, "policy")
+		return true, nil
+	}
+	return false, fmt.Errorf("%w on call %q: its ruling is a %T", errNoRuling, string(p.call.ID), ruling)
+}
+
+// enterSigned enters an approved call that is about to go ahead, and asks the
+// policy once more.
+func (r *rulings) enterSigned(ctx context.Context, run Run, p *plan) error {
+	entered, err := r.enter(ctx, run, p)
+	if err != nil {
+		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
+	}
+	if !entered {
+		return nil
+	}
+	stopped, err := r.stopped(ctx, run, p)
+	if stopped {
+		r.leave(ctx, run, p)
+	}
+	return err
 }
 
 // malformed says, for the model, why nobody can be asked about such arguments.
@@ -194,10 +223,32 @@ const (
 	whyPermit   = "The tool asks for a signature and the policy names nobody for it, so it asks for the strictest one."
 )
 
-// rule asks the policy and fails closed: only a Permit for a call whose tool
-// asks for no signature stays one.
+// rule rules on a call that nobody has signed. One that may run is entered in
+// the ledger, if there is one, and ruled on once more.
 func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
-	ruling, err := ruled(ctx, r.policy, p.proposal(run, r.session.now()))
+	ruling := r.judge(ctx, run, p)
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		return ruling
+	}
+	entered, err := r.enter(ctx, run, p)
+	if err != nil {
+		r.session.log(ctx, slog.LevelError, "ledger failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		return approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyNoRuling, Unjudged: true}
+	}
+	if !entered {
+		return ruling
+	}
+	ruling = r.judge(ctx, run, p)
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		r.leave(ctx, run, p)
+	}
+	return ruling
+}
+
+// judge asks the policy and fails closed: only a Permit for a call whose tool
+// asks for no signature stays one.
+func (r *rulings) judge(ctx context.Context, run Run, p *plan) approvals.Ruling {
+	ruling, err := ruled(ctx, r.policy, r.propose(run, p))
 	if err != nil {
 		r.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Config is what a [Runner] works with. All fields but NewFence, Lease,
-// Parallel, Log and Deliver are required.
+// Config is what a [Runner] works with. All fields but Ledger, NewFence,
+// Lease, Parallel, Log and Deliver are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
+	Ledger   Ledger // of the calls that went ahead, for a policy that counts them
 	Agents   func(name string) (Agent, bool)
 	Now      func() time.Time
 	NewFence func() Fence  // nil: random

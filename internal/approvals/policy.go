@@ -26,6 +26,10 @@ type Proposal struct {
 	Channel   string
 	SoFar     SoFar
 	At        time.Time
+	// Entry is the key of this call in the ledger of the requester, if it may
+	// have one: what stands before it is counted, and if it has no entry
+	// yet, everything.
+	Entry string
 }
 
 // SoFar is what a run has done before a call is proposed, counted over the run
@@ -66,9 +70,8 @@ type Refuse struct{ Reason string }
 // wording of why such calls need approval; approvers read it as the rule's. Rule
 // names the rule that asks, and the version of the policy that it is from.
 // Summary is the rule's template for the summary of the call, if it has one.
-// Unjudged says that a rule
-// that might have refused could not be judged, so that this asks instead of it.
-// Severity is what the policy states, if it states one.
+// Unjudged says that a rule that might have refused could not be judged, so that
+// this asks instead of it. Severity is what the policy states, if it states one.
 type Ask struct {
 	Requirement Requirement
 	Why         string

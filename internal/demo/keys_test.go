@@ -12,7 +12,7 @@ import (
 
 // How the store names its keys is known to the store only.
 func TestTheInspectorNamesNoKey(t *testing.T) {
-	keys := regexp.MustCompile(`"(thread|messages|run|journal|batch|parkedruns|facts|due|attempts|parked|sheet|list|decided|memo|args|request)[":]|\}:|\{p`)
+	keys := regexp.MustCompile(`"(thread|messages|run|journal|batch|parkedruns|facts|due|attempts|parked|sheet|ledger|list|decided|memo|args|request)[":]|\}:|\{p`)
 	require.Regexp(t, keys, `strings.CutPrefix(key, "run:")`)
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/strictyaml"
@@ -92,6 +93,7 @@ func readForms(files []source, n *names) ([]*fileForm, error) {
 func (b *builder) build(forms []*fileForm) {
 	b.learnTools()
 	b.readMode(forms)
+	zone := b.readZone(forms)
 	b.readDefault(forms)
 	for _, f := range forms {
 		for _, r := range f.Rules.Items {
@@ -102,6 +104,9 @@ func (b *builder) build(forms []*fileForm) {
 	b.addSettings()
 	for i, r := range b.p.rules {
 		r.pos = i
+	}
+	if zone.Written() && !b.names.today && b.Count() == 0 {
+		b.Wrong(zone, "says when a day begins, and no condition counts calls of today; remove it")
 	}
 	b.lint()
 	b.collect(forms[0].Mark)
@@ -150,6 +155,30 @@ func (b *builder) readMode(forms []*fileForm) {
 		first = f.Mode.Mark
 		b.p.shadow = isShadow(f.Mode, b.Problems)
 	}
+}
+
+// readZone reads in which zone days begin, and returns where that is written.
+func (b *builder) readZone(forms []*fileForm) (first strictyaml.Mark) {
+	b.p.zone = time.UTC
+	for _, f := range forms {
+		if !f.Zone.Written() {
+			continue
+		}
+		if first.Written() {
+			b.Wrong(f.Zone.Mark, "is written already at %s; one holds for all files", first)
+			continue
+		}
+		first = f.Zone.Mark
+		zone, err := time.LoadLocation(f.Zone.Value)
+		switch {
+		case f.Zone.Value == "":
+		case err != nil || f.Zone.Value == "Local":
+			b.Wrong(f.Zone.Mark, "%q is no time zone such as Europe/Berlin", f.Zone.Value)
+		default:
+			b.p.zone = zone
+		}
+	}
+	return first
 }
 
 func isShadow(mode text, found *strictyaml.Problems) bool {

@@ -104,6 +104,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		return nil
 	}
 	c.constants(when, checked)
+	c.names.today = c.names.today || looksAt(checked, func(name string) bool { return name == executedToday })
 	if !looksAt(checked, func(string) bool { return true }) {
 		c.Wrong(when.Mark, "looks at nothing, so it is always the same; leave it out, or the rule")
 	}

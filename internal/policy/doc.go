@@ -5,6 +5,7 @@
 // is in examples/company. Every key is enforced, and whatever is not understood,
 // says nothing, or could not work is refused with its place: see [Load].
 //
+//	zone: Europe/Berlin                          # whose midnight begins what conditions call today; left out: UTC
 //	mode: enforce                                # or shadow: nothing of the file but its default is enforced
 //	groups:    {sre: S0123456789, war-room: C0123456789}   # user groups and channels; the rest uses the names
 //	people:    {carol: U0123456789}
@@ -76,11 +77,13 @@
 //	requester.id, .name          .name is empty for people whom the file does not name
 //	requester.groups             those of the file's groups in which they are, by name
 //	channel.id, channel.name
+//	today.executed               by tool: how many calls went ahead for the requester today, before this one
 //	hours.office                 whether the call is made within the hours of this calendar
 //	now                          now.getHours("Europe/Berlin")
 //	run.steps                    how often the model has answered
 //	run.executed, .failed, .denied   by tool: run.executed["refund"]; 0 for one that was not called
 //	                             (calls of one answer that are let through count for those after them)
+//	severity                     low, high, irreversible, or empty: what the tool states
 //	gate                         declared, predicate, raised, or empty: why the tool itself wants a signature
 //
 // It is type-checked when the file is read, against the schema of every tool

@@ -10,6 +10,7 @@ var (
 	errMissing   = errors.New("something that it looks at is missing")
 	errCost      = errors.New("its condition would take too long")
 	errDirectory = errors.New("the groups of the requester could not be looked up")
+	errLedger    = errors.New("the calls of today could not be counted")
 	errNoManager = errors.New("the requester has no manager")
 	errNoChannel = errors.New("it was not asked in a channel")
 	errNotBool   = errors.New("its condition is neither true nor false")

@@ -45,7 +45,11 @@ func (x *examiner) check(f *fileForm) {
 // facts are what an example says of a call.
 func (x *examiner) facts(e exampleForm) *facts {
 	q, directory := x.call(e)
-	return &facts{p: x.p, q: q, ctx: context.Background(), directory: directory}
+	f := &facts{p: x.p, q: q, ctx: context.Background(), directory: directory, today: map[string]int{}}
+	if e.Today != nil {
+		f.today = countsIn(e.Today.Executed)
+	}
+	return f
 }
 
 // An outcome in the words of an example.

@@ -116,11 +116,26 @@ func (p *Policy) explain(f *facts) Explanation {
 
 // Explain judges a call that a model would make now and says why. It tells
 // nobody of shadow rules. Steps say what the rules would do, also of a call that
-// does not reach them.
+// does not reach them. Without a [Ledger], nothing has gone ahead today.
 func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
-	e := p.explain(p.facts(ctx, q))
+	f := p.facts(ctx, q)
+	if f.ledger == nil {
+		f.today = map[string]int{}
+	}
+	return p.explainNew(f)
+}
+
+// ExplainToday is [Policy.Explain] of a call with what went ahead before it today.
+func (p *Policy) ExplainToday(ctx context.Context, q approvals.Proposal, today RecordedToday) Explanation {
+	f := p.facts(ctx, q)
+	f.today = today.counts()
+	return p.explainNew(f)
+}
+
+func (p *Policy) explainNew(f *facts) Explanation {
+	e := p.explain(f)
 	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent }); i >= 0 {
-		e.Misfits, _ = p.tools[i].misfits(q.Call.Args) // where the schema cannot be read, nobody knows
+		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // where the schema cannot be read, nobody knows
 	}
 	if e.Unknown || len(e.Misfits) > 0 {
 		e.Ruling, e.By = nil, ""

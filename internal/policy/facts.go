@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -22,6 +23,8 @@ type facts struct {
 	shape     *shape
 	hints     hints
 	directory Directory
+	ledger    Ledger
+	today     map[string]int // how many calls of each tool went ahead today, once they were counted or given
 
 	args   any
 	wanted []approvals.GroupID // what the condition at hand looks for in the requester's groups
@@ -65,6 +68,7 @@ var variables = []struct {
 	{"requester.groups", cel.ListType(cel.StringType), (*facts).groupNames},
 	{"channel.id", cel.StringType, func(f *facts) any { return f.q.Channel }},
 	{"channel.name", cel.StringType, func(f *facts) any { return f.p.names.called[f.q.Channel] }},
+	{executedToday, cel.MapType(cel.StringType, cel.IntType), (*facts).ranToday},
 	{"hours", cel.MapType(cel.StringType, cel.BoolType), (*facts).hours},
 	{"run.steps", cel.IntType, func(f *facts) any { return f.q.SoFar.Steps }},
 	{"run.executed", cel.MapType(cel.StringType, cel.IntType), func(f *facts) any { return countsOf(f.q.SoFar.Executed) }},
@@ -153,6 +157,36 @@ func (f *facts) groupNames() any {
 	return names
 }
 
+// executedToday is the variable that counts the calls of a day.
+const executedToday = "today.executed"
+
+// ranToday counts the calls that went ahead for the requester since midnight and
+// before this one.
+func (f *facts) ranToday() any {
+	if f.today != nil {
+		return countsOf(f.today)
+	}
+	if f.ledger == nil || f.q.Requester == "" {
+		return types.WrapErr(errLedger)
+	}
+	entries, err := f.ledger.Entries(f.ctx, f.q.Requester)
+	if err != nil {
+		return types.WrapErr(errLedger)
+	}
+	y, m, d := f.q.At.In(f.p.zone).Date()
+	midnight := time.Date(y, m, d, 0, 0, 0, 0, f.p.zone)
+	f.today = map[string]int{}
+	for _, e := range entries {
+		if f.q.Entry != "" && e.Key == f.q.Entry {
+			break
+		}
+		if !e.At.Before(midnight) {
+			f.today[e.Tool]++
+		}
+	}
+	return countsOf(f.today)
+}
+
 // hours says of each calendar of the file whether the call is made within it.
 func (f *facts) hours() any {
 	open := make(map[string]bool, len(f.p.names.calendars))
@@ -199,6 +233,8 @@ func (f *facts) blame(err error) error {
 	switch s := err.Error(); {
 	case strings.Contains(s, errDirectory.Error()):
 		return errDirectory
+	case strings.Contains(s, errLedger.Error()):
+		return errLedger
 	case strings.Contains(s, errArgs.Error()):
 		return errArgs
 	case strings.Contains(s, errNumber.Error()):

@@ -18,6 +18,7 @@ type (
 type fileForm struct {
 	strictyaml.Mark
 	Mode      text                `yaml:"mode"`
+	Zone      text                `yaml:"zone"`
 	Groups    table[text]         `yaml:"groups"`
 	People    table[text]         `yaml:"people"`
 	Managers  table[text]         `yaml:"managers"`
@@ -164,6 +165,7 @@ type exampleForm struct {
 	Channel   text        `yaml:"channel"`
 	At        text        `yaml:"at"`
 	SoFar     *soFarForm  `yaml:"so_far"`
+	Today     *todayForm  `yaml:"today"`
 	Expect    *expectForm `yaml:"expect"`
 }
 
@@ -179,6 +181,11 @@ type soFarForm struct {
 	Executed table[whole] `yaml:"executed"`
 	Failed   table[whole] `yaml:"failed"`
 	Denied   table[whole] `yaml:"denied"`
+}
+
+type todayForm struct {
+	strictyaml.Mark
+	Executed table[whole] `yaml:"executed"`
 }
 
 type expectForm struct {

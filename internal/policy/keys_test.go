@@ -62,18 +62,25 @@ func keyCases() map[string][2]string {
 	example := func(e, changed string) [2]string {
 		doc := func(s string) string {
 			return keyHead + keyDefault + "rules:\n  - {name: r, tools: [delete_file], agents: [ops], channels: [war-room], requesters: {groups: [sre]}, deny: no, " +
-				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1'}\n" +
+				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1 && today.executed[tool] == 3'}\n" +
 				"  - {name: a, tools: [list_files], allow: true}\nexamples:\n  - {" + s + "}\n"
 		}
 		all := "name: n, call: {tool: delete_file, args: {path: /a}}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
-			"so_far: {steps: 2, executed: {delete_file: 1}, failed: {delete_file: 1}, denied: {delete_file: 1}}, expect: {deny: r}"
+			"so_far: {steps: 2, executed: {delete_file: 1}, failed: {delete_file: 1}, denied: {delete_file: 1}}, today: {executed: {delete_file: 3}}, expect: {deny: r}"
 		if !strings.Contains(all, e) {
 			panic("no such text: " + e)
 		}
 		return [2]string{doc(all), doc(strings.Replace(all, e, changed, 1))}
 	}
+	todays := func(zone string) [2]string {
+		doc := func(zone string) string {
+			return keyHead + keyDefault + "zone: " + zone + "\nrules:\n  - {name: r, tools: [delete_file], when: 'today.executed[tool] > 0', deny: no}\n"
+		}
+		return [2]string{doc("Europe/Berlin"), doc(zone)}
+	}
 	plain := keyHead + keyDefault + "rules:\n  - {" + deny + "}\n"
 	return map[string][2]string{
+		"fileForm.zone":      todays("America/New_York"),
 		"fileForm.mode":      {plain, plain + "mode: shadow\n"},
 		"fileForm.groups":    head("sre: S0SRE00001", "sre: S0SRE00002"),
 		"fileForm.people":    head("alice: U0ALICE001", "alice: U0ALICE002"),
@@ -163,6 +170,8 @@ func keyCases() map[string][2]string {
 		"exampleForm.at":        example("T10:00", "T11:00"),
 		"exampleForm.so_far":    example("steps: 2", "steps: 3"),
 		"exampleForm.expect":    example("{deny: r}", "{deny: other}"),
+		"exampleForm.today":     example("today: {executed: {delete_file: 3}}", "today: {executed: {list_files: 3}}"),
+		"todayForm.executed":    example("executed: {delete_file: 3}", "executed: {delete_file: 2}"),
 		"callForm.tool":         example("tool: delete_file", "tool: list_files"),
 		"callForm.args":         example("path: /a", "path: /b"),
 		"soFarForm.steps":       example("steps: 2", "steps: 1"),
@@ -184,7 +193,7 @@ func observe(t *testing.T, doc string) string {
 	require.NoError(t, err)
 	doc = strings.Replace(doc+strings.Repeat("rules:\n", 1-min(1, strings.Count(doc, "rules:\n"))), "rules:\n", "rules:\n"+keyUses, 1)
 	var said []string
-	o := Options{Tools: tools, Directory: inRoster{roster}, Shadow: func(_ context.Context, r ShadowRuling) { said = append(said, fmt.Sprint("shadow ", short(r.Rule))) }}
+	o := Options{Tools: tools, Directory: inRoster{roster}, Ledger: ledgerAt(time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC)), Shadow: func(_ context.Context, r ShadowRuling) { said = append(said, fmt.Sprint("shadow ", short(r.Rule))) }}
 	if strings.Contains(doc, "people: [bob]}}]") && strings.Contains(doc, "name: a, from: {people") {
 		o.Roster = roster
 		o.Roster.Groups["C0OPS00001"] = []approvals.UserID{"U0BOB00001"}
@@ -209,6 +218,13 @@ func observe(t *testing.T, doc string) string {
 		}
 	}
 	return strings.Join(said, "\n")
+}
+
+// ledgerAt has one deletion, at this time.
+type ledgerAt time.Time
+
+func (l ledgerAt) Entries(context.Context, approvals.UserID) ([]approvals.LedgerEntry, error) {
+	return []approvals.LedgerEntry{{Key: "k", Tool: "delete_file", At: time.Time(l)}}, nil
 }
 
 func TestEveryKeyIsEnforced(t *testing.T) {

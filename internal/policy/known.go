@@ -55,7 +55,7 @@ func (c *checker) constants(when text, a *cel.Ast) {
 			tools.names, agents.names = append(tools.names, t.Name), append(agents.names, t.Agent)
 		}
 		known["tool"], known["agent"] = tools, agents
-		for _, of := range []string{"run.executed", "run.failed", "run.denied"} {
+		for _, of := range []string{"run.executed", "run.failed", "run.denied", executedToday} {
 			known[of] = tools
 		}
 	}

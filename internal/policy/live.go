@@ -160,5 +160,8 @@ func (l *Live) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling
 	return l.Current().Rule(ctx, q)
 }
 
+// CountsToday is that of the current policy.
+func (l *Live) CountsToday() bool { return l.Current().CountsToday() }
+
 // Strictest implements [approvals.Policy].
 func (l *Live) Strictest(at time.Time) approvals.Requirement { return l.Current().Strictest(at) }

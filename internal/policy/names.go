@@ -41,6 +41,7 @@ type names struct {
 	calendarAt map[string]strictyaml.Mark
 	usedRoles  map[string]bool
 	usedHours  map[string]bool // calendars that a condition looks at
+	today      bool            // a condition counts the calls of a day
 }
 
 // from is who may fill a place: those who are known now, and those whom only

@@ -20,6 +20,9 @@ type Options struct {
 	// Directory is asked for the groups of a requester, only where a condition
 	// or a list of requesters needs them.
 	Directory Directory
+	// Ledger is asked for the calls that went ahead for a requester, only where
+	// a condition counts those of today.
+	Ledger Ledger
 	// Shadow is told what rules in shadow mode would have ruled. It is called
 	// while a call waits, so it must not block.
 	Shadow func(ctx context.Context, r ShadowRuling)
@@ -90,6 +93,13 @@ type Directory interface {
 	// GroupsOf returns those of the groups in which the person is. What it
 	// cannot find out is an error, never a "no".
 	GroupsOf(ctx context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error)
+}
+
+// A Ledger knows which calls went ahead for a person.
+type Ledger interface {
+	// Entries returns those of the last two days at least, in the order in which
+	// they were entered. What it cannot find out is an error, never an empty list.
+	Entries(ctx context.Context, user approvals.UserID) ([]approvals.LedgerEntry, error)
 }
 
 // A ShadowRuling is what a rule in shadow mode, or a file in shadow mode, would

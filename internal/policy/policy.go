@@ -25,9 +25,10 @@ type Policy struct {
 	content [sha256.Size]byte
 	options Options
 	names   *names
-	shadow  bool    // nothing of the file is enforced but its default
-	rules   []*rule // of the file, then of the settings
-	own     int     // so many are of the file
+	zone    *time.Location // its midnight begins what conditions call today
+	shadow  bool           // nothing of the file is enforced but its default
+	rules   []*rule        // of the file, then of the settings
+	own     int            // so many are of the file
 
 	fallback    *ask
 	defaultName string
@@ -49,8 +50,12 @@ func (p *Policy) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruli
 }
 
 func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
-	return &facts{p: p, q: q, ctx: ctx, directory: p.options.Directory}
+	return &facts{p: p, q: q, ctx: ctx, directory: p.options.Directory, ledger: p.options.Ledger}
 }
+
+// CountsToday reports whether a condition counts the calls of a day, so that the
+// caller has to keep the [Ledger].
+func (p *Policy) CountsToday() bool { return p.names.today }
 
 // Version is the beginning of the SHA-256 over the files, 8 hex digits. With it
 // every ruling names the rules that made it.

@@ -17,6 +17,7 @@ type Recorded struct {
 	Requester approvals.UserID `json:"requester,omitempty"`
 	Channel   string           `json:"channel,omitempty"`
 	SoFar     RecordedSoFar    `json:"so_far,omitzero"`
+	Today     *RecordedToday   `json:"today,omitempty"` // if it was known
 	At        time.Time        `json:"at"`
 	Groups    *RecordedGroups  `json:"groups,omitempty"` // those of the requester, if they were known
 }
@@ -24,12 +25,25 @@ type Recorded struct {
 // RecordedGroups are the groups in which the requester was.
 type RecordedGroups []approvals.GroupID
 
+// RecordedToday is what had gone ahead for the requester on the day of the call,
+// by tool.
+type RecordedToday struct {
+	Executed map[string]int `json:"executed,omitempty"`
+}
+
 // RecordedSoFar is [approvals.SoFar] in JSON.
 type RecordedSoFar struct {
 	Steps    int            `json:"steps,omitempty"`
 	Executed map[string]int `json:"executed,omitempty"`
 	Failed   map[string]int `json:"failed,omitempty"`
 	Denied   map[string]int `json:"denied,omitempty"`
+}
+
+func (r RecordedToday) counts() map[string]int {
+	if r.Executed == nil {
+		return map[string]int{} // nothing was executed, and that is known
+	}
+	return r.Executed
 }
 
 // Record returns the proposal as it is recorded.

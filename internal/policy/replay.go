@@ -99,6 +99,10 @@ func (p *Policy) again(ctx context.Context, call Recorded) approvals.Ruling {
 // were recorded; if none were, the directory knows.
 func (p *Policy) recalled(ctx context.Context, call Recorded) *facts {
 	f := p.facts(ctx, call.Proposal())
+	f.ledger = nil // it knows of today, and not of that day
+	if call.Today != nil {
+		f.today = call.Today.counts()
+	}
 	if call.Groups != nil {
 		f.directory = static(*call.Groups)
 	}

@@ -157,6 +157,7 @@ func samples() map[string]any {
 				{User: "U3", Groups: []approvals.GroupID{"C9"}, Until: noon},
 			}},
 		},
+		"ledger.v1": []approvals.LedgerEntry{{Key: "run-17-a/c1", Agent: "ops", Tool: "delete_file", At: noon}},
 		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
 	}
 }
@@ -236,6 +237,8 @@ func encodeAny(doc any) ([]byte, error) {
 		return encodeBatch(doc)
 	case approvals.Sheet:
 		return encodeSheet(doc)
+	case []approvals.LedgerEntry:
+		return encodeLedger(doc)
 	default:
 		return encode(doc)
 	}
@@ -245,6 +248,8 @@ func decodeAny(kind string, d []byte) (any, error) {
 	switch kind {
 	case "thread":
 		return decodeThread(d)
+	case "ledger":
+		return decodeLedger(d)
 	case "run":
 		return decodeRun(d)
 	case "entry":

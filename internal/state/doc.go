@@ -35,13 +35,15 @@
 //	sheet:<id>               hash    v, d, s seal of its lines                CommitSheet; kept a day if nobody
 //	                                                                          submits it, and 30 days once it is
 //	                                                                          finished
+//	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
+//	                                                                          the last
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
 //	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
 //	request:<scope>:<id>     string  that a request was applied               the script; the only keys but sheets
-//	                                                                          with a TTL: 10 minutes, or Keep
+//	                                                                          and ledgers with a TTL: 10 minutes, or Keep
 //
 // The channels <prefix>:wake:<kind> carry the partition in which there is work;
 // that of [Cards] wakes those who follow a batch, too.

@@ -69,6 +69,10 @@ func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" 
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
 func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }
 func (p partition) sheet(id string) hashKey    { return hashKey(p.base + "sheet:" + id) }
+func (p partition) ledger(u approvals.UserID) hashKey {
+	return hashKey(p.base + "ledger:" + string(u))
+}
+
 func (p partition) list(k approvals.ListKey) zsetKey {
 	return zsetKey(p.base + "list:" + string(k))
 }

@@ -91,7 +91,7 @@ func putSheet(ch *change, w *wakes, k hashKey, before, sheet approvals.Sheet) {
 	}
 }
 
-// expire has the server take the key away after d. It is for sheets only.
+// expire has the server take the key away after d. It is for sheets and ledgers only.
 func (c *change) expire(k hashKey, d time.Duration) { c.write("PEXPIRE", string(k), d.Milliseconds()) }
 
 func (c *change) persist(k hashKey) { c.write("PERSIST", string(k)) }

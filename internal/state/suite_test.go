@@ -59,6 +59,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"outage":       outage,
 		"storm":        storm,
 		"backlog":      backlog,
+		"ledger":       ledger,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
