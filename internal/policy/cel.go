@@ -265,10 +265,26 @@ func eachText(e ast.Expr, each func(s string)) {
 	}
 }
 
-// chain is a chain of names with dots, or empty.
+// field is the name of a field that is looked up by index, as in args["x"].
+func field(e ast.Expr) (name string, ok bool) {
+	if !isCall(e, operators.Index) {
+		return "", false
+	}
+	s, ok := literal[types.String](e.AsCall().Args()[1])
+	return string(s), ok
+}
+
+// chain is a chain of names with dots, or empty. A field that is looked up by
+// index is in it if it could be written with a dot.
 func chain(e ast.Expr) string {
 	if e.Kind() == ast.IdentKind {
 		return e.AsIdent()
+	}
+	if name, ok := field(e); ok && plainName.MatchString(name) {
+		if of := chain(e.AsCall().Args()[0]); of != "" {
+			return of + "." + name
+		}
+		return ""
 	}
 	if e.Kind() != ast.SelectKind {
 		return ""

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ const (
 	begins   = "begins with"
 	ends     = "ends with"
 	contains = "contains"
+	matches  = "matches"
 )
 
 var (
@@ -43,7 +45,7 @@ var (
 	}
 	mirrored = map[string]string{isBelow: isAbove, isAtMost: isAtMin, isAbove: isBelow, isAtMin: isAtMost}
 	opposite = map[string]string{isBelow: isAtMin, isAtMost: isAbove, isAbove: isAtMost, isAtMin: isBelow}
-	textsOf  = map[string]string{"startsWith": begins, "endsWith": ends, "contains": contains}
+	textsOf  = map[string]string{"startsWith": begins, "endsWith": ends, "contains": contains, "matches": matches}
 )
 
 // claimOf is what an expression that is no combination of others says.
@@ -166,12 +168,20 @@ func (c claim) absent(o claim) bool {
 // unmet reports whether no value meets all of the claims, which are about one
 // term.
 func (all claims) unmet() bool {
+	if len(all) > 0 && isSize(all[0].term) {
+		all = append(slices.Clip(all), claim{says: isAtMin, want: true, values: []ref.Val{types.Int(0)}})
+	}
 	for _, c := range all {
 		if c.says == isOne && c.want {
 			return !slices.ContainsFunc(c.values, all.admit)
 		}
 	}
 	return all.outOfBounds() || all.unspeakable()
+}
+
+// isSize reports whether the term is a size, which is never negative.
+func isSize(term ast.Expr) bool {
+	return term != nil && term.Kind() == ast.CallKind && term.AsCall().FunctionName() == "size"
 }
 
 func (all claims) admit(v ref.Val) bool {
@@ -186,6 +196,13 @@ func (c claim) of(v ref.Val) (is, known bool) {
 	switch c.says {
 	case isOne:
 		return slices.ContainsFunc(c.values, func(o ref.Val) bool { return types.Equal(v, o) == types.True }), true
+	case matches:
+		s, ok := v.(types.String)
+		re, err := regexp.Compile(c.text())
+		if !ok || err != nil {
+			return false, false
+		}
+		return re.MatchString(string(s)), true
 	case begins, ends, contains:
 		s, ok := v.(types.String)
 		is := map[string]func(s, of string) bool{begins: strings.HasPrefix, ends: strings.HasSuffix, contains: strings.Contains}[c.says]
@@ -256,6 +273,9 @@ func (all claims) unspeakable() bool {
 }
 
 func (c claim) clashes(o claim) bool {
+	if c.says == matches && o.says == matches {
+		return c.want != o.want && c.text() == o.text()
+	}
 	isText := func(c claim) bool { return c.says == begins || c.says == ends || c.says == contains }
 	if !c.want || !isText(c) {
 		return false
@@ -283,6 +303,9 @@ func (c claim) clashes(o claim) bool {
 // key writes an expression so that two with the same key have the same value.
 func key(e ast.Expr) string {
 	var b strings.Builder
+	if name, ok := field(e); ok { // args["x"] is args.x
+		return fmt.Sprintf("s false %s (%s)", name, key(e.AsCall().Args()[0]))
+	}
 	switch e.Kind() {
 	case ast.IdentKind:
 		b.WriteString("i " + e.AsIdent())

@@ -76,6 +76,25 @@ func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
 	}
 	if about, is := impossible(root, false); is {
 		c.Wrong(when.Mark, "is never false%s; leave it out, or correct it", whatever(about))
+		return
+	}
+	c.arms(when, root)
+}
+
+// arms refuses an arm of an || that is never true: the rule does not match what
+// its author wrote there.
+func (c *checker) arms(when text, e ast.Expr) {
+	if !isCall(e, operators.LogicalAnd) && !isCall(e, operators.LogicalOr) {
+		return
+	}
+	for _, arm := range e.AsCall().Args() {
+		if isCall(e, operators.LogicalOr) && !isCall(arm, operators.LogicalOr) {
+			if about, is := impossible(arm, true); is {
+				c.Wrong(when.Mark, "has an arm of || that is never true%s; correct it, or remove the arm", whatever(about))
+				continue
+			}
+		}
+		c.arms(when, arm)
 	}
 }
 

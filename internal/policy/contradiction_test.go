@@ -62,6 +62,21 @@ func TestContradictions(t *testing.T) {
 		`!has(args.a) && args.a.b == 1`:                                                      never,
 		`!has(args.a) || args.a == 1`:                                                        none,
 		`args.a.matches("^x") && !args.a.matches("^x")`:                                      never,
+		`args.a == "x" && args["a"] == "y"`:                                                  never,
+		`args["a b"] == "x" && args["a b"] == "y"`:                                           never,
+		`!has(args.a) && args["a"] == 1`:                                                     never,
+		`args.a.b == 1 && args["a"]["b"] == 2`:                                               never,
+		`args["a.b"] == 1 && args.a.b == 2`:                                                  none,
+		`args.l[0] == 1 && args.l[1] == 2`:                                                   none,
+		`args.a == "xy" && args.a.matches("^z")`:                                             never,
+		`args.a in ["xy", "zy"] && args.a.matches("^z")`:                                     none,
+		`!args.a.matches("y") && args.a in ["xy", "zy"]`:                                     never,
+		`args.a.matches("^x") && args.a.matches("^y")`:                                       none,
+		`size(args.a) < 0`:                                                                   never,
+		`args.a.size() < 0`:                                                                  never,
+		`size(args.a) >= 0`:                                                                  always,
+		`size(args.a) < 1`:                                                                   none,
+		`size(args.a) == -1`:                                                                 never,
 		`args.a == args.b && args.a != args.b`:                                               never,
 		`"x" in args.a && !("x" in args.a)`:                                                  never,
 		`size(args.a) > 5 && size(args.a) == 3`:                                              never,
@@ -148,7 +163,7 @@ func randomCondition(rt *rapid.T, depth int) string {
 	case 2:
 		return fmt.Sprintf("%s in [%s, %s]", term, randomConstant(rt), randomConstant(rt))
 	case 3:
-		return fmt.Sprintf("%s.%s(%q)", term, rapid.SampledFrom([]string{"startsWith", "endsWith", "contains"}).Draw(rt, "text"), randomText(rt))
+		return fmt.Sprintf("%s.%s(%q)", term, rapid.SampledFrom([]string{"startsWith", "endsWith", "contains", "matches"}).Draw(rt, "text"), randomText(rt))
 	case 4:
 		op := rapid.SampledFrom([]string{"==", "!=", "<", "<=", ">", ">="}).Draw(rt, "op")
 		return fmt.Sprintf("%s %s %s", randomConstant(rt), op, term)
