@@ -34,8 +34,8 @@ func digest(files []source) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// A builder makes a policy of its files: it reads, checks, and says what is
-// wrong. A policy that was built is only asked.
+// A builder makes a policy of its files: it reads them, checks them and reports
+// what is wrong. A policy does not change once it is built.
 type builder struct {
 	*checker
 	p *Policy

@@ -3,12 +3,10 @@ package policy
 import (
 	"slices"
 	"time"
-	_ "time/tzdata"
+	_ "time/tzdata" // so that zones are known where the system has no database of them
 
 	"github.com/countersign/countersign/internal/strictyaml"
 )
-
-// a calendar means its zone also where the system knows none
 
 // A calendar counts time only in some hours of some days, as the clocks of its
 // zone show them: the day on which they change is shorter or longer.
@@ -129,7 +127,7 @@ func (c *calendar) add(at time.Time, d time.Duration) time.Time {
 		}
 		return open.Add(d).UTC()
 	}
-	return at // a calendar that is never open: nothing waits for ever
+	return at // a calendar that is never open must not make a call wait for ever
 }
 
 // clock is the moment at which the clocks show so much on this day.

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A condition is one that was read.
+// A condition is a condition of a rule or a setting after it was read.
 type condition struct {
 	program cel.Program
 	written string              // however it is spaced

@@ -52,7 +52,7 @@ func (r *rule) forAgent(agent string) bool {
 }
 
 // matches reports whether the rule matches the call; a reason why not is for
-// people. An error means that nobody knows.
+// people. An error means that it could not be found out.
 func (r *rule) matches(f *facts) (ok bool, why string, err error) {
 	if len(r.channels) > 0 && !slices.Contains(r.channels, f.q.Channel) {
 		return false, "another channel", nil
@@ -140,7 +140,8 @@ type broken struct {
 	err  error
 }
 
-// note is told of every rule that was looked at.
+// A note records what came of a rule. It is called for every rule that was
+// looked at.
 type note func(r *rule, o Outcome, why string)
 
 // refuses reports whether a deny matches, and what it says then. One that runs
@@ -237,7 +238,7 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 	}, err
 }
 
-// rule judges one call. What shadow rules would have done is told to report.
+// rule judges one call. It calls report with what shadow rules would have ruled.
 func (p *Policy) rule(f *facts, pl *plan, report func(ctx context.Context, r ShadowRuling)) approvals.Ruling {
 	f.shape, f.hints = pl.shape, pl.hints
 	v := p.judge(f, pl, nil)

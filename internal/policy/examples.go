@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
-// An examiner asks a finished policy about the examples of its files.
+// An examiner judges the examples of the files by the finished policy.
 type examiner struct {
 	*strictyaml.Problems
 	p *Policy

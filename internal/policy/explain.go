@@ -114,8 +114,8 @@ func (p *Policy) explain(f *facts) Explanation {
 	return e
 }
 
-// Explain judges a call that a model would make now and says why. It tells
-// nobody of shadow rules. Steps say what the rules would do, also of a call that
+// Explain judges a call that a model would make now and says why. It does not
+// report shadow rules. Steps say what the rules would do, also of a call that
 // does not reach them. Without a [Ledger], nothing has gone ahead today.
 func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
 	f := p.facts(ctx, q)
@@ -228,7 +228,7 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 	return nil
 }
 
-// requirement says what is needed, a line each, and nothing that is usual.
+// requirement lists what is needed, a line each, without what is the default.
 func (n *names) requirement(r approvals.Requirement) []string {
 	var lines []string
 	for i, q := range r.Quorums {

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// facts are one call as the rules see it. What is costly is found out when a
-// condition looks at it, and once.
+// facts are one call as the rules see it. Costly facts are looked up when a
+// condition needs them, and once.
 type facts struct {
 	p         *Policy
 	q         approvals.Proposal
@@ -31,7 +31,8 @@ type facts struct {
 	member map[approvals.GroupID]membership
 }
 
-// A membership is whether the requester is in a group, or why nobody knows.
+// A membership is whether the requester is in a group, or why that could not be
+// looked up.
 type membership struct {
 	in  bool
 	err error
@@ -196,7 +197,7 @@ func (f *facts) hours() any {
 	return open
 }
 
-// counts are numbers by tool: of a tool that is not there, none.
+// counts are numbers by tool, 0 for a tool that is not in the map.
 type counts struct{ traits.Mapper }
 
 func countsOf(m map[string]int) ref.Val {

@@ -12,10 +12,10 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Live rules by the current policy of a path, and follows its changes. A file
-// that is broken changes nothing: the policy before it stays. Nor does content
-// that is there for one look only: a directory that is being written may lack a
-// file with a deny for a moment.
+// Live rules by the current policy of a path, and follows its changes. A broken
+// file is rejected, and the previous policy stays in force. Content must be the
+// same at two looks in a row before it is taken: a directory that is being
+// written may lack a file with a deny for a moment.
 type Live struct {
 	path    string
 	options Options
@@ -28,10 +28,10 @@ type Live struct {
 	fresh  [sha256.Size]byte // content that one look saw; taken if the next one agrees
 }
 
-// Open loads the policy at the path. Report, if not nil, is told of every
-// change that was taken, with a nil error, and once per content of every one
-// that was not: then both policies are the one that stays. [Lifted] says which
-// rules went with a change.
+// Open loads the policy at the path. Report, if not nil, is called for every
+// change that is taken, with a nil error, and once for each content that is
+// rejected: then both policies are the one that stays in force. [Lifted] says
+// which rules a change removed.
 func Open(path string, o Options, report func(ctx context.Context, old, current *Policy, err error)) (*Live, error) {
 	p, err := Load(path, o)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// members says who is named and never heard, and which groups are empty.
+// members reports people who are named and can never approve, and groups that
+// are empty.
 func (r *reach) members() {
 	if r.roster == nil {
 		return
@@ -34,9 +35,9 @@ func (r *reach) members() {
 	}
 }
 
-// others says who is named otherwise than as a signer, and whom nobody knows: a
-// rule would never match, or never tell anybody. That they have left, or that
-// nobody is in there, is no mistake.
+// others reports unknown ids that are named for anything but approving: such a
+// rule would never match, or would notify nobody. People who have left and
+// groups that are empty are allowed here.
 func (r *reach) others() {
 	users, groups := r.used()
 	looked := maps.Clone(r.n.looked)
@@ -63,7 +64,7 @@ func (r *reach) others() {
 	}
 }
 
-// unused says what looks like protection, and protects nothing.
+// unused reports roles and calendars that no rule uses.
 func (r *reach) unused() {
 	for _, name := range slices.Sorted(maps.Keys(r.n.roles)) {
 		if !r.n.usedRoles[name] {
@@ -110,7 +111,7 @@ func (r *reach) used() ([]approvals.UserID, []approvals.GroupID) {
 	return slices.Sorted(maps.Keys(users)), slices.Sorted(maps.Keys(groups))
 }
 
-// in returns the members of a group who are heard as such.
+// in returns the members of a group who can approve as its members.
 func (r *reach) in(g approvals.GroupID) []approvals.UserID {
 	return slices.DeleteFunc(slices.Clone(r.roster.Groups[g]), func(u approvals.UserID) bool { return r.roster.People[u] != Member })
 }

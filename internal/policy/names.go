@@ -154,7 +154,7 @@ func (n *names) taken(t text, id string) bool {
 	return false
 }
 
-// unknown says that a name stands for nothing here.
+// unknown reports a name that is not defined.
 func unknown[V any](n *names, t text, kind, where string, known map[string]V) {
 	if t.Value == "" {
 		return // said before

@@ -14,8 +14,8 @@ type Options struct {
 	// Tools are all tools of all agents. A rule for a tool that is not among
 	// them is refused. A call of one asks with the file's default.
 	Tools []Tool
-	// Roster is who is in which group, and who is heard at all. With it, what
-	// nobody can sign is refused when the file is read.
+	// Roster is who is in which group, and who can approve at all. With it, a
+	// requirement that nobody can meet is refused when the file is read.
 	Roster *Roster
 	// Directory is asked for the groups of a requester, only where a condition
 	// or a list of requesters needs them.

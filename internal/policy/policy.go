@@ -12,7 +12,8 @@ import (
 // DefaultWithin is the deadline of an ask that names none.
 const DefaultWithin = 24 * time.Hour
 
-// MaxWithin is the longest deadline that is accepted: a longer one is a slip.
+// MaxWithin is the longest deadline that is accepted. A longer one is taken for
+// a typing error.
 const MaxWithin = 90 * 24 * time.Hour
 
 // nameDefault is what the ask of calls is called that no rule names.

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
-// reach finds what nobody could sign. Without a roster it knows the people who
-// are named, and takes every group for as large as may be needed.
+// reach finds requirements that nobody could meet. Without a roster it knows the
+// people who are named, and assumes that every group is as large as needed.
 type reach struct {
 	*strictyaml.Problems
 	p      *Policy

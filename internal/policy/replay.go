@@ -36,7 +36,7 @@ const maxLine = 16 << 20
 // Replay judges recorded calls, one [Recorded] as JSON a line, by two policies
 // and emits every call that they rule differently: the kind, who signs, how
 // many, until when, and the words; not which version of which rule said it.
-// Nobody is told of shadow rules. A line that is not a recorded call is an
+// Shadow rules are not reported. A line that is not a recorded call is an
 // error that names the line and ends the replay; an empty line is none.
 func Replay(ctx context.Context, before, after *Policy, r io.Reader, emit func(Difference)) (Summary, error) {
 	sum := Summary{Moved: map[Kind]map[Kind]int{}}

@@ -10,7 +10,8 @@ import (
 	"github.com/countersign/countersign/internal/strictyaml"
 )
 
-// newRule reads one rule. It always returns one; what is wrong is said.
+// newRule reads one rule and reports what is wrong with it. It always returns a
+// rule.
 func (b *builder) newRule(f ruleForm) *rule {
 	before := b.Count()
 	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, b.Problems)}
@@ -250,7 +251,7 @@ func (r *rule) asWide(o *rule) bool {
 	return o.requesters != nil && all(r.requesters.Users, o.requesters.Users) && all(r.requesters.Groups, o.requesters.Groups)
 }
 
-// part reports whether some is within all, where nothing stands for everything.
+// part reports whether some is within of, where an empty list means everything.
 func part(of, some []string) bool { return len(of) == 0 || len(some) > 0 && all(of, some) }
 
 func all[T comparable](of, some []T) bool {

@@ -12,10 +12,10 @@ import (
 )
 
 // Strictest implements [approvals.Policy], for a call of which nothing is known:
-// see [Policy.Rule] for one that is. Every quorum of the file is needed, of the
-// alternatives each; with the shortest deadline, one denial, and none of the
-// requester, the participants, an editor and a delegate signs. What is in shadow mode does not
-// count.
+// see [Policy.Rule] for one that is. It needs every quorum of the file, with all
+// alternatives, has the shortest deadline, and one denial settles it. The
+// requester, the participants, editors and delegates may not approve. Rules in
+// shadow mode do not count.
 func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 	return p.together(approvals.Proposal{At: at}, p.asks)
 }
