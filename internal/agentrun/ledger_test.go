@@ -58,6 +58,7 @@ type day struct {
 }
 
 func newDay(t *testing.T, most int) *day {
+	t.Helper()
 	w := newWorld(t)
 	w.now = time.Now
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
@@ -196,6 +197,7 @@ type broken struct{}
 func (broken) Enter(context.Context, approvals.UserID, approvals.LedgerEntry) error {
 	return errors.New("no answer")
 }
+
 func (broken) Leave(context.Context, approvals.UserID, string) error { return errors.New("no answer") }
 
 // TestACallThatCannotBeCountedIsAskedAbout: also where no ledger is kept at all.

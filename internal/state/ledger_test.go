@@ -16,6 +16,7 @@ import (
 // ledger: replicas agree on the order of entries, one that is entered twice is
 // there once, in its first place, and old ones go.
 func ledger(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
 	ctx, pre, k := t.Context(), prefix(), newClock()
 	one, other := openStoreAt(t, c, k.now, pre), openStoreAt(t, c, k.now, pre)
 	entry := func(key string) approvals.LedgerEntry {
