@@ -26,7 +26,7 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
-	"internal/state/statetest":                {},
+	"internal/state/statetest":                {"internal/state"},
 	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
 	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 // What supersedes a batch is committed with what has to be looked at next: the
@@ -32,26 +33,28 @@ func TestTheDueIndexCarriesOutASupersession(t *testing.T) {
 	due, done := state.NewDue(store, state.DueOptions{Sweep: 20 * time.Millisecond}), make(chan struct{})
 	stop := sync.OnceFunc(func() { close(done) })
 	working, cancel := context.WithCancel(t.Context())
-	var loops sync.WaitGroup
-	loops.Go(func() {
-		_ = due.Work(working, state.Resumes, func(ctx context.Context, id string) error { return runner.Resume(ctx, approvals.BatchID(id)) })
-	})
-	loops.Go(func() {
-		_ = due.Work(working, state.Runs, func(ctx context.Context, id string) error {
-			err := runner.Work(ctx, approvals.RunID(id))
-			if id == string(other.ID) && err == nil {
-				stop()
-			}
-			return err
-		})
-	})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- statetest.Work(working, due,
+			state.Task{Kind: state.Resumes, Limit: time.Minute, Reconcile: func(ctx context.Context, id string) error {
+				return runner.Resume(ctx, approvals.BatchID(id))
+			}},
+			state.Task{Kind: state.Runs, Limit: time.Minute, Reconcile: func(ctx context.Context, id string) error {
+				err := runner.Work(ctx, approvals.RunID(id))
+				if id == string(other.ID) && err == nil {
+					stop()
+				}
+				return err
+			}},
+		)
+	}()
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
 		t.Error("the thread did not go on")
 	}
 	cancel()
-	loops.Wait()
+	require.NoError(t, <-ended)
 	require.Equal(t, agentrun.RunMerged, w.run(message.ID).Status)
 	require.Empty(t, w.thread().Active)
 	require.Equal(t, []string{

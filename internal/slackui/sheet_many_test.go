@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,17 +56,17 @@ func (h *hall) works(bulk *approvals.Bulk, user string, cards int) {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(h.t.Context())
 	due := state.NewDue(h.store, state.DueOptions{Sweep: 100 * time.Millisecond})
-	var loops sync.WaitGroup
-	for kind, f := range map[state.Kind]func(context.Context, string) error{
-		state.Sheets:  func(ctx context.Context, id string) error { return bulk.Work(ctx, approvals.SheetID(id)) },
-		state.Answers: h.ui.Answers.Reconcile,
-		state.Cards:   h.ui.Cards.Reconcile,
-	} {
-		loops.Go(func() { _ = due.Work(ctx, kind, f) })
-	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- statetest.Work(ctx, due,
+			state.Task{Kind: state.Sheets, Limit: time.Minute, Reconcile: func(ctx context.Context, id string) error { return bulk.Work(ctx, approvals.SheetID(id)) }},
+			state.Task{Kind: state.Answers, Limit: time.Minute, Reconcile: h.ui.Answers.Reconcile},
+			state.Task{Kind: state.Cards, Limit: time.Minute, Reconcile: h.ui.Cards.Reconcile},
+		)
+	}()
 	require.Eventually(h.t, func() bool { return len(h.letters(user)) > 0 && len(h.Calls("chat.update")) >= cards }, time.Minute, 10*time.Millisecond)
 	stop()
-	loops.Wait()
+	require.NoError(h.t, <-ended)
 }
 
 // 500 calls of 200 runs are one word: answered inside Slack's 3 s, which the

@@ -12,10 +12,10 @@ import (
 
 // DueOptions tune a [Due]; the zero value is right for production.
 type DueOptions struct {
-	Workers  int                             // handlers of one kind at the same time; 0 means 16
+	Workers  int                             // reconcilers of one kind at the same time; 0 means 16
 	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
 	Attempts int                             // failures before an item is parked; 0 means 12
-	Grace    time.Duration                   // how long handlers may go on once Work is to end; 0 means 10 s
+	Grace    time.Duration                   // how long reconcilers may go on once Run is to end; 0 means 10 s
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
 }
 
@@ -67,9 +67,32 @@ func NewDue(s *Store, o DueOptions) *Due {
 	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
 }
 
-// Run works on every kind until ctx ends and every handler has returned, each
-// as [Due.Work] describes, with the limit of its task. The zero Tasks are an
-// error, and so is a kind that is already worked on.
+// Run works on every kind until ctx ends and every reconciler has returned. The
+// zero Tasks are an error, and so is a kind that is already worked on.
+//
+// Run calls the reconciler of a kind with the id of every item that is due. It
+// never calls it for one id twice at the same time. The reconciler does the
+// work and commits; its commits move the item. What it returns decides about an
+// item that they did not move:
+//
+//   - nil: the item is looked at again in a second, unless its document says
+//     that there is nothing to do.
+//   - an error that has a method RetryAfter() time.Duration: again after that.
+//     This is no failure.
+//   - any other error, or a panic: the failure is counted and the item waits,
+//     longer each time. After so many failures it is parked: it is no longer
+//     due, and [Due.Parked] lists it. A new state of its document, or
+//     [Due.Unpark], makes it due again.
+//
+// The context of a reconciler ends after the limit of its task. A reconciler
+// that returns an error after that has failed, whatever the error says. The
+// context also ends when the grace period after the end of ctx is over. A
+// failure after the end of ctx is not counted.
+//
+// It may be impossible to store what became of an item, because Redis is full,
+// is a read-only replica, or is away. Then the items of its partition wait in
+// memory, longer each time and at most half a minute, unless another commit in
+// that partition succeeds. The beginning and the end of that are logged.
 func (d *Due) Run(ctx context.Context, tasks Tasks) error {
 	if len(tasks.all) == 0 {
 		return errors.New("there are no tasks: they are made by NewTasks")
@@ -83,38 +106,7 @@ func (d *Due) Run(ctx context.Context, tasks Tasks) error {
 	return errors.Join(ended...)
 }
 
-// Work works on one kind alone, with a limit of two minutes for an item, and
-// tells nobody of what is parked. A process that serves people calls [Due.Run].
-//
-// Work calls f with the id of every item of this kind that is due, until ctx
-// ends and every call of f has returned. It never calls f for one id twice at
-// the same time. A loop of this kind that already runs is an error.
-//
-// f does the work and commits; its commits move the item. What f returns
-// decides about an item that they did not move:
-//
-//   - nil: the item is looked at again in a second, unless its document says
-//     that there is nothing to do.
-//   - an error that has a method RetryAfter() time.Duration: again after that.
-//     This is no failure.
-//   - any other error, or a panic: the failure is counted and the item waits,
-//     longer each time. After so many failures it is parked: no longer due, and
-//     to be seen in [Due.Parked]. A new state of its document, or [Due.Unpark],
-//     makes it due again.
-//
-// The context of f has a deadline. A call of f that returns after it with an
-// error has failed, whatever the error says. The context also ends when the
-// grace period after the end of ctx is over. A failure after the end of ctx is
-// not counted.
-//
-// What became of an item may be impossible to store, because Redis is full, is
-// a read-only replica, or is away. Then the items of its partition wait in
-// memory, longer each time and at most half a minute, unless another commit in
-// that partition succeeds. That is logged when it begins and when it is over.
-func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
-	return d.work(ctx, Task{Kind: k, Reconcile: f, Limit: 2 * time.Minute})
-}
-
+// work works on one kind, as [Due.Run] describes.
 func (d *Due) work(ctx context.Context, t Task) error {
 	k := t.Kind
 	if _, err := (partition{}).document(k, ""); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,20 +36,12 @@ func work(t *testing.T, d *state.Due, k state.Kind, f func(ctx context.Context, 
 	})
 }
 
-// workOn starts all loops, as a process does: those of the tasks, and for every
-// other kind one that puts off whatever is due.
+// workOn starts the loops of a process, which end with the test.
 func workOn(t *testing.T, d *state.Due, some ...state.Task) {
 	t.Helper()
-	for _, k := range state.Kinds() {
-		if !slices.ContainsFunc(some, func(s state.Task) bool { return s.Kind == k }) {
-			some = append(some, state.Task{Kind: k, Limit: time.Minute, Reconcile: func(context.Context, string) error { return later(time.Hour) }})
-		}
-	}
-	tasks, err := state.NewTasks(some...)
-	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx, tasks) }()
+	go func() { done <- statetest.Work(ctx, d, some...) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-done)

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -32,4 +33,9 @@ func OnlyWhenWoken(t interface{ Cleanup(f func()) }) {
 	was := followSweep
 	followSweep = 24 * time.Hour
 	t.Cleanup(func() { followSweep = was })
+}
+
+// Work works on one kind alone.
+func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
+	return d.work(ctx, Task{Kind: k, Reconcile: f, Limit: 2 * time.Minute})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A loop is one call of [Due.Work]. Only the goroutine of run touches it;
+// A loop works on one kind in one call of [Due.Run]. Only the goroutine of run touches it;
 // handlers send what became of them.
 type loop struct {
 	d    *Due

@@ -13,7 +13,7 @@ type Task struct {
 	Kind Kind
 
 	// Reconcile makes the world agree with the state of the document with this
-	// id. [Due.Work] says what its answer means.
+	// id. [Due.Run] says what the error that it returns means.
 	Reconcile func(ctx context.Context, id string) error
 
 	// Limit is how long Reconcile has for one item.

@@ -1,0 +1,30 @@
+package statetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/state"
+)
+
+// Work does what is due, as a process does, until ctx ends: by these tasks, and
+// what has none of them is put off.
+func Work(ctx context.Context, d *state.Due, some ...state.Task) error {
+	for _, k := range state.Kinds() {
+		if !slices.ContainsFunc(some, func(t state.Task) bool { return t.Kind == k }) {
+			some = append(some, state.Task{Kind: k, Limit: time.Minute, Reconcile: func(context.Context, string) error { return putOff{} }})
+		}
+	}
+	tasks, err := state.NewTasks(some...)
+	if err != nil {
+		return err
+	}
+	return d.Run(ctx, tasks)
+}
+
+// putOff has an item wait for longer than a test takes. That is no failure.
+type putOff struct{}
+
+func (putOff) Error() string             { return "this test does not work on it" }
+func (putOff) RetryAfter() time.Duration { return time.Hour }
