@@ -49,7 +49,7 @@ func runServe(ctx context.Context, in *call) error {
 // have been reached; then it calls ready. extra are tools that agents have
 // besides those of their configuration.
 func serve(ctx context.Context, l net.Listener, c config.Config, e config.Environment, extra config.ToolsFor, ready func(), log *slog.Logger) error {
-	var front door
+	var front gate
 	server := &http.Server{
 		Handler:           &front,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -101,14 +101,14 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	return err
 }
 
-// A door lets nobody in before it is opened: who knocks is asked to come back.
-// The zero door is closed.
-type door struct{ inside atomic.Pointer[http.Handler] }
+// A gate passes requests to a handler once there is one. Before that it answers
+// 503, with a time after which to try again. The zero gate has no handler.
+type gate struct{ handler atomic.Pointer[http.Handler] }
 
-func (d *door) open(h http.Handler) { d.inside.Store(&h) }
+func (g *gate) open(h http.Handler) { g.handler.Store(&h) }
 
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch h := d.inside.Load(); {
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch h := g.handler.Load(); {
 	case h != nil:
 		(*h).ServeHTTP(w, r)
 	case r.URL.Path == "/healthz":

@@ -54,7 +54,8 @@ func (h *hood) look(ctx context.Context) (slacksim.Hood, error) {
 	if err != nil {
 		return slacksim.Hood{}, fmt.Errorf("look into Redis: %w", err)
 	}
-	places, err := store.Browse(ctx, hoodScanned)
+	browser := state.NewBrowser(store)
+	places, err := browser.Places(ctx, hoodScanned)
 	if err != nil {
 		return slacksim.Hood{}, err
 	}
@@ -63,7 +64,7 @@ func (h *hood) look(ctx context.Context) (slacksim.Hood, error) {
 		return slacksim.Hood{}, err
 	}
 	shown := places[:min(len(places), hoodDocuments)]
-	contents, err := store.Contents(ctx, shown, state.ContentLimits{Entries: hoodEntries, Bytes: hoodValue})
+	contents, err := browser.Contents(ctx, shown, state.ContentLimits{Entries: hoodEntries, Bytes: hoodValue})
 	documents := make([]slacksim.HoodDocument, 0, len(contents))
 	for _, c := range contents {
 		documents = append(documents, slacksim.HoodDocument{Key: c.Key, Type: c.Type, Bytes: c.Bytes, Value: pretty(c.Value)})

@@ -47,7 +47,7 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 		return err
 	}
 	ch := newChange(p, p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
-	w := newWakes(s, p, ch)
+	w := newDueChanges(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func answers(b approvals.Batch) Kind {
 }
 
 // putBatch adds to the change everything that a new state of a batch brings.
-func putBatch(ch *change, p partition, w *wakes, before, b approvals.Batch,
+func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	events []approvals.Event, args map[approvals.Digest]json.RawMessage,
 ) error {
 	id := string(b.ID)

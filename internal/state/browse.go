@@ -33,9 +33,16 @@ type Content struct {
 // waits for people, the run that asked, what it said, and what keeps it going.
 var browseOrder = []string{"batch", "run", "thread", "messages", "journal", "args", "memo", "facts", "due", "attempts", "parked", "parkedruns", "sheet", "request"}
 
-// Browse lists what is stored, in the order in which it is worth reading. It
-// stops once it has found at least most places on a server, and changes nothing.
-func (s *Store) Browse(ctx context.Context, most int) ([]Place, error) {
+// A Browser shows people what a store keeps, and changes nothing.
+type Browser struct{ store *Store }
+
+// NewBrowser returns a browser of the store.
+func NewBrowser(s *Store) Browser { return Browser{s} }
+
+// Places lists what is stored, in the order in which it is worth reading. It
+// stops once it has found at least most places on a server.
+func (b Browser) Places(ctx context.Context, most int) ([]Place, error) {
+	s := b.store
 	var mu sync.Mutex
 	var keys []string
 	scan := func(ctx context.Context, c redis.Cmdable) error {
@@ -97,9 +104,9 @@ type ContentLimits struct {
 
 // Contents reads what is stored at the places. What has gone meanwhile is left
 // out.
-func (s *Store) Contents(ctx context.Context, places []Place, l ContentLimits) ([]Content, error) {
+func (b Browser) Contents(ctx context.Context, places []Place, l ContentLimits) ([]Content, error) {
 	types := make([]*redis.StatusCmd, len(places))
-	if err := s.pipelined(ctx, func(p redis.Pipeliner) {
+	if err := b.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, at := range places {
 			types[i] = p.Type(ctx, at.Key)
 		}
@@ -107,7 +114,7 @@ func (s *Store) Contents(ctx context.Context, places []Place, l ContentLimits) (
 		return nil, fmt.Errorf("read the types of keys: %w", err)
 	}
 	readers := make([]reading, len(places))
-	if err := s.pipelined(ctx, func(p redis.Pipeliner) {
+	if err := b.pipelined(ctx, func(p redis.Pipeliner) {
 		for i, at := range places {
 			readers[i] = l.read(ctx, p, at.Key, types[i].Val())
 		}
@@ -123,9 +130,10 @@ func (s *Store) Contents(ctx context.Context, places []Place, l ContentLimits) (
 	return all, nil
 }
 
-// pipelined does not mind the errors of single keys: their readings do.
-func (s *Store) pipelined(ctx context.Context, fill func(redis.Pipeliner)) error {
-	p := s.client.Pipeline()
+// pipelined ignores the errors of single keys: whoever reads their replies finds
+// them.
+func (b Browser) pipelined(ctx context.Context, fill func(redis.Pipeliner)) error {
+	p := b.store.client.Pipeline()
 	fill(p)
 	_, err := p.Exec(ctx)
 	if _, answered := errors.AsType[redis.Error](err); answered {

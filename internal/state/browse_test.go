@@ -26,7 +26,7 @@ func TestBrowseListsWhatIsStored(t *testing.T) {
 	require.NoError(t, c.Set(t.Context(), "app:{p01}:new", "word", 0).Err())
 	require.NoError(t, c.Set(t.Context(), "apple:{p01}:new", "somebody else's", 0).Err())
 
-	places, err := store.Browse(t.Context(), 100)
+	places, err := state.NewBrowser(store).Places(t.Context(), 100)
 	require.NoError(t, err)
 	require.Equal(t, []state.Place{
 		{Key: "app:{p01}:batch:a", Kind: "batch"},
@@ -36,7 +36,7 @@ func TestBrowseListsWhatIsStored(t *testing.T) {
 	}, places)
 
 	m.Del("app:{p01}:batch:a")
-	found, err := store.Contents(t.Context(), places, state.ContentLimits{Entries: 10, Bytes: 2})
+	found, err := state.NewBrowser(store).Contents(t.Context(), places, state.ContentLimits{Entries: 10, Bytes: 2})
 	require.NoError(t, err)
 	require.Len(t, found, 3, "one went meanwhile")
 	batch, err := json.Marshal(found[0].Value)

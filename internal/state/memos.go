@@ -53,7 +53,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		if err := done.put(k, version, version+1, data); err != nil {
 			return err
 		}
-		w := newWakes(s, p, done)
+		w := newDueChanges(s, p, done)
 		w.done(Kind(surface), id)
 		w.finish()
 		failed, err := s.commit(ctx, done)

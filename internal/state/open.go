@@ -41,8 +41,14 @@ type Options struct {
 }
 
 // Store keeps everything in Redis. It holds no state of its own: any number of
-// stores may work on one Redis. It is the [approvals.Store] and the
-// [agentrun.Store].
+// stores may work on one Redis.
+//
+// It is the [approvals.Store], the [agentrun.Store] and the store of memos, of
+// sheets and of lists at once, so it has many methods. They are in one type
+// because all of them are small and end in the same commit script, and because
+// one commit often writes documents of several of them. What is no document is
+// apart: [Due] works on the index of due work, and [Browser] shows people what
+// is stored.
 type Store struct {
 	client redis.UniversalClient
 	owned  bool

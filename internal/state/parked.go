@@ -113,7 +113,7 @@ func (d *Due) Unpark(ctx context.Context, k Kind, id string) error {
 	}
 	ch := d.change(p)
 	ch.wantField(p.parked(), item(k, id), record)
-	w := newWakes(s, p, ch)
+	w := newDueChanges(s, p, ch)
 	w.now(k, id)
 	w.finish()
 	return wrap(s.apply(ctx, ch), "unpark %s of %s", k, id)

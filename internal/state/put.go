@@ -15,7 +15,7 @@ func putThread(ch *change, p partition, t agentrun.Thread) error {
 	return ch.put(p.thread(string(t.ID)), t.Version, t.Version+1, d)
 }
 
-func putRun(ch *change, p partition, w *wakes, r agentrun.Run) error {
+func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	d, err := encodeRun(r)
 	if err != nil {
 		return fmt.Errorf("encode run %s: %w", r.ID, err)

@@ -45,14 +45,15 @@ const factsAtOnce = 500
 // A thread that cannot be read is an error in its place, and the walk goes on
 // unless the loop ends it.
 func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCall, error] {
+	r := recordReader{s}
 	return func(yield func(RecordedCall, error) bool) {
 		seen := make(map[agentrun.ThreadID]bool)
 		for n := range approvals.Partitions {
-			for run, err := range s.deferrals(ctx, n, since) {
+			for run, err := range r.deferrals(ctx, n, since) {
 				var calls []RecordedCall
 				if err == nil && !seen[run.Thread] {
 					seen[run.Thread] = true
-					calls, err = s.recorded(ctx, run.Thread)
+					calls, err = r.recorded(ctx, run.Thread)
 				}
 				if err != nil && !yield(RecordedCall{}, err) {
 					return
@@ -67,11 +68,14 @@ func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCa
 	}
 }
 
+// A recordReader finds the calls that were recorded in the documents of a store.
+type recordReader struct{ store *Store }
+
 // deferrals walks through the runs of a partition that opened a batch.
-func (s *Store) deferrals(ctx context.Context, partition int, since time.Time) iter.Seq2[agentrun.Run, error] {
+func (r recordReader) deferrals(ctx context.Context, partition int, since time.Time) iter.Seq2[agentrun.Run, error] {
 	return func(yield func(agentrun.Run, error) bool) {
 		for after := ""; ; {
-			facts, err := s.Facts(ctx, partition, after, factsAtOnce)
+			facts, err := r.store.Facts(ctx, partition, after, factsAtOnce)
 			if err != nil {
 				yield(agentrun.Run{}, err)
 				return
@@ -82,7 +86,7 @@ func (s *Store) deferrals(ctx context.Context, partition int, since time.Time) i
 				if !ok || opened.At.Before(since) {
 					continue
 				}
-				if !yield(s.Run(ctx, opened.Run)) {
+				if !yield(r.store.Run(ctx, opened.Run)) {
 					return
 				}
 			}
@@ -103,8 +107,8 @@ type history struct {
 }
 
 // recorded returns the calls of a thread.
-func (s *Store) recorded(ctx context.Context, id agentrun.ThreadID) ([]RecordedCall, error) {
-	h, err := s.history(ctx, id)
+func (r recordReader) recorded(ctx context.Context, id agentrun.ThreadID) ([]RecordedCall, error) {
+	h, err := r.history(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the calls of %s: %w", id, err)
 	}
@@ -136,16 +140,16 @@ func (s *Store) recorded(ctx context.Context, id agentrun.ThreadID) ([]RecordedC
 }
 
 // history reads a thread.
-func (s *Store) history(ctx context.Context, id agentrun.ThreadID) (history, error) {
+func (r recordReader) history(ctx context.Context, id agentrun.ThreadID) (history, error) {
 	h := history{
 		runs: make(map[approvals.RunID]agentrun.Run), lapsed: make(map[approvals.ToolCallID]bool),
 		asked: make(map[approvals.ToolCallID]string), results: make(map[approvals.ToolCallID]agentrun.Outcome),
 	}
-	thread, err := s.Thread(ctx, id)
+	thread, err := r.store.Thread(ctx, id)
 	if err != nil {
 		return h, err
 	}
-	if h.messages, err = s.Messages(ctx, id, 0, thread.Messages); err != nil {
+	if h.messages, err = r.store.Messages(ctx, id, 0, thread.Messages); err != nil {
 		return h, err
 	}
 	for _, m := range h.messages {
@@ -156,12 +160,12 @@ func (s *Store) history(ctx context.Context, id agentrun.ThreadID) (history, err
 		case agentrun.Request:
 			run = m.RunID
 			for _, p := range m.Parts {
-				if r, ok := p.(agentrun.ToolReturn); ok {
-					h.results[r.CallID] = r.Outcome
+				if done, ok := p.(agentrun.ToolReturn); ok {
+					h.results[done.CallID] = done.Outcome
 				}
 			}
 		}
-		if err := s.follow(ctx, h, run); err != nil {
+		if err := r.follow(ctx, h, run); err != nil {
 			return h, err
 		}
 	}
@@ -169,18 +173,18 @@ func (s *Store) history(ctx context.Context, id agentrun.ThreadID) (history, err
 }
 
 // follow reads a run and those that it resumes, with their batches.
-func (s *Store) follow(ctx context.Context, h history, id approvals.RunID) error {
+func (r recordReader) follow(ctx context.Context, h history, id approvals.RunID) error {
 	for id != "" {
 		if _, known := h.runs[id]; known {
 			return nil
 		}
-		run, err := s.Run(ctx, id)
+		run, err := r.store.Run(ctx, id)
 		if err != nil {
 			return err
 		}
 		h.runs[id] = run
 		if run.Deferred != "" {
-			b, err := s.Batch(ctx, run.Deferred)
+			b, err := r.store.Batch(ctx, run.Deferred)
 			if err != nil {
 				return err
 			}

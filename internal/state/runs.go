@@ -138,7 +138,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		return err
 	}
 	ch := newChange(p, p.request("", newRequest(c.Request)), c.Keep)
-	w := newWakes(s, p, ch)
+	w := newDueChanges(s, p, ch)
 	if o := c.Owner; o != nil {
 		if o.Fence == "" {
 			return fmt.Errorf("%w: a condition on no owner", approvals.ErrInvalid)

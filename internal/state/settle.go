@@ -113,7 +113,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	ch := d.change(p)
 	ch.wantScore(p.due(k), e.id, e.at)
 	ch.wantVersion(doc, fieldVersion, version)
-	w := newWakes(d.store, p, ch)
+	w := newDueChanges(d.store, p, ch)
 	if next.IsZero() {
 		w.done(k, e.id)
 	} else {

@@ -58,7 +58,7 @@ func (s *Store) CommitSheet(ctx context.Context, c approvals.SheetCommit) error 
 	if c.Before.Version > 0 {
 		ch.wantField(k, fieldSeal, seal)
 	}
-	w := newWakes(s, p, ch)
+	w := newDueChanges(s, p, ch)
 	putSheet(ch, w, k, c.Before, c.Sheet)
 	w.finish()
 	failed, err := s.commitBehind(ctx, ch, s.barrier)
@@ -73,7 +73,7 @@ func (s *Store) CommitSheet(ctx context.Context, c approvals.SheetCommit) error 
 }
 
 // putSheet adds what a new state of a sheet brings beside its document.
-func putSheet(ch *change, w *wakes, k hashKey, before, sheet approvals.Sheet) {
+func putSheet(ch *change, w *dueChanges, k hashKey, before, sheet approvals.Sheet) {
 	id := string(sheet.ID)
 	at, ok := sheet.Due()
 	switch {

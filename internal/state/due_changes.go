@@ -11,10 +11,10 @@ import (
 // set a timer for it. It is longer than the longest sweep.
 const near = 2 * time.Second
 
-// wakes gathers what a change means for the due index. A new state of a
-// document is new work: it takes its item out of parked and forgets the
-// attempts at the old one.
-type wakes struct {
+// dueChanges collects the writes to the due index that belong to a change. A new
+// state of a document is new work, so its item is no longer parked and the count
+// of its attempts begins again.
+type dueChanges struct {
 	s        *Store
 	p        partition
 	ch       *change
@@ -24,22 +24,22 @@ type wakes struct {
 	parked   []any
 }
 
-func newWakes(s *Store, p partition, ch *change) *wakes {
-	return &wakes{s: s, p: p, ch: ch, when: s.now()}
+func newDueChanges(s *Store, p partition, ch *change) *dueChanges {
+	return &dueChanges{s: s, p: p, ch: ch, when: s.now()}
 }
 
-// now: somebody has to look at once.
-func (w *wakes) now(k Kind, id string) { w.at(k, id, w.when) }
+// now makes the item due at once.
+func (w *dueChanges) now(k Kind, id string) { w.at(k, id, w.when) }
 
-// at: somebody has to look then.
-func (w *wakes) at(k Kind, id string, t time.Time) {
+// at makes the item due at a time.
+func (w *dueChanges) at(k Kind, id string, t time.Time) {
 	w.later(k, id, t)
 	w.attempts = append(w.attempts, item(k, id))
 }
 
-// later is at for a change that is itself an attempt and does not end the
-// count of them.
-func (w *wakes) later(k Kind, id string, t time.Time) {
+// later is at for a change that is itself an attempt: it keeps the count of the
+// attempts.
+func (w *dueChanges) later(k Kind, id string, t time.Time) {
 	w.ch.zadd(w.p.due(k), id, scoreOf(t))
 	w.parked = append(w.parked, item(k, id))
 	if t.Sub(w.when) < near && !slices.Contains(w.kinds, k) {
@@ -47,16 +47,16 @@ func (w *wakes) later(k Kind, id string, t time.Time) {
 	}
 }
 
-// done: nobody has to look.
-func (w *wakes) done(k Kind, id string) {
+// done takes the item out of the index.
+func (w *dueChanges) done(k Kind, id string) {
 	w.ch.zrem(w.p.due(k), id)
 	w.parked = append(w.parked, item(k, id))
 	w.attempts = append(w.attempts, item(k, id))
 }
 
 // finish adds the writes that are made once for the whole change. The wake-ups
-// come last: who hears one finds the work.
-func (w *wakes) finish() {
+// come last, so that a loop that receives one finds the work.
+func (w *dueChanges) finish() {
 	for fields := range slices.Chunk(w.parked, chunk) {
 		w.ch.hdel(w.p.parked(), fields...)
 	}
