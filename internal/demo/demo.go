@@ -138,7 +138,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := here(d.page), here(d.bot)
-	inside, err := newHood(d.env.RedisURL.Open(), configuration(d.folder, d.policy).Redis.Prefix, people())
+	inside, err := newInspector(d.env.RedisURL.Open(), configuration(d.folder, d.policy).Redis.Prefix, people())
 	if err != nil {
 		return err
 	}

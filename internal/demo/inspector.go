@@ -12,50 +12,50 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// What one look under the demo's hood reads at most.
+// What the inspector reads at most for one page.
 const (
-	hoodScanned   = 5000     // keys
-	hoodDocuments = 200      // values
-	hoodRead      = 400      // runs, to find the latest
-	hoodRuns      = 40       // runs in the timeline
-	hoodFacts     = 500      // facts in the timeline
-	hoodEntries   = 100      // of a list, a stream or a sorted set
-	hoodValue     = 64 << 10 // bytes of a value that are shown
-	hoodWait      = 3 * time.Second
+	mostKeys          = 5000     // keys
+	mostDocuments     = 200      // values
+	mostRunsRead      = 400      // runs, to find the latest
+	mostRuns          = 40       // runs in the timeline
+	mostFacts         = 500      // facts in the timeline
+	mostEntries       = 100      // of a list, a stream or a sorted set
+	mostBytes         = 64 << 10 // bytes of a value that are shown
+	inspectorPatience = 3 * time.Second
 )
 
-// hood shows a visitor of the demo what is in Redis. It only reads, and only
+// inspector shows a visitor of the demo what is in Redis. It only reads, and only
 // `bot demo` has one.
-type hood struct {
+type inspector struct {
 	client redis.UniversalClient
 	prefix string
 	names  map[string]string // first names of people, by id
 }
 
-func newHood(redisURL, prefix string, people []slacksim.Person) (*hood, error) {
+func newInspector(redisURL, prefix string, people []slacksim.Person) (*inspector, error) {
 	client, err := state.Dial(redisURL)
 	if err != nil {
 		return nil, fmt.Errorf("look into Redis: %w", err)
 	}
-	h := &hood{client: client, prefix: prefix, names: map[string]string{}}
+	h := &inspector{client: client, prefix: prefix, names: map[string]string{}}
 	for _, p := range people {
 		h.names[p.ID], _, _ = strings.Cut(p.RealName, " ")
 	}
 	return h, nil
 }
 
-func (h *hood) close() error { return h.client.Close() }
+func (h *inspector) close() error { return h.client.Close() }
 
 // look is the Hood of [slacksim.Config].
-func (h *hood) look(ctx context.Context) (slacksim.Hood, error) {
-	ctx, cancel := context.WithTimeout(ctx, hoodWait)
+func (h *inspector) look(ctx context.Context) (slacksim.Hood, error) {
+	ctx, cancel := context.WithTimeout(ctx, inspectorPatience)
 	defer cancel()
 	store, err := state.Open(ctx, state.Options{Client: h.client, Prefix: h.prefix})
 	if err != nil {
 		return slacksim.Hood{}, fmt.Errorf("look into Redis: %w", err)
 	}
 	browser := state.NewBrowser(store)
-	places, err := browser.Places(ctx, hoodScanned)
+	places, err := browser.Places(ctx, mostKeys)
 	if err != nil {
 		return slacksim.Hood{}, err
 	}
@@ -63,8 +63,8 @@ func (h *hood) look(ctx context.Context) (slacksim.Hood, error) {
 	if err != nil {
 		return slacksim.Hood{}, err
 	}
-	shown := places[:min(len(places), hoodDocuments)]
-	contents, err := browser.Contents(ctx, shown, state.ContentLimits{Entries: hoodEntries, Bytes: hoodValue})
+	shown := places[:min(len(places), mostDocuments)]
+	contents, err := browser.Contents(ctx, shown, state.ContentLimits{Entries: mostEntries, Bytes: mostBytes})
 	documents := make([]slacksim.HoodDocument, 0, len(contents))
 	for _, c := range contents {
 		documents = append(documents, slacksim.HoodDocument{Key: c.Key, Type: c.Type, Bytes: c.Bytes, Value: pretty(c.Value)})

@@ -21,7 +21,7 @@ import (
 // signed other arguments than those that are stored now.
 func TestTheTimelineTellsWhatEachPersonDecidedOn(t *testing.T) {
 	m := miniredis.RunT(t)
-	h, err := newHood("redis://"+m.Addr(), "app", slacksim.DefaultPeople())
+	h, err := newInspector("redis://"+m.Addr(), "app", slacksim.DefaultPeople())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.close()) })
 	ctx := t.Context()
@@ -65,10 +65,10 @@ func TestTheTimelineTellsWhatEachPersonDecidedOn(t *testing.T) {
 	says("U0CAROL", approvals.Approve, second)
 	says("U0DAVE", approvals.Approve, second)
 
-	hood, err := h.look(ctx)
+	page, err := h.look(ctx)
 	require.NoError(t, err)
 	var told []string
-	for _, e := range hood.Timeline {
+	for _, e := range page.Timeline {
 		if strings.Contains(e.Detail, "amount") {
 			told = append(told, e.What+": "+e.Detail)
 		}
@@ -94,7 +94,7 @@ func (permits) Rule(context.Context, approvals.Proposal) (approvals.Ruling, erro
 // TestDocumentsOfEveryTypeCanBeRead, and long ones say what is missing.
 func TestDocumentsOfEveryTypeCanBeRead(t *testing.T) {
 	m := miniredis.RunT(t)
-	h, err := newHood("redis://"+m.Addr(), "app", nil)
+	h, err := newInspector("redis://"+m.Addr(), "app", nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.close()) })
 	c := redis.NewClient(&redis.Options{Addr: m.Addr()})
@@ -104,19 +104,19 @@ func TestDocumentsOfEveryTypeCanBeRead(t *testing.T) {
 	due := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	require.NoError(t, c.HSet(ctx, "app:{p01}:batch:b", "v", 2, "d", `{"n":9007199254740993}`).Err())
 	require.NoError(t, c.ZAdd(ctx, "app:{p01}:due:cards", redis.Z{Score: float64(due.UnixMicro()), Member: "b"}).Err())
-	for range hoodEntries + 3 {
+	for range mostEntries + 3 {
 		require.NoError(t, c.RPush(ctx, "app:{p01}:messages:t", `{"<":1}`).Err())
 	}
 	require.NoError(t, c.XAdd(ctx, &redis.XAddArgs{Stream: "app:{p02}:other", ID: "1-1", Values: []any{"e", `{"k":1}`}}).Err())
-	require.NoError(t, c.Set(ctx, "app:{p01}:args:b:x", strings.Repeat("é", hoodValue), 0).Err())
+	require.NoError(t, c.Set(ctx, "app:{p01}:args:b:x", strings.Repeat("é", mostBytes), 0).Err())
 	require.NoError(t, c.Set(ctx, "apple:{p01}:args:b:x", "somebody else's", 0).Err())
 
-	hood, err := h.look(ctx)
+	page, err := h.look(ctx)
 	require.NoError(t, err)
-	require.Empty(t, hood.Timeline)
+	require.Empty(t, page.Timeline)
 	values := map[string]string{}
 	var order []string
-	for _, d := range hood.Documents {
+	for _, d := range page.Documents {
 		values[d.Key] = d.Value
 		order = append(order, d.Key)
 	}
@@ -128,27 +128,27 @@ func TestDocumentsOfEveryTypeCanBeRead(t *testing.T) {
 	require.Contains(t, values["app:{p01}:messages:t"], `"<": 1`)
 	require.JSONEq(t, `[{"id":"1-1","fields":{"e":{"k":1}}}]`, values["app:{p02}:other"])
 	require.Regexp(t, `… cut here$`, values["app:{p01}:args:b:x"])
-	require.Less(t, len(values["app:{p01}:args:b:x"]), hoodValue+100)
+	require.Less(t, len(values["app:{p01}:args:b:x"]), mostBytes+100)
 }
 
-func TestTheHoodIsBounded(t *testing.T) {
+func TestTheInspectorIsBounded(t *testing.T) {
 	m := miniredis.RunT(t)
-	h, err := newHood("redis://"+m.Addr(), "", nil)
+	h, err := newInspector("redis://"+m.Addr(), "", nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.close()) })
-	for n := range hoodDocuments + 5 {
+	for n := range mostDocuments + 5 {
 		require.NoError(t, m.Set("countersign:{p01}:request::"+strings.Repeat("x", n+1), "1"))
 	}
-	hood, err := h.look(t.Context())
+	page, err := h.look(t.Context())
 	require.NoError(t, err)
-	require.Len(t, hood.Documents, hoodDocuments)
-	require.Equal(t, 5, hood.Omitted)
+	require.Len(t, page.Documents, mostDocuments)
+	require.Equal(t, 5, page.Omitted)
 
 	m.Close()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = h.look(gone)
 	require.Error(t, err, "it does not wait for a Redis that is gone")
-	_, err = newHood("nowhere", "", nil)
+	_, err = newInspector("nowhere", "", nil)
 	require.Error(t, err)
 }

@@ -33,11 +33,11 @@ type teller struct {
 }
 
 // timeline merges the runs, their journals and the facts of all partitions.
-func (h *hood) timeline(ctx context.Context, store *state.Store, places []state.Place) ([]slacksim.HoodEvent, error) {
+func (h *inspector) timeline(ctx context.Context, store *state.Store, places []state.Place) ([]slacksim.HoodEvent, error) {
 	t := &teller{store: store, names: h.names, batches: map[approvals.BatchID]approvals.Batch{}}
 	var runs []agentrun.Run
 	for _, p := range places {
-		if p.Run == "" || len(runs) >= hoodRead {
+		if p.Run == "" || len(runs) >= mostRunsRead {
 			continue
 		}
 		r, err := store.Run(ctx, p.Run)
@@ -50,7 +50,7 @@ func (h *hood) timeline(ctx context.Context, store *state.Store, places []state.
 		runs = append(runs, r)
 	}
 	slices.SortFunc(runs, func(a, b agentrun.Run) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	runs = runs[max(0, len(runs)-hoodRuns):]
+	runs = runs[max(0, len(runs)-mostRuns):]
 	for _, r := range runs {
 		t.begun(r)
 		if err := t.journal(ctx, r.ID); err != nil {
@@ -136,13 +136,13 @@ func (t *teller) facts(ctx context.Context, partition int, runs []agentrun.Run) 
 	after := strconv.FormatInt(runs[0].CreatedAt.Add(-time.Minute).UnixMilli(), 10)
 	var latest []approvals.StoredEvent
 	for {
-		facts, err := t.store.Facts(ctx, partition, after, hoodFacts)
+		facts, err := t.store.Facts(ctx, partition, after, mostFacts)
 		if err != nil {
 			return err
 		}
 		latest = append(latest, facts...)
-		latest = latest[max(0, len(latest)-hoodFacts):]
-		if len(facts) < hoodFacts {
+		latest = latest[max(0, len(latest)-mostFacts):]
+		if len(facts) < mostFacts {
 			break
 		}
 		after = facts[len(facts)-1].ID

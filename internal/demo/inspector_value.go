@@ -17,10 +17,10 @@ func pretty(value any) string {
 		return "cannot be shown: " + err.Error()
 	}
 	text := strings.TrimSuffix(b.String(), "\n")
-	if len(text) <= hoodValue {
+	if len(text) <= mostBytes {
 		return text
 	}
-	at := hoodValue
+	at := mostBytes
 	for at > 0 && !utf8.RuneStart(text[at]) {
 		at--
 	}
