@@ -42,10 +42,6 @@ type span struct{ from, to uint32 }
 func table(spans ...span) *unicode.RangeTable {
 	t := &unicode.RangeTable{}
 	for _, s := range spans {
-		if s.to <= 0xFFFF {
-			t.R16 = append(t.R16, unicode.Range16{Lo: uint16(s.from), Hi: uint16(s.to), Stride: 1})
-			continue
-		}
 		t.R32 = append(t.R32, unicode.Range32{Lo: s.from, Hi: s.to, Stride: 1})
 	}
 	return t

@@ -13,7 +13,7 @@ import (
 func Work(ctx context.Context, d *state.Due, some ...state.Task) error {
 	for _, k := range state.Kinds() {
 		if !slices.ContainsFunc(some, func(t state.Task) bool { return t.Kind == k }) {
-			some = append(some, state.Task{Kind: k, Limit: time.Minute, Reconcile: func(context.Context, string) error { return putOff{} }})
+			some = append(some, state.Task{Kind: k, Limit: time.Minute, Reconcile: func(context.Context, string) error { return putOffError{} }})
 		}
 	}
 	tasks, err := state.NewTasks(some...)
@@ -23,8 +23,8 @@ func Work(ctx context.Context, d *state.Due, some ...state.Task) error {
 	return d.Run(ctx, tasks)
 }
 
-// putOff has an item wait for longer than a test takes. That is no failure.
-type putOff struct{}
+// A putOffError has an item wait for longer than a test takes. That is no failure.
+type putOffError struct{}
 
-func (putOff) Error() string             { return "this test does not work on it" }
-func (putOff) RetryAfter() time.Duration { return time.Hour }
+func (putOffError) Error() string             { return "this test does not work on it" }
+func (putOffError) RetryAfter() time.Duration { return time.Hour }
