@@ -104,10 +104,8 @@ func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 		want = append(want, v.Name)
 	}
 	slices.Sort(want)
-	for _, page := range []string{"README.md", "docs/settings.md"} {
-		require.Equal(t, want, slices.Sorted(maps.Keys(rows(t, page))), page)
-	}
 	documented := rows(t, "docs/settings.md")
+	require.Equal(t, want, slices.Sorted(maps.Keys(documented)))
 	for key, kind := range keys {
 		require.Equal(t, kind, strings.Trim(documented[key][0], "`"), key)
 		require.Len(t, documented[key], 3, key)
@@ -115,7 +113,7 @@ func TestTheSettingsAreThoseOfTheDocumentation(t *testing.T) {
 }
 
 func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
-	documented, readme := rows(t, "docs/settings.md"), rows(t, "README.md")
+	documented := rows(t, "docs/settings.md")
 	for _, v := range config.Variables {
 		want := "`" + v.Preset + "`"
 		switch {
@@ -125,14 +123,11 @@ func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 			want = "none"
 		}
 		require.Equal(t, want, documented[v.Name][0], v.Name)
-		require.Equal(t, want, readme[v.Name][0], v.Name)
 	}
 	for key, want := range map[string]time.Duration{"agents[].timeout": openaimodel.DefaultTimeout, "policy_reload": defaultReload} {
-		for _, written := range []string{documented[key][1], readme[key][0]} {
-			d, err := time.ParseDuration(written)
-			require.NoError(t, err)
-			require.Equal(t, want, d, key)
-		}
+		d, err := time.ParseDuration(documented[key][1])
+		require.NoError(t, err)
+		require.Equal(t, want, d, key)
 	}
 	within := policyRows(t)["ASK.within"]
 	require.Equal(t, "that of `default`, or "+strings.TrimSuffix(policy.DefaultWithin.String(), "0m0s"), within[1])
@@ -185,13 +180,31 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 	}
 }
 
+// documentation lists the pages, relative to the repository.
+func documentation(t *testing.T) []string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+		require.NoError(t, err)
+		require.NotEmpty(t, found, pattern)
+		for _, path := range found {
+			page, err := filepath.Rel(root, path)
+			require.NoError(t, err)
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
 // Every command and every page that the documentation names is there.
 func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	named := regexp.MustCompile("(?m)(?:`|^)(bot \\w+)")
 	usage := map[string]bool{}
 	everyCommand(func(words []string, _ *command) { usage[strings.Join(append([]string{"bot"}, words...), " ")] = true })
-	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/deploy.md", "docs/settings.md", "docs/policy.md"} {
+	for _, page := range documentation(t) {
 		path := filepath.Join("..", "..", filepath.FromSlash(page))
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)

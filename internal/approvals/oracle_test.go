@@ -55,7 +55,7 @@ type scenario struct {
 	editor                                 int  // or -1
 	people                                 [scenarioPeople]signatory
 	clicks, more                           []scenarioClick // before and after the escalation
-	escalated                              int           // the quorum that it widens, or -1
+	escalated                              int             // the quorum that it widens, or -1
 	addUsers, addGroups                    uint
 }
 
