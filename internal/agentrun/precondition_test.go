@@ -46,93 +46,95 @@ func (w *world) approveAll(run agentrun.Run, on agentrun.Store) agentrun.Run {
 	return w.run(id)
 }
 
-func eachWayToCheck(t *testing.T, f func(t *testing.T, checks bool)) {
-	t.Helper()
-	for name, checks := range map[string]bool{"by the tool": true, "by a second preview": false} {
-		t.Run(name, func(t *testing.T) { f(t, checks) })
-	}
-}
+// waysToCheck are the two ways to find out that what people approved is no longer so.
+var waysToCheck = map[string]bool{"by the tool": true, "by a second preview": false}
 
 // People approved what they saw. If it is something else when the call is to run,
 // they are asked again, and see both.
 func TestAWorldThatHasMovedOnIsNotActedOn(t *testing.T) {
-	eachWayToCheck(t, func(t *testing.T, checks bool) {
-		w, o := newWorld(t), &thing{}
-		w.watches(o, checks)
-		clock := epoch
-		w.now = func() time.Time { return clock }
-		journal := &noting{Store: w.store}
-		first := w.say(calls([3]string{"a", "change", `{"x":1}`}, [3]string{"g", "gated", `{"x":2}`}))
-		saw := w.previewOf(first.Deferred)
+	for name, checks := range waysToCheck {
+		t.Run(name, func(t *testing.T) {
+			w, o := newWorld(t), &thing{}
+			w.watches(o, checks)
+			clock := epoch
+			w.now = func() time.Time { return clock }
+			journal := &noting{Store: w.store}
+			first := w.say(calls([3]string{"a", "change", `{"x":1}`}, [3]string{"g", "gated", `{"x":2}`}))
+			saw := w.previewOf(first.Deferred)
 
-		o.value.Store(1)
-		clock = clock.Add(time.Minute)
-		second := w.approveAll(first, journal)
-		people, _ := w.pending(second)
-		require.Equal(t, []string{"a"}, people)
-		require.Equal(t, []string{"gated:2"}, w.executed(), "only what the world agrees with")
-		require.Contains(t, journal.states, "a finished precondition")
-		require.Equal(t, checks, slices.Contains(journal.states, "a started"), "it need not begin to be refused")
-		require.Equal(t, approvals.AskedAgain, w.batch(first.Deferred).Approvals[0].Execution.State)
+			o.value.Store(1)
+			clock = clock.Add(time.Minute)
+			second := w.approveAll(first, journal)
+			people, _ := w.pending(second)
+			require.Equal(t, []string{"a"}, people)
+			require.Equal(t, []string{"gated:2"}, w.executed(), "only what the world agrees with")
+			require.Contains(t, journal.states, "a finished precondition")
+			require.Equal(t, checks, slices.Contains(journal.states, "a started"), "it need not begin to be refused")
+			require.Equal(t, approvals.AskedAgain, w.batch(first.Deferred).Approvals[0].Execution.State)
 
-		asked := w.batch(second.Deferred).Approvals[0]
-		require.Empty(t, asked.Decisions, "the approval was for another world")
-		require.Equal(t, approvals.GateRaised, asked.Gate)
-		require.Equal(t, approvals.Preview{
-			Status: approvals.PreviewMade, Reads: "look", Facts: []approvals.Fact{{Label: "Value", Value: "1"}},
-			Content:      approvals.Content{Digest: approvals.PreviewDigest(second.Deferred, "a", "-1\n"), Size: 3},
-			Precondition: []byte("1"), CheckedAt: clock, Again: 1,
-			Before: approvals.Before{Batch: first.Deferred, Facts: saw.Facts, Content: saw.Content, CheckedAt: epoch},
-		}, asked.Preview)
-		before, err := w.store.Args(t.Context(), asked.Preview.Before.Batch, asked.Preview.Before.Content.Digest)
-		require.NoError(t, err)
-		require.Equal(t, "-0\n", string(before))
+			asked := w.batch(second.Deferred).Approvals[0]
+			require.Empty(t, asked.Decisions, "the approval was for another world")
+			require.Equal(t, approvals.GateRaised, asked.Gate)
+			require.Equal(t, approvals.Preview{
+				Status: approvals.PreviewMade, Reads: "look", Facts: []approvals.Fact{{Label: "Value", Value: "1"}},
+				Content:      approvals.Content{Digest: approvals.PreviewDigest(second.Deferred, "a", "-1\n"), Size: 3},
+				Precondition: []byte("1"), CheckedAt: clock, Again: 1,
+				Before: approvals.Before{Batch: first.Deferred, Facts: saw.Facts, Content: saw.Content, CheckedAt: epoch},
+			}, asked.Preview)
+			before, err := w.store.Args(t.Context(), asked.Preview.Before.Batch, asked.Preview.Before.Content.Digest)
+			require.NoError(t, err)
+			require.Equal(t, "-0\n", string(before))
 
-		require.Equal(t, agentrun.RunCompleted, w.approveAll(second, w.store).Status)
-		require.Equal(t, []string{"gated:2", "change:1"}, w.executed())
-		require.Equal(t, approvals.Ran, w.batch(second.Deferred).Approvals[0].Execution.State)
-		require.Equal(t, 1, second.Usage.ToolCalls, "what was not executed is not counted")
-		requireAnswered(t, w.history())
-	})
+			require.Equal(t, agentrun.RunCompleted, w.approveAll(second, w.store).Status)
+			require.Equal(t, []string{"gated:2", "change:1"}, w.executed())
+			require.Equal(t, approvals.Ran, w.batch(second.Deferred).Approvals[0].Execution.State)
+			require.Equal(t, 1, second.Usage.ToolCalls, "what was not executed is not counted")
+			requireAnswered(t, w.history())
+		})
+	}
 }
 
 // Something else keeps changing the same thing. People are asked again twice,
 // and no more.
 func TestPeopleAreAskedAgainTwiceAndThenTheRunStops(t *testing.T) {
-	eachWayToCheck(t, func(t *testing.T, checks bool) {
-		w, o := newWorld(t), &thing{}
-		w.watches(o, checks)
-		run := w.say(calls([3]string{"a", "change", `{"x":1}`}))
-		var last approvals.BatchID
-		for again := range agentrun.MaxReasks + 1 {
-			last = run.Deferred
-			require.Equal(t, again, w.previewOf(last).Again)
-			o.value.Add(1)
-			run = w.approveAll(run, w.store)
-		}
-		require.Equal(t, agentrun.RunFailed, run.Status)
-		require.Equal(t, "change was not run. What it would change was different each time people had approved it, 3 times in a row. "+
-			"This run stops here; please ask again when nothing else changes it.", run.Failure)
-		require.Empty(t, w.executed())
-		require.Empty(t, w.thread().Active)
-		words := "The call was not run: what it would have changed was no longer what people had seen when they approved it."
-		require.Equal(t, []string{`call a change{"x":1}`, `a interrupted: "` + words + `"`}, w.added())
-		require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: words}, w.batch(last).Approvals[0].Execution)
-		require.Len(t, w.model.requests, 1)
-	})
+	for name, checks := range waysToCheck {
+		t.Run(name, func(t *testing.T) {
+			w, o := newWorld(t), &thing{}
+			w.watches(o, checks)
+			run := w.say(calls([3]string{"a", "change", `{"x":1}`}))
+			var last approvals.BatchID
+			for again := range agentrun.MaxReasks + 1 {
+				last = run.Deferred
+				require.Equal(t, again, w.previewOf(last).Again)
+				o.value.Add(1)
+				run = w.approveAll(run, w.store)
+			}
+			require.Equal(t, agentrun.RunFailed, run.Status)
+			require.Equal(t, "change was not run. What it would change was different each time people had approved it, 3 times in a row. "+
+				"This run stops here; please ask again when nothing else changes it.", run.Failure)
+			require.Empty(t, w.executed())
+			require.Empty(t, w.thread().Active)
+			words := "The call was not run: what it would have changed was no longer what people had seen when they approved it."
+			require.Equal(t, []string{`call a change{"x":1}`, `a interrupted: "` + words + `"`}, w.added())
+			require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: words}, w.batch(last).Approvals[0].Execution)
+			require.Len(t, w.model.requests, 1)
+		})
+	}
 }
 
 // What was changed back meanwhile is what people saw.
 func TestWhatIsAsPeopleSawItRuns(t *testing.T) {
-	eachWayToCheck(t, func(t *testing.T, checks bool) {
-		w, o := newWorld(t), &thing{}
-		w.watches(o, checks)
-		run := w.say(calls([3]string{"a", "change", `{"x":1}`}))
-		o.value.Store(5)
-		o.value.Store(0)
-		require.Equal(t, agentrun.RunCompleted, w.approveAll(run, w.store).Status)
-		require.Equal(t, []string{"change:1"}, w.executed())
-	})
+	for name, checks := range waysToCheck {
+		t.Run(name, func(t *testing.T) {
+			w, o := newWorld(t), &thing{}
+			w.watches(o, checks)
+			run := w.say(calls([3]string{"a", "change", `{"x":1}`}))
+			o.value.Store(5)
+			o.value.Store(0)
+			require.Equal(t, agentrun.RunCompleted, w.approveAll(run, w.store).Status)
+			require.Equal(t, []string{"change:1"}, w.executed())
+		})
+	}
 }
 
 // A tool that cannot say any more that it is the same does not act.
@@ -224,18 +226,20 @@ func TestAFailedPreconditionThatNobodySetIsAFailure(t *testing.T) {
 // A process dies at any commit, while the world moves on once: nothing runs
 // twice, nothing runs that people did not see as it is, and nothing is lost.
 func TestKilledAtEveryCommitWhileTheWorldMovesOn(t *testing.T) {
-	eachWayToCheck(t, func(t *testing.T, checks bool) {
-		commits := newWorld(t).movingStory(checks, death{})
-		require.Greater(t, commits, 10)
-		for k := 1; k <= commits; k++ {
-			for _, after := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					t.Logf("killed at commit %d, after it was applied: %v", k, after)
-					newWorld(t).movingStory(checks, death{k, after})
-				})
+	for name, checks := range waysToCheck {
+		t.Run(name, func(t *testing.T) {
+			commits := newWorld(t).movingStory(checks, death{})
+			require.Greater(t, commits, 10)
+			for k := 1; k <= commits; k++ {
+				for _, after := range []bool{false, true} {
+					synctest.Test(t, func(t *testing.T) {
+						t.Logf("killed at commit %d, after it was applied: %v", k, after)
+						newWorld(t).movingStory(checks, death{k, after})
+					})
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // movingStory is one call that is approved twice, because the world moves on

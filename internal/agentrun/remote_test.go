@@ -88,7 +88,8 @@ func TestARemoteRunIsDeferredFromBirthAndDeliveredInsteadOfResumed(t *testing.T)
 	require.Equal(t, agentrun.RunDeferred, got.Run.Status)
 	require.Equal(t, approvals.Executor("api"), got.Run.Executor)
 	require.Equal(t, []approvals.Ruling{
-		approvals.Permit{}, approvals.Refuse{Reason: "not on Fridays"},
+		approvals.Permit{},
+		approvals.Refuse{Reason: "not on Fridays"},
 		approvals.Ask{Requirement: signedBy("bob"), Why: "rules say so", Rule: "writes"},
 	}, []approvals.Ruling{got.Calls[0].Ruling, got.Calls[1].Ruling, got.Calls[2].Ruling})
 	require.Len(t, got.Batch.Approvals, 1, "people are asked about what the policy asks about")

@@ -40,7 +40,7 @@ func (c Retract) request(r RequestID) RequestID {
 // request leaves a result that cannot be encoded to [Batch.Apply] to refuse.
 func (c Fulfill) request(r RequestID) RequestID {
 	result, _ := json.Marshal(DeferredToolResults{Calls: map[ToolCallID]CallResult{c.Call: c.Result}})
-	return r.bind("fulfil", string(c.Call), string(result)) // as stored requests have it
+	return r.bind("fulfil", string(c.Call), string(result)) //nolint:misspell // as stored requests have it
 }
 
 func (c Amend) request(r RequestID) RequestID {

@@ -71,7 +71,7 @@ func (s *Store) Follow(ctx context.Context, id approvals.BatchID, after string) 
 			yield(approvals.StoredEvent{}, err)
 			return
 		}
-		woken, leave := s.listeners.listen(s, p.n)
+		woken, leave := s.listeners.listen(s, p.n) //nolint:contextcheck // followers share the subscription, so it does not end with this one
 		defer leave()
 		for {
 			more, err := s.batchFacts(ctx, p.n, id, &after, yield)

@@ -1,7 +1,6 @@
 package blockkit
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -36,7 +35,7 @@ func TestForeignTextDoesNotCompileAsMrkdwn(t *testing.T) {
 
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, "./"+filepath.Dir(file)).CombinedOutput()
 	exit := &exec.ExitError{}
-	require.True(t, errors.As(err, &exit), "it compiles: %v", err)
+	require.ErrorAs(t, err, &exit, "it compiles")
 	for _, m := range regexp.MustCompile(`(?m)^`+file+`:(\d+):.*$`).FindAllStringSubmatch(string(out), -1) {
 		line, err := strconv.Atoi(m[1])
 		require.NoError(t, err)

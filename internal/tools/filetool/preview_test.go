@@ -61,8 +61,11 @@ func TestThePreviewOfAWriteComparesTheTexts(t *testing.T) {
 	at := put(t, folder, "a.txt", "one\ntwo\nthree\n")
 	p, _, _ := previewed(t, folder, "write_file", `{"path":"a.txt","content":"one\n2\nthree\nfour"}`)
 	require.Equal(t, []approvals.Fact{
-		{Label: "Lines added", Value: "2"}, {Label: "Lines removed", Value: "1"},
-		{Label: "Size now", Value: "14 bytes"}, {Label: "Size then", Value: "16 bytes"}, {Label: "Last changed", At: at},
+		{Label: "Lines added", Value: "2"},
+		{Label: "Lines removed", Value: "1"},
+		{Label: "Size now", Value: "14 bytes"},
+		{Label: "Size then", Value: "16 bytes"},
+		{Label: "Last changed", At: at},
 	}, facts(p))
 	require.Equal(t, "--- now\n+++ then\n@@ -1,3 +1,4 @@\n one\n-two\n+2\n three\n+four\n\\ No newline at end of file\n", p.Content)
 
