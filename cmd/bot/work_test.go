@@ -63,12 +63,14 @@ func deferral(t *testing.T) *follower {
 	messages, err := i.slack.Messages(alice, ops, "")
 	require.NoError(t, err)
 	f.root = messages[0].TS
-	f.sees("the card", func() bool { return f.reads(alice, ops, f.root, "delete_file") })
-	for _, key := range i.redis.Keys() {
-		if _, id, ok := strings.Cut(key, ":batch:"); ok {
-			f.id = approvals.BatchID(id)
+	f.sees("the card", func() bool {
+		for _, key := range i.redis.Keys() {
+			if _, id, ok := strings.Cut(key, ":batch:"); ok {
+				f.id = approvals.BatchID(id)
+			}
 		}
-	}
+		return f.id != "" && f.reads(alice, ops, f.root, "delete_file")
+	})
 	return f
 }
 
@@ -142,4 +144,27 @@ func TestAThreadIsToldThatItsRunIsParked(t *testing.T) {
 		}
 	}
 	require.True(t, f.reads(alice, ops, messages[0].TS, "so the bot has stopped trying"))
+}
+
+// The same for a sheet: its person gets a direct message.
+func TestAPersonIsToldThatTheirSheetIsParked(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	f := &follower{installation: i, b: i.bot()}
+	i.mentions(f.b) // Slack knows where the bot is
+	call := approvals.ToolCall{ID: "c1", Name: "delete_file", Args: json.RawMessage(`{}`)}
+	line := approvals.Line{Batch: "batch-03-b", Call: call.ID, Digest: approvals.DigestOf("batch-03-b", call), Tool: call.Name}
+	shown, err := approvals.NewSheet(approvals.Sheet{
+		ID: approvals.NewSheetID(slacksim.TeamID, bob, "1"), By: bob, Verdict: approvals.Approve, Lines: []approvals.Line{line},
+	}, time.Now())
+	require.NoError(t, err)
+	require.NoError(t, f.b.store.CommitSheet(t.Context(), approvals.SheetCommit{Sheet: shown}))
+	sent, err := shown.Submit(approvals.Submission{Request: "r", By: approvals.Principal{User: bob}, At: time.Now()})
+	require.NoError(t, err)
+	require.NoError(t, f.b.store.CommitSheet(t.Context(), approvals.SheetCommit{Request: "r", Before: shown, Sheet: sent}))
+	for _, task := range f.b.work() {
+		if task.Kind == state.Sheets {
+			task.Parked(t.Context(), string(sent.ID))
+		}
+	}
+	require.True(t, f.reads(bob, "D0BOB", "", "the bot has stopped trying"))
 }
