@@ -64,7 +64,7 @@ func TestOnlyThoseWhomTheFileNamesStartTheAgent(t *testing.T) {
 			require.NoError(t, err)
 			for _, m := range messages {
 				if m.Ephemeral {
-					require.Contains(t, m.Shown(), "You are not among those who may ask this agent")
+					require.Contains(t, m.Shown(), "You can't ask this agent")
 					refused[user+" in "+channel]++
 				}
 			}

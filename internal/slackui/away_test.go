@@ -50,8 +50,8 @@ func TestSomebodyAwayIsAnsweredWithWhatWasUnderstood(t *testing.T) {
 	letters := o.letters("U0BOB")
 	require.Len(t, letters, 2)
 	require.Contains(t, letters[0], "<@U0ALICE> is away until")
-	require.Contains(t, letters[0], "asks you to stand in for them")
-	require.Contains(t, letters[1], "you do not stand in for them any more", "he is told when she is back")
+	require.Contains(t, letters[0], "made you their delegate")
+	require.Contains(t, letters[1], "you are no longer their delegate", "he is told when she is back")
 }
 
 // Noon is one o'clock for Alice, and seven in the morning for Carol.
@@ -87,20 +87,20 @@ func TestTheEndOfAnAbsenceIsInThePersonsOwnZone(t *testing.T) {
 func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
 	for text, words := range map[string]string{
 		"away until":                          "Say until when you are away.",
-		"away until whenever":                 "It is not clear when",
-		"away until 2026-02-30":               "It is not clear when",
-		"away until friday 25:00":             "It is not clear when",
-		"away until 99999 days":               "It is not clear when",
-		"away until 11:00":                    "That is over already",
-		"away until 2025-12-24":               "That is over already",
+		"away until whenever":                 "It isn't clear when",
+		"away until 2026-02-30":               "It isn't clear when",
+		"away until friday 25:00":             "It isn't clear when",
+		"away until 99999 days":               "It isn't clear when",
+		"away until 11:00":                    "That time has passed",
+		"away until 2025-12-24":               "That time has passed",
 		"away until 2026-12-24":               "an absence lasts 60 days at most",
-		"away until friday, ask":              "It is not clear when",
-		"away\nuntil never\nfriday":           "It is not clear when",
-		"away forever":                        "It is not clear when",
-		"away until friday, ask bob":          "Name exactly one person behind `ask`",
-		"away until friday, ask @bob @carol":  "Name exactly one person behind `ask`",
-		"away @bob until friday":              "You can say this of yourself only",
-		"away until friday, ask @alice":       "Nobody stands in for themselves",
+		"away until friday, ask":              "It isn't clear when",
+		"away\nuntil never\nfriday":           "It isn't clear when",
+		"away forever":                        "It isn't clear when",
+		"away until friday, ask bob":          "After `ask`, mention exactly one person",
+		"away until friday, ask @bob @carol":  "After `ask`, mention exactly one person",
+		"away @bob until friday":              "You can only set your own absence",
+		"away until friday, ask @alice":       "You can't delegate to yourself",
 		"away until friday, ask @gita":        "is a guest",
 		"away until friday, ask @gone":        "is deactivated",
 		"away until friday, ask @countersign": "is a bot",
@@ -108,20 +108,20 @@ func TestAnAbsenceThatCannotBeIsExplained(t *testing.T) {
 	} {
 		o := atNoon(t, escaping())
 		require.Contains(t, o.slash("U0ALICE", text), words, text)
-		require.Contains(t, o.slash("U0ALICE", "away"), "You are not away.", "%s sets nothing", text)
+		require.Contains(t, o.slash("U0ALICE", "away"), "You aren't away.", "%s sets nothing", text)
 		require.Empty(t, o.letters("U0BOB"))
 	}
 }
 
 func TestStandingInDoesNotGoInACircle(t *testing.T) {
 	o := atNoon(t, escaping())
-	require.Contains(t, o.slash("U0BOB", "away until friday, ask @carol"), "<@U0CAROL> is asked in your place")
+	require.Contains(t, o.slash("U0BOB", "away until friday, ask @carol"), "<@U0CAROL> is your delegate")
 	require.Contains(t, o.slash("U0ALICE", "away until thursday, ask @bob"), "They are away too, until", "and it is said who is asked then")
-	require.Contains(t, o.slash("U0CAROL", "away until friday, ask @alice"), "That would go in a circle")
+	require.Contains(t, o.slash("U0CAROL", "away until friday, ask @alice"), "their delegate leads back to you")
 	shown := o.slash("U0CAROL", "away")
-	require.Contains(t, shown, "You are not away.")
-	require.Contains(t, shown, "You stand in for <@U0BOB> until")
-	require.Contains(t, shown, "You stand in for <@U0ALICE> until")
+	require.Contains(t, shown, "You aren't away.")
+	require.Contains(t, shown, "You are the delegate of <@U0BOB> until")
+	require.Contains(t, shown, "You are the delegate of <@U0ALICE> until")
 }
 
 // Only somebody who could sign themselves is signed for, only as long as they
@@ -195,7 +195,7 @@ func TestAGuestWhoIsNamedMayBeAway(t *testing.T) {
 	d.Ask.Requirement.Delegation = true
 	b := o.opens(root, d)
 	o.draw(b)
-	require.Contains(t, o.slash("U0GUEST", "away for 2 days, ask @dave"), "<@U0DAVE> is asked in your place")
+	require.Contains(t, o.slash("U0GUEST", "away for 2 days, ask @dave"), "<@U0DAVE> is your delegate")
 	o.press("U0DAVE", o.thread("U0DAVE", root)[0], "approve", 0)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }

@@ -107,7 +107,7 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 	o.drawsAll(first, b)
 	reply := o.thread("U0BOB", run.Origin.Root)
 	require.Len(t, reply, 1)
-	require.Contains(t, reply[0].Shown(), "It is one of several that wait, and has no card of its own.")
+	require.Contains(t, reply[0].Shown(), "A list of waiting requests shows it instead of a card.")
 	require.Contains(t, reply[0].Shown(), "Open the list")
 	for _, m := range []slacksim.Message{reply[0], o.digests()[0]} {
 		action := m.Actions()[0].ActionID

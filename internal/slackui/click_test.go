@@ -100,11 +100,11 @@ func TestRefusalsAreExplained(t *testing.T) {
 		user   string
 		words  string
 	}{
-		"an outsider": {call("c1", "x", `{}`, sre), nil, "U0DAVE", "You are not an approver"},
+		"an outsider": {call("c1", "x", `{}`, sre), nil, "U0DAVE", "You can't approve this. Nothing changed."},
 		"one's own":   {separate(call("c1", "x", `{}`, alice)), nil, "U0ALICE", "You asked for this"},
 		"settled": {call("c1", "x", `{}`, sre), func(o *office, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
-		}, "U0BOB", "Already settled: approved by <@U0CAROL>"},
+		}, "U0BOB", "Already approved by <@U0CAROL>"},
 		"decided otherwise": {call("c1", "x", `{}`, both), func(o *office, _ string, b approvals.Batch) {
 			b.Approvals[0].Requirement.Deny = 2
 			b.Approvals[0].Decisions = []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny}}
@@ -122,10 +122,10 @@ func TestRefusalsAreExplained(t *testing.T) {
 		}, "U0BOB", "withdrawn by <@U0ALICE>"},
 		"group not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
-		}, "U0BOB", "did not say who is in <!subteam^S0SRE>"},
+		}, "U0BOB", "couldn't tell who is in <!subteam^S0SRE>"},
 		"account not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 503}}})
-		}, "U0BOB", "did not say whose account"},
+		}, "U0BOB", "couldn't confirm your account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := one(t, c.call)
@@ -161,10 +161,10 @@ func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
 		says   string
 		not    []string
 	}{
-		"one's own":               {[]approvals.UserID{"U0ALICE", "U0BOB"}, nil, "U0ALICE", "It can be signed by <@U0BOB>.", []string{"<@U0ALICE>"}},
-		"nobody else":             {[]approvals.UserID{"U0ALICE"}, nil, "U0ALICE", "It can be signed by nobody else: the policy names no other approver.", []string{"<@U0ALICE>"}},
-		"one's own edit":          {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0BOB", "It can be signed by <@U0CAROL>.", []string{"<@U0BOB>", "<@U0ALICE>"}},
-		"somebody not among them": {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0DAVE", "It can be signed by <@U0CAROL>.", []string{"<@U0BOB>", "<@U0ALICE>"}},
+		"one's own":               {[]approvals.UserID{"U0ALICE", "U0BOB"}, nil, "U0ALICE", "<@U0BOB> can approve it.", []string{"<@U0ALICE>"}},
+		"nobody else":             {[]approvals.UserID{"U0ALICE"}, nil, "U0ALICE", "No one else can approve it: the policy names no other approvers.", []string{"<@U0ALICE>"}},
+		"one's own edit":          {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0BOB", "<@U0CAROL> can approve it.", []string{"<@U0BOB>", "<@U0ALICE>"}},
+		"somebody not among them": {[]approvals.UserID{"U0ALICE", "U0BOB", "U0CAROL"}, edits, "U0DAVE", "<@U0CAROL> can approve it.", []string{"<@U0BOB>", "<@U0ALICE>"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := deletion(named(c.from...))
@@ -231,7 +231,7 @@ func TestSomebodyOutsideTheChannelIsToldDirectly(t *testing.T) {
 	o.press("U0DAVE", o.card("U0DAVE", root), "approve", 0)
 	require.Empty(t, o.whispers("U0DAVE", root))
 	require.Len(t, o.Calls("conversations.open"), 1)
-	require.Contains(t, o.Calls("chat.postMessage")[1].Request, "not+an+approver")
+	require.Contains(t, o.Calls("chat.postMessage")[1].Request, "can%27t+approve+this")
 }
 
 func TestForgedButtonsAreExplained(t *testing.T) {
@@ -244,7 +244,7 @@ func TestForgedButtonsAreExplained(t *testing.T) {
 		"garbage":                                  "damaged",
 		"1|batch-07-one|" + digest + "|c2":         "no longer exists",
 		"1|batch-07-two|" + digest + "|c1":         "no longer exists",
-		"1|batch-07-one|" + other + "|c1":          "arguments changed",
+		"1|batch-07-one|" + other + "|c1":          "edited the arguments",
 		`{"batch":"batch-07-one","approve":"yes"}`: "damaged",
 	} {
 		button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
@@ -269,7 +269,7 @@ func TestMembershipsAreRememberedForAMinute(t *testing.T) {
 	o.now.move(61 * time.Second)
 	o.press("U0BOB", card, "approve", 2)
 	require.Len(t, o.Calls("usergroups.users.list"), 2)
-	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "not an approver")
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "You can't approve this")
 }
 
 // words joins every text in blocks.
@@ -304,7 +304,7 @@ func TestASecondApprovalIsSaidToCountAlready(t *testing.T) {
 		require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "approve", 0))
 	}
 	require.Len(t, o.whispers("U0BOB", root), 1)
-	require.Contains(t, o.whispers("U0BOB", root)[0], "Already counted: you approved this call, once.")
+	require.Contains(t, o.whispers("U0BOB", root)[0], "You already approved this call, and that counts once.")
 	after, err := o.Batch(t.Context(), b.ID)
 	require.NoError(t, err)
 	require.Len(t, after.Approvals[0].Decisions, 1)

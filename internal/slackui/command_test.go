@@ -109,13 +109,13 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 	h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 	h.private()
 	said := h.slashes("U0BOB", "status")
-	for _, w := range []string{"Countersign is well.", "version `0123abcd`", "Waiting for you: 2 calls, the oldest since", "Waiting in this channel: 2 calls."} {
+	for _, w := range []string{"Countersign is working.", "version: `0123abcd`", "Waiting for you: 2 calls, the oldest since", "Waiting in this channel: 2 calls."} {
 		require.Contains(t, said, w)
 	}
 	require.Contains(t, h.slashes("U0DAVE", "status"), "Waiting for you: 0 calls.")
 	store, parked, looking = errors.New("away"), 2, false
 	said = h.slashes("U0BOB", "status")
-	for _, w := range []string{"Countersign is not well.", "The store does not answer", "2 pieces of work failed", "not looking"} {
+	for _, w := range []string{"Countersign has a problem.", "The store isn't answering", "2 pieces of work failed", "stopped updating cards"} {
 		require.Contains(t, said, w)
 	}
 	require.Contains(t, h.slashes("U0BOB", "status now"), "takes nothing after it")

@@ -149,7 +149,7 @@ func TestADirectMessageWhereNoAgentAnswersIsExplained(t *testing.T) {
 	all, err := o.Messages("U0ALICE", "@countersign", "")
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	require.Contains(t, all[1].Shown(), "No agent answers direct messages.")
+	require.Contains(t, all[1].Shown(), "No agent answers direct messages, so nothing was started.")
 }
 
 func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
@@ -168,9 +168,9 @@ func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
 	require.NoError(t, o.Idle(t.Context()))
 	require.Len(t, o.whispers("U0ALICE", root), 1)
 	told := o.last(root)
-	require.Contains(t, told, "Not taken: this agent takes nothing new while calls of its thread wait. 3 calls still wait: delete_file ×2, drop_table.")
+	require.Contains(t, told, "Not started: this agent takes nothing new while calls in this thread wait for a decision. 3 calls still wait: delete_file ×2, drop_table.")
 	require.Contains(t, told, "Open the card")
-	require.Contains(t, told, "Write again when everything is settled.")
+	require.Contains(t, told, "Write again when everything is decided.")
 }
 
 // waitsBehind is a run in the queue of the thread in which b is pending.
@@ -195,8 +195,8 @@ func TestAQueuedMessageNamesWhatItWaitsFor(t *testing.T) {
 	o.draw(b)
 	run := o.waitsBehind(b)
 	require.NoError(t, o.reply(run))
-	require.Contains(t, o.last(root), "Queued: this starts when the agent is done with what it is doing in this thread. "+
-		"2 calls of this thread wait to be settled: delete_file, drop_table. Open the card. The agent goes on then.")
+	require.Contains(t, o.last(root), "Queued: this starts when the agent finishes its current work in this thread. "+
+		"2 calls in this thread wait for a decision: delete_file, drop_table. Open the card. The agent continues then.")
 }
 
 // What was queued while the agent was at work learns what it waits for when the
@@ -214,7 +214,7 @@ func TestAQueuedMessageFollowsTheRunBeforeIt(t *testing.T) {
 	require.NotContains(t, o.last(root), "delete_file")
 	o.now.move(2 * time.Second)
 	require.NoError(t, o.reply(deferred))
-	require.Contains(t, o.last(root), "1 call of this thread waits to be settled: delete_file.")
+	require.Contains(t, o.last(root), "1 call in this thread waits for a decision: delete_file.")
 }
 
 func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
@@ -240,10 +240,10 @@ func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
 	run := o.waitsBehind(b)
 	run.Supersedes = b.ID
 	require.NoError(t, o.reply(run))
-	const became = "2 calls that waited for signatures ended and do not run: delete_file ×2. " +
-		"The result of 1 call that runs elsewhere is not waited for any more, and whether it ran is not known: export. " +
-		"1 call had been signed before that and runs, unless the policy refuses now: read_log."
-	want := " wrote something new. " + became + " The agent goes on with it below."
+	const became = "2 waiting calls were superseded and won't run: delete_file ×2. " +
+		"The agent no longer waits for 1 call that runs elsewhere, and can't tell whether it ran: export. " +
+		"1 call was already approved and runs, unless the policy now refuses it: read_log."
+	want := " sent a newer message. " + became + " The agent continues with it below."
 	require.Contains(t, o.last(root), want)
 	calls := len(o.Calls("chat.update"))
 	run.Status, run.Version = agentrun.RunMerged, 2
@@ -254,8 +254,8 @@ func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
 	resumed := startedIn(root)
 	resumed.ID, resumed.Parent = "run-07-resumed", b.Run
 	require.NoError(t, o.reply(resumed))
-	require.Contains(t, flat(o.thread("U0ALICE", root)[0]), "Stopped for signatures on 3 calls and the results of 1 call that run elsewhere. "+
-		"Then  wrote something new. "+became)
+	require.Contains(t, flat(o.thread("U0ALICE", root)[0]), "Stopped for approval of 3 calls and the results of 1 call that run elsewhere. "+
+		"Then  sent a newer message. "+became)
 }
 
 func TestAnAgentThatIsNotThereOverhearsNothing(t *testing.T) {

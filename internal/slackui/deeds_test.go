@@ -51,7 +51,7 @@ func TestAnApprovalThatMustSayWhyAsksForIt(t *testing.T) {
 	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 	view := o.Views("U0BOB")[0]
-	require.Contains(t, o.sends("U0BOB", view, map[string]string{"Why do you approve it?": "  "}).Errors["reason"], "no reason")
+	require.Contains(t, o.sends("U0BOB", view, map[string]string{"Why do you approve it?": "  "}).Errors["reason"], "Enter a reason.")
 	require.True(t, o.sends("U0BOB", view, map[string]string{"Why do you approve it?": "It is a copy."}).Closed)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	o.draw(b)
@@ -66,7 +66,7 @@ func TestADecisionIsTakenBack(t *testing.T) {
 	o.draw(b)
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "1 of 2 signatures by U0BOB")
 	o.press("U0CAROL", o.card("U0CAROL", root), "retract", 0)
-	require.Contains(t, strings.Join(o.whispers("U0CAROL", root), ""), "no decision of yours")
+	require.Contains(t, strings.Join(o.whispers("U0CAROL", root), ""), "You have no decision to take back")
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.card("U0BOB", root), "retract", 0))
 	require.Empty(t, o.whispers("U0BOB", root))
 	o.draw(b)
@@ -86,8 +86,8 @@ func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
 		over func(o *office, root string)
 		says string
 	}{
-		"settled": {func(o *office, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already settled: approved by"},
-		"expired": {func(o *office, _ string) { o.now.move(3 * time.Minute) }, "Nothing was taken back."},
+		"settled": {func(o *office, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already approved by"},
+		"expired": {func(o *office, _ string) { o.now.move(3 * time.Minute) }, "Nothing changed."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := one(t, until(call("c1", "delete_file", `{}`, both), time.Now().Add(2*time.Minute), false))

@@ -179,7 +179,7 @@ func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) 
 	o, root, b := one(t)
 	waiting := o.run(b.Run)
 	require.NoError(t, o.reply(waiting))
-	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "Waiting for signatures on 1 call.")
+	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "Waiting for approval of 1 call.")
 	o.approves(b, 0)
 	resumed := o.resumes(b, root)
 	resumed.Status, resumed.Activity = agentrun.RunRunning, []string{"delete_file"}
@@ -193,7 +193,7 @@ func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) 
 	require.NoError(t, o.reply(resumed))
 	all = o.thread("U0BOB", root)
 	require.Len(t, all, 3)
-	require.Contains(t, all[1].Shown(), "What came of it is below.")
+	require.Contains(t, all[1].Shown(), "The result is below.")
 	require.False(t, all[2].Edited)
 	require.Contains(t, all[2].Text, "<@U0ALICE>")
 	require.Contains(t, all[2].Shown(), "It is gone.")
@@ -201,7 +201,7 @@ func TestTheEndOfAResumedRunIsANewMessageThatMentionsTheRequester(t *testing.T) 
 
 // Whoever asks again after a failure must not repeat what ran.
 func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
-	for status, says := range map[agentrun.Status]string{agentrun.RunFailed: "could not finish", agentrun.RunParked: "somebody must look"} {
+	for status, says := range map[agentrun.Status]string{agentrun.RunFailed: "couldn't finish", agentrun.RunParked: "someone must check"} {
 		o, root, b := one(t)
 		o.approves(b, 0)
 		b = o.batch(b.ID)
@@ -216,7 +216,7 @@ func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
 		all := o.thread("U0BOB", root)
 		m := all[len(all)-1]
 		require.Contains(t, m.Shown(), says)
-		require.Contains(t, m.Shown(), "Do not repeat them without looking")
+		require.Contains(t, m.Shown(), "Check them before you repeat anything")
 		require.Contains(t, m.Text, "delete_file ran")
 		require.NotContains(t, m.Text+m.Shown(), "secret", "the result is not for everybody in the thread")
 	}
@@ -224,7 +224,7 @@ func TestARunThatFailsSaysWhatHadRun(t *testing.T) {
 
 func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
 	for status, says := range map[agentrun.Status]string{
-		agentrun.RunFailed: "To try again, mention the agent", agentrun.RunParked: "Nothing is repeated by itself",
+		agentrun.RunFailed: "To try again, mention the agent", agentrun.RunParked: "Nothing is repeated automatically",
 	} {
 		o := newOffice(t, slacksim.Config{})
 		root := o.say("U0ALICE", "clean up")
@@ -331,6 +331,6 @@ func TestAnAnswerWithoutEndIsCutAndSaysSo(t *testing.T) {
 	}
 	last := all[9].Shown()
 	require.Contains(t, last, "part 10 of 10")
-	require.Regexp(t, `cut here: about 23\d,\d{3} characters more are not shown, and they cannot be read anywhere else`, last)
-	require.Contains(t, last, "ask the agent for the rest")
+	require.Regexp(t, `cut here. About 23\d,\d{3} more characters can't be shown`, last)
+	require.Contains(t, last, "Ask the agent for the rest")
 }

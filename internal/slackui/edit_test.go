@@ -95,7 +95,7 @@ func (o *office) sends(user string, v slacksim.View, typed map[string]string) sl
 	for label, text := range typed {
 		action := "value"
 		switch label {
-		case "Your signature":
+		case "Your approval":
 			action = "too"
 		case "Why do you approve it?":
 			action = "text"
@@ -140,7 +140,7 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 	shows("operations: 1 of 1 signature by U0BOB, complete", "asked once legal has signed")
 
 	view := o.edit("U0ALICE", root)
-	require.Contains(t, view.Shown(), "decided no longer counts")
+	require.Contains(t, view.Shown(), "no longer count.")
 	require.NotContains(t, fmt.Sprint(view), "hunter2")
 	out := o.sends("U0ALICE", view, map[string]string{"path": "b.txt"})
 	require.False(t, out.Closed)
@@ -151,7 +151,7 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 
 	old := o.card("U0BOB", root)
 	o.press("U0BOB", old, "approve", 0)
-	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "arguments changed", "nobody signs what they did not see")
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "edited the arguments", "nobody signs what they did not see")
 	shows("U0ALICE changed the arguments", `"b.txt"`, "U0ALICE> changed it and may not sign", "operations: 0 of 1")
 	for _, user := range []string{"U0CAROL", "U0DAVE", "U0BOB"} {
 		require.Equal(t, 200, o.press(user, o.card(user, root), "approve", 0).Status)
@@ -238,10 +238,10 @@ func TestWhatAnEditGetsWrongIsSaidUnderItsInput(t *testing.T) {
 		typed  map[string]string
 		says   map[string]string // by label
 	}{
-		"nothing changed":   {typed: map[string]string{}, says: map[string]string{"path": "Nothing is changed yet"}},
-		"no whole number":   {typed: map[string]string{"size": "1.0"}, says: map[string]string{"size": "Write a whole number in digits"}},
+		"nothing changed":   {typed: map[string]string{}, says: map[string]string{"path": "There is nothing to save yet"}},
+		"no whole number":   {typed: map[string]string{"size": "1.0"}, says: map[string]string{"size": "Enter a whole number"}},
 		"the tool's own":    {check: wrong, typed: map[string]string{"size": "11"}, says: map[string]string{"size": "Must be at most 10.", "path": "/nowhere: is not known."}},
-		"refused by policy": {policy: rulings{ruling: approvals.Refuse{Reason: "Never."}}, typed: map[string]string{"size": "11"}, says: map[string]string{"size": "The policy refuses these arguments, whoever signs them. It says: Never."}},
+		"refused by policy": {policy: rulings{ruling: approvals.Refuse{Reason: "Never."}}, typed: map[string]string{"size": "11"}, says: map[string]string{"size": "The policy refuses these arguments, so nobody can approve them. It says: Never."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := rewrite(t, c.policy, func(context.Context, approvals.Batch, approvals.ToolCall) error {
@@ -272,8 +272,8 @@ func TestARefusalOfSeveralChangesIsSaidOnTopOfTheForm(t *testing.T) {
 	require.Empty(t, out.Errors)
 	require.NotNil(t, out.View)
 	text := words(out.View.Blocks)
-	require.Contains(t, text, "The policy refuses these arguments, whoever signs them. It says: Never.")
-	require.Less(t, strings.Index(text, "The policy refuses"), strings.Index(text, "stays exactly as it is"))
+	require.Contains(t, text, "The policy refuses these arguments, so nobody can approve them. It says: Never.")
+	require.Less(t, strings.Index(text, "The policy refuses"), strings.Index(text, "stay exactly as they are"))
 	require.Equal(t, under(t, view, "path"), under(t, *out.View, "path"), "it is the same form")
 	require.Equal(t, b.Version, o.batch(b.ID).Version)
 	again := o.sends("U0BOB", *out.View, nil)
@@ -291,10 +291,10 @@ func TestAnEditThatCannotBeIsExplained(t *testing.T) {
 	}{
 		"changed by another": {func(o *office, root string, _ approvals.Batch) {
 			o.sends("U0CAROL", o.edit("U0CAROL", root), map[string]string{"path": "c.txt"})
-		}, "changed by somebody else after you had read them"},
+		}, "so your edit wasn't saved"},
 		"settled": {func(o *office, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
-		}, "Already settled: approved by <@U0CAROL>"},
+		}, "Already approved by <@U0CAROL>"},
 		"expired": {moves(func(o *office, _ approvals.Batch) { o.now.move(3 * time.Minute) }), "Too late"},
 		"gone": {moves(func(o *office, b approvals.Batch) {
 			o.loses(b)
@@ -302,7 +302,7 @@ func TestAnEditThatCannotBeIsExplained(t *testing.T) {
 		"not an approver any more": {moves(func(o *office, _ approvals.Batch) {
 			o.now.move(61 * time.Second)
 			require.NoError(o.t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
-		}), "Only the approvers of this call, and whoever asked for it"},
+		}), "Only the approvers and the requester of this call"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := rewrite(t, rulings{}, nil, until(deletion(sre), time.Now().Add(2*time.Minute), false))
@@ -323,7 +323,7 @@ func TestAnOutsiderEditsNothing(t *testing.T) {
 	require.Equal(t, 200, o.press("U0DAVE", o.card("U0DAVE", root), "edit", 0).Status)
 	require.Empty(t, o.Views("U0DAVE"))
 	told := strings.Join(o.whispers("U0DAVE", root), "")
-	require.Contains(t, told, "Only the approvers of this call")
+	require.Contains(t, told, "Only the approvers and the requester of this call")
 	require.Contains(t, told, "<!subteam^S0SRE>")
 	require.Equal(t, b.Version, o.batch(b.ID).Version)
 }
@@ -346,12 +346,12 @@ func TestAnEditorMayApproveAsChanged(t *testing.T) {
 	o, root, b := rewrite(t, rulings{}, nil, d)
 	require.NotContains(t, o.edit("U0ALICE", root).Shown(), "Approve as changed", "she is in no quorum")
 	view := o.edit("U0BOB", root)
-	out := o.sends("U0BOB", view, map[string]string{"path": "b.txt", "Your signature": "yes"})
-	require.Contains(t, words(out.View.Blocks), "must say why", "the change is made, the approval is not")
+	out := o.sends("U0BOB", view, map[string]string{"path": "b.txt", "Your approval": "yes"})
+	require.Contains(t, words(out.View.Blocks), "needs a reason", "the change is made, the approval is not")
 	require.Equal(t, approvals.Pending, o.status(b, 0))
 	o.draw(b)
 	out = o.sends("U0BOB", o.closesAndEdits("U0BOB", root), map[string]string{
-		"path": "c.txt", "Your signature": "yes", "Why do you approve it?": "It is a copy.",
+		"path": "c.txt", "Your approval": "yes", "Why do you approve it?": "It is a copy.",
 	})
 	require.Contains(t, words(out.View.Blocks), "Your approval of the new arguments counts.")
 	require.Equal(t, approvals.Approved, o.status(b, 0))

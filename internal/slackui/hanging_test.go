@@ -92,13 +92,13 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	h.now.move(2 * time.Minute)
 	l.hangs("users.info", "usergroups.users.list", "conversations.members", "auth.test")
 
-	const whose = "Slack did not say whose account this is."
+	const whose = "Slack couldn't confirm your account."
 	const groups = "Slack did not say which groups you are in"
 	commands := map[string][]string{
 		"list":         {"3 calls waiting", "tag_file", "move_file", groups},
 		"list channel": {"3 calls waiting in this channel", groups},
 		"list mine":    {whose},
-		"status":       {"Countersign is well.", "What waits for you is not known now. " + whose},
+		"status":       {"Countersign is working.", "Countersign couldn't check what waits for you. " + whose},
 		"away for 2h":  {whose},
 		"back":         {whose},
 	}

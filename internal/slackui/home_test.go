@@ -142,7 +142,7 @@ func TestARefusalInAReviewIsSaidInIt(t *testing.T) {
 	review := o.top("U0BOB")
 	o.approvesAs("U0CAROL", b)
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.uses("U0BOB", review, "Approve"))
-	require.Contains(t, plainWords(o.top("U0BOB")), "Already settled: approved by <@U0CAROL>")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Already approved by <@U0CAROL>")
 	require.Empty(t, o.Calls("chat.postEphemeral"))
 }
 
@@ -264,7 +264,7 @@ func TestAReviewIsOpenedOnlyForWhoMayLook(t *testing.T) {
 	secret := approvals.Quorum{Name: "sec", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE"}}}
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, secret))
 	for user, says := range map[string]string{
-		"U0ALICE": `path: "a.txt"`, "U0CAROL": `path: "a.txt"`, "U0DAVE": "can be read by those who can sign it",
+		"U0ALICE": `path: "a.txt"`, "U0CAROL": `path: "a.txt"`, "U0DAVE": "Its approvers and its requester can",
 	} {
 		o.lends(user, "batch-07-one")
 		require.Contains(t, o.seen(user), says, user)

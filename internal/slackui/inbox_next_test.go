@@ -63,7 +63,7 @@ func TestNextSaysHowFarItHasLooked(t *testing.T) {
 	require.NoError(t, o.stirs(first))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
-	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing else waits for you among the 4,000 oldest requests that were looked at. There are more behind them.")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing else waits for you among the 4,000 oldest requests. Newer ones weren't checked.")
 }
 
 // Nothing is said of what was not read.

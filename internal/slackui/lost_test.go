@@ -24,7 +24,7 @@ func TestACardWhoseBatchIsGoneLosesItsButtons(t *testing.T) {
 			require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 			after := o.card("U0BOB", root)
 			require.Empty(t, after.Actions())
-			require.Contains(t, after.Shown(), "is not known to Countersign any more")
+			require.Contains(t, after.Shown(), "Countersign no longer has this request")
 			require.Contains(t, after.Shown(), "ask the agent again")
 			require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "no longer exists", "who clicked is told too")
 		})

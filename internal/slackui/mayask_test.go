@@ -28,7 +28,7 @@ func TestOnlyThoseWhoMayAskAnAgentStartIt(t *testing.T) {
 	}
 	require.ElementsMatch(t, []approvals.UserID{"U0BOB", "U0DAVE"}, heard)
 	require.Equal(t, []string{
-		"You are not among those who may ask this agent, so nothing was started. It answers <!subteam^S0SRE>, <@U0DAVE> and <@U0GUEST>.",
+		"You can't ask this agent. Nothing was started. It takes requests from <!subteam^S0SRE>, <@U0DAVE> and <@U0GUEST>.",
 	}, o.whispers("U0ALICE", ""))
 }
 

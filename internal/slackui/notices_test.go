@@ -146,7 +146,7 @@ func TestAReminderGoesToThoseWhoCanStillMakeADifferenceOnce(t *testing.T) {
 	require.Empty(t, o.letters("U0DAVE"), "nobody asks him")
 	got := o.letters("U0CAROL")
 	require.Len(t, got, 1)
-	require.Contains(t, got[0], "1 call waits for your signature")
+	require.Contains(t, got[0], "1 call waits for your approval")
 	require.Contains(t, got[0], "delete_file")
 	require.NotContains(t, got[0], "drop_table", "it is settled")
 	require.NotContains(t, got[0], "secret.txt", "no arguments in direct messages")
@@ -170,11 +170,11 @@ func TestOneMessageTellsOfAllCallsAndOfAllRungsOfAPause(t *testing.T) {
 	o.climbs(b)
 	o.notify(b)
 	require.Len(t, o.letters("U0BOB"), 1)
-	require.Contains(t, o.letters("U0BOB")[0], "2 calls wait for your signature")
+	require.Contains(t, o.letters("U0BOB")[0], "2 calls wait for your approval")
 	require.Len(t, o.letters("U0DAVE"), 1)
-	require.Contains(t, o.letters("U0DAVE")[0], "2 calls wait for your signature")
-	require.Contains(t, o.letters("U0DAVE")[0], "you may sign it now too")
-	require.NotContains(t, o.letters("U0BOB")[0], "you may sign it now too")
+	require.Contains(t, o.letters("U0DAVE")[0], "2 calls wait for your approval")
+	require.Contains(t, o.letters("U0DAVE")[0], "now you can approve it too")
+	require.NotContains(t, o.letters("U0BOB")[0], "now you can approve it too")
 	kept(t, "notice_added.json", o.sent())
 }
 
@@ -227,7 +227,7 @@ func TestManyAreCalledTogetherInTheThread(t *testing.T) {
 	require.Empty(t, o.Calls("conversations.open"))
 	all := o.thread("U0BOB", root)
 	require.Len(t, all, 2)
-	require.Contains(t, all[1].Shown(), "1 call still waits for signatures")
+	require.Contains(t, all[1].Shown(), "1 call still waits for approval")
 	kept(t, "notice_many.json", o.sent())
 	o.notify(b)
 	require.Len(t, o.thread("U0BOB", root), 2)
@@ -254,7 +254,7 @@ func TestTheThreadCallsNobodyWhoMayNotSign(t *testing.T) {
 	o.notify(b)
 	all := o.thread("U0BOB", root)
 	require.Len(t, all, 2)
-	require.Contains(t, plainWords(all[1]), "1 call still waits for signatures, from U10000")
+	require.Contains(t, plainWords(all[1]), "1 call still waits for approval, from U10000")
 	require.NotContains(t, plainWords(all[1]), "U0ALICE")
 }
 
@@ -314,7 +314,7 @@ func TestTheCallsOfABatchShareTheMostPeople(t *testing.T) {
 	o.climbs(again)
 	o.notify(again)
 	require.Len(t, o.Calls("conversations.open"), 24)
-	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "2 calls still wait for signatures")
+	require.Contains(t, o.thread("U0BOB", root)[1].Shown(), "2 calls still wait for approval")
 }
 
 func TestWhoseSignatureAnEditClearedIsTold(t *testing.T) {
@@ -332,7 +332,7 @@ func TestWhoseSignatureAnEditClearedIsTold(t *testing.T) {
 	amend("U0CAROL", "U0DAVE")
 	o.notify(b)
 	require.Len(t, o.letters("U0CAROL"), 1)
-	require.Contains(t, o.letters("U0CAROL")[0], "1 decision of yours no longer counts")
+	require.Contains(t, o.letters("U0CAROL")[0], "1 of your decisions no longer counts")
 	require.NotContains(t, o.letters("U0CAROL")[0], "secret.txt")
 	require.Empty(t, o.letters("U0DAVE"), "who changed the arguments knows")
 	kept(t, "notice_cleared.json", o.sent())
@@ -341,7 +341,7 @@ func TestWhoseSignatureAnEditClearedIsTold(t *testing.T) {
 	o.moves(b, func(now *approvals.Batch) { now.Approvals[0].Status = approvals.Denied })
 	o.notify(b)
 	require.Len(t, o.letters("U0CAROL"), 1, "once")
-	require.Contains(t, o.letters("U0BOB")[0], "It is settled since, without you")
+	require.Contains(t, o.letters("U0BOB")[0], "It was decided without you since")
 }
 
 // Changed arguments begin the ladder anew.
@@ -376,7 +376,7 @@ func TestWhoStandsInIsAskedInstead(t *testing.T) {
 	o.notify(b)
 	letters := o.letters("U0DAVE")
 	require.Len(t, letters, 2, "that he stands in, and the reminder")
-	require.Contains(t, letters[1], ", in the place of")
+	require.Contains(t, letters[1], ", for")
 	require.NotContains(t, letters[1], "drop_table", "its rule lets nobody stand in")
 	kept(t, "notice_instead.json", o.sent())
 	require.Len(t, o.letters("U0BOB"), 1)

@@ -68,7 +68,7 @@ func TestAParticipantReadsWhyTheyCannotApproveAndDenies(t *testing.T) {
 	o.press("U0BOB", o.thread("U0BOB", root)[0], "approve", 0)
 	require.Empty(t, o.batch(b.ID).Approvals[0].Decisions)
 	said := strings.Join(o.whispers("U0BOB", root), "")
-	require.Contains(t, said, "You wrote to the agent in this thread before it made this call, so somebody else must approve it. Your click was not counted.")
+	require.Contains(t, said, "You wrote to the agent in this thread before it made this call, so someone else must approve it. Nothing changed.")
 	require.Contains(t, said, "You can still deny it.")
 	require.NotContains(t, said, "To stop it", "that is for whoever asked")
 }
@@ -90,14 +90,14 @@ func TestWhoeverAskedReadsThatNobodyCanApprove(t *testing.T) {
 		"the next rung helps": {
 			laddered(separated("c1", bob), reminds(time.Hour), adds(2*time.Hour, "named", fromGroup("S0SEC"))),
 			[]approvals.UserID{"U0BOB"},
-			"more people may sign it",
+			"more people can approve it",
 		},
 		"only the second rung helps": {
 			laddered(separated("c1", bob), adds(time.Hour, "named", fromUser("U0ALICE")), adds(3*time.Hour, "named", fromUser("U0DAVE"))),
 			[]approvals.UserID{"U0BOB"},
-			"more people may sign it",
+			"more people can approve it",
 		},
-		"nobody else is asked": {separated("c1", by("named", fromUser("U0ALICE"))), []approvals.UserID{"U0BOB"}, "somebody else has to ask"},
+		"nobody else is asked": {separated("c1", by("named", fromUser("U0ALICE"))), []approvals.UserID{"U0BOB"}, "someone else must ask"},
 		"somebody is left":     {separated("c1", sre), []approvals.UserID{"U0BOB"}, ""},
 		"nobody took part":     {separated("c1", both), nil, ""},
 		"no separation":        {call("c1", "delete_file", `{}`, bob), []approvals.UserID{"U0BOB"}, ""},

@@ -34,7 +34,7 @@ func TestTheMembersOfAChannelSign(t *testing.T) {
 	card := o.thread("U0BOB", root)[0]
 	o.press("U0BOB", card, "approve", 0)
 	require.Equal(t, approvals.Pending, o.status(b, 0), "he is not in the channel")
-	require.Contains(t, o.whispers("U0BOB", root)[0], "It can be signed by <#G0WAR>.")
+	require.Contains(t, o.whispers("U0BOB", root)[0], "<#G0WAR> can approve it.")
 	o.press("U0DAVE", card, "approve", 0)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }
@@ -68,9 +68,9 @@ func TestAGroupWithoutMembersNeverCounts(t *testing.T) {
 	sim.Groups = append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none"},
 		slacksim.Group{ID: "S0OLD", Handle: "old", Users: []string{"U0BOB"}, Disabled: true})
 	for group, words := range map[approvals.GroupID]string{
-		"S0NONE": "You are not an approver", "C0EMPTY": "You are not an approver",
-		"S0OLD": "Slack did not say who is in <!subteam^S0OLD>", "S0NOWHERE": "Slack did not say who is in <!subteam^S0NOWHERE>",
-		"C0HIDDEN": "Slack did not say who is in <#C0HIDDEN>",
+		"S0NONE": "You can't approve this. Nothing changed.", "C0EMPTY": "You can't approve this. Nothing changed.",
+		"S0OLD": "Slack couldn't tell who is in <!subteam^S0OLD>", "S0NOWHERE": "Slack couldn't tell who is in <!subteam^S0NOWHERE>",
+		"C0HIDDEN": "Slack couldn't tell who is in <#C0HIDDEN>",
 	} {
 		t.Run(string(group), func(t *testing.T) {
 			o := newOffice(t, sim)
@@ -98,7 +98,7 @@ func TestGuestsSignOnlyWhereTheyAreNamed(t *testing.T) {
 	o.press("U0GUEST", card, "approve", 1)
 	require.Equal(t, approvals.Approved, o.status(b, 1))
 	o.press("U0GUEST", card, "approve", 0)
-	require.Contains(t, o.whispers("U0GUEST", root), "Guests of this workspace cannot take part. Nothing was done. Ask a full member.",
+	require.Contains(t, o.whispers("U0GUEST", root), "Guests of this workspace can't do this. Nothing changed. Ask a full member.",
 		"the call that names her is settled")
 }
 

@@ -69,7 +69,7 @@ func TestARequestFromElsewhereIsRemindedOfUnderItsCard(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	require.Equal(t, all[0].TS, all[1].ThreadTS, "nothing but the card is posted to the channel")
-	require.Contains(t, all[1].Shown(), "1 call still waits for signatures")
+	require.Contains(t, all[1].Shown(), "1 call still waits for approval")
 }
 
 // Of those who share a credential nobody knows who asked, so none of them
@@ -90,6 +90,6 @@ func TestWhoMayHaveAskedFromElsewhereIsTold(t *testing.T) {
 	all, err = o.Messages("U0BOB", "C0OPS", "")
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	require.Contains(t, all[1].Shown(), "You may be the one who asked for this call")
+	require.Contains(t, all[1].Shown(), "You may be the requester of this call")
 	require.NotContains(t, all[1].Shown(), "thread")
 }

@@ -110,7 +110,7 @@ func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
 	parent := o.run(b.Run)
 	require.NoError(t, o.reply(parent))
 	waits := o.thread("U0ALICE", root)[0].Shown()
-	require.Contains(t, waits, "Waiting for signatures")
+	require.Contains(t, waits, "Waiting for approval")
 
 	o.approves(b, 0)
 	resumed := startedIn(root)

@@ -106,7 +106,7 @@ func TestNoAnswerToAListIsTooLong(t *testing.T) {
 	h.pass(2 * time.Minute)
 	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	out := h.sendsSheet("U0BOB")
-	require.Contains(t, shows(*out.View), "Slack did not say who is in")
+	require.Contains(t, shows(*out.View), "Slack couldn't tell who is in")
 	require.NotContains(t, shows(*out.View), "<<")
 	require.Equal(t, "Approve 1 call", out.View.Submit)
 	clicked, err := h.Click(slacksim.Click{User: "U0BOB", ViewID: v.ID, ActionID: "countersign.sheet_page.0"})

@@ -241,22 +241,22 @@ func TestNothingIsGuessed(t *testing.T) {
 	id := b.Approvals[0].Call.Digest.String()[:6]
 	for text, want := range map[string]string{
 		"approve":                        "Say which calls.",
-		"approve everything":             "everything is no filter",
-		"approve all now":                "now is no filter",
+		"approve everything":             "everything isn't a filter",
+		"approve all now":                "now isn't a filter",
 		"approve tols:tag_*":             "There is no such filter.",
-		"approve tool:":                  "Nothing stands behind its colon.",
-		"approve older:soon":             "An age is a number with m, h, d or w",
-		"approve from:bob":               "Name the person with an @",
-		"approve thread:https://x.test/": "not the link of a message",
+		"approve tool:":                  "Add a value after the colon.",
+		"approve older:soon":             "Write an age as a number with m, h, d or w",
+		"approve from:bob":               "Mention the person with an @",
+		"approve thread:https://x.test/": "isn't a link to a message",
 		"approve tool:drop_*":            "No open call that you can see fits this filter",
 		"approve older:4h":               "No open call that you can see fits this filter",
 		"approve agent:dev":              "No open call that you can see fits this filter",
 		"approve 000000":                 "No open call that you can see fits this filter",
-		"deny":                           "Say which calls, and why not.",
-		"deny not today":                 "not is no filter",
+		"deny":                           "Say which calls, and why.",
+		"deny not today":                 "not isn't a filter",
 		"deny all tols:tag_* not today":  "There is no such filter.",
-		`deny "not today"`:               "Say which calls, and why not.",
-		"approve *all* <!here>":          "*all* is no filter",
+		`deny "not today"`:               "Say which calls, and why.",
+		"approve *all* <!here>":          "*all* isn't a filter",
 	} {
 		require.Contains(t, h.slashes("U0BOB", text), want, text)
 		require.Empty(t, h.Views("U0BOB"), text)
@@ -295,7 +295,7 @@ func TestASheetIsNotMadeOrSentWhileGroupsAreUnknown(t *testing.T) {
 	h.pass(2 * time.Minute)
 	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 	out := h.sendsSheet("U0BOB")
-	require.Contains(t, shows(*out.View), "Slack did not say who is in", "and the form is still there")
+	require.Contains(t, shows(*out.View), "Slack couldn't tell who is in", "and the form is still there")
 	require.Equal(t, "pending", h.statuses(b))
 	id := h.sheetID("U0BOB")
 	h.sendsSheet("U0BOB")
@@ -305,7 +305,7 @@ func TestASheetIsNotMadeOrSentWhileGroupsAreUnknown(t *testing.T) {
 	h.asks("two", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.pass(2 * time.Minute)
 	h.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
-	require.Contains(t, h.slashes("U0BOB", "approve all"), "Slack did not say who is in")
+	require.Contains(t, h.slashes("U0BOB", "approve all"), "Slack couldn't tell who is in")
 }
 
 // slowLists answer once the gate is open.

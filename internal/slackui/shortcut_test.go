@@ -28,7 +28,7 @@ func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 	o := inOffice(t)
 	root := o.say("U0ALICE", "clean up")
 	o.reviewsHere(root)
-	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for approval in this thread")
 	o.leaves()
 
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
@@ -42,7 +42,7 @@ func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 	}
 	o.approves(b, 0)
 	o.reviewsHere(root)
-	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for signatures in this thread")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for approval in this thread")
 }
 
 // The card of another thread was copied into this one: both can be meant.

@@ -85,7 +85,7 @@ func TestACallThatIsNotShownWholeIsSignedInItsFullView(t *testing.T) {
 			text := words(view.Blocks)
 			require.Contains(t, text, "FINISH")
 			require.Contains(t, text, strings.Repeat("x", 1900))
-			require.Contains(t, text, "You sign exactly the arguments above")
+			require.Contains(t, text, "You approve exactly the arguments above")
 			require.NotContains(t, text, "on the card")
 			require.Equal(t, "Approve", view.Submit)
 			o.submitsTop("U0BOB")
@@ -102,11 +102,11 @@ func TestEveryPageIsReadBeforeASignature(t *testing.T) {
 	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
 	require.Empty(t, o.onTop("U0BOB").Submit)
 	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Page 1 of 3.")
-	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Approve is on the last page")
+	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Approve is on the last one")
 
 	o.submitsTop("U0BOB")
 	require.Equal(t, approvals.Pending, o.status(b, 0))
-	require.Contains(t, words(o.onTop("U0BOB").Blocks), "not everything of this call was shown")
+	require.Contains(t, words(o.onTop("U0BOB").Blocks), "you haven't seen all pages of this call")
 	require.Empty(t, o.onTop("U0BOB").Submit)
 	o.clicksTop("countersign.page.1")
 	require.Contains(t, words(o.onTop("U0BOB").Blocks), "Page 2 of 3.", "it goes on where it was left")
@@ -146,13 +146,13 @@ func TestTheSigningFormExplainsWhatItDoesNotDo(t *testing.T) {
 	o, root, b := one(t, long(sre))
 	o.press("U0DAVE", o.card("U0DAVE", root), "sign", 0)
 	require.Empty(t, o.Views("U0DAVE"))
-	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "not an approver")
+	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "You can't approve this")
 
 	o.press("U0BOB", o.card("U0BOB", root), "sign", 0)
 	o.press("U0CAROL", o.card("U0CAROL", root), "deny", 0)
 	o.submitsTop("U0CAROL")
 	require.Equal(t, approvals.Denied, o.status(b, 0), "a denial is one click and its form")
-	require.Contains(t, words(o.submitsTop("U0BOB").View.Blocks), "Already settled: denied by <@U0CAROL>")
+	require.Contains(t, words(o.submitsTop("U0BOB").View.Blocks), "Already denied by <@U0CAROL>")
 }
 
 // TestASigningFormSurvivesAnOutage: the same button works afterwards.
@@ -213,7 +213,7 @@ func TestOldFormsShowWhatTheySign(t *testing.T) {
 		},
 	})
 	require.Equal(t, "pending", h.statuses(b))
-	require.Contains(t, body, "not everything of this call was shown")
+	require.Contains(t, body, "you haven't seen all pages of this call")
 	require.Contains(t, body, "countersign.page.0")
 }
 
@@ -227,13 +227,13 @@ func TestEditAndApproveSignsOnlyWhatTheCardShows(t *testing.T) {
 	}{"short": {"c.txt", true}, "long": {strings.Repeat("c", 700), false}} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := rewrite(t, rulings{}, nil, d)
-			out := o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": c.path, "Your signature": "yes"})
+			out := o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": c.path, "Your approval": "yes"})
 			require.NotNil(t, out.View)
 			require.Equal(t, c.signed, o.status(b, 0) == approvals.Approved)
 			if c.signed {
 				return
 			}
-			require.Contains(t, words(out.View.Blocks), "not approved yet")
+			require.Contains(t, words(out.View.Blocks), "aren't approved yet")
 			o.clicksTop("countersign.sign.0")
 			require.Contains(t, words(o.onTop("U0BOB").Blocks), c.path)
 			o.submitsTop("U0BOB")

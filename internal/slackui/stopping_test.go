@@ -16,7 +16,7 @@ import (
 func TestWhoAskedReadsHowToStopIt(t *testing.T) {
 	for rule, want := range map[agentrun.PendingRule]string{
 		"": "To stop it, mention the agent", agentrun.PendingReject: "To stop it, mention the agent",
-		agentrun.PendingKeep: "", agentrun.PendingRefuse: "", "overhears": "To stop it, write something new in the thread.",
+		agentrun.PendingKeep: "", agentrun.PendingRefuse: "", "overhears": "To stop it, send a new message in the thread.",
 	} {
 		o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
 			c.Pending = map[string]agentrun.PendingRule{"ops": rule}
@@ -31,7 +31,7 @@ func TestWhoAskedReadsHowToStopIt(t *testing.T) {
 		o.draw(o.opens(root, d))
 		o.press("U0ALICE", o.thread("U0ALICE", root)[0], "deny", 0)
 		said := strings.Join(o.whispers("U0ALICE", root), "")
-		require.Contains(t, said, "You asked for this, so somebody else must sign it.", rule)
+		require.Contains(t, said, "You asked for this, so someone else must approve it.", rule)
 		require.Contains(t, said, want, rule)
 		require.Equal(t, want != "", strings.Contains(said, "To stop it"), rule)
 	}
@@ -52,7 +52,7 @@ func TestWhoAskedCannotEditADenialAway(t *testing.T) {
 	})
 	o.press("U0ALICE", o.card("U0ALICE", root), "edit", 0)
 	require.Empty(t, o.Views("U0ALICE"))
-	require.Contains(t, strings.Join(o.whispers("U0ALICE", root), ""), "Somebody denied this call, so whoever asked for it cannot change it any more")
+	require.Contains(t, strings.Join(o.whispers("U0ALICE", root), ""), "Someone denied this call, so its requester")
 	require.Equal(t, 200, o.press("U0CAROL", o.card("U0CAROL", root), "edit", 0).Status)
 	require.Len(t, o.Views("U0CAROL"), 1)
 }

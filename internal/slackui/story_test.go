@@ -70,8 +70,8 @@ func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
 
 func TestAMentionThatIsNotTakenIsTurnedAwayInWords(t *testing.T) {
 	for err, says := range map[error]string{
-		agentrun.ErrQueueFull:    "this one was not taken",
-		agentrun.ErrThreadClosed: "This thread cannot go on, so nothing was started. To ask again, start a new thread",
+		agentrun.ErrQueueFull:    "yours wasn't added",
+		agentrun.ErrThreadClosed: "This thread can't continue, so nothing was started. To ask again, start a new thread",
 	} {
 		o := newOffice(t, slacksim.Config{})
 		o.breaks(fmt.Errorf("mention: %w", err))

@@ -73,7 +73,7 @@ func TestNobodyIsAskedForAReasonThatWouldNotCount(t *testing.T) {
 	o, root, _ := one(t)
 	o.press("U0DAVE", o.card("U0DAVE", root), "deny", 0)
 	require.Empty(t, o.Views("U0DAVE"))
-	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "not an approver")
+	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "You can't deny this")
 }
 
 func (o *office) command(user, text string) string {
@@ -131,7 +131,7 @@ func TestViewFullIsForThoseWhomItConcerns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 200, out.Status)
 	}
-	require.Contains(t, words(o.Views("U0DAVE")[0].Blocks), "You are none of them")
+	require.Contains(t, words(o.Views("U0DAVE")[0].Blocks), "You can't read this request")
 	require.NotContains(t, words(o.Views("U0DAVE")[0].Blocks), "xxx")
 	require.Contains(t, words(o.Views("U0BOB")[0].Blocks), "xxx", "who can sign may look from anywhere")
 }

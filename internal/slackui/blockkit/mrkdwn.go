@@ -103,7 +103,7 @@ func Person[ID ~string](id ID) Mrkdwn {
 	if IDForm.MatchString(string(id)) {
 		return Mrkdwn{"<@" + string(id) + ">"}
 	}
-	return Ours("somebody")
+	return Ours("someone")
 }
 
 // Group mentions a user group, or a channel whose members are meant, if the id

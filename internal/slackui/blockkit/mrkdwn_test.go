@@ -125,7 +125,7 @@ func TestMentionsHoldNothingButIDs(t *testing.T) {
 	require.Equal(t, "<!subteam^S0OPS>", Group("S0OPS").String())
 	require.Equal(t, "<#C0OPS>", Group("C0OPS").String())
 	for _, id := range []string{"", "u0ann", "U0ANN> <!channel", "U0ANN|*all*", "!channel", "U0ANN\n"} {
-		require.Equal(t, "somebody", Person(id).String(), "%q", id)
+		require.Equal(t, "someone", Person(id).String(), "%q", id)
 		require.Equal(t, "an unknown group", Group(id).String(), "%q", id)
 	}
 }

@@ -44,12 +44,12 @@ func Quoted(s string) Para {
 	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: []Span{Say(s)}}
 }
 
-// PersonSpan mentions a person. It is "somebody" if the id is not valid.
+// PersonSpan mentions a person. It is "someone" if the id is not valid.
 func PersonSpan[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) {
 		return slack.NewRichTextSectionUserElement(string(id), nil)
 	}
-	return Say("somebody")
+	return Say("someone")
 }
 
 // GroupSpan mentions a user group, or a channel that stands for its members. It

@@ -18,13 +18,13 @@ import (
 
 // whenHint is how a time may be written.
 func whenHint(command string) blockkit.Mrkdwn {
-	return blockkit.Ours("Write for example `%s away until friday`, or `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days`, `for 2h`. "+
-		"`, ask @ann` behind it names somebody who is asked in your place.", blockkit.CodeWord(command))
+	return blockkit.Ours("For example: `%s away until friday`, `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days` or `for 2h`. "+
+		"Add `, ask @ann` to name a delegate, who is asked while you are away.", blockkit.CodeWord(command))
 }
 
 // howToEnd is how an absence is changed or ended.
 func howToEnd(command string) blockkit.Mrkdwn {
-	return blockkit.Ours("To change it, say it again. To end it, write `%s back`.", blockkit.CodeWord(command))
+	return blockkit.Ours("To change this, set it again. To end it, write `%s back`.", blockkit.CodeWord(command))
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 	mentioned = regexp.MustCompile(`^<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>$`)
 )
 
-// A wish is what a person wants said of themselves.
+// A wish is the absence that a person asks for.
 type wish struct {
 	until    string          // as they wrote it
 	delegate string          // whose id Slack made of the mention; empty: nobody
@@ -48,12 +48,12 @@ func wished(text string) wish {
 		text = m[1]
 		id := mentioned.FindStringSubmatch(m[2])
 		if id == nil {
-			return wish{problem: blockkit.Ours("Name exactly one person behind `ask`, with an @ and their name, so that Slack knows whom you mean.")}
+			return wish{problem: blockkit.Ours("After `ask`, mention exactly one person with an @.")}
 		}
 		w.delegate = id[1]
 	}
 	if strings.Contains(text, "<@") {
-		return wish{problem: blockkit.Ours("You can say this of yourself only: nobody is set away by somebody else. To name who is asked in your place, write `, ask @ann` at the end.")}
+		return wish{problem: blockkit.Ours("You can only set your own absence. To name a delegate, write `, ask @ann` at the end.")}
 	}
 	text = strings.TrimRight(strings.TrimSpace(text), ",;.")
 	w.until = blockkit.Unescape(awayForm.FindStringSubmatch(text)[1])
@@ -75,26 +75,25 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	}
 	w := wished(text)
 	if !w.problem.IsZero() {
-		return inbound.Ephemeral(blockkit.Ours("%s\n%s", w.problem, whenHint(command))), nil
+		return inbound.Ephemeral(blockkit.Ours("%s Nothing changed.\n%s", w.problem, whenHint(command))), nil
 	}
 	now := s.Cfg.Now().In(who.Location())
 	end, sure := until(w.until, now)
 	if !sure {
-		return inbound.Answered(blockkit.Ours("It is not clear when that is. %s", whenHint(command)).Fallback(),
-			blockkit.RichText(blockkit.Line(blockkit.Say("It is not clear when "), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing was set."))),
+		return inbound.Answered(blockkit.Ours("It isn't clear when that is. Nothing changed. %s", whenHint(command)).Fallback(),
+			blockkit.RichText(blockkit.Line(blockkit.Say("It isn't clear when "), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing changed."))),
 			blockkit.Section(whenHint(command))), nil
 	}
 	a := approvals.Absence{User: user, Delegate: approvals.UserID(w.delegate), From: now, Until: end}
 	if words := s.cannotBeAway(ctx, a, now); !words.IsZero() {
-		return inbound.Ephemeral(blockkit.Ours("%s Nothing was set.", words)), nil
+		return inbound.Ephemeral(blockkit.Ours("%s Nothing changed.", words)), nil
 	}
 	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
 	switch {
 	case errors.Is(err, approvals.ErrAbsence):
-		return inbound.Ephemeral(blockkit.Ours("That would go in a circle: who is asked in the place of %s, who will be away too, leads back to you. "+
-			"Name somebody who is there. Nothing was set.", blockkit.Person(a.Delegate))), nil
+		return inbound.Ephemeral(blockkit.Ours("%s will be away too, and their delegate leads back to you. Nothing changed. Name someone who will be there.", blockkit.Person(a.Delegate))), nil
 	case err != nil && respond.IsTryAgain(err):
-		return inbound.Ephemeral(blockkit.Ours("It could not be stored just now. Nothing was set. Try again in a moment.")), nil
+		return inbound.Ephemeral(blockkit.Ours("Countersign couldn't save this. Nothing changed. Try again in a moment.")), nil
 	case err != nil:
 		return inbound.Reply{}, fmt.Errorf("set an absence: %w", err)
 	}
@@ -102,7 +101,7 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	told := s.TellDelegates(ctx, user, before, after)
 	words := []blockkit.Mrkdwn{blockkit.Ours("You are away until %s. %s", blockkit.When(end), inYourPlace(a, after, now))}
 	if !told {
-		words = append(words, blockkit.Ours("They could not be told just now: tell them yourself."))
+		words = append(words, blockkit.Ours("Countersign couldn't notify them. Please tell them yourself."))
 	}
 	words = append(words, howToEnd(command))
 	return inbound.Ephemeral(blockkit.Join(words, "\n")), nil
@@ -129,12 +128,12 @@ func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Ac
 func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) blockkit.Mrkdwn {
 	switch {
 	case !now.Before(a.Until):
-		return blockkit.Ours("That is over already: it means until %s.", blockkit.When(a.Until))
+		return blockkit.Ours("That time has passed: it means until %s.", blockkit.When(a.Until))
 	case a.Until.Sub(now) > approvals.MaxAbsence:
-		return blockkit.Ours("That is too long: it means until %s, and an absence lasts %s days at most. Say it again when it is over.",
+		return blockkit.Ours("That is too long: it means until %s, and an absence lasts %s days at most. Choose an earlier day.",
 			blockkit.When(a.Until), blockkit.Num(int(approvals.MaxAbsence/(24*time.Hour))))
 	case a.Delegate == a.User:
-		return blockkit.Ours("Nobody stands in for themselves. Name somebody else, or nobody.")
+		return blockkit.Ours("You can't delegate to yourself. Name someone else, or no one.")
 	case a.Delegate == "":
 		return blockkit.Mrkdwn{}
 	}
@@ -144,29 +143,29 @@ func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now tim
 	case err == nil:
 		return blockkit.Mrkdwn{}
 	case errors.Is(err, directory.ErrLookup):
-		return blockkit.Ours("Slack did not say who %s is. Try again in a moment.", name)
+		return blockkit.Ours("Slack couldn't tell who %s is. Try again in a moment.", name)
 	case errors.Is(err, directory.ErrGuest):
-		return blockkit.Ours("%s is a guest of this workspace, and guests cannot sign in the place of others. Name a full member.", name)
+		return blockkit.Ours("%s is a guest, and guests can't be delegates. Name a full member.", name)
 	case errors.Is(err, directory.ErrStranger):
-		return blockkit.Ours("%s is of another organization, and cannot sign in the place of others. Name a full member of this workspace.", name)
+		return blockkit.Ours("%s is from another organization and can't be a delegate. Name a full member of this workspace.", name)
 	case errors.Is(err, directory.ErrGone):
-		return blockkit.Ours("The account of %s is deactivated. Name somebody else.", name)
+		return blockkit.Ours("The account of %s is deactivated. Name someone else.", name)
 	}
-	return blockkit.Ours("%s is a bot, and only people sign. Name somebody else.", name)
+	return blockkit.Ours("%s is a bot, and only people can be delegates. Name someone else.", name)
 }
 
 // inYourPlace says who is asked instead.
 func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) blockkit.Mrkdwn {
 	if a.Delegate == "" {
-		return blockkit.Ours("Nobody is asked in your place.")
+		return blockkit.Ours("You have no delegate.")
 	}
-	words := blockkit.Ours("%s is asked in your place, where the rule of a call lets others sign for those who are away.", blockkit.Person(a.Delegate))
+	words := blockkit.Ours("%s is your delegate: they can approve for you where the policy allows delegates.", blockkit.Person(a.Delegate))
 	if too, away := as.Of(a.Delegate, now); away {
 		words = blockkit.Ours("%s They are away too, until %s", words, blockkit.When(too.Until))
 		if too.Delegate == "" {
-			return blockkit.Ours("%s, and named nobody: you may want to name somebody else.", words)
+			return blockkit.Ours("%s, and have no delegate. You may want to name someone else.", words)
 		}
-		words = blockkit.Ours("%s, and named %s.", words, blockkit.Person(too.Delegate))
+		words = blockkit.Ours("%s, and their delegate is %s.", words, blockkit.Person(too.Delegate))
 	}
 	return words
 }
@@ -179,16 +178,16 @@ func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command 
 		return inbound.Ephemeral(words), nil
 	}
 	now := s.Cfg.Now()
-	words := blockkit.Ours("You are not away. %s", whenHint(command))
+	words := blockkit.Ours("You aren't away. %s", whenHint(command))
 	if a, away := as.Of(user, now); away {
 		words = blockkit.Ours("You are away until %s. %s\n%s", blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
 	}
 	for i, a := range as.StandsFor(user, now) {
 		if i == blockkit.NamesShown {
-			words = blockkit.Ours("%s\nYou stand in for %s more.", words, blockkit.Num(len(as.StandsFor(user, now))-i))
+			words = blockkit.Ours("%s\nYou are the delegate of %s more.", words, blockkit.Num(len(as.StandsFor(user, now))-i))
 			break
 		}
-		words = blockkit.Ours("%s\nYou stand in for %s until %s.", words, blockkit.Person(a.User), blockkit.When(a.Until))
+		words = blockkit.Ours("%s\nYou are the delegate of %s until %s.", words, blockkit.Person(a.User), blockkit.When(a.Until))
 	}
 	return inbound.Ephemeral(words), nil
 }
@@ -200,17 +199,17 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 	}
 	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
 	if err != nil && respond.IsTryAgain(err) {
-		return inbound.Ephemeral(blockkit.Ours("It could not be stored just now. Nothing was changed. Try again in a moment.")), nil
+		return inbound.Ephemeral(blockkit.Ours("Countersign couldn't save this. Nothing changed. Try again in a moment.")), nil
 	}
 	if err != nil {
 		return inbound.Reply{}, fmt.Errorf("end an absence: %w", err)
 	}
 	if _, away := before.Of(user, s.Cfg.Now()); !away {
-		return inbound.Ephemeral(blockkit.Ours("You were not away, so nothing changed.")), nil
+		return inbound.Ephemeral(blockkit.Ours("You weren't away. Nothing changed.")), nil
 	}
 	s.Cfg.Log.InfoContext(ctx, "absence ended", slog.String("user", string(user)))
 	s.TellDelegates(ctx, user, before, after)
-	return inbound.Ephemeral(blockkit.Ours("Welcome back. From now on you are asked yourself, and nobody signs in your place any more.")), nil
+	return inbound.Ephemeral(blockkit.Ours("Welcome back. Requests come to you again, and nobody approves for you.")), nil
 }
 
 // TellDelegates tells whoever stands in for the person now, and whoever did
@@ -221,16 +220,16 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 	is, _ := after.Of(user, now)
 	told := true
 	if was.Delegate != "" && was.Delegate != is.Delegate {
-		words := blockkit.Ours("%s is back, so you do not stand in for them any more.", blockkit.Person(user))
+		words := blockkit.Ours("%s is back, so you are no longer their delegate.", blockkit.Person(user))
 		if is.User != "" {
-			words = blockkit.Ours("%s changed who is asked in their place: it is not you any more.", blockkit.Person(user))
+			words = blockkit.Ours("%s changed their absence: you are no longer their delegate.", blockkit.Person(user))
 		}
 		told = s.Respond.Dm(ctx, was.Delegate, words) == nil
 	}
 	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
-		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours("%s is away until %s and asks you to stand in for them. "+
-			"Where the rule of a call allows it, you are asked in their place, and a card says that you signed for them. "+
-			"If you cannot, tell them: only they can change it.", blockkit.Person(user), blockkit.When(is.Until))) == nil && told
+		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours("%s is away until %s and made you their delegate. "+
+			"Where the policy allows it, you are asked and can approve for them, and the card says so. "+
+			"If you can't, tell them: only they can change it.", blockkit.Person(user), blockkit.When(is.Until))) == nil && told
 	}
 	return told
 }

@@ -21,8 +21,8 @@ var (
 	linkForm  = regexp.MustCompile(`^/archives/([CDG][A-Z0-9]+)/p([0-9]{10})([0-9]{6})$`)
 )
 
-// A misread is a word that is not understood. Nothing is guessed: it is said
-// which one, and what there is.
+// A misread is a word that was not understood, and why. Nothing is guessed: the
+// person reads which word it was, and what they can write.
 type misread struct {
 	word string          // theirs
 	why  blockkit.Mrkdwn // ours
@@ -77,7 +77,7 @@ func (t typed) word(f *ref.Filter, w string) (ok bool, problem blockkit.Mrkdwn) 
 func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 	value := blockkit.Unescape(raw)
 	if value == "" {
-		return blockkit.Ours("Nothing stands behind its colon.")
+		return blockkit.Ours("Add a value after the colon.")
 	}
 	switch key {
 	case "tool":
@@ -89,19 +89,19 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 			value = m[1]
 		}
 		if !plainUser.MatchString(value) {
-			return blockkit.Ours("Name the person with an @, so that Slack says who is meant.")
+			return blockkit.Ours("Mention the person with an @.")
 		}
 		f.From = append(f.From, approvals.UserID(value))
 	case "thread":
 		id, ok := t.thread(value)
 		if !ok {
-			return blockkit.Ours("That is not the link of a message. Use Copy link on any message of the thread.")
+			return blockkit.Ours("That isn't a link to a message. Use Copy link on any message in the thread.")
 		}
 		f.Threads = append(f.Threads, id)
 	case "older", "newer":
 		d, ok := age(value)
 		if !ok {
-			return blockkit.Ours("An age is a number with m, h, d or w, such as `2h`.")
+			return blockkit.Ours("Write an age as a number with m, h, d or w, such as `2h`.")
 		}
 		if key == "older" {
 			f.Older = max(f.Older, d)
@@ -145,4 +145,4 @@ func (t typed) thread(link string) (string, bool) {
 
 // filterHint is what there is to filter by.
 const filterHint = "Filters: an id such as `a1b2c3` from the list, `tool:delete_*`, `agent:ops`, `from:@ann`, `thread:LINK`, " +
-	"`older:2h`, `newer:1d`, `channel` for what is shown in this channel, `all`. Several are combined with and; several of one kind, with or."
+	"`older:2h`, `newer:1d`, `channel` for what is shown in this channel, `all`. A call must match every kind of filter, and any one of the same kind."

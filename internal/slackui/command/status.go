@@ -40,31 +40,31 @@ func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 	defer cancel()
 	var ill []blockkit.Mrkdwn
 	if h.Store != nil && h.Store(ctx) != nil {
-		ill = append(ill, blockkit.Ours("The store does not answer: nothing can be decided until it does."))
+		ill = append(ill, blockkit.Ours("The store isn't answering. Nothing can be decided until it does."))
 	}
 	if h.Looking != nil && !h.Looking() {
-		ill = append(ill, blockkit.Ours("The reconcilers of this process are not looking: cards and runs stand still until another one takes over."))
+		ill = append(ill, blockkit.Ours("This process stopped updating cards and runs. They wait until another process takes over."))
 	}
 	if s.Linked != nil && s.Linked() != nil {
-		ill = append(ill, blockkit.Ours("No connection to Slack is open."))
+		ill = append(ill, blockkit.Ours("The connection to Slack is down."))
 	}
 	if h.Parked != nil {
 		n, err := h.Parked(ctx)
 		switch {
 		case err != nil:
-			ill = append(ill, blockkit.Ours("It could not be looked up whether work was given up."))
+			ill = append(ill, blockkit.Ours("Countersign couldn't check for failed work."))
 		case n > 0:
-			ill = append(ill, blockkit.Ours("%s of work failed again and again and was given up: whoever runs Countersign must look (`bot admin parked`).", blockkit.Counted(n, "piece")))
+			ill = append(ill, blockkit.Ours("%s of work failed repeatedly and stopped. Your Countersign admin can see more with `bot admin parked`.", blockkit.Counted(n, "piece")))
 		}
 	}
-	head := blockkit.Ours("*Countersign is well.*")
+	head := blockkit.Ours("*Countersign is working.*")
 	if len(ill) > 0 {
-		head = blockkit.Ours("*Countersign is not well.* Ask whoever runs it to look.")
+		head = blockkit.Ours("*Countersign has a problem.* Tell your Countersign admin.")
 	}
 	said := append([]blockkit.Mrkdwn{head}, ill...)
 	if h.Policy != nil {
 		if v := h.Policy(); v != "" && strings.Trim(v, "0123456789abcdef") == "" {
-			said = append(said, blockkit.Ours("The policy in force is version `%s`.", blockkit.CodeWord(blockkit.Clip(v, 16))))
+			said = append(said, blockkit.Ours("Policy version: `%s`.", blockkit.CodeWord(blockkit.Clip(v, 16))))
 		}
 	}
 	return said
@@ -76,7 +76,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 	who, err := s.People.Viewer(ctx, c.User, c.Team)
 	if errors.Is(err, directory.ErrLookup) {
 		words, _ := respond.Explain(err, respond.Subject{})
-		return []blockkit.Mrkdwn{blockkit.Ours("What waits for you is not known now. %s", words)}
+		return []blockkit.Mrkdwn{blockkit.Ours("Countersign couldn't check what waits for you. %s", words)}
 	}
 	if err != nil {
 		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may sign nothing
@@ -103,7 +103,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 		return true
 	}, &more)
 	if err != nil {
-		return []blockkit.Mrkdwn{blockkit.Ours("What waits for you is not known now: the store does not answer. Try again in a moment.")}
+		return []blockkit.Mrkdwn{blockkit.Ours("Countersign couldn't check what waits for you, because the store isn't answering. Try again in a moment.")}
 	}
 	var least blockkit.Mrkdwn
 	if more {
@@ -116,7 +116,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 	}
 	said = append(said, blockkit.Ours("Waiting in this channel: %s%s.", least, blockkit.Counted(here, "call")))
 	if who.Unsure {
-		said = append(said, blockkit.Ours("Slack did not say of every group who is in it, so there may be more."))
+		said = append(said, blockkit.Ours("Slack couldn't tell who is in some groups, so there may be more."))
 	}
 	return said
 }

@@ -20,9 +20,9 @@ func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) bloc
 	var paras []blockkit.Para
 	text := ""
 	if len(l.waits) > 0 {
-		text = blockkit.Count(len(l.waits), "call") + " of the agent " + blockkit.Brief(b.Agent, 60) + " " + blockkit.Verb(len(l.waits), "waits") + " for your signature."
+		text = blockkit.Count(len(l.waits), "call") + " of the agent " + blockkit.Brief(b.Agent, 60) + " " + blockkit.Verb(len(l.waits), "waits") + " for your approval."
 		paras = append(paras, blockkit.Line(
-			blockkit.Styled(blockkit.Count(len(l.waits), "call")+" "+blockkit.Verb(len(l.waits), "waits")+" for your signature", blockkit.Bold),
+			blockkit.Styled(blockkit.Count(len(l.waits), "call")+" "+blockkit.Verb(len(l.waits), "waits")+" for your approval", blockkit.Bold),
 			blockkit.Say(": "), blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
 		for i, w := range l.waits {
 			if i == callsTold {
@@ -33,9 +33,9 @@ func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) bloc
 		}
 	}
 	if len(l.cleared) > 0 {
-		lost := blockkit.Count(len(l.cleared), "decision") + " of yours no longer " + blockkit.Verb(len(l.cleared), "counts")
-		text += " " + lost + ", because the arguments were changed."
-		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(": the arguments were changed after you had read them.")))
+		lost := blockkit.Number(len(l.cleared)) + " of your decisions no longer " + blockkit.Verb(len(l.cleared), "counts")
+		text += " " + lost + ", because the arguments were edited."
+		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(": the arguments were edited after you read them.")))
 		for i, c := range l.cleared {
 			if i == callsTold {
 				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.cleared)-i)+" more.")))
@@ -49,7 +49,7 @@ func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) bloc
 		text, paras = text+" "+told, append(paras, more...)
 	}
 	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{
-		blockkit.RichText(paras...), blockkit.Small(blockkit.Ours("Sign, deny or read the arguments on the card. Nothing is decided here.")),
+		blockkit.RichText(paras...), blockkit.Small(blockkit.Ours("Read the exact arguments and approve or deny on the card. Nothing is decided here.")),
 	}}
 }
 
@@ -59,16 +59,16 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 	a := b.Approvals[w.call]
 	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(", asked " + blockkit.Ago(n.Now().Sub(b.OpenedAt)))}
 	if d := a.Requirement.Deadline; !d.IsZero() {
-		spans = append(spans, blockkit.Say(", to be decided by "), blockkit.DateSpan(d))
+		spans = append(spans, blockkit.Say(", decide by "), blockkit.DateSpan(d))
 	}
 	for i, p := range w.places {
 		if i == blockkit.NamesShown {
-			spans = append(spans, blockkit.Say(", and of "+blockkit.Number(len(w.places)-i)+" more"))
+			spans = append(spans, blockkit.Say(", and for "+blockkit.Number(len(w.places)-i)+" more"))
 			break
 		}
-		words := ", in the place of "
+		words := ", for "
 		if i > 0 {
-			words = ", or of "
+			words = ", or for "
 		}
 		spans = append(spans, blockkit.Say(words), blockkit.PersonSpan(p.User), blockkit.Say(", who is away until "), blockkit.DateSpan(p.Until))
 	}
@@ -76,7 +76,7 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 		spans = append(spans, blockkit.Say(", or for yourself"))
 	}
 	if w.added {
-		spans = append(spans, blockkit.Say(". Nobody has settled it, so you may sign it now too"))
+		spans = append(spans, blockkit.Say(". It is still undecided, so now you can approve it too"))
 	}
 	return append(spans, n.link(ctx, b, w.call)...)
 }
@@ -84,12 +84,12 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 // changed is the line of a call whose decision was cleared.
 func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) []blockkit.Span {
 	a := b.Approvals[c.call]
-	next := ". Read it again, and decide anew"
+	next := ". Read the new ones and decide again"
 	if !a.OpenAt(n.Now()) {
-		next = ". It is settled since, without you"
+		next = ". It was decided without you since"
 	}
 	spans := []blockkit.Span{
-		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" changed the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")" + next),
+		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" edited the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")" + next),
 	}
 	return append(spans, n.link(ctx, b, c.call)...)
 }
@@ -130,7 +130,7 @@ func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockk
 		from = append(from, blockkit.GroupSpan(g))
 	}
 	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
-	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for signatures"
+	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for approval"
 	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, maxRecipients)...)...)}
 	for k, i := range calls {
 		if k == callsTold {

@@ -201,16 +201,16 @@ func (r Placement) others(part int, wants []int) []int {
 	return slices.DeleteFunc(wants, func(p int) bool { return slices.Contains(r.Parts, p) })
 }
 
-// listing is what the thread of a batch says while a digest lists it instead of a
-// card.
+// listing returns the message in the thread of a batch that a digest lists instead
+// of a card.
 func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (blockkit.Message, bool) {
 	n, _, err := c.notes().Load(ctx, string(b.ID))
 	if err != nil || n.Body.digest() == "" {
 		return blockkit.Message{}, false
 	}
-	text += " It is one of several that wait, and has no card of its own."
+	text += " A list of waiting requests shows it instead of a card."
 	spans := append([]blockkit.Span{blockkit.Say(text)}, c.digestLink(ctx, n.Body.digest())...)
-	const next = " The agent goes on when everything of it is decided."
+	next := " " + continuesWhen(b)
 	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
 		slack.NewButtonBlockElement(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), blockkit.Literal("Review"))))

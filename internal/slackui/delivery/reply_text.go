@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// messages is what the thread says of a run, at least one message.
+// messages returns what the thread shows of a run, at least one message.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	switch run.Status {
 	case agentrun.RunMerged:
@@ -51,9 +51,9 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	if err != nil {
 		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
 	}
-	text := "Queued: this starts when the agent is done with what it is doing in this thread."
+	text := "Queued: this starts when the agent finishes its current work in this thread."
 	if before := slices.Index(t.Queue, run.ID); before > 0 {
-		text = fmt.Sprintf("Queued behind %s of this thread.", blockkit.Count(before+1, "request"))
+		text = fmt.Sprintf("Queued behind %s in this thread.", blockkit.Count(before+1, "request"))
 	}
 	first, err := r.Runs.Run(ctx, t.Active)
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && first.Status != agentrun.RunDeferred {
@@ -70,7 +70,7 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
 	}
 	what, tools := Pending(b)
-	open, goesOn := what+" of this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" to be settled", " The agent goes on then."
+	open, goesOn := what+" in this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" for a decision", " The agent continues then."
 	spans := append(append([]blockkit.Span{blockkit.Say(text + " " + open + ": ")}, tools...), blockkit.Say("."))
 	return []blockkit.Message{blockkit.ParagraphMessage(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
 }
@@ -131,7 +131,7 @@ func activity(tools []string) []blockkit.Span {
 func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	b, err := r.Desk.Batch(ctx, run.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) {
-		text := "Stopped for signatures, and the request for them is gone. Ask again."
+		text := "The agent stopped for approval, but the request is gone. Ask again."
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
@@ -139,19 +139,19 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	}
 	var parts []string
 	if n := len(b.Approvals); n > 0 {
-		parts = append(parts, "signatures on "+blockkit.Count(n, "call"))
+		parts = append(parts, "approval of "+blockkit.Count(n, "call"))
 	}
 	if n := len(b.Calls); n > 0 {
 		parts = append(parts, "the results of "+blockkit.Count(n, "call")+" that run elsewhere")
 	}
 	text := "Waiting for " + blockkit.List(parts) + "."
 	if len(b.Approvals) > 0 {
-		text += " The card is in this thread; the agent goes on when everything on it is decided."
+		text += " The card is in this thread. " + continuesWhen(b)
 	}
 	if o := superseded(b); o.any() {
 		said, spans := o.words()
 		text = "Stopped for " + blockkit.List(parts) + "."
-		text, spans = text+" Then a newer message came."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.PersonSpan(b.Requester), blockkit.Say(" wrote something new.")}, spans...)
+		text, spans = text+" Then a newer message arrived."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.PersonSpan(b.Requester), blockkit.Say(" sent a newer message.")}, spans...)
 		return []blockkit.Message{blockkit.ParagraphMessage(text, spans...)}, nil
 	}
 	if b.Settled() {
@@ -163,23 +163,37 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 }
 
-// failed says that a run did not succeed and where to ask again: not in a
-// thread that is closed.
+// continuesWhen says what must be decided before the agent continues.
+func continuesWhen(b approvals.Batch) string {
+	switch n := len(b.Approvals); {
+	case len(b.Calls) > 0:
+		return "The agent continues when everything is decided."
+	case n == 1:
+		return "The agent waits for this decision."
+	case n == 2:
+		return "The agent continues when both calls are decided."
+	default:
+		return "The agent continues when all " + blockkit.Number(n) + " calls are decided."
+	}
+}
+
+// failed says that a run did not succeed, and where to ask again: in a new thread if
+// this one is closed.
 func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
 	where := "To try again, mention the agent in this thread."
 	if closed {
-		where = "This thread cannot go on. To try again, mention the agent in a new one."
+		where = "This thread can't continue. To try again, mention the agent in a new one."
 	}
 	words := blockkit.Brief(run.Failure, 1000)
 	if words == "" {
-		words = "The agent could not finish."
+		words = "The agent couldn't finish."
 	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent could not finish. ", blockkit.Bold), blockkit.Say(words))}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent couldn't finish. ", blockkit.Bold), blockkit.Say(words))}
 	said, what := done.paras()
 	paras = append(paras, what...)
-	paras = append(paras, blockkit.Line(blockkit.Say("Nothing more will happen by itself. "+where)))
+	paras = append(paras, blockkit.Line(blockkit.Say("It won't try again by itself. "+where)))
 	return blockkit.Message{
-		Text:   blockkit.Escape("The agent could not finish: " + blockkit.Clip(words, 300) + said),
+		Text:   blockkit.Escape("The agent couldn't finish: " + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
@@ -187,16 +201,16 @@ func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
 func parked(run agentrun.Run, done effects) blockkit.Message {
 	words := blockkit.Brief(run.Failure, 1000)
 	if words == "" {
-		words = "It is not known whether a call happened."
+		words = "Countersign can't tell whether a call took effect."
 	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent has stopped, and somebody must look. ", blockkit.Bold), blockkit.Say(words))}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent stopped, and someone must check. ", blockkit.Bold), blockkit.Say(words))}
 	said, what := done.paras()
 	paras = append(paras, what...)
 	paras = append(paras, blockkit.Line(
-		blockkit.Say("Nothing is repeated by itself, and this thread waits. Check what really happened, then ask whoever runs Countersign to end run "),
+		blockkit.Say("Nothing is repeated automatically, and this thread waits. Check what really happened, then ask your Countersign admin to end run "),
 		blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")))
 	return blockkit.Message{
-		Text:   blockkit.Escape("The agent has stopped and somebody must look: " + blockkit.Clip(words, 300) + said),
+		Text:   blockkit.Escape("The agent stopped, and someone must check: " + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
@@ -227,8 +241,8 @@ func answer(run agentrun.Run) []blockkit.Message {
 			note = blockkit.Ours("%s, part %s of %s", note, blockkit.Num(i+1), blockkit.Num(len(chunks)))
 		}
 		if rest > 0 && i == len(chunks)-1 {
-			cutOff := "The answer was cut here: about " + blockkit.Count(rest, "character") + " more are not shown, and they cannot be read anywhere else."
-			blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(cutOff, blockkit.Bold), blockkit.Say(" To read on, ask the agent for the rest in smaller parts."))))
+			cutOff := "The answer is too long and was cut here. About " + blockkit.Count(rest, "more character") + " can't be shown."
+			blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(cutOff, blockkit.Bold), blockkit.Say(" Ask the agent for the rest in smaller parts."))))
 		}
 		blocks = append(blocks, blockkit.Small(note))
 		messages = append(messages, blockkit.Message{Text: blockkit.Escape(agent + ": " + blockkit.Clip(chunk, 600)), Blocks: blocks})

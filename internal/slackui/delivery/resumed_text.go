@@ -14,8 +14,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// decided is what the message of a deferred run says once its batch is settled:
-// how the run that resumes it is getting on.
+// decided returns the message of a deferred run whose batch is decided: how far the
+// run is that resumes it.
 func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	resumed, err := r.resumed(ctx, run)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	case resumed.ID == "":
 		return []blockkit.Message{blockkit.ParagraphMessage(text+"The agent continues.", blockkit.Say(text+"The agent continues."))}, nil
 	case finished(resumed):
-		return []blockkit.Message{blockkit.ParagraphMessage(text+"What came of it is below.", blockkit.Say(text+"What came of it is below."))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text+"The result is below.", blockkit.Say(text+"The result is below."))}, nil
 	}
 	m := working(resumed)
 	spans := append([]blockkit.Span{blockkit.Say(text)}, workingSpans(resumed)...)
@@ -112,7 +112,7 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.DateSpan(e.at)))
 	}
 	return " Before that, " + strings.Join(names, "; ") + ".", []blockkit.Para{
-		blockkit.Line(blockkit.Styled("Before that, approved calls were executed. Do not repeat them without looking:", blockkit.Bold)),
+		blockkit.Line(blockkit.Styled("Before that, approved calls were executed. Check them before you repeat anything:", blockkit.Bold)),
 		slack.NewRichTextList(slack.RTEListBullet, 0, items...),
 	}
 }

@@ -13,7 +13,7 @@ import (
 // asked for it or wrote to the agent before it made the call.
 type stuck struct {
 	call int
-	rung approvals.Rung // the first by which enough people may sign; zero: there is none
+	rung approvals.Rung // the first by which enough people may approve; zero: there is none
 	anew bool           // whether there would be enough if the requester asked in a new thread
 }
 
@@ -92,10 +92,10 @@ func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
 	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
-	where := " in the same thread, and those who asked for a call do not approve it."
+	where := " in the same thread, and people who ask for a call can't approve it."
 	wrote := " wrote to the agent "
 	if b.Executor != "" {
-		wrote, where = " may have asked the agent ", " for it too, and those who asked for a call do not approve it."
+		wrote, where = " may have asked the agent ", " for it too, and people who ask for a call can't approve it."
 	}
 	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(wrote), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(where))...)}
 	for i, s := range all {
@@ -109,10 +109,10 @@ func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck
 		return head + ".", paras
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {
-		paras = append(paras, blockkit.Line(blockkit.Say("To have it approved now, start a new thread: mention the agent in a message of its own, and say there all that it needs to know.")))
+		paras = append(paras, blockkit.Line(blockkit.Say("To get it approved now, start a new thread: mention the agent in a new message in the channel, and include everything it needs to know.")))
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return !s.anew }) {
-		paras = append(paras, blockkit.Line(blockkit.Say("Where a call needs your own signature, somebody else has to ask the agent for it, in a new thread.")))
+		paras = append(paras, blockkit.Line(blockkit.Say("Where a call needs your own approval, someone else must ask the agent for it in a new thread.")))
 	}
 	return head + ".", paras
 }
@@ -124,14 +124,14 @@ func (n *Notices) stuckCall(ctx context.Context, b approvals.Batch, s stuck) []b
 	d := a.Requirement.Deadline
 	switch {
 	case !s.rung.At.IsZero():
-		spans = append(spans, blockkit.Say(": more people may sign it from "), blockkit.DateSpan(s.rung.At), blockkit.Say(" on: "))
+		spans = append(spans, blockkit.Say(": more people can approve it from "), blockkit.DateSpan(s.rung.At), blockkit.Say(" on: "))
 		var who []blockkit.Span
 		for _, g := range s.rung.Add.Groups {
 			who = append(who, blockkit.GroupSpan(g))
 		}
 		spans = append(spans, blockkit.ListSpans(append(who, blockkit.PersonSpans(s.rung.Add.Users)...), blockkit.NamesShown)...)
 	case !d.IsZero():
-		spans = append(spans, blockkit.Say(": it waits until "), blockkit.DateSpan(d), blockkit.Say(" and does not run then"))
+		spans = append(spans, blockkit.Say(": it waits until "), blockkit.DateSpan(d), blockkit.Say(", then it expires"))
 	}
 	return append(spans, n.link(ctx, b, s.call)...)
 }

@@ -23,7 +23,7 @@ func Pending(b approvals.Batch) (what string, tools []blockkit.Span) {
 }
 
 // An outcomeOf names the tools of a batch by what a newer message has made of them.
-type outcomeOf struct{ ended, unknown, signed []string }
+type outcomeOf struct{ ended, unknown, approved []string }
 
 func superseded(b approvals.Batch) outcomeOf {
 	var o outcomeOf
@@ -32,7 +32,7 @@ func superseded(b approvals.Batch) outcomeOf {
 		case a.Superseded():
 			o.ended = append(o.ended, a.Call.Name)
 		case a.Status == approvals.Approved:
-			o.signed = append(o.signed, a.Call.Name)
+			o.approved = append(o.approved, a.Call.Name)
 		}
 	}
 	for _, c := range b.Calls {
@@ -66,13 +66,13 @@ func (o outcomeOf) words() (text string, spans []blockkit.Span) {
 		spans = append(append(append(spans, blockkit.Say(" "+words+": ")), activity(tools)...), blockkit.Say("."))
 	}
 	if n := len(o.ended); n > 0 {
-		add(blockkit.Count(n, "call")+" that waited for signatures ended and "+blockkit.PluralForm(n, "does", "do")+" not run", o.ended)
+		add(blockkit.Count(n, "waiting call")+" "+blockkit.PluralForm(n, "was", "were")+" superseded and won't run", o.ended)
 	}
 	if n := len(o.unknown); n > 0 {
-		add("The "+blockkit.PluralForm(n, "result", "results")+" of "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere "+blockkit.PluralForm(n, "is", "are")+" not waited for any more, and whether "+blockkit.PluralForm(n, "it", "they")+" ran is not known", o.unknown)
+		add("The agent no longer waits for "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere, and can't tell whether "+blockkit.PluralForm(n, "it", "they")+" ran", o.unknown)
 	}
-	if n := len(o.signed); n > 0 {
-		add(blockkit.Count(n, "call")+" had been signed before that and "+blockkit.Verb(n, "runs")+", unless the policy refuses now", o.signed)
+	if n := len(o.approved); n > 0 {
+		add(blockkit.Count(n, "call")+" "+blockkit.PluralForm(n, "was", "were")+" already approved and "+blockkit.Verb(n, "runs")+", unless the policy now refuses "+blockkit.PluralForm(n, "it", "them"), o.approved)
 	}
 	return text, spans
 }
@@ -84,9 +84,9 @@ func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit
 		return nil, fmt.Errorf("load batch %s: %w", run.Supersedes, err)
 	}
 	text, spans := superseded(b).words()
-	head, tail := " wrote something new.", " The agent goes on with it below."
+	head, tail := " sent a newer message.", " The agent continues with it below."
 	all := append([]blockkit.Span{blockkit.PersonSpan(run.Requester), blockkit.Say(head)}, spans...)
-	return []blockkit.Message{blockkit.ParagraphMessage("A newer message takes the place of what was pending."+text+tail, append(all, blockkit.Say(tail))...)}, nil
+	return []blockkit.Message{blockkit.ParagraphMessage("A newer message replaces the request that was waiting."+text+tail, append(all, blockkit.Say(tail))...)}, nil
 }
 
 // behind updates the messages of the runs that are queued behind this one, which say

@@ -74,10 +74,10 @@ func NoneElse(unsure bool, looked int) blockkit.Mrkdwn {
 	waits, doubt := blockkit.Ours("waits"), blockkit.Mrkdwn{}
 	if unsure {
 		waits = blockkit.Ours("is known to wait")
-		doubt = blockkit.Ours(" Slack did not say of all groups who is in them. Press the button again in a moment.")
+		doubt = blockkit.Ours(" Slack couldn't tell who is in some groups. Press the button again in a moment.")
 	}
 	if looked > 0 {
-		return blockkit.Ours("Nothing else %s for you among the %s oldest requests that were looked at. There are more behind them.%s", waits, blockkit.Num(looked), doubt)
+		return blockkit.Ours("Nothing else %s for you among the %s oldest requests. Newer ones weren't checked.%s", waits, blockkit.Num(looked), doubt)
 	}
 	return blockkit.Ours("Nothing else %s for you.%s", waits, doubt)
 }

@@ -114,12 +114,12 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 	x := field{Path: path, about: s.Description, present: there, required: required}
 	switch {
 	case hide.Here(), s.WriteOnly:
-		x.input, x.secret = inputSecret, "Not shown; it is left out now."
+		x.input, x.secret = inputSecret, "Hidden. It has no value now."
 		if there {
-			x.secret = "Not shown; it has " + strings.TrimPrefix(strings.Trim(blockkit.HiddenValue(raw), "()"), "hidden, ") + " now."
+			x.secret = "Hidden. It now has " + strings.TrimPrefix(strings.Trim(blockkit.HiddenValue(raw), "()"), "hidden, ") + "."
 		}
 		if x.asJSON = !isText && (there || !s.is("string")); x.asJSON {
-			x.secret += " Written as JSON."
+			x.secret += " Write it as JSON."
 		}
 		f.Fields = append(f.Fields, x)
 		return
@@ -127,7 +127,7 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 		f.object(path, s, raw, hide)
 		return
 	case hide.Any():
-		f.kept = append(f.kept, kept{LabelOf(path), "has values in it that are not shown"})
+		f.kept = append(f.kept, kept{LabelOf(path), "has hidden values"})
 		return
 	case f.choice(x, s, raw):
 	case s.is("string") && (isText || !there):
@@ -181,7 +181,7 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 		return false
 	}
 	if !x.required {
-		if x.options = append(x.options, option{text: "Leave it out"}); !x.present {
+		if x.options = append(x.options, option{text: "No value"}); !x.present {
 			x.initial = fmt.Sprint(len(values))
 		}
 	}

@@ -111,7 +111,7 @@ func TestAnEditChangesNothingElse(t *testing.T) {
 		"a number, digit by digit": {"amount", "9007199254740994", strings.Replace(order, "0993", "0994", 1)},
 		"a number as written":      {"rate", "1.50", strings.Replace(order, `"s3cret"}`, `"s3cret","rate":1.50}`, 1)},
 		"a choice":                 {"dry", "true", strings.Replace(order, "false", "true", 1)},
-		"a choice left out":        {"dry", "Leave it out", strings.Replace(order, ` ,"dry":false`, "", 1)},
+		"a choice left out":        {"dry", "No value", strings.Replace(order, ` ,"dry":false`, "", 1)},
 		"a choice that was not":    {"mode", "slow", strings.Replace(order, `"s3cret"}`, `"s3cret","mode":"slow"}`, 1)},
 		"a day":                    {"on", "2026-03-04", strings.Replace(order, `"s3cret"}`, `"s3cret","on":"2026-03-04"}`, 1)},
 		"below other keys":         {"limits › retry › times", "4", strings.Replace(order, `"times":3`, `"times":4`, 1)},
@@ -134,14 +134,14 @@ func TestAnEditChangesNothingElse(t *testing.T) {
 
 func TestWhatDoesNotFitIsSaidUnderItsInput(t *testing.T) {
 	for name, c := range map[string]struct{ label, text, says string }{
-		"a word for a number":    {"rate", "many", "Write a number"},
-		"a number of JavaScript": {"rate", "0x10", "Write a number"},
+		"a word for a number":    {"rate", "many", "Enter a number"},
+		"a number of JavaScript": {"rate", "0x10", "Enter a number"},
 		"a leading zero":         {"amount", "007", "whole number"},
 		"a fraction":             {"amount", "1.5", "whole number"},
 		"an exponent":            {"amount", "1e999999999", "whole number"},
-		"nothing":                {"amount", " ", "cannot be left out"},
-		"no JSON":                {"extra", "{\n\"k\": }", "goes wrong in line 2"},
-		"two values":             {"extra", "1 2", "not JSON"},
+		"nothing":                {"amount", " ", "This is required"},
+		"no JSON":                {"extra", "{\n\"k\": }", "an error on line 2"},
+		"two values":             {"extra", "1 2", "isn't valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := formFor(t, orderSchema, order)
@@ -194,7 +194,7 @@ func TestWhatCannotBeChangedStaysAndSaysWhy(t *testing.T) {
 		`{"path":"a","content":"`+strings.Repeat("x", 4000)+`","auth":[{"token":"abc"}]}`, "/auth/*/token")
 	require.Len(t, f.Fields, 1)
 	require.Equal(t, []kept{
-		{"content", "is too long for a form (4,000 characters)"}, {"auth", "has values in it that are not shown"},
+		{"content", "is too long for a form (4,000 characters)"}, {"auth", "has hidden values"},
 	}, f.kept)
 	_, ok := NewForm(agentrun.Spec{}, []byte(`{"a":1}`), nil)
 	require.False(t, ok, "no schema")

@@ -27,7 +27,7 @@ const (
 func ReasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock {
 	input := slack.NewPlainTextInputBlockElement(blockkit.Literal("For example: use the archive instead"), ReasonInput)
 	if label != "Why not?" {
-		input.Placeholder = blockkit.Literal("For example: checked against the backup of today")
+		input.Placeholder = blockkit.Literal("For example: checked against today's backup")
 	}
 	input.Multiline, input.MaxLength, input.FocusOnLoad = true, maxReason, focus
 	b := slack.NewInputBlock(ReasonBlock, blockkit.Literal(label), blockkit.Literal(hint), input)

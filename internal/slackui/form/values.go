@@ -71,26 +71,26 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 	case text == "" && !x.required:
 		return nil, x.present, ""
 	case text == "" && x.input != inputText:
-		return nil, false, "This cannot be left out."
+		return nil, false, "This is required."
 	}
 	switch x.input {
 	case inputNumber:
 		if !isNumber(text) {
-			return nil, false, "Write a number, such as 12, -3.5 or 1e6."
+			return nil, false, "Enter a number, such as 12, -3.5 or 1e6."
 		}
 		return []byte(text), true, ""
 	case inputWhole:
 		if !isWhole(text) {
-			return nil, false, "Write a whole number in digits, such as 12 or -3."
+			return nil, false, "Enter a whole number, such as 12 or -3."
 		}
 		return []byte(text), true, ""
 	case inputDate:
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return nil, false, "Choose a day."
+			return nil, false, "Choose a date."
 		}
 	case inputJSON:
 		if !json.Valid([]byte(text)) {
-			return nil, false, "This is not JSON: " + syntaxProblem(text) + "."
+			return nil, false, "This isn't valid JSON: " + syntaxProblem(text) + "."
 		}
 		return []byte(text), true, ""
 	case inputSecret:
@@ -98,7 +98,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 			break
 		}
 		if !json.Valid([]byte(text)) {
-			return nil, false, "Write the new value as JSON."
+			return nil, false, "Enter the new value as JSON."
 		}
 		return []byte(text), true, ""
 	case inputText, inputChoice:
@@ -125,10 +125,10 @@ func syntaxProblem(s string) string {
 	var v json.RawMessage
 	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte(s), &v))
 	if !ok {
-		return "it does not read as one value"
+		return "it isn't one value"
 	}
 	before := s[:min(int(syntax.Offset), len(s))]
-	return "it goes wrong in line " + blockkit.Number(strings.Count(before, "\n")+1)
+	return "there is an error on line " + blockkit.Number(strings.Count(before, "\n")+1)
 }
 
 var (

@@ -25,17 +25,17 @@ const (
 
 // EditView draws the form.
 func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
-	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". What you do not touch stays exactly as it is."))}
+	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". Values that you don't touch stay exactly as they are."))}
 	if n := len(a.Decisions); n > 0 {
-		spans := append([]blockkit.Span{blockkit.Say("If you change something, what ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
-		text = append(text, blockkit.Line(append(spans, blockkit.Say(" decided no longer counts: it was about other arguments."))...))
+		spans := append([]blockkit.Span{blockkit.Say("If you change something, the decisions of ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
+		text = append(text, blockkit.Line(append(spans, blockkit.Say(" no longer count."))...))
 	}
 	if !maySign {
-		text = append(text, blockkit.Line(blockkit.Say("You will not be able to sign what you have changed: somebody else must.")))
+		text = append(text, blockkit.Line(blockkit.Say("You can't approve your own edit: someone else must.")))
 	}
 	for i, k := range f.kept {
 		if i == blockkit.NamesShown {
-			text = append(text, blockkit.Line(blockkit.Say(blockkit.Count(len(f.kept)-i, "more value")+" cannot be changed here.")))
+			text = append(text, blockkit.Line(blockkit.Say(blockkit.Count(len(f.kept)-i, "more value")+" can't be edited here.")))
 			break
 		}
 		text = append(text, blockkit.Line(blockkit.Styled(k.label, blockkit.Code), blockkit.Say(" "+k.why+". It stays as it is.")))
@@ -47,12 +47,12 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 	if maySign {
 		blocks = append(blocks, signToo())
 		if a.Requirement.ReasonNeeded {
-			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Needed if you approve. Everybody in the thread will read it.", false, false))
+			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Required if you approve. Everyone in the thread will read it.", false, false))
 		}
 	}
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackEdit, PrivateMetadata: metadata,
-		Title: blockkit.Literal("Edit arguments"), Submit: blockkit.Literal("Change"), Close: blockkit.Literal("Cancel"),
+		Title: blockkit.Literal("Edit arguments"), Submit: blockkit.Literal("Save changes"), Close: blockkit.Literal("Cancel"),
 		Blocks: slack.Blocks{BlockSet: blocks},
 	}
 }
@@ -60,7 +60,7 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 // signToo is the box with which the editor approves the changed call.
 func signToo() slack.Block {
 	box := slack.NewCheckboxGroupsBlockElement(SignInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
-	b := slack.NewInputBlock(SignBlock, blockkit.Literal("Your signature"), nil, box)
+	b := slack.NewInputBlock(SignBlock, blockkit.Literal("Your approval"), nil, box)
 	b.Optional = true
 	return b
 }
@@ -94,7 +94,7 @@ func (x field) element() slack.BlockElement {
 	e.Multiline = x.input == inputJSON ||
 		(x.input == inputText && (strings.Contains(x.initial, "\n") || utf8.RuneCountInString(x.initial) > longText))
 	if x.input == inputSecret {
-		e.Placeholder = blockkit.Literal("Empty: it stays as it is")
+		e.Placeholder = blockkit.Literal("Leave empty to keep the value")
 	}
 	return e
 }
@@ -128,7 +128,7 @@ func (x field) hint() string {
 	case inputSecret:
 		said = append(said, x.secret)
 	case inputJSON:
-		said = append(said, "Written as JSON.")
+		said = append(said, "Write it as JSON.")
 	case inputWhole:
 		said = append(said, "A whole number.")
 	case inputNumber:
@@ -138,9 +138,9 @@ func (x field) hint() string {
 	switch {
 	case x.required, x.input == inputSecret, x.input == inputChoice:
 	case x.present:
-		said = append(said, "Empty: it is left out.")
+		said = append(said, "Leave empty for no value.")
 	default:
-		said = append(said, "It is left out now.")
+		said = append(said, "It has no value now.")
 	}
 	return strings.Join(said, " ")
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// A manner is how a message came to us. It says who is told what when it is
-// not taken.
+// A manner is how a message reached the agent. It decides who gets an answer when
+// the message starts nothing.
 type manner string
 
 const (
-	spokenTo manner = "" // somebody mentioned us, or wrote to us alone
-	// overheard is a reply in a thread of ours that mentions nobody. Who may not
-	// ask the agent is not told so: they may well have spoken to somebody else.
+	spokenTo manner = "" // a mention, or a direct message
+	// overheard is a reply in a thread of the agent that mentions nobody. Its author
+	// gets no refusal: they may have spoken to someone else.
 	overheard manner = "overheard"
-	// echoed is a mention that comes once more, as a message that we overhear. It
-	// counts once, and what is to be told is told of the mention.
+	// echoed is the second delivery of a mention, as a message of its thread. It
+	// counts once, and only the mention is answered.
 	echoed manner = "echoed"
 )
 
@@ -93,7 +93,7 @@ func (s *listener) agentIn(channel string) string {
 	return s.cfg.Agent
 }
 
-// tellWriter tells whoever wrote the message something of ours, to them alone.
+// tellWriter sends words to the author of the message, who alone sees them.
 func (s *listener) tellWriter(ctx context.Context, m mention, words blockkit.Mrkdwn) error {
 	if m.manner == echoed {
 		return nil
@@ -101,16 +101,16 @@ func (s *listener) tellWriter(ctx context.Context, m mention, words blockkit.Mrk
 	return s.respond.Tell(ctx, inbound.Place{Channel: m.Channel, Thread: m.Thread, User: m.User}, words)
 }
 
-// busy tells whoever wrote the message what must be settled before the agent
+// busy tells the author of the message which calls must be decided before the agent
 // takes another one.
 func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error {
 	if m.manner == echoed {
 		return nil
 	}
 	what, tools := delivery.Pending(b)
-	head := "Not taken: this agent takes nothing new while calls of its thread wait. "
-	spans := append([]blockkit.Span{blockkit.Styled("Not taken: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls of its thread wait. " + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
-	tail := " Write again when everything is settled."
+	head := "Not started: this agent takes nothing new while calls in this thread wait for a decision. "
+	spans := append([]blockkit.Span{blockkit.Styled("Not started: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls in this thread wait for a decision. " + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
+	tail := " Write again when everything is decided."
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, blockkit.Say(".")), s.cards.LeadTo(ctx, b)...)
 		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))

@@ -19,7 +19,7 @@ import (
 // openDigest opens, of what a digest lists, the oldest card that waits for the
 // person.
 func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inbound.Trigger, value string) (respond.Subject, error) {
-	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	at := respond.Subject{User: who.User, Now: s.cfg.Now()}
 	id, err := delivery.ParseDigest(value)
 	if err != nil {
 		return at, err
@@ -30,7 +30,7 @@ func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inb
 	}
 	r, words, found := s.oldest(ctx, who, n.Body)
 	if !found {
-		return at, s.respond.Open(ctx, trigger, blockkit.Notice(blockkit.Ours("All of these are decided. Nothing of them waits any more.")))
+		return at, s.respond.Open(ctx, trigger, blockkit.Notice(blockkit.Ours("All of these are decided. None of them waits.")))
 	}
 	view, b, err := s.review(ctx, who, r, "", words)
 	at.Batch = b

@@ -23,8 +23,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/respond"
 )
 
-// openEdit opens the form that changes the arguments, or explains at once why
-// the person could not.
+// openEdit opens the form that changes the arguments. If the person may not change
+// them, it returns the reason, and no form opens.
 func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at, c, err := s.verdicts.caseOf(ctx, p, value)
 	at.Deed = respond.Editing
@@ -95,11 +95,11 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	args, problems, known := f.Read(p.View.Values)
 	switch {
 	case !known:
-		return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign or of the tool. Nothing was changed. Open it again with Edit on the card."))), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign or of the tool. Nothing changed. Press Edit on the card to open it again."))), nil
 	case len(problems) > 0:
 		return inbound.Under(problems), nil
 	case sameJSON(args, f.Args):
-		return underFirst(f, "Nothing is changed yet. Change something, or cancel."), nil
+		return underFirst(f, "There is nothing to save yet. Change something, or cancel."), nil
 	}
 	form := func() (slack.ModalViewRequest, error) {
 		return form.EditView(a, f, p.View.Metadata, maySignAsEdited(b, a, c.Decision)), nil
@@ -157,7 +157,7 @@ func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond
 	if words, known := respond.Explain(err, *at); known {
 		return words, nil
 	}
-	return blockkit.Ours("It is not known whether your approval counted. Look at the card, and approve there if it did not."), nil
+	return blockkit.Ours("Countersign couldn't tell whether your approval counted. Check the card, and approve there if it didn't."), nil
 }
 
 // signsLater leads to the form in which the new arguments are read and approved.
@@ -167,18 +167,18 @@ func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals
 	}
 	value, err := ref.Pointer{Batch: at.Batch.ID, Call: d.Call, Digest: d.Digest}.Encode()
 	if err != nil {
-		return blockkit.Ours("The new arguments are not approved yet. Approve them on the card."), nil
+		return blockkit.Ours("The new arguments aren't approved yet. Approve them on the card."), nil
 	}
 	button := slack.NewButtonBlockElement(ref.ActionSign.ID(0), value, blockkit.Literal("Approve…"))
 	button.Style = slack.StylePrimary
-	return blockkit.Ours("The new arguments are not approved yet: the card does not show everything of them. Approve opens all of it, and you sign there."),
+	return blockkit.Ours("The new arguments aren't approved yet, because the card doesn't show all of them. Press Approve to read them all and approve there."),
 		slack.NewActionBlock("", button)
 }
 
 // editedView is what the editor reads afterwards.
 func editedView(at respond.Subject, sum []card.Difference, signed blockkit.Mrkdwn, sign slack.Block) slack.ModalViewRequest {
 	a := at.Approval
-	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments are changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
+	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments were changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
 		card.Differences(sum, card.Details[0])...)
 	if n := len(a.Amendments); n > 0 {
 		text = append(text, blockkit.Line(card.ClearedDecisions(a.Amendments[n-1])...))
@@ -192,7 +192,7 @@ func editedView(at respond.Subject, sum []card.Difference, signed blockkit.Mrkdw
 	}
 	outcome := a.Outcome(at.Now)
 	if outcome.Status == approvals.Pending {
-		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled("What it needs now:", blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
+		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled("Still needed:", blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
 	} else {
 		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(outcome)...)))
 	}
@@ -219,16 +219,16 @@ func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond
 	case open && len(wrong) > 0:
 		return inbound.Under(f.Place(wrong)), nil
 	case open && respond.IsTryAgain(err):
-		return underFirst(f, "Not changed yet: Slack or the store did not answer in time. Press Change again."), nil
+		return underFirst(f, "Not saved yet: Slack or the store didn't answer in time. Press Save changes again."), nil
 	case len(wrong) > 0:
-		return inbound.Replace(blockkit.Notice(blockkit.Ours("The tool does not take these arguments. Nothing was changed."))), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours("The tool doesn't accept these arguments. Nothing changed. Press Edit on the card to try others."))), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
 
 // refusedWords say why the policy refuses what was changed.
 func refusedWords(err error) string {
-	said := "The policy refuses these arguments, whoever signs them."
+	said := "The policy refuses these arguments, so nobody can approve them."
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
 		said += " It says: " + blockkit.Brief(refused.Reason, 300)
 	}

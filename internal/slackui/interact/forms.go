@@ -29,6 +29,7 @@ type origin struct {
 // would not be taken.
 func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at, c, err := s.verdicts.caseOf(ctx, p, value)
+	at.Deed = respond.Denying
 	if err != nil {
 		return at, err
 	}
@@ -61,14 +62,14 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 	drawn, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
 	text = append(text, blockkit.BoxParas(drawn)...)
 	if incomplete {
-		text = append(text, blockkit.Line(blockkit.Say("Not everything is shown here.")))
+		text = append(text, blockkit.Line(blockkit.Say("Not all arguments are shown here.")))
 	}
 	view := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
 		Title: blockkit.Literal("Deny this call"), Submit: blockkit.Literal("Deny"), Close: blockkit.Literal("Cancel"),
 	}
-	reason := form.ReasonInputBlock("Why not?", "The agent and everybody in the thread will read it."+
-		" Whoever gives a reason cannot approve what the agent does next in this thread, unless the rule allows it.", false, true)
+	reason := form.ReasonInputBlock("Why not?", "The agent and everyone in the thread will read it."+
+		" If you give a reason, you can't approve what the agent does next in this thread, unless the policy allows it.", false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
 	return view, nil
 }
@@ -88,7 +89,7 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 		return s.Sheets.SubmittedSheet(ctx, p)
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", blockkit.Brief(p.View.Callback, 64)))
-	return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign. Nothing was decided."))), nil
+	return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign. Nothing changed. Open the request again with `/countersign list`."))), nil
 }
 
 // given handles a verdict that came with its reason.
@@ -112,7 +113,7 @@ func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at resp
 	_, field := p.View.Values[form.ReasonBlock]
 	switch {
 	case errors.Is(err, approvals.ErrReasonNeeded) && field:
-		return inbound.Under(map[string]string{form.ReasonBlock: "Write why you approve it: blanks are no reason."}), nil
+		return inbound.Under(map[string]string{form.ReasonBlock: "Enter a reason."}), nil
 	case respond.IsTryAgain(err) && field:
 		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
 	case respond.IsTryAgain(err) && v == approvals.Approve:
@@ -122,10 +123,10 @@ func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at resp
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
 
-const notDecidedYet = "Not decided yet: Slack or the store did not answer in time. Press the button below again."
+const notDecidedYet = "Not decided yet: Slack or the store didn't answer in time. Press the button below again."
 
-// stopping says how whoever asked for the batch stops it: by a message, if its
-// agent takes one as that. They cannot sign, so they cannot deny it either.
+// stopping tells the requester how to stop the batch: with a message, if the agent
+// takes one as that. The requester can neither approve nor deny.
 func (c Config) stopping(b approvals.Batch) blockkit.Mrkdwn {
 	if b.Executor != "" {
 		return blockkit.Mrkdwn{} // no message in Slack reaches who executes it
@@ -136,7 +137,7 @@ func (c Config) stopping(b approvals.Batch) blockkit.Mrkdwn {
 	case agentrun.PendingReject, "":
 	}
 	if c.Overhear[b.Agent] {
-		return blockkit.Ours(" To stop it, write something new in the thread.")
+		return blockkit.Ours(" To stop it, send a new message in the thread.")
 	}
-	return blockkit.Ours(" To stop it, mention the agent in the thread and write something new.")
+	return blockkit.Ours(" To stop it, mention the agent in the thread in a new message.")
 }

@@ -37,11 +37,11 @@ func (s *verdicts) lost(ctx context.Context, on inbound.Marked, cause error) {
 // lostCard is what such a card says. What became of the calls is not known: the
 // journal went with the batch.
 func lostCard() blockkit.Message {
-	const said = "This request is not known to Countersign any more"
+	const said = "Countersign no longer has this request"
 	return blockkit.Message{
 		Text: blockkit.Escape(said + "."),
 		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
-			blockkit.Say(": its record is gone from the store. Nothing can be decided here. If it is still wanted, ask the agent again. "+
-				"Whoever runs Countersign finds more in its log.")))},
+			blockkit.Say(". Its record is gone, so nothing can be decided here. If you still need it, ask the agent again. "+
+				"Your Countersign admin can find more in the log.")))},
 	}
 }

@@ -50,16 +50,16 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 	case text == "" && m.manner == overheard:
 		return nil
 	case text == "" && m.ChannelType == direct:
-		return s.tellWriter(ctx, m, blockkit.Ours("Write what you need in words: nothing else of a message is read."))
+		return s.tellWriter(ctx, m, blockkit.Ours("Nothing was started, because only the text of a message is read. Write what you need in words."))
 	case text == "":
-		return s.tellWriter(ctx, m, blockkit.Ours("Write what you need in the same message that mentions me."))
+		return s.tellWriter(ctx, m, blockkit.Ours("Nothing was started. Write what you need in the same message that mentions me."))
 	}
 	agent := s.agentIn(m.Channel)
 	if agent == "" && m.ChannelType == direct {
-		return s.tellWriter(ctx, m, blockkit.Ours("No agent answers direct messages. Mention me in a channel where one works; whoever runs Countersign knows them."))
+		return s.tellWriter(ctx, m, blockkit.Ours("No agent answers direct messages, so nothing was started. Mention me in a channel that has an agent. Your Countersign admin knows which ones do."))
 	}
 	if agent == "" {
-		return s.tellWriter(ctx, m, blockkit.Ours("No agent works in this channel. Ask whoever runs Countersign, or mention me elsewhere."))
+		return s.tellWriter(ctx, m, blockkit.Ours("No agent works in this channel, so nothing was started. Mention me in another channel, or ask your Countersign admin."))
 	}
 	if err := s.mayAsk(ctx, agent, m); err != nil {
 		return s.turnAway(ctx, m, err)
@@ -72,10 +72,10 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 		Text:      text,
 	})
 	if errors.Is(err, agentrun.ErrQueueFull) {
-		return s.tellWriter(ctx, m, blockkit.Ours("%s requests already wait in this thread, so this one was not taken. Ask again when some are done, or start a new thread.", blockkit.Num(agentrun.MaxQueue)))
+		return s.tellWriter(ctx, m, blockkit.Ours("%s requests already wait in this thread, so yours wasn't added. Ask again when some are done, or start a new thread.", blockkit.Num(agentrun.MaxQueue)))
 	}
 	if errors.Is(err, agentrun.ErrThreadClosed) {
-		return s.tellWriter(ctx, m, blockkit.Ours("This thread cannot go on, so nothing was started. To ask again, start a new thread: mention me in a message of its own."))
+		return s.tellWriter(ctx, m, blockkit.Ours("This thread can't continue, so nothing was started. To ask again, start a new thread: mention me in a new message in the channel."))
 	}
 	if waits, ok := errors.AsType[*agentrun.PendingError](err); ok {
 		return s.busy(ctx, m, waits.Batch)
@@ -99,8 +99,8 @@ func (s *listener) botOf(ctx context.Context, e inbound.Event) (string, error) {
 	return self.UserID, nil
 }
 
-// mayAsk refuses those who may not start the agent. A group that cannot be
-// looked up lets nobody in; Slack delivers the mention again.
+// mayAsk refuses those who may not start the agent. If a group cannot
+// be looked up, nobody may; Slack delivers the mention again.
 func (s *listener) mayAsk(ctx context.Context, agent string, m mention) error {
 	from, some := s.cfg.MayAsk[agent]
 	if !some || slices.Contains(from.Users, approvals.UserID(m.User)) {
@@ -116,8 +116,8 @@ func (s *listener) mayAsk(ctx context.Context, agent string, m mention) error {
 	return nil
 }
 
-// turnAway tells the person why they are not heard. What may be otherwise in a
-// moment is returned, so that Slack delivers the mention again.
+// turnAway tells the person why the agent does not answer them. It returns an error
+// that may pass, so that Slack delivers the mention again.
 func (s *listener) turnAway(ctx context.Context, m mention, err error) error {
 	words, known := respond.Explain(err, respond.Subject{})
 	if !known || respond.IsTryAgain(err) {

@@ -36,7 +36,7 @@ func (s *reviews) showOrOpen(ctx context.Context, p inbound.Interaction, value s
 
 // openReview opens the card of a batch in a modal, for those who may read it.
 func (s *reviews) openReview(ctx context.Context, who directory.Who, trigger inbound.Trigger, value string) (respond.Subject, error) {
-	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	at := respond.Subject{User: who.User, Now: s.cfg.Now()}
 	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
@@ -104,7 +104,7 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 
 // show turns to another card of the same batch.
 func (s *reviews) show(ctx context.Context, who directory.Who, on ref.Screen, value string) (respond.Subject, error) {
-	at := respond.Subject{User: who.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	at := respond.Subject{User: who.User, Now: s.cfg.Now()}
 	r, err := ref.ParseCard(value)
 	if err != nil {
 		return at, err
@@ -138,9 +138,9 @@ func (s *reviews) redraw(ctx context.Context, who directory.Who, on ref.Screen, 
 	for _, hash := range []string{on.Hash, ""} {
 		view, b, err := s.review(ctx, who, r, urgency, words)
 		if err != nil {
-			said, known := respond.Explain(err, respond.Subject{User: who.User, Batch: b, Now: s.cfg.Now(), Deed: respond.Reading})
+			said, known := respond.Explain(err, respond.Subject{User: who.User, Batch: b, Now: s.cfg.Now()})
 			if !known {
-				said, cause = blockkit.Ours("It could not be read just now. Close this, and open it again in a moment."), err
+				said, cause = blockkit.Ours("Countersign couldn't load this. Close it, and open it again in a moment."), err
 			}
 			view = blockkit.Notice(said)
 		}

@@ -35,7 +35,7 @@ func cardIn(m inbound.Metadata) (ref.Card, bool) {
 func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	if p.Callback != ref.CallbackHere {
 		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", blockkit.Brief(p.Callback, 64)))
-		return inbound.Reply{}, s.tellHere(ctx, p, blockkit.Ours("This shortcut is from another version of Countersign and does nothing any more."))
+		return inbound.Reply{}, s.tellHere(ctx, p, blockkit.Ours("This shortcut is from another version of Countersign and no longer works. Nothing changed."))
 	}
 	about, err := s.here(ctx, p)
 	if err == nil {
@@ -64,14 +64,14 @@ func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words b
 // here opens the review of what waits for signatures in the thread, or says
 // that nothing does. With more than one request they are listed.
 func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Subject, error) {
-	at := respond.Subject{User: p.User, Now: s.cfg.Now(), Deed: respond.Reading}
+	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
 	found, err := s.inThread(ctx, p)
 	if err != nil {
 		return at, err
 	}
 	switch len(found) {
 	case 0:
-		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(blockkit.Ours("Nothing waits for signatures in this thread. What waits for you anywhere is on the Home tab of this app, and in `/countersign list`.")))
+		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(blockkit.Ours("Nothing waits for approval in this thread. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")))
 	case 1:
 		return s.reviews.openReview(ctx, p.Who(), p.Trigger, found[0].FirstCard().String())
 	}

@@ -165,7 +165,7 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 		view.Submit = blockkit.Literal("Approve")
 		blocks = append(blocks, s.lastWords(b, a, len(pages), m.Reason)...)
 	} else {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled("Approve is on the last page. Read on first.", blockkit.Bold))))
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled("Read all pages first: Approve is on the last one.", blockkit.Bold))))
 	}
 	if turn := card.PageButtons(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
@@ -192,9 +192,9 @@ func (m signing) String() string {
 
 // lastWords say what Approve means, and ask for the reason if one is needed.
 func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int, reason string) []slack.Block {
-	words := "You sign exactly the arguments above."
+	words := "You approve exactly the arguments above."
 	if pages > 1 {
-		words = "You sign exactly the arguments of these " + blockkit.Number(pages) + " pages."
+		words = "You approve exactly the arguments on these " + blockkit.Number(pages) + " pages."
 	}
 	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
 	if !known || card.Destructive(spec.Annotations) {
@@ -204,7 +204,7 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 	if !a.Requirement.ReasonNeeded {
 		return blocks
 	}
-	input := form.ReasonInputBlock("Why do you approve it?", "Everybody in the thread will read it.", true, pages == 1)
+	input := form.ReasonInputBlock("Why do you approve it?", "Everyone in the thread will read it.", true, pages == 1)
 	if field, ok := input.Element.(*slack.PlainTextInputBlockElement); ok {
 		field.InitialValue = reason
 	}
@@ -229,7 +229,7 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 			return inbound.Reply{}, err
 		}
 		if m.Read < len(card.Paginate(blockkit.Arguments(call.Args, at.Approval.WriteOnly))) {
-			return inbound.Replace(m.aside(blockkit.Ours("Nothing is approved yet: not everything of this call was shown."), "Read on", m.Read)), nil
+			return inbound.Replace(m.aside(blockkit.Ours("Nothing is approved yet: you haven't seen all pages of this call."), "Read on", m.Read)), nil
 		}
 	}
 	return s.given(ctx, p, approvals.Approve) // it explains what is wrong with the call, too

@@ -26,7 +26,7 @@ func (s *Handler) Interaction(ctx context.Context, p inbound.Interaction) (inbou
 		return inbound.Reply{}, nil
 	}
 	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", blockkit.Brief(string(p.Kind), 64)))
-	return inbound.Reply{}, s.respond.Tell(ctx, p.Place(), blockkit.Ours("This version of Countersign does not know what to do with that."))
+	return inbound.Reply{}, s.respond.Tell(ctx, p.Place(), blockkit.Ours("This version of Countersign doesn't support that. Nothing changed."))
 }
 
 // Foreign tells a person that what they did came from a workspace that is not
@@ -68,7 +68,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	run, known := actions[what]
 	if !known {
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", blockkit.Brief(press.ID, 64)))
-		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours("This button is from another version of Countersign and does nothing any more."))
+		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours("This button is from another version of Countersign and no longer works. Nothing changed. Open the request again with `/countersign list`."))
 	}
 	about, decided, err := run(ctx, s, p)
 	s.verdicts.adopt(ctx, p.Who(), p.On(), about)
@@ -90,6 +90,9 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 // for the explanation of that.
 func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
 	at, c, err := s.caseOf(ctx, p, value)
+	if v == approvals.Deny {
+		at.Deed = respond.Denying
+	}
 	if err != nil {
 		return at, err
 	}
@@ -106,10 +109,9 @@ func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value stri
 	return at, nil
 }
 
-// takeBack commits that a person's own decision counts no more.
+// takeBack commits that a person's own decision no longer counts.
 func (s *verdicts) takeBack(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at, c, err := s.caseOf(ctx, p, value)
-	at.Deed = respond.TakingBack
 	if err != nil {
 		return at, err
 	}

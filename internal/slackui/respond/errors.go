@@ -4,11 +4,11 @@ import (
 	"errors"
 )
 
-// ErrCounted is a person who says again what they have said.
+// ErrCounted means that the person repeats the decision that they made.
 var ErrCounted = errors.New("already counted")
 
-// ErrNoForm is a call whose arguments no form can change.
+// ErrNoForm means that no form can edit the arguments of the call.
 var ErrNoForm = errors.New("no form for these arguments")
 
-// ErrForm is a form that Slack did not open.
+// ErrForm means that Slack did not open a form.
 var ErrForm = errors.New("form not opened")

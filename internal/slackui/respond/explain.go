@@ -24,33 +24,18 @@ type Subject struct {
 	Stop     blockkit.Mrkdwn // how whoever asked stops their own request, in words
 }
 
-// Deed is what the person was doing.
+// Deed is what the person was doing. The zero value is anything else than the
+// deeds below, such as approving.
 type Deed string
 
 // The deeds.
 const (
-	deciding   Deed = ""
-	Editing    Deed = "edit"
-	TakingBack Deed = "take back"
-	Reading    Deed = "read"
+	Editing Deed = "edit"
+	Denying Deed = "deny"
 )
 
-// undone says what came of it: nothing.
-func (d Deed) undone() blockkit.Mrkdwn {
-	switch d {
-	case Editing:
-		return blockkit.Ours("Nothing was changed.")
-	case TakingBack:
-		return blockkit.Ours("Nothing was taken back.")
-	case Reading:
-		return blockkit.Ours("Nothing was decided.")
-	case deciding:
-	}
-	return blockkit.Ours("Your click was not counted.")
-}
-
-// Explain turns err into what the person may read: what happened, why, and
-// what to do now. It is mrkdwn of our own words and ids. Errors that are not
+// Explain turns err into what the person may read: what happened, that nothing
+// changed, and what to do now. It is mrkdwn of our own words and ids. Errors that are not
 // known are not for people: they must be answered so that Slack shows its
 // warning and the person tries again.
 func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
@@ -60,112 +45,110 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 	case notAllowed:
 		return explainNotAllowed(barred), true
 	case errors.Is(err, ref.ErrPointer):
-		return blockkit.Ours("This button is damaged, or it was not made by Countersign. Nothing was decided. Open the request again with `/countersign list`."), true
+		return blockkit.Ours("This button is damaged or wasn't made by Countersign. Nothing changed. Open the request again with `/countersign list`."), true
 	case errors.Is(err, inbound.ErrOtherTeam):
-		return blockkit.Ours("This came from another Slack workspace than the one this Countersign serves. Nothing was decided."), true
+		return blockkit.Ours("This Countersign serves another Slack workspace than yours. Nothing changed. Ask a member of that workspace."), true
 	case errors.Is(err, inbound.ErrNoTeam):
-		return blockkit.Ours("This came without a workspace, as from an installation for a whole organization, which this Countersign does not serve. Nothing was decided."), true
+		return blockkit.Ours("Slack sent this without a workspace, as it does for an app that is installed for a whole organization. Countersign doesn't support that. Nothing changed. Tell your Countersign admin."), true
 	case errors.Is(err, directory.ErrMayNotRead):
 		return explainMayNotRead(a), true
 	case errors.Is(err, ErrForm):
-		return blockkit.Ours("Slack did not open the form in time. Nothing was decided. Press the button again."), true
+		return blockkit.Ours("Slack didn't open the form in time. Nothing changed. Press the button again."), true
 	case unanswered:
 		return explainLookup(lookup), true
 	case errors.Is(err, directory.ErrGone):
-		return blockkit.Ours("This account is deactivated, so it cannot take part. Nothing was done."), true
+		return blockkit.Ours("This account is deactivated and can't do this. Nothing changed. Ask an admin of your workspace."), true
 	case errors.Is(err, directory.ErrBot):
-		return blockkit.Ours("Bots and workflows cannot take part: only people can. Nothing was done."), true
+		return blockkit.Ours("Only people can do this, not bots or workflows. Nothing changed."), true
 	case errors.Is(err, directory.ErrGuest):
-		return blockkit.Ours("Guests of this workspace cannot take part. Nothing was done. Ask a full member."), true
+		return blockkit.Ours("Guests of this workspace can't do this. Nothing changed. Ask a full member."), true
 	case errors.Is(err, directory.ErrStranger):
-		return blockkit.Ours("People from other organizations cannot take part. Nothing was done. Ask a member of this workspace."), true
+		return blockkit.Ours("People from other organizations can't do this. Nothing changed. Ask a member of this workspace."), true
 	}
 	return explainDecision(err, a)
 }
 
 func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 	if e.What == "group" {
-		return blockkit.Ours("Slack did not say who is in %s, so it is not known whether you may sign. Nothing was decided. Try again in a moment.", blockkit.Group(e.Id))
+		return blockkit.Ours("Slack couldn't tell who is in %s, so your permission couldn't be checked. Nothing changed. Try again in a moment.", blockkit.Group(e.Id))
 	}
 	if e.What == directory.AbsencesOf {
-		return blockkit.Ours("It could not be looked up who is away, so it is not known for whom you may sign. Nothing was done. Try again in a moment.")
+		return blockkit.Ours("Countersign couldn't check who is away, so your permission to approve for others isn't known. Nothing changed. Try again in a moment.")
 	}
-	return blockkit.Ours("Slack did not say whose account this is. Nothing was done. Try again in a moment.")
+	return blockkit.Ours("Slack couldn't confirm your account. Nothing changed. Try again in a moment.")
 }
 
 func explainMayNotRead(a Subject) blockkit.Mrkdwn {
 	var where blockkit.Mrkdwn
 	if blockkit.IDForm.MatchString(a.Batch.Channel) && blockkit.IsChannel(a.Batch.Channel) {
-		where = blockkit.Ours(", and the members of %s", blockkit.Group(a.Batch.Channel))
+		where = blockkit.Ours(", and so can the members of %s", blockkit.Group(a.Batch.Channel))
 	}
-	return blockkit.Ours("This request can be read by those who can sign it, by whoever asked for it%s. You are none of them. Ask "+
-		"%s if you need to know more.", where, blockkit.Person(a.Batch.Requester))
+	return blockkit.Ours("You can't read this request. Nothing changed. Its approvers and its requester can%s. Ask %s if you need to know more.", where, blockkit.Person(a.Batch.Requester))
 }
 
 func explainNotAllowed(e *directory.NotAllowedError) blockkit.Mrkdwn {
-	return blockkit.Ours("You are not among those who may ask this agent, so nothing was started. It answers %s.", firstOf(fromWords(e.From)))
+	return blockkit.Ours("You can't ask this agent. Nothing was started. It takes requests from %s.", firstOf(fromWords(e.From)))
 }
 
 func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
-	undone := a.Deed.undone()
 	switch {
 	case errors.Is(err, approvals.ErrSettled):
 		return settledWords(a), true
 	case errors.Is(err, approvals.ErrExpired):
-		return blockkit.Ours("Too late: the deadline was %s. %s The call does not run. If it is still wanted, ask the agent again.", blockkit.When(a.Approval.Requirement.Deadline), undone), true
+		return blockkit.Ours("Too late: the deadline was %s. Nothing changed. The call won't run. If you still need it, ask the agent again.", blockkit.When(a.Approval.Requirement.Deadline)), true
 	case errors.Is(err, approvals.ErrOwnEdit):
-		return blockkit.Ours("You changed what this call would do, so somebody else must sign it. %s It can be signed by %s.", undone, a.signers()), true
+		return blockkit.Ours("You edited this call, so someone else must approve it. Nothing changed. %s", a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnWords) && a.Batch.Executor != "":
-		return blockkit.Ours("You may be the one who asked for this call, so somebody else must approve it. %s It can be signed by %s. You can still deny it.", undone, a.signers()), true
+		return blockkit.Ours("You may be the requester of this call, so someone else must approve it. Nothing changed. %s You can still deny it.", a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnWords):
-		return blockkit.Ours("You wrote to the agent in this thread before it made this call, so somebody else must approve it. %s It can be signed by %s. You can still deny it.", undone, a.signers()), true
+		return blockkit.Ours("You wrote to the agent in this thread before it made this call, so someone else must approve it. Nothing changed. %s You can still deny it.", a.approvers()), true
 	case errors.Is(err, approvals.ErrOwnRequest):
-		return blockkit.Ours("You asked for this, so somebody else must sign it. %s It can be signed by %s.%s", undone, a.signers(), a.Stop), true
+		return blockkit.Ours("You asked for this, so someone else must approve it. Nothing changed. %s%s", a.approvers(), a.Stop), true
 	case errors.Is(err, approvals.ErrDenied):
-		return blockkit.Ours("Somebody denied this call, so whoever asked for it cannot change it any more, nor can others who wrote to the agent in its thread: that would wipe the denial away. %s An approver can still change it.%s", undone, a.Stop), true
+		return blockkit.Ours("Someone denied this call, so its requester and others who wrote to the agent can no longer edit it. Nothing changed. An approver still can.%s", a.Stop), true
 	case errors.Is(err, approvals.ErrAmendments):
-		return blockkit.Ours("The arguments of this call were changed %s times, which is as often as they may be. %s Approve or deny it as it is.", blockkit.Num(approvals.MaxAmendments), undone), true
+		return blockkit.Ours("The arguments of this call were already edited %s times, the most that is allowed. Nothing changed. Approve or deny it as it is.", blockkit.Num(approvals.MaxAmendments)), true
 	case errors.Is(err, approvals.ErrNotEligible):
 		return notEligible(a), true
 	case errors.Is(err, approvals.ErrStale) && a.Deed == Editing:
-		return blockkit.Ours("The arguments were changed by somebody else after you had read them, so your change was not made. %s Read the card again: it shows the new ones in a moment. Then press Edit again.", undone), true
+		return blockkit.Ours("Someone else edited the arguments after you opened the form, so your edit wasn't saved. The card shows the new arguments in a moment. Read them, then press Edit again."), true
 	case errors.Is(err, approvals.ErrStale):
-		return blockkit.Ours("The arguments changed after this card was drawn. %s Read the card again: it shows the new ones in a moment.", undone), true
+		return blockkit.Ours("Someone edited the arguments after this card was posted. Nothing was decided. The card shows the new arguments in a moment. Read them, then decide."), true
 	case errors.Is(err, approvals.ErrReasonNeeded):
-		return blockkit.Ours("An approval of this call must say why, and yours said nothing. %s Press Approve again: a form asks for the reason.", undone), true
+		return blockkit.Ours("This approval needs a reason. Nothing changed. Press Approve again and enter one."), true
 	case errors.Is(err, ErrCounted):
-		return blockkit.Ours("Already counted: you %s this call, once. This click changed nothing; the card says what is still missing.", past(a)), true
+		return blockkit.Ours("You already %s this call, and that counts once. Nothing changed. The card shows what is still missing.", past(a)), true
 	case errors.Is(err, approvals.ErrDecided):
-		return blockkit.Ours("You already %s this call, and that stands. This click changed nothing. To decide otherwise, press Take back first.", past(a)), true
+		return blockkit.Ours("You already %s this call. Nothing changed. To decide otherwise, press Take back first.", past(a)), true
 	case errors.Is(err, approvals.ErrNoDecision):
-		return blockkit.Ours("There is no decision of yours on this call as it is now: you made none, or the arguments changed since and it counts no more. %s Decide with Approve or Deny.", undone), true
+		return blockkit.Ours("You have no decision to take back: you made none, or the arguments were edited after it. Nothing changed. Press Approve or Deny to decide."), true
 	case errors.Is(err, approvals.ErrAbsence):
-		return blockkit.Ours("An absence like that is not possible: it lasts at most %s days, and nobody stands in for themselves, directly or through others. Nothing was changed. Choose other days or somebody else.", blockkit.Num(int(approvals.MaxAbsence.Hours()/24))), true
+		return blockkit.Ours("You can't be away like that: an absence lasts %s days at most, and you can't delegate to yourself, directly or through others. Nothing changed. Choose other dates or another delegate.", blockkit.Num(int(approvals.MaxAbsence.Hours()/24))), true
 	case errors.Is(err, approvals.ErrNotFound) && a.Deed == Editing && a.Approval.Call.ID != "":
-		return blockkit.Ours("The tool of this call is not there any more, so its arguments cannot be changed. %s Deny it, or ask whoever runs Countersign.", undone), true
+		return blockkit.Ours("The tool of this call is gone, so its arguments can't be edited. Nothing changed. Deny the call, or ask your Countersign admin."), true
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Ours("This request no longer exists. Nothing was decided. If it is still wanted, ask the agent again."), true
+		return blockkit.Ours("This request no longer exists. Nothing changed. If you still need it, ask the agent again."), true
 	case errors.Is(err, approvals.ErrRefused):
-		return blockkit.Ours("The policy refuses this call, whoever signs it. Nothing was decided."), true
+		return blockkit.Ours("The policy refuses this call, so nobody can approve it. Nothing changed. To change the policy, ask your Countersign admin."), true
 	case errors.Is(err, ErrNoForm):
-		return blockkit.Ours("No form can change the arguments of this call: the tool does not say what they are, or they are hidden or too long. %s Approve or deny it as it is.", undone), true
+		return blockkit.Ours("The arguments of this call can't be edited here: the tool doesn't describe them, or they are hidden or too long. Nothing changed. Approve or deny it as it is."), true
 	case errors.Is(err, approvals.ErrInvalid) && a.Deed == Editing:
-		return blockkit.Ours("The arguments of this call cannot be changed here. %s Approve or deny it as it is, and ask whoever runs Countersign.", undone), true
+		return blockkit.Ours("The arguments of this call can't be edited here. Nothing changed. Approve or deny it as it is, and tell your Countersign admin."), true
 	case errors.Is(err, approvals.ErrConflict), errors.Is(err, ErrTryAgain):
-		return blockkit.Ours("Many people are deciding at this moment. %s Try again.", undone), true
+		return blockkit.Ours("Several people are deciding right now. Nothing changed. Try again in a moment."), true
 	}
 	return blockkit.Mrkdwn{}, false
 }
 
-// notEligible says who could have, and why standing in for somebody does not
-// help.
+// notEligible says who could have, and that no approver made the person their
+// delegate.
 func notEligible(a Subject) blockkit.Mrkdwn {
 	if a.Deed == Editing {
-		return blockkit.Ours("Only the approvers of this call, and whoever asked for it, can change its arguments. %s Its approvers are %s.", a.Deed.undone(), a.signers())
+		return blockkit.Ours("Only the approvers and the requester of this call can edit it. Nothing changed. %s", a.approvers())
 	}
-	words := blockkit.Ours("You are not an approver of this call. %s It can be signed by %s.", a.Deed.undone(), a.signers())
+	words := blockkit.Ours("You can't %s this. Nothing changed. %s", a.verb(), a.approvers())
 	if a.Approval.Requirement.Delegation {
-		words = blockkit.Ours("%s Whoever is away may have named somebody to sign for them; nobody who can sign this has named you for now.", words)
+		words = blockkit.Ours("%s An approver who is away can make you their delegate; right now, none has.", words)
 	}
 	return words
 }
@@ -190,19 +173,19 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 	}
 	switch o.Status {
 	case approvals.Approved:
-		return blockkit.Ours("Already settled: approved%s%s. Your click changed nothing.", by, at)
+		return blockkit.Ours("Already approved%s%s. Nothing changed.", by, at)
 	case approvals.Denied:
-		return blockkit.Ours("Already settled: denied%s%s. Your click changed nothing.", by, at)
+		return blockkit.Ours("Already denied%s%s. Nothing changed.", by, at)
 	case approvals.Expired:
-		return blockkit.Ours("Already settled: it expired%s without enough signatures and does not run. If it is still wanted, ask the agent again.", at)
+		return blockkit.Ours("This call expired%s without enough approvals, so it won't run. Nothing changed. If you still need it, ask the agent again.", at)
 	case approvals.Withdrawn:
 		if o.Superseded {
-			return blockkit.Ours("Already settled: it was superseded%s, because %s wrote something new, and does not run. Your click changed nothing.", at, card.Names(card.Users(o.By)))
+			return blockkit.Ours("This call was superseded%s by a newer message of %s, so it won't run. Nothing changed.", at, card.Names(card.Users(o.By)))
 		}
-		return blockkit.Ours("Already settled: it was withdrawn%s%s and does not run. Your click changed nothing.", by, at)
+		return blockkit.Ours("This call was withdrawn%s%s, so it won't run. Nothing changed.", by, at)
 	case approvals.Pending:
 	}
-	return blockkit.Ours("This call is already settled. Your click changed nothing.")
+	return blockkit.Ours("Someone else already decided this. Nothing changed.")
 }
 
 // past is what the person has decided before.
@@ -213,9 +196,10 @@ func past(a Subject) blockkit.Mrkdwn {
 	return blockkit.Ours("approved")
 }
 
-// signers are those whom the requirement names and who may sign: nobody who is
-// refused, and nobody who asked for the call or changed it, if that bars them.
-func (a Subject) signers() blockkit.Mrkdwn {
+// approvers says who can approve the call, of those whom the requirement names. It
+// leaves out the person who is refused, and those who asked for the call or edited
+// it, if that bars them.
+func (a Subject) approvers() blockkit.Mrkdwn {
 	var all []blockkit.Mrkdwn
 	named := false
 	for _, q := range a.Approval.Requirement.Quorums {
@@ -230,11 +214,19 @@ func (a Subject) signers() blockkit.Mrkdwn {
 	}
 	switch {
 	case len(all) > 0:
-		return firstOf(all)
+		return blockkit.Ours("%s can %s it.", firstOf(all), a.verb())
 	case named:
-		return blockkit.Ours("nobody else: the policy names no other approver")
+		return blockkit.Ours("No one else can %s it: the policy names no other approvers.", a.verb())
 	}
-	return blockkit.Ours("nobody: the policy names no approvers")
+	return blockkit.Ours("Nobody can %s it: the policy names no approvers.", a.verb())
+}
+
+// verb is what the person wants to do to the call.
+func (a Subject) verb() blockkit.Mrkdwn {
+	if a.Deed == Denying {
+		return blockkit.Ours("deny")
+	}
+	return blockkit.Ours("approve")
 }
 
 // firstOf lists the first few, and how many more there are.

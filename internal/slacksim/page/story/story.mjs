@@ -358,7 +358,7 @@ async function aRefund() {
   await act(page, "Frank Fischer");
   await press("Edit…");
   const form = page.getByRole("dialog", { name: "Edit arguments" });
-  await form.getByText(/what @Bob Brandt decided no longer counts/).waitFor();
+  await form.getByText(/the decisions of @Bob Brandt no longer count/).waitFor();
   const cents = form.getByLabel("cents", { exact: true });
   assert.equal(await cents.inputValue(), "48000");
   const change = form.getByRole("button", { name: "Change" });
@@ -388,7 +388,7 @@ async function aRefund() {
   await asked("a person in @sre must sign. Now act as Bob");
   await act(page, "Bob Brandt");
   await side.getByRole("button", { name: /^Countersign, unread/ }).click();
-  await page.getByText(/of yours no longer counts/).first().waitFor();
+  await page.getByText(/of your decisions no longer counts/).first().waitFor();
   await everywhere(page, "73-direct");
   await side.getByRole("button", { name: "Countersign", exact: true }).waitFor();
 
@@ -569,7 +569,7 @@ async function aGuest() {
   await act(page, "Gita Guest");
   await page.getByRole("button", { name: /write a summary/ }).click();
   await guide(page).getByText("The bot refused; read why below.").waitFor();
-  await page.getByText("Guests of this workspace cannot take part.").first().waitFor();
+  await page.getByText("Guests of this workspace can't do this.").first().waitFor();
   await shot(page, "60-guest");
   await guide(page).getByRole("button", { name: "Act as Alice" }).click();
   await page.getByRole("radio", { name: "Alice Amari", checked: true }).waitFor();
