@@ -62,7 +62,7 @@ const thread = (page) => page.getByRole("complementary", { name: "Thread" });
 const guide = (page) => page.getByRole("complementary", { name: "What to do next" });
 const card = (page) => thread(page).locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
 
-/** sure goes through the dialog that stands before a signature that may destroy something. */
+/** sure goes through the dialog that stands before an approval that may destroy something. */
 const sure = (page) => page.getByRole("dialog", { name: /^Approve delete_file/ }).getByRole("button", { name: "Approve" }).click();
 
 /** gone waits until a file is no longer there. */
@@ -98,7 +98,7 @@ async function withTheMouse() {
   for (const words of ["Alice Amari", "2023-q1-sales.txt", "2023-q2-sales.txt", "delete_file", "@sre"]) await card(page).getByText(words).first().waitFor();
   await shot(page, "04-card");
 
-  // Dave may not sign: he is told so, and nobody else sees it.
+  // Dave cannot approve: only he sees the refusal.
   await act(page, "Dave Duarte");
   await card(page).getByRole("button", { name: /^Approve/ }).first().click();
   await sure(page);
@@ -328,15 +328,15 @@ async function aRefund() {
   const asked = (words) => guide(page).getByText(words).waitFor();
   const refunds = join(FOLDER, "refunds");
 
-  // Alice asks. The card says what, why, and who must sign in which order.
+  // Alice asks. The card says what, why, and who must approve in which order.
   await page.getByRole("button", { name: /refund the 48 euros of order 1042/ }).click();
-  await asked("a person in @sre and in @finance must sign. Now act as Bob");
+  await asked("a person in @sre and in @finance must approve. Now act as Bob");
   await guide(page).getByRole("button", { name: "Open the thread" }).click();
   for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari may not sign", "One denial by finance stops it."]) await onCard(words);
   for (const quorum of [/operations: 0 of 1 signature, from @sre/, /finance: 0 of 1 signature, from @finance/, /security: 0 of 1 signature, from @security, asked once operations and finance have signed/]) assert.match(await refund.innerText(), quorum);
   await everywhere(page, "70-three-groups");
 
-  // Bob signs, takes it back, and signs again.
+  // Bob approves, takes it back, and approves again.
   await act(page, "Bob Brandt");
   await side.getByRole("button", { name: /^Countersign, unread/ }).waitFor();
   const approve = async () => {
@@ -344,14 +344,14 @@ async function aRefund() {
     const sure = page.getByRole("dialog", { name: /^Approve issue_refund/ });
     await sure.getByRole("button", { name: "Approve" }).click();
   };
-  await asked("Bob may sign: approve, correct it with Edit…, or deny and say why");
+  await asked("Bob can approve it, correct it with Edit…, or deny it and say why");
   await approve();
   await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
   await press("Take back");
   await onCard(/operations: 0 of 1 signature/);
   await approve();
   await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
-  await asked("a person in @finance must sign. Now act as Frank");
+  await asked("a person in @finance must approve. Now act as Frank");
 
   // Frank corrects the amount. What is no amount is refused at its field, and
   // what was written stays.
@@ -378,21 +378,21 @@ async function aRefund() {
   await done.getByRole("button", { name: "Close" }).last().click();
   await done.waitFor({ state: "detached" });
 
-  // The card says what was, what is, and whose signature it cleared; Bob is
-  // told so himself.
+  // The card says what was, what is, and whose approval it cleared; Bob gets
+  // a message about it.
   await onCard(/48000 → 4800/);
   const changed = await refund.innerText();
   for (const words of [/cents: 4800$/m, /Frank Fischer/, /Bob Brandt.*no longer counts/s, /operations: 0 of 1 signature/, /finance: 1 of 1 signature by @Frank Fischer, complete/]) assert.match(changed, words);
-  assert.ok(!existsSync(refunds), "nothing runs before all have signed");
+  assert.ok(!existsSync(refunds), "nothing runs before all have approved");
   await everywhere(page, "72-edited");
-  await asked("a person in @sre must sign. Now act as Bob");
+  await asked("a person in @sre must approve. Now act as Bob");
   await act(page, "Bob Brandt");
   await side.getByRole("button", { name: /^Countersign, unread/ }).click();
   await page.getByText(/of your decisions no longer counts/).first().waitFor();
   await everywhere(page, "73-direct");
   await side.getByRole("button", { name: "Countersign", exact: true }).waitFor();
 
-  // He signs again, from what the menu of the message shows.
+  // He approves again, from what the menu of the message shows.
   await side.getByRole("button", { name: /^ops/ }).click();
   const root = page.getByRole("region", { name: "Messages in #ops" }).locator(".line").filter({ hasText: "refund the 48 euros" });
   await root.hover();
@@ -413,7 +413,7 @@ async function aRefund() {
   await home.getByText(/Approved\. You approved/).waitFor();
   await shot(page, "77-home-after");
 
-  // What ran is what was signed, and the agent says so.
+  // What ran is what was approved, and the agent says so.
   await side.getByRole("button", { name: /^ops/ }).click();
   await page.getByRole("button", { name: /\d repl/ }).first().click();
   await thread(page).getByText("Refunded 48.00 EUR of order 1042").waitFor();
@@ -440,7 +440,7 @@ async function reviewed(page, name, after) {
   await review.waitFor({ state: "detached" });
 }
 
-/** severalAtOnce signs from a list that Bob asks for; what may do harm is ticked one by one. */
+/** severalAtOnce approves from a list that Bob asks for; what may do harm is ticked one by one. */
 async function severalAtOnce() {
   const page = await screen();
   await page.getByRole("button", { name: /clean up the old reports/ }).click();

@@ -134,7 +134,7 @@ function Desk({ place, menu, onGo, onAct, onMenu }: DeskProps) {
         {place.home ? <Home view={seen.home} /> : (
           <>
             <MessageList key={place.channel} label={direct ? "Messages with " + title : "Messages in #" + title} messages={top} replies={replies} onThread={openThread} unreadAfter={unreadAfter} freshThread={freshThread}
-              head={!story && !direct ? <Welcome onTry={write} onAct={onAct} /> : direct && !list.length && state.messages !== false ? <p className="empty">This is the beginning of your conversation with {title}. Write below what you want done.</p> : null} />
+              head={!story && !direct ? <Welcome onTry={write} onAct={onAct} /> : direct && !list.length && state.messages !== false ? <p className="empty">This is the beginning of your conversation with {title}. Write below what you need.</p> : null} />
             {direct && state.messages === false ? <p className="off">Sending messages to this app has been turned off.</p>
               : <Composer key={"c" + place.channel} channel={place.channel} placeholder={direct ? "Message " + title : "Message #" + title} />}
           </>

@@ -101,7 +101,7 @@ export function Composer({ channel, thread, placeholder, focus }: { channel: str
         onChange={(e) => { setText(e.target.value); setCaret(e.target.selectionStart); setChosen(0); setShut(false); }}
         onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onBlur={() => setShut(true)} onKeyDown={onKeyDown} />
       <div className="tools">
-        <button type="button" className="icon" disabled={stopped} aria-label="Mention somebody" title="Mention somebody" onClick={() => insert("@")}><Icon name="at" /></button>
+        <button type="button" className="icon" disabled={stopped} aria-label="Mention someone" title="Mention someone" onClick={() => insert("@")}><Icon name="at" /></button>
         {!thread && <button type="button" className="icon" disabled={stopped} aria-label="Use a command" title="Use a command" onClick={() => { if (!text) insert("/"); else area.current?.focus(); }}><Icon name="slash" /></button>}
         <span className="hint keys" id={id + "-keys"}><kbd>Enter</kbd> sends · <kbd>Shift Enter</kbd> new line</span>
         <button type="submit" className="send" aria-label="Send" disabled={stopped || !text.trim()}><Icon name="send" /></button>

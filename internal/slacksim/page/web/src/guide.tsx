@@ -1,4 +1,4 @@
-// What a newcomer may do next, derived from what is on screen.
+// What a newcomer can do next, derived from what is on screen.
 import { useState, type ReactNode } from "react";
 import { Icon } from "./icons";
 import { Avatar } from "./message";
@@ -11,9 +11,9 @@ interface Props { messages: Message[]; thread?: string; onThread(ts: string): vo
 const first = (p: Person) => nameOf(p, p.id).split(" ")[0]!;
 
 const ends: Record<Outcome, string> = {
-  none: "It answered; nothing needed a signature.",
-  signed: "Done. The thread holds the answer, and the card says who decided, when and why.",
-  unsigned: "It ended without a signature, and the card says how.",
+  none: "The agent answered. Nothing needed approval.",
+  decided: "Done. The answer is in the thread, and the card says who decided, when, and why.",
+  undecided: "It ended without a decision. The card says how.",
 };
 
 let closed = ""; // what the person does not want to be told again, whoever they act as
@@ -34,7 +34,7 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
   const tries = state.suggestions.filter((s) => !messages.some((m) => !m.bot_id && textOf(m).endsWith(s.replace(/^@\S+ /, "")))).slice(0, 2).map((s) => <Try key={s} text={s} onTry={onTry} />);
   const tell = (done: string[], now: string, words: ReactNode, buttons?: ReactNode) => (
     <aside className="guide" aria-label="What to do next">
-      <ol className="steps" aria-hidden="true">{["Ask", "Sign", "Read"].map((s, i) => <li key={s} className={done.includes(s) ? "done" : s === now ? "now" : ""}>{done.includes(s) ? <Icon name="check" /> : i + 1}<span>{s}</span></li>)}</ol>
+      <ol className="steps" aria-hidden="true">{["Ask", "Approve", "Read"].map((s, i) => <li key={s} className={done.includes(s) ? "done" : s === now ? "now" : ""}>{done.includes(s) ? <Icon name="check" /> : i + 1}<span>{s}</span></li>)}</ol>
       <p>{words}</p>
       {buttons && <div className="buttons">{buttons}</div>}
       <button type="button" className="icon" aria-label="Close this hint" onClick={() => { closed = at; redraw((n) => n + 1); }}><Icon name="close" /></button>
@@ -43,25 +43,25 @@ export function Guide({ messages, thread, onThread, onAct, onTry }: Props) {
 
   switch (next.kind) {
     case "refused":
-      return tell([], "Ask", "The bot refused; read why below.", next.instead && as(next.instead));
+      return tell([], "Ask", "The bot refused. It says why below.", next.instead && as(next.instead));
     case "work":
-      if (next.ask.user !== me.id) return tell([], "Ask", `${nameOf(state.people.find((p) => p.id === next.ask.user), next.ask.user).split(" ")[0]} asked, and nothing has answered here yet.`, tries);
-      return tell([], "Ask", "The agent is at work. It looks by itself, and stops before it changes anything.");
+      if (next.ask.user !== me.id) return tell([], "Ask", `${nameOf(state.people.find((p) => p.id === next.ask.user), next.ask.user).split(" ")[0]} asked. There is no answer yet.`, tries);
+      return tell([], "Ask", "The agent is working. It reads on its own, and stops before it changes anything.");
     case "many":
-      return tell(["Ask"], "Sign", "More is waiting than fits on cards. Review it one by one from the list, or in the app's Home.", open(next.card, "Open the thread"));
+      return tell(["Ask"], "Approve", "More calls wait than fit on cards. Review them one by one from the list, or on the app's Home tab.", open(next.card, "Open the thread"));
     case "read":
-      return tell(next.outcome === "signed" ? ["Ask", "Sign", "Read"] : ["Ask", "Read"], "", ends[next.outcome], <>{open(next.last, "Read the thread")}{tries}</>);
+      return tell(next.outcome === "decided" ? ["Ask", "Approve", "Read"] : ["Ask", "Read"], "", ends[next.outcome], <>{open(next.last, "Read the thread")}{tries}</>);
   }
-  const { card, groups, signers, later, editable, outsider } = next;
-  if (!signers.length && !later.length) return tell(["Ask"], "Sign", "The agent has stopped. Somebody named on the card must sign.", open(card, "Open the thread"));
-  if (signers.some((p) => p.id === me.id)) {
-    return tell(["Ask"], "Sign", <>The agent has stopped and waits. {first(me)} may sign: approve, {editable && "correct it with Edit…, "}or deny and say why.{outsider && <span className="wide-only"> Somebody who may not sign is told so, and only they see it.</span>}</>,
+  const { card, groups, approvers, later, editable, outsider } = next;
+  if (!approvers.length && !later.length) return tell(["Ask"], "Approve", "The agent has stopped. Someone named on the card must approve.", open(card, "Open the thread"));
+  if (approvers.some((p) => p.id === me.id)) {
+    return tell(["Ask"], "Approve", <>The agent waits for a decision. {first(me)} can approve it, {editable && "correct it with Edit…, "}or deny it and say why.{outsider && <span className="wide-only"> If someone else tries, only they see the refusal.</span>}</>,
       <>{open(card, "Open the thread")}{outsider && as(outsider, `Try as ${first(outsider)}`)}</>);
   }
-  const asked = signers.length ? signers : later;
+  const asked = approvers.length ? approvers : later;
   const who = groups.length ? `a person in ${list(groups.map((g) => "@" + g), "and in")}` : list(asked.slice(0, 3).map((p) => nameOf(p, p.id)), "or");
   const early = later.some((p) => p.id === me.id) && ` ${first(me)} is asked after that.`;
-  return tell(["Ask"], "Sign", <>The agent has stopped: {who} must sign.{early} Now act as {first(asked[0]!)}.{me.id === outsider?.id && ` Or press Approve as ${first(me)}, and see what an outsider is told.`}</>,
+  return tell(["Ask"], "Approve", <>The agent has stopped: {who} must approve.{early} Now act as {first(asked[0]!)}.{me.id === outsider?.id && ` Or press Approve as ${first(me)}, and see the refusal.`}</>,
     <>{as(asked[0]!)}{open(card, "Open the thread")}</>);
 }
 
@@ -80,15 +80,15 @@ export function Welcome({ onTry, onAct }: { onTry(text: string): void; onAct(use
   const host = me.is_restricted && able(state).find((p) => !p.is_restricted);
   return (
     <section className="welcome" aria-label="Stories to try">
-      <h2>An agent works here. People sign.</h2>
-      <p>Ask it for something. It looks around by itself, and stops before it changes anything, until somebody who may has signed. Files and messages here are real on this machine, and only there.</p>
+      <h2>An agent works here. People approve.</h2>
+      <p>Ask it for something. It reads on its own, and stops before it changes anything until someone authorized approves. Files and messages here are real, but only on this machine.</p>
       <ul>{state.suggestions.map((s, i) => (
         <li key={s}><button type="button" className={i === 0 ? "story first" : "story"} onClick={() => (i === 0 && host ? onAct(host.id) : onTry(s))}>
           <span className="mention">{s.split(" ")[0]}</span> <span>{s.slice(s.indexOf(" ") + 1)}</span>
           <small>{i > 0 ? "Send" : host ? `Act as ${first(host)} to start` : `Start here, as ${first(me)}`}</small><Icon name="send" />
         </button></li>
       ))}</ul>
-      <p className="hint">Or write your own below. You can act as any of the people at the top.</p>
+      <p className="hint">Or write your own below. You can act as anyone at the top.</p>
     </section>
   );
 }

@@ -34,7 +34,7 @@ export function Timeline({ of: events }: { of: HoodEvent[] }) {
   const runs = [...new Set(events.map((e) => e.run))];
   return (
     <>
-      <p className="hint">What the bot did, and what people did, from the facts that are stored. Nothing waits in memory: a run ends, and a new one resumes.</p>
+      <p className="hint">What the bot and people did, from the stored events. Nothing waits in memory: a run ends, and a new run resumes it.</p>
       <div className="entries" ref={box} tabIndex={0} role="region" aria-label="Timeline">
         {events.length === 0 && <p className="hint">Nothing yet. Ask the agent for something.</p>}
         <ol className="timeline">
@@ -72,7 +72,7 @@ const size = (bytes: number) => (bytes < 1024 ? bytes + " B" : (bytes / 1024).to
 export function Documents({ of: documents, omitted }: { of: HoodDocument[]; omitted?: number }) {
   return (
     <>
-      <p className="hint">Everything that the bot knows, as it is in Redis now. Any bot that starts on it goes on from here.</p>
+      <p className="hint">Everything that the bot knows, as Redis has it now. Any bot that starts on this Redis continues from here.</p>
       <div className="entries" tabIndex={0} role="region" aria-label="Redis">
         {documents.length === 0 && <p className="hint">Nothing yet. Ask the agent for something.</p>}
         {groups(documents).map(([name, list]) => list.length > many

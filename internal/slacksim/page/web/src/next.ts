@@ -5,13 +5,13 @@ import type { Json, Message, Person, State } from "./sim";
 export type Next =
   | { kind: "nothing" }
   | { kind: "refused"; ask: Message; instead?: Person }
-  | { kind: "sign"; card: Message; groups: string[]; signers: Person[]; later: Person[]; editable: boolean; outsider?: Person }
+  | { kind: "decide"; card: Message; groups: string[]; approvers: Person[]; later: Person[]; editable: boolean; outsider?: Person }
   | { kind: "many"; card: Message }
   | { kind: "work"; ask: Message }
   | { kind: "read"; ask: Message; last: Message; outcome: Outcome };
 
 /** Outcome is how the calls of a thread ended; "none": no card asked for anything. */
-export type Outcome = "none" | "signed" | "unsigned";
+export type Outcome = "none" | "decided" | "undecided";
 
 /** decisive says whether the blocks hold a button that decides something. */
 export const decisive = (blocks: Json[] | undefined) => buttons(blocks ?? []).some((e) => e.style);
@@ -32,11 +32,11 @@ export function nextOf(state: State, me: Person, messages: Message[]): Next {
   if (card) {
     const blocks = card.blocks ?? [];
     if (!lines(blocks).some(counts)) return { kind: "many", card };
-    const { now, later, groups } = signersIn(blocks, state);
+    const { now, later, groups } = approversIn(blocks, state);
     const who = (ids: Set<string>) => people.filter((p) => ids.has(p.id));
     const named = new Set([...now, ...later, ask?.user]);
     return {
-      kind: "sign", card, groups, signers: who(now), later: who(later), editable: buttons(blocks).some((b) => /^Edit/.test(b.text?.text)),
+      kind: "decide", card, groups, approvers: who(now), later: who(later), editable: buttons(blocks).some((b) => /^Edit/.test(b.text?.text)),
       outsider: ask && people.find((p) => !named.has(p.id) && !p.is_restricted),
     };
   }
@@ -53,17 +53,17 @@ const lines = (blocks: Json[]): Json[][] => {
 
 const texts = (test: RegExp) => (e: Json) => e.type === "text" && test.test(e.text);
 
-/** counts says whether a line counts signatures. */
-const counts = (line: Json[]) => line.some(texts(/: \d+ of \d+ signature/));
+/** counts says whether a line counts approvals. */
+const counts = (line: Json[]) => line.some(texts(/: \d+ of \d+ (approval|signature)/));
 
-/** signersIn reads who may still sign from the lines that count signatures, and who is asked only after others. */
-function signersIn(blocks: Json[], state: State): { now: Set<string>; later: Set<string>; groups: string[] } {
+/** approversIn reads who can still approve from the lines that count approvals, and who is asked only after others. */
+function approversIn(blocks: Json[], state: State): { now: Set<string>; later: Set<string>; groups: string[] } {
   const now = new Set<string>();
   const later = new Set<string>();
   const groups = new Set<string>();
   for (const call of callsIn(blocks)) {
     const list = lines(call).filter(counts).flatMap(quorumsIn);
-    const out = new Set([...list.flatMap((q) => q.did), ...ruledOut(call)]); // one person, one signature
+    const out = new Set([...list.flatMap((q) => q.did), ...ruledOut(call)]); // one person, one approval
     for (const q of list.filter((q) => q.from.length)) {
       for (const e of q.from) {
         const group = e.type === "usergroup" && state.groups.find((g) => g.id === e.usergroup_id);
@@ -85,7 +85,7 @@ function callsIn(blocks: Json[]): Json[][] {
   return calls;
 }
 
-/** quorumsIn reads a line: who signed, and from whom more is needed. */
+/** quorumsIn reads a line: who approved, and from whom more is needed. */
 function quorumsIn(line: Json[]): { did: string[]; from: Json[]; later: boolean }[] {
   const starts = line.flatMap((e, i) => (counts([e]) ? [i] : []));
   return starts.map((start, i) => {
@@ -96,16 +96,16 @@ function quorumsIn(line: Json[]): { did: string[]; from: Json[]; later: boolean 
   });
 }
 
-/** ruledOut are those of whom the card says that they may not sign, or have denied. */
+/** ruledOut are those of whom the card says that they cannot approve, or have denied. */
 function ruledOut(blocks: Json[]): string[] {
   const fine = blocks.filter((b) => b.type === "context").map((b) => b.elements.map((e: Json) => (e.type === "mrkdwn" ? e.text : "")).join(" · "));
-  const may = fine.flatMap((t) => t.split(" · ")).filter((t) => t.endsWith("may not sign")).flatMap((t) => [...t.matchAll(/<@(\w+)>/g)].map((m) => m[1]!));
+  const may = fine.flatMap((t) => t.split(" · ")).filter((t) => /(may not|cannot|can.t) (sign|approve)( it| this)?\.?$/.test(t)).flatMap((t) => [...t.matchAll(/<@(\w+)>/g)].map((m) => m[1]!));
   const denied = lines(blocks).filter((l) => l[0]?.type === "user" && l.slice(1).some(texts(/^ denied it/))).map((l) => l[0]!.user_id as string);
   return [...may, ...denied];
 }
 
 function outcomeOf(thread: Message[]): Outcome {
   const bold = thread.filter((m) => m.bot_id).flatMap((m) => lines(m.blocks ?? [])).flat().filter((e) => e.type === "text" && e.style?.bold).map((e) => e.text as string);
-  if (bold.some((t) => /^\W*(Approved|Denied)$/.test(t))) return "signed";
-  return bold.some((t) => /^\W*(Expired|Withdrawn|Superseded)$/.test(t)) ? "unsigned" : "none";
+  if (bold.some((t) => /^\W*(Approved|Denied)$/.test(t))) return "decided";
+  return bold.some((t) => /^\W*(Expired|Withdrawn|Superseded)$/.test(t)) ? "undecided" : "none";
 }

@@ -37,7 +37,7 @@ export function Requests() {
   const box = useTail<HTMLDivElement>(shown.length);
   return (
     <>
-      <p className="hint">What Slack would send to the bot, signed, and the Web API calls that the bot makes. Tokens are blacked out.</p>
+      <p className="hint">The signed requests that Slack would send to the bot, and the Web API calls that the bot makes. Tokens are redacted.</p>
       <div className="filters" role="group" aria-label="Show">
         {Object.entries(filters).map(([name, label]) => <button key={name} type="button" aria-pressed={filter === name} onClick={() => setFilter(name as keyof typeof filters)}>{label}</button>)}
       </div>
