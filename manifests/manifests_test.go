@@ -31,15 +31,15 @@ var calls = []struct{ method, scope, reason string }{
 	{"chat.update", "chat:write", "a card that changed"},
 	{"chat.postEphemeral", "chat:write", "a refusal, to one person"},
 	{"conversations.open", "im:write", "a reminder, or the refusal of somebody who is not in the channel"},
-	{"conversations.members", "channels:read", "who is in a public channel whose members sign"},
-	{"conversations.members", "groups:read", "who is in a private channel whose members sign"},
+	{"conversations.members", "channels:read", "who is in a public channel whose members approve"},
+	{"conversations.members", "groups:read", "who is in a private channel whose members approve"},
 	{"views.open", "", "the form for a reason, or the full arguments"},
 	{"views.push", "", "such a form over a review"},
 	{"views.publish", "", "the Home tab of somebody"},
 	{"views.update", "", "what such a form shows a moment later"},
 	{"usergroups.users.list", "usergroups:read", "who is in a group at the click"},
 	{"usergroups.list", "usergroups:read", "bot check: whether the groups of the policy exist"},
-	{"users.info", "users:read", "bots, guests and the deactivated do not sign"},
+	{"users.info", "users:read", "bots, guests and the deactivated cannot approve"},
 }
 
 // deliveries are what Slack sends us, and what that needs.

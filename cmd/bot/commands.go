@@ -17,7 +17,7 @@ func root() *command {
 	return &command{
 		name: "bot",
 		about: `
-Countersign: people sign, in Slack, what AI agents are about to do.
+Countersign: people approve, in Slack, what AI agents are about to do.
 Everything that "bot serve" needs to know is in one YAML file and in the
 environment; see the README.`,
 		example: "bot demo",
@@ -101,7 +101,7 @@ rules that may decide about its calls.`,
 			name: "explain", short: "Says what a policy rules on one call, and why.", run: policyExplain,
 			about: `
 Says of one call what each rule of the policy makes of it, which one decides,
-and who must sign. Name the call with --tool and --args, or with --call.`,
+and who must approve. Name the call with --tool and --args, or with --call.`,
 			args: []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: `
 bot policy explain --config config.yaml --tool delete_file \

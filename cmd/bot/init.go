@@ -56,7 +56,7 @@ const initWords = `Wrote %s, %s and %s.
 Next:
 %s  1. Create the Slack app: https://api.slack.com/apps, "Create New App", "From a
      manifest", and paste %s. Install it to the workspace.
-  2. In %s, fill in the ids of the people who sign. Make the folder
+  2. In %s, fill in the ids of the approvers. Make the folder
      that the agent works on.
   3. Set SLACK_BOT_TOKEN ("OAuth & Permissions"), SLACK_SIGNING_SECRET ("Basic
      Information"), REDIS_URL and OPENAI_API_KEY.

@@ -106,7 +106,7 @@ func TestKillInTheMiddleOfASheet(t *testing.T) {
 					now, err := store.Batch(ctx, b.ID)
 					require.NoError(t, err)
 					for _, a := range now.Approvals {
-						require.LessOrEqual(t, len(a.Decisions), 1, "nobody signs twice")
+						require.LessOrEqual(t, len(a.Decisions), 1, "nobody approves twice")
 						n += len(a.Decisions)
 					}
 				}

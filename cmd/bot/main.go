@@ -1,4 +1,4 @@
-// Command bot is Countersign: people sign, in Slack, what AI agents are about
+// Command bot is Countersign: people approve, in Slack, what AI agents are about
 // to do.
 //
 //	bot demo      the whole thing on this machine, with nothing set up

@@ -141,7 +141,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		return nil, fmt.Errorf("ask Slack: %w", err)
 	}
 	if more > 0 {
-		if _, err := fmt.Fprintf(p.stderr, "%s may sign. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {
+		if _, err := fmt.Fprintf(p.stderr, "%s may approve. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {
 			return nil, err
 		}
 	}

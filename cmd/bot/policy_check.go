@@ -47,7 +47,7 @@ func policyCheck(ctx context.Context, in *call) error {
 		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; name them with --config or --tools\n")
 	}
 	if o.Roster == nil {
-		fmt.Fprintf(&out, "\nWhether enough people can sign was not checked; use --roster FILE or --online.\n")
+		fmt.Fprintf(&out, "\nWhether enough people can approve was not checked; use --roster FILE or --online.\n")
 	}
 	return p.say("%s", out.String())
 }

@@ -28,7 +28,7 @@ func policyExplain(ctx context.Context, in *call) error {
 	})
 	p.flags.StringVar(&call.Channel, "channel", "", "The `ID` of the channel in which the agent was asked.")
 	at := p.flags.String("at", "", "The `TIME` of the call, such as 2026-03-01T09:00:00Z. Without it, now.")
-	gate := p.flags.Bool("gate", false, "The code of the tool asks for a signature for this call.")
+	gate := p.flags.Bool("gate", false, "The code of the tool asks for approval for this call.")
 	if err := p.parse(); err != nil {
 		return err
 	}

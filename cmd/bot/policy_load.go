@@ -77,7 +77,7 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))
 	}
 	if err := b.checkPeople(ctx); err != nil {
-		b.log.WarnContext(ctx, "the changed policy has rules under which not enough people can sign", slog.Any("err", err))
+		b.log.WarnContext(ctx, "the changed policy has rules under which not enough people can approve", slog.Any("err", err))
 	}
 }
 

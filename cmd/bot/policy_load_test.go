@@ -111,10 +111,10 @@ func TestThePeopleWhoAreThereDecideTheStart(t *testing.T) {
 	_, err = start(slacksim.Config{}, func(i *installation) {
 		i.rules = "groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"
 	})
-	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could sign")
+	require.ErrorContains(t, err, "policy.yaml:2:29: default.quorums[0]: sre needs 3 of sre, and only 2 could approve")
 	said, err := start(slacksim.Config{Scopes: []string{"users:read"}}, func(*installation) {})
 	require.NoError(t, err, "Slack does not say who is in the group: the file is right by itself")
-	require.Contains(t, said, "could not check whether enough people can sign")
+	require.Contains(t, said, "could not check whether enough people can approve")
 	require.Contains(t, said, "missing_scope")
 }
 
@@ -142,7 +142,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 	require.NotEqual(t, before, b.policy.Current().Version())
 
 	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
-	said.await(t, `level=WARN msg="the changed policy has rules under which not enough people can sign"`)
+	said.await(t, `level=WARN msg="the changed policy has rules under which not enough people can approve"`)
 }
 
 // A rule in shadow mode is logged with what it would have done, and never with

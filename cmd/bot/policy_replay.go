@@ -197,7 +197,7 @@ func asStrict(a, b approvals.Requirement) bool {
 		if r.Kind == approvals.Escalate && r.Quorum != "" && !slices.ContainsFunc(a.Ladder, func(o approvals.Rung) bool {
 			return o.Kind == r.Kind && o.Quorum == r.Quorum && within(r.Add, o.Add) && !o.At.After(r.At)
 		}) {
-			return false // more people may sign, or sooner
+			return false // more people may approve, or sooner
 		}
 	}
 	covered := func(old, by []approvals.Quorum) bool {

@@ -47,16 +47,16 @@ func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []app
 // rosterPatience bounds the look at who is there when the bot starts.
 const rosterPatience = 15 * time.Second
 
-// checkPeople returns what nobody could sign, by what Slack says of the people
+// checkPeople returns what nobody could approve, by what Slack says of the people
 // and groups of the current policy. If Slack does not say it, that is no
-// objection: the file is right by itself, and a request that nobody can sign
+// objection: the file is right by itself, and a request that nobody can approve
 // runs nothing.
 func (b *bot) checkPeople(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rosterPatience)
 	defer cancel()
 	roster, _, err := doctor.RosterOf(ctx, b.policy.Current(), b.ui)
 	if err != nil {
-		b.log.WarnContext(ctx, "could not check whether enough people can sign", slog.Any("err", err))
+		b.log.WarnContext(ctx, "could not check whether enough people can approve", slog.Any("err", err))
 		return nil
 	}
 	o := b.judging

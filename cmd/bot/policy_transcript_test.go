@@ -86,7 +86,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"check-json":          {append([]string{"check", "--json"}, against...), ""},
 		"check-no-tools":      {[]string{"check", policyName}, ""},
 		"check-wrong":         {[]string{"check", "--config", configName, "wrong.yaml"}, "delte_file"},
-		"check-small":         {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could sign"},
+		"check-small":         {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could approve"},
 		"explain":             {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
 		"explain-json":        {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
 		"explain-shadow":      {append([]string{"explain", "--tool", "write_file", "--args", `{"path":"drafts/a","content":"x"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},

@@ -82,7 +82,7 @@ func (l *line) leadTo(to string) {
 }
 
 // failure runs a life in which the power fails after the last signature was
-// acknowledged, somewhere while the signed calls run. recover brings Redis back.
+// acknowledged, somewhere while the approved calls run. recover brings Redis back.
 // What was acknowledged counts, once, and no call runs twice.
 func (w *world) failure(recover func() *statetest.Instance) {
 	t := w.t

@@ -42,7 +42,7 @@ func TestStoryOfTheReadme(t *testing.T) {
 		do   func()
 	}{
 		{"You are Alice, in #ops. Send `@countersign clean up the old reports`, one of the suggested messages. " +
-			"The agent lists and reads files. Then a card in the thread asks for a signature on two calls of `delete_file`.", func() {
+			"The agent lists and reads files. Then a card in the thread asks for approval on two calls of `delete_file`.", func() {
 			var state struct{ Suggestions []string }
 			s.do("GET", "/sim/state", nil, &state)
 			require.Contains(t, state.Suggestions, "@countersign "+cleanUp)

@@ -208,7 +208,7 @@ func TestTheFolderOfTheDemoGoesWithIt(t *testing.T) {
 }
 
 // TestStoryOfARefund: three groups must agree, and the amount is wrong. Whoever
-// corrects it clears what was signed before, and what runs is what was signed
+// corrects it clears what was approved before, and what runs is what was approved
 // at the end.
 func TestStoryOfARefund(t *testing.T) {
 	s, folder := startDemo(t)

@@ -265,7 +265,7 @@ func (f *flood) reachable(user, channel string, threads ...string) map[approvals
 var soak = flag.Bool("soak", false, "measure a thousand calls, not a hundred and fifty")
 
 // A thousand calls of two hundred runs within a minute, in one channel, each of
-// which twenty people are asked to sign. Without -soak it is less of it all.
+// which twenty people are asked to approve. Without -soak it is less of it all.
 func TestAThousandCallsInAMinuteStayReadableAndReachable(t *testing.T) {
 	runs, each, people := 30, 5, 4
 	if *soak {

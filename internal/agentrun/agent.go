@@ -32,7 +32,7 @@ type PendingRule string
 const (
 	// PendingReject: a message of the person who asked ends what is pending as
 	// [approvals.Superseded]. The resume run tells the model so, and hands it the
-	// message in the same turn. What is signed already stays signed and runs.
+	// message in the same turn. What is already approved stays approved and runs.
 	// Messages of other people wait.
 	PendingReject PendingRule = "reject"
 	// PendingKeep: every message waits until nothing is pending.

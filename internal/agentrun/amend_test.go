@@ -134,7 +134,7 @@ func (o *office) resumes(b approvals.Batch) []string {
 }
 
 // Somebody changes what the model proposed: what does not fit the tool or the
-// policy is refused, what was signed before counts no more, exactly the new
+// policy is refused, what was approved before counts no more, exactly the new
 // bytes are signed and run, and the model is told.
 func TestAnAmendedCallFromFormToExecution(t *testing.T) {
 	o := newOffice(t)

@@ -115,9 +115,9 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 }
 
 // current returns the calls with the arguments that the batch was opened with.
-// They are those in the history, unless the call was signed before and its tool
+// They are those in the history, unless the call was approved before and its tool
 // then asked for something more: such a call goes on with the arguments that
-// were signed last, which a person may have changed at any earlier stage.
+// were approved last, which a person may have changed at any earlier stage.
 func (a *answers) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
 	parent, err := a.session.claim.store.Run(ctx, run.Parent)
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *answers) current(ctx context.Context, run Run, proposed []approvals.Too
 	return calls, nil
 }
 
-// resultsOf loads what was signed and returns the answers of the batch.
+// resultsOf loads what was approved and returns the answers of the batch.
 func resultsOf(ctx context.Context, store Store, b approvals.Batch) (approvals.DeferredToolResults, error) {
 	args := map[approvals.ToolCallID]json.RawMessage{}
 	for _, asked := range b.Approvals {

@@ -51,7 +51,7 @@ func (s *session) participants(ctx context.Context) ([]approvals.UserID, error) 
 // authorsOfRun returns who can have written what is in a run's requests, for
 // those that were stored without their authors: who began it, and those whose
 // words it took up. Of a run that is not there any more nothing is known, and
-// then only the requester of the new batch is kept from signing, as before
+// then only the requester of the new batch is kept from approving, as before
 // authors were noted. One that is there and cannot be read is an error: nobody is
 // asked while it is not known whom the separation concerns.
 func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {

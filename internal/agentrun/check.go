@@ -33,7 +33,7 @@ func (r *Runner) ToolSpec(agent, name string) (Spec, bool) {
 // agent or tool is [approvals.ErrNotFound]. What could not be checked, because
 // the tool panics or does not come back, is refused.
 //
-// That a tool wants a signature, or defers the call, is no objection. Of a tool
+// That a tool asks for approval, or defers the call, is no objection. Of a tool
 // whose calls run elsewhere only the schema counts.
 func (r *Runner) CheckCall(ctx context.Context, b approvals.Batch, c approvals.ToolCall) error {
 	t, err := r.tool(b.Agent, c.Name)

@@ -31,7 +31,7 @@ func TestCheckCall(t *testing.T) {
 		want []agentrun.ArgumentError
 	}{
 		"nothing":           {nil, nil},
-		"wants a signature": {&agentrun.ApprovalRequired{}, nil},
+		"asks for approval": {&agentrun.ApprovalRequired{}, nil},
 		"defers":            {fmt.Errorf("x: %w", &agentrun.CallDeferred{}), nil},
 		"plain words":       {errors.New("that host is gone"), []agentrun.ArgumentError{{Message: "that host is gone"}}},
 		"asks for a retry":  {&agentrun.RetryError{Message: "again"}, []agentrun.ArgumentError{{Message: "again"}}},

@@ -30,7 +30,7 @@
 //
 // [Runner.Resume] makes the run that takes up the answers of a settled batch.
 // Its first step checks that the answers are exactly for the calls that have no
-// result ([Match]), and executes what was signed, as it was signed.
+// result ([Match]), and executes what was approved, as it was approved.
 //
 // # A message while calls are pending
 //
@@ -38,11 +38,11 @@
 // person who asked ends what is pending, and is the prompt of the resume run:
 // the model reads in one turn that the calls did not run, why, and what the
 // person wrote. The run that the mention made is then merged, and over. What was
-// signed before the message stays signed, and runs with that resume run.
+// approved before the message stays approved, and runs with that resume run.
 //
 // One commit keeps the message in the queue and ends the batch. That a resume
 // run is due, and which message it takes up, follows from the two, so a process
-// that dies in between loses nothing. A signature that comes at the same time is
+// that dies in between loses nothing. An approval that comes at the same time is
 // either before that commit, and counts, or finds the call settled.
 //
 // # Agents that run elsewhere
@@ -71,12 +71,12 @@
 // still waits in the queue. Results of tools and of other systems are not the
 // words of a participant, whoever wrote the file that a tool has read.
 //
-// # How long a signature holds
+// # How long an approval holds
 //
-// A signature is for one call with exactly these arguments. While its call is
+// An approval is for one call with exactly these arguments. While its call is
 // open, the person may take it back, and a change of the arguments clears it.
 // Once all quorums of the call are met, the call is settled and stays so; yet it
-// is executed only when every call of its batch is. So what was signed first may
+// is executed only when every call of its batch is. So what was approved first may
 // run as late as the last of its siblings is decided, fulfilled or expired: at
 // the latest deadline in the batch, or whenever a sibling without one ends.
 //
@@ -85,8 +85,8 @@
 // stops the call, and a policy that cannot judge stops the step, which is tried
 // again later. It cannot judge if it fails, and if a rule of it that might
 // refuse does ([approvals.Ask].Unjudged); but where people were asked because of
-// just that, their signature is for it too. Nothing else that the policy says
-// lifts the signature or asks for another one.
+// just that, their approval is for it too. Nothing else that the policy says
+// lifts the approval or asks for another one.
 //
 // # What a call would change
 //
@@ -121,7 +121,7 @@
 // fails later, and one that the policy refuses as denied; one that people are
 // asked about counts as neither. So a rule that says executed < 5 lets five
 // calls of a response through, however many it proposes. The same holds on
-// resume for what was signed: such a rule refuses the sixth, though it is signed.
+// resume for what was approved: such a rule refuses the sixth, though it is approved.
 // A call that a tool sets aside while it runs is proposed when the others of the
 // step have ended, and sees what came of them; the batch has the same counts for
 // what is proposed while it is open.
@@ -156,9 +156,9 @@
 //
 // # What never happens
 //
-//   - A call is executed that is not permitted by the policy or signed by people.
+//   - A call is executed that is not permitted by the policy or approved by people.
 //     What cannot be judged, by an error, a panic or an unknown answer, is asked
-//     about with the strictest requirement. What is signed already waits until it
+//     about with the strictest requirement. What is already approved waits until it
 //     can be judged, and after many attempts for people ([Runner.Park]).
 //   - A call is executed twice. Each execution is an [Entry] in the journal: its
 //     beginning is stored before the effect, its end after. A call that a dead

@@ -125,7 +125,7 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 	}
 }
 
-// A signed call says in the log that it ran, or why it did not.
+// An approved call says in the log that it ran, or why it did not.
 func TestTheLogSaysWhatBecameOfASignedCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)

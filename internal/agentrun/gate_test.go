@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The ways in which a tool needs a signature, and what the policy hears of it.
+// The ways in which a tool needs approval, and what the policy hears of it.
 func TestWaysToNeedASignature(t *testing.T) {
 	yes := func(context.Context, agentrun.Call) (bool, error) { return true, nil }
 	broken := func(context.Context, agentrun.Call) (bool, error) { return false, errors.New("no") }
@@ -72,8 +72,8 @@ func TestThePolicyCannotLiftAGate(t *testing.T) {
 		want   approvals.Requirement
 		why    string
 	}{
-		"permit":             {"gated", &rules{by: map[string]approvals.Ruling{"gated": approvals.Permit{}}}, strict, "names nobody"},
-		"permit, raised":     {"cond", &rules{by: map[string]approvals.Ruling{"cond": approvals.Permit{}}}, strict, "names nobody"},
+		"permit":             {"gated", &rules{by: map[string]approvals.Ruling{"gated": approvals.Permit{}}}, strict, "names no approvers"},
+		"permit, raised":     {"cond", &rules{by: map[string]approvals.Ruling{"cond": approvals.Permit{}}}, strict, "names no approvers"},
 		"error":              {"gated", &rules{err: errors.New("no file")}, strict, "could not judge"},
 		"error, not gated":   {"plain", &rules{err: errors.New("no file")}, strict, "could not judge"},
 		"nothing":            {"gated", &rules{by: map[string]approvals.Ruling{"gated": nil}}, strict, "could not judge"},
@@ -96,7 +96,7 @@ func TestThePolicyCannotLiftAGate(t *testing.T) {
 }
 
 // Of two tools with one name the model means neither, and nobody can say which
-// of them needs a signature.
+// of them needs approval.
 func TestTwoToolsOfOneName(t *testing.T) {
 	for _, kinds := range [][]agentrun.Kind{
 		{agentrun.KindUnapproved, agentrun.KindFunction}, {agentrun.KindFunction, agentrun.KindUnapproved},
@@ -159,7 +159,7 @@ func TestCallsThatRunElsewhere(t *testing.T) {
 	require.Equal(t, []string{`v denied: ""`, `s success: {"rows":3}`}, got[2:])
 }
 
-// A call that runs elsewhere, and for which a rule asks for a signature, needs
+// A call that runs elsewhere, and for which a rule asks for approval, needs
 // both, one after the other. Upstream knows no such rule.
 func TestElsewhereAfterASignature(t *testing.T) {
 	w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 const MaxCallID = 512
 
 // MaxCalls is how many calls a response may have: people must be able to read
-// what they sign, and a model that went wild must not flood the tools.
+// what they approve, and a model that went wild must not flood the tools.
 const MaxCalls = 64
 
 // MaxOutput is how many characters of a final answer are kept for people; what

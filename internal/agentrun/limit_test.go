@@ -77,7 +77,7 @@ func TestALimitHoldsForWhoTakesOver(t *testing.T) {
 	require.Equal(t, count{"one": 3}, before.Executed)
 }
 
-// What is signed counts against the limit in the order of the calls, and what
+// What is approved counts against the limit in the order of the calls, and what
 // runs elsewhere counts as if it ran here.
 func TestALimitHoldsForWhatIsSigned(t *testing.T) {
 	w := newWorld(t)
@@ -122,7 +122,7 @@ func TestTheSecondQuestionIsAsTrueAsTheFirst(t *testing.T) {
 	}
 }
 
-// A rule that might refuse and cannot be judged is no consent to what was signed
+// A rule that might refuse and cannot be judged is no consent to what was approved
 // before it broke; who was asked because of it signed for that too.
 func TestARuleThatCannotBeJudgedStopsWhatWasSigned(t *testing.T) {
 	asks := func(unjudged bool) map[string]approvals.Ruling {

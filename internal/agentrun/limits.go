@@ -15,7 +15,7 @@ type Limits struct {
 // so many more calls are too many. No calls run that could not be followed by a
 // request: the model would never learn what they did. toSign are the calls about
 // which people are to be asked: they count as if all of them were approved, so
-// that nobody signs what may not run then.
+// that nobody approves what may not run then.
 func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	requests, toolCalls := orDefault(l.Requests, 50), orDefault(l.ToolCalls, 200)
 	tokens := used.InputTokens + used.OutputTokens
@@ -27,8 +27,8 @@ func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
 		return fmt.Sprintf("The run would exceed its limit of %s, so none of the last ones was run.", plural(toolCalls, "tool call"))
 	case toolCalls > 0 && toSign > 0 && used.ToolCalls+calls+toSign > toolCalls:
-		return fmt.Sprintf("The run would exceed its limit of %s if everything that needs a signature were approved, "+
-			"so nobody was asked to sign.", plural(toolCalls, "tool call"))
+		return fmt.Sprintf("The run would exceed its limit of %s if everything that needs approval were approved, "+
+			"so nobody was asked.", plural(toolCalls, "tool call"))
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 	}
 }
 
-// Nobody is asked to sign what no limit lets run, or what could not be told to
+// Nobody is asked to approve what no limit lets run, or what could not be told to
 // the model any more.
 func TestNobodyIsAskedForWhatALimitStops(t *testing.T) {
 	gated := func(n int) agentrun.Response { return proposes(n, "gated") }

@@ -42,7 +42,7 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 	tools, twice := toolsetOf(agent.Tools)
 	if tools == nil {
-		// One of them may need a signature that the other does not.
+		// One of them may need approval that the other does not.
 		return w.session.fail(ctx, nil, fmt.Sprintf("Two tools of this agent are called %s, so nothing was run. "+
 			"Its operator must give each tool a name of its own.", twice))
 	}

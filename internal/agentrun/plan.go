@@ -27,7 +27,7 @@ type plan struct {
 	ask      approvals.Ask
 	gate     approvals.Gate  // why the tool asks, as the policy was told
 	soFar    approvals.SoFar // what the policy is told about the calls before it
-	unjudged bool            // of a signed call: people knew that a rule could not judge it
+	unjudged bool            // of an approved call: people knew that a rule could not judge it
 
 	took      time.Duration // how long it ran, if it ran
 	unsure    bool          // it ran, and whether it took effect is not known
@@ -45,7 +45,7 @@ type plan struct {
 	stale        bool             // it was not executed, because its precondition failed
 
 	writeOnly []string
-	editedBy  []approvals.UserID // who changed the arguments that people signed before
+	editedBy  []approvals.UserID // who changed the arguments that people approved before
 }
 
 func (p *plan) answer(part RequestPart) { p.part, p.execute, p.aside = part, false, AsideNone }

@@ -41,7 +41,7 @@ func TestAnyConversation(t *testing.T) {
 			executed[fmt.Sprintf("%s %s", c.Run, c.ID)]++
 			require.False(rt, refused[c.Name], "the policy refuses %s", c.Name)
 			if c.Name == "gated" || c.Name == "gatedalone" || c.Name == "predicate" || c.Name == "asked" {
-				require.True(rt, c.Approved && approved[c.ID], "%s without a signature", c.ID)
+				require.True(rt, c.Approved && approved[c.ID], "%s without approval", c.ID)
 			}
 		})
 		w.policy.by = map[string]approvals.Ruling{"asked": approvals.Ask{Requirement: signedBy("bob")}}

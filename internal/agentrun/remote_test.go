@@ -186,7 +186,7 @@ func TestARemoteCallIsRuledOnLikeOurs(t *testing.T) {
 	}{
 		"the policy fails":        {func(r *rules) { r.err = errors.New("down") }, approvals.GateNone, "could not judge"},
 		"the policy panics":       {func(r *rules) { r.panics = true }, approvals.GateNone, "could not judge"},
-		"no permit lifts a gate":  {func(r *rules) { r.by["free"] = approvals.Permit{} }, approvals.GateDeclared, "asks for a signature"},
+		"no permit lifts a gate":  {func(r *rules) { r.by["free"] = approvals.Permit{} }, approvals.GateDeclared, "asks for approval"},
 		"the policy says nothing": {func(r *rules) { r.by["free"] = nil }, approvals.GateNone, "could not judge"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (w *world) approves(id approvals.BatchID, call approvals.ToolCallID, user a
 }
 
 // An approver writes what they want, somebody else gets the agent going, and
-// the approver would sign what follows alone.
+// the approver would approve what follows alone.
 func TestWhoeverWroteInTheThreadDoesNotSignWhatFollows(t *testing.T) {
 	w := newWorld(t)
 	w.policy = separate()
@@ -100,7 +100,7 @@ func (w *world) lose(kind, id string) {
 
 // What was stored without its authors was written by whoever began its run, and
 // by those whose words it took up. Where that is not known any more, the
-// requester alone is kept from signing.
+// requester alone is kept from approving.
 func TestTheAuthorsOfOldMessagesAreThoseOfTheirRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		batch, runs  bool // what is lost

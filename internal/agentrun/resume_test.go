@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The tool hears who let it run, and runs with what was signed.
+// The tool hears who let it run, and runs with what was approved.
 func TestAnApprovedCall(t *testing.T) {
 	w := newWorld(t)
 	var got agentrun.Call
@@ -82,7 +82,7 @@ func TestAnApprovedCallIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// A policy that cannot judge a signed call stops it for now: nothing runs, and
+// A policy that cannot judge an approved call stops it for now: nothing runs, and
 // nothing is lost. When it can again, the call runs once.
 func TestThePolicyCannotJudgeASignedCall(t *testing.T) {
 	for name, broken := range map[string]*rules{

@@ -19,7 +19,7 @@ type rulings struct {
 	ledger  Ledger // nil if none is kept
 }
 
-// consider decides what becomes of a call that nobody has signed.
+// consider decides what becomes of a call that nobody has approved.
 func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
@@ -59,9 +59,9 @@ func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
 
 // considerSigned decides what becomes of a call that people approved. The
 // arguments are validated again, and the policy may still refuse. Any other
-// ruling lets the signature stand. Without one the call is not executed, and
+// ruling lets the approval stand. Without one the call is not executed, and
 // the step is taken again later; so it is if a rule that might refuse cannot
-// judge the call, unless people signed knowing that.
+// judge the call, unless people approved knowing that.
 func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	if p.tool == nil {
 		p.answer(again(p.call, r.session.tools.unknown(p.call.Name), r.session.now()))
@@ -77,7 +77,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 		return err
 	}
 	if p.tool.Spec().Kind == KindExternal {
-		p.aside = AsideExternal // it was signed; now it is to run elsewhere
+		p.aside = AsideExternal // it was approved; now it is to run elsewhere
 		return r.enterSigned(ctx, run, p)
 	}
 	raise, done := r.validate(ctx, p, p.toolCall(run, 0))
@@ -178,7 +178,7 @@ func (r *rulings) validate(ctx context.Context, p *plan, c Call) (raise error, d
 	return nil, true
 }
 
-// gate says why the tool wants a signature. A declaration comes before what the
+// gate says why the tool asks for approval. A declaration comes before what the
 // tool raises, and a predicate that cannot say is a yes.
 func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (approvals.Gate, json.RawMessage) {
 	spec := p.tool.Spec()
@@ -204,7 +204,7 @@ func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (appro
 }
 
 // ruleOn lets the policy have its word on a plan: it may refuse it, or ask for
-// a signature, even for a call that runs elsewhere. It never lifts a gate.
+// approval, even for a call that runs elsewhere. It never lifts a gate.
 func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.Gate) {
 	p.gate = gate
 	switch ruling := r.rule(ctx, run, p).(type) {
@@ -219,11 +219,11 @@ func (r *rulings) ruleOn(ctx context.Context, run Run, p *plan, gate approvals.G
 
 // Why people are asked when no rule says so.
 const (
-	whyNoRuling = "The policy could not judge this call, so it asks for the strictest signature."
-	whyPermit   = "The tool asks for a signature and the policy names nobody for it, so it asks for the strictest one."
+	whyNoRuling = "The policy could not judge this call, so it needs every approval that the policy can ask for."
+	whyPermit   = "The tool asks for approval and the policy names no approvers for it, so it needs every approval that the policy can ask for."
 )
 
-// rule rules on a call that nobody has signed. One that may run is entered in
+// rule rules on a call that nobody has approved. One that may run is entered in
 // the ledger, if there is one, and ruled on once more.
 func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	ruling := r.judge(ctx, run, p)
@@ -246,7 +246,7 @@ func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 }
 
 // judge asks the policy and fails closed: only a Permit for a call whose tool
-// asks for no signature stays one.
+// asks for no approval stays one.
 func (r *rulings) judge(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	ruling, err := ruled(ctx, r.policy, r.propose(run, p))
 	if err != nil {
@@ -286,7 +286,7 @@ func askPolicy(ctx context.Context, policy approvals.Policy, p approvals.Proposa
 	return policy.Rule(ctx, p)
 }
 
-// notRun logs that a call which the model made, and perhaps people signed, is
+// notRun logs that a call which the model made, and perhaps people approved, is
 // not executed, and whether the policy or its tool stopped it.
 func (r *rulings) notRun(ctx context.Context, p *plan, by string) {
 	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("by", by)}

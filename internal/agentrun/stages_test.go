@@ -282,7 +282,7 @@ func (l life) stagedTools() {
 				require.False(l.rt, ran[c.ID], "%s ran twice", c.ID)
 				ran[c.ID] = true
 				if c.Approved {
-					require.Equal(l.rt, l.signed[c.ID], string(c.Args), "%s ran with what nobody signed", c.ID)
+					require.Equal(l.rt, l.signed[c.ID], string(c.Args), "%s ran with what nobody approved", c.ID)
 				}
 				return agentrun.Result{Value: json.RawMessage(`"ok"`)}, last
 			},

@@ -20,7 +20,7 @@ func (e *PendingError) Unwrap() error { return ErrPending }
 // supersede returns what the message of a new run makes of the batch that its
 // thread waits for: nil if that goes on, or if the thread waits for none.
 //
-// The message is committed with it. So a signature that comes in meanwhile is
+// The message is committed with it. So an approval that comes in meanwhile is
 // either in the batch that is ended, or finds it ended; and no message ends
 // anything without being in the thread's queue, for [Runner.Resume] to find.
 func (r *Runner) supersede(ctx context.Context, thread Thread, newer Run) (*BatchMove, error) {

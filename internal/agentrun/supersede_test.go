@@ -81,7 +81,7 @@ func TestANewMessageEndsWhatIsPending(t *testing.T) {
 	require.ErrorIs(t, w.runner().Retry(t.Context(), message.ID), agentrun.ErrRunEnded)
 }
 
-// What is signed is settled, and stays so.
+// What is approved is settled, and stays so.
 func TestANewMessageLeavesWhatIsSigned(t *testing.T) {
 	w := newWorld(t)
 	first := w.say(calls([3]string{"g1", "gated", `{"x":1}`}, [3]string{"g2", "gated", `{"x":2}`}))

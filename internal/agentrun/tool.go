@@ -17,7 +17,7 @@ type Tool interface {
 	// A person who changes the arguments reads each [*ArgumentError] in it
 	// beside the argument.
 	Validate(ctx context.Context, c Call) error
-	// Execute does it, at most once for a signature. Besides a plain error,
+	// Execute does it, at most once per approval. Besides a plain error,
 	// which becomes a failed result, it may return [*ApprovalRequired] (unless
 	// the call is approved), [*CallDeferred], [*RetryError], [*FailedError] or
 	// [*PreconditionFailed].
@@ -30,7 +30,7 @@ type Kind string
 // The kinds, as upstream.
 const (
 	KindFunction   Kind = "function"   // it runs here
-	KindUnapproved Kind = "unapproved" // it runs here, always after a signature
+	KindUnapproved Kind = "unapproved" // it runs here, always after an approval
 	KindExternal   Kind = "external"   // it runs elsewhere; its arguments are not validated
 )
 
@@ -41,7 +41,7 @@ type Spec struct {
 	Schema      json.RawMessage // JSON Schema of its arguments, an object
 	Kind        Kind
 	// NeedsApproval, if set, decides over validated arguments and context
-	// whether this call needs a signature. An error means that it does.
+	// whether this call needs approval. An error means that it does.
 	NeedsApproval func(ctx context.Context, c Call) (bool, error)
 	Sequential    bool          // runs alone: what was emitted before it is done, what comes after waits
 	MaxRetries    int           // how often the model may correct the arguments; 0 means 1, negative none
@@ -67,7 +67,7 @@ func (s Spec) Stated() approvals.Severity {
 	return s.Severity
 }
 
-// Asks says for which of its calls a tool wants a signature by its own
+// Asks says for which of its calls a tool asks for approval by its own
 // definition. It is what a policy hears of a tool before there is a call; what
 // the tool says of one call is its [approvals.Gate].
 type Asks string
@@ -115,7 +115,7 @@ type Call struct {
 	Run                approvals.RunID // also the idempotency scope: (Run, ID) is executed at most once
 	Agent              string
 	Requester          approvals.UserID
-	Approved           bool            // a person signed exactly these arguments
+	Approved           bool            // a person approved exactly these arguments
 	Metadata           json.RawMessage // what came with the approval, a JSON object or nil
 	Precondition       []byte          // what the [Preview] said that people approved; nil: nothing was said, or it does not have to hold
 	Retry              int             // how often the model has been asked to correct this tool's calls
@@ -129,7 +129,7 @@ type Result struct {
 	Metadata json.RawMessage
 }
 
-// ApprovalRequired sets the call aside until somebody signs it. Reason says why,
+// ApprovalRequired sets the call aside until someone approves it. Reason says why,
 // to those who are asked: they read the first [approvals.MaxQuote] characters as
 // the words of the tool. Metadata, a JSON object or nil, is shown to nobody and
 // stored with the batch.

@@ -218,7 +218,7 @@ func (w *world) play(v vector) outcome {
 	return outcome{run: w.work(id)}
 }
 
-// opens is the batch of the pending calls: what people must sign, and what runs
+// opens is the batch of the pending calls: what people must approve, and what runs
 // elsewhere.
 func (w *world) opens(v vector, id approvals.BatchID, run approvals.RunID, history []agentrun.Message) *agentrun.OpenBatch {
 	w.t.Helper()

@@ -8,10 +8,10 @@ import (
 )
 
 // MaxAmendments is how often the arguments of a call may be changed: each change
-// clears what people signed, and has them read anew.
+// clears what people approved, and has them read anew.
 const MaxAmendments = 10
 
-// amend gives the call new arguments. Whoever signed the old ones signed
+// amend gives the call new arguments. Whoever approved the old ones approved
 // nothing any more.
 func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	i, a, err := b.openTo(cmd.By, cmd.Call, cmd.At)

@@ -11,7 +11,7 @@ import (
 type Asked struct {
 	Users      []UserID
 	Groups     []GroupID
-	Delegation bool // somebody may sign in the place of a person who is away
+	Delegation bool // somebody may approve in the place of a person who is away
 }
 
 // Asked returns whom the open calls of the batch name.

@@ -206,7 +206,7 @@ func (b Batch) approval(id ToolCallID) (int, error) {
 		return i, nil
 	}
 	if slices.ContainsFunc(b.Calls, func(c External) bool { return c.Call.ID == id }) {
-		return 0, fmt.Errorf("%w: call %q runs elsewhere, nobody signs it", ErrInvalid, string(id))
+		return 0, fmt.Errorf("%w: call %q runs elsewhere, nobody approves it", ErrInvalid, string(id))
 	}
 	return 0, fmt.Errorf("call %q: %w", string(id), ErrNotFound)
 }

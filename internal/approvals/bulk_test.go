@@ -123,7 +123,7 @@ func (o *office) bulk(owner string) *Bulk {
 	return NewBulk(NewDesk(o.cabinet, rules(nil), nil, clock), o.cabinet, owner, clock)
 }
 
-// bulkBatches is n batches of two calls that ann may sign, and "req" may not.
+// bulkBatches is n batches of two calls that ann may approve, and "req" may not.
 func bulkBatches(t *testing.T, n int) []Batch {
 	t.Helper()
 	var out []Batch
@@ -309,7 +309,7 @@ func TestTheFrozenSetIsWhatIsDecided(t *testing.T) {
 }
 
 // The process ends at each of its calls of the store in turn, before it and
-// after it, and another one finishes: nothing is signed twice, nothing is lost.
+// after it, and another one finishes: nothing is approved twice, nothing is lost.
 func TestABulkDecisionIsFinishedAfterACrashAtAnyCall(t *testing.T) {
 	t.Parallel()
 	batches := bulkBatches(t, 70) // more than are recorded at a time
@@ -351,7 +351,7 @@ func TestABulkDecisionIsFinishedAfterACrashAtAnyCall(t *testing.T) {
 	require.Greater(t, points, 60)
 }
 
-// What was signed before a crash and then taken back is not signed again, while
+// What was approved before a crash and then taken back is not signed again, while
 // its request is known and after.
 func TestWhatWasTakenBackIsNotSignedAgain(t *testing.T) {
 	t.Parallel()

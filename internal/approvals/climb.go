@@ -7,7 +7,7 @@ import (
 )
 
 // climb takes the rungs that are due, each once, of what is open and not
-// overdue. More people who may sign can be enough to settle a call with what
+// overdue. More people who may approve can be enough to settle a call with what
 // was already said; then its ladder ends there. A zero time is before every
 // rung.
 func (b Batch) climb(cmd Climb) (Batch, []Event, error) {
@@ -49,7 +49,7 @@ func (a Approval) due(at time.Time) bool {
 }
 
 // take returns the approval after its next rung, and the fact. Whom an
-// escalation adds may sign from then on: nobody is ever taken out.
+// escalation adds may approve from then on: nobody is ever taken out.
 func (a Approval) take(batch BatchID, at time.Time) (Approval, Event) {
 	rung, _ := a.rung()
 	a.Climbed++

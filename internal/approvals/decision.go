@@ -10,16 +10,16 @@ type Principal struct {
 	User     UserID    `json:"user"`
 	Groups   []GroupID `json:"groups,omitempty"`
 	GroupsAt time.Time `json:"groups_at,omitzero"`
-	For      []Absent  `json:"for,omitempty"` // people who are away and in whose place they may sign
+	For      []Absent  `json:"for,omitempty"` // people who are away and in whose place they may approve
 }
 
-// An Absent is a person who is away, in whose place somebody signs. Groups are
+// An Absent is a person who is away, in whose place someone approves. Groups are
 // those in which the absent person was found.
 type Absent struct {
 	User   UserID    `json:"user"`
 	Groups []GroupID `json:"groups,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
-	Via    []UserID  `json:"via,omitempty"` // who passed it on, on the way to the one who signs
+	Via    []UserID  `json:"via,omitempty"` // who passed it on, on the way to the one who approves
 }
 
 // Verdict is what a person says about a call.

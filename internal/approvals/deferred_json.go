@@ -126,7 +126,7 @@ func readCalls(raw json.RawMessage) ([]ToolCall, error) {
 }
 
 func readCall(raw json.RawMessage) (ToolCall, error) {
-	// The last four are known, and say nothing about what is to be signed.
+	// The last four are known, and say nothing about what is to be approved.
 	doc, err := fields(raw, "tool_name", "args", "tool_call_id", "part_kind",
 		"tool_kind", "id", "provider_name", "provider_details")
 	if err != nil {

@@ -207,7 +207,7 @@ func (d *Desk) at(t time.Time) time.Time {
 }
 
 // bulkKept is how long the request of several decisions at once is known: who
-// goes on with a [Sheet] after a crash must not sign again what was signed and
+// goes on with a [Sheet] after a crash must not approve again what was approved and
 // then taken back.
 const bulkKept = 25 * time.Hour
 

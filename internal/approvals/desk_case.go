@@ -7,7 +7,7 @@ import (
 )
 
 // A Resolver says who an authenticated person is at this moment: which of the
-// groups that are asked they are in, and for whom they may sign. A surface
+// groups that are asked they are in, and for whom they may approve. A surface
 // brings one for the person whom it has authenticated. Where it does not know,
 // it returns an error, and then nothing is decided.
 type Resolver func(ctx context.Context, asked Asked) (Principal, error)

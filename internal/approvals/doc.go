@@ -19,7 +19,7 @@
 //  8. Status equals what the decisions imply; it is stored only for readers.
 //  9. The same commands give the same batch, byte for byte.
 //  10. The order of decisions by different people does not change whether the
-//     quorums are met. Stages order who is asked, not whose signature counts.
+//     quorums are met. Stages order who is asked, not whose approval counts.
 //  11. [Decide] at or after the deadline is [ErrExpired], [Expire] before it is
 //     [ErrNotYet], swept or not.
 //  12. [Amend] names the digest it replaces and carries the ruling of the
@@ -63,7 +63,7 @@
 //
 // A [Requirement] says who must approve: each [Quorum] needs a number of
 // different people, and a person fills one place, so a member of two of the
-// groups counts as one signature and not two. The batch keeps its own copy of
+// groups counts as one approval and not two. The batch keeps its own copy of
 // it. What is empty, unknown or missing never approves: no quorums, a quorum
 // that needs zero people, a person without a name, a command without a time.
 //
@@ -82,5 +82,5 @@
 //
 // When the last call has its outcome, [Batch.Results] gives the answers for the
 // model, and another run goes on with them. It takes the arguments that are to
-// be executed and compares them with what was signed.
+// be executed and compares them with what was approved.
 package approvals

@@ -27,9 +27,9 @@ var (
 	ErrStale = errors.New("arguments changed since they were shown")
 	// ErrNotEligible: the person is in no quorum of the call.
 	ErrNotEligible = errors.New("not an approver of this call")
-	// ErrOwnRequest: the person asked for the call and may not sign it.
-	ErrOwnRequest = errors.New("whoever asked for it may not sign")
-	// ErrOwnEdit: the person amended the arguments and may not sign them. It is
+	// ErrOwnRequest: the person asked for the call and may not approve it.
+	ErrOwnRequest = errors.New("requesters cannot approve their own call")
+	// ErrOwnEdit: the person amended the arguments and may not approve them. It is
 	// an ErrOwnRequest too: it was they who asked for these arguments.
 	ErrOwnEdit = fmt.Errorf("%w: arguments changed by the same person", ErrOwnRequest)
 	// ErrOwnWords: the model had been sent words of this person when it made the
@@ -48,7 +48,7 @@ var (
 	ErrAbsence = errors.New("absence not possible")
 	// ErrNoDecision: there is no decision of this person to take back.
 	ErrNoDecision = errors.New("nothing to take back")
-	// ErrRefused: the policy refuses the call, whoever signs it. See [RefusedError].
+	// ErrRefused: the policy refuses the call, whoever approves it. See [RefusedError].
 	ErrRefused = errors.New("refused by policy")
 	// ErrInvalid: the command, arguments or results are not well formed.
 	ErrInvalid = errors.New("invalid")

@@ -56,7 +56,7 @@ type Reminded struct {
 	At    time.Time  `json:"at,omitzero"`
 }
 
-// Escalated is that more people may sign a call, or that it is shown in another
+// Escalated is that more people may approve a call, or that it is shown in another
 // channel, because nobody had settled it.
 type Escalated struct {
 	Batch   BatchID

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Two of the operators must sign before the table is dropped. Bo asked for it
+// Two of the operators must approve before the table is dropped. Bo asked for it
 // and does not count.
 func Example() {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -75,7 +75,7 @@ func ExampleApproval_Progress() {
 	// security []
 }
 
-// Security or two leads must sign, and then the owner. Ann leads and is away;
+// Security or two leads must approve, and then the owner. Ann leads and is away;
 // Bo signs in her place.
 func ExampleApproval_Progress_alternatives() {
 	until := time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC)

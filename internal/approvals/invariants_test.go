@@ -256,7 +256,7 @@ func invariant9SameCommandsSameBatch(t require.TestingT, m *machine) {
 	alike(t, snapshot(m.batch), snapshot(b))
 }
 
-// invariant10OrderDoesNotMatter lets the same people sign the other way round.
+// invariant10OrderDoesNotMatter lets the same people approve the other way round.
 func invariant10OrderDoesNotMatter(t require.TestingT, m *machine, s step) {
 	for _, a := range s.after.Approvals {
 		var yes []Decision

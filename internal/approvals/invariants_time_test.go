@@ -20,7 +20,7 @@ func invariant13NobodySignsTwiceForAnybody(t require.TestingT, _ *machine, s ste
 				require.True(t, away.Until.After(d.At), "back already")
 				require.False(t, barred(s.after, a, away.User, d.Verdict))
 				for _, u := range away.Via {
-					require.False(t, barred(s.after, a, u, d.Verdict), "%s chose who signs", u)
+					require.False(t, barred(s.after, a, u, d.Verdict), "%s chose who approves", u)
 				}
 				require.True(t, i == 0 || d.By.For[i-1].User < away.User, "sorted, each once")
 				require.True(t, slices.IsSorted(away.Groups))

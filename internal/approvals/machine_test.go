@@ -184,7 +184,7 @@ func (m *machine) groups(set int) []GroupID {
 	return groups
 }
 
-// principal is somebody, who may sign for others too: for some of them no more.
+// principal is somebody, who may approve for others too: for some of them no more.
 func (m *machine) principal() Principal {
 	p := Principal{User: []UserID{"req", "ann", "ann", "bo", "bo", "cy", "cy", "both", "both", "out", ""}[m.dice.roll(11)]}
 	p.Groups = m.groups(m.dice.roll(1 << len(machineGroups)))

@@ -2,14 +2,14 @@ package approvals
 
 import "slices"
 
-// A poll is what the signatures of some people can do for some quorums. A
+// A poll is what the approvals of some people can do for some quorums. A
 // signer signs for one identity, their own or that of somebody away, and an
 // identity fills one place of a quorum.
 type poll struct {
 	quorums []Quorum
 	signers []Principal
 	names   []UserID // of the identities
-	signs   [][]int  // by signer: the identities they may sign for, their own first
+	signs   [][]int  // by signer: the identities they may approve for, their own first
 	admits  []bool   // by identity and quorum, see fits
 }
 
@@ -154,7 +154,7 @@ func (m *matching) sit(x int) bool {
 }
 
 // leave lets y give up its place: for another, or because who is seated in it
-// can sign for somebody else.
+// can approve for somebody else.
 func (m *matching) leave(y int) bool {
 	if m.sit(y) {
 		return true

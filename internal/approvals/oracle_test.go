@@ -50,7 +50,7 @@ type scenario struct {
 	quorums, vetoes                        []places
 	deny                                   int
 	separate, editorSigns, delegate, words bool
-	narrow                                 bool // who took part may sign
+	narrow                                 bool // who took part may approve
 	took                                   uint // who took part
 	editor                                 int  // or -1
 	people                                 [scenarioPeople]signatory
@@ -130,7 +130,7 @@ func (o *oracle) barred(who int, deny bool) bool {
 	return o.separate && (who == 0 || !deny && !o.narrow && o.took>>who&1 == 1) || !o.editorSigns && who == o.editor
 }
 
-// heard is s with those for whom they may sign, and the groups they are in. Groups
+// heard is s with those for whom they may approve, and the groups they are in. Groups
 // that nothing names now are not looked at, then or later.
 func (o *oracle) heard(s signatory, deny bool) signatory {
 	barred := func(who int) bool { return o.barred(who, deny) }

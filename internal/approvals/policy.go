@@ -8,7 +8,7 @@ import (
 // A Policy says what is to happen to a call before anything happens.
 //
 // The caller fails closed: an error from Rule, and a Permit for a call whose
-// tool says that it needs a signature, both become an [Ask] with Strictest.
+// tool says that it needs approval, both become an [Ask] with Strictest.
 type Policy interface {
 	Rule(ctx context.Context, p Proposal) (Ruling, error)
 	// Strictest is the requirement for a call that no rule could judge,
@@ -42,10 +42,10 @@ type SoFar struct {
 	Denied   map[string]int
 }
 
-// Gate says why the tool itself wants a signature, if it does.
+// Gate says why the tool itself asks for approval, if it does.
 type Gate string
 
-// The ways in which a tool can ask for a signature.
+// The ways in which a tool can ask for approval.
 const (
 	GateNone      Gate = ""          // it does not ask
 	GateDeclared  Gate = "declared"  // its definition says always
@@ -63,7 +63,7 @@ type Ruling interface{ ruling() }
 // Permit lets the call run at once.
 type Permit struct{}
 
-// Refuse denies the call at once; no signature helps. The model reads Reason.
+// Refuse denies the call at once; no approval helps. The model reads Reason.
 type Refuse struct{ Reason string }
 
 // Ask sets the call aside until Requirement is met. Why is the rule's own

@@ -11,7 +11,7 @@ type Progress struct {
 }
 
 // A Seat is a filled place of a quorum. For is the person who is away in whose
-// place User signed, or empty.
+// place User approved, or empty.
 type Seat struct {
 	User UserID
 	For  UserID
@@ -25,7 +25,7 @@ func (s Seat) String() string {
 }
 
 // Progress says how far each quorum of the approval is, counting each person
-// once over all that are needed together. Who has signed is listed in the
+// once over all that are needed together. Who has approved is listed in the
 // order of signing. A quorum is counted in the way that has the fewest places
 // missing, an alternative in the best of the ways that contain it: so a person
 // may be counted for two alternatives, of which only one is taken.
@@ -45,10 +45,10 @@ func (a Approval) Progress() []Progress {
 }
 
 // Helps reports whether an approval by p would bring an open call further: p
-// may sign it, has not decided, and fills a place of a quorum that is asked, in
+// may approve it, has not decided, and fills a place of a quorum that is asked, in
 // a way that can be met. Who is in p.For is away, or was left out by the caller:
 // no time is known here. It is for deciding whom to ask, remind and show; whose
-// signature counts is decided by [Batch.Apply].
+// approval counts is decided by [Batch.Apply].
 func (b Batch) Helps(a Approval, p Principal) bool {
 	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
 		return false

@@ -7,7 +7,7 @@ import (
 
 // A Requirement is what a call needs before it may run. It is copied into the
 // batch when that opens, so that a later edit of the policy does not change
-// what people signed.
+// what people approved.
 //
 // The zero Requirement is never met: nobody is in no quorum.
 type Requirement struct {
@@ -26,10 +26,10 @@ type Requirement struct {
 	// another person trigger the run, and approve the call alone.
 	ParticipantsMaySign bool
 
-	// EditorMaySign lets the people who amended the arguments sign them. It is
-	// false unless the rule says so: then others must sign what they wrote.
+	// EditorMaySign lets the people who amended the arguments approve them. It is
+	// false unless the rule says so: then others must approve what they wrote.
 	EditorMaySign bool
-	// Delegation lets somebody sign in the place of a person who is away and
+	// Delegation lets someone approve in the place of a person who is away and
 	// named them, see [Absence]. It is false unless the rule says so.
 	Delegation bool
 	// Direct asks each of those who can help by a message of their own, too.
@@ -44,7 +44,7 @@ type Requirement struct {
 // A quorum with a Choice is needed only if its Option is taken: of all the
 // options of one choice, the quorums of one must be met. Choice 0 is needed
 // always. Stage orders who is asked, lowest first: the quorums of a later stage
-// are asked when those before are met, and a signature given early counts then.
+// are asked when those before are met, and an early approval counts then.
 type Quorum struct {
 	Name   string
 	Need   int
@@ -72,7 +72,7 @@ type RungKind string
 // The kinds of rungs.
 const (
 	Remind   RungKind = "remind"   // those who still can make a difference are told
-	Escalate RungKind = "escalate" // more people may sign, or it is shown in another channel
+	Escalate RungKind = "escalate" // more people may approve, or it is shown in another channel
 )
 
 // From is who may fill a place in a quorum: the people named, and whoever is

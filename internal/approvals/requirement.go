@@ -82,7 +82,7 @@ func (r Requirement) named(name string) int {
 	return slices.IndexFunc(r.Quorums, func(q Quorum) bool { return q.Name == name })
 }
 
-// admits reports whether p, or somebody p signs for, is in one of the quorums.
+// admits reports whether p, or someone p approves for, is in one of the quorums.
 func admits(quorums []Quorum, p Principal) bool {
 	return slices.ContainsFunc(quorums, func(q Quorum) bool {
 		return q.From.admits(p) || slices.ContainsFunc(p.For, func(a Absent) bool { return q.From.admits(a.principal()) })

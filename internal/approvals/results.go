@@ -24,7 +24,7 @@ const (
 // Results returns the answers for the model. They exist exactly when the batch
 // is settled (otherwise [ErrOpen]) and answer exactly its calls. args are the
 // current arguments of the approved calls, checked against the digests that
-// were signed: a mismatch is [ErrStale] and nothing is answered. The stored
+// were approved: a mismatch is [ErrStale] and nothing is answered. The stored
 // status is not trusted: one that the decisions do not imply is [ErrInvalid].
 func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults, error) {
 	if !b.Settled() {
@@ -68,7 +68,7 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 // the order of the calls, each once: those who denied a call or ended it and
 // said why, and those who changed arguments with which a call is to run. What it
 // does next may follow from these words, so whoever resumes the run keeps them
-// as participants of the calls that come after. Nobody signs by words to the
+// as participants of the calls that come after. Nobody approves by words to the
 // model: those who only approve are not among them.
 func (b Batch) Authors() []UserID {
 	var all []UserID
@@ -98,7 +98,7 @@ func (b Batch) Authors() []UserID {
 	return union(nil, all)
 }
 
-// approved lets the call run with the arguments that were signed, and no others.
+// approved lets the call run with the arguments that were approved, and no others.
 func (b Batch) approved(a Approval, args json.RawMessage) (ToolApproved, error) {
 	call := ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: args}
 	if DigestOf(b.ID, call) != a.Call.Digest {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Why is a word for the reason why a chosen line was not signed. It is stored;
+// Why is a word for the reason why a chosen line was not approved. It is stored;
 // surfaces have sentences for it.
 type Why string
 
@@ -22,7 +22,7 @@ const (
 	WhyDecided     Why = "already decided otherwise"
 	WhyReason      Why = "reason needed"
 	WhyGone        Why = "gone"            // there is no such batch or call any more
-	WhyTakenBack   Why = "taken back"      // signed, and taken back before the sheet was finished
+	WhyTakenBack   Why = "taken back"      // approved, and taken back before the sheet was finished
 	WhyUnreadable  Why = "unreadable"      // the batch is stored and nobody can read it
 	WhyTooLate     Why = "too late"        // nobody could decide it for a day
 	WhyInvalid     Why = "not well formed" // the decision was refused for what it says

@@ -9,7 +9,7 @@ import (
 )
 
 // A ToolCall is a call as the model made it. Args holds the exact bytes that
-// are validated, shown, signed and executed: nothing is coerced, reordered or
+// are validated, shown, approved and executed: nothing is coerced, reordered or
 // filled in on the way. Nil Args stand for a call without arguments.
 type ToolCall struct {
 	ID   ToolCallID
@@ -31,7 +31,7 @@ func (c ToolCall) Ref(batch BatchID) CallRef {
 	return CallRef{ID: c.ID, Name: c.Name, Digest: DigestOf(batch, c), Size: len(c.Args)}
 }
 
-// A Digest binds a signature to what was shown: SHA-256 over a version, the
+// A Digest binds an approval to what was shown: SHA-256 over a version, the
 // batch, the call's id, the tool's name and the exact argument bytes, each
 // with its length in front. It is not a digest of canonical JSON: there
 // 9007199254740993 and ...992 would share one.

@@ -1,11 +1,11 @@
 // Package argschema judges the arguments of a call by the JSON Schema of its
-// tool: before anybody is asked to sign, and where a policy gives an example.
+// tool: before anybody is asked to approve, and where a policy gives an example.
 //
 // There are two schema libraries, and both stay. google/jsonschema-go derives
 // a schema from a Go struct, which santhosh-tekuri/jsonschema cannot; package
 // tools uses it for that only. It cannot judge: it holds bounds and values as
 // float64, so an amount one above a maximum of 2^53 passes, and what a person
-// signs would not be what the schema allows. santhosh-tekuri/jsonschema judges
+// approves would not be what the schema allows. santhosh-tekuri/jsonschema judges
 // numbers by their digits. A test here holds both; when it fails because the
 // first library has learned to count, this package can go over to it.
 package argschema

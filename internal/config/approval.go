@@ -6,7 +6,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Approval says which calls need a signature: all (`true`), none
+// Approval says which calls need approval: all (`true`), none
 // (`false`), or those for which a condition holds (`{when: CONDITION}`). The
 // zero value says nothing.
 type Approval struct {

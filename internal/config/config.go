@@ -39,7 +39,7 @@ type Agent struct {
 	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
 	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
 	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
-	Approval     Approval             `yaml:"approval"` // which calls need a signature, if the policy has no rule for them
+	Approval     Approval             `yaml:"approval"` // which calls need approval, if the policy has no rule for them
 	Tools        map[string]Tool      `yaml:"tools"`    // by name
 	Timeout      time.Duration        `yaml:"timeout"`  // of one answer of the model; 5m if left out
 	Limits       Limits               `yaml:"limits"`
@@ -93,7 +93,7 @@ func (c Config) Check() error {
 		c.checkAgent(i, wrong)
 	}
 	if c.Policy == "" {
-		wrong("policy: not set; name the file that says who must sign what")
+		wrong("policy: not set; name the file that says who must approve what")
 	}
 	if r := c.Reload; r != 0 && r < time.Second {
 		wrong("policy_reload: must be at least 1s, but is %s", r)

@@ -15,7 +15,7 @@ type place struct {
 	path string
 }
 
-// outOfReach are the paths with which an agent could get around whoever signs:
+// outOfReach are the paths with which an agent could get around the approvers:
 // where the bot's secrets can be read, and from where it is ruled.
 func (c Config) outOfReach(e Environment) []place {
 	var all []place

@@ -34,7 +34,7 @@ type payback struct {
 func newOutbox(folder string) ([]agentrun.Tool, error) {
 	send, err1 := tools.New(tools.Spec[email]{
 		Name:        "send_email",
-		Description: "Sends an email. A person signs it first. In this demo it is put into the folder outbox instead.",
+		Description: "Sends an email. A person has to approve it first. In this demo it is put into the folder outbox instead.",
 		Approval:    tools.Always,
 		Summary:     "Send an email to {args.to} about {args.subject}",
 	}, func(_ context.Context, _ agentrun.Call, in email) (string, error) {
@@ -42,7 +42,7 @@ func newOutbox(folder string) ([]agentrun.Tool, error) {
 	})
 	refund, err2 := tools.New(tools.Spec[payback]{
 		Name:        "issue_refund",
-		Description: "Refunds an order. People sign it first. In this demo it is put into the folder refunds instead.",
+		Description: "Refunds an order. People have to approve it first. In this demo it is put into the folder refunds instead.",
 		Approval:    tools.Always,
 		Summary:     `Refund {money args.cents "EUR"} to {args.customer} for order {args.order}`,
 		Check: func(_ context.Context, _ agentrun.Call, in payback) error {

@@ -51,7 +51,7 @@ func (s slackCheck) checkGroups(ctx context.Context) {
 	}
 	list, err := s.lookup.groups(ctx)
 	if err != nil {
-		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could sign: %s", err)
+		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could approve: %s", err)
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
@@ -73,7 +73,7 @@ func (s slackCheck) checkGroups(ctx context.Context) {
 	}
 }
 
-// checkMembers looks at a channel whose members sign.
+// checkMembers looks at a channel whose members approve.
 func (s slackCheck) checkMembers(ctx context.Context, id approvals.GroupID, place string) {
 	members, _, err := s.lookup.Members(ctx, id)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s slackCheck) checkPeople(ctx context.Context) {
 		default:
 			why = s.lookup.unable(u)
 			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && s.signsByName(id) {
-				s.fine("%s: %s is %s, who %s and may sign where the policy names them", places[id], id, u.Name, why)
+				s.fine("%s: %s is %s, who %s and may approve where the policy names them", places[id], id, u.Name, why)
 				continue
 			}
 		}
@@ -122,11 +122,11 @@ func (s slackCheck) checkRoster(ctx context.Context) {
 	}
 	roster, more, err := RosterOf(ctx, s.policy, s.lookup)
 	if err != nil {
-		s.unknown(slackAdvice(err), "%s: whether enough people can sign: %s", s.config.Policy, err)
+		s.unknown(slackAdvice(err), "%s: whether enough people can approve: %s", s.config.Policy, err)
 		return
 	}
 	if more > 0 {
-		s.unknown("", "Slack: %s", counted(more, "more person who may sign, assumed to be a member", "more people who may sign, assumed to be members"))
+		s.unknown("", "Slack: %s", counted(more, "more person who may approve, assumed to be a member", "more people who may approve, assumed to be members"))
 	}
 	o := s.judging
 	o.Roster = roster
@@ -135,7 +135,7 @@ func (s slackCheck) checkRoster(ctx context.Context) {
 		s.problem("", "%s", p)
 	}
 	if err == nil {
-		s.fine("%s: enough people can sign under every rule", s.config.Policy)
+		s.fine("%s: enough people can approve under every rule", s.config.Policy)
 	}
 }
 

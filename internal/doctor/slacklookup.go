@@ -102,7 +102,7 @@ func (l *SlackLookup) Able(ctx context.Context, id approvals.UserID) (bool, erro
 	return err == nil && l.unable(u) == "", err
 }
 
-// AbleByName reports whether the person may sign where a rule names them.
+// AbleByName reports whether the person may approve where a rule names them.
 func (l *SlackLookup) AbleByName(ctx context.Context, id approvals.UserID) (bool, error) {
 	u, err := l.person(ctx, id)
 	if err != nil {

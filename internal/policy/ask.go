@@ -108,7 +108,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	a := &ask{Mark: f.Mark, why: f.Why.Value, severity: newSeverity(f.Severity, n)}
 	if !f.Quorums.Written() {
 		if fallback == nil {
-			n.Wrong(f.Key("quorums"), "is missing; nobody could ever sign")
+			n.Wrong(f.Key("quorums"), "is missing; nobody could ever approve")
 			return a
 		}
 		if other := f.others(); other != "" {
@@ -130,7 +130,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.Value, f.EditorMaySign.Value, f.Delegates.Value, f.Fragile
 	a.participants, a.dm = f.Participants.Value, f.DM.Value
 	if f.Participants.Written() && f.RequesterMaySign.Value {
-		n.Wrong(f.Participants.Mark, "says nothing where requester_may_sign is true: nobody is kept from signing then; leave one of them out")
+		n.Wrong(f.Participants.Mark, "says nothing where requester_may_sign is true: nobody is barred from approving then; leave one of them out")
 	}
 	switch f.Reason.Value {
 	case "", "optional":

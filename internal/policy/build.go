@@ -203,7 +203,7 @@ func (b *builder) readDefault(forms []*fileForm) {
 		}
 	}
 	if b.p.fallback == nil {
-		b.Wrong(forms[0].Key("default"), "is missing; say who signs what no rule names")
+		b.Wrong(forms[0].Key("default"), "is missing; say who approves what no rule names")
 		b.p.fallback = &ask{within: DefaultWithin}
 	}
 	for i, q := range b.p.fallback.quorums {
@@ -236,6 +236,6 @@ func (b *builder) collect(at strictyaml.Mark) {
 		b.p.strictest = union(b.p.strictest, a.resolved(always, approvals.Proposal{}, b.p.names))
 	}
 	if len(b.p.strictest) == 0 && b.Count() == 0 {
-		b.Wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be signed; add one of people or groups")
+		b.Wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be approved; add one of people or groups")
 	}
 }

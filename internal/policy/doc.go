@@ -1,4 +1,4 @@
-// Package policy reads who must sign what, and rules by it.
+// Package policy reads who must approve what, and rules by it.
 //
 // A policy is one YAML file, or a directory of *.yaml that are read in the
 // order of their names as one. A complete one, with its tools, people and calls,
@@ -29,7 +29,7 @@
 //
 // A deny that matches wins, wherever it stands. Otherwise the first allow or ask
 // that matches decides. An allow never lets through what the tool itself wants
-// signed. Behind the rules of the file come those of the bot's configuration:
+// approved. Behind the rules of the file come those of the bot's configuration:
 // the approval of the tool, else that of its agent, else what the tool's code
 // says. What none of them names asks with default.
 //
@@ -57,12 +57,12 @@
 //	  requester_may_sign: false
 //	  participants_may_sign: false               # whether others whose words the agent was sent approve
 //	  editor_may_sign: false
-//	  delegates: false                           # whether delegates of people who are away sign
+//	  delegates: false                           # whether delegates of people who are away approve
 //	  reason: optional                           # or required
 //	  dm: false                                  # true asks those who can help by direct message too
 //	  fragile: false                             # true accepts that one missing person stops it
 //
-// People who may sign are named by from: people, groups, roles, channels (their
+// People who may approve are named by from: people, groups, roles, channels (their
 // members), and channel: here (those of the channel where it was asked; only in a rule
 // with channels, since whoever asks chooses it). An ask
 // without quorums is default with another why.
@@ -84,7 +84,7 @@
 //	run.executed, .failed, .denied   by tool: run.executed["refund"]; 0 for one that was not called
 //	                             (calls of one answer that are let through count for those after them)
 //	severity                     low, high, irreversible, or empty: what the tool states
-//	gate                         declared, predicate, raised, or empty: why the tool itself wants a signature
+//	gate                         declared, predicate, raised, or empty: why the tool itself asks for approval
 //
 // It is type-checked when the file is read, against the schema of every tool
 // that its rule is for; so name them under tools. Whole numbers are exact, and
@@ -113,7 +113,7 @@
 // # What cannot work
 //
 // With a [Roster], and without one for people who are named, it is refused what
-// nobody could sign: an ask that is not met even if everybody signs, in any of
+// nobody could approve: an ask that is not met even if everyone approves, in any of
 // its ways; one that one missing person stops, unless fragile says so; more
 // denials or a larger veto than there are people; an escalation that adds nobody.
 // So is what says nothing: a veto of people whose denial is enough anyway, a role

@@ -182,7 +182,7 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		}
 		if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
 			if said != nil {
-				said(r, Unmatched, "the tool itself asks for a signature")
+				said(r, Unmatched, "the tool itself asks for approval")
 			}
 			continue
 		}

@@ -145,7 +145,7 @@ func (p *Policy) explainNew(f *facts) Explanation {
 
 func (p *Policy) shadowStep(r *rule, f *facts) Step {
 	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
-		return Step{Outcome: Unmatched, Why: "the tool itself asks for a signature"}
+		return Step{Outcome: Unmatched, Why: "the tool itself asks for approval"}
 	}
 	switch ok, why, err := r.matches(f); {
 	case err != nil:
@@ -213,7 +213,7 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 	case approvals.Refuse:
 		return []string{"-> is refused (" + by + "): " + r.Reason}
 	case approvals.Ask:
-		lines := []string{"-> waits for signatures (" + by + "): " + r.Why}
+		lines := []string{"-> needs approval (" + by + "): " + r.Why}
 		if r.Summary != "" {
 			lines = append(lines, "   summary: "+r.Summary)
 		}
@@ -254,7 +254,7 @@ func (n *names) requirement(r approvals.Requirement) []string {
 	for _, s := range r.Ladder {
 		line := when(s.At) + " " + string(s.Kind)
 		if !slices.Equal(s.Add.Users, nil) || len(s.Add.Groups) > 0 {
-			line += fmt.Sprintf(": %s may sign for %s too", n.say(s.Add), s.Quorum)
+			line += fmt.Sprintf(": %s may approve for %s too", n.say(s.Add), s.Quorum)
 		}
 		if s.Channel != "" {
 			line += ", shown in " + n.callOf(s.Channel)
@@ -268,10 +268,10 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		on   bool
 		what string
 	}{
-		{!r.Separation, "whoever asked may sign"},
-		{r.Separation && r.ParticipantsMaySign, "others whose words the agent was sent may sign"},
-		{r.EditorMaySign, "whoever edits may sign"},
-		{r.Delegation, "delegates may sign"},
+		{!r.Separation, "the requester may approve"},
+		{r.Separation && r.ParticipantsMaySign, "participants may approve"},
+		{r.EditorMaySign, "whoever edits the arguments may approve"},
+		{r.Delegation, "delegates may approve"},
 		{r.ReasonNeeded, "an approval needs a reason"},
 		{r.Direct, "those who can help get a direct message"},
 	} {

@@ -126,7 +126,7 @@ type fromForm struct {
 func (f *askForm) here(p *strictyaml.Problems) {
 	say := func(f *fromForm) {
 		if f != nil && f.Channel.Written() {
-			p.Wrong(f.Channel.Mark, "lets whoever asks choose who signs, by the channel; write channels in the rule too, or name people or groups")
+			p.Wrong(f.Channel.Mark, "lets the requester choose the approvers by choosing the channel; write channels in the rule too, or name people or groups")
 		}
 	}
 	for _, q := range f.Quorums.Items {

@@ -21,7 +21,7 @@ func (r *reach) members() {
 		case Gone:
 			r.Wrong(r.n.userAt[u], "%s is a bot, or the account is deactivated, so nobody hears them; name somebody else", u)
 		default:
-			r.Wrong(r.n.userAt[u], "%s is nobody who could sign; correct the id, or name somebody else", u)
+			r.Wrong(r.n.userAt[u], "%s cannot approve anything; correct the id, or name somebody else", u)
 		}
 	}
 	for _, g := range groups {
@@ -30,7 +30,7 @@ func (r *reach) members() {
 		case !known:
 			r.Wrong(r.n.groupAt[g], "there is no group or channel %s; correct the id", g)
 		case len(r.in(g)) == 0:
-			r.Wrong(r.n.groupAt[g], "nobody in %s could sign; add people, or name another", g)
+			r.Wrong(r.n.groupAt[g], "nobody in %s could approve; add people, or name another", g)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (r *reach) unused() {
 	}
 }
 
-// used returns who is named as a signer, sorted.
+// used returns who is named as an approver, sorted.
 func (r *reach) used() ([]approvals.UserID, []approvals.GroupID) {
 	users, groups := map[approvals.UserID]bool{}, map[approvals.GroupID]bool{}
 	add := func(f from) {

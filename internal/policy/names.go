@@ -35,7 +35,7 @@ type names struct {
 	groupAt map[approvals.GroupID]strictyaml.Mark
 	called  map[string]string // the name of an id
 
-	// What is used otherwise than by who signs, and where.
+	// What is used otherwise than by who approves, and where.
 	looked     map[string]strictyaml.Mark // ids
 	roleAt     map[string]strictyaml.Mark
 	calendarAt map[string]strictyaml.Mark
@@ -258,7 +258,7 @@ func (n *names) callOf(id string) string {
 	return id
 }
 
-// look notes that something is looked for that is not a signer, so that a
+// look notes that something is looked for that is not an approver, so that a
 // roster can say whether there is such a person, group or channel.
 func (n *names) look(of, s string, at strictyaml.Mark) {
 	id := s

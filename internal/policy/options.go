@@ -57,7 +57,7 @@ type Annotations struct {
 	OpenWorldHint   *bool
 }
 
-// Asks is what the code of a tool says about signatures. The zero value says
+// Asks is what the code of a tool says about approval. The zero value says
 // nothing, and then the file's default asks.
 type Asks string
 
@@ -77,7 +77,7 @@ type Setting struct {
 	Place    string // where it is written, such as agents[0].approval; for messages and rule names
 }
 
-// Approval says whether calls need a signature.
+// Approval says whether calls need approval.
 type Approval string
 
 // The approvals of a [Setting].

@@ -57,7 +57,7 @@ func sameQuorums(a, b *ask) bool {
 	return len(a.quorums) == len(b.quorums) && &a.quorums[0] == &b.quorums[0]
 }
 
-// vetoes says which vetoes do nothing: one denial of anybody who may sign
+// vetoes says which vetoes do nothing: one denial of anybody who may approve
 // settles it already.
 func (r *reach) vetoes() {
 	for _, a := range r.asks() {
@@ -69,9 +69,9 @@ func (r *reach) vetoes() {
 		for _, v := range a.vetoes {
 			switch {
 			case a.denials == 1 && within(v.from, may):
-				r.Wrong(v.mark, "does nothing: these people may sign, and one denial settles it already; write denials: 2 or more, or remove the veto")
+				r.Wrong(v.mark, "does nothing: these people may approve, and one denial settles it already; write denials: 2 or more, or remove the veto")
 			case v.Need >= a.denials && within(v.from, may):
-				r.Wrong(v.mark, "does nothing: these people may sign, and %d denials settle it already; need fewer, or remove the veto", a.denials)
+				r.Wrong(v.mark, "does nothing: these people may approve, and %d denials settle it already; need fewer, or remove the veto", a.denials)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (r *reach) quorums(way []quorum, q approvals.Proposal) []approvals.Quorum {
 	return all
 }
 
-// people are those who could sign, as they would be found. Complete is whether
+// people are those who could approve, as they would be found. Complete is whether
 // these are all: no group is a guess.
 func (r *reach) people(quorums []approvals.Quorum) (people []approvals.Principal, complete bool) {
 	need, complete := 1, true
@@ -206,8 +206,8 @@ func without(people []approvals.Principal, u approvals.UserID) []approvals.Princ
 	return slices.DeleteFunc(slices.Clone(people), func(p approvals.Principal) bool { return p.User == u })
 }
 
-// fill reports whether the quorums are met if everybody signs. It asks the code
-// that counts signatures.
+// fill reports whether the quorums are met if everyone approves. It asks the code
+// that counts approvals.
 func (r *reach) fill(quorums []approvals.Quorum, people []approvals.Principal) bool {
 	call := approvals.ToolCall{ID: "call", Name: "tool"}
 	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: stranger, OpenedAt: r.at},
@@ -244,13 +244,13 @@ func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approva
 				count++
 			}
 		}
-		return fmt.Sprintf("%s needs %d of %s, and only %d could sign%s; name more people, or need fewer", q.Name, q.Need, r.n.say(q.From), count, of)
+		return fmt.Sprintf("%s needs %d of %s, and only %d could approve%s; name more people, or need fewer", q.Name, q.Need, r.n.say(q.From), count, of)
 	}
 	var all []string
 	for _, q := range way {
 		all = append(all, q.places(r.n))
 	}
-	return fmt.Sprintf("cannot be met even if everybody signs%s, because one person fills one place: %s; name more people, or need fewer", of, strings.Join(all, " and "))
+	return fmt.Sprintf("cannot be met even if everyone approves%s, because one person fills one place: %s; name more people, or need fewer", of, strings.Join(all, " and "))
 }
 
 // fragile says who must not be missing, with everybody who is added in time.
@@ -276,9 +276,9 @@ func (r *reach) fragile(a *ask, way []quorum, q approvals.Proposal) string {
 		}
 		name := r.n.callOf(string(p.User))
 		if a.separation {
-			return fmt.Sprintf("if %s is away, or asks, nobody can sign in their place", name)
+			return fmt.Sprintf("if %s is away, or asks, nobody can approve in their place", name)
 		}
-		return fmt.Sprintf("if %s is away, nobody can sign in their place", name)
+		return fmt.Sprintf("if %s is away, nobody can approve in their place", name)
 	}
 	return ""
 }
@@ -295,7 +295,7 @@ func (r *reach) denials(a *ask, complete bool) {
 		if len(people) == 1 {
 			only = "one person"
 		}
-		r.Wrong(a.denialsAt, "needs %d denials, and only %s may sign; need fewer", a.denials, only)
+		r.Wrong(a.denialsAt, "needs %d denials, and only %s may approve; need fewer", a.denials, only)
 	}
 	for _, v := range a.vetoes {
 		quorums := r.quorums([]quorum{v}, q)

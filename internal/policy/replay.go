@@ -34,7 +34,7 @@ type Summary struct {
 const maxLine = 16 << 20
 
 // Replay judges recorded calls, one [Recorded] as JSON a line, by two policies
-// and emits every call that they rule differently: the kind, who signs, how
+// and emits every call that they rule differently: the kind, who approves, how
 // many, until when, and the words; not which version of which rule said it.
 // Shadow rules are not reported. A line that is not a recorded call is an
 // error that names the line and ends the replay; an empty line is none.

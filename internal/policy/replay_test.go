@@ -49,8 +49,8 @@ func TestAReplayShowsExactlyWhatAChangeChanges(t *testing.T) {
 		}},
 		"whether at all": {`startsWith("prod")`, `startsWith("scratch")`, []string{
 			"6 - -> is refused (deny): Databases of production are dropped by hand, with two people at the keyboard.",
-			"6 + -> waits for signatures (default): It changes something, and no rule is about it.", "6 +    needs operations: 1 of sre", "6 +    until 2026-03-03 10:00:00 UTC",
-			"7 - -> waits for signatures (default): It changes something, and no rule is about it.", "7 -    needs operations: 1 of sre", "7 -    until 2026-03-03 10:00:00 UTC",
+			"6 + -> needs approval (default): It changes something, and no rule is about it.", "6 +    needs operations: 1 of sre", "6 +    until 2026-03-03 10:00:00 UTC",
+			"7 - -> needs approval (default): It changes something, and no rule is about it.", "7 -    needs operations: 1 of sre", "7 -    until 2026-03-03 10:00:00 UTC",
 			"7 + -> is refused (deny): Databases of production are dropped by hand, with two people at the keyboard.",
 		}},
 	} {

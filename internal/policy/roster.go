@@ -20,9 +20,9 @@ type Standing string
 
 // The standings.
 const (
-	Member Standing = "member" // signs for themselves and as a member of groups
-	Guest  Standing = "guest"  // signs only where a quorum names them
-	Gone   Standing = "gone"   // a deactivated account or a bot: never signs
+	Member Standing = "member" // approves for themselves and as a member of groups
+	Guest  Standing = "guest"  // approves only where a quorum names them
+	Gone   Standing = "gone"   // a deactivated account or a bot: never approves
 )
 
 type rosterForm struct {

@@ -149,7 +149,7 @@ func (b *builder) addSettings() {
 		case ApprovalTrue:
 		case ApprovalFalse:
 			if r.kind = KindAllow; t.Asks == AsksAlways && t.Setting.Approval != ApprovalUnset {
-				b.Wrong(at, "is false, and %s always asks for a signature; leave it out", t.Name)
+				b.Wrong(at, "is false, and %s always needs approval; leave it out", t.Name)
 			}
 		case ApprovalWhen:
 			asks := *r
@@ -191,7 +191,7 @@ func (b *builder) lint() {
 			b.Wrong(r.mark, "never matches: none of these agents has such a tool")
 			continue
 		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
-			b.Wrong(r.mark, "never decides: what it allows always asks for a signature itself, and an allow does not lift that")
+			b.Wrong(r.mark, "never decides: what it allows always needs approval by its own code, and an allow does not lift that")
 			continue
 		}
 		if !r.shadow {

@@ -159,7 +159,7 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	why = append(why, "So it needs what all rules of the policy ask for together.")
 	for _, q := range ask.Requirement.Quorums {
 		if len(q.From.Users)+len(q.From.Groups) == 0 {
-			why = append(why, "Nobody can sign for "+q.Name+" here, so it will not run.")
+			why = append(why, "Nobody can approve for "+q.Name+" here, so it will not run.")
 		}
 	}
 	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })

@@ -28,7 +28,7 @@ func asked(tb testingT, p *policy.Policy, q approvals.Proposal) approvals.Ask {
 	return r.(approvals.Ask)
 }
 
-// met reports whether the requirement is met when these people sign.
+// met reports whether the requirement is met when these people approve.
 func met(tb require.TestingT, r approvals.Requirement, people []approvals.Principal) bool {
 	c := approvals.ToolCall{ID: "call", Name: "tool"}
 	b, _, err := approvals.Open(approvals.Batch{ID: "batch", Run: "run", Requester: "U0ALICE001", OpenedAt: monday},
@@ -67,13 +67,13 @@ rules:
 
 	without.Requester = "U0BOB00001"
 	ask = asked(t, p, without)
-	require.Equal(t, "boss1[U0CAROL001][]", names(ask.Requirement.Quorums)[1], "who has no manager is signed for by a manager of somebody")
+	require.Equal(t, "boss1[U0CAROL001][]", names(ask.Requirement.Quorums)[1], "who has no manager is approved for by a manager of somebody")
 
 	p = parse(t, rules+"  - {name: late, tools: [pay], when: args.amount > 10, ask: {why: It is late.}}\n", policy.Options{})
 	without.Channel = "D0BOB00001"
 	ask = asked(t, p, without)
 	require.Equal(t, "room2[][]", names(ask.Requirement.Quorums)[2])
-	require.True(t, strings.HasSuffix(ask.Why, "Nobody can sign for room here, so it will not run."), ask.Why)
+	require.True(t, strings.HasSuffix(ask.Why, "Nobody can approve for room here, so it will not run."), ask.Why)
 	everybody := []approvals.Principal{{User: "U0CAROL001"}, {User: "U0NOBODY01"}}
 	for i := range 9 {
 		everybody = append(everybody, approvals.Principal{User: approvals.UserID(fmt.Sprint("U", i)), Groups: []approvals.GroupID{"S0SRE00001", "C0WARROOM1", "D0BOB00001"}, GroupsAt: monday})
@@ -153,7 +153,7 @@ func TestAnUnjudgedCallNeverNeedsLessThanAnyAsk(t *testing.T) {
 		rules.WriteString("  - {name: broken, tools: [x], when: args.missing, deny: no}\n")
 		p, err := policy.Parse("p.yaml", []byte(head+"rules:\n"+rules.String()), policy.Options{})
 		if err != nil {
-			t.Skip("nobody could sign it")
+			t.Skip("nobody could approve it")
 		}
 		who := approvals.UserID(rapid.SampledFrom([]string{"U0ALICE001", "U0BOB00001"}).Draw(t, "requester"))
 		at := func(tool string) approvals.Proposal {
@@ -170,7 +170,7 @@ func TestAnUnjudgedCallNeverNeedsLessThanAnyAsk(t *testing.T) {
 		if !met(t, strictest, people) {
 			return
 		}
-		for i := 0; i < len(people); { // nobody signs who need not
+		for i := 0; i < len(people); { // nobody approves who need not
 			fewer := slices.Delete(slices.Clone(people), i, i+1)
 			if met(t, strictest, fewer) {
 				people = fewer

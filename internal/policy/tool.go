@@ -46,7 +46,7 @@ type toolsForm struct {
 
 // ReadTools reads tools from a JSON file: the result of MCP's tools/list, with
 // a mapping of agents to the names of their tools beside it. What a tool's code
-// states about signatures and severity is in its _meta.
+// states about approval and severity is in its _meta.
 //
 //	{"tools": [{"name": "delete_file", "inputSchema": {...}, "annotations": {"destructiveHint": true},
 //	            "_meta": {"countersign/asks": "always"}}],

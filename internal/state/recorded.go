@@ -13,7 +13,7 @@ import (
 // A RecordedCall is a call that a model made and a policy was asked about, with
 // what was known then: the arguments as the model wrote them, who had asked, and
 // what the request had led to. The history does not keep why the tool itself
-// wanted a signature, so Gate is always [approvals.GateNone].
+// asked for approval, so Gate is always [approvals.GateNone].
 type RecordedCall struct {
 	approvals.Proposal
 	Thread agentrun.ThreadID
@@ -28,9 +28,9 @@ type Ruled string
 // What the history tells.
 const (
 	RuledUnknown   Ruled = ""          // the tool sent it back, or the run ended before it
-	RuledPermitted Ruled = "permitted" // it ran, here or elsewhere, without a signature
+	RuledPermitted Ruled = "permitted" // it ran, here or elsewhere, without approval
 	RuledAsked     Ruled = "asked"     // people were asked, whatever they said
-	RuledRefused   Ruled = "refused"   // no signature would have helped
+	RuledRefused   Ruled = "refused"   // no approval would have helped
 )
 
 // factsAtOnce is how many facts a walk reads at a time.

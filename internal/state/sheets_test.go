@@ -185,7 +185,7 @@ func bulk(t *testing.T, c redis.UniversalClient) {
 	}
 }
 
-// storeBatches stores n batches of two calls that ann must sign.
+// storeBatches stores n batches of two calls that ann must approve.
 func storeBatches(t *testing.T, s *state.Store, n int) []approvals.Batch {
 	t.Helper()
 	var out []approvals.Batch
@@ -198,7 +198,7 @@ func storeBatches(t *testing.T, s *state.Store, n int) []approvals.Batch {
 	return out
 }
 
-// requireSigned: the first call of each batch is signed, once, and the second
+// requireSigned: the first call of each batch is approved, once, and the second
 // if its line was ticked.
 func requireSigned(t *testing.T, s *state.Store, batches []approvals.Batch, ticked []int) {
 	t.Helper()
@@ -216,8 +216,8 @@ func requireSigned(t *testing.T, s *state.Store, batches []approvals.Batch, tick
 }
 
 // bulkCrashes: the process that works on a sheet ends at each of its commands
-// in turn, before it and after it, and another one finishes. Nothing is signed
-// twice, nothing is lost, and nothing is signed that was not chosen.
+// in turn, before it and after it, and another one finishes. Nothing is approved
+// twice, nothing is lost, and nothing is approved that was not chosen.
 func bulkCrashes(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	const size = 4

@@ -128,7 +128,7 @@ func (i ids) batch(u string) approvals.BatchID {
 
 var start0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// a batch of n calls that ann must sign, with its facts and arguments.
+// a batch of n calls that ann must approve, with its facts and arguments.
 func openBatch(tb testing.TB, id approvals.BatchID, run approvals.RunID, n int, deadline time.Time) agentrun.OpenBatch {
 	tb.Helper()
 	args := make(map[approvals.Digest]json.RawMessage)

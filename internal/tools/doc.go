@@ -2,7 +2,7 @@
 //
 // A tool is a struct for its arguments and a function that takes it. [New]
 // derives the JSON Schema that the model is given from the struct, and judges
-// every call against that same schema before anybody is asked to sign it:
+// every call against that same schema before anybody is asked to approve it:
 //
 //	type deleteFile struct {
 //		Path string `json:"path" jsonschema:"the file to delete, relative to the folder"`
@@ -16,7 +16,7 @@
 //	}, func(ctx context.Context, c agentrun.Call, in deleteFile) (string, error) { ... })
 //
 // Nothing is coerced and no default is filled in: the bytes that the model
-// wrote are validated, shown, signed and decoded. A field that people must not
+// wrote are validated, shown, approved and decoded. A field that people must not
 // read carries the tag `countersign:"writeOnly"` and is shown as a length. What
 // is wrong with arguments the model reads as a sentence, and a person who edits
 // them as an [agentrun.ArgumentError] for each.

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/summary"
 )
 
-// Approval says whether a tool wants a signature. There is no default: a field
+// Approval says whether a tool asks for approval. There is no default: a field
 // that was forgotten must not let a call run.
 type Approval string
 
@@ -32,7 +32,7 @@ type Spec[In any] struct {
 	Name        string // as the model calls it: letters, digits, _ and -, 64 at most
 	Description string
 	Approval    Approval
-	// ApproveWhen goes with [When]: it asks for a signature where it says true.
+	// ApproveWhen goes with [When]: it asks for approval where it says true.
 	// An error asks too.
 	ApproveWhen func(ctx context.Context, c agentrun.Call, in In) (bool, error)
 	// Check judges arguments that the schema accepts, before anybody is asked

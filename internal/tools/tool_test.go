@@ -139,7 +139,7 @@ func TestAPredicateDecidesOverValidatedArguments(t *testing.T) {
 	}
 	got, err := ask(t.Context(), call(`{`))
 	require.Error(t, err)
-	require.True(t, got, "what cannot be judged needs a signature")
+	require.True(t, got, "what cannot be judged needs approval")
 }
 
 func TestAToolThatCannotKeepItsWordIsRefused(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package filetool is a set of tools on the files of one folder: to list and
-// read them needs no signature, to write or delete them does.
+// read them needs no approval, to write or delete them does.
 //
 // The folder is opened once as an [os.Root]: no path, link or race leads out
 // of it. Within it no link is followed either, and a path has one spelling:
@@ -58,7 +58,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 	}, s.read)
 	write, err3 := tools.New(tools.Spec[contents]{
 		Name:        "write_file",
-		Description: "Writes a text file, replacing what was there. A person signs it first.",
+		Description: "Writes a text file, replacing what was there. A person has to approve it first.",
 		Approval:    tools.Always,
 		Annotations: overwrites,
 		Check:       s.checkWrite,
@@ -70,7 +70,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 	}, s.write)
 	remove, err4 := tools.New(tools.Spec[file]{
 		Name:        "delete_file",
-		Description: "Deletes a file for good. A person signs it first.",
+		Description: "Deletes a file for good. A person has to approve it first.",
 		Approval:    tools.Always,
 		Annotations: destroys,
 		Severity:    approvals.SeverityIrreversible,

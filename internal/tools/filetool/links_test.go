@@ -127,7 +127,7 @@ func TestAFileOfSeveralNamesIsNotWritten(t *testing.T) {
 	require.NoError(t, err, "it has one name now")
 }
 
-// What cannot run is refused before somebody is asked to sign it, and before
+// What cannot run is refused before somebody is asked to approve it, and before
 // an edit is taken.
 func TestALinkIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	folder, _ := guarded(t)

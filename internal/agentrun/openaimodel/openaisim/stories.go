@@ -138,7 +138,7 @@ func emailTeam(c Conversation) Reply {
 		"",
 		"the reports folder has grown, and some of what is in it is years old. On Friday I would like to tidy it:",
 		"",
-		"  1. Reports of past years are deleted, once somebody has signed for each of them.",
+		"  1. Reports of past years are deleted, once somebody has approved for each of them.",
 		"  2. What stays gets a summary of one page, in " + summaryPath + ".",
 		"  3. Nothing outside the reports folder is touched.",
 		"",
@@ -154,7 +154,7 @@ func emailTeam(c Conversation) Reply {
 }
 
 // refund asks for ten times the amount, so that there is something for people
-// to correct before they sign.
+// to correct before they approve.
 func refund(c Conversation) Reply {
 	if refunded, ok := c.Last(toolRefund); ok {
 		if refunded.refused() {

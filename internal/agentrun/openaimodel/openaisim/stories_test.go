@@ -103,7 +103,7 @@ func TestWhatIsClaimedOfACall(t *testing.T) {
 		"ok":               {`{"ok":true}`, "deleted."},
 		"denied":           {"The tool call was denied.", "not deleted. The answer was: The tool call was denied."},
 		"denied, in JSON":  {`{"kind":"tool-denied","message":"no"}`, "not deleted. The answer was: no"},
-		"expired":          {"The approval expired before enough people signed.", "not deleted. The answer was: The approval expired"},
+		"expired":          {"The approval expired before enough people approved.", "not deleted. The answer was: The approval expired"},
 		"in doubt":         {"It is not known whether the file was deleted.", "The answer was: It is not known"},
 		"failed":           {`{"error":"disk full"}`, `The answer was: {"error":"disk full"}`},
 		"another file":     {"Deleted reports/other.txt", "The answer was: Deleted reports/other.txt"},
