@@ -104,7 +104,7 @@ func TestStory(t *testing.T) {
 
 	// A second click on the settled call, from a screen that has not caught up.
 	require.Empty(t, s.press(carol, card.TS, approve[0]).VisibleError)
-	s.await(carol, root, "that it is settled", func(m message) bool { return m.Ephemeral && strings.Contains(m.words(), "Already settled: approved") })
+	s.await(carol, root, "that it is settled", func(m message) bool { return m.Ephemeral && strings.Contains(m.words(), "Already approved") })
 
 	require.Empty(t, s.click(bob, card, "2023-q2", "Deny").VisibleError)
 	views := s.views(bob)

@@ -199,7 +199,7 @@ func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
 	require.NoError(t, o.ui.Notices.Reconcile(t.Context(), string(b.ID)))
 	for _, user := range []string{"U0BOB", "U0CAROL"} {
 		require.Len(t, o.directs(user), 1, user)
-		require.Contains(t, plainWords(o.directs(user)[0]), "delete_file")
+		require.Contains(t, plainWords(o.directs(user)[0]), "Delete file")
 	}
 }
 

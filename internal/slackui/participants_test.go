@@ -119,7 +119,7 @@ func TestWhoeverAskedReadsThatNobodyCanApprove(t *testing.T) {
 			require.Len(t, got, 1)
 			require.Contains(t, got[0], "Nobody can approve 1 call that you asked for")
 			require.Contains(t, got[0], c.want)
-			require.NotContains(t, got[0], "secret.txt", "no arguments in direct messages")
+			require.Contains(t, got[0], `Delete file (path: "secret.txt")`)
 			require.Empty(t, o.letters("U0BOB"))
 			switch name {
 			case "a new thread helps":

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -9,14 +10,20 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/summary"
 )
 
-// callsTold is how many calls a notice names one by one.
-const callsTold = 10
+// callsTold is how many calls a notice names one by one, and summaryRunes how long the
+// words of each may be.
+const (
+	callsTold    = 10
+	summaryRunes = 160
+)
 
 // message is the notice as a message: which calls wait for the person, which of their
 // decisions count no more, and which calls nobody can approve.
-func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) blockkit.Message {
+func (n *Notices) message(ctx context.Context, reader directory.Reader, b approvals.Batch, l notice) blockkit.Message {
 	var paras []blockkit.Para
 	text := ""
 	if len(l.waits) > 0 {
@@ -29,7 +36,7 @@ func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) bloc
 				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.waits)-i)+" more.")))
 				break
 			}
-			paras = append(paras, blockkit.Line(n.waiting(ctx, b, w)...))
+			paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, w)...))
 		}
 	}
 	if len(l.cleared) > 0 {
@@ -41,23 +48,40 @@ func (n *Notices) message(ctx context.Context, b approvals.Batch, l notice) bloc
 				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.cleared)-i)+" more.")))
 				break
 			}
-			paras = append(paras, blockkit.Line(n.changed(ctx, b, c)...))
+			paras = append(paras, blockkit.Line(n.changed(ctx, reader, b, c)...))
 		}
 	}
 	if len(l.stuck) > 0 {
-		told, more := n.stuckWords(ctx, b, l.stuck)
+		told, more := n.stuckWords(ctx, reader, b, l.stuck)
 		text, paras = text+" "+told, append(paras, more...)
 	}
-	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{
-		blockkit.RichText(paras...), blockkit.Small(blockkit.Ours("Read the exact arguments and approve or deny on the card. Nothing is decided here.")),
-	}}
+	where := blockkit.Ours("Read the exact arguments and approve or deny on the card. Nothing is decided here.")
+	if len(l.waits)+len(l.cleared) == 0 {
+		where = blockkit.Ours("The card shows the exact arguments. Nothing is decided here.")
+	}
+	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{blockkit.RichText(paras...), blockkit.Small(where)}}
 }
 
-// waiting is the line of one call that waits: its tool, since when and until when it
-// waits, and for whom.
-func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []blockkit.Span {
+// does says what a call does: in words if the Reader reads its arguments, else the name
+// of its tool in words. How bad it is stands beside it.
+func does(ctx context.Context, reader directory.Reader, b approvals.Batch, a approvals.Approval) []blockkit.Span {
+	line := summary.Words(a.Call.Name)
+	if reader.Reads(b) {
+		if call, err := reader.Call(ctx, b, a.Call.ID); err == nil {
+			line = summary.Of(a.Summary, call.Name, call.Args, a.WriteOnly)
+		}
+	}
+	return []blockkit.Span{
+		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(line, summaryRunes), blockkit.Bold),
+		blockkit.Say(" · " + cmp.Or(a.Severity.Words(), "Risk not stated")),
+	}
+}
+
+// waiting is the line of one call that waits: what it does, since when and until when
+// it waits, and for whom.
+func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approvals.Batch, w waitsFor) []blockkit.Span {
 	a := b.Approvals[w.call]
-	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(", asked " + blockkit.Ago(n.Now().Sub(b.OpenedAt)))}
+	spans := append(does(ctx, reader, b, a), blockkit.Say(" · asked "+blockkit.Ago(n.Now().Sub(b.OpenedAt))))
 	if d := a.Requirement.Deadline; !d.IsZero() {
 		spans = append(spans, blockkit.Say(", decide by "), blockkit.DateSpan(d))
 	}
@@ -82,15 +106,14 @@ func (n *Notices) waiting(ctx context.Context, b approvals.Batch, w waitsFor) []
 }
 
 // changed is the line of a call whose decision was cleared.
-func (n *Notices) changed(ctx context.Context, b approvals.Batch, c clearedBy) []blockkit.Span {
+func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approvals.Batch, c clearedBy) []blockkit.Span {
 	a := b.Approvals[c.call]
 	next := ". Read the new ones and decide again"
 	if !a.OpenAt(n.Now()) {
 		next = ". It was decided without you since"
 	}
-	spans := []blockkit.Span{
-		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" edited the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")" + next),
-	}
+	spans := append(does(ctx, reader, b, a),
+		blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" edited the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")"+next))
 	return append(spans, n.link(ctx, b, c.call)...)
 }
 
@@ -109,7 +132,7 @@ func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []block
 
 // call is the message in the thread when too many people could help to tell each of
 // them: it mentions their groups.
-func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockkit.Message {
+func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals.Batch, news news) blockkit.Message {
 	calls := make([]int, 0, len(news.groups))
 	var groups []approvals.GroupID
 	var users []approvals.UserID
@@ -137,7 +160,7 @@ func (n *Notices) call(ctx context.Context, b approvals.Batch, news news) blockk
 			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-k)+" more.")))
 			break
 		}
-		paras = append(paras, blockkit.Line(n.waiting(ctx, b, waitsFor{call: i})...))
+		paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, waitsFor{call: i})...))
 	}
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }

@@ -17,8 +17,8 @@ import (
 
 // Notices sends people direct messages about a batch: that a call still waits for
 // them, that an escalation asks them now, that their decision counts no more, that
-// nobody is left to approve what they asked for. A notice names tools, never
-// arguments. Like [Cards] it keeps no state of its own; a memo records what people
+// nobody is left to approve what they asked for. A notice says in words what a call
+// does to those who may read its arguments, and names the tool to others. Like [Cards] it keeps no state of its own; a memo records what people
 // have been told.
 type Notices struct {
 	Desk   Desk
@@ -169,7 +169,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 	if err := late.err(); err != nil || len(news.groups) == 0 || h.Body.Round.Thread {
 		return err
 	}
-	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, b, news))
+	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, n.People.Audience(b, home.Channel), b, news))
 	if err != nil && !slackapi.HasCode(err, Unreachable...) {
 		return fmt.Errorf("tell the thread of batch %s: %w", b.ID, err)
 	}
@@ -193,7 +193,7 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 		if err := n.Cards.Budget.takeReserved(ctx, channel, what); err != nil {
 			return err
 		}
-		_, err = n.Api.Post(ctx, channel, "", n.message(ctx, b, l))
+		_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 		return err
 	}
 	room, err := n.Cards.Budget.take(ctx, channel, what)
@@ -203,8 +203,18 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 	if room == 0 {
 		return n.Cards.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
-	_, err = n.Api.Post(ctx, channel, "", n.message(ctx, b, l))
+	_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 	return err
+}
+
+// readerOf returns the Reader of the person. If they may not read the batch, or that
+// cannot be looked up, it reads nothing.
+func (n *Notices) readerOf(ctx context.Context, b approvals.Batch, user string) directory.Reader {
+	reader, err := n.People.MayRead(ctx, directory.Who{User: user}, b)
+	if err != nil {
+		return directory.Reader{}
+	}
+	return reader
 }
 
 func (x *noticed) told(user string) {

@@ -88,7 +88,7 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 
 // stuckWords tell the requester which calls nobody is left to approve, and what they
 // can do.
-func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
+func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
 	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
 	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
@@ -103,7 +103,7 @@ func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck
 			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(all)-i)+" more.")))
 			break
 		}
-		paras = append(paras, blockkit.Line(n.stuckCall(ctx, b, s)...))
+		paras = append(paras, blockkit.Line(n.stuckCall(ctx, reader, b, s)...))
 	}
 	if b.Executor != "" { // there is no thread in which to ask anew
 		return head + ".", paras
@@ -118,9 +118,9 @@ func (n *Notices) stuckWords(ctx context.Context, b approvals.Batch, all []stuck
 }
 
 // stuckCall is the line of one call: what happens to it by itself, and when.
-func (n *Notices) stuckCall(ctx context.Context, b approvals.Batch, s stuck) []blockkit.Span {
+func (n *Notices) stuckCall(ctx context.Context, reader directory.Reader, b approvals.Batch, s stuck) []blockkit.Span {
 	a := b.Approvals[s.call]
-	spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code)}
+	spans := does(ctx, reader, b, a)
 	d := a.Requirement.Deadline
 	switch {
 	case !s.rung.At.IsZero():

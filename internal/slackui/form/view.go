@@ -25,7 +25,7 @@ const (
 
 // EditView draws the form.
 func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
-	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Bold), blockkit.Say(". Values that you don't touch stay exactly as they are."))}
+	text := append(Head(a, f.Args), blockkit.Line(blockkit.Say("Values that you don't touch stay exactly as they are.")))
 	if n := len(a.Decisions); n > 0 {
 		spans := append([]blockkit.Span{blockkit.Say("If you change something, the decisions of ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
 		text = append(text, blockkit.Line(append(spans, blockkit.Say(" no longer count."))...))

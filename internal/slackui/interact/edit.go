@@ -120,7 +120,7 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	sum := card.Changes(f.Args, args, approvals.HiddenAt(a.WriteOnly))
 	signed, again := s.signsToo(ctx, p, &at, c)
 	s.reviews.redrawReview(ctx, p)
-	return inbound.Replace(editedView(at, sum, signed, again)), nil
+	return inbound.Replace(editedView(at, args, sum, signed, again)), nil
 }
 
 // sameJSON reports whether two arguments differ in white space at most, that is
@@ -176,10 +176,11 @@ func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals
 }
 
 // editedView is what the editor reads afterwards.
-func editedView(at respond.Subject, sum []card.Difference, signed blockkit.Mrkdwn, sign slack.Block) slack.ModalViewRequest {
+func editedView(at respond.Subject, args []byte, sum []card.Difference, signed blockkit.Mrkdwn, sign slack.Block) slack.ModalViewRequest {
 	a := at.Approval
-	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments were changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment."))},
-		card.Differences(sum, card.Details[0])...)
+	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments were changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment. The call is now:"))},
+		form.Head(a, args)...)
+	text = append(text, card.Differences(sum, card.Details[0])...)
 	if n := len(a.Amendments); n > 0 {
 		text = append(text, blockkit.Line(card.ClearedDecisions(a.Amendments[n-1])...))
 	}

@@ -58,7 +58,7 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
 	}
-	text := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold))}
+	text := form.Head(a, call.Args)
 	drawn, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
 	text = append(text, blockkit.BoxParas(drawn)...)
 	if incomplete {

@@ -1,0 +1,22 @@
+package form
+
+import (
+	"cmp"
+	"encoding/json"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/summary"
+)
+
+const maxSummary = 160
+
+// Head says what the call of a form does with these arguments, in words, and below
+// that its tool and how bad it is.
+func Head(a approvals.Approval, args json.RawMessage) []blockkit.Para {
+	does := summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly)
+	return []blockkit.Para{
+		blockkit.Line(blockkit.Styled(blockkit.Brief(does, maxSummary), blockkit.Bold)),
+		blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code), blockkit.Say(" · "+cmp.Or(a.Severity.Words(), "Risk not stated"))),
+	}
+}
