@@ -62,7 +62,7 @@ func (f *flood) now() time.Time {
 	return f.at
 }
 
-// newFlood has so many people in the group S0MANY, and room for so many cards a
+// newFlood has so many people in #ops and in the group S0MANY, and room for so many cards a
 // minute.
 func newFlood(tb testing.TB, people, cards int) *flood {
 	tb.Helper()
@@ -76,6 +76,7 @@ func newFlood(tb testing.TB, people, cards int) *flood {
 		id := fmt.Sprintf("U0P%03d", n)
 		everybody = append(everybody, slacksim.Person{ID: id, Name: strings.ToLower(id), RealName: id})
 		many.Users = append(many.Users, id)
+		channels[0].Members = append(channels[0].Members, id)
 	}
 	f.slack = slacksim.New(slacksim.Config{
 		Now: f.now, PostLimit: true, TierLimits: true, People: everybody, Channels: channels, Groups: append(slacksim.DefaultGroups(), many),
@@ -274,7 +275,7 @@ func TestAThousandCallsInAMinuteStayReadableAndReachable(t *testing.T) {
 	f := newFlood(t, people, 0)
 	start := f.now()
 	asks := approvals.Requirement{
-		Quorums: []approvals.Quorum{{Name: "many", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0MANY"}}}}, Direct: true,
+		Quorums: []approvals.Quorum{{Name: "many", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0MANY"}}}}, Direct: approvals.DirectEveryone,
 	}
 	var batches []approvals.Batch
 	var threads []string

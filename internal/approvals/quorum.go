@@ -32,10 +32,32 @@ type Requirement struct {
 	// Delegation lets someone approve in the place of a person who is away and
 	// named them, see [Absence]. It is false unless the rule says so.
 	Delegation bool
-	// Direct asks each of those who can help by a message of their own, too.
-	Direct bool
+	// Direct is who is asked by a direct message too.
+	Direct DirectMessages
 	// ReasonNeeded refuses an approval that says no reason.
 	ReasonNeeded bool
+}
+
+// DirectMessages says which of those who can help with a call are asked by a direct
+// message, in addition to the conversation in which the call was asked for.
+type DirectMessages string
+
+// Whom direct messages ask.
+const (
+	DirectOutside  DirectMessages = ""         // those who are not in the conversation
+	DirectEveryone DirectMessages = "everyone" // those who are in it as well
+	DirectNobody   DirectMessages = "nobody"
+)
+
+// Wider returns which of the two asks more people.
+func (d DirectMessages) Wider(other DirectMessages) DirectMessages {
+	switch {
+	case d == DirectEveryone, other == DirectEveryone:
+		return DirectEveryone
+	case d == DirectNobody:
+		return other
+	}
+	return d
 }
 
 // A Quorum is met by Need different people from From. Need below 1 is never

@@ -24,7 +24,8 @@ type ask struct {
 	rungs     []rung
 	fragile   truth
 
-	separation, participants, editor, delegates, reason, dm bool
+	separation, participants, editor, delegates, reason bool
+	dm                                                  approvals.DirectMessages
 }
 
 type quorum struct {
@@ -128,7 +129,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	a.vetoes = newPlain(f.Veto.Items, n)
 	a.times(f, n, fallback)
 	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.Value, f.EditorMaySign.Value, f.Delegates.Value, f.Fragile
-	a.participants, a.dm = f.Participants.Value, f.DM.Value
+	a.participants, a.dm = f.Participants.Value, newDirect(f.DM)
 	if f.Participants.Written() && f.RequesterMaySign.Value {
 		n.Wrong(f.Participants.Mark, "says nothing where requester_may_sign is true: nobody is barred from approving then; leave one of them out")
 	}
@@ -158,6 +159,17 @@ func newSeverity(f text, n *names) approvals.Severity {
 		n.Wrong(f.Mark, "is %q, must be low, high or irreversible", f.Value)
 	}
 	return s
+}
+
+// newDirect reads whom direct messages ask. Left out is not the same as false.
+func newDirect(f truth) approvals.DirectMessages {
+	switch {
+	case !f.Written():
+		return approvals.DirectOutside
+	case f.Value:
+		return approvals.DirectEveryone
+	}
+	return approvals.DirectNobody
 }
 
 // others is a key that means nothing without quorums.

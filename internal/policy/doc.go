@@ -59,7 +59,7 @@
 //	  editor_may_sign: false
 //	  delegates: false                           # whether delegates of people who are away approve
 //	  reason: optional                           # or required
-//	  dm: false                                  # true asks those who can help by direct message too
+//	  dm: true                                   # direct messages to everyone who can help; false: to nobody; left out: to those outside the conversation
 //	  fragile: false                             # true accepts that one missing person stops it
 //
 // People who may approve are named by from: people, groups, roles, channels (their

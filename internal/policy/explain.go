@@ -273,7 +273,8 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		{r.EditorMaySign, "whoever edits the arguments may approve"},
 		{r.Delegation, "delegates may approve"},
 		{r.ReasonNeeded, "an approval needs a reason"},
-		{r.Direct, "those who can help get a direct message"},
+		{r.Direct == approvals.DirectEveryone, "everyone who can help gets a direct message"},
+		{r.Direct == approvals.DirectNobody, "nobody gets a direct message"},
 	} {
 		if o.on {
 			lines = append(lines, o.what)

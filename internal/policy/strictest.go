@@ -25,14 +25,17 @@ func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 // call; see [names.standIns] for a call that has none.
 func (p *Policy) together(q approvals.Proposal, asks []*ask) approvals.Requirement {
 	r := approvals.Requirement{Deny: 1, Separation: true}
-	for _, a := range asks {
+	for i, a := range asks {
+		if i == 0 {
+			r.Direct = a.dm
+		}
 		r.Quorums = union(r.Quorums, a.resolved(a.quorums, q, p.names))
 		r.Vetoes = anyOf(r.Vetoes, a.resolved(a.vetoes, q, p.names))
 		if d := a.hours.add(q.At, a.within); r.Deadline.IsZero() || d.Before(r.Deadline) {
 			r.Deadline = d
 		}
 		r.ReasonNeeded = r.ReasonNeeded || a.reason
-		r.Direct = r.Direct || a.dm
+		r.Direct = r.Direct.Wider(a.dm)
 	}
 	return r
 }

@@ -120,12 +120,14 @@ func TestRefusalsAreExplained(t *testing.T) {
 			_, err := o.desk.Withdraw(o.t.Context(), b.ID, "w", approvals.Withdraw{By: "U0ALICE"})
 			require.NoError(o.t, err)
 		}, "U0BOB", "withdrawn by <@U0ALICE>"},
-		"group not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
+		"group not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+			b.Approvals[0].Requirement.Quorums[0].From.Groups = []approvals.GroupID{"S0SEC"} // nobody has looked that up yet
+			o.setBatch(b)
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
-		}, "U0BOB", "couldn't tell who is in <!subteam^S0SRE>"},
+		}, "U0BOB", "couldn't tell who is in <!subteam^S0SEC>"},
 		"account not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 503}}})
-		}, "U0BOB", "couldn't confirm your account"},
+		}, "U0DAVE", "couldn't confirm your account"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := one(t, c.call)

@@ -193,7 +193,7 @@ func New(c Config) (*UI, error) {
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, People: people, Now: c.Now, Log: c.Log,
 	}
-	cards.Asked = notices.Audience
+	cards.Asked, cards.Tell = notices.Audience, notices.Unasked
 	homes := &delivery.Homes{
 		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,

@@ -16,7 +16,7 @@ import (
 // directCall asks each of those who can sign by a message of their own.
 func directCall(q ...approvals.Quorum) approvals.Deferral {
 	d := call("c1", "delete_file", `{"path":"a.txt"}`, q...)
-	d.Ask.Requirement.Direct = true
+	d.Ask.Requirement.Direct = approvals.DirectEveryone
 	return d
 }
 
@@ -58,7 +58,7 @@ func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
 // sign them any more, and keeps the copy.
 func TestACopyDoesNotSayThatItsEditorCanSign(t *testing.T) {
 	d := deletion(sre)
-	d.Ask.Requirement.Direct = true
+	d.Ask.Requirement.Direct = approvals.DirectEveryone
 	o, root, b := rewrite(t, rulings{}, nil, d)
 	require.NotNil(t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
 	o.draw(b)
@@ -82,7 +82,7 @@ func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
 	o := newOffice(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	d := escalating(o)
-	d.Ask.Requirement.Direct = true
+	d.Ask.Requirement.Direct = approvals.DirectEveryone
 	b := o.opens(root, d)
 	o.draw(b)
 	require.Empty(t, o.directs("U0DAVE"))
@@ -115,7 +115,8 @@ func TestACrowdIsAskedInTheChannelOnly(t *testing.T) {
 	o := newOffice(t, slacksim.Config{People: people, Groups: append(slacksim.DefaultGroups(), group)})
 	root := o.say("U0ALICE", "clean up")
 	o.draw(o.opens(root, directCall(approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
-	require.Empty(t, o.Calls("conversations.open"))
+	require.Len(t, o.Calls("conversations.open"), 1, "only whoever asked reads that nobody was asked")
+	require.Len(t, o.directs("U0ALICE"), 1)
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0ALL")
 }
 

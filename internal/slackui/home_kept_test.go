@@ -52,7 +52,7 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 	o := inOffice(t)
 	root := o.say("U0ALICE", "clean up")
 	d := escalating(o)
-	d.Ask.Requirement.Direct = true
+	d.Ask.Requirement.Direct = approvals.DirectEveryone
 	b := o.opens(root, d)
 	o.draw(b)
 	require.NoError(t, o.stirs(b))

@@ -193,7 +193,7 @@ func TestTheRequesterIsNotAskedToSignTheirOwn(t *testing.T) {
 		require.NotContains(t, c.Request, "U0GONE")
 	}
 	require.Len(t, o.letters("U0DAVE"), 1)
-	require.Len(t, o.letters("U0GUEST"), 1, "a guest who is named may sign")
+	require.Len(t, o.letters("U0GUEST"), 2, "a guest who is named may approve: the card, as they are not in the channel, and the reminder")
 }
 
 func TestNobodyIsRemindedOfACallWhoseTimeIsOver(t *testing.T) {
@@ -284,11 +284,12 @@ func TestTheThreadIsToldOnce(t *testing.T) {
 
 // Twelve and twelve are too many as well, however few each call asks.
 func TestTheCallsOfABatchShareTheMostPeople(t *testing.T) {
-	sim := slacksim.Config{People: slacksim.DefaultPeople()}
+	sim := slacksim.Config{People: slacksim.DefaultPeople(), Channels: slacksim.DefaultChannels()}
 	var from [2]approvals.From
 	for i := range 24 {
 		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
 		sim.People = append(sim.People, p)
+		sim.Channels[0].Members = append(sim.Channels[0].Members, p.ID)
 		from[i%2].Users = append(from[i%2].Users, approvals.UserID(p.ID))
 	}
 	o := atNoon(t, sim)

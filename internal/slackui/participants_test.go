@@ -101,8 +101,6 @@ func TestWhoeverAskedReadsThatNobodyCanApprove(t *testing.T) {
 		"somebody is left":     {separated("c1", sre), []approvals.UserID{"U0BOB"}, ""},
 		"nobody took part":     {separated("c1", both), nil, ""},
 		"no separation":        {call("c1", "delete_file", `{}`, bob), []approvals.UserID{"U0BOB"}, ""},
-		"nobody could anyway":  {separated("c1", by("gone", fromUser("U0GONE"))), []approvals.UserID{"U0BOB"}, ""},
-		"it is not known":      {separated("c1", by("lost", fromGroup("S0LOST"))), []approvals.UserID{"U0BOB"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := atNoon(t, slacksim.Config{})

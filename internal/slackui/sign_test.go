@@ -77,7 +77,7 @@ func TestACallThatIsNotShownWholeIsSignedInItsFullView(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := long(sre)
-			d.Ask.Requirement.Direct = true
+			d.Ask.Requirement.Direct = approvals.DirectEveryone
 			o, root, b := one(t, d)
 			open(o, root, b)
 			require.Equal(t, approvals.Pending, o.status(b, 0), "the first click decides nothing")

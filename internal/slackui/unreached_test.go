@@ -90,7 +90,7 @@ func staged() []approvals.Deferral {
 	var all []approvals.Deferral
 	for i := range 9 {
 		d := call(fmt.Sprintf("c%d", i), "delete_file", fmt.Sprintf(`{"n":%d}`, i), sre)
-		d.Ask.Requirement.Direct = true
+		d.Ask.Requirement.Direct = approvals.DirectEveryone
 		all = append(all, d)
 	}
 	first, second := approvals.Quorum{Name: "boss", Need: 1, Stage: 1, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}, sre

@@ -89,11 +89,12 @@ type storedRequirement struct {
 	EditorMaySign bool           `json:"editor_may_sign,omitempty"`
 	Delegation    bool           `json:"delegation,omitempty"`
 	ReasonNeeded  bool           `json:"reason_needed,omitempty"`
-	Direct        bool           `json:"direct,omitempty"`
+	Direct        bool           `json:"direct,omitempty"` // everyone: older documents have only this
 	Deadline      time.Time      `json:"deadline,omitzero"`
 	Ladder        []storedRung   `json:"ladder,omitempty"`
 
-	ParticipantsMaySign bool `json:"participants_may_sign,omitempty"`
+	ParticipantsMaySign bool                     `json:"participants_may_sign,omitempty"`
+	DirectTo            approvals.DirectMessages `json:"direct_to,omitempty"` // if not everyone
 }
 
 type storedQuorum struct {
@@ -276,7 +277,10 @@ func storeRequirement(r approvals.Requirement) storedRequirement {
 	out := storedRequirement{
 		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
 		ParticipantsMaySign: r.ParticipantsMaySign, EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
-		Direct: r.Direct, Deadline: r.Deadline.UTC(),
+		Direct: r.Direct == approvals.DirectEveryone, Deadline: r.Deadline.UTC(),
+	}
+	if !out.Direct {
+		out.DirectTo = r.Direct
 	}
 	for _, g := range r.Ladder {
 		out.Ladder = append(out.Ladder, storedRung{g.At.UTC(), g.Kind, g.Quorum, g.Add.Users, g.Add.Groups, g.Channel})
@@ -327,7 +331,10 @@ func requirement(s storedRequirement) approvals.Requirement {
 	out := approvals.Requirement{
 		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
 		ParticipantsMaySign: s.ParticipantsMaySign, EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
-		Direct: s.Direct, Deadline: s.Deadline,
+		Direct: s.DirectTo, Deadline: s.Deadline,
+	}
+	if s.Direct {
+		out.Direct = approvals.DirectEveryone
 	}
 	for _, g := range s.Ladder {
 		out.Ladder = append(out.Ladder, approvals.Rung{

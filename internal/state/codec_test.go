@@ -109,6 +109,14 @@ func samples() map[string]any {
 				Status: approvals.Pending,
 			}},
 		},
+		"batch.v1.direct": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Requester: "U1", OpenedAt: noon,
+			Approvals: []approvals.Approval{
+				{Call: now, Proposed: now.Digest, Status: approvals.Pending, Requirement: approvals.Requirement{Direct: approvals.DirectEveryone}},
+				{Call: old, Proposed: old.Digest, Status: approvals.Pending, Requirement: approvals.Requirement{Direct: approvals.DirectNobody}},
+				{Call: ref("c2", `{}`), Status: approvals.Pending, Requirement: approvals.Requirement{Direct: approvals.DirectOutside}},
+			},
+		},
 		"batch.v1.preview": previewed(now),
 		"entry.v1.precondition": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

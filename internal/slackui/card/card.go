@@ -38,6 +38,8 @@ type Card struct {
 	Link   string
 	Person approvals.UserID // whose direct messages it is in
 	Missed []Missed
+	// Unasked are the calls of the batch that nobody could be asked about.
+	Unasked []Unasked
 	// Others are the parts of the batch that have no card in this place. Only the
 	// last card there has them.
 	Unposted []int
@@ -188,6 +190,7 @@ func (c Card) intro() []blockkit.Para {
 	}
 	paras := append([]blockkit.Para{blockkit.Line(spans...)}, c.participants()...)
 	paras = append(paras, c.origin()...)
+	paras = append(paras, c.unasked()...)
 	for _, m := range c.Missed {
 		paras = append(paras, blockkit.Line(blockkit.Say("It was to be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
 	}

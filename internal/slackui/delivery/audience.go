@@ -45,12 +45,16 @@ type news struct {
 
 func (n news) people() []approvals.UserID { return slices.Sorted(maps.Keys(n.notices)) }
 
-// An audience is the people whom a call waits for.
+// An audience is the people whom a call waits for. Those who are in the conversation
+// and need no message of their own are not in who.
 type audience struct {
-	call int
-	who  map[approvals.UserID]waitsFor
-	from []approvals.From
-	many bool // there are more than maxRecipients, and who is incomplete
+	call  int
+	who   map[approvals.UserID]waitsFor
+	from  []approvals.From
+	many  bool // there are more than maxRecipients, and who is incomplete
+	here  bool // somebody of them is in the conversation
+	lost  bool // a group could not be looked up, so there may be others
+	muted bool // somebody is not asked because the rule sends nobody a message
 }
 
 // news works out whom to tell what. It depends only on what is stored, on the members
@@ -70,7 +74,7 @@ func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (
 		if len(rungs) == 0 || !a.OpenAt(n.Now()) {
 			continue
 		}
-		who, err := n.Audience(ctx, b, i, rungs)
+		who, err := n.Audience(ctx, b, i, rungs, attendance{})
 		if err != nil {
 			return news{}, err
 		}
@@ -116,10 +120,10 @@ func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) 
 
 // Audience returns the people who can still help to settle the call and have to be
 // told about the rungs: for a reminder everybody whom the call asks, for an escalation
-// those whom it has added.
-func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs []approvals.Rung) (audience, error) {
+// those whom it has added. It leaves those out who are in the conversation.
+func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs []approvals.Rung, in attendance) (audience, error) {
 	a := b.Approvals[i]
-	found := audience{call: i, who: map[approvals.UserID]waitsFor{}}
+	found := &audience{call: i, who: map[approvals.UserID]waitsFor{}}
 	var added approvals.From
 	for _, r := range rungs {
 		switch r.Kind {
@@ -138,30 +142,30 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 	one := b
 	one.Approvals = []approvals.Approval{a}
 	what := directory.SoughtFor(one)
-	in, err := n.rosters(ctx, what.Groups)
+	rosters, err := n.rosters(ctx, what.Groups)
 	if err != nil {
 		return audience{}, err
 	}
+	found.lost = len(rosters) < len(what.Groups)
 	var as approvals.Absences
 	if what.Others {
 		if as, _, err = n.People.Absences(ctx); err != nil {
 			return audience{}, err
 		}
 	}
-	asked := recipients{Notices: n, batch: b, call: a, what: what, in: in, away: as}
-	for _, user := range members(found.from, in) {
+	asked := recipients{Notices: n, batch: b, call: a, what: what, in: rosters, away: as, conversation: in}
+	for _, user := range members(found.from, rosters) {
 		if !b.Helps(a, asked.principal(user)) {
 			continue
 		}
 		if err := asked.ask(ctx, found, user, added); err != nil {
 			return audience{}, err
 		}
-		if len(found.who) > maxRecipients {
-			found.many = true
+		if found.many = len(found.who) > maxRecipients; found.many && (found.here || len(in.who) == 0) {
 			break
 		}
 	}
-	return found, nil
+	return *found, nil
 }
 
 // rosters looks the groups up. A group that cannot be looked up for good is left out;
@@ -203,6 +207,8 @@ type recipients struct {
 	what  directory.Sought
 	in    directory.Rosters
 	away  approvals.Absences
+
+	conversation attendance
 }
 
 func (r recipients) principal(user approvals.UserID) approvals.Principal {
@@ -212,27 +218,47 @@ func (r recipients) principal(user approvals.UserID) approvals.Principal {
 }
 
 // ask adds the person to the audience, or the delegate who stands in for them.
-func (r recipients) ask(ctx context.Context, to audience, user approvals.UserID, added approvals.From) error {
+func (r recipients) ask(ctx context.Context, to *audience, user approvals.UserID, added approvals.From) error {
 	if stand, absence, ok := r.standIn(user); ok {
-		counts, err := r.counts(ctx, stand, directory.Sought{})
+		adds, counts, err := r.admit(ctx, to, stand, directory.Sought{})
 		if err != nil {
 			return err
 		}
-		if counts {
+		if adds {
 			w := to.who[stand]
 			w.call, w.places = to.call, append(w.places, absence)
 			to.who[stand] = w
+		}
+		if counts {
 			return nil
 		}
 	}
-	counts, err := r.counts(ctx, user, r.what)
-	if err != nil || !counts {
+	adds, _, err := r.admit(ctx, to, user, r.what)
+	if err != nil || !adds {
 		return err
 	}
 	w := to.who[user]
 	w.call, w.myself, w.added = to.call, true, slices.Contains(members([]approvals.From{added}, r.in), user)
 	to.who[user] = w
 	return nil
+}
+
+// admit reports whether the person can take part, and whether they are to be added to
+// the audience. Whether those can take part who need no message is looked up only as
+// far as the audience depends on it.
+func (r recipients) admit(ctx context.Context, to *audience, user approvals.UserID, what directory.Sought) (adds, counts bool, err error) {
+	here := r.conversation.has(user)
+	skip := r.conversation.skips(user) || to.many
+	if skip && (to.here || (!here && (to.many || to.muted))) {
+		return false, true, nil
+	}
+	counts, err = r.counts(ctx, user, what)
+	if err != nil || !counts {
+		return false, counts, err
+	}
+	to.here = to.here || here
+	to.muted = to.muted || r.conversation.direct == approvals.DirectNobody
+	return !skip, true, nil
 }
 
 // counts reports whether the person can take part. It returns an error only if that

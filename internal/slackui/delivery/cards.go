@@ -29,6 +29,7 @@ type Cards struct {
 	Now   func() time.Time
 	Log   *slog.Logger
 	Asked asking // nil: nobody gets a direct message
+	Tell  telling
 
 	People  *directory.Directory // makes the readers of what is drawn
 	Budget  *Budget
@@ -59,6 +60,8 @@ type anchors struct {
 	Missed     []card.Missed `json:"missed,omitempty"`
 
 	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
+	Unasked   []card.Unasked     `json:"unasked,omitempty"`   // calls that nobody could be asked about
+	Told      []int              `json:"told,omitempty"`      // those of them of which the requester was told
 }
 
 func (a *anchors) missed(channel string) bool {
@@ -129,10 +132,8 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 		late.add(furtherErr)
 		late.add(c.inDirectMessages(ctx, h, b))
 		late.add(c.inDigests(ctx, h, b))
+		late.add(c.list(ctx, h, b))
 		if err := late.err(); err != nil {
-			return 0, err
-		}
-		if err := c.list(ctx, h, b); err != nil {
 			return 0, err
 		}
 		// Adopt may have added a copy meanwhile.
@@ -262,6 +263,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 			return err
 		}
 		shown.Place, shown.Person, shown.Missed, shown.Unposted = t.place(), t.direct, h.Body.Missed, r.others(part, t.wants(b))
+		shown.Unasked = h.Body.Unasked
 		if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
 			home := h.Body.Anchors[i]
 			shown.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)

@@ -14,19 +14,24 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// asking returns the people who can still help to settle a call of a batch.
-type asking func(ctx context.Context, b approvals.Batch, call int, rungs []approvals.Rung) (audience, error)
+// asking returns the people who can still help to settle a call of a batch, without
+// those who are in the conversation.
+type asking func(ctx context.Context, b approvals.Batch, call int, rungs []approvals.Rung, in attendance) (audience, error)
 
 // inDirectMessages draws the batch in a direct message to each person who can help
-// with a call whose rule says so, and keeps these copies current like all cards. When
-// more than [maxRecipients] people can help, only the cards in channels ask them. A
-// person who can help only later, after an escalation or an earlier quorum, gets a
-// copy then.
+// with a call and whom its rule asks so, and keeps these copies current like all
+// cards. When more than [maxRecipients] people are to get one, only the cards in
+// channels ask them. A person who can help only later, after an escalation or an
+// earlier quorum, gets a copy then. Then it records, and tells the requester, which
+// calls nobody was asked about.
 func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
-	targets, err := c.recipients(ctx, b)
-	if err != nil {
-		return err
+	if c.Asked == nil {
+		return nil
 	}
+	var late soonest // a person who has to wait does not delay the others
+	asked, err := c.asked(ctx, h, b)
+	late.add(err)
+	targets := recipientsOf(asked)
 	for _, a := range h.Body.Anchors {
 		if a.Direct != "" {
 			t := targets[a.Direct]
@@ -34,32 +39,58 @@ func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b 
 			targets[a.Direct] = t
 		}
 	}
-	var late soonest // a person who has to wait does not delay the others
 	for _, user := range slices.Sorted(maps.Keys(targets)) {
 		late.add(c.toPerson(ctx, h, b, targets[user]))
 	}
+	late.add(c.unasked(ctx, h, b, asked))
 	return late.err()
 }
 
-// recipients returns the people who get a direct message now, with the parts of the
-// batch that they can help with.
-func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approvals.UserID]target, error) {
-	targets := map[approvals.UserID]target{}
+// asked returns for each open call who is asked about it. While people cannot be
+// looked up, the error says when to look again; their call is left out, and after
+// [lookupPatience] has an audience of nobody.
+func (c *Cards) asked(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) ([]audience, error) {
+	open := func(a approvals.Approval) bool { return a.OpenAt(c.Now()) }
+	if !slices.ContainsFunc(b.Approvals, open) {
+		return nil, nil
+	}
+	in, err := c.attendance(ctx, h, b)
+	if err != nil {
+		return nil, err
+	}
+	var all []audience
+	var late soonest
 	for i, a := range b.Approvals {
-		if !a.Requirement.Direct || !a.OpenAt(c.Now()) || c.Asked == nil {
+		if !open(a) {
 			continue
 		}
-		who, err := c.Asked(ctx, b, i, []approvals.Rung{{Kind: approvals.Remind}})
-		if err != nil {
-			return nil, err
+		in.direct = a.Requirement.Direct
+		who, err := c.Asked(ctx, b, i, []approvals.Rung{{Kind: approvals.Remind}}, in)
+		late.add(err)
+		switch {
+		case err == nil:
+			// Where it is not known who is in the conversation, somebody may be.
+			who.here = who.here || (!in.known && (who.many || in.direct == approvals.DirectNobody))
+			all = append(all, who)
+		case c.Now().Sub(b.OpenedAt) >= lookupPatience:
+			all = append(all, audience{call: i, from: fromOf(a), lost: true})
 		}
-		if who.many {
+	}
+	return all, late.err()
+}
+
+// recipientsOf returns the people who get a direct message now, with the parts of the
+// batch that they can help with.
+func recipientsOf(asked []audience) map[approvals.UserID]target {
+	targets := map[approvals.UserID]target{}
+	for _, of := range asked {
+		if of.many {
 			continue
 		}
-		for user := range who.who {
+		for user := range of.who {
 			t := targets[user]
 			t.direct = user
-			if part := i / card.CallsPerCard; !slices.Contains(t.parts, part) {
+			if part := of.call / card.CallsPerCard; !slices.Contains(t.parts, part) {
 				t.parts = append(t.parts, part)
 			}
 			targets[user] = t
@@ -68,7 +99,7 @@ func (c *Cards) recipients(ctx context.Context, b approvals.Batch) (map[approval
 	if len(targets) > maxRecipients {
 		clear(targets)
 	}
-	return targets, nil
+	return targets
 }
 
 // toPerson draws the parts that a person has or needs. To a person who takes no

@@ -1,0 +1,79 @@
+package card
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// Unasked is an open call that nobody could be asked about: nobody who can still help
+// with it is in the conversation, and none of them got a direct message.
+type Unasked struct {
+	Call   int                `json:"call"` // of the batch
+	Why    WhyUnasked         `json:"why"`
+	From   approvals.From     `json:"from"`             // whom the call asks
+	People []approvals.UserID `json:"people,omitempty"` // who takes no direct message
+}
+
+// WhyUnasked is why nobody could be asked.
+type WhyUnasked string
+
+// The reasons.
+const (
+	NobodyCan WhyUnasked = "nobody"     // there is nobody who can help
+	NotKnown  WhyUnasked = "unknown"    // Slack does not say who can
+	TooMany   WhyUnasked = "many"       // too many to send each a message
+	NoMessage WhyUnasked = "no_message" // none takes a message of the app
+	NoneSent  WhyUnasked = "none_sent"  // the policy sends none
+)
+
+// Equal reports whether they say the same.
+func (u Unasked) Equal(v Unasked) bool {
+	return u.Call == v.Call && u.Why == v.Why && slices.Equal(u.People, v.People) &&
+		slices.Equal(u.From.Users, v.From.Users) && slices.Equal(u.From.Groups, v.From.Groups)
+}
+
+// Words say why nobody was asked, with names. They end without a period.
+func (u Unasked) Words() []blockkit.Span {
+	var from []blockkit.Span
+	for _, g := range u.From.Groups {
+		from = append(from, blockkit.GroupSpan(g))
+	}
+	from = append(from, blockkit.PersonSpans(u.From.Users)...)
+	if len(from) == 0 {
+		return []blockkit.Span{blockkit.Say("nobody can approve this: the policy names no approvers")}
+	}
+	say := "nobody can approve this now. It needs "
+	switch u.Why {
+	case NobodyCan:
+	case NotKnown:
+		say = "Slack doesn't say who can approve this. It needs "
+	case TooMany:
+		say = "no approver is in the channel, and they are too many for direct messages: "
+	case NoMessage:
+		say = "no approver is in the channel, and these can't be sent a direct message: "
+		from = blockkit.PersonSpans(u.People)
+	case NoneSent:
+		say = "no approver is in the channel, and the policy sends no direct messages to "
+	}
+	return append([]blockkit.Span{blockkit.Say(say)}, blockkit.ListSpans(from, blockkit.NamesShown)...)
+}
+
+// unasked says on the card in the thread which of its calls nobody was asked about.
+func (c Card) unasked() []blockkit.Para {
+	if c.Place != PlaceThread {
+		return nil
+	}
+	var paras []blockkit.Para
+	for _, u := range c.Unasked {
+		i := u.Call - c.Part*CallsPerCard
+		if i < 0 || i >= len(c.OnCard()) || c.OnCard()[i].Status != approvals.Pending {
+			continue
+		}
+		spans := append([]blockkit.Span{blockkit.Styled("Nobody was asked yet", blockkit.Bold), blockkit.Say(" about "),
+			blockkit.Styled(blockkit.Brief(c.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": ")}, u.Words()...)
+		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))
+	}
+	return paras
+}

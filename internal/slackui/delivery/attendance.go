@@ -1,0 +1,69 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// lookupPatience is how long after a batch was opened lookups that Slack does not
+// answer for a moment delay what depends on them.
+const lookupPatience = 2 * time.Minute
+
+// attendance is who sees the card of a batch in the conversation, and which of them
+// get no direct message for that reason. In the zero value nobody is there.
+type attendance struct {
+	who    []approvals.UserID // sorted
+	known  bool               // Slack said who is there
+	direct approvals.DirectMessages
+}
+
+func (a attendance) has(user approvals.UserID) bool {
+	_, is := slices.BinarySearch(a.who, user)
+	return is
+}
+
+// skips reports whether the person gets no direct message, whether or not they can
+// help.
+func (a attendance) skips(user approvals.UserID) bool {
+	switch a.direct {
+	case approvals.DirectNobody:
+		return true
+	case approvals.DirectEveryone:
+		return false
+	}
+	return a.has(user)
+}
+
+// attendance looks up who is in the channel of the batch and in those of its
+// escalations that show it. If Slack never says who is in one of them, everybody is
+// taken to be outside of it. If Slack says it in a moment, that is an error, until
+// [lookupPatience] has passed.
+func (c *Cards) attendance(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (attendance, error) {
+	in := attendance{known: true}
+	for _, channel := range append(b.Channels(), b.Channel) {
+		switch {
+		case channel == "", h.Body.missed(channel):
+			continue
+		case strings.HasPrefix(channel, "D"): // of the bot and whoever writes to it
+			in.who = append(append(in.who, b.Requester), b.Participants...)
+			continue
+		}
+		r, err := c.People.Roster(ctx, channel)
+		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && c.Now().Sub(b.OpenedAt) < lookupPatience {
+			return attendance{}, later
+		}
+		in.known = in.known && err == nil
+		for _, user := range r.Users {
+			in.who = append(in.who, approvals.UserID(user))
+		}
+	}
+	slices.Sort(in.who)
+	return in, nil
+}

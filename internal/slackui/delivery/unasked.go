@@ -1,0 +1,168 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// telling tells the requester which calls of the batch nobody was asked about.
+type telling func(ctx context.Context, b approvals.Batch, calls []card.Unasked) error
+
+// unasked records which open calls nobody could be asked about, so that the card says
+// it, and tells the requester once of each.
+func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, asked []audience) error {
+	now := slices.DeleteFunc(slices.Clone(h.Body.Unasked), func(u card.Unasked) bool {
+		return slices.ContainsFunc(asked, func(of audience) bool { return of.call == u.Call })
+	})
+	sent := recipientsOf(asked)
+	for _, of := range asked {
+		if u, is := h.Body.unaskedOf(of, sent); is {
+			u.From = everyoneOf(fromOf(b.Approvals[of.call]))
+			now = append(now, u)
+		}
+	}
+	slices.SortFunc(now, func(x, y card.Unasked) int { return x.Call - y.Call })
+	if !slices.EqualFunc(now, h.Body.Unasked, card.Unasked.Equal) {
+		if err := h.Save(ctx, func(n *anchors) { n.setUnasked(now) }); err != nil {
+			return fmt.Errorf("remember whom batch %s reached: %w", b.ID, err)
+		}
+	}
+	fresh := slices.DeleteFunc(slices.Clone(now), func(u card.Unasked) bool {
+		return slices.Contains(h.Body.Told, u.Call) || !b.Approvals[u.Call].OpenAt(c.Now())
+	})
+	if len(fresh) == 0 || c.Tell == nil {
+		return nil
+	}
+	err := c.Tell(ctx, b, fresh)
+	if slackapi.HasCode(err, Unreachable...) {
+		c.Log.WarnContext(ctx, "the requester cannot be told that nobody was asked", slog.String("batch", string(b.ID)), slog.Any("error", err))
+		err = nil // the card says it
+	}
+	if err != nil {
+		return fmt.Errorf("tell the requester whom batch %s reached: %w", b.ID, err)
+	}
+	return h.Save(ctx, func(n *anchors) {
+		for _, u := range fresh {
+			if !slices.Contains(n.Told, u.Call) {
+				n.Told = append(n.Told, u.Call)
+			}
+		}
+	})
+}
+
+// unaskedOf reports whether nobody was asked about the call, and why.
+func (a *anchors) unaskedOf(of audience, sent map[approvals.UserID]target) (card.Unasked, bool) {
+	u := card.Unasked{Call: of.call, Why: card.NobodyCan}
+	if of.here {
+		return u, false
+	}
+	for user := range of.who {
+		if _, gets := sent[user]; gets && !slices.Contains(a.Unreached, user) {
+			return u, false
+		}
+		u.People = append(u.People, user)
+	}
+	slices.Sort(u.People)
+	switch {
+	case of.many || (len(of.who) > 0 && len(sent) == 0):
+		u.Why, u.People = card.TooMany, nil
+	case len(of.who) > 0:
+		u.Why = card.NoMessage
+	case of.lost:
+		u.Why = card.NotKnown
+	case of.muted:
+		u.Why = card.NoneSent
+	}
+	return u, true
+}
+
+// setUnasked records the calls. The cards in the thread, which say it, are drawn anew.
+func (a *anchors) setUnasked(now []card.Unasked) {
+	a.Unasked = now
+	for i, x := range a.Anchors {
+		if !x.Further && x.Direct == "" {
+			a.Anchors[i].Version = 0
+		}
+	}
+}
+
+// fromOf are those whom the quorums of a call ask.
+func fromOf(a approvals.Approval) []approvals.From {
+	var all []approvals.From
+	for _, q := range a.Requirement.Quorums {
+		all = append(all, q.From)
+	}
+	return all
+}
+
+// everyoneOf joins them, each once.
+func everyoneOf(from []approvals.From) approvals.From {
+	var all approvals.From
+	for _, f := range from {
+		all.Users, all.Groups = append(all.Users, f.Users...), append(all.Groups, f.Groups...)
+	}
+	slices.Sort(all.Users)
+	slices.Sort(all.Groups)
+	all.Users, all.Groups = slices.Compact(all.Users), slices.Compact(all.Groups)
+	return all
+}
+
+// Unasked tells the requester which calls nobody was asked about. It leaves out those
+// of which they read in a notice that nobody is left, see [stuck].
+func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
+	var left []card.Unasked
+	for _, u := range calls {
+		told := news{notices: map[approvals.UserID]notice{}}
+		if err := n.addStuck(ctx, told, b, u.Call); err != nil && u.Why != card.NotKnown {
+			return err
+		}
+		if len(told.notices) == 0 {
+			left = append(left, u)
+		}
+	}
+	if len(left) == 0 || b.Requester == "" {
+		return nil
+	}
+	channel, err := n.Api.OpenDirect(ctx, string(b.Requester))
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s unasked", b.ID)
+	for _, u := range left {
+		what += " " + blockkit.Number(u.Call)
+	}
+	if err := n.Cards.Budget.takeReserved(ctx, channel, what); err != nil {
+		return err
+	}
+	_, err = n.Api.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))
+	return err
+}
+
+// unaskedMessage says which calls nobody was asked about, why, and whom to turn to.
+func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked) blockkit.Message {
+	head := "Nobody was asked to approve " + blockkit.Count(len(calls), "call") + " that you asked for"
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(head, blockkit.Bold), blockkit.Say(" from the agent "),
+		blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say("."))}
+	for i, u := range calls {
+		if i == callsTold {
+			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-i)+" more.")))
+			break
+		}
+		a := b.Approvals[u.Call]
+		spans := []blockkit.Span{blockkit.Say("• "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Code), blockkit.Say(": ")}
+		spans = append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
+		paras = append(paras, blockkit.Line(spans...))
+	}
+	paras = append(paras, blockkit.Line(blockkit.Say("Show the card to an approver. If there is none, ask whoever maintains the policy.")))
+	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
+}

@@ -1,0 +1,233 @@
+package slackui_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// opsOf is a workspace in which only these people and the bot are in #ops.
+func opsOf(members ...string) slacksim.Config {
+	channels := slacksim.DefaultChannels()
+	for i := range channels {
+		if channels[i].ID == "C0OPS" {
+			channels[i].Members = append([]string{slacksim.BotUser}, members...)
+		}
+	}
+	return slacksim.Config{Channels: channels}
+}
+
+// asks draws a batch of Alice's in #ops.
+func asks(t *testing.T, sim slacksim.Config, d ...approvals.Deferral) (*office, string, approvals.Batch) {
+	t.Helper()
+	o := newOffice(t, sim)
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, d...)
+	o.draw(b)
+	return o, root, b
+}
+
+// dave is a quorum of somebody outside of the groups.
+var dave = by("dave", fromUser("U0DAVE"))
+
+// Only who cannot see the card in the channel gets it in a direct message, can
+// approve there, and sees what became of it.
+func TestAnApproverOutsideOfTheChannelIsAskedDirectly(t *testing.T) {
+	o, root, b := asks(t, opsOf("U0ALICE", "U0CAROL"), call("c1", "delete_file", `{"path":"a.txt"}`, sre))
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.Empty(t, o.directs("U0CAROL"), "she is in the channel")
+	require.Empty(t, o.directs("U0ALICE"))
+	o.draw(b)
+	require.Len(t, o.Calls("chat.postMessage"), 2, "nobody is asked twice")
+
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0))
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	o.draw(b)
+	for _, card := range []slacksim.Message{o.card("U0ALICE", root), o.directs("U0BOB")[0]} {
+		require.Contains(t, plainWords(card), "Approved by U0BOB")
+		require.Empty(t, card.Actions())
+	}
+}
+
+func TestAPolicySaysWhoGetsDirectMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		to         approvals.DirectMessages
+		bob, carol int
+	}{
+		"those outside": {approvals.DirectOutside, 1, 0},
+		"everyone":      {approvals.DirectEveryone, 1, 1},
+		"nobody":        {approvals.DirectNobody, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := call("c1", "delete_file", `{}`, sre)
+			d.Ask.Requirement.Direct = c.to
+			o, _, _ := asks(t, opsOf("U0ALICE", "U0CAROL"), d)
+			require.Len(t, o.directs("U0BOB"), c.bob)
+			require.Len(t, o.directs("U0CAROL"), c.carol)
+			require.Empty(t, o.directs("U0ALICE"), "Carol reads it in the channel")
+		})
+	}
+}
+
+// In a direct message to the bot nobody else reads along.
+func TestWhatIsAskedInADirectMessageReachesApprovers(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "@countersign", Text: "clean up"})
+	require.NoError(t, err)
+	o.draw(o.opensIn("D0ALICE", root, call("c1", "delete_file", `{}`, by("named", fromUser("U0ALICE", "U0BOB")))))
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.Empty(t, o.Calls("conversations.members"), "it is known who reads a direct message")
+	require.Len(t, o.Calls("chat.postMessage"), 2, "Alice has the card in the conversation")
+}
+
+func TestOutsidersAreCountedWithoutThoseInTheChannel(t *testing.T) {
+	for name, c := range map[string]struct{ outside, direct, told int }{
+		"twenty get a message each":         {20, 20, 0},
+		"of twenty-one only those here are": {21, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := opsOf("U0ALICE", "U0CAROL")
+			sim.People = slacksim.DefaultPeople()
+			from := fromUser("U0CAROL")
+			for i := range c.outside {
+				p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+				sim.People, from.Users = append(sim.People, p), append(from.Users, approvals.UserID(p.ID))
+			}
+			o, root, _ := asks(t, sim, call("c1", "delete_file", `{}`, by("all", from)))
+			require.Len(t, o.Calls("conversations.open"), c.direct)
+			require.Len(t, o.directs("U0ALICE"), c.told, "Carol is in the channel")
+			require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked")
+		})
+	}
+}
+
+// Whoever asked reads once of each call that nobody was asked about, also after a
+// restart, and the card says it for as long as it is so.
+func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
+	many := slacksim.Group{ID: "S0ALL", Handle: "all", Name: "All"}
+	people := slacksim.DefaultPeople()
+	for i := range 21 {
+		p := slacksim.Person{ID: fmt.Sprintf("U1%04d", i), Name: fmt.Sprintf("p%d", i)}
+		people, many.Users = append(people, p), append(many.Users, p.ID)
+	}
+	none := call("c1", "delete_file", `{}`, sre)
+	none.Ask.Requirement.Direct = approvals.DirectNobody
+	for name, c := range map[string]struct {
+		call   approvals.Deferral
+		refuse []slacksim.Fault
+		want   string
+	}{
+		"a group without members": {call("c1", "delete_file", `{}`, by("none", fromGroup("S0NONE"))), nil, "nobody can approve this now. It needs S0NONE"},
+		"a deactivated account":   {call("c1", "delete_file", `{}`, by("gone", fromUser("U0GONE"))), nil, "nobody can approve this now. It needs U0GONE"},
+		"only whoever asked":      {separated("c1", by("own", fromUser("U0ALICE"))), nil, "nobody can approve this now. It needs U0ALICE"},
+		"a group that is not known": {
+			call("c1", "delete_file", `{}`, by("lost", fromGroup("S0LOST"))), nil, "Slack doesn't say who can approve this. It needs S0LOST",
+		},
+		"too many": {call("c1", "delete_file", `{}`, by("all", fromGroup("S0ALL"))), nil, "they are too many for direct messages: S0ALL"},
+		"no direct messages taken": {
+			call("c1", "delete_file", `{}`, dave), []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}},
+			"these can't be sent a direct message: U0DAVE",
+		},
+		"none sent": {none, nil, "the policy sends no direct messages to S0SRE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim := opsOf("U0ALICE")
+			sim.People, sim.Groups = people, append(slacksim.DefaultGroups(), many, slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None"})
+			var config slackui.Config
+			o := atNoon(t, sim, func(c *slackui.Config) { config = *c })
+			root := o.say("U0ALICE", "clean up")
+			b := o.opens(root, c.call)
+			o.SetFaults(slacksim.Faults{Next: c.refuse})
+			o.draw(b)
+			o.moves(b, func(*approvals.Batch) {})
+			again, err := slackui.New(config)
+			require.NoError(t, err)
+			require.NoError(t, again.Cards.Reconcile(t.Context(), string(b.ID)))
+			o.notify(b)
+			told := o.directs("U0ALICE")
+			require.Len(t, told, 1)
+			require.Contains(t, plainWords(told[0]), "Nobody was asked to approve 1 call that you asked for")
+			require.Contains(t, plainWords(told[0]), c.want)
+			require.Contains(t, plainWords(o.card("U0ALICE", root)), c.want)
+			if name == "too many" {
+				kept(t, "notice_unasked.json", o.sent())
+			}
+		})
+	}
+}
+
+// The card says no more that nobody was asked when somebody is.
+func TestTheCardIsRightAgainWhenSomebodyCanApprove(t *testing.T) {
+	sim := opsOf("U0ALICE")
+	sim.Groups = append(slacksim.DefaultGroups(), slacksim.Group{ID: "S0NONE", Handle: "none", Name: "None"})
+	o, root, b := asks(t, sim, call("c1", "delete_file", `{}`, by("none", fromGroup("S0NONE"))))
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
+	require.NoError(t, o.SetGroup("S0NONE", []string{"U0DAVE"}))
+	o.now.move(11 * time.Minute)
+	o.moves(b, func(*approvals.Batch) {})
+	o.draw(b)
+	require.Len(t, o.directs("U0DAVE"), 1)
+	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
+	require.Len(t, o.directs("U0ALICE"), 1)
+}
+
+// Who is in the channel is asked again while Slack has troubles, which never delays
+// the card.
+func TestAChannelThatCannotBeLookedUpNowDelaysOnlyDirectMessages(t *testing.T) {
+	o := newOffice(t, opsOf("U0ALICE", "U0CAROL"))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
+	var later *slackapi.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	require.NotEmpty(t, o.card("U0CAROL", root).Actions())
+	require.Empty(t, o.Calls("conversations.open"))
+	o.now.move(later.After)
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.Empty(t, o.directs("U0CAROL"))
+}
+
+// Where Slack never says who is in the channel, everybody is taken to be outside.
+func TestAChannelThatIsNeverKnownMakesEverybodyAnOutsider(t *testing.T) {
+	o := newOffice(t, opsOf("U0ALICE", "U0CAROL"))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "missing_scope"}}})
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.Len(t, o.directs("U0CAROL"), 1)
+	require.Empty(t, o.directs("U0ALICE"))
+}
+
+// A group that Slack does not tell of for minutes is said to be so, and is looked up
+// further.
+func TestAGroupThatCannotBeLookedUpIsSaidAfterAWhile(t *testing.T) {
+	o := newOffice(t, opsOf("U0ALICE"))
+	root := o.say("U0ALICE", "clean up")
+	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
+	down := slacksim.Fault{Method: "usergroups.users.list", Error: "internal_error"}
+	var later *slackapi.LaterError
+	draws := func() {
+		o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{down}})
+		require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)), &later)
+	}
+	draws()
+	require.Empty(t, o.directs("U0ALICE"), "it may be known in a moment")
+	o.now.move(2 * time.Minute)
+	draws()
+	draws()
+	require.Len(t, o.directs("U0ALICE"), 1)
+	require.Contains(t, plainWords(o.directs("U0ALICE")[0]), "Slack doesn't say who can approve this. It needs S0SRE")
+	require.Contains(t, plainWords(o.card("U0ALICE", root)), "Slack doesn't say who can approve this. It needs S0SRE")
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+	require.NotContains(t, plainWords(o.card("U0ALICE", root)), "Nobody was asked yet")
+}
