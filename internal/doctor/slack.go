@@ -48,6 +48,7 @@ func (c *checker) checkSlack(ctx context.Context) {
 	s.checkGroups(ctx)
 	s.checkPeople(ctx)
 	s.checkRoster(ctx)
+	s.checkReach(ctx)
 }
 
 func (s slackCheck) checkClock(h http.Header) {
