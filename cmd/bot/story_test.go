@@ -157,7 +157,7 @@ func TestStoryOfSomethingNew(t *testing.T) {
 	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
 	next := s.ask("what can you do?", root)
 	s.await(alice, root, "the answer", func(m message) bool { return m.TS > next && strings.Contains(m.words(), "I can clean up") })
-	card := s.await(bob, root, "the card without buttons", says("Superseded", "wrote something new before it was settled"))
+	card := s.await(bob, root, "the card without buttons", says("Superseded", "wrote something new before it was decided"))
 	require.Empty(t, card.buttons("2023-q1"))
 	require.FileExists(t, filepath.Join(folder, "reports", "2023-q1-sales.txt"))
 }
@@ -216,14 +216,14 @@ func TestStoryOfARefund(t *testing.T) {
 	card := s.await(bob, root, "the card", says("issue_refund", "48000", "Money leaves the company", "operations", "finance", "security"))
 	require.Empty(t, s.click(bob, card, "", "Approve").VisibleError)
 	card = s.await(frank, root, "that somebody signed", func(m message) bool {
-		return m.TS == card.TS && strings.Contains(m.words(), ": 1 of 1 signature")
+		return m.TS == card.TS && strings.Contains(m.words(), ": 1 of 1 approval")
 	})
 
 	// Frank is in @finance: he corrects the amount.
 	require.Empty(t, s.click(frank, card, "", "Edit").VisibleError)
 	s.edit(frank, "48000", "4800")
 	card = s.await(bob, root, "the corrected card", func(m message) bool {
-		return m.TS == card.TS && says("no longer counts", "48000 → 4800", "finance\n: 1 of 1 signature")(m)
+		return m.TS == card.TS && says("no longer counts", "48000 → 4800", "finance\n: 1 of 1 approval")(m)
 	})
 	require.NoDirExists(t, filepath.Join(folder, "refunds"))
 	for _, user := range []string{bob, carol} {

@@ -81,7 +81,7 @@ func TestACopyOfASettledCardIsDrawnToo(t *testing.T) {
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	o.draw(b)
 	for _, x := range o.thread("U0ALICE", root) {
-		require.Contains(t, x.Shown(), "was approved")
+		require.Contains(t, x.Shown(), "Approved: ")
 		require.Empty(t, x.Actions())
 	}
 }

@@ -182,7 +182,7 @@ func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
 			require.Contains(t, told[0], c.says)
 			for _, id := range c.not {
 				require.NotContains(t, told[0], id)
-				_, from, _ := strings.Cut(plainWords(card), "signature, from ")
+				_, from, _ := strings.Cut(plainWords(card), "approval, from ")
 				from, _, _ = strings.Cut(from, "One denial")
 				require.NotContains(t, from, id[2:len(id)-1], "nor does the card")
 			}

@@ -84,7 +84,7 @@ func TestCallsAreOneRowOnlyIfNothingDiffers(t *testing.T) {
 		"hidden":    other(func(d *approvals.Deferral) { d.WriteOnly = []string{"/pod"} }),
 		"deadline":  other(func(d *approvals.Deferral) { d.Ask.Requirement.Deadline = noon.Add(time.Hour) }),
 	} {
-		require.NotContains(t, shownText(t, sheets(drawn(t, []approvals.Deferral{same(0), d}))), "times the same call", name)
+		require.NotContains(t, shownText(t, sheets(drawn(t, []approvals.Deferral{same(0), d}))), "the same call", name)
 	}
 	for name, cmd := range map[string]approvals.Command{
 		"a signature": says("U0BOB", approvals.Approve, same(1), ""),
@@ -94,7 +94,7 @@ func TestCallsAreOneRowOnlyIfNothingDiffers(t *testing.T) {
 		next, _, err := b.Batch.Apply(cmd)
 		require.NoError(t, err)
 		b.Batch = next
-		require.NotContains(t, shownText(t, b), "times the same call", name)
+		require.NotContains(t, shownText(t, b), "the same call ", name)
 	}
 	was := other(func(d *approvals.Deferral) { d.Call.Args = json.RawMessage(`{"pod":"web-2"}`) })
 	edited := sheets(drawn(t, []approvals.Deferral{same(0), was}, approvals.Amend{
@@ -103,17 +103,17 @@ func TestCallsAreOneRowOnlyIfNothingDiffers(t *testing.T) {
 	}))
 	edited.Calls["call_1"] = same(1).Call
 	require.Len(t, edited.Batch.Approvals[1].Amendments, 1)
-	require.NotContains(t, shownText(t, edited), "times the same call", "what somebody wrote is not what the model wrote")
+	require.NotContains(t, shownText(t, edited), "the same call ", "what somebody wrote is not what the model wrote")
 	pair := sheets(drawn(t, []approvals.Deferral{same(0), same(1)}))
-	require.Contains(t, shownText(t, pair), "2 times the same call")
+	require.Contains(t, shownText(t, pair), "the same call 2 times")
 	pair.Place = card.PlaceReview
-	require.NotContains(t, shownText(t, pair), "times the same call", "a review has a row for each")
+	require.NotContains(t, shownText(t, pair), "the same call ", "a review has a row for each")
 	pair.Place, pair.Sheets = card.PlaceThread, false
-	require.NotContains(t, shownText(t, pair), "times the same call", "without sheets nobody could sign them")
+	require.NotContains(t, shownText(t, pair), "the same call ", "without sheets nobody could sign them")
 	lost := sheets(drawn(t, []approvals.Deferral{same(0), same(1)}))
 	delete(lost.Calls, "call_0")
 	delete(lost.Calls, "call_1")
-	require.NotContains(t, shownText(t, lost), "times the same call", "what cannot be shown is not the same")
+	require.NotContains(t, shownText(t, lost), "the same call ", "what cannot be shown is not the same")
 }
 
 // repeats is a card in #ops of four calls that are the same and another one.
@@ -163,8 +163,8 @@ func (h *hall) edits(b approvals.Batch, id approvals.ToolCallID, user, args stri
 func TestTheSameCallsAreApprovedTogetherOverASheet(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("tag_file", sre)
-	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: tag_file, 4 times the same call")
-	require.Equal(t, 1, strings.Count(plainWords(card), "reports/a.txt"), "the arguments stand there once")
+	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: Tag file (path: \"reports/a.txt\", tag: \"old\"), the same call 4 times")
+	require.Equal(t, 1, strings.Count(plainWords(card), "tag_file with exactly these arguments:path: \"reports/a.txt\""), "the arguments stand there once")
 	h.labeled("U0BOB", card, "Approve all 4…")
 	v := h.top1("U0BOB")
 	require.Contains(t, shows(v), "4 calls of 1 request")
@@ -180,7 +180,7 @@ func TestTheSameCallsAreApprovedTogetherOverASheet(t *testing.T) {
 	}
 	require.NoError(t, h.ui.Cards.Reconcile(t.Context(), string(b.ID)))
 	card = h.thread("U0BOB", card.ThreadTS)[0]
-	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: tag_file, 4 times the same call")
+	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: Tag file (path: \"reports/a.txt\", tag: \"old\"), the same call 4 times")
 	require.Equal(t, 1, strings.Count(plainWords(card), "Approved by U0BOB"))
 }
 
@@ -276,7 +276,7 @@ func TestTheSameCallsAreReviewedOneByOne(t *testing.T) {
 	h.labeled("U0BOB", card, "Review one by one")
 	v := h.top1("U0BOB")
 	require.Equal(t, "Review", v.Title)
-	require.NotContains(t, shows(v), "times the same call")
+	require.NotContains(t, shows(v), "the same call ")
 	require.Equal(t, 5, strings.Count(fmt.Sprint(v.Actions()), "countersign.approve."))
 }
 
@@ -313,11 +313,11 @@ func TestTheSameCallsThatWereSettledOneByOneSayWhen(t *testing.T) {
 	late.At = noon.Add(time.Hour)
 	calls := []approvals.Deferral{same(0), same(1), same(2)}
 	c := drawn(t, calls, append(everyone(0), late, says("U0CAROL", approvals.Approve, same(1), ""), says("U0CAROL", approvals.Deny, same(2), "No."))...)
-	require.NotContains(t, shownText(t, c), "times the same call", "not everybody wrote the same")
+	require.NotContains(t, shownText(t, c), "the same call ", "not everybody wrote the same")
 	first, second := says("U0BOB", approvals.Deny, same(0), "No."), says("U0BOB", approvals.Deny, same(1), "No.")
 	second.At = noon.Add(time.Hour)
 	text := shownText(t, drawn(t, calls, first, second, says("U0CAROL", approvals.Deny, same(2), "No.")))
 	require.Contains(t, text, "1 and 2 of 3: ")
-	require.Contains(t, text, "Settled one by one, from")
+	require.Contains(t, text, "Decided one by one, from")
 	require.Equal(t, 2, strings.Count(text, "Denied"), "by others is another outcome")
 }

@@ -36,7 +36,7 @@ func TestThoseWhoCanSignAreAskedDirectly(t *testing.T) {
 	for _, user := range []string{"U0BOB", "U0CAROL"} {
 		cards := o.directs(user)
 		require.Len(t, cards, 1, user)
-		require.Contains(t, plainWords(cards[0]), "It was asked in C0OPS, and is shown to you because you can sign it.")
+		require.Contains(t, plainWords(cards[0]), "Asked in C0OPS, and is shown to you because you can approve it.")
 		require.NotEmpty(t, cards[0].Actions())
 	}
 	require.Empty(t, o.directs("U0DAVE"), "who cannot sign is not asked")
@@ -62,8 +62,8 @@ func TestACopyDoesNotSayThatItsEditorCanSign(t *testing.T) {
 	o, root, b := rewrite(t, rulings{}, nil, d)
 	require.NotNil(t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
 	o.draw(b)
-	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "and was shown to you when you could sign it.")
-	require.Contains(t, plainWords(o.directs("U0CAROL")[0]), "and is shown to you because you can sign it.")
+	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "and was shown to you when you could approve it.")
+	require.Contains(t, plainWords(o.directs("U0CAROL")[0]), "and is shown to you because you can approve it.")
 }
 
 // A stage that comes later asks its people when it is their turn.
@@ -75,7 +75,7 @@ func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
 	o.approves(b, 0)
 	o.draw(b)
 	require.Len(t, o.directs("U0DAVE"), 1)
-	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "boss: 0 of 1 signature")
+	require.Contains(t, plainWords(o.directs("U0BOB")[0]), "boss: 0 of 1 approval")
 }
 
 func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
@@ -148,7 +148,7 @@ func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
 	o.draw(b)
 	bob, carol := o.directs("U0BOB")[0], o.directs("U0CAROL")[0]
 	require.NotContains(t, plainWords(bob)+bob.Text, "TOPSECRET")
-	require.Contains(t, plainWords(bob), "This request is not put before you any more")
+	require.Contains(t, plainWords(bob), "You no longer need to look at this request")
 	require.Empty(t, bob.Actions())
 	require.Contains(t, plainWords(carol), "TOPSECRET")
 	require.NotEmpty(t, carol.Actions())

@@ -86,7 +86,7 @@ func TestAClickOnALostCopyCountsAndRetiresIt(t *testing.T) {
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	o.draw(b)
 	for _, m := range o.thread("U0BOB", root) {
-		require.Contains(t, m.Shown(), "was approved")
+		require.Contains(t, m.Shown(), "Approved: ")
 		require.Empty(t, m.Actions())
 	}
 }

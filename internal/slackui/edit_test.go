@@ -135,9 +135,9 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 			require.Contains(t, plainWords(o.card("U0ALICE", root)), w)
 		}
 	}
-	shows("operations: 0 of 1 signature, from U0BOB", "manager: 0 of 1 signature, from U0CAROL, asked once operations and legal have signed")
+	shows("operations: 0 of 1 approval, from U0BOB", "manager: 0 of 1 approval, from U0CAROL, asked once operations and legal have approved")
 	o.press("U0BOB", o.card("U0BOB", root), "approve", 0)
-	shows("operations: 1 of 1 signature by U0BOB, complete", "asked once legal has signed")
+	shows("operations: 1 of 1 approval by U0BOB, complete", "asked once legal has approved")
 
 	view := o.edit("U0ALICE", root)
 	require.Contains(t, view.Shown(), "no longer count.")
@@ -146,13 +146,13 @@ func TestAnEditInTheMiddleOfASignOff(t *testing.T) {
 	require.False(t, out.Closed)
 	require.Contains(t, plainWords(*out.View), "What U0BOB decided was about the old ones and no longer counts")
 	require.Contains(t, out.View.Shown(), `path: "a.txt" → "b.txt"`)
-	require.Contains(t, plainWords(*out.View), "operations: 0 of 1 signature")
+	require.Contains(t, plainWords(*out.View), "operations: 0 of 1 approval")
 	o.hasArgs(b, strings.Replace(fileArgs, "a.txt", "b.txt", 1))
 
 	old := o.card("U0BOB", root)
 	o.press("U0BOB", old, "approve", 0)
 	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "edited the arguments", "nobody signs what they did not see")
-	shows("U0ALICE changed the arguments", `"b.txt"`, "U0ALICE> changed it and may not sign", "operations: 0 of 1")
+	shows("U0ALICE changed the arguments", `"b.txt"`, "U0ALICE> edited it and can't approve", "operations: 0 of 1")
 	for _, user := range []string{"U0CAROL", "U0DAVE", "U0BOB"} {
 		require.Equal(t, 200, o.press(user, o.card(user, root), "approve", 0).Status)
 		o.draw(b)

@@ -33,22 +33,22 @@ func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, further, 1)
 	require.Empty(t, further[0].ThreadTS)
-	require.Contains(t, plainWords(further[0]), "asked in C0OPS, and is shown here too")
+	require.Contains(t, plainWords(further[0]), "Asked in C0OPS, and is shown here too")
 	require.Contains(t, plainWords(o.card("U0BOB", root)), "from S0SRE, U0DAVE")
 	require.Equal(t, 200, o.press("U0DAVE", further[0], "approve", 0).Status)
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	o.draw(b)
 	further, _ = o.Messages("U0DAVE", "C0GENERAL", "")
 	require.Len(t, further, 1)
-	require.Contains(t, further[0].Shown(), "was approved")
-	require.Contains(t, o.card("U0BOB", root).Shown(), "was approved")
+	require.Contains(t, further[0].Shown(), "Approved: ")
+	require.Contains(t, o.card("U0BOB", root).Shown(), "Approved: ")
 	require.Len(t, o.Calls("chat.postMessage"), 2)
 	require.Contains(t, o.command("U0BOB", "list"), "Nothing waits")
 }
 
 func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 	for code, says := range map[string]string{
-		"not_in_channel": "the app is not in that channel", "channel_not_found": "the app is not in that channel", "is_archived": "that channel is archived",
+		"not_in_channel": "the app is not in the channel", "channel_not_found": "the app is not in the channel", "is_archived": "the channel is archived",
 	} {
 		t.Run(code, func(t *testing.T) {
 			o := newOffice(t, slacksim.Config{})
@@ -59,11 +59,11 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
 			o.draw(b)
-			require.Contains(t, plainWords(o.card("U0BOB", root)), "It was to be shown in C0GENERAL too, but "+says)
+			require.Contains(t, plainWords(o.card("U0BOB", root)), "This could not be shown in C0GENERAL: "+says)
 			o.approves(o.batch(b.ID), 0)
 			o.draw(b)
 			require.Len(t, o.Calls("chat.postMessage"), 2)
-			require.Contains(t, o.card("U0BOB", root).Shown(), "was approved")
+			require.Contains(t, o.card("U0BOB", root).Shown(), "Approved: ")
 		})
 	}
 }

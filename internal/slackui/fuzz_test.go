@@ -111,7 +111,7 @@ func TestALongValueHidesNeitherItsEndNorTheNextKey(t *testing.T) {
 	text := shownText(t, golden(t)["long"])
 	require.Contains(t, text, `mode: "overwrite"`)
 	require.Contains(t, text, "204,202 left out")
-	require.Contains(t, text, "Not everything is shown. Approve opens all of it, and you sign there.")
+	require.Contains(t, text, "Not everything is shown. Approve opens all of it, and you approve there.")
 	sh := shownText(t, drawn(t, []approvals.Deferral{call("c", "sh", `{"cmd":"echo `+strings.Repeat("a", 50_000)+`; rm -rf /"}`, sre)}))
 	require.Contains(t, sh, "; rm -rf /")
 }

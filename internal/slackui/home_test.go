@@ -123,7 +123,7 @@ func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {
 	review := o.top("U0BOB")
 	require.Equal(t, "Review", review.Title)
 	require.Contains(t, plainWords(review), `path: "a.txt"`)
-	require.Contains(t, plainWords(review), "It was asked in C0OPS")
+	require.Contains(t, plainWords(review), "Asked in C0OPS")
 	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.uses("U0BOB", review, "Approve"))
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 	review = o.top("U0BOB")
@@ -194,15 +194,15 @@ func TestNextWalksThroughWhatWaits(t *testing.T) {
 	}
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	for _, want := range []string{"tool_aa", "tool_bb", "tool_cc", "tool_aa"} {
-		require.Contains(t, plainWords(o.top("U0BOB")), want+" is waiting")
+		require.Contains(t, plainWords(o.top("U0BOB")), want+" without arguments")
 		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	}
 	for _, want := range []string{"tool_bb", "tool_cc"} {
-		require.Contains(t, plainWords(o.top("U0BOB")), want+" is waiting")
+		require.Contains(t, plainWords(o.top("U0BOB")), want+" without arguments")
 		o.uses("U0BOB", o.top("U0BOB"), "Approve")
 		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	}
-	require.Contains(t, plainWords(o.top("U0BOB")), "tool_aa is waiting")
+	require.Contains(t, plainWords(o.top("U0BOB")), "tool_aa without arguments")
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing else waits for you.")
 }

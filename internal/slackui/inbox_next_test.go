@@ -50,7 +50,7 @@ func TestNextFindsWhatLiesBehindAllThatIsSigned(t *testing.T) {
 	require.NoError(t, o.stirs(first))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	for _, want := range []string{"tool_first", "tool_second", "tool_third", "tool_first"} {
-		require.Contains(t, plainWords(o.top("U0BOB")), want+" is waiting")
+		require.Contains(t, plainWords(o.top("U0BOB")), want+" without arguments")
 		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	}
 }

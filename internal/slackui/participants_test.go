@@ -34,17 +34,17 @@ func TestTheCardNamesThoseWhoAskedToo(t *testing.T) {
 		wrote []approvals.UserID
 		want  []string
 	}{
-		"alice alone": {[]approvals.Deferral{separated("c1", sre)}, nil, []string{"<@U0ALICE> may not sign · digest"}},
+		"alice alone": {[]approvals.Deferral{separated("c1", sre)}, nil, []string{"<@U0ALICE> can't approve · digest"}},
 		"bob too": {[]approvals.Deferral{separated("c1", sre)}, []approvals.UserID{"U0BOB"}, []string{
-			" also wrote to the agent in this thread, so neither ", " can approve it.", "<@U0ALICE> may not sign · <@U0BOB> may not approve",
+			" also wrote to the agent in this thread, so neither ", " can approve it.", "<@U0ALICE> can't approve · <@U0BOB> can't approve",
 		}},
 		"bob and carol too": {[]approvals.Deferral{separated("c1", sre)}, []approvals.UserID{"U0BOB", "U0CAROL"}, []string{
-			" also wrote to the agent in this thread, so none of them can approve it, nor can ", "<@U0BOB> and <@U0CAROL> may not approve",
+			" also wrote to the agent in this thread, so none of them can approve it, nor can ", "<@U0BOB> and <@U0CAROL> can't approve",
 		}},
-		"the rule lets them": {[]approvals.Deferral{narrow}, []approvals.UserID{"U0BOB"}, []string{"<@U0ALICE> may not sign · digest"}},
+		"the rule lets them": {[]approvals.Deferral{narrow}, []approvals.UserID{"U0BOB"}, []string{"<@U0ALICE> can't approve · digest"}},
 		"one of the rules does": {[]approvals.Deferral{separated("c1", sre), narrow}, []approvals.UserID{"U0BOB"}, []string{
 			" also wrote to the agent in this thread, so neither ", " can approve the calls that say so.",
-			"<@U0ALICE> may not sign · <@U0BOB> may not approve", "<@U0ALICE> may not sign · digest",
+			"<@U0ALICE> can't approve · <@U0BOB> can't approve", "<@U0ALICE> can't approve · digest",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

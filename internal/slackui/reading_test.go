@@ -143,7 +143,7 @@ func TestAChannelThatIsAskedNoMoreReadsNothing(t *testing.T) {
 	})
 	o.draw(b)
 	require.NotContains(t, plainWords(further()), "a.txt")
-	require.Contains(t, plainWords(further()), "This request is not put before you any more")
+	require.Contains(t, plainWords(further()), "You no longer need to look at this request")
 	require.Empty(t, further().Actions())
 	require.Contains(t, plainWords(o.card("U0BOB", root)), `path: "a.txt"`, "its own thread shows them as before")
 }

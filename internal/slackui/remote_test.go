@@ -38,8 +38,8 @@ func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
 	all, err = o.Messages("U0BOB", "C0OPS", "")
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	require.Contains(t, all[0].Shown(), "was approved")
-	require.Contains(t, all[0].Shown(), "Everything is settled, and the agent is told.")
+	require.Contains(t, all[0].Shown(), "Approved: ")
+	require.Contains(t, all[0].Shown(), "Decided. Whoever runs it has the answer.")
 }
 
 func TestARequestFromElsewhereThatNamesNoChannelIsShownInNone(t *testing.T) {

@@ -200,7 +200,7 @@ func missed(c card.Card) card.Card {
 }
 
 func TestCardsAreAsKept(t *testing.T) {
-	for name, shown := range golden(t) {
+	for name, shown := range allCards(t) {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.MarshalIndent(card.Render(shown, noon.Add(2*time.Minute)), "", "  ")
 			require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestSlackTakesEveryCard(t *testing.T) {
 	defer srv.Close()
 	defer sim.Close()
 	api := slack.New(sim.BotToken(), slack.OptionAPIURL(srv.URL+"/api/"))
-	for name, shown := range golden(t) {
+	for name, shown := range allCards(t) {
 		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(card.Render(shown, noon)...))
 		require.NoError(t, err, name)
 		_, _, _, err = api.UpdateMessage("C0OPS", ts, slack.MsgOptionText("a card", false), slack.MsgOptionBlocks(card.Render(shown, noon)...))

@@ -287,7 +287,7 @@ func TestEqualCallsThatNoListShowsAreReviewedOneByOne(t *testing.T) {
 	b := h.asksIn("C0OPS", root, "one", "U0ALICE", 0, call("c1", "tag_file", args, sre), call("c2", "tag_file", args, sre))
 	h.draw(b)
 	card := h.card("U0BOB", root)
-	require.Contains(t, card.Shown(), "2 times the same call")
+	require.Contains(t, card.Shown(), "the same call 2 times")
 	require.NotContains(t, card.Shown(), "Approve all")
 	require.Contains(t, card.Shown(), "Deny all 2…")
 	h.press("U0BOB", card, "each", 0)

@@ -152,5 +152,8 @@ func Escape(s string) Fallback { return Fallback{escaper.Replace(s)} }
 // After returns the text with words of ours before it.
 func (f Fallback) After(m Mrkdwn) Fallback { return Fallback{m.text + f.escaped} }
 
+// Then returns the text with another one behind it.
+func (f Fallback) Then(g Fallback) Fallback { return Fallback{f.escaped + g.escaped} }
+
 // String returns the text, escaped.
 func (f Fallback) String() string { return f.escaped }

@@ -1,6 +1,9 @@
 package card
 
 import (
+	"fmt"
+	"unicode/utf8"
+
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -10,40 +13,69 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
+// spokenRunes is how long the label of a button for screen readers may be:
+// https://docs.slack.dev/reference/block-kit/block-elements/button-element.
+const spokenRunes = 75
+
+// spoken is what a screen reader says of a button: what it does first, as it is
+// written on it, and then to which call.
+func spoken(label, which, what string) string {
+	s := label + which
+	if what != "" {
+		s += ": " + what
+	}
+	if utf8.RuneCountInString(s) <= spokenRunes {
+		return s
+	}
+	s, _ = blockkit.Cut(s, spokenRunes-1)
+	return s + "…"
+}
+
+// spokenOf is the label for screen readers of a button on the i-th call of the
+// card.
+func (c Card) spokenOf(label string, i int, a approvals.Approval) string {
+	which := " this call"
+	if n := len(c.Batch.Approvals); n > 1 {
+		which = fmt.Sprintf(" call %d of %d", c.Part*CallsPerCard+i+1, n)
+	}
+	return spoken(label, which, c.Summary(a))
+}
+
 // buttons are the actions on an open call, at most five. A call that the card
 // does not show whole is approved in a form that does.
 func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	value, err := ref.Pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
-		return blockkit.Small(blockkit.Ours("This call cannot be signed here: its ids are not usable."))
+		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids are not usable."))
 	}
-	button := func(act ref.Action, label string, style slack.Style) *slack.ButtonBlockElement {
+	button := func(act ref.Action, label, says string, style slack.Style) *slack.ButtonBlockElement {
 		b := slack.NewButtonBlockElement(act.ID(i), value, blockkit.Literal(label))
-		b.Style = style
+		b.Style, b.AccessibilityLabel = style, c.spokenOf(says, i, a)
 		return b
 	}
 	spec, known := c.Tools[a.Call.Name]
+	_, decided := a.DecisionBy(c.Viewer)
 	var all []slack.BlockElement
-	if len(a.Requirement.Quorums) > 0 {
-		approve := button(ref.ActionApprove, "Approve", slack.StylePrimary)
+	if len(a.Requirement.Quorums) > 0 && !decided {
+		approve := button(ref.ActionApprove, "Approve", "Approve", slack.StylePrimary)
 		switch {
 		case !whole:
-			approve = button(ref.ActionSign, "Approve…", slack.StylePrimary)
+			approve = button(ref.ActionSign, "Approve…", "Approve", slack.StylePrimary)
 		case a.Requirement.ReasonNeeded:
 			approve.Text = blockkit.Literal("Approve…")
-		case !known || Destructive(spec.Annotations):
-			approve.Confirm = confirmation(a.Call.Name, known)
+		case Confirmed(a, spec, known):
+			approve.Confirm = confirmation("Approve this call?", c.Summary(a)+". "+HarmWarning(a.Severity, known)+" You approve exactly the arguments on the card.", "Approve")
 		}
-		all = append(all, approve, button(ref.ActionDeny, "Deny…", slack.StyleDanger))
+		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
 	if known {
 		if _, can := form.NewForm(spec, c.Calls[a.Call.ID].Args, a.WriteOnly); can {
-			all = append(all, button(ref.ActionEdit, "Edit…", slack.StyleDefault))
+			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}
 	}
-	all = append(all, button(ref.ActionView, "View full", slack.StyleDefault))
-	if len(a.Decisions) > 0 {
-		all = append(all, button(ref.ActionRetract, "Take back", slack.StyleDefault))
+	all = append(all, button(ref.ActionView, "View full", "View full", slack.StyleDefault))
+	if len(a.Decisions) > 0 && (c.Viewer == "" || decided) {
+		all = append(all, button(ref.ActionRetract, "Take back", "Take back your decision on", slack.StyleDefault))
 	}
 	return slack.NewActionBlock("", all...)
 }
@@ -54,18 +86,25 @@ func Destructive(a agentrun.Annotations) bool {
 	return !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint)
 }
 
-// confirmation is the question that is asked before an approval of a call that
-// may do harm.
-func confirmation(tool string, known bool) *slack.ConfirmationBlockObject {
-	return slack.NewConfirmationBlockObject(blockkit.Literal("Approve "+blockkit.Brief(tool, 60)+"?"),
-		blockkit.Literal(HarmWarning(known)+" You sign exactly the arguments on the card."), blockkit.Literal("Approve"), blockkit.Literal("Not now"))
+// Confirmed reports whether an approval of the call is asked for twice: because
+// it cannot be undone, or because its tool does not deny that it may do harm.
+func Confirmed(a approvals.Approval, spec agentrun.Spec, known bool) bool {
+	return Risk(a.Severity) == Risk(approvals.SeverityIrreversible) || !known || Destructive(spec.Annotations)
 }
 
-// HarmWarning is the warning about a tool that may do harm, or that is not
-// known.
-func HarmWarning(known bool) string {
-	if !known {
-		return "What this tool can do is not known here. It may change or delete things for good."
+// confirmation is a question before an approval. Slack takes 300 characters.
+func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
+	return slack.NewConfirmationBlockObject(blockkit.Literal(title), blockkit.Literal(blockkit.Clip(text, 299)), blockkit.Literal(yes), blockkit.Literal("Not now"))
+}
+
+// HarmWarning is the warning about a call that cannot be undone, or whose tool
+// may do harm or is not known.
+func HarmWarning(s approvals.Severity, known bool) string {
+	switch {
+	case Risk(s) == Risk(approvals.SeverityIrreversible):
+		return "This can't be undone."
+	case !known:
+		return "Nothing is known here about what this tool does: it may change or delete things for good."
 	}
 	return "This tool may change or delete things for good."
 }

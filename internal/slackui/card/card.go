@@ -45,6 +45,9 @@ type Card struct {
 	Unposted []int
 	// Sheets is whether people can decide several calls together.
 	Sheets bool
+	// Viewer is the one person who looks at it, in a review. What they have
+	// decided has no buttons to decide it.
+	Viewer approvals.UserID
 
 	rows []row
 }
@@ -116,15 +119,15 @@ func (c Card) OnCard() []approvals.Approval {
 }
 
 func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
-	blocks := []slack.Block{
-		slack.NewHeaderBlock(blockkit.Literal(c.title(now))),
-		blockkit.RichText(c.intro()...),
-	}
+	blocks := append([]slack.Block{slack.NewHeaderBlock(blockkit.Literal(c.title(now)))}, blocksOf(c.intro(d, now))...)
 	for i, r := range c.rows {
-		if i > 0 {
+		if i > 0 && len(c.rows) <= dividedRows {
 			blocks = append(blocks, slack.NewDividerBlock())
 		}
 		blocks = append(blocks, c.row(r, d, now)...)
+	}
+	if all := c.approveAll(d, now); all != nil {
+		blocks = append(blocks, all)
 	}
 	if more := c.unposted(); more != nil {
 		blocks = append(blocks, more)
@@ -132,67 +135,73 @@ func (c Card) render(d blockkit.Detail, now time.Time) []slack.Block {
 	return blocks
 }
 
-// header is the headline of the card: the tool, or the number of calls, and how
-// they stand.
+// dividedRows is how many rows have lines between them. With more, Slack's limit
+// of 50 blocks leaves no room for them.
+const dividedRows = 6
+
+// title is the headline of the card: what the call does, or the number of calls,
+// and how they stand. The headline of an open call has no status, so that it
+// cannot be taken for an outcome: the line below it says that it waits.
 func (c Card) title(now time.Time) string {
 	calls := c.OnCard()
 	if len(calls) == 1 {
-		return blockkit.Brief(calls[0].Call.Name, 80) + " " + titles[calls[0].StatusAt(now)]
+		a := calls[0]
+		if a.OpenAt(now) {
+			return c.Summary(a)
+		}
+		return ended(a.Outcome(now)) + ": " + c.Summary(a)
 	}
+	standing := c.standing(now)
+	if c.allOpen(now) {
+		return standing
+	}
+	return fmt.Sprintf("%d calls: %s", len(calls), standing)
+}
+
+func (c Card) allOpen(now time.Time) bool {
+	return !slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool { return !a.OpenAt(now) })
+}
+
+// standing counts the calls of the card by their status.
+func (c Card) standing(now time.Time) string {
 	by := map[approvals.Status]int{}
-	for _, a := range calls {
+	for _, a := range c.OnCard() {
 		by[a.StatusAt(now)]++
 	}
-	if open := by[approvals.Pending]; open == len(calls) {
-		return blockkit.Count(open, "call") + " waiting for signatures"
+	if c.allOpen(now) {
+		return blockkit.Count(by[approvals.Pending], "call") + " need approval"
 	}
 	var said []string
 	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
 		if by[s] > 0 {
-			said = append(said, fmt.Sprintf("%d %s", by[s], counted[s]))
+			said = append(said, fmt.Sprintf("%d %s", by[s], strings.ToLower(Statuses[s])))
 		}
 	}
-	return fmt.Sprintf("%d calls: %s", len(calls), strings.Join(said, ", "))
+	return strings.Join(said, ", ")
 }
 
-var (
-	titles = map[approvals.Status]string{
-		approvals.Pending: "is waiting for a signature", approvals.Approved: "was approved",
-		approvals.Denied: "was denied", approvals.Expired: "expired", approvals.Withdrawn: "was withdrawn",
+// ended is how a call ended, in one word.
+func ended(o approvals.Outcome) string {
+	if o.Superseded {
+		return superseded
 	}
-	counted = map[approvals.Status]blockkit.Mrkdwn{
-		approvals.Pending: blockkit.Ours("waiting"), approvals.Approved: blockkit.Ours("approved"),
-		approvals.Denied: blockkit.Ours("denied"), approvals.Expired: blockkit.Ours("expired"), approvals.Withdrawn: blockkit.Ours("withdrawn"),
-	}
-)
+	return Statuses[o.Status]
+}
 
-func (c Card) intro() []blockkit.Para {
-	spans := []blockkit.Span{blockkit.PersonSpan(c.Batch.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(c.Batch.Agent, 60), blockkit.Bold), blockkit.Say(". ")}
-	n := len(c.Batch.Approvals)
-	switch {
-	case n > CallsPerCard:
-		from := c.Part * CallsPerCard
-		spans = append(spans, blockkit.Say(fmt.Sprintf("Calls %d to %d of %d. It goes on when all %d are decided.", from+1, from+len(c.OnCard()), n, n)))
-	case n > 1:
-		spans = append(spans, blockkit.Say(fmt.Sprintf("It goes on when all %d calls are decided.", n)))
-	default:
-		spans = append(spans, blockkit.Say("It has stopped until this is decided."))
+func (c Card) intro(d blockkit.Detail, now time.Time) []blockkit.Para {
+	var paras []blockkit.Para
+	if s, n, open := c.worst(now); open > 0 {
+		paras = append(paras, blockkit.Line(blockkit.Styled(riskOf(s, n, open), blockkit.Bold), blockkit.Say(" "+waiting(open, len(c.OnCard())))))
 	}
-	if c.Batch.Settled() {
-		goesOn := "the agent goes on in " + c.itsThread()
-		if c.Batch.Executor != "" {
-			goesOn = "the agent is told"
-		}
-		spans[len(spans)-1] = blockkit.Say("Everything is settled, and " + goesOn + ".")
+	paras = append(paras, c.asks(d)...)
+	if said := c.waits(); said != "" {
+		paras = append(paras, blockkit.Line(blockkit.Say(said)))
 	}
-	if ext := len(c.Batch.Calls); ext > 0 && !c.Batch.Settled() {
-		spans = append(spans, blockkit.Say(fmt.Sprintf(" It also waits for %s that run elsewhere.", blockkit.Count(ext, "call"))))
-	}
-	paras := append([]blockkit.Para{blockkit.Line(spans...)}, c.participants()...)
+	paras = append(paras, c.participants()...)
 	paras = append(paras, c.origin()...)
 	paras = append(paras, c.unasked()...)
 	for _, m := range c.Missed {
-		paras = append(paras, blockkit.Line(blockkit.Say("It was to be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(" too, but "+whyMissed(m.Code)+". Ask the people there to come here.")))
+		paras = append(paras, blockkit.Line(blockkit.Say("This could not be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+". Ask the people there to come here.")))
 	}
 	return paras
 }
@@ -204,23 +213,23 @@ func (c Card) origin() []blockkit.Para {
 	case PlaceThread:
 		return nil
 	case PlaceEscalation:
-		why = ", and is shown here too because it was not settled in time"
+		why = ", and is shown here too because it was not decided in time"
 	case PlaceDirect:
-		why = ", and is shown to you because you can sign it"
+		why = ", and is shown to you because you can approve it"
 		if c.Person != "" && !slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool {
 			return a.Status == approvals.Pending && !c.Batch.Barred(a, c.Person)
 		}) {
-			why = ", and was shown to you when you could sign it"
+			why = ", and was shown to you when you could approve it"
 		}
 	case PlaceReview:
 	}
-	asked := "It was asked in "
+	asked := "Asked in "
 	if c.Batch.Executor != "" {
-		asked = "It is shown in "
+		asked = "Shown in "
 	}
 	spans := []blockkit.Span{blockkit.Say(asked), blockkit.GroupSpan(c.Batch.Channel), blockkit.Say(why + ".")}
 	if strings.HasPrefix(c.Batch.Channel, "D") {
-		spans = []blockkit.Span{blockkit.Say("It was asked in a direct message" + why + ".")}
+		spans = []blockkit.Span{blockkit.Say("Asked in a direct message" + why + ".")}
 	}
 	if c.Link != "" {
 		spans = append(spans, blockkit.Say(" "), slack.NewRichTextSectionLinkElement(c.Link, "Open the thread", nil))
@@ -238,11 +247,11 @@ func (c Card) itsThread() string {
 func whyMissed(code string) string {
 	switch code {
 	case "is_archived":
-		return "that channel is archived"
+		return "the channel is archived"
 	case "restricted_action":
-		return "the app may not post there"
+		return "the app isn't allowed to post there"
 	}
-	return "the app is not in that channel"
+	return "the app is not in the channel"
 }
 
 // row draws one call, or several that are the same.
@@ -250,23 +259,23 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	var text []blockkit.Para
 	r, between := c.settledSpan(r)
 	a := r.a
+	status := a.StatusAt(now)
 	if len(c.Batch.Approvals) > 1 {
 		text = append(text, c.which(r))
+		if status == approvals.Pending && len(c.OnCard()) > 1 {
+			text = append(text, blockkit.Line(blockkit.Styled(Risk(a.Severity), blockkit.Bold)))
+		}
 	}
+	text = append(text, says(a, d)...)
+	text = append(text, changes(a, d)...)
 	call, known := c.Calls[a.Call.ID]
-	if !known {
-		text = append(text, blockkit.Line(blockkit.Styled("The arguments cannot be shown, so this cannot be signed here.", blockkit.Bold)))
-	}
 	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), d)
-	if known && len(list) == 0 {
-		text = append(text, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
-	}
-	status := a.StatusAt(now)
+	text = append(text, exactly(a, known, len(list)))
 	var below [][]blockkit.Para
 	if said := c.cutWords(r, incomplete); said != "" && status == approvals.Pending {
 		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})
 	}
-	below = append(below, c.verdict(a, d, now)...)
+	below = append(below, c.verdict(r, d, now)...)
 	below = append(below, blockkit.Nonempty(between)...)
 	// Slack folds a long block away behind "Show more". What people must read
 	// before they press a button is never in one block with a long text.
@@ -303,13 +312,26 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 func (c Card) cutWords(r row, incomplete bool) string {
 	switch {
 	case r.several() && len(r.a.Requirement.Quorums) > 0 && !c.onSheet(r):
-		return "These are too long to be approved together: Review one by one opens each."
+		return "These are too long to approve together. Review one by one opens each."
 	case !incomplete:
 		return ""
 	case len(r.a.Requirement.Quorums) == 0:
 		return "Not everything is shown. View full shows the rest."
 	}
-	return "Not everything is shown. Approve opens all of it, and you sign there."
+	return "Not everything is shown. Approve opens all of it, and you approve there."
+}
+
+// exactly leads to the exact arguments: they, and not the summary, are what
+// people approve.
+func exactly(a approvals.Approval, known bool, arguments int) blockkit.Para {
+	tool := blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code)
+	switch {
+	case !known:
+		return blockkit.Line(tool, blockkit.Styled(": the arguments can't be shown, so this can't be approved here.", blockkit.Bold))
+	case arguments == 0:
+		return blockkit.Line(tool, blockkit.Say(" without arguments."))
+	}
+	return blockkit.Line(tool, blockkit.Say(" with exactly these arguments:"))
 }
 
 // gathered puts groups of paragraphs in blocks of their own, or in one if there
@@ -332,13 +354,13 @@ func (c Card) roomy() bool { return len(c.rows) <= 4 }
 
 // room is how many blocks the arguments of one row may take.
 func (c Card) room() int {
-	const header = 2
-	others := 5 // amendments, verdict, fine print, buttons, divider
+	const header = 6 // the headline, who asks with two quotations, Approve all, and what is not posted
+	others := 5      // amendments, verdict, fine print, buttons, divider
 	if c.roomy() {
 		others += AmendmentsShown + 2 // each amendment, what is incomplete, why, progress, reasons
 	}
 	n := len(c.rows)
-	return min(10, (50-header-n*others)/n)
+	return min(10, max(1, (50-header-n*others)/n))
 }
 
 // textLength counts the characters of every text in the blocks.
@@ -371,9 +393,4 @@ func sumText(v any) int {
 		}
 	}
 	return n
-}
-
-// sentence is the card for notifications and for people who cannot see blocks.
-func (c Card) sentence(now time.Time) blockkit.Fallback {
-	return blockkit.Escape(fmt.Sprintf("%s. Asked of the agent %s.", c.title(now), blockkit.Brief(c.Batch.Agent, 60)))
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -66,6 +67,7 @@ func (c Card) sameCall(a, b approvals.Approval, now time.Time) bool {
 	switch {
 	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
 		len(a.Amendments)+len(b.Amendments) > 0,
+		a.Summary != b.Summary, a.Severity != b.Severity, !sameExecution(a.Execution, b.Execution),
 		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, a.GateReason != b.GateReason, !samePreview(a.Preview, b.Preview), !bytes.Equal(a.Metadata, b.Metadata),
 		!sameAsked(a.Requirement, b.Requirement),
 		a.StatusAt(now) != b.StatusAt(now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
@@ -83,6 +85,12 @@ func samePreview(a, b approvals.Preview) bool {
 	content := func(c approvals.Content) int { return c.Size + c.Left }
 	return a.Status == b.Status && a.Reads == b.Reads && slices.Equal(a.Facts, b.Facts) && bytes.Equal(a.Precondition, b.Precondition) &&
 		content(a.Content) == content(b.Content) && a.Again == b.Again && slices.Equal(a.Before.Facts, b.Before.Facts)
+}
+
+// sameExecution compares what became of two calls. When they ran and how long
+// is not part of it.
+func sameExecution(a, b approvals.Execution) bool {
+	return a.State == b.State && a.Words == b.Words && a.Excerpt == b.Excerpt
 }
 
 // seats are the people who count, by quorum.
@@ -119,7 +127,7 @@ func timeless(r approvals.Requirement) approvals.Requirement {
 	return r
 }
 
-// which says which calls a row is.
+// which says which calls a row is, and what they do.
 func (c Card) which(r row) blockkit.Para {
 	numbers := make([]string, 0, len(r.calls))
 	for _, i := range r.calls {
@@ -127,10 +135,10 @@ func (c Card) which(r row) blockkit.Para {
 	}
 	spans := []blockkit.Span{
 		blockkit.Styled(fmt.Sprintf("%s of %d: ", blockkit.List(numbers), len(c.Batch.Approvals)), nil),
-		blockkit.Styled(blockkit.Brief(r.a.Call.Name, 80), blockkit.Bold),
+		blockkit.Styled(c.Summary(r.a), blockkit.Bold),
 	}
 	if r.several() {
-		spans = append(spans, blockkit.Say(", "), blockkit.Styled(blockkit.Number(len(r.calls))+" times the same call", blockkit.Bold))
+		spans = append(spans, blockkit.Say(", "), blockkit.Styled("the same call "+blockkit.Number(len(r.calls))+" times", blockkit.Bold))
 	}
 	return blockkit.Line(spans...)
 }
@@ -148,7 +156,7 @@ func (c Card) settledSpan(r row) (row, []blockkit.Para) {
 		return r, nil
 	}
 	r.a.Ending.At = time.Time{}
-	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Settled one by one, from "), blockkit.DateSpan(first), blockkit.Say(" to "), blockkit.DateSpan(last), blockkit.Say("."))}
+	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Decided one by one, from "), blockkit.DateSpan(first), blockkit.Say(" to "), blockkit.DateSpan(last), blockkit.Say("."))}
 }
 
 // sheetButton is the value of the button that opens a sheet of the calls of a
@@ -186,7 +194,7 @@ func (c Card) groupButtons(r row) slack.Block {
 	var all []slack.BlockElement
 	button := func(act ref.Action, n int, value, label string, style slack.Style) {
 		b := slack.NewButtonBlockElement(act.ID(n), value, blockkit.Literal(label))
-		b.Style = style
+		b.Style, b.AccessibilityLabel = style, spoken(strings.TrimSuffix(label, "…"), "", c.Summary(r.a))
 		all = append(all, b)
 	}
 	i, n := r.calls[0], blockkit.Number(len(r.calls))
@@ -194,7 +202,7 @@ func (c Card) groupButtons(r row) slack.Block {
 	deny, failed := c.sheetButton(r, approvals.Deny)
 	whole, unusable := ref.Pointer{Batch: c.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
 	if errors.Join(err, failed, unusable) != nil {
-		return blockkit.Small(blockkit.Ours("These calls cannot be signed here: their ids are not usable."))
+		return blockkit.Small(blockkit.Ours("These calls can't be approved here: their ids are not usable."))
 	}
 	if len(r.a.Requirement.Quorums) > 0 && c.onSheet(r) {
 		button(ref.ActionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)

@@ -45,9 +45,9 @@ func ExampleCard_Message() {
 
 	fmt.Println(c.Message(openedAt.Add(5 * time.Hour)).Text)
 	// Output:
-	// delete_file is waiting for a signature. Asked of the agent ops.
-	// delete_file is waiting for a signature. Asked of the agent &lt;!channel&gt;.
-	// delete_file expired. Asked of the agent &lt;!channel&gt;.
+	// <@U0BO> asked ops: Delete file (path: "/srv/old.log"). Risk not stated. Waiting for approval from <!subteam^S0OPS>. Expires <!date^1772456400^{date_short_pretty} at {time}|2026-03-02 13:00 UTC>.
+	// <@U0BO> asked &lt;!channel&gt;: Delete file (path: "/srv/old.log"). Risk not stated. Waiting for approval from <!subteam^S0OPS>. Expires <!date^1772456400^{date_short_pretty} at {time}|2026-03-02 13:00 UTC>.
+	// <@U0BO> asked &lt;!channel&gt;: Delete file (path: "/srv/old.log"). Expired.
 }
 
 // An open call is drawn as its title, its arguments, how far its approval is,

@@ -15,7 +15,7 @@ func (c Card) footer(these row) slack.Block {
 	a, r := these.a, these.a.Requirement
 	var said []blockkit.Mrkdwn
 	if !r.Deadline.IsZero() {
-		said = append(said, blockkit.Ours("Expires %s, then it does not run", blockkit.When(r.Deadline)))
+		said = append(said, blockkit.Ours("Expires %s, and then does not run", blockkit.When(r.Deadline)))
 	}
 	if deny := max(r.Deny, 1); deny == 1 {
 		said = append(said, blockkit.Ours("one denial stops it"))
@@ -23,22 +23,22 @@ func (c Card) footer(these row) slack.Block {
 		said = append(said, blockkit.Ours("%s denials stop it", blockkit.Num(deny)))
 	}
 	if r.ReasonNeeded {
-		said = append(said, blockkit.Ours("an approval must say why"))
+		said = append(said, blockkit.Ours("an approval needs a reason"))
 	}
 	if r.Separation {
-		said = append(said, blockkit.Ours("%s may not sign", blockkit.Person(c.Batch.Requester)))
+		said = append(said, blockkit.Ours("%s can't approve", blockkit.Person(c.Batch.Requester)))
 	}
 	if c.Batch.BarsParticipants(r) {
-		said = append(said, blockkit.Ours("%s may not approve", Names(c.Batch.Participants)))
+		said = append(said, blockkit.Ours("%s can't approve", Names(c.Batch.Participants)))
 	}
 	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {
-		said = append(said, blockkit.Ours("%s changed it and may not sign", Names(editors)))
+		said = append(said, blockkit.Ours("%s edited it and can't approve", Names(editors)))
 	}
 	said[0] = said[0].Capitalized()
 	elements := []slack.MixedElement{blockkit.Join(append(said, c.digests(these)), " · ").Object()}
 	for i, v := range r.Vetoes {
 		if i == quorumsShown {
-			elements = append(elements, blockkit.Literal(blockkit.Count(len(r.Vetoes)-i, "more group")+" can stop it alone."))
+			elements = append(elements, blockkit.Literal(blockkit.Count(len(r.Vetoes)-i, "more group")+" can stop it."))
 			break
 		}
 		elements = append(elements, blockkit.Literal(veto(v)))

@@ -24,12 +24,12 @@ func (c Card) Message(now time.Time) blockkit.Message {
 // Revoked replaces a copy of the card that its reader may not read any more. It
 // has no arguments and no buttons.
 func (c Card) Revoked() blockkit.Message {
-	const said = "This request is not put before you any more"
+	const said = "You no longer need to look at this request"
 	who := c.Batch.Requester
 	return blockkit.Message{
 		Text: blockkit.Escape(said + "."),
 		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
-			blockkit.Say(": it was changed, or you left those who can sign it. Nothing is wanted of you. Ask "), blockkit.PersonSpan(who), blockkit.Say(" if you need to know more.")))},
+			blockkit.Say(": it was changed, or you are no longer one of those who can approve it. Ask "), blockkit.PersonSpan(who), blockkit.Say(" if you have questions.")))},
 	}
 }
 
@@ -52,9 +52,9 @@ func (c Card) unposted() slack.Block {
 	if calls == 0 {
 		return nil
 	}
-	said := blockkit.Ours("*%s of this request* %s on no card here", blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "is", "are"))
+	said := blockkit.Ours("*%s of this request* %s no card here", blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "has", "have"))
 	if open == 0 {
-		return blockkit.Section(blockkit.Ours("%s, and decided already.", said))
+		return blockkit.Section(blockkit.Ours("%s, and %s already decided.", said, blockkit.Plural(calls, "is", "are")))
 	}
 	button := slack.NewButtonBlockElement(ref.ActionReview.ID(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
 	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))

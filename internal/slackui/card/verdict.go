@@ -18,10 +18,11 @@ const (
 
 // verdict says why approval is needed and its progress, or how the call ended,
 // and what people wrote. Slack folds away none of these groups with another.
-func (c Card) verdict(a approvals.Approval, d blockkit.Detail, now time.Time) [][]blockkit.Para {
+func (c Card) verdict(r row, d blockkit.Detail, now time.Time) [][]blockkit.Para {
+	a := r.a
 	said := reasons(a, d)
 	if o := a.Outcome(now); o.Status != approvals.Pending {
-		return blockkit.Nonempty([]blockkit.Para{blockkit.Line(Outcome(o)...)}, said)
+		return blockkit.Nonempty(append([]blockkit.Para{blockkit.Line(Outcome(o)...)}, c.became(r, d, now)...), said)
 	}
 	because, far := why(a, d), Progress(c.Batch, a)
 	if len(because)+len(far)+len(said) <= few {
@@ -37,24 +38,24 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	if strings.TrimSpace(a.Why) == "" {
 		return nil
 	}
-	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why you are asked: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
+	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why this needs approval: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
 }
 
 // Progress is a line for each quorum, with alternatives in a list. It never
-// names somebody as missing who may not sign.
+// names somebody as missing who can't approve.
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {
 		all[i].Quorum.From = b.Unbarred(a, all[i].Quorum.From)
 	}
 	if len(all) == 0 {
-		return []blockkit.Para{blockkit.Line(blockkit.Styled("Nobody can sign this: the policy names no approvers.", blockkit.Bold))}
+		return []blockkit.Para{blockkit.Line(blockkit.Styled("Nobody can approve this: the policy names no approvers.", blockkit.Bold))}
 	}
 	var out []blockkit.Para
 	lines := 0
 	for _, g := range groupQuorums(all) {
 		if lines >= quorumsShown {
-			out = append(out, blockkit.Line(blockkit.Say("More quorums must be met: the policy asks for "+blockkit.Number(len(all))+" in all.")))
+			out = append(out, blockkit.Line(blockkit.Say("More approvals are needed: the policy names "+blockkit.Number(len(all))+" quorums in all.")))
 			break
 		}
 		if g.choice == 0 {
@@ -151,14 +152,14 @@ func earlierQuorums(all []approvals.Progress, stage int) []string {
 
 func asked(after []string) string {
 	if len(after) == 1 {
-		return "asked once " + after[0] + " has signed"
+		return "asked once " + after[0] + " has approved"
 	}
 	for i, name := range after {
 		if strings.Contains(name, " or ") {
 			after[i] = "(" + name + ")"
 		}
 	}
-	return "asked once " + blockkit.List(after) + " have signed"
+	return "asked once " + blockkit.List(after) + " have approved"
 }
 
 // quorum shows the progress of one quorum. after are the names of those that
@@ -166,18 +167,18 @@ func asked(after []string) string {
 func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	spans := []blockkit.Span{
 		blockkit.Styled(blockkit.Brief(q.Quorum.Name, 60), blockkit.Bold),
-		blockkit.Say(fmt.Sprintf(": %d of %s", len(q.By), blockkit.Count(q.Quorum.Need, "signature"))),
+		blockkit.Say(fmt.Sprintf(": %d of %s", len(q.By), blockkit.Count(q.Quorum.Need, "approval"))),
 	}
 	if len(q.By) > 0 {
 		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(q.By)...)
 	}
 	switch {
 	case q.Quorum.Need < 1:
-		return append(spans, blockkit.Say(", which can never be complete"))
+		return append(spans, blockkit.Say(", which can never be met"))
 	case len(q.By) >= q.Quorum.Need:
 		return append(spans, blockkit.Say(", complete"))
 	case spare:
-		return append(spans, blockkit.Say(", not needed any more"))
+		return append(spans, blockkit.Say(", no longer needed"))
 	}
 	var from []blockkit.Span
 	for _, g := range q.Quorum.From.Groups {
@@ -187,7 +188,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 		from = append(from, blockkit.PersonSpan(u))
 	}
 	if len(from) == 0 {
-		from = []blockkit.Span{blockkit.Say("nobody who may sign, so it cannot be approved")}
+		from = []blockkit.Span{blockkit.Say("nobody who can approve, so it can't be approved")}
 	}
 	spans = append(append(spans, blockkit.Say(", from ")), blockkit.ListSpans(from, blockkit.NamesShown)...)
 	if len(after) > 0 {
@@ -196,7 +197,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	return spans
 }
 
-// seatSpans names who signed, and for whom.
+// seatSpans names who approved, and for whom.
 func seatSpans(seats []approvals.Seat) []blockkit.Span {
 	var spans []blockkit.Span
 	for i, s := range seats {
@@ -216,8 +217,8 @@ func seatSpans(seats []approvals.Seat) []blockkit.Span {
 // withdrawn is who ended the call without a decision.
 func withdrawn(o approvals.Outcome) []blockkit.Span {
 	if o.Superseded {
-		return append(append([]blockkit.Span{blockkit.Styled("↩ Superseded", blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
-			blockkit.Say(" wrote something new before it was settled. It does not run."))
+		return append(append([]blockkit.Span{blockkit.Styled("↩ "+superseded, blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
+			blockkit.Say(" wrote something new before it was decided. It does not run."))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
 	if len(o.By) > 0 {
@@ -235,13 +236,13 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 	case approvals.Denied:
 		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:
-		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": it was not denied, the time to sign it ran out. It does not run.")}
+		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": nobody denied it, but the time to approve it ran out. It does not run.")}
 	case approvals.Withdrawn:
 		spans = withdrawn(o)
 	case approvals.Pending:
 		return []blockkit.Span{blockkit.Say("Waiting.")}
 	default:
-		return []blockkit.Span{blockkit.Say("Its status is not known to this version.")}
+		return []blockkit.Span{blockkit.Say("This version doesn't know its status.")}
 	}
 	if !o.At.IsZero() {
 		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(o.At), blockkit.Say(")"))

@@ -18,6 +18,9 @@ var actions = map[ref.Action]press{
 	ref.ActionApprove: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return s.decisions.approve(ctx, p, p.Press.Value)
 	},
+	ref.ActionAll: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return s.decisions.approveAll(ctx, p, p.Press.Value)
+	},
 	ref.ActionRetract: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		at, err := s.verdicts.takeBack(ctx, p, p.Press.Value)
 		return at, err == nil, err

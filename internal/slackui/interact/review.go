@@ -65,7 +65,7 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 	if err != nil {
 		return none, b, err
 	}
-	shown.Place = card.PlaceReview
+	shown.Place, shown.Viewer = card.PlaceReview, approvals.UserID(who.User)
 	if a, drawn := s.cards.Anchor(ctx, b, r.Part*card.CallsPerCard); drawn {
 		shown.Link = s.api.Permalink(ctx, a.Channel, a.TS, a.Thread)
 	}

@@ -94,16 +94,21 @@ func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at re
 		return true, nil // on any card
 	}
 	i := slices.IndexFunc(b.Approvals, func(x approvals.Approval) bool { return x.Call.ID == a.Call.ID })
-	shown, err := s.cards.Load(ctx, reader, b, i/card.CallsPerCard)
+	shown, err := s.asDrawn(ctx, p, reader, b, i/card.CallsPerCard)
+	return err == nil && shown.Shows(a, s.cfg.Now()), err
+}
+
+// asDrawn is the card in which the person pressed, as it is drawn now.
+func (s *decisions) asDrawn(ctx context.Context, p inbound.Interaction, reader directory.Reader, b approvals.Batch, part int) (card.Card, error) {
+	shown, err := s.cards.Load(ctx, reader, b, part)
 	if err != nil {
-		return false, err
+		return card.Card{}, err
 	}
 	if screenOf(p).View != "" {
-		shown.Place = card.PlaceReview
-	} else if err := s.cards.Placed(ctx, &shown, p.Channel, p.MessageTS); err != nil {
-		return false, err
+		shown.Place, shown.Viewer = card.PlaceReview, approvals.UserID(p.User)
+		return shown, nil
 	}
-	return shown.Shows(a, s.cfg.Now()), nil
+	return shown, s.cards.Placed(ctx, &shown, p.Channel, p.MessageTS)
 }
 
 // openSigning opens the signing form at its first page, or explains at once why
@@ -197,8 +202,8 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 		words = "You approve exactly the arguments on these " + blockkit.Number(pages) + " pages."
 	}
 	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
-	if !known || card.Destructive(spec.Annotations) {
-		words = card.HarmWarning(known) + " " + words
+	if card.Confirmed(a, spec, known) {
+		words = card.HarmWarning(a.Severity, known) + " " + words
 	}
 	blocks := []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(words, blockkit.Bold)))}
 	if !a.Requirement.ReasonNeeded {

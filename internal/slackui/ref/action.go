@@ -18,6 +18,7 @@ type Action string
 const (
 	ActionApprove    Action = "countersign.approve"     // approves the call of its value
 	ActionSign       Action = "countersign.sign"        // opens the form in which a call that its card does not show whole is approved
+	ActionAll        Action = "countersign.all"         // approves all open calls that a card shows
 	ActionDeny       Action = "countersign.deny"        // opens the form for a denial
 	ActionEdit       Action = "countersign.edit"        // opens the form for changed arguments
 	ActionRetract    Action = "countersign.retract"     // takes back the person's own decision

@@ -62,8 +62,8 @@ const thread = (page) => page.getByRole("complementary", { name: "Thread" });
 const guide = (page) => page.getByRole("complementary", { name: "What to do next" });
 const card = (page) => thread(page).locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
 
-/** sure goes through the dialog that stands before an approval that may destroy something. */
-const sure = (page) => page.getByRole("dialog", { name: /^Approve delete_file/ }).getByRole("button", { name: "Approve" }).click();
+/** sure goes through the dialog that stands before a signature that may destroy something. */
+const sure = (page) => page.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
 
 /** gone waits until a file is no longer there. */
 async function gone(name) {
@@ -217,7 +217,7 @@ async function withTheKeyboard() {
   await page.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await tabTo(page, card(page).getByRole("button", { name: /^Approve/ }).first());
   await page.keyboard.press("Enter");
-  await tabTo(page, page.getByRole("dialog", { name: /^Approve delete_file/ }).getByRole("button", { name: "Approve" }));
+  await tabTo(page, page.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }));
   await page.keyboard.press("Enter");
   await card(page).getByText("Approved by @Bob Brandt").waitFor();
 
@@ -332,8 +332,8 @@ async function aRefund() {
   await page.getByRole("button", { name: /refund the 48 euros of order 1042/ }).click();
   await asked("a person in @sre and in @finance must approve. Now act as Bob");
   await guide(page).getByRole("button", { name: "Open the thread" }).click();
-  for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari may not sign", "One denial by finance stops it."]) await onCard(words);
-  for (const quorum of [/operations: 0 of 1 signature, from @sre/, /finance: 0 of 1 signature, from @finance/, /security: 0 of 1 signature, from @security, asked once operations and finance have signed/]) assert.match(await refund.innerText(), quorum);
+  for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari can't approve", "One denial by finance stops it."]) await onCard(words);
+  for (const quorum of [/operations: 0 of 1 approval, from @sre/, /finance: 0 of 1 approval, from @finance/, /security: 0 of 1 approval, from @security, asked once operations and finance have approved/]) assert.match(await refund.innerText(), quorum);
   await everywhere(page, "70-three-groups");
 
   // Bob approves, takes it back, and approves again.
@@ -341,22 +341,22 @@ async function aRefund() {
   await side.getByRole("button", { name: /^Countersign, unread/ }).waitFor();
   const approve = async () => {
     await press(/^Approve/);
-    const sure = page.getByRole("dialog", { name: /^Approve issue_refund/ });
+    const sure = page.getByRole("dialog", { name: /^Approve this call/ });
     await sure.getByRole("button", { name: "Approve" }).click();
   };
   await asked("Bob can approve it, correct it with Edit…, or deny it and say why");
   await approve();
-  await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
-  await press("Take back");
-  await onCard(/operations: 0 of 1 signature/);
+  await onCard(/operations: 1 of 1 approval by @Bob Brandt, complete/);
+  await press(/^Take back/);
+  await onCard(/operations: 0 of 1 approval/);
   await approve();
-  await onCard(/operations: 1 of 1 signature by @Bob Brandt, complete/);
+  await onCard(/operations: 1 of 1 approval by @Bob Brandt, complete/);
   await asked("a person in @finance must approve. Now act as Frank");
 
   // Frank corrects the amount. What is no amount is refused at its field, and
   // what was written stays.
   await act(page, "Frank Fischer");
-  await press("Edit…");
+  await press(/^Edit/);
   const form = page.getByRole("dialog", { name: "Edit arguments" });
   await form.getByText(/the decisions of @Bob Brandt no longer count/).waitFor();
   const cents = form.getByLabel("cents", { exact: true });
@@ -373,7 +373,7 @@ async function aRefund() {
   await form.getByLabel("Approve as changed").check();
   await change.click();
   const done = page.getByRole("dialog", { name: "Arguments changed" });
-  for (const words of ["cents: 48000 → 4800", "Your approval of the new arguments counts.", /operations: 0 of 1 signature, from @sre/]) await done.getByText(words).first().waitFor();
+  for (const words of ["cents: 48000 → 4800", "Your approval of the new arguments counts.", /operations: 0 of 1 approval, from @sre/]) await done.getByText(words).first().waitFor();
   await shot(page, "71-edit-done");
   await done.getByRole("button", { name: "Close" }).last().click();
   await done.waitFor({ state: "detached" });
@@ -382,7 +382,7 @@ async function aRefund() {
   // a message about it.
   await onCard(/48000 → 4800/);
   const changed = await refund.innerText();
-  for (const words of [/cents: 4800$/m, /Frank Fischer/, /Bob Brandt.*no longer counts/s, /operations: 0 of 1 signature/, /finance: 1 of 1 signature by @Frank Fischer, complete/]) assert.match(changed, words);
+  for (const words of [/cents: 4800$/m, /Frank Fischer/, /Bob Brandt.*no longer counts/s, /operations: 0 of 1 approval/, /finance: 1 of 1 approval by @Frank Fischer, complete/]) assert.match(changed, words);
   assert.ok(!existsSync(refunds), "nothing runs before all have approved");
   await everywhere(page, "72-edited");
   await asked("a person in @sre must approve. Now act as Bob");
@@ -398,7 +398,7 @@ async function aRefund() {
   await root.hover();
   await root.getByRole("button", { name: "Message menu" }).click();
   await page.getByRole("menuitem", { name: /Review approvals here/ }).click();
-  await reviewed(page, "74-from-the-menu", /operations: 1 of 1 signature by @Bob Brandt, complete/);
+  await reviewed(page, "74-from-the-menu", /operations: 1 of 1 approval by @Bob Brandt, complete/);
 
   // Carol is asked last. Her Home says so, and she decides there.
   await act(page, "Carol Chen");
@@ -434,7 +434,7 @@ async function reviewed(page, name, after) {
   await review.getByText("48000 → 4800").waitFor();
   await everywhere(page, name);
   await review.getByRole("button", { name: /^Approve/ }).click();
-  await page.getByRole("dialog", { name: /^Approve issue_refund/ }).getByRole("button", { name: "Approve" }).click();
+  await page.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
   await review.getByText(after).first().waitFor();
   await review.getByRole("button", { name: "Close" }).last().click();
   await review.waitFor({ state: "detached" });

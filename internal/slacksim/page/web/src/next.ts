@@ -54,7 +54,7 @@ const lines = (blocks: Json[]): Json[][] => {
 const texts = (test: RegExp) => (e: Json) => e.type === "text" && test.test(e.text);
 
 /** counts says whether a line counts approvals. */
-const counts = (line: Json[]) => line.some(texts(/: \d+ of \d+ (approval|signature)/));
+const counts = (line: Json[]) => line.some(texts(/: \d+ of \d+ approval/));
 
 /** approversIn reads who can still approve from the lines that count approvals, and who is asked only after others. */
 function approversIn(blocks: Json[], state: State): { now: Set<string>; later: Set<string>; groups: string[] } {
@@ -96,10 +96,10 @@ function quorumsIn(line: Json[]): { did: string[]; from: Json[]; later: boolean 
   });
 }
 
-/** ruledOut are those of whom the card says that they cannot approve, or have denied. */
+/** ruledOut are those of whom the card says that they can't approve, or have denied. */
 function ruledOut(blocks: Json[]): string[] {
   const fine = blocks.filter((b) => b.type === "context").map((b) => b.elements.map((e: Json) => (e.type === "mrkdwn" ? e.text : "")).join(" · "));
-  const may = fine.flatMap((t) => t.split(" · ")).filter((t) => /(may not|cannot|can.t) (sign|approve)( it| this)?\.?$/.test(t)).flatMap((t) => [...t.matchAll(/<@(\w+)>/g)].map((m) => m[1]!));
+  const may = fine.flatMap((t) => t.split(" · ")).filter((t) => t.endsWith("can't approve")).flatMap((t) => [...t.matchAll(/<@(\w+)>/g)].map((m) => m[1]!));
   const denied = lines(blocks).filter((l) => l[0]?.type === "user" && l.slice(1).some(texts(/^ denied it/))).map((l) => l[0]!.user_id as string);
   return [...may, ...denied];
 }

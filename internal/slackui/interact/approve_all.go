@@ -1,0 +1,144 @@
+package interact
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/inbound"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/respond"
+)
+
+// approveAll approves, in one commit, the calls that the card of the button
+// showed, each on the arguments that were shown. A call that cannot be approved
+// this way, or not any more, is left as it is, and the person is told which and
+// why. It is nobody's vote on a call that the card did not show.
+func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value string) (at respond.Subject, decided bool, err error) {
+	at = respond.Subject{User: p.User, Now: s.cfg.Now()}
+	t, err := ref.ParseTogether(value)
+	if err != nil {
+		return at, false, err
+	}
+	b, err := s.cfg.Desk.Batch(ctx, t.Batch)
+	at.Batch = b
+	if err != nil {
+		return at, false, fmt.Errorf("load batch %s: %w", t.Batch, err)
+	}
+	at.Stop = s.cfg.stopping(b)
+	shown, err := s.drawn(ctx, p, b, t.Part)
+	if err != nil {
+		return at, false, err
+	}
+	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtBy(b.Asked()))
+	if err != nil {
+		return at, false, err
+	}
+	var cmds []approvals.Decide
+	var left []leftCall
+	for _, a := range shown.OnCard() {
+		digest, meant := digestShown(a, t.Digests)
+		switch {
+		case !meant:
+		case digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
+			left = append(left, leftCall{a: a, why: blockkit.Ours("it has to be approved by itself")})
+		default:
+			cmds = append(cmds, approvals.Decide{Decision: approvals.Decision{
+				Call: a.Call.ID, By: who, Verdict: approvals.Approve, Digest: digest, At: at.Now,
+			}})
+		}
+	}
+	if len(cmds) == 0 && len(left) == 0 {
+		return at, false, fmt.Errorf("calls of the button in batch %s: %w", b.ID, approvals.ErrStale)
+	}
+	repeated := len(cmds) > 0 && !slices.ContainsFunc(cmds, func(c approvals.Decide) bool { return !b.Has(c.Decision) })
+	after, skipped, err := s.cfg.Desk.DecideAll(ctx, b.ID, s.requestAll(p, value), cmds)
+	if err != nil {
+		return at, false, fmt.Errorf("approve %d calls of batch %s: %w", len(cmds), b.ID, err)
+	}
+	at.Batch = after
+	s.logAll(ctx, p, after, len(cmds)-len(skipped))
+	for _, x := range skipped {
+		a, _ := after.Approval(x.Call)
+		if len(skipped) == len(cmds) && len(left) == 0 {
+			at.Approval = a
+			return at, false, fmt.Errorf("approve call %s of batch %s: %w", x.Call, b.ID, x.Err)
+		}
+		one := at
+		one.Approval = a
+		why, _ := respond.Explain(x.Err, one)
+		left = append(left, leftCall{a: a, why: why})
+	}
+	if repeated && len(left) == 0 {
+		at.Approval, _ = after.Approval(cmds[0].Call)
+		return at, false, respond.ErrCounted
+	}
+	if len(left) > 0 {
+		err = s.tellLeft(ctx, p, shown, len(cmds)-len(skipped), left)
+	}
+	return at, len(cmds) > len(skipped), err
+}
+
+// digestShown is the digest under which the button showed the call, if it did.
+// That may be one from before a change.
+func digestShown(a approvals.Approval, digests []approvals.Digest) (approvals.Digest, bool) {
+	all := []approvals.Digest{a.Call.Digest}
+	for _, m := range a.Amendments {
+		all = append(all, m.From)
+	}
+	for _, d := range all {
+		if slices.Contains(digests, d) {
+			return d, true
+		}
+	}
+	return approvals.Digest{}, false
+}
+
+// A leftCall is a call that was not approved with the others, and why.
+type leftCall struct {
+	a   approvals.Approval
+	why blockkit.Mrkdwn
+}
+
+// tellLeft says which calls were left as they are.
+func (s *decisions) tellLeft(ctx context.Context, p inbound.Interaction, shown card.Card, approved int, left []leftCall) error {
+	words := blockkit.Ours("Approved %s.", blockkit.Counted(approved, "call"))
+	if approved == 0 {
+		words = blockkit.Ours("Nothing was approved.")
+	}
+	for _, l := range left {
+		n := slices.IndexFunc(shown.Batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.a.Call.ID }) + 1
+		words = blockkit.Ours("%s\nNot call %s: %s", words, blockkit.Num(n), l.why)
+	}
+	if on := screenOf(p); on.View != "" {
+		return s.reviews.reviewAgain(ctx, p.Who(), on, words)
+	}
+	return s.respond.Tell(ctx, p.Place(), words)
+}
+
+// requestAll names the press, so that one that is delivered again is answered
+// as the first time.
+func (s *decisions) requestAll(p inbound.Interaction, value string) approvals.RequestID {
+	return respond.RequestID(s.cfg.Team, append(p.IDs(), value), ref.Pointer{}, approvals.Approve, "")
+}
+
+func (s *decisions) logAll(ctx context.Context, p inbound.Interaction, b approvals.Batch, n int) {
+	s.cfg.Log.InfoContext(ctx, "calls approved together", slog.String("batch", string(b.ID)), slog.String("user", p.User), slog.Int("calls", n))
+}
+
+// drawn is the card in which the person pressed, as it is drawn now.
+func (s *decisions) drawn(ctx context.Context, p inbound.Interaction, b approvals.Batch, part int) (card.Card, error) {
+	reader := s.people.Audience(b, p.Channel)
+	if !reader.Reads(b) { // the card is not in a channel, but in a review or a direct message
+		var err error
+		if reader, err = s.people.MayRead(ctx, p.Who(), b); err != nil {
+			return card.Card{}, err
+		}
+	}
+	return s.asDrawn(ctx, p, reader, b, part)
+}

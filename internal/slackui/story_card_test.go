@@ -1,0 +1,212 @@
+package slackui_test
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+)
+
+// refund is a call that tells its whole story.
+func refund(id, cents string) approvals.Deferral {
+	d := until(call(id, "issue_refund", `{"order":"1042","cents":`+cents+`,"customer":"ACME"}`, sre), noon.Add(4*time.Hour), true)
+	d.Summary = `Refund {money args.cents "EUR"} to {args.customer or "nobody"}`
+	d.Severity = approvals.SeverityHigh
+	d.GateReason = approvals.QuoteOf("Refunds above 100 EUR need a person.")
+	d.Preview = approvals.Preview{
+		Status: approvals.PreviewMade, Reads: "read_order", CheckedAt: noon.Add(-2 * time.Minute),
+		Facts: []approvals.Fact{{Label: "Balance", Value: "1,240.00 EUR"}, {Label: "Last refund", At: noon.Add(-48 * time.Hour)}},
+	}
+	return d
+}
+
+// telling is a card on which everybody says something.
+func telling(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command) card.Card {
+	tb.Helper()
+	c := drawn(tb, calls, cmds...)
+	c.Batch.Prompt = approvals.QuoteOf("Refund order 1042, please.\nThe customer <!channel> was charged twice.")
+	c.Batch.Said = approvals.QuoteOf("The order was charged twice, so I refund *one* of the charges. " + strings.Repeat("It is in the ledger. ", 30))
+	return c
+}
+
+// becameOf is a card of seven approved calls, and what became of each.
+func becameOf(tb testing.TB) card.Card {
+	tb.Helper()
+	at := noon.Add(3 * time.Minute)
+	all := []approvals.Execution{
+		{State: approvals.Ran, At: at, Took: 1234 * time.Millisecond, Excerpt: "refund re_1 of 10.00 EUR <!channel>"},
+		{State: approvals.RanFailed, At: at, Took: 20 * time.Second, Words: "the ledger is closed"},
+		{State: approvals.InDoubt, At: at},
+		{State: approvals.NotRun, At: at, Words: "The limit of 5 calls was reached."},
+		{State: approvals.Refused, At: at, Words: "Refunds are frozen."},
+		{State: approvals.AskedAgain, At: at},
+		{},
+	}
+	var calls []approvals.Deferral
+	var cmds []approvals.Command
+	for i := range all {
+		d := refund(fmt.Sprintf("c%d", i), fmt.Sprintf("%d00", i+10))
+		d.GateReason, d.Preview = approvals.Quote{}, approvals.Preview{}
+		calls, cmds = append(calls, d), append(cmds, says("U0BOB", approvals.Approve, d, ""))
+	}
+	conclude := approvals.Conclude{At: at}
+	for i, e := range all[:6] {
+		conclude.Calls = append(conclude.Calls, approvals.Conclusion{Call: calls[i].Call.ID, Execution: e})
+	}
+	return drawn(tb, calls, append(cmds, conclude)...)
+}
+
+// asked is a call that people are asked about once more.
+func asked(tb testing.TB) card.Card {
+	tb.Helper()
+	d := refund("c1", "12900")
+	d.Severity = approvals.SeverityIrreversible
+	d.Preview.Again = 1
+	d.Preview.Before = approvals.Before{Batch: "batch-07-before", Facts: []approvals.Fact{{Label: "Balance", Value: "40.00 EUR"}}}
+	return telling(tb, []approvals.Deferral{d})
+}
+
+// undestructive says of the tools of a card that they destroy nothing.
+func undestructive(c card.Card) card.Card {
+	no := false
+	c.Tools = map[string]agentrun.Spec{}
+	for _, a := range c.Batch.Approvals {
+		c.Tools[a.Call.Name] = agentrun.Spec{Name: a.Call.Name, Annotations: agentrun.Annotations{DestructiveHint: &no}}
+	}
+	return c
+}
+
+// stories are the cards that say who asks, why, how bad it is, and what became
+// of it.
+func stories(tb testing.TB) map[string]card.Card {
+	tb.Helper()
+	low, unread := refund("c2", "500"), refund("c3", "900")
+	low.Severity, unread.Severity = approvals.SeverityLow, approvals.SeverityIrreversible
+	low.GateReason, low.Preview = approvals.Quote{}, approvals.Preview{Status: approvals.PreviewFailed}
+	unread.GateReason, unread.Preview = approvals.Quote{}, approvals.Preview{Status: approvals.PreviewReadAsks}
+	return map[string]card.Card{
+		"story":       telling(tb, []approvals.Deferral{refund("c1", "12900")}),
+		"story_mixed": telling(tb, []approvals.Deferral{refund("c1", "12900"), low, unread}),
+		"asked_again": asked(tb),
+		"became":      becameOf(tb),
+		"all_at_once": undestructive(telling(tb, []approvals.Deferral{refund("c1", "12900"), low})),
+	}
+}
+
+// allCards are the cards whose every byte is kept.
+func allCards(tb testing.TB) map[string]card.Card {
+	tb.Helper()
+	all := golden(tb)
+	maps.Copy(all, stories(tb))
+	return all
+}
+
+// buttonsOf are the buttons of a card.
+func buttonsOf(c card.Card, now time.Time) []*slack.ButtonBlockElement {
+	var all []*slack.ButtonBlockElement
+	for _, b := range card.Render(c, now) {
+		row, ok := b.(*slack.ActionBlock)
+		if !ok {
+			continue
+		}
+		for _, e := range row.Elements.ElementSet {
+			if button, ok := e.(*slack.ButtonBlockElement); ok {
+				all = append(all, button)
+			}
+		}
+	}
+	return all
+}
+
+// spokenBy are the labels for screen readers of the buttons of a card.
+func spokenBy(c card.Card, now time.Time) map[string]string {
+	labels := map[string]string{}
+	for _, b := range buttonsOf(c, now) {
+		labels[b.ActionID] = b.AccessibilityLabel
+	}
+	return labels
+}
+
+func TestEveryButtonSaysWhichCallItIsFor(t *testing.T) {
+	seen := 0
+	for name, c := range allCards(t) {
+		spoken := map[string]bool{}
+		for id, label := range spokenBy(c, noon.Add(time.Minute)) {
+			require.NotEmpty(t, label, "%s of %s", id, name)
+			require.LessOrEqual(t, len([]rune(label)), 75, "%s of %s", id, name)
+			if !strings.Contains(id, ".sheet.") && !strings.Contains(id, ".each.") && !c.Sheets {
+				require.False(t, spoken[label], "%s says %q twice", name, label)
+			}
+			spoken[label] = true
+			seen++
+		}
+	}
+	require.Greater(t, seen, 80)
+	two := stories(t)["all_at_once"]
+	require.Equal(t, "Approve call 1 of 2: Refund 129.00 EUR to ACME", spokenBy(two, noon)["countersign.approve.0"])
+}
+
+func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
+	all := stories(t)
+	one := all["story"].Message(noon).Text.String()
+	for _, words := range []string{"<@U0ALICE> asked ops: Refund 129.00 EUR to ACME.", "High risk.", "Waiting for approval from <!subteam^S0SRE>.", "Expires <!date^"} {
+		require.Contains(t, one, words)
+	}
+	mixed := all["story_mixed"].Message(noon).Text.String()
+	for _, words := range []string{"for 3 calls: 1. Refund 129.00 EUR to ACME; 2. Refund 5.00 EUR to ACME; 3. Refund 9.00 EUR to ACME;", "3 calls need approval.", "Irreversible: 1 of 3 calls."} {
+		require.Contains(t, mixed, words)
+	}
+	d := refund("c1", "12900")
+	over := drawn(t, []approvals.Deferral{d}, says("U0BOB", approvals.Approve, d, ""), approvals.Conclude{At: noon.Add(time.Hour), Calls: []approvals.Conclusion{
+		{Call: "c1", Execution: approvals.Execution{State: approvals.RanFailed, Words: "secret"}},
+	}})
+	text := over.Message(noon).Text.String()
+	require.Contains(t, text, "Approved by <@U0BOB>. Failed.")
+	require.NotContains(t, text, "Waiting")
+	require.Contains(t, golden(t)["hostile"].Message(noon).Text.String(), "&lt;!channel&gt;")
+}
+
+// What became of a call is said from what is recorded, and nothing is promised
+// before that.
+func TestACardSaysWhatBecameOfEveryCall(t *testing.T) {
+	text := shownText(t, becameOf(t))
+	for _, words := range []string{"Ran", "in 1.2 s", "refund re_1", "Failed", "after 20 s", "the ledger is closed", "may or may not have taken effect",
+		"Did not run", "limit of 5 calls", "Refused by the policy when it was about to run", "Asked again", "Running or about to run."} {
+		require.Contains(t, text, words)
+	}
+	require.NotContains(t, text, "continues")
+}
+
+func TestSeveralCallsAreApprovedByOneButtonOnlyWhereNoneNeedsMore(t *testing.T) {
+	pair := func(f func(d *approvals.Deferral)) card.Card {
+		d := refund("c2", "500")
+		f(&d)
+		return drawn(t, []approvals.Deferral{refund("c1", "12900"), d})
+	}
+	has := func(c card.Card) bool { return spokenBy(c, noon)["countersign.all.0"] != "" }
+	require.True(t, has(pair(func(*approvals.Deferral) {})))
+	require.True(t, has(undestructive(pair(func(d *approvals.Deferral) { d.Severity = "" }))), "its tool denies that it destroys anything")
+	for name, c := range map[string]card.Card{
+		"irreversible":        pair(func(d *approvals.Deferral) { d.Severity = approvals.SeverityIrreversible }),
+		"an unknown severity": pair(func(d *approvals.Deferral) { d.Severity = "new" }),
+		"nobody stated it":    pair(func(d *approvals.Deferral) { d.Severity = "" }),
+		"a reason is needed":  pair(func(d *approvals.Deferral) { d.Ask.Requirement.ReasonNeeded = true }),
+		"nobody can approve":  pair(func(d *approvals.Deferral) { d.Ask.Requirement.Quorums = nil }),
+		"not shown whole":     pair(func(d *approvals.Deferral) { d.Call.Args = []byte(`{"x":"` + strings.Repeat("y", 5000) + `"}`) }),
+		"one call":            drawn(t, []approvals.Deferral{refund("c1", "12900")}),
+		"one is expired":      pair(func(d *approvals.Deferral) { d.Ask.Requirement.Deadline = noon.Add(-time.Second) }),
+	} {
+		require.False(t, has(c), name)
+	}
+	lost := pair(func(*approvals.Deferral) {})
+	delete(lost.Calls, "c2")
+	require.False(t, has(lost), "what is not loaded is not shown")
+}
