@@ -52,7 +52,7 @@ func TestAPressOnApproveAllThatIsDeliveredAgainChangesNothing(t *testing.T) {
 		require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "all", 0).Status)
 	}
 	require.Equal(t, b.Version+4, o.batch(b.ID).Version)
-	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "Already counted")
+	require.Contains(t, strings.Join(o.whispers("U0BOB", root), ""), "You already approved this call")
 }
 
 // What the person did not see is not approved, and they read which call it is;
@@ -75,7 +75,7 @@ func TestApproveAllLeavesAloneWhatChangedAfterTheCardWasDrawn(t *testing.T) {
 	require.Equal(t, "approved pending approved denied", o.all(b))
 	said := strings.Join(o.whispers("U0BOB", root), "")
 	require.Contains(t, said, "Approved 2 calls.")
-	require.Contains(t, said, "Not call 2: The arguments changed after this card was drawn.")
+	require.Contains(t, said, "Not call 2: Someone edited the arguments after this card was posted.")
 	require.Contains(t, said, "Not call 4: ")
 }
 
