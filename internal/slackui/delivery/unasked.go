@@ -163,6 +163,6 @@ func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls [
 		spans = append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
 		paras = append(paras, blockkit.Line(spans...))
 	}
-	paras = append(paras, blockkit.Line(blockkit.Say("Show the card to an approver. If there is none, ask whoever maintains the policy.")))
+	paras = append(paras, blockkit.Line(blockkit.Say("Show the card to an approver. If there is none, ask the person who maintains the policy.")))
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }
