@@ -15,6 +15,9 @@ type Store interface {
 	Batch(ctx context.Context, id BatchID) (Batch, error)
 	// Args returns the exact argument bytes with this digest, or [ErrNotFound].
 	Args(ctx context.Context, id BatchID, d Digest) (json.RawMessage, error)
+	// ArgsOf is Args of several calls in one round trip. What is not stored is
+	// left out of the result.
+	ArgsOf(ctx context.Context, of []ArgsKey) (map[ArgsKey]json.RawMessage, error)
 	// CommitBatch stores the batch, its new arguments and the facts in one
 	// step, if the stored version is still that of Before; otherwise
 	// [ErrConflict]. A repeated Request is answered like the first and changes
@@ -27,6 +30,12 @@ type Store interface {
 	// only read may be acknowledged after it: somebody else stored it, who was
 	// perhaps told that it may be lost.
 	Confirm(ctx context.Context, id string) error
+}
+
+// An ArgsKey is where the arguments of a call are stored.
+type ArgsKey struct {
+	Batch  BatchID
+	Digest Digest
 }
 
 // A BatchCommit is one change of one batch. Before is the batch as it was read,
@@ -72,18 +81,51 @@ func (d *Desk) Call(ctx context.Context, b Batch, call ToolCallID) (ToolCall, er
 	if !ok {
 		return ToolCall{}, fmt.Errorf("call %q: %w", string(call), ErrNotFound)
 	}
-	c := ToolCall{ID: ref.ID, Name: ref.Name}
+	var args json.RawMessage
 	if ref.Size > 0 {
-		args, err := d.store.Args(ctx, b.ID, ref.Digest)
-		if err != nil {
+		var err error
+		if args, err = d.store.Args(ctx, b.ID, ref.Digest); err != nil {
 			return ToolCall{}, fmt.Errorf("load arguments of call %q: %w", string(call), err)
 		}
-		c.Args = args
 	}
-	if DigestOf(b.ID, c) != ref.Digest {
-		return ToolCall{}, fmt.Errorf("call %q: stored arguments: %w", string(call), ErrStale)
+	return ref.with(b.ID, args)
+}
+
+// with returns the call with its stored arguments, if they have its digest.
+func (c CallRef) with(id BatchID, args json.RawMessage) (ToolCall, error) {
+	call := ToolCall{ID: c.ID, Name: c.Name, Args: args}
+	if DigestOf(id, call) != c.Digest {
+		return ToolCall{}, fmt.Errorf("call %q: stored arguments: %w", string(c.ID), ErrStale)
 	}
-	return c, nil
+	return call, nil
+}
+
+// A CallKey names a call with the digest of its current arguments.
+type CallKey struct {
+	Batch BatchID
+	Call  CallRef
+}
+
+// CallsOf is [Desk.Call] of calls of any batches, read together. A call whose
+// arguments are not stored, or are not those of its digest, is left out.
+func (d *Desk) CallsOf(ctx context.Context, of []CallKey) (map[CallKey]ToolCall, error) {
+	var keys []ArgsKey
+	for _, k := range of {
+		if k.Call.Size > 0 {
+			keys = append(keys, ArgsKey{k.Batch, k.Call.Digest})
+		}
+	}
+	args, err := d.store.ArgsOf(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("load arguments of %d calls: %w", len(keys), err)
+	}
+	calls := map[CallKey]ToolCall{}
+	for _, k := range of {
+		if call, err := k.Call.with(k.Batch, args[ArgsKey{k.Batch, k.Call.Digest}]); err == nil {
+			calls[k] = call
+		}
+	}
+	return calls, nil
 }
 
 // Decide commits one decision and returns the batch after it. A lost race is

@@ -61,6 +61,18 @@ func (s *shelf) Batch(_ context.Context, id BatchID) (Batch, error) {
 	return b, s.down
 }
 
+func (s *shelf) ArgsOf(_ context.Context, of []ArgsKey) (map[ArgsKey]json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[ArgsKey]json.RawMessage{}
+	for _, k := range of {
+		if raw, ok := s.args[k.Digest]; ok {
+			found[k] = raw
+		}
+	}
+	return found, nil
+}
+
 func (s *shelf) Args(_ context.Context, _ BatchID, d Digest) (json.RawMessage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

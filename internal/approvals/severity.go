@@ -83,7 +83,7 @@ func (s Severity) Words() string {
 	case SeverityHigh:
 		return "High risk"
 	case SeverityIrreversible:
-		return "Cannot be undone"
+		return "Irreversible"
 	case SeverityUnset:
 	}
 	return ""

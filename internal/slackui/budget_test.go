@@ -54,8 +54,8 @@ func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
 	digests := o.digests()
 	require.Len(t, digests, 1)
 	shown := plainWords(digests[0])
-	require.Contains(t, shown, "6 requests wait for signatures")
-	require.Contains(t, shown, "12 calls of 6 requests wait.")
+	require.Contains(t, shown, "6 requests wait for approval")
+	require.Contains(t, shown, "12 calls in 6 requests")
 	require.Contains(t, shown, "delete_file ×6, run_sql ×6")
 	require.Contains(t, shown, "ops ×12")
 	require.NotContains(t, shown, `"n"`)
@@ -78,7 +78,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	o.approves(a, 0)
 	o.drawsAll(a)
 	require.Contains(t, plainWords(digest()), "1 request waits")
-	require.Contains(t, plainWords(digest()), "1 call that was listed here is decided already")
+	require.Contains(t, plainWords(digest()), "1 call that was listed here is decided")
 	o.approves(b, 0)
 	o.drawsAll(b)
 	require.Contains(t, plainWords(digest()), "All of these are decided")
@@ -95,7 +95,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 	require.Len(t, o.digests(), 3, "nor does one that is old")
 	o.approves(c, 0)
 	o.drawsAll(c)
-	require.Contains(t, plainWords(o.digests()[1]), "1 call that was listed here is decided already", "it is kept right all the same")
+	require.Contains(t, plainWords(o.digests()[1]), "1 call that was listed here is decided", "it is kept right all the same")
 }
 
 func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {

@@ -230,8 +230,8 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 	require.NoError(t, err)
 	h.labeled("U0BOB", card, "Approve all 4…")
 	changed := h.stored(b).Approvals[1].Call.Digest
-	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call whose arguments were changed after the card was drawn: read it again ( tag_file : "+changed.String()[:6]+" )")
-	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call settled already (")
+	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call whose arguments were edited after the card was drawn: read it again ( tag_file : "+changed.String()[:6]+" )")
+	require.Contains(t, shows(h.top1("U0BOB")), "Left out: 1 call already decided (")
 	require.Equal(t, "Approve 2 calls", h.top1("U0BOB").Submit)
 	// And one that is changed while the sheet is read is skipped.
 	h.edits(b, "t0", "U0CAROL", `{"path":"/etc/shadow"}`)
@@ -245,7 +245,7 @@ func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
 	h := newHall(t)
 	b, card := h.repeats("tag_file", sre)
 	h.labeled("U0DAVE", card, "Approve all 4…")
-	require.Contains(t, shows(h.top1("U0DAVE")), "None of these calls is for you to approve now. Left out: 4 calls of which you are not an approver")
+	require.Contains(t, shows(h.top1("U0DAVE")), "You can't approve any of these calls now. Left out: 4 calls that you can't approve")
 	require.Equal(t, "pending pending pending pending pending", h.statuses(b))
 
 	forged := func(value string) {
@@ -292,7 +292,7 @@ func TestSeveralAreApprovedFromTheHomeAndFromADigest(t *testing.T) {
 	digests := h.digests()
 	require.Len(t, digests, 1)
 	h.labeled("U0DAVE", digests[0], "Approve several…")
-	require.Contains(t, shows(h.top1("U0DAVE")), "of which you are not an approver")
+	require.Contains(t, shows(h.top1("U0DAVE")), "that you can't approve")
 	h.labeled("U0BOB", digests[0], "Approve several…")
 	require.Equal(t, "Approve 3 calls", h.top1("U0BOB").Submit)
 	require.NoError(t, h.CloseView("U0BOB", h.top1("U0BOB").ID, true))

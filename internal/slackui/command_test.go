@@ -28,13 +28,13 @@ func TestAListShowsOnlyWhatThePersonMaySee(t *testing.T) {
 	h.asksIn("C0SECRET", "1700000000.000700", "elsewhere", "U0ALICE", 3*time.Hour, call("m", "move_file", `{}`, sre))
 	h.private()
 	for text, c := range map[string]struct{ has, hasNot []string }{
-		"U0BOB list mine":     {[]string{"2 calls waiting for you", "tag_file", "move_file", "3 hours ago", "agent ops"}, []string{"pay_bonus"}},
-		"U0BOB list":          {[]string{"2 calls waiting"}, []string{"pay_bonus"}},
-		"U0BOB list channel":  {[]string{"1 call waiting in this channel", "tag_file"}, []string{"move_file", "pay_bonus"}},
-		"U0CAROL list mine":   {[]string{"3 calls waiting for you", "pay_bonus"}, nil},
-		"U0ALICE list all":    {[]string{"2 calls waiting", "move_file"}, []string{"pay_bonus", "waits for you"}},
+		"U0BOB list mine":     {[]string{"2 calls waiting for you", "Tag file", "Move file", "3 hours ago", "agent ops"}, []string{"Pay bonus"}},
+		"U0BOB list":          {[]string{"2 calls waiting"}, []string{"Pay bonus"}},
+		"U0BOB list channel":  {[]string{"1 call waiting in this channel", "Tag file"}, []string{"Move file", "Pay bonus"}},
+		"U0CAROL list mine":   {[]string{"3 calls waiting for you", "Pay bonus"}, nil},
+		"U0ALICE list all":    {[]string{"2 calls waiting", "Move file"}, []string{"Pay bonus", "waits for you"}},
 		"U0ALICE list mine":   {[]string{"Nothing waits for you."}, nil},
-		"U0DAVE list":         {[]string{"1 call waiting", "tag_file"}, []string{"move_file", "pay_bonus"}},
+		"U0DAVE list":         {[]string{"1 call waiting", "Tag file"}, []string{"Move file", "Pay bonus"}},
 		"U0BOB list ours":     {[]string{"There is no list ours"}, nil},
 		"U0BOB list mine all": {[]string{"There is no list mine all"}, nil},
 	} {
@@ -192,7 +192,7 @@ func TestTheWholeListIsForWhoeverSentIt(t *testing.T) {
 	require.Contains(t, shows(h.top1("U0BOB")), "Page 3 of 3.")
 	require.Equal(t, 200, h.deliver(pressed("U0CAROL", "t1", "result.0", string(id))))
 	opened := h.Calls("views.open")
-	require.Contains(t, opened[len(opened)-1].Request, "made for somebody else")
+	require.Contains(t, opened[len(opened)-1].Request, "someone else's")
 }
 
 func TestAPersonIsToldOfASheetThatWasGivenUp(t *testing.T) {
@@ -205,5 +205,5 @@ func TestAPersonIsToldOfASheetThatWasGivenUp(t *testing.T) {
 		require.NoError(t, h.ui.Answers.Parked(t.Context(), string(id)))
 	}
 	require.Len(t, h.letters("U0BOB"), 1)
-	require.Contains(t, h.letters("U0BOB")[0], "0 calls are signed and 2 calls are open")
+	require.Contains(t, h.letters("U0BOB")[0], "0 calls are decided and 2 calls are still open")
 }

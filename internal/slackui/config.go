@@ -187,7 +187,7 @@ func New(c Config) (*UI, error) {
 		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
 		Now: c.Now, Log: c.Log,
 	}
-	cards.Digests = &delivery.Digests{Memos: c.Memos, Api: api, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
+	cards.Digests = &delivery.Digests{Desk: c.Desk, Memos: c.Memos, Api: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
 	replies := &delivery.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, Now: c.Now}
 	cards.Listed = replies.Refresh
 	notices := &delivery.Notices{
@@ -195,7 +195,7 @@ func New(c Config) (*UI, error) {
 	}
 	cards.Asked, cards.Tell = notices.Audience, notices.Unasked
 	homes := &delivery.Homes{
-		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,
 	}
 	h := interact.New(interact.Config{

@@ -43,7 +43,7 @@ func (o *office) digestIsKept(method, name string) {
 func TestWhatADigestShows(t *testing.T) {
 	o := crowded(t)
 	o.drawsAll(o.another("n0", 0, call("c1", "x", `{}`, sre)))
-	one := o.another("n1", 0, call("c1", "delete_file", `{"path":"secret.txt"}`, sre))
+	one := o.another("n1", 0, rated(call("c1", "delete_file", `{"path":"reports/a.txt"}`, sre), approvals.SeverityIrreversible, "Delete {args.path}"))
 	o.drawsAll(one)
 	o.digestIsKept("chat.postMessage", "digest_one.json")
 	var calls []approvals.Deferral
@@ -51,6 +51,7 @@ func TestWhatADigestShows(t *testing.T) {
 		calls = append(calls, call(fmt.Sprint("c", i), fmt.Sprint("tool_", i), `{}`, sre))
 	}
 	calls[0].Ask.Requirement.Deadline = noon.Add(8 * time.Hour)
+	calls[5] = rated(calls[5], approvals.SeverityHigh, "Restart <!channel> *now*")
 	many, more := o.another("n2", 0, calls...), o.another("n3", 0, call("c1", "tool_8", `{}`, sre), call("c2", "tool_9", `{}`, sre))
 	o.drawsAll(many, more)
 	o.approves(more, 0)
@@ -85,7 +86,7 @@ func TestAReminderOverTheBudgetIsSaidInTheDigest(t *testing.T) {
 	o.drawsAll(all...)
 	got := strings.Join(o.letters("U0CAROL"), "\n")
 	require.Len(t, o.letters("U0CAROL"), 2, "a letter and a digest")
-	require.Contains(t, got, "2 requests of these ask again")
+	require.Contains(t, got, "nobody has decided 2 requests of these")
 }
 
 func TestThatASignatureNoLongerCountsIsToldWhateverElseIs(t *testing.T) {

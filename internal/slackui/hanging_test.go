@@ -95,7 +95,7 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	const whose = "Slack couldn't confirm your account."
 	const groups = "Slack did not say which groups you are in"
 	commands := map[string][]string{
-		"list":         {"3 calls waiting", "tag_file", "move_file", groups},
+		"list":         {"3 calls waiting", "Tag file", "Move file", groups},
 		"list channel": {"3 calls waiting in this channel", groups},
 		"list mine":    {whose},
 		"status":       {"Countersign is working.", "Countersign couldn't check what waits for you. " + whose},
@@ -160,7 +160,7 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	require.Contains(t, plainWords(h.top("U0DAVE")), whose)
 	opened, drawn := h.Home("U0BOB")
 	require.True(t, drawn)
-	require.Contains(t, words(opened.Blocks), "move_file", "it names him")
+	require.Contains(t, words(opened.Blocks), "Move file", "it names him")
 	require.Contains(t, words(opened.Blocks), "something may be missing here")
 }
 

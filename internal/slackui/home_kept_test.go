@@ -60,7 +60,7 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 	require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 	o.draw(b)
 	for _, user := range []string{"U0ALICE", "U0BOB", "U0CAROL", "U0DAVE"} {
-		require.Contains(t, words(o.atHome(user).Blocks), "delete_file", user)
+		require.Contains(t, words(o.atHome(user).Blocks), "Delete file", user)
 	}
 	o.rests()
 	require.Equal(t, 200, o.press("U0BOB", o.directs("U0BOB")[0], "approve", 0).Status)
@@ -75,8 +75,8 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 		require.Empty(t, card.Actions())
 	}
 	for user, says := range map[string]string{
-		"U0ALICE": `(?s)Nothing that you asked for`, "U0CAROL": `(?s)Nothing waits for you.*Nothing yet`,
-		"U0DAVE": `(?s)Nothing waits for you.*Nothing yet`, "U0BOB": `(?s)Nothing waits for you.*delete_file.*Approved. You approved`,
+		"U0ALICE": `(?s)Nothing that you asked for`, "U0CAROL": `(?s)Nothing waits for your approval.*Nothing yet`,
+		"U0DAVE": `(?s)Nothing waits for your approval.*Nothing yet`, "U0BOB": `(?s)Nothing waits for your approval.*Delete file.*Approved. You approved`,
 	} {
 		home, _ := o.Home(user)
 		require.Regexp(t, says, words(home.Blocks), user)
@@ -94,7 +94,7 @@ func TestOnlyTheHomesOfThoseConcernedAreDrawn(t *testing.T) {
 	require.NoError(t, o.stirs(b))
 	require.Equal(t, before+2, o.published(), "whoever asked, and bob; dave has nothing to do with it, and carol never looks")
 	home, _ := o.Home("U0BOB")
-	require.Contains(t, words(home.Blocks), "delete_file")
+	require.Contains(t, words(home.Blocks), "Delete file")
 	require.NoError(t, o.stirs(b))
 	require.Equal(t, before+2, o.published(), "nothing has changed since")
 }
@@ -135,7 +135,7 @@ func TestAHomeIsDrawnAfterACrash(t *testing.T) {
 	require.Zero(t, o.drawnVersion(string(b.ID), "homes"))
 	o.settles(b)
 	home, _ := o.Home("U0BOB")
-	require.Contains(t, words(home.Blocks), "delete_file")
+	require.Contains(t, words(home.Blocks), "Delete file")
 }
 
 // Somebody else drew it, or we forgot that we did: it is read again, and drawn.
@@ -149,7 +149,7 @@ func TestALostHashOfAHomeIsReloaded(t *testing.T) {
 	o.rests()
 	require.NoError(t, o.stirs(o.another("one", 0, call("c1", "delete_file", `{}`, sre))))
 	home, _ := o.Home("U0BOB")
-	require.Contains(t, words(home.Blocks), "delete_file")
+	require.Contains(t, words(home.Blocks), "Delete file")
 }
 
 func TestALostHashOfAReviewIsReloaded(t *testing.T) {
@@ -172,10 +172,10 @@ func TestAHomeIsReadPageByPage(t *testing.T) {
 	}
 	home := o.atHome("U0BOB")
 	require.LessOrEqual(t, len(home.Blocks), 100)
-	require.Contains(t, words(home.Blocks), "tool_014")
-	require.NotContains(t, words(home.Blocks), "tool_015")
+	require.Contains(t, words(home.Blocks), "Tool 014")
+	require.NotContains(t, words(home.Blocks), "Tool 015")
 	for _, page := range []struct{ press, has, hasNot string }{
-		{"Less urgent", "tool_015", "tool_014"}, {"Less urgent", "tool_039", "tool_029"}, {"More urgent", "tool_015", "tool_039"},
+		{"Less urgent", "Tool 015", "Tool 014"}, {"Less urgent", "Tool 039", "Tool 029"}, {"More urgent", "Tool 015", "Tool 039"},
 	} {
 		o.uses("U0BOB", home, page.press)
 		home, _ = o.Home("U0BOB")
@@ -187,9 +187,9 @@ func TestAHomeIsReadPageByPage(t *testing.T) {
 	o.approvesAs("U0CAROL", o.batch("batch-07-n039"))
 	require.NoError(t, o.stirs(o.batch("batch-07-n039")))
 	home, _ = o.Home("U0BOB")
-	require.Contains(t, words(home.Blocks), "tool_015")
+	require.Contains(t, words(home.Blocks), "Tool 015")
 	o.rests()
-	require.Contains(t, words(o.atHome("U0BOB").Blocks), "tool_000")
+	require.Contains(t, words(o.atHome("U0BOB").Blocks), "Tool 000")
 }
 
 // However much is open, a page reads as much as a page.
@@ -217,11 +217,11 @@ func TestAnAbsenceIsEndedAtHome(t *testing.T) {
 	o := inOffice(t)
 	o.command("U0BOB", "away for 3 days, ask <@U0CAROL>")
 	home := o.atHome("U0BOB")
-	require.Contains(t, words(home.Blocks), "<@U0CAROL> is asked in your place")
+	require.Contains(t, words(home.Blocks), "<@U0CAROL> stands in for you")
 	require.Contains(t, words(o.atHome("U0CAROL").Blocks), "You stand in for <@U0BOB>")
-	o.uses("U0BOB", home, "I am back")
+	o.uses("U0BOB", home, "I'm back")
 	home, _ = o.Home("U0BOB")
-	require.Contains(t, words(home.Blocks), "You are not away")
+	require.Contains(t, words(home.Blocks), "You aren't away")
 	o.rests()
 	require.NotContains(t, words(o.atHome("U0CAROL").Blocks), "You stand in")
 }
@@ -264,9 +264,9 @@ func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
 
 	require.NoError(t, o.SetActive("U0ALICE", true))
 	o.now.move(2 * time.Minute)
-	o.settles(o.another("two", 0, call("c1", "tool_two", `{}`, sre)))
+	o.settles(o.another("two", 0, call("c1", "Tool two", `{}`, sre)))
 	require.Equal(t, before+2, o.published(), "bob's: alice has not looked since")
-	require.Contains(t, words(o.atHome("U0ALICE").Blocks), "tool_two")
+	require.Contains(t, words(o.atHome("U0ALICE").Blocks), "Tool two")
 }
 
 // An edit takes a call away from those whom the version before asked: their
@@ -278,7 +278,7 @@ func TestTheHomesOfThoseWhomAnEarlierVersionAskedAreDrawn(t *testing.T) {
 	b := o.another("one", 0, call("c1", "delete_file", `{}`, only("boss", "U0DAVE")))
 	require.NoError(t, o.stirs(b))
 	home, _ := o.Home("U0DAVE")
-	require.Contains(t, words(home.Blocks), "delete_file")
+	require.Contains(t, words(home.Blocks), "Delete file")
 	o.rests()
 	o.moves(b, func(now *approvals.Batch) { now.Approvals[0].Requirement.Quorums = []approvals.Quorum{sre} })
 	require.NoError(t, o.stirs(b))

@@ -13,6 +13,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
 )
 
 // knownTools are what is known of the tools here.
@@ -94,7 +96,7 @@ func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
 	o := inOffice(t)
 	now := o.now.read()
 	old := o.another("old", -time.Hour, call("c1", "read_file", `{}`, sre))
-	late := o.another("late", -time.Minute, until(call("c1", "delete_file", `{"path":"SECRET.txt"}`, sre), now.Add(3*time.Hour), true))
+	late := o.another("late", -time.Minute, until(call("c1", "delete_file", `{"path":"a.txt"}`, sre), now.Add(3*time.Hour), true))
 	soon := o.another("soon", 0, until(call("c1", "mystery", `{}`, sre), now.Add(time.Hour), true))
 	o.another("theirs", 0, call("c1", "not_mine", `{}`, approvals.Quorum{Name: "sec", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0DAVE"}}}))
 	for _, b := range []approvals.Batch{old, late, soon} {
@@ -102,16 +104,83 @@ func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
 	}
 	home := o.atHome("U0BOB")
 	text := words(home.Blocks)
-	require.Regexp(t, `(?s)Waiting for you.*3 requests wait.*mystery.*risk not known.*delete_file.*may do harm.*read_file.*only reads.*Waiting for others`, text)
-	require.Contains(t, text, "Asked by <@U0ALICE>")
-	require.Contains(t, text, "sre: 0 of 1 signed")
-	require.NotContains(t, text, "SECRET", "arguments are for the review")
-	require.NotContains(t, text, "not_mine")
-	require.Contains(t, text, "You are not away.")
+	require.Regexp(t, `(?s)Waiting for you.*3 requests wait.*Mystery.*Delete file \(path: "a.txt"\).*Read file.*Waiting for others`, text)
+	require.Contains(t, text, "requested by <@U0ALICE>")
+	require.Contains(t, text, "sre: 0 of 1 approval")
+	require.NotContains(t, text, "Not mine")
+	require.Contains(t, text, "You aren't away.")
 
 	alice := words(o.atHome("U0ALICE").Blocks)
-	require.Contains(t, alice, "Nothing waits for you.")
-	require.Regexp(t, `(?s)Waiting for others.*read_file.*You asked`, alice)
+	require.Contains(t, alice, "Nothing waits for your approval.")
+	require.Regexp(t, `(?s)Waiting for others.*Read file.*requested by you`, alice)
+}
+
+// rated is the call with a severity and a summary.
+func rated(d approvals.Deferral, s approvals.Severity, summary string) approvals.Deferral {
+	d.Severity, d.Summary = s, summary
+	return d
+}
+
+// Within the hour of a deadline, and among what has none, the worst is first.
+func TestAHomeShowsTheWorstFirstAmongWhatIsAsUrgent(t *testing.T) {
+	o := atNoon(t, slacksim.Config{}, inLists)
+	o.another("low", -3*time.Hour, rated(call("c1", "read_file", `{}`, sre), approvals.SeverityLow, ""))
+	o.another("unset", -2*time.Hour, call("c1", "mystery", `{}`, sre))
+	o.another("worst", -time.Hour, rated(call("c1", "delete_file", `{"path":"a.txt"}`, sre), approvals.SeverityIrreversible, ""))
+	o.another("soon", 0, rated(until(call("c1", "tag_file", `{}`, sre), noon.Add(50*time.Minute), true), approvals.SeverityLow, ""))
+	o.another("sooner", 0, rated(until(call("c1", "move_file", `{}`, sre), noon.Add(20*time.Minute), true), approvals.SeverityLow, ""))
+	o.another("bad", 0, rated(until(call("c1", "drop_table", `{}`, sre), noon.Add(55*time.Minute), true), approvals.SeverityHigh, ""))
+	require.NoError(t, o.stirs(o.batch("batch-07-bad")))
+	home := o.atHome("U0BOB")
+	require.Regexp(t, `(?s)Drop table.*High risk.*Move file.*Low risk.*Tag file.*Low risk.*Delete file.*\*Irreversible\*.*Mystery.*Risk not stated.*Read file.*Low risk`, words(home.Blocks))
+}
+
+// The row of several calls is named after the worst of them, and its button opens
+// the card with that one.
+func TestARowNamesTheWorstOfItsCallsAndItsButtonDoesToo(t *testing.T) {
+	o := inOffice(t)
+	calls := many(9, `{"path":"a.txt"}`)
+	for i := range calls {
+		calls[i].Severity = approvals.SeverityLow
+	}
+	calls[8] = rated(call("last", "delete_file", `{"path":"reports/a.txt"}`, sre), approvals.SeverityIrreversible, "Delete {args.path}")
+	require.NoError(t, o.stirs(o.another("one", 0, calls...)))
+	home := o.atHome("U0BOB")
+	require.Contains(t, words(home.Blocks), "Delete reports/a.txt and 8 more calls")
+	require.Contains(t, fmt.Sprint(home.Blocks), "Review: Delete reports/a.txt and 8 more calls")
+	o.uses("U0BOB", home, "Review")
+	require.Contains(t, words(o.top("U0BOB").Blocks), "reports/a.txt")
+}
+
+// A summary shows values of arguments: who may not read them sees the tool only,
+// and write-only ones are in nobody's.
+func TestAHomeShowsNoArgumentsThatItsOwnerMayNotRead(t *testing.T) {
+	o := inOffice(t)
+	secret := call("c1", "delete_file", `{"path":"a.txt","token":"hunter2"}`, sre)
+	secret.WriteOnly = []string{"/token"}
+	b := o.another("one", 0, secret)
+	require.NoError(t, o.stirs(b))
+	home := o.atHome("U0BOB")
+	require.Contains(t, words(home.Blocks), `Delete file (path: "a.txt")`)
+	require.NotContains(t, words(home.Blocks), "hunter2")
+
+	people := o.ui.Homes.People
+	title := func(summarize func(rows []*card.OpenCalls)) string {
+		row := card.OpenCalls{Batch: b, Calls: []int{0}}
+		summarize([]*card.OpenCalls{&row})
+		return row.Title(200)
+	}
+	of := func(user string) string {
+		return title(func(rows []*card.OpenCalls) { people.Summarize(t.Context(), directory.Who{User: user}, rows) })
+	}
+	in := func(channel string) string {
+		return title(func(rows []*card.OpenCalls) { people.SummarizeIn(t.Context(), channel, rows) })
+	}
+	b.Channel = "C0SECRET"
+	require.Equal(t, `Delete file (path: "a.txt")`, of("U0ALICE"))
+	require.Equal(t, "Delete file", of("U0DAVE"), "neither asked, nor asked for, nor there")
+	require.Equal(t, `Delete file (path: "a.txt")`, in("C0SECRET"))
+	require.Equal(t, "Delete file", in("C0GENERAL"), "it is not shown there")
 }
 
 func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {

@@ -73,15 +73,15 @@ func TestWhatIsBehindAllThatIsSignedIsNotDenied(t *testing.T) {
 	require.NoError(t, o.stirs(o.another("fresh", 0, call("c1", "tool_fresh", `{}`, pair()))))
 
 	home := o.atHome("U0BOB")
-	require.Contains(t, plainWords(home), "None of the requests that were looked at waits for your signature. There are more behind them.")
+	require.Contains(t, plainWords(home), "None of the requests checked so far waits for your approval. There are more.")
 	require.NotContains(t, plainWords(home), "Nothing waits for you")
 	require.NotContains(t, plainWords(home), "0 to 0")
 	o.uses("U0BOB", home, "Next requests")
 	home, _ = o.Home("U0BOB")
-	require.Contains(t, plainWords(home), "tool_fresh")
+	require.Contains(t, plainWords(home), "Tool fresh")
 
 	said := o.slash("U0BOB", "list mine")
-	require.Contains(t, said, "No call is waiting for you among the 600 requests that were looked at, but there are more behind them")
+	require.Contains(t, said, "No call is waiting for you among the 600 requests checked so far, but there are more")
 	require.NotContains(t, said, "1 to 0")
 }
 

@@ -52,14 +52,14 @@ func TestAListIsSentAgainWhenTheStoreDidNotAnswer(t *testing.T) {
 
 			load = failure
 			out := h.sendsSheet("U0BOB")
-			require.Contains(t, shows(*out.View), "Nothing was sent: the store did not answer. Press the button below again.")
+			require.Contains(t, shows(*out.View), "Nothing was sent because the store did not answer. Press the button below again.")
 			require.Equal(t, "Send again", out.View.Submit)
 
 			load, submit = nil, failure
 			out = h.sendsSheet("U0BOB")
-			require.Contains(t, shows(*out.View), "it is not known whether your word is stored. Nothing is signed twice.")
+			require.Contains(t, shows(*out.View), "your decision may or may not be stored. Sending it again is safe: no call is decided twice.")
 			submit = nil
-			require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "This list was sent already")
+			require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "You already sent this list")
 			require.Equal(t, 2, h.finishes(id).Summary().Signed, "what was ticked is kept")
 			require.Equal(t, "approved approved", h.statuses(b))
 		})
@@ -100,7 +100,7 @@ func TestNoAnswerToAListIsTooLong(t *testing.T) {
 		return body
 	}
 	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t1"), "Nothing is ticked")
-	require.Contains(t, send("U0CAROL", h.memo("U0BOB"), "t2"), "made for somebody else")
+	require.Contains(t, send("U0CAROL", h.memo("U0BOB"), "t2"), "someone else's")
 
 	h.ticks("U0BOB", 3)
 	h.pass(2 * time.Minute)
@@ -116,7 +116,7 @@ func TestNoAnswerToAListIsTooLong(t *testing.T) {
 	require.Equal(t, "Approve 1 call", h.top1("U0BOB").Submit, "and its ticks are kept")
 
 	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t3"), "Approving 1 call…")
-	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t4"), "sent already")
+	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t4"), "You already sent this list")
 	require.Equal(t, 1, h.finishes(id).Summary().Signed)
 	require.Len(t, h.stored(b).Approvals[3].Decisions, 1)
 }

@@ -22,7 +22,7 @@ func TestAGroupThatIsGoneIsLeftOutAndTheOthersAreSigned(t *testing.T) {
 			either := h.asks("either", "U0ALICE", time.Hour, tags(1, by("either", fromGroup(gone, "S0SRE")))...)
 			v := h.sheet("U0BOB", "approve all")
 			require.Equal(t, "Approve 3 calls", v.Submit)
-			require.Contains(t, shows(v), "Left out: 1 call of which you are not an approver, and which ask a group that is gone")
+			require.Contains(t, shows(v), "Left out: 1 call that you can't approve, because a group they ask no longer exists")
 			id := h.sheetID("U0BOB")
 			require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "Approving 3 calls…")
 			h.finishes(id)

@@ -24,7 +24,7 @@ func TestAPageOfSomebodyElsesListIsNotDrawn(t *testing.T) {
 			},
 		})
 		require.NoError(t, h.ui.Server.Shutdown(t.Context()))
-		require.Contains(t, shows(h.top1("U0BOB")), "made for somebody else", action)
+		require.Contains(t, shows(h.top1("U0BOB")), "someone else's", action)
 		require.NotContains(t, shows(h.top1("U0BOB")), "reports/0.txt", action)
 	}
 }

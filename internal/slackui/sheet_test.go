@@ -36,9 +36,9 @@ func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
 	v := h.sheet("U0BOB", "approve all")
 	text := shows(v)
 	require.Contains(t, text, "5 calls of 1 request")
-	require.Contains(t, text, "Approve signs 3 calls, and of the other 2")
-	require.Contains(t, text, `path: "reports/2.txt"`, "arguments are read before they are signed")
-	require.Contains(t, text, "Left out: 1 call that you asked for yourself: somebody else must sign ( tag_file")
+	require.Contains(t, text, "Approve applies to 3 calls without a box. Tick the others")
+	require.Contains(t, text, `path: "reports/2.txt"`, "arguments are read before they are approved")
+	require.Contains(t, text, "Left out: 1 call that you requested: someone else must approve ( tag_file")
 	require.Equal(t, "Approve 3 calls", v.Submit)
 	require.Equal(t, "pending pending pending pending pending", h.statuses(b), "nothing is signed by looking")
 
@@ -56,8 +56,25 @@ func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
 	letters := h.letters("U0BOB")
 	require.Len(t, letters, 1, "one answer")
 	require.Contains(t, letters[0], "Approved 4 calls.")
-	require.Contains(t, letters[0], "1 not ticked, so not signed.")
+	require.Contains(t, letters[0], "1 not ticked.")
 	require.Contains(t, letters[0], "tag_file ×3")
+}
+
+// What cannot be undone is ticked by hand, whatever its tool declares otherwise.
+func TestWhatIsIrreversibleIsTickedByItself(t *testing.T) {
+	h := newHall(t)
+	calls := tags(2, sre)
+	calls[1] = rated(calls[1], approvals.SeverityIrreversible, "Tag {args.path} as {args.tag} for good")
+	b := h.asks("one", "U0ALICE", time.Hour, calls...)
+	v := h.sheet("U0BOB", "approve all")
+	require.Equal(t, "Approve 1 call", v.Submit, "nothing is ticked yet")
+	require.Contains(t, shows(v), "Tag reports/1.txt as old for good · Irreversible")
+	require.Contains(t, shows(v), `path: "reports/1.txt"`, "the exact arguments are below")
+	require.Contains(t, shows(v), "Approve "+b.Approvals[1].Call.Digest.String()[:6]+": Tag reports/1.txt as old for good")
+	id := h.sheetID("U0BOB")
+	h.sendsSheet("U0BOB")
+	h.finishes(id)
+	require.Equal(t, "approved pending", h.statuses(b))
 }
 
 func TestTheFrozenSet(t *testing.T) {
@@ -87,24 +104,24 @@ func TestTheFrozenSet(t *testing.T) {
 		require.Equal(t, []approvals.Tally{{Why: approvals.WhyStale, Lines: 1}}, h.finishes(id).Summary().Skipped)
 		require.Empty(t, h.stored(b).Approvals[0].Decisions)
 		require.Len(t, h.stored(b).Approvals[1].Decisions, 1)
-		require.Contains(t, h.letters("U0BOB")[0], "Skipped, 1 call: it was changed after you read the list")
+		require.Contains(t, h.letters("U0BOB")[0], "Skipped, 1 call: it was edited after the list was made")
 	})
 	for name, c := range map[string]struct {
 		user, memo string
 		state      map[string]any
 		want       string
 	}{
-		"a line that has no box":     {user: "U0BOB", memo: `{"s":"%s","t":"AQ=="}`, want: "does not fit the list"},
-		"a line that is not on it":   {user: "U0BOB", memo: `{"s":"%s","t":"AAAAAAAAAAAB"}`, want: "does not fit the list"},
-		"a box that was never shown": {user: "U0BOB", memo: `{"s":"%s"}`, state: map[string]any{"tick.0": map[string]any{"countersign.tick.0": map[string]any{"selected_options": []any{map[string]any{"value": "0"}}}}}, want: "does not fit the list"},
-		"somebody else":              {user: "U0CAROL", memo: `{"s":"%s"}`, want: "made for somebody else"},
-		"somebody else, nothing":     {user: "U0CAROL", memo: `{"s":"%s","p":9}`, want: "made for somebody else"},
-		"another sheet":              {user: "U0BOB", memo: `{"s":"sheet-01-other"}`, want: "not stored any more"},
-		"no sheet":                   {user: "U0BOB", memo: `{"s":"x"}`, want: "does not fit the list"},
-		"a batch for a sheet":        {user: "U0BOB", memo: `{"s":"batch-01-one"}`, want: "not stored any more"},
-		"nothing":                    {user: "U0BOB", memo: ``, want: "does not fit the list"},
+		"a line that has no box":     {user: "U0BOB", memo: `{"s":"%s","t":"AQ=="}`, want: "doesn't match the list"},
+		"a line that is not on it":   {user: "U0BOB", memo: `{"s":"%s","t":"AAAAAAAAAAAB"}`, want: "doesn't match the list"},
+		"a box that was never shown": {user: "U0BOB", memo: `{"s":"%s"}`, state: map[string]any{"tick.0": map[string]any{"countersign.tick.0": map[string]any{"selected_options": []any{map[string]any{"value": "0"}}}}}, want: "doesn't match the list"},
+		"somebody else":              {user: "U0CAROL", memo: `{"s":"%s"}`, want: "someone else's"},
+		"somebody else, nothing":     {user: "U0CAROL", memo: `{"s":"%s","p":9}`, want: "someone else's"},
+		"another sheet":              {user: "U0BOB", memo: `{"s":"sheet-01-other"}`, want: "no longer stored"},
+		"no sheet":                   {user: "U0BOB", memo: `{"s":"x"}`, want: "doesn't match the list"},
+		"a batch for a sheet":        {user: "U0BOB", memo: `{"s":"batch-01-one"}`, want: "no longer stored"},
+		"nothing":                    {user: "U0BOB", memo: ``, want: "doesn't match the list"},
 		"a page that is not there":   {user: "U0BOB", memo: `{"s":"%s","p":-7}`, want: "Approving 1 call…"},
-		"more ticks than any list":   {user: "U0BOB", memo: `{"s":"%s","t":"` + strings.Repeat("AAAA", 300) + `"}`, want: "does not fit the list"},
+		"more ticks than any list":   {user: "U0BOB", memo: `{"s":"%s","t":"` + strings.Repeat("AAAA", 300) + `"}`, want: "doesn't match the list"},
 	} {
 		t.Run("forged: "+name, func(t *testing.T) {
 			h := newHall(t)
@@ -139,10 +156,10 @@ func TestASheetIsSentOnce(t *testing.T) {
 	require.Contains(t, h.delivers(again), "Approving 1 call…")
 	require.Contains(t, h.delivers(again), "Approving 1 call…", "the same word delivered again is answered as the first time")
 	again["trigger_id"] = "t2"
-	require.Contains(t, h.delivers(again), "was sent already")
+	require.Contains(t, h.delivers(again), "You already sent this list")
 	h.finishes(h.sheetID("U0BOB"))
 	require.Equal(t, "approved", h.statuses(b))
-	require.Contains(t, h.delivers(again), "was sent already")
+	require.Contains(t, h.delivers(again), "You already sent this list")
 	require.Len(t, h.letters("U0BOB"), 1)
 }
 
@@ -196,7 +213,7 @@ func TestWhatHasAHiddenValueIsTickedByItself(t *testing.T) {
 	text := shows(v)
 	require.Equal(t, "Approve 1 call", v.Submit, "what is hidden or unknown is ticked by itself")
 	require.Contains(t, text, "token: (hidden, 7 characters)")
-	require.Contains(t, text, "Left out: 1 call that cannot be shown whole on a list")
+	require.Contains(t, text, "Left out: 1 call that a list can't show in full")
 	require.NotContains(t, text, "THE END")
 	out, err := h.Click(slacksim.Click{User: "U0BOB", ViewID: v.ID, ActionID: "countersign.view.2"})
 	require.NoError(t, err)
@@ -248,10 +265,10 @@ func TestNothingIsGuessed(t *testing.T) {
 		"approve older:soon":             "Write an age as a number with m, h, d or w",
 		"approve from:bob":               "Mention the person with an @",
 		"approve thread:https://x.test/": "isn't a link to a message",
-		"approve tool:drop_*":            "No open call that you can see fits this filter",
-		"approve older:4h":               "No open call that you can see fits this filter",
-		"approve agent:dev":              "No open call that you can see fits this filter",
-		"approve 000000":                 "No open call that you can see fits this filter",
+		"approve tool:drop_*":            "No open call that you can see matches this filter",
+		"approve older:4h":               "No open call that you can see matches this filter",
+		"approve agent:dev":              "No open call that you can see matches this filter",
+		"approve 000000":                 "No open call that you can see matches this filter",
 		"deny":                           "Say which calls, and why.",
 		"deny not today":                 "not isn't a filter",
 		"deny all tols:tag_* not today":  "There is no such filter.",
@@ -270,7 +287,7 @@ func TestNothingIsGuessed(t *testing.T) {
 		h.sheet("U0BOB", text)
 		require.NoError(t, h.CloseView("U0BOB", h.top1("U0BOB").ID, true))
 	}
-	require.Contains(t, h.slashes("U0DAVE", "approve all"), "Nothing that fits this filter is for you to approve.")
+	require.Contains(t, h.slashes("U0DAVE", "approve all"), "You can't approve any of the calls that match this filter.")
 	require.Equal(t, "pending", h.statuses(b))
 }
 
@@ -285,7 +302,7 @@ func TestAnIDThatNamesTwoCallsIsRefused(t *testing.T) {
 	require.NoError(t, h.ui.Server.Shutdown(t.Context()))
 	require.Equal(t, "pending pending", h.statuses(b))
 	sheetCalls := h.Calls("views.open")
-	require.Contains(t, sheetCalls[len(sheetCalls)-1].Request, "names 2 calls")
+	require.Contains(t, sheetCalls[len(sheetCalls)-1].Request, "matches 2 calls")
 }
 
 func TestASheetIsNotMadeOrSentWhileGroupsAreUnknown(t *testing.T) {
@@ -350,5 +367,5 @@ func TestAPageOfAListIsForWhoMayStillLook(t *testing.T) {
 	second := shows(h.top1("U0CAROL"))
 	require.Contains(t, first, "path:")
 	require.NotContains(t, second, "path:")
-	require.Contains(t, second, "is not there any more for you and will be skipped")
+	require.Contains(t, second, "is no longer there for you and will be skipped")
 }

@@ -28,5 +28,5 @@ func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
 	posts := h.Calls("chat.postMessage")
 	said, err := url.ParseQuery(posts[len(posts)-1].Request)
 	require.NoError(t, err)
-	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that others had settled before.", said.Get("text"))
+	require.Equal(t, "Approved 0 calls. Skipped, 3 calls that were already decided.", said.Get("text"))
 }

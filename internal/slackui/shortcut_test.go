@@ -57,7 +57,7 @@ func TestTheShortcutListsSeveral(t *testing.T) {
 	run.Origin.Root = card.ThreadTS
 	o.inItsThread(run)
 	o.reviewsHere(card.TS)
-	require.Contains(t, words(o.top("U0BOB").Blocks), "2 requests wait for signatures in this thread")
+	require.Contains(t, words(o.top("U0BOB").Blocks), "2 requests wait for approval in this thread")
 	asKept(t, "review_here", o.top("U0BOB"))
 	o.usesNth("U0BOB", o.top("U0BOB"), "Review", 1)
 	require.Contains(t, plainWords(o.top("U0BOB")), `path: "a.txt"`)
@@ -85,7 +85,7 @@ func TestTheShortcutListsWhatMayBeReadAndCountsTheOthers(t *testing.T) {
 	o.inItsThread(run)
 	o.reviewsHere(card.TS)
 	said := words(o.top("U0BOB").Blocks)
-	require.Contains(t, said, "1 request waits for signatures in this thread")
+	require.Contains(t, said, "1 request waits for approval in this thread")
 	require.Contains(t, said, "1 more request waits here")
 	require.NotContains(t, said, "drop_table")
 	o.uses("U0BOB", o.top("U0BOB"), "Review")

@@ -250,7 +250,7 @@ func TestASheetLeavesOutWhatItCannotShow(t *testing.T) {
 	b := h.asks("one", "U0ALICE", 0, cut, call("c2", "tag_file", `{"path":"a"}`, sre))
 	view := h.sheet("U0BOB", "approve tool:tag_*")
 	text := shows(view)
-	require.Contains(t, text, "Left out: 1 call that cannot be shown whole on a list")
+	require.Contains(t, text, "Left out: 1 call that a list can't show in full")
 	require.NotContains(t, text, "xxx")
 	require.Equal(t, "Approve 1 call", view.Submit)
 
@@ -270,7 +270,7 @@ func TestASheetOfNothingThatCanBeShownLeadsToTheReviews(t *testing.T) {
 	out, err := h.Command(slacksim.Command{User: "U0BOB", Channel: "C0OPS", Command: "/countersign", Text: "approve all"})
 	require.NoError(t, err)
 	require.NoError(t, h.ui.Server.Shutdown(t.Context()))
-	require.Contains(t, out.Message.Shown(), "cannot be shown whole on a list")
+	require.Contains(t, out.Message.Shown(), "that a list can't show in full")
 	require.Empty(t, h.Views("U0BOB"))
 	_, err = h.Click(slacksim.Click{User: "U0BOB", Channel: "C0OPS", TS: out.Message.TS, ActionID: "countersign.review.0"})
 	require.NoError(t, err)

@@ -82,6 +82,10 @@ func (s *shelf) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batc
 	return s.kept.Batch(ctx, id)
 }
 
+func (s *shelf) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error) {
+	return s.kept.ArgsOf(ctx, of)
+}
+
 func (s *shelf) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
 	return s.kept.Args(ctx, id, d)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,6 +33,38 @@ func (s *Store) Args(ctx context.Context, id approvals.BatchID, d approvals.Dige
 	}
 	raw, err := s.raw(ctx, p.args(string(id), d))
 	return raw, wrap(err, "load arguments %s of %s", d.Short(), id)
+}
+
+// ArgsOf implements [approvals.Store].
+func (s *Store) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	pipe := s.client.Pipeline()
+	reads := map[approvals.ArgsKey]*redis.StringCmd{}
+	for _, k := range of {
+		p, err := s.partitionOf(string(k.Batch))
+		if err != nil {
+			return nil, err
+		}
+		if reads[k] == nil {
+			reads[k] = pipe.Get(ctx, string(p.args(string(k.Batch), k.Digest)))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("load arguments of %d calls: %w", len(of), err)
+	}
+	found := map[approvals.ArgsKey]json.RawMessage{}
+	for k, read := range reads {
+		switch raw, err := read.Bytes(); {
+		case errors.Is(err, redis.Nil):
+		case err != nil:
+			return nil, fmt.Errorf("load arguments %s of %s: %w", k.Digest.Short(), k.Batch, err)
+		case len(raw) > 0:
+			found[k] = raw
+		}
+	}
+	return found, nil
 }
 
 // CommitBatch implements [approvals.Store]. It derives that the card and what

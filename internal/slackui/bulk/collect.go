@@ -42,7 +42,7 @@ const (
 	leftSpoke    Reason = "words"    // the person wrote to the agent before it made the call
 	leftApprover Reason = "approver" // not an approver
 	leftDecided  Reason = "decided"  // the person has decided
-	leftNeed     Reason = "need"     // enough others signed, or others are asked first
+	leftNeed     Reason = "need"     // enough others approved, or others are asked first
 	leftRead     Reason = "read"     // the arguments cannot be read
 	leftGone     Reason = "gone"     // one of its groups is none that Slack knows
 	leftChanged  Reason = "changed"  // its arguments are not those that were drawn
@@ -53,18 +53,18 @@ const (
 
 // leftWords say it, after "12 calls".
 var leftWords = map[Reason]string{
-	leftOwn:      "that you asked for yourself: somebody else must sign",
-	leftEdit:     "that you changed: somebody else must sign",
-	leftSpoke:    "that follow what you wrote to the agent: somebody else must approve",
-	leftApprover: "of which you are not an approver",
-	leftDecided:  "that you have decided already",
-	leftNeed:     "that do not need your signature now: others have signed in that place, or sign first",
-	leftRead:     "whose arguments cannot be read now",
-	leftGone:     "of which you are not an approver, and which ask a group that is gone: Slack does not know it any more. Tell whoever runs Countersign",
-	leftChanged:  "whose arguments were changed after the card was drawn: read it again",
-	leftSettled:  "settled already",
-	leftCut:      "that cannot be shown whole on a list: review each, and sign it there",
-	leftOther:    "that cannot be signed here",
+	leftOwn:      "that you requested: someone else must approve",
+	leftEdit:     "that you edited: someone else must approve",
+	leftSpoke:    "made after your message to the agent: someone else must approve",
+	leftApprover: "that you can't approve",
+	leftDecided:  "that you already decided",
+	leftNeed:     "for which your approval isn't needed now: others approved in that place, or are asked first",
+	leftRead:     "whose arguments can't be read now",
+	leftGone:     "that you can't approve, because a group they ask no longer exists in Slack. Tell whoever runs Countersign",
+	leftChanged:  "whose arguments were edited after the card was drawn: read it again",
+	leftSettled:  "already decided",
+	leftCut:      "that a list can't show in full: review and approve each on its own",
+	leftOther:    "that can't be decided here",
 }
 
 // leftOver counts what is not on a sheet, for one reason.
@@ -73,7 +73,7 @@ type leftOver struct {
 	Calls int            `json:"n"`
 	Tools []leftTool     `json:"t,omitempty"`
 	IDs   []string       `json:"i,omitempty"`
-	Cards []leftCard     `json:"k,omitempty"` // of what is signed on a card only, the first
+	Cards []leftCard     `json:"k,omitempty"` // of what is approved on a card only, the first
 	by    map[string]int // calls by tool
 }
 
@@ -126,14 +126,14 @@ type found struct {
 
 // draft collects what the filter means and the person may see, and judges what
 // of it goes on the sheet. It is an error if that cannot be known; who the
-// person is, is asked as for a signature.
+// person is, is asked as for an approval.
 func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	var d draft
 	batches, err := s.meant(ctx, o, &d)
 	if err != nil {
 		return d, err
 	}
-	p, gone, err := s.signer(ctx, o.User, o.Team, directory.SoughtFor(batches...))
+	p, gone, err := s.approver(ctx, o.User, o.Team, directory.SoughtFor(batches...))
 	if err != nil {
 		return d, err
 	}
@@ -158,7 +158,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	}
 	for _, id := range o.Filter.IDs {
 		if named[id] > 1 {
-			return d, &wordError{blockkit.MessageOf(blockkit.Ours("`%s` names %s. Write more of the id: the card shows it as its digest. Nothing was signed.", blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
+			return d, &wordError{blockkit.MessageOf(blockkit.Ours("`%s` matches %s. Use more of the id, which the card shows as its digest. Nothing changed.", blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
 		}
 	}
 	if all, err = s.judged(ctx, o, all); err != nil {
@@ -257,11 +257,11 @@ func (s *Service) concurrently(n int, f func(i int)) {
 }
 
 // risky reports whether the call is approved only when ticked by itself: what
-// may do harm or is not known, what somebody edited, and what has values that
-// nobody may read.
+// cannot be undone, may do harm or is not known, what someone edited, and what
+// has values that nobody may read.
 func (s *Service) risky(f found) bool {
 	spec, known := directory.SpecOf(s.Cfg.Tools, f.batch, f.a)
-	return !known || card.Destructive(spec.Annotations) || len(spec.WriteOnly) > 0 || len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0
+	return !known || card.Irreversible(f.a.Severity) || card.Destructive(spec.Annotations) || len(spec.WriteOnly) > 0 || len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0
 }
 
 // take puts the calls on the sheet, in the order in which they are read: by
@@ -364,10 +364,10 @@ func (b sheetContext) paras() []blockkit.Para {
 		out = append(out, blockkit.Line(append(spans, blockkit.Say(")."))...))
 	}
 	if b.More {
-		out = append(out, blockkit.Line(blockkit.Styled("There are more calls than one list holds.", blockkit.Bold), blockkit.Say(" They are not on it: ask for them again when you are done with these, or narrow the filter.")))
+		out = append(out, blockkit.Line(blockkit.Styled("There are more calls than one list holds.", blockkit.Bold), blockkit.Say(" Finish these and ask again, or narrow the filter.")))
 	}
 	if b.Unsure {
-		out = append(out, blockkit.Line(blockkit.Say("Slack did not say of every group who is in it, so calls that wait for your groups may be missing.")))
+		out = append(out, blockkit.Line(blockkit.Say("Slack did not list the members of every group, so calls that wait for your groups may be missing.")))
 	}
 	return out
 }
@@ -380,7 +380,7 @@ func times(name string, n int) string {
 	return name + " ×" + blockkit.Number(n)
 }
 
-// Service are lists of calls that are signed at once.
+// Service are lists of calls that are decided at once.
 type Service struct {
 	Cfg     Config
 	Api     *slackapi.Client

@@ -14,11 +14,11 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// signer resolves the person as for a signature, except that nobody is in a
+// approver resolves the person as for an approval, except that nobody is in a
 // group that Slack says is not there: one rule with a wrong group must not keep
-// everybody from signing what other rules ask. Such groups are returned as gone.
+// everybody from approving what other rules ask. Such groups are returned as gone.
 // Any other lookup that fails is an error.
-func (s *Service) signer(ctx context.Context, user, team string, what directory.Sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
+func (s *Service) approver(ctx context.Context, user, team string, what directory.Sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
 	for {
 		p, err = s.People.Principal(ctx, user, team, what)
 		absent := groupsGone(err)
@@ -53,7 +53,7 @@ func groupsGone(err error) []approvals.GroupID {
 	return nil
 }
 
-// leavesOut is why the call is not for this person to sign now.
+// leavesOut is why the call is not for this person to decide now.
 func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
 	err := w.MayDecide(b, a, v, now)
 	_, decided := a.DecisionBy(w.User)
@@ -91,7 +91,7 @@ type leftCard struct {
 	At string `json:"r"` // a [reviewing]
 }
 
-// reviews leads to the cards of what is signed there only, or is nil.
+// reviews leads to the cards of what is approved there only, or is nil.
 func (b sheetContext) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {

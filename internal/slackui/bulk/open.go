@@ -121,7 +121,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 	case m.err != nil:
 		words, known := respond.Explain(m.err, respond.Subject{})
 		if !known {
-			words = blockkit.Ours("The calls could not be collected just now. Nothing was signed. Close this and try again in a moment.")
+			words = blockkit.Ours("The calls couldn't be collected. Nothing changed. Close this and try again in a moment.")
 			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("error", m.err))
 		}
 		view = blockkit.Notice(words)
@@ -155,21 +155,21 @@ func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
 	return made{view: view, err: err}
 }
 
-// nothing says that the filter found nothing to sign, and what there is.
+// nothing says that the filter found nothing to decide, and what there is.
 func (d draft) nothing(o SheetOrder) blockkit.Message {
 	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[o.Verdict]
-	words := "No open call that you can see fits this filter, so there is nothing to " + verb + "."
+	words := "No open call that you can see matches this filter, so there is nothing to " + verb + "."
 	if len(d.Left) > 0 {
-		words = "Nothing that fits this filter is for you to " + verb + "."
+		words = "You can't " + verb + " any of the calls that match this filter."
 	}
 	if len(o.Filter.Drawn) > 0 {
-		words = "None of these calls is for you to " + verb + " now."
+		words = "You can't " + verb + " any of these calls now."
 	}
 	m := blockkit.Message{Text: blockkit.Escape(words), Blocks: []slack.Block{blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(words, blockkit.Bold))}, d.paras()...)...)}}
 	if reviews := d.reviews(); reviews != nil {
 		m.Blocks = append(m.Blocks, reviews)
 	}
-	m.Blocks = append(m.Blocks, blockkit.Section(blockkit.Ours("`/countersign list` shows what is open, and `/countersign list mine` what waits for you.")))
+	m.Blocks = append(m.Blocks, blockkit.Section(blockkit.Ours("`/countersign list` shows what is open, and `/countersign list mine` shows what waits for you.")))
 	return m
 }
 
@@ -183,4 +183,4 @@ func (s *Service) ApproveSeveral(ctx context.Context, p inbound.Interaction) err
 }
 
 // noSheets is a bot without a store for sheets.
-const noSheets = "This Countersign does not sign many calls at once. Use the buttons on the cards."
+const noSheets = "This Countersign can't decide several calls at once. Use the buttons on the cards."

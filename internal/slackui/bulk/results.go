@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/summary"
 	"github.com/slack-go/slack"
 )
 
@@ -91,8 +92,8 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 		return err
 	}
 	sum := sheet.Summary()
-	words := blockkit.Ours("Your list of %s is not finished: it failed again and again, so the bot has stopped trying. %s signed and %s open. "+
-		"Ask whoever runs Countersign to look; what is open can also be signed on its cards.",
+	words := blockkit.Ours("Your list of %s is not finished: it kept failing, so the bot stopped trying. %s decided and %s still open. "+
+		"Ask whoever runs Countersign to look. You can decide the open calls on their cards.",
 		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
 	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
 		return err
@@ -115,20 +116,20 @@ const (
 
 // whyWords say why calls were skipped, after "3 calls".
 var whyWords = map[approvals.Why]string{
-	approvals.WhySettled:     "others had settled before",
-	approvals.WhyExpired:     "were past their deadline",
-	approvals.WhyStale:       "were changed after you read the list",
-	approvals.WhyNotEligible: "were not for you to sign",
-	approvals.WhyOwnRequest:  "you had asked for yourself",
-	approvals.WhyOwnEdit:     "you had changed yourself",
-	approvals.WhyOwnWords:    "follow what you wrote to the agent",
-	approvals.WhyDecided:     "you had already decided otherwise",
-	approvals.WhyReason:      "need a reason for an approval",
-	approvals.WhyGone:        "are not there any more",
-	approvals.WhyTakenBack:   "you signed and took back meanwhile",
-	approvals.WhyUnreadable:  "cannot be read: whoever runs Countersign must look",
-	approvals.WhyTooLate:     "could not be decided for a day",
-	approvals.WhyInvalid:     "could not be signed as it was said",
+	approvals.WhySettled:     "were already decided",
+	approvals.WhyExpired:     "had expired",
+	approvals.WhyStale:       "were edited after the list was made",
+	approvals.WhyNotEligible: "you can't approve",
+	approvals.WhyOwnRequest:  "you requested",
+	approvals.WhyOwnEdit:     "you edited",
+	approvals.WhyOwnWords:    "follow your message to the agent",
+	approvals.WhyDecided:     "you already decided otherwise",
+	approvals.WhyReason:      "need a reason to be approved",
+	approvals.WhyGone:        "are no longer there",
+	approvals.WhyTakenBack:   "you decided and took back meanwhile",
+	approvals.WhyUnreadable:  "can't be read: tell whoever runs Countersign",
+	approvals.WhyTooLate:     "couldn't be decided for a day",
+	approvals.WhyInvalid:     "couldn't be decided as asked",
 	approvals.WhyOther:       "were refused",
 }
 
@@ -164,9 +165,9 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 		spans = append(spans, blockkit.Say(" "+blockkit.Number(skipped)+" skipped."))
 	}
 	if sum.NotChosen > 0 {
-		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked, so not signed."))
+		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked."))
 	}
-	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
+	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list on "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
 	batches, err := s.Sheets.batchesOf(ctx, sheet.Lines)
 	if err != nil {
 		return blockkit.Message{}, err
@@ -233,11 +234,11 @@ func (s *Results) result(ctx context.Context, p inbound.Interaction, value strin
 	sheet, err := s.Cfg.Bulk.Sheet(ctx, approvals.SheetID(value))
 	switch {
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Notice(blockkit.Ours("This list is not stored any more: it is kept for 30 days. What was decided stands on the cards.")), nil
+		return blockkit.Notice(blockkit.Ours("This list is no longer stored: lists are kept for 30 days. The cards show what was decided.")), nil
 	case err != nil:
 		return slack.ModalViewRequest{}, err
 	case string(sheet.By) != p.User:
-		return blockkit.Notice(blockkit.Ours("This list was made for somebody else, so you cannot read it.")), nil
+		return blockkit.Notice(blockkit.Ours("This list is someone else's, so you can't read it.")), nil
 	}
 	return s.resultView(ctx, sheet, page)
 }
@@ -280,6 +281,11 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	if err != nil {
 		return slack.ModalViewRequest{}, err
 	}
+	shown, err := s.Sheets.readLines(ctx, sheet, page*resultRows, page*resultRows+len(lines), batches)
+	if err != nil { // the list says what became of the calls all the same
+		s.Cfg.Log.WarnContext(ctx, "calls of a list cannot be read", slog.String("sheet", string(sheet.ID)), slog.Any("error", err))
+		shown = make([]shownLine, len(lines))
+	}
 	links := make([]string, len(lines))
 	s.Sheets.concurrently(len(lines), func(i int) { links[i] = s.lineLink(ctx, lines[i], batches[lines[i].Batch]) })
 	head := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+", sent ", blockkit.Bold), blockkit.DateSpan(sheet.SubmittedAt)}
@@ -288,7 +294,11 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}
 	blocks := []slack.Block{blockkit.RichText(blockkit.Line(head...))}
 	for i, l := range lines {
-		spans := []blockkit.Span{blockkit.Styled(ref.ShortID(l.Digest), blockkit.Code), blockkit.Say(" "), blockkit.Styled(blockkit.Brief(l.Tool, 60), blockkit.Bold), blockkit.Say(": " + became(sheet, l))}
+		title := blockkit.Brief(summary.Words(l.Tool), titleOnSheet)
+		if shown[i].call.Name != "" {
+			title = shown[i].does(titleOnSheet)
+		}
+		spans := []blockkit.Span{blockkit.Styled(ref.ShortID(l.Digest), blockkit.Code), blockkit.Say(" "), blockkit.Styled(title, blockkit.Bold), blockkit.Say(": " + became(sheet, l))}
 		if links[i] != "" {
 			spans = append(spans, blockkit.Say(". "), slack.NewRichTextSectionLinkElement(links[i], "Open the card", nil))
 		}
@@ -308,7 +318,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 		blocks = append(blocks, slack.NewActionBlock("", turn...))
 	}
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, Title: blockkit.Literal("What became of it"), Close: blockkit.Literal("Close"), Blocks: slack.Blocks{BlockSet: blocks},
+		Type: slack.VTModal, Title: blockkit.Literal("Outcome of the list"), Close: blockkit.Literal("Close"), Blocks: slack.Blocks{BlockSet: blocks},
 	}, nil
 }
 
@@ -316,7 +326,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 func became(sheet approvals.Sheet, l approvals.Line) string {
 	switch {
 	case !l.Chosen:
-		return "not ticked, so not signed"
+		return "not ticked, so nothing changed"
 	case l.Outcome == approvals.LineSigned && sheet.Verdict == approvals.Deny:
 		return "denied"
 	case l.Outcome == approvals.LineSigned:
@@ -328,14 +338,14 @@ func became(sheet approvals.Sheet, l approvals.Line) string {
 }
 
 var lineWhy = map[approvals.Why]string{
-	approvals.WhySettled: "others had settled it before", approvals.WhyExpired: "it was past its deadline",
-	approvals.WhyStale: "it was changed after you read the list", approvals.WhyNotEligible: "it was not for you to sign",
-	approvals.WhyOwnRequest: "you had asked for it yourself", approvals.WhyOwnEdit: "you had changed it yourself",
-	approvals.WhyOwnWords: "it follows what you wrote to the agent",
-	approvals.WhyDecided:  "you had already decided otherwise", approvals.WhyReason: "an approval of it needs a reason",
-	approvals.WhyGone: "it is not there any more", approvals.WhyTakenBack: "you signed it and took that back meanwhile",
-	approvals.WhyUnreadable: "it cannot be read", approvals.WhyTooLate: "it could not be decided for a day",
-	approvals.WhyInvalid: "it could not be signed as it was said", approvals.WhyOther: "it was refused",
+	approvals.WhySettled: "it was already decided", approvals.WhyExpired: "it had expired",
+	approvals.WhyStale: "it was edited after the list was made", approvals.WhyNotEligible: "you can't approve it",
+	approvals.WhyOwnRequest: "you requested it", approvals.WhyOwnEdit: "you edited it",
+	approvals.WhyOwnWords: "it follows your message to the agent",
+	approvals.WhyDecided:  "you already decided otherwise", approvals.WhyReason: "it needs a reason to be approved",
+	approvals.WhyGone: "it is no longer there", approvals.WhyTakenBack: "you decided it and took that back meanwhile",
+	approvals.WhyUnreadable: "it can't be read", approvals.WhyTooLate: "it couldn't be decided for a day",
+	approvals.WhyInvalid: "it couldn't be decided as asked", approvals.WhyOther: "it was refused",
 }
 
 // Results say what became of sheets.

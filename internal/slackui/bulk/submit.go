@@ -68,7 +68,7 @@ func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page s
 	return err
 }
 
-// SubmittedSheet commits the person's word on a sheet, and nothing else: what it
+// SubmittedSheet commits the person's decision on a sheet, and nothing else: what it
 // decides is done afterwards, and said in a direct message.
 func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	memo, err := readSheetMemo(p.View.Metadata)
@@ -104,9 +104,9 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	switch {
 	case words.IsZero():
 		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
-		words = blockkit.Ours("Nothing was sent: the store did not answer.")
+		words = blockkit.Ours("Nothing was sent because the store did not answer.")
 		if errors.Is(err, errMaybeSent) {
-			words = blockkit.Ours("The store did not answer, so it is not known whether your word is stored. Nothing is signed twice.")
+			words = blockkit.Ours("The store did not answer, so your decision may or may not be stored. Sending it again is safe: no call is decided twice.")
 		}
 		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
 	case respond.IsTryAgain(err):
@@ -124,15 +124,15 @@ var errOldSheet = errors.New("a list of an earlier version")
 var errMaybeSent = errors.New("perhaps submitted")
 
 func underWay(sheet approvals.Sheet, n int) blockkit.Mrkdwn {
-	doing := blockkit.Ours("Approving")
+	doing, done := blockkit.Ours("Approving"), blockkit.Ours("approved")
 	if sheet.Verdict == approvals.Deny {
-		doing = blockkit.Ours("Denying")
+		doing, done = blockkit.Ours("Denying"), blockkit.Ours("denied")
 	}
-	return blockkit.Ours("%s %s… Your word is stored: nothing more is needed, and you can close this. "+
-		"When it is done, a direct message says what was signed, what was skipped and why.", doing, blockkit.Counted(n, "call"))
+	return blockkit.Ours("%s %s… Your decision is stored, so you can close this. "+
+		"A direct message will tell you what was %s, what was skipped and why.", doing, blockkit.Counted(n, "call"), done)
 }
 
-const needsReason = "Write the reason: blanks are none."
+const needsReason = "Enter a reason."
 
 // unfinished says what the person has to add, or nothing. What is sent in the
 // name of somebody else is not judged here.
@@ -141,7 +141,7 @@ func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason strin
 	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
 		return blockkit.Mrkdwn{}
 	case chosen(sheet, memo.Ticks) == 0:
-		return blockkit.Ours("Nothing is ticked, so there is nothing to sign. Tick the calls that you want, or press Cancel.")
+		return blockkit.Ours("Nothing is ticked. Tick the calls that you want to approve, or press Cancel.")
 	case reason == "" && sheetReason(sheet, backdropOf(sheet)) != nil:
 		return blockkit.Ours(needsReason)
 	}
@@ -200,7 +200,7 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 	for _, b := range batches {
 		all = append(all, b)
 	}
-	who, _, err := s.signer(ctx, p.User, p.UserTeam, directory.SoughtFor(all...))
+	who, _, err := s.approver(ctx, p.User, p.UserTeam, directory.SoughtFor(all...))
 	if err != nil {
 		return sheet, err
 	}
@@ -215,20 +215,20 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 // explainSheet says why a sheet was not submitted, or shown, and what to do now;
 // nothing if that is not for people.
 func explainSheet(err error) blockkit.Mrkdwn {
-	const remake = " To see what is open now, send the command again."
+	const remake = " Send the command again for a new list."
 	switch {
 	case errors.Is(err, approvals.ErrNotEligible):
-		return blockkit.Ours("This list was made for somebody else, so you cannot send it. Nothing was signed." + remake)
+		return blockkit.Ours("This list is someone else's, so you can't send it. Nothing changed." + remake)
 	case errors.Is(err, errOldSheet):
-		return blockkit.Ours("This list was made by an earlier version of Countersign, which listed calls that it did not show whole. Nothing was signed." + remake)
+		return blockkit.Ours("An earlier version of Countersign made this list and did not show every call in full. Nothing changed." + remake)
 	case errors.Is(err, approvals.ErrExpired):
-		return blockkit.Ours("This list is too old: it can be sent for %s minutes after it was made. Nothing was signed."+remake, blockkit.Num(int(approvals.SheetLife.Minutes())))
+		return blockkit.Ours("This list is too old: it can be sent for %s minutes. Nothing changed."+remake, blockkit.Num(int(approvals.SheetLife.Minutes())))
 	case errors.Is(err, approvals.ErrSettled):
-		return blockkit.Ours("This list was sent already, so this changed nothing. A direct message says what became of it.")
+		return blockkit.Ours("You already sent this list. Nothing changed. A direct message tells you the outcome.")
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Ours("This list is not stored any more. Nothing was signed." + remake)
+		return blockkit.Ours("This list is no longer stored. Nothing changed." + remake)
 	case errors.Is(err, approvals.ErrInvalid), errors.Is(err, ref.ErrPointer):
-		return blockkit.Ours("What was sent does not fit the list that was shown. Nothing was signed." + remake)
+		return blockkit.Ours("What was sent doesn't match the list that was shown. Nothing changed." + remake)
 	}
 	words, known := respond.Explain(err, respond.Subject{})
 	if !known {

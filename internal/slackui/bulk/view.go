@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/slack-go/slack"
@@ -15,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/form"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/summary"
 )
 
 const (
@@ -109,8 +111,15 @@ func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, t
 	if err != nil {
 		return nil, err
 	}
+	return s.readLines(ctx, sheet, from, to, batches)
+}
+
+// readLines is shownLines of batches that are loaded.
+func (s *Service) readLines(ctx context.Context, sheet approvals.Sheet, from, to int, batches map[approvals.BatchID]approvals.Batch) ([]shownLine, error) {
+	batches = maps.Clone(batches)
 	readers := map[approvals.BatchID]directory.Reader{}
 	for id, b := range batches {
+		var err error
 		readers[id], err = s.People.MayRead(ctx, directory.Who{User: string(sheet.By)}, b)
 		switch {
 		case errors.Is(err, directory.ErrMayNotRead):
@@ -239,20 +248,20 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 	plain := len(sheet.Lines) - risky
 	verb := verbOf(sheet.Verdict)
 	first := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+" of "+blockkit.Count(len(batches), "request"), blockkit.Bold)}
+	const why = "each may be irreversible, was edited or has hidden values."
 	switch {
 	case risky == 0:
-		first = append(first, blockkit.Say(". "+verb+" signs all of them, on every page."))
+		first = append(first, blockkit.Say(". "+verb+" applies to all of them, on every page."))
 	case plain == 0:
-		first = append(first, blockkit.Say(". Each may do harm, was edited or has hidden values, so each has a box: "+verb+" signs only what you tick."))
+		first = append(first, blockkit.Say(". Tick those that you want: "+why))
 	default:
-		first = append(first, blockkit.Say(fmt.Sprintf(". %s signs %s, and of the other %d, which may do harm, were edited or have hidden values, only those that you tick.",
-			verb, blockkit.Count(plain, "call"), risky)))
+		first = append(first, blockkit.Say(fmt.Sprintf(". %s applies to %s without a box. Tick the others that you want: %s", verb, blockkit.Count(plain, "call"), why)))
 	}
 	out := []blockkit.Para{blockkit.Line(first...), blockkit.Line(
-		blockkit.Say("You sign exactly this list, as it was "), blockkit.DateSpan(sheet.CreatedAt),
-		blockkit.Say(". What came later, or is changed meanwhile, is not signed. It can be sent until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
+		blockkit.Say("This is the list as of "), blockkit.DateSpan(sheet.CreatedAt),
+		blockkit.Say(". Later calls are not on it, and calls that are edited meanwhile are skipped. You can send it until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
 	if pages > 1 {
-		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page; ticks are kept.")))
+		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page and keep your ticks.")))
 	}
 	return out
 }
@@ -262,10 +271,10 @@ func sheetReason(sheet approvals.Sheet, back sheetContext) *slack.InputBlock {
 	var b *slack.InputBlock
 	switch {
 	case sheet.Verdict == approvals.Deny:
-		b = form.ReasonInputBlock("Why not?", "The agents and everybody in the threads will read it."+
-			" Whoever gives a reason cannot approve what these agents do next in these threads, unless the rule allows it.", true, false)
+		b = form.ReasonInputBlock("Why not?", "The agents and everyone in the threads can read it."+
+			" If you give a reason, you can't approve what these agents do next in these threads, unless the policy allows it.", true, false)
 	case back.Reason:
-		b = form.ReasonInputBlock("Why do you approve it?", "Some of these need a reason. Everybody in the threads will read it.", true, false)
+		b = form.ReasonInputBlock("Why do you approve?", "Some of these calls need a reason. Everyone in the threads can read it.", true, false)
 	default:
 		return nil
 	}
@@ -284,7 +293,7 @@ func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
 		var text []blockkit.Para
 		if this != head {
 			head = this
-			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Brief(x.line.Tool, 60), blockkit.Bold), blockkit.Say(" of the agent "), blockkit.Styled(blockkit.Brief(x.batch.Agent, 40), blockkit.Bold)))
+			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Brief(x.line.Tool, 60), blockkit.Bold), blockkit.Say(", agent "), blockkit.Styled(blockkit.Brief(x.batch.Agent, 40), blockkit.Bold)))
 		}
 		blocks = append(blocks, blockkit.RichText(append(text, x.paras()...)...))
 		if x.line.Risky {
@@ -294,13 +303,15 @@ func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
 	return blocks
 }
 
-// paras are a call as it is signed.
+// paras are a call as it is approved: what it does, how bad it is, and its exact
+// arguments.
 func (x shownLine) paras() []blockkit.Para {
 	id := []blockkit.Span{blockkit.Styled(ref.ShortID(x.line.Digest), blockkit.Code)}
 	if x.gone {
-		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is not there any more for you and will be skipped."))...)}
+		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is no longer there for you and will be skipped."))...)}
 	}
-	id = append(id, blockkit.Say(" asked by "), blockkit.PersonSpan(x.batch.Requester))
+	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+card.Risk(x.a.Severity)))
+	id = append(id, blockkit.Say(" requested by "), blockkit.PersonSpan(x.batch.Requester))
 	if d := x.a.Requirement.Deadline; !d.IsZero() {
 		id = append(id, blockkit.Say(", expires "), blockkit.DateSpan(d))
 	}
@@ -308,9 +319,9 @@ func (x shownLine) paras() []blockkit.Para {
 		id = append(id, blockkit.Say(", edited by "))
 		id = append(id, blockkit.ListSpans(blockkit.PersonSpans(x.a.Editors()), blockkit.NamesShown)...)
 	}
-	out := []blockkit.Para{blockkit.Line(id...)}
+	out := []blockkit.Para{what, blockkit.Line(id...)}
 	if x.a.Call.Digest != x.line.Digest {
-		out = append(out, blockkit.Line(blockkit.Styled("Its arguments were changed since this list was made, so it will be skipped. These are the old ones.", blockkit.Bold)))
+		out = append(out, blockkit.Line(blockkit.Styled("It was edited after this list was made, so it will be skipped. These are its old arguments.", blockkit.Bold)))
 	}
 	list, whole := card.ArgumentsOnSheet(x.a, x.call)
 	if len(list) == 0 {
@@ -323,9 +334,24 @@ func (x shownLine) paras() []blockkit.Para {
 	return out
 }
 
+// titleOnSheet is how much of what a call does a sheet shows above its arguments.
+const titleOnSheet = 160
+
+// does says what the call does, in at most n characters of foreign text.
+func (x shownLine) does(n int) string {
+	return blockkit.Brief(summary.Of(x.a.Summary, x.call.Name, x.call.Args, x.a.WriteOnly), n-1)
+}
+
+// maxOption is how long Slack lets the label of a box be.
+const maxOption = 75
+
 // box is where one risky call is chosen, and where all of it can be read.
 func (x shownLine) box(ticked bool) slack.Block {
-	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), blockkit.Literal("Approve "+ref.ShortID(x.line.Digest)), nil)
+	label := "Approve " + ref.ShortID(x.line.Digest)
+	if !x.gone {
+		label += ": " + x.does(maxOption-len(label)-2)
+	}
+	option := slack.NewOptionBlockObject(fmt.Sprint(x.at), blockkit.Literal(label), nil)
 	check := slack.NewCheckboxGroupsBlockElement(ref.ActionTick.ID(x.at), option)
 	if ticked {
 		check.InitialOptions = []*slack.OptionBlockObject{option}
@@ -333,7 +359,9 @@ func (x shownLine) box(ticked bool) slack.Block {
 	elements := []slack.BlockElement{check}
 	value, err := ref.Pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.Encode()
 	if err == nil && !x.gone {
-		elements = append(elements, slack.NewButtonBlockElement(ref.ActionView.ID(x.at), value, blockkit.Literal("View full")))
+		full := slack.NewButtonBlockElement(ref.ActionView.ID(x.at), value, blockkit.Literal("View full"))
+		full.AccessibilityLabel = "View full: " + x.does(maxOption-len("View full: "))
+		elements = append(elements, full)
 	}
 	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
 }

@@ -9,11 +9,17 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-const digestTools = 8 // tools and agents that a digest names
+const (
+	// DigestRows is how many requests of a digest are shown with what they do.
+	DigestRows = 5
+
+	digestTools = 8 // tools and agents that a digest names
+)
 
 // DigestTries is how many requests of a digest are looked at for one that waits
 // for the person.
@@ -21,13 +27,14 @@ const DigestTries = 20
 
 // NoneWaitsFor says why the review of a digest shows a request that does not
 // wait for the person.
-var NoneWaitsFor = blockkit.Ours("None of these waits for you now. This is the oldest of them.")
+var NoneWaitsFor = blockkit.Ours("None of these waits for you. This is the oldest.")
 
 // DigestTotals are the totals of the requests of a digest.
 type DigestTotals struct {
 	Requests, Calls, Decided int
 	Again                    int            // requests that ask again
 	Tools, Agents            map[string]int // calls
+	Risks                    map[approvals.Severity]int
 	Oldest, Deadline         time.Time
 }
 
@@ -43,44 +50,81 @@ func topCounts(of map[string]int) []blockkit.Span {
 	return blockkit.ListSpans(spans, digestTools)
 }
 
-// DigestMessage lists what the requests of a digest ask for. It never shows
-// arguments.
-func DigestMessage(id string, s DigestTotals, several bool) blockkit.Message {
+// risks counts calls by severity, the worst first.
+func risks(of map[approvals.Severity]int) []blockkit.Span {
+	var spans []blockkit.Span
+	for _, s := range worstFirst {
+		if n := of[s]; n > 0 {
+			spans = append(spans, blockkit.Say(Risk(s)+" ×"+blockkit.Number(n)))
+		}
+	}
+	return blockkit.ListSpans(spans, len(worstFirst))
+}
+
+// digestRow is a request of a digest as the other lists show it.
+func digestRow(p OpenCalls) blockkit.Para {
+	spans := []blockkit.Span{
+		blockkit.Styled(p.Title(titleRunes), blockkit.Bold), blockkit.Say(" · " + Risk(p.Leading().Severity) + " · requested by "), blockkit.PersonSpan(p.Batch.Requester),
+		blockkit.Say(" · agent " + blockkit.Brief(p.Batch.Agent, 40)),
+	}
+	if d := p.deadline(); !d.IsZero() {
+		spans = append(spans, blockkit.Say(" · expires "), blockkit.DateSpan(d))
+	}
+	return blockkit.Line(spans...)
+}
+
+// DigestMessage lists what the requests of a digest ask for: oldest are the
+// first of them, with what those who read the message may know of them.
+func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) blockkit.Message {
 	m := blockkit.Message{Marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.Calls == 0 {
 		head := "All of these are decided"
-		said := blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "was", "were") + " listed here, and none of them waits any more."
-		m.Text = blockkit.Escape(head + ": " + said)
-		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + " What became of each stands in the thread where it was asked.")))}
+		said := "Nothing listed here waits any more: " + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
+		m.Text = blockkit.Escape(head + ". " + said)
+		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + " The outcome of each is in the thread where it was requested.")))}
 		return m
 	}
-	head := blockkit.Count(s.Requests, "request") + " " + blockkit.Verb(s.Requests, "waits") + " for signatures"
-	m.Text = blockkit.Escape(fmt.Sprintf("%s, with %s. They came too fast for a card each, so they are listed together.", head, blockkit.Count(s.Calls, "call")))
-	paras := []blockkit.Para{
-		blockkit.Line(blockkit.Say(fmt.Sprintf("%s of %s %s. They came too fast for a card each, so they are listed here together.",
-			blockkit.Count(s.Calls, "call"), blockkit.Count(s.Requests, "request"), blockkit.Verb(s.Calls, "waits")))),
+	together := blockkit.Count(s.Calls, "call") + " in " + blockkit.Count(s.Requests, "request") + ". There were too many at once for a card each, so they are listed together."
+	head := blockkit.Count(s.Requests, "request") + " " + blockkit.Verb(s.Requests, "waits") + " for approval"
+	text := head + ". " + together
+	for _, p := range oldest {
+		text += " " + Risk(p.Leading().Severity) + ": " + p.Title(titleRunes) + "."
+	}
+	m.Text = blockkit.Escape(text)
+	paras := []blockkit.Para{blockkit.Line(blockkit.Say(together))}
+	if len(oldest) > 0 {
+		paras = append(paras, blockkit.Line(blockkit.Styled(blockkit.PluralForm(len(oldest), "The oldest:", "The oldest "+blockkit.Number(len(oldest))+":"), blockkit.Bold)))
+		var rows []blockkit.Para
+		for _, p := range oldest {
+			rows = append(rows, digestRow(p))
+		}
+		paras = append(paras, slack.NewRichTextList(slack.RTEListBullet, 0, rows...))
+	}
+	if all := risks(s.Risks); len(all) > 0 {
+		paras = append(paras, blockkit.Line(append([]blockkit.Span{blockkit.Styled("Severity: ", blockkit.Bold)}, all...)...))
+	}
+	paras = append(paras,
 		blockkit.Line(append([]blockkit.Span{blockkit.Styled("Tools: ", blockkit.Bold)}, topCounts(s.Tools)...)...),
 		blockkit.Line(append([]blockkit.Span{blockkit.Styled("Agents: ", blockkit.Bold)}, topCounts(s.Agents)...)...),
-		blockkit.Line(blockkit.Styled("The oldest was asked ", blockkit.Bold), blockkit.DateSpan(s.Oldest), blockkit.Say(".")),
-	}
+		blockkit.Line(blockkit.Styled("First requested: ", blockkit.Bold), blockkit.DateSpan(s.Oldest)))
 	if !s.Deadline.IsZero() {
-		paras = append(paras, blockkit.Line(blockkit.Styled("The first expires ", blockkit.Bold), blockkit.DateSpan(s.Deadline), blockkit.Say(", and then does not run.")))
+		paras = append(paras, blockkit.Line(blockkit.Styled("First to expire: ", blockkit.Bold), blockkit.DateSpan(s.Deadline)))
 	}
 	if s.Again > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": "+blockkit.Count(s.Again, "request")+" of these "+blockkit.Verb(s.Again, "asks")+" again, because nobody has decided.")))
+		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": nobody has decided "+blockkit.Count(s.Again, "request")+" of these.")))
 	}
 	if s.Decided > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+" listed here "+blockkit.PluralForm(s.Decided, "is", "are")+" decided already.")))
+		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+" listed here "+blockkit.PluralForm(s.Decided, "is", "are")+" decided.")))
 	}
 	review := slack.NewButtonBlockElement(ref.ActionDigest.ID(0), id, blockkit.Literal("Review"))
-	review.Style = slack.StylePrimary
+	review.Style, review.AccessibilityLabel = slack.StylePrimary, "Review: the oldest request that waits for you"
 	buttons := []slack.BlockElement{review}
 	if several {
-		buttons = append(buttons, slack.NewButtonBlockElement(ref.ActionSeveral.ID(0), "mine", blockkit.Literal("Approve several…")))
+		buttons = append(buttons, severalButton())
 	}
 	m.Blocks = []slack.Block{
 		header(head), blockkit.RichText(paras...), slack.NewActionBlock("", buttons...),
-		blockkit.Small(blockkit.Ours("Review opens the oldest that waits for you. Nothing is approved or dropped because it is many. `/countersign list` shows it too, and so does the Home tab of this app.")),
+		blockkit.Small(blockkit.Ours("Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all of them.")),
 	}
 	return m
 }

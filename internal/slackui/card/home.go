@@ -2,14 +2,11 @@ package card
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
 
-	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -22,7 +19,6 @@ const (
 	OtherRows   = 10
 	DecidedRows = 10
 	standsShown = 5
-	toolsShown  = 4
 )
 
 // Pages says which page each part of a Home shows.
@@ -67,7 +63,6 @@ type Home struct {
 	StandsFor []approvals.Stand
 	Unsure    bool // Slack did not say of every group who is in it
 	Several   bool // several calls can be approved together
-	Tool      func(agent, name string) (agentrun.Spec, bool)
 	Pages     Pages
 	Now       time.Time
 }
@@ -90,6 +85,15 @@ func NewPage(all []OpenCalls, from, size int) Page {
 	return Page{rows: all[from:min(from+size, len(all))], from: from, total: len(all), size: size}
 }
 
+// Rows are the rows of the page, to be given their summaries.
+func (p Page) Rows() []*OpenCalls {
+	rows := make([]*OpenCalls, len(p.rows))
+	for i := range p.rows {
+		rows[i] = &p.rows[i]
+	}
+	return rows
+}
+
 // HomeView draws a Home, in fewer than Slack's 100 blocks.
 func HomeView(h Home) slack.HomeTabViewRequest {
 	blocks := slices.Concat(h.waiting(), h.others(), h.decided(), h.delegations())
@@ -103,29 +107,30 @@ func (h Home) waiting() []slack.Block {
 	s := h.Waiting
 	switch {
 	case len(s.rows) > 0:
-		said := blockkit.Ours("1 request waits for your signature.")
+		said := blockkit.Ours("1 request waits for your approval.")
 		if s.total > 1 {
-			said = blockkit.Ours("%s wait for your signature, the most urgent first.", blockkit.Counted(s.total, "request"))
+			said = blockkit.Ours("%s wait for your approval, the most urgent first.", blockkit.Counted(s.total, "request"))
 		}
 		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
-			said = blockkit.Ours("These are %s of many requests that wait for your signature, the most urgent of them first.", blockkit.Num(s.total))
+			said = blockkit.Ours("These are %s of many requests that wait for your approval, the most urgent of them first.", blockkit.Num(s.total))
 		}
 		blocks = append(blocks, blockkit.Small(said))
 	case s.Next != "":
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("None of the requests that were looked at waits for your signature. There are more behind them.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("None of the requests checked so far waits for your approval. There are more.")))
 	case h.Unsure:
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing is known to wait for you.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("As far as Slack could tell, nothing waits for you.")))
 	default:
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing waits for you. What does is shown here, and on its card.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing waits for your approval. New requests appear here and in their threads.")))
 	}
 	if h.Unsure {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack did not say of every group who is in it, so something may be missing here. Open this tab again in a moment.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack did not list the members of every group, so something may be missing here. Open this tab again in a moment.")))
 	}
 	if h.Several && s.total > 1 {
-		blocks = append(blocks, slack.NewActionBlock("", slack.NewButtonBlockElement(ref.ActionSeveral.ID(0), "mine", blockkit.Literal("Approve several…"))))
+		blocks = append(blocks, slack.NewActionBlock("", severalButton()))
 	}
 	for _, p := range s.rows {
-		blocks = append(blocks, h.row(p, h.waitingDetails(p)...)...)
+		by := blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester))
+		blocks = append(blocks, h.row(p, h.openDetails(p, by)...)...)
 	}
 	return append(blocks, h.pageButtons(0, "More urgent", "Less urgent", s, func(to int) Pages {
 		at := h.Pages
@@ -138,17 +143,17 @@ func (h Home) others() []slack.Block {
 	blocks := []slack.Block{header("Waiting for others")}
 	s := h.Others
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small(blockkit.Ours("Nothing that you asked for, or have signed, waits for others.")))
+		return append(blocks, blockkit.Small(blockkit.Ours("Nothing that you asked for or decided waits for others.")))
 	}
 	for _, p := range s.rows {
-		by := blockkit.Ours("Asked by %s", blockkit.Person(p.Batch.Requester))
+		by := blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester))
 		if p.Batch.Requester == h.Person {
-			by = blockkit.Ours("You asked")
+			by = blockkit.Ours("requested by you")
 		}
 		if !p.DecidedBy(h.Person).IsZero() {
-			by = blockkit.Ours("%s, and you have decided", by)
+			by = blockkit.Ours("%s · you have decided", by)
 		}
-		blocks = append(blocks, h.row(p, blockkit.Ours("%s · %s", by, h.ends(p)).Object(), h.progress(p))...)
+		blocks = append(blocks, h.row(p, h.openDetails(p, by)...)...)
 	}
 	return append(blocks, h.pageButtons(1, "Older", "Newer", s, func(to int) Pages {
 		at := h.Pages
@@ -161,7 +166,7 @@ func (h Home) decided() []slack.Block {
 	blocks := []slack.Block{header("Recently decided")}
 	s := h.Decided
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small(blockkit.Ours("Nothing yet. What you approve or deny is shown here once it is settled.")))
+		return append(blocks, blockkit.Small(blockkit.Ours("Nothing yet. What you approve or deny appears here once it is decided.")))
 	}
 	for _, p := range s.rows {
 		by := map[approvals.Status]int{}
@@ -186,7 +191,7 @@ func (h Home) decided() []slack.Block {
 		case verdicts[approvals.Deny] > 0:
 			you = blockkit.Ours("You approved %s and denied %s", blockkit.Num(verdicts[approvals.Approve]), blockkit.Num(verdicts[approvals.Deny]))
 		}
-		said := blockkit.Ours("%s. %s %s · asked by %s", blockkit.And(ended).Capitalized(), you,
+		said := blockkit.Ours("%s. %s %s · requested by %s", blockkit.And(ended).Capitalized(), you,
 			blockkit.When(p.DecidedBy(h.Person)), blockkit.Person(p.Batch.Requester))
 		blocks = append(blocks, h.row(p, said.Object())...)
 	}
@@ -200,15 +205,15 @@ func (h Home) decided() []slack.Block {
 func (h Home) delegations() []slack.Block {
 	blocks := []slack.Block{header("Your delegations")}
 	if h.IsAway {
-		place := blockkit.Ours("Nobody is asked in your place.")
+		place := blockkit.Ours("Nobody stands in for you.")
 		if h.Away.Delegate != "" {
-			place = blockkit.Ours("%s is asked in your place, where the rule of a call lets others sign for those who are away.", blockkit.Person(h.Away.Delegate))
+			place = blockkit.Ours("%s stands in for you where the policy allows a delegate.", blockkit.Person(h.Away.Delegate))
 		}
 		said := blockkit.Ours("You are away until %s. %s", blockkit.When(h.Away.Until), place)
-		end := slack.NewButtonBlockElement(ref.ActionBack.ID(0), "back", blockkit.Literal("I am back"))
+		end := slack.NewButtonBlockElement(ref.ActionBack.ID(0), "back", blockkit.Literal("I'm back"))
 		blocks = append(blocks, slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(end)))
 	} else {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("You are not away. To say that you are, write `/countersign away until friday, ask @ann`.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("You aren't away. To name a delegate while you are, send `/countersign away until friday, ask @ann`.")))
 	}
 	for i, a := range h.StandsFor {
 		if i == standsShown {
@@ -220,51 +225,28 @@ func (h Home) delegations() []slack.Block {
 	return blocks
 }
 
-// row draws one request: its tools with a button, and its details under them.
+// row draws one request: what it does with a button, and its details below.
 // Foreign text is in plain text elements.
 func (h Home) row(p OpenCalls, said ...slack.MixedElement) []slack.Block {
-	at, label := p.FirstCard(), "Review"
+	label := "Review"
 	if p.Batch.Settled() {
 		label = "Open"
 	}
-	open := slack.NewButtonBlockElement(ref.ActionReview.ID(at.Part), at.String(), blockkit.Literal(label))
 	agent := blockkit.Literal("Agent " + blockkit.Brief(p.Batch.Agent, 60))
 	return []slack.Block{
-		slack.NewSectionBlock(blockkit.Literal(h.tools(p)), nil, slack.NewAccessory(open)),
+		slack.NewSectionBlock(blockkit.Literal(p.Title(titleRunes)), nil, slack.NewAccessory(p.button(p.leading()/CallsPerCard, label))),
 		slack.NewContextBlock("", append(said, agent)...),
 	}
 }
 
-// tools names the tools of the calls, each once with how often.
-func (h Home) tools(p OpenCalls) string {
-	var names []string
-	times := map[string]int{}
-	for _, i := range p.Calls {
-		name := p.Batch.Approvals[i].Call.Name
-		if times[name]++; times[name] == 1 {
-			names = append(names, name)
-		}
-	}
-	var said []string
-	for i, name := range names {
-		if i == toolsShown {
-			said = append(said, blockkit.Count(len(names)-i, "more tool"))
-			break
-		}
-		words := blockkit.Brief(name, 60)
-		if times[name] > 1 {
-			words += fmt.Sprintf(" (%d times)", times[name])
-		}
-		said = append(said, words)
-	}
-	return blockkit.List(said)
-}
+// titleRunes is how much of what a request does its row shows.
+const titleRunes = 200
 
-// waitingDetails are the details of a request that waits for the person: who
-// asked, its deadline, its risk, and its progress.
-func (h Home) waitingDetails(p OpenCalls) []slack.MixedElement {
-	said := blockkit.Ours("Asked by %s · %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p), h.risk(p))
-	return []slack.MixedElement{said.Object(), h.progress(p)}
+// openDetails are the details of a request that waits: how bad it is, who asked,
+// its deadline and its progress.
+func (h Home) openDetails(p OpenCalls, by blockkit.Mrkdwn) []slack.MixedElement {
+	said := blockkit.Ours("%s · %s · %s", risk(p.Leading().Severity), by, h.ends(p))
+	return []slack.MixedElement{said.Object(), blockkit.Literal(p.Progress())}
 }
 
 func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
@@ -274,45 +256,11 @@ func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 	return blockkit.Since(h.Now.Sub(p.Batch.OpenedAt))
 }
 
-// risk is the worst of what the annotations of the tools say.
-func (h Home) risk(p OpenCalls) blockkit.Mrkdwn {
-	onlyReads := blockkit.Ours("only reads")
-	worst := onlyReads
-	for _, i := range p.Calls {
-		spec, known := agentrun.Spec{}, false
-		if h.Tool != nil {
-			spec, known = h.Tool(p.Batch.Agent, p.Batch.Approvals[i].Call.Name)
-		}
-		switch {
-		case !known:
-			return blockkit.Ours("*risk not known*")
-		case Destructive(spec.Annotations):
-			worst = blockkit.Ours("*may do harm*")
-		case !spec.Annotations.ReadOnlyHint && worst == onlyReads:
-			worst = blockkit.Ours("changes something")
-		}
-	}
-	return worst
-}
-
-// progress counts the signatures of a call, or the calls of several. It is plain
-// text: the names of quorums are foreign.
-func (h Home) progress(p OpenCalls) slack.MixedElement {
-	if len(p.Calls) > 1 {
-		return blockkit.Literal(fmt.Sprintf("%d of %s of the request", len(p.Calls), blockkit.Count(len(p.Batch.Approvals), "call")))
-	}
-	var said []string
-	for i, q := range p.Batch.Approvals[p.Calls[0]].Progress() {
-		if i == quorumsShown {
-			said = append(said, "and more")
-			break
-		}
-		said = append(said, fmt.Sprintf("%s: %d of %d signed", blockkit.Brief(q.Quorum.Name, 40), len(q.By), q.Quorum.Need))
-	}
-	if len(said) == 0 {
-		said = append(said, "Nobody can sign this")
-	}
-	return blockkit.Literal(strings.Join(said, " · "))
+// severalButton opens a sheet of all that waits for the person who presses it.
+func severalButton() *slack.ButtonBlockElement {
+	b := slack.NewButtonBlockElement(ref.ActionSeveral.ID(0), "mine", blockkit.Literal("Approve several…"))
+	b.AccessibilityLabel = "Approve several of the calls that wait for you"
+	return b
 }
 
 // pageButtons are the buttons that lead to the pages before and after this one.
@@ -325,7 +273,7 @@ func (h Home) pageButtons(part int, before, behind string, s Page, to func(offse
 	first := h.Pages
 	first.Waiting = window{}
 	if part == 0 && h.Pages.Waiting.Cursor != "" && s.from == 0 {
-		add("Back to the first", first)
+		add("Back to the first page", first)
 	}
 	if s.from > 0 {
 		add(before, to(max(0, s.from-s.size)))

@@ -12,13 +12,13 @@ import (
 // review. hidden is how many others the person may not read.
 func ThreadView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
-	blocks := []slack.Block{blockkit.Section(blockkit.Ours("%s %s for signatures in this thread.", blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
+	blocks := []slack.Block{blockkit.Section(blockkit.Ours("%s %s for approval in this thread.", blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
 	for _, p := range found {
-		blocks = append(blocks, h.row(p, blockkit.Ours("Asked by %s · %s", blockkit.Person(p.Batch.Requester), h.ends(p)).Object(), h.progress(p))...)
+		blocks = append(blocks, h.row(p, h.openDetails(p, blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester)))...)...)
 	}
 	if hidden > 0 {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here that you may not read, or of which Slack did not say whether you may.",
-			blockkit.Counted(hidden, "more request"), blockkit.Plural(hidden, "waits", "wait"))))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here. You can't read %s, or Slack did not say whether you can.",
+			blockkit.Counted(hidden, "more request"), blockkit.Plural(hidden, "waits", "wait"), blockkit.Plural(hidden, "it", "them"))))
 	}
 	return blockkit.Message{Blocks: blocks}.View()
 }

@@ -28,12 +28,12 @@ const (
 
 // waiting is one open call, as the list shows it.
 type waiting struct {
-	batch approvals.Batch
-	index int
-	mine  bool
+	card.OpenCalls // this one
+
+	mine bool
 }
 
-func (w waiting) approval() approvals.Approval { return w.batch.Approvals[w.index] }
+func (w waiting) index() int { return w.Calls[0] }
 
 // list answers with what is open, the oldest first.
 func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, error) {
@@ -42,7 +42,7 @@ func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, e
 		l.Scope = ref.Scope(strings.ToLower(c.Words[0]))
 	}
 	if len(c.Words) > 1 || !slices.Contains([]ref.Scope{ref.ScopeMine, ref.ScopeAll, ref.ScopeChannel}, l.Scope) {
-		return inbound.AnswerWith(blockkit.MessageAbout("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Write `%s list`, or with `mine`, `all` or `channel` behind it.", blockkit.CodeWord(c.Name)))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Send `%s list`, followed by `mine`, `all`, `channel` or nothing.", blockkit.CodeWord(c.Name)))), nil
 	}
 	m, err := s.Listed(ctx, c.User, c.Team, c.Channel, l)
 	if err != nil {
@@ -66,6 +66,13 @@ func (s *Handler) Listed(ctx context.Context, user, team, channel string, l ref.
 	rows, next, err := s.rows(ctx, who, channel, l)
 	if err != nil {
 		return blockkit.Message{}, err
+	}
+	named := make([]*card.OpenCalls, len(rows))
+	for i := range rows {
+		named[i] = &rows[i].OpenCalls
+	}
+	if !who.Unsure { // Slack is not answering, and the person has waited for it once
+		s.People.Summarize(ctx, directory.Who{User: user, Team: team}, named)
 	}
 	return s.listMessage(ctx, rows, l, next, who.Unsure), nil
 }
@@ -98,7 +105,7 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 					at.Before += len(rows)
 					return rows, &at, nil
 				}
-				rows = append(rows, waiting{batch: b, index: i, mine: mine})
+				rows = append(rows, waiting{OpenCalls: card.OpenCalls{Batch: b, Calls: []int{i}}, mine: mine})
 				at.Cursor, at.Opened, at.Batch, at.Call = cursor, opened, string(b.ID), i+1
 			}
 		}
@@ -111,8 +118,8 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 
 var nothingListed = map[ref.Scope]blockkit.Mrkdwn{
 	ref.ScopeMine:    blockkit.Ours("Nothing waits for you."),
-	ref.ScopeAll:     blockkit.Ours("Nothing waits for signatures in this channel, and nothing waits for you anywhere."),
-	ref.ScopeChannel: blockkit.Ours("Nothing waits for signatures in this channel."),
+	ref.ScopeAll:     blockkit.Ours("Nothing waits for approval in this channel, and nothing waits for you anywhere."),
+	ref.ScopeChannel: blockkit.Ours("Nothing waits for approval in this channel."),
 }
 
 var listHeads = map[ref.Scope]string{
@@ -120,7 +127,7 @@ var listHeads = map[ref.Scope]string{
 }
 
 func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, next *ref.List, unsure bool) blockkit.Message {
-	const doubt = "Slack did not say which groups you are in, so what waits for your groups elsewhere may be missing. Try again in a moment."
+	const doubt = "Slack did not say which groups you are in, so calls that wait for your groups may be missing. Try again in a moment."
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
 		if l.Before > 0 {
@@ -137,14 +144,14 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 		head = fmt.Sprintf("Calls %d to %d of those %s, the oldest first", l.Before+1, l.Before+len(rows), listHeads[l.Scope])
 	}
 	if len(rows) == 0 {
-		head = "No call is " + listHeads[l.Scope] + " among the " + blockkit.Count(listLooks, "request") + " that were looked at, but there are more behind them"
+		head = "No call is " + listHeads[l.Scope] + " among the " + blockkit.Count(listLooks, "request") + " checked so far, but there are more"
 	}
 	m := blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
 	for i, r := range rows {
 		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now)...))
-		if value := s.reviewOf(ctx, r); value != "" {
+		if _, drawn := s.Cards.Anchor(ctx, r.Batch, r.index()); !drawn { // it can be read and decided nowhere else
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(ref.ActionReview.ID(i), value, blockkit.Literal("Review"))))
+				r.Review(i)))
 		}
 	}
 	if next != nil {
@@ -159,29 +166,23 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	return m
 }
 
-// row says of a call what it is, who wants it, how long it waits and until when.
+// row says what a call does, how bad it is, who asked, how far it is and until
+// when it waits.
 func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.Para {
-	a := r.approval()
+	a := r.Leading()
 	spans := []blockkit.Span{
-		blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code), blockkit.Say(" "), blockkit.Styled(blockkit.Brief(a.Call.Name, 60), blockkit.Bold),
-		blockkit.Say(", agent " + blockkit.Brief(r.batch.Agent, 40) + ", asked by "), blockkit.PersonSpan(r.batch.Requester), blockkit.Say(" " + blockkit.Ago(now.Sub(r.batch.OpenedAt))),
+		blockkit.Styled(r.Title(160), blockkit.Bold), blockkit.Say(" · " + card.Risk(a.Severity) + " · requested by "), blockkit.PersonSpan(r.Batch.Requester),
+		blockkit.Say(" " + blockkit.Ago(now.Sub(r.Batch.OpenedAt)) + " · agent " + blockkit.Brief(r.Batch.Agent, 40) + " · " + r.Progress()),
 	}
 	if d := a.Requirement.Deadline; !d.IsZero() {
-		spans = append(spans, blockkit.Say(", expires "), blockkit.DateSpan(d))
+		spans = append(spans, blockkit.Say(" · expires "), blockkit.DateSpan(d))
 	}
 	if r.mine {
-		spans = append(spans, blockkit.Styled(", waits for you", blockkit.Bold))
+		spans = append(spans, blockkit.Say(" · "), blockkit.Styled("waits for you", blockkit.Bold))
 	}
-	if link := s.Cards.Link(ctx, r.batch, r.index); link != "" {
-		spans = append(spans, blockkit.Say(". "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil))
+	spans = append(spans, blockkit.Say(" · "), blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code))
+	if link := s.Cards.Link(ctx, r.Batch, r.index()); link != "" {
+		spans = append(spans, blockkit.Say(" · "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil))
 	}
 	return []blockkit.Para{blockkit.Line(spans...)}
-}
-
-// reviewOf is where a call without a card of its own can be read and signed.
-func (s *Handler) reviewOf(ctx context.Context, r waiting) string {
-	if _, drawn := s.Cards.Anchor(ctx, r.batch, r.index); drawn {
-		return ""
-	}
-	return ref.Card{Batch: r.batch.ID, Part: r.index / card.CallsPerCard}.String()
 }

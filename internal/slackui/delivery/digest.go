@@ -1,9 +1,11 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
@@ -29,10 +32,12 @@ const (
 // no state of their own. The due entry of a batch stays until its digest shows the
 // batch, so that a process that is killed loses nothing.
 type Digests struct {
-	Memos memo.Store
-	Api   *slackapi.Client
-	Team  string
-	Now   func() time.Time
+	Desk   Desk
+	Memos  memo.Store
+	Api    *slackapi.Client
+	People *directory.Directory
+	Team   string
+	Now    func() time.Time
 
 	Several bool // whether several calls can be approved together
 }
@@ -57,14 +62,18 @@ type Digest struct {
 
 // digested is what a digest says of one request.
 type digested struct {
-	Version  int64          `json:"v"`
-	Change   int64          `json:"c"` // the change that brought this state
-	Agent    string         `json:"a"`
-	Tools    map[string]int `json:"t,omitempty"` // its open calls by tool
-	Decided  int            `json:"n,omitempty"` // its other calls
-	Opened   time.Time      `json:"o"`
-	Deadline time.Time      `json:"d,omitzero"`
-	Reminded bool           `json:"r,omitempty"` // a reminder is due that found no room
+	Version int64          `json:"v"`
+	Change  int64          `json:"c"` // the change that brought this state
+	Agent   string         `json:"a"`
+	Tools   map[string]int `json:"t,omitempty"` // its open calls by tool
+	// Risks are its open calls by severity, and Leads is the digest of the one that
+	// names it. Earlier versions did not store them.
+	Risks    map[approvals.Severity]int `json:"s,omitempty"`
+	Leads    string                     `json:"l,omitempty"`
+	Decided  int                        `json:"n,omitempty"` // its other calls
+	Opened   time.Time                  `json:"o"`
+	Deadline time.Time                  `json:"d,omitzero"`
+	Reminded bool                       `json:"r,omitempty"` // a reminder is due that found no room
 }
 
 func digestOf(b approvals.Batch) digested {
@@ -75,9 +84,13 @@ func digestOf(b approvals.Batch) digested {
 			continue
 		}
 		if d.Tools == nil {
-			d.Tools = map[string]int{}
+			d.Tools, d.Risks = map[string]int{}, map[approvals.Severity]int{}
 		}
 		d.Tools[a.Call.Name]++
+		d.Risks[a.Severity]++
+	}
+	if row := card.Open(b); len(row.Calls) > 0 {
+		d.Leads = ref.ShortID(row.Leading().Call.Digest)
 	}
 	return d
 }
@@ -86,17 +99,8 @@ func (d digested) Open() bool { return len(d.Tools) > 0 }
 
 // reads reports whether the digest shows both in the same way.
 func (d digested) reads(e digested) bool {
-	return len(d.Tools) == len(e.Tools) && d.Decided == e.Decided && d.Deadline.Equal(e.Deadline) &&
-		!slices.ContainsFunc(toolsOf(d), func(t string) bool { return d.Tools[t] != e.Tools[t] })
-}
-
-func toolsOf(d digested) []string {
-	all := make([]string, 0, len(d.Tools))
-	for t := range d.Tools {
-		all = append(all, t)
-	}
-	slices.Sort(all)
-	return all
+	return d.Decided == e.Decided && d.Deadline.Equal(e.Deadline) && d.Leads == e.Leads &&
+		maps.Equal(d.Tools, e.Tools) && maps.Equal(d.Risks, e.Risks)
 }
 
 // note records the state of a batch, unless it is a new one that is decided already.
@@ -310,7 +314,7 @@ type sentDigest struct {
 }
 
 func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time) (sentDigest, error) {
-	ts, m := h.Body.TS, card.DigestMessage(h.ID, h.Body.sums(), d.Several)
+	ts, m := h.Body.TS, card.DigestMessage(h.ID, h.Body.sums(), d.oldest(ctx, h.Body), d.Several)
 	next := at.Add(paceOf(h.Body.Channel).every)
 	if ts != "" {
 		var err error
@@ -330,6 +334,35 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 	m.LowPriority = false
 	ts, err := d.Api.Post(ctx, h.Body.Channel, "", m)
 	return sentDigest{ts, next}, err
+}
+
+// oldest are the rows of the digest that show what they do: the oldest that wait.
+// Each is one read, and their arguments are one more. What cannot be read now is
+// left out.
+func (d *Digests) oldest(ctx context.Context, x Digest) []card.OpenCalls {
+	var rows []*card.OpenCalls
+	open := x.byAge()
+	for _, id := range open[:min(card.DigestRows, len(open))] {
+		b, err := d.Desk.Batch(ctx, id)
+		if row := card.Open(b); err == nil && len(row.Calls) > 0 {
+			rows = append(rows, &row)
+		}
+	}
+	d.People.SummarizeIn(ctx, x.Channel, rows)
+	out := make([]card.OpenCalls, len(rows))
+	for i, row := range rows {
+		out[i] = *row
+	}
+	return out
+}
+
+// byAge are the requests that wait, the oldest first.
+func (x Digest) byAge() []approvals.BatchID {
+	open := slices.DeleteFunc(slices.Collect(maps.Keys(x.Requests)), func(id approvals.BatchID) bool { return !x.Requests[id].Open() })
+	slices.SortFunc(open, func(a, b approvals.BatchID) int {
+		return cmp.Or(x.Requests[a].Opened.Compare(x.Requests[b].Opened), cmp.Compare(a, b))
+	})
+	return open
 }
 
 // place is where the digest is, if it is posted.

@@ -1,11 +1,12 @@
 package delivery
 
 import (
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/card"
 )
 
 func (d Digest) sums() card.DigestTotals {
-	s := card.DigestTotals{Decided: d.Decided, Tools: map[string]int{}, Agents: map[string]int{}}
+	s := card.DigestTotals{Decided: d.Decided, Tools: map[string]int{}, Agents: map[string]int{}, Risks: map[approvals.Severity]int{}}
 	for _, r := range d.Requests {
 		s.Decided += r.Decided
 		if !r.Open() {
@@ -14,6 +15,9 @@ func (d Digest) sums() card.DigestTotals {
 		s.Requests++
 		if r.Reminded {
 			s.Again++
+		}
+		for severity, n := range r.Risks {
+			s.Risks[severity] += n
 		}
 		for tool, n := range r.Tools {
 			s.Calls += n

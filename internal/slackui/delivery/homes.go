@@ -43,7 +43,6 @@ type Homes struct {
 	Lists  directory.Lists
 	Api    *slackapi.Client
 	Memos  memo.Store
-	Tools  directory.Tools // may be nil
 	People *directory.Directory
 	Now    func() time.Time
 	Log    *slog.Logger
@@ -300,9 +299,6 @@ func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage, 
 func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages, awaited bool) (card.Home, error) {
 	now := h.Now()
 	v := card.Home{Pages: at, Now: now, Several: h.Several}
-	if h.Tools != nil {
-		v.Tool = h.Tools.ToolSpec
-	}
 	who, err := h.People.Viewer(ctx, string(user), "")
 	if errors.Is(err, directory.ErrLookup) && awaited {
 		who, err = h.People.Unknown(ctx, user), nil
@@ -327,6 +323,9 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	}
 	others, done := who.Involved(asked, decided, now)
 	v.Others, v.Decided = card.NewPage(others, at.Others, card.OtherRows), card.NewPage(done, at.Decided, card.DecidedRows)
+	if !v.Unsure { // Slack is not answering, and the person has waited for it once
+		h.People.Summarize(ctx, directory.Who{User: string(who.User)}, slices.Concat(v.Waiting.Rows(), v.Others.Rows(), v.Decided.Rows()))
+	}
 	v.Away, v.IsAway = who.Away.Of(who.User, now)
 	v.StandsFor = who.Away.StandsFor(who.User, now)
 	return v, nil

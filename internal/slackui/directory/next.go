@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -31,7 +30,7 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 		}
 		behind := reached // all of this window is behind the card before
 		if n := len(batches); n > 0 {
-			reached = reached || opening(card.OpenCalls{Batch: batches[n-1]}.Urgency()) >= opening(at)
+			reached = reached || card.OpenedIn(card.OpenCalls{Batch: batches[n-1]}.Urgency()) >= card.OpenedIn(at)
 		}
 		for _, p := range who.cards(batches, now) {
 			if p.FirstCard() == skip {
@@ -50,12 +49,6 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 		}
 	}
 	return to, found, looked, nil
-}
-
-// opening is the part of an urgency that orders the windows.
-func opening(urgency string) string {
-	_, rest, _ := strings.Cut(urgency, " ")
-	return rest[:max(0, strings.LastIndexByte(rest, ' '))]
 }
 
 // cards returns the cards of the batches that have something for the person, the

@@ -23,9 +23,12 @@ type Reader struct {
 	calls Calls
 }
 
-// Calls loads the whole arguments of a call. Only a [Reader] uses it.
+// Calls loads the whole arguments of calls. Only a [Reader], and the summaries
+// that Readers allow, use it.
 type Calls interface {
 	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
+	// CallsOf loads several in one round trip, and leaves out what cannot be loaded.
+	CallsOf(ctx context.Context, of []approvals.CallKey) (map[approvals.CallKey]approvals.ToolCall, error)
 }
 
 // Reads reports whether the Reader may be shown the arguments of this batch.

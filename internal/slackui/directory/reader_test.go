@@ -34,6 +34,16 @@ func (s archive) Call(_ context.Context, b approvals.Batch, id approvals.ToolCal
 	return approvals.ToolCall{}, approvals.ErrNotFound
 }
 
+func (s archive) CallsOf(_ context.Context, of []approvals.CallKey) (map[approvals.CallKey]approvals.ToolCall, error) {
+	calls := map[approvals.CallKey]approvals.ToolCall{}
+	for _, k := range of {
+		if args, ok := s[k.Call.Digest]; ok {
+			calls[k] = approvals.ToolCall{ID: k.Call.ID, Name: k.Call.Name, Args: args}
+		}
+	}
+	return calls, nil
+}
+
 // stored is a batch of one call in #C1 whose arguments were amended, and where
 // both arguments are.
 func stored(id approvals.BatchID) (approvals.Batch, approvals.Digest, archive) {

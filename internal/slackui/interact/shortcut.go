@@ -88,6 +88,11 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	if len(may) == 0 {
 		return at, refused
 	}
+	rows := make([]*card.OpenCalls, len(may))
+	for i := range may {
+		rows[i] = &may[i]
+	}
+	s.people.Summarize(ctx, p.Who(), rows)
 	return at, s.respond.Open(ctx, p.Trigger, card.ThreadView(may, len(found)-len(may), at.Now))
 }
 

@@ -404,12 +404,12 @@ async function aRefund() {
   await act(page, "Carol Chen");
   await side.getByRole("button", { name: "Countersign home" }).click();
   const home = page.getByRole("tabpanel", { name: "Home" });
-  await home.getByText("1 request waits for your signature").waitFor();
-  await home.getByText(/operations: 1 of 1 signed · finance: 1 of 1 signed · security: 0 of 1 signed/).waitFor();
+  await home.getByText("1 request waits for your approval").waitFor();
+  await home.getByText(/operations: 1 of 1 approval, finance: 1 of 1 approval, security: 0 of 1 approval/).waitFor();
   await everywhere(page, "75-home");
   await home.getByRole("button", { name: "Review" }).click();
   await reviewed(page, "76-from-home", /Approved by/);
-  await home.getByText("Nothing waits for you.").waitFor();
+  await home.getByText("Nothing waits for your approval.").waitFor();
   await home.getByText(/Approved\. You approved/).waitFor();
   await shot(page, "77-home-after");
 
@@ -450,19 +450,19 @@ async function severalAtOnce() {
   await composer.fill("/countersign approve tool:delete_*");
   await composer.press("Enter");
   const sheet = page.getByRole("dialog", { name: "Approve several calls" });
-  await sheet.getByText(/signs only what you tick/).waitFor();
-  for (const words of ["2023-q1-sales.txt", "2023-q2-sales.txt", "You sign exactly this list"]) await sheet.getByText(words).first().waitFor();
+  await sheet.getByText(/Tick those that you want/).waitFor();
+  for (const words of ["2023-q1-sales.txt", "2023-q2-sales.txt", "This is the list as of"]) await sheet.getByText(words).first().waitFor();
   await everywhere(page, "80-sheet");
   await sheet.getByRole("checkbox").first().check();
   await sheet.getByRole("button", { name: "Approve 1 call" }).waitFor();
   await everywhere(page, "81-sheet-ticked");
   await sheet.getByRole("button", { name: "Approve 1 call" }).click();
   const stored = page.getByRole("dialog", { name: "Countersign" });
-  await stored.getByText("Your word is stored").waitFor();
+  await stored.getByText("Your decision is stored").waitFor();
   await stored.getByRole("button", { name: "Close" }).last().click();
   const side = page.getByRole("navigation", { name: "Channels and apps" });
   await side.getByRole("button", { name: /^Countersign, unread/ }).click();
-  await page.getByText(/Approved 1 call\. 1 not ticked, so not signed/).waitFor();
+  await page.getByText(/Approved 1 call\. 1 not ticked\./).waitFor();
   await everywhere(page, "82-sheet-answer");
   await side.getByRole("button", { name: /^ops/ }).click();
   await guide(page).getByRole("button", { name: "Open the thread" }).click();
@@ -738,7 +738,7 @@ async function tooMany() {
   const page = await screen();
   const post = (n) => fetch(PAGE + "/sim/post", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ user: "U0ALICE", channel: "C0OPS", text: "@countersign refund the 48 euros of order 1042" + " ".repeat(n) }) });
   for (let n = 0; n < 24; n++) await post(n);
-  const list = page.locator(".blocks.kit").filter({ hasText: /\d+ requests wait for signatures/ }).first();
+  const list = page.locator(".blocks.kit").filter({ hasText: /\d+ requests wait for approval/ }).first();
   await list.waitFor();
   await act(page, "Bob Brandt");
   await list.getByRole("button", { name: "Review" }).waitFor();
