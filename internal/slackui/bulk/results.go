@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -112,6 +116,7 @@ const (
 	resultRows   = 40 // lines of a page
 	answerTools  = 8
 	answerPlaces = 5
+	answerNamed  = 3 // lines of an outcome that are named by what they do
 )
 
 // whyWords say why calls were skipped, after "3 calls".
@@ -152,8 +157,16 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	if sheet.Verdict == approvals.Deny {
 		past = "Denied"
 	}
+	batches, err := s.Sheets.batchesOf(ctx, sheet.Lines)
+	if err != nil {
+		return blockkit.Message{}, err
+	}
+	decided := func(l approvals.Line) bool { return l.Outcome == approvals.LineSigned }
 	text := past + " " + blockkit.Count(sum.Signed, "call") + "."
 	spans := []blockkit.Span{blockkit.Styled(text, blockkit.Bold)}
+	if does := s.does(ctx, sheet, batches, decided); len(does) > 0 {
+		text = past + " " + blockkit.Count(sum.Signed, "call") + ": " + strings.Join(does, "; ") + "."
+	}
 	skipped := 0
 	for _, t := range sum.Skipped {
 		skipped += t.Lines
@@ -167,13 +180,9 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	if sum.NotChosen > 0 {
 		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked."))
 	}
-	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list on "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
-	batches, err := s.Sheets.batchesOf(ctx, sheet.Lines)
-	if err != nil {
-		return blockkit.Message{}, err
-	}
+	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
 	if sum.Signed > 0 {
-		paras = append(paras, s.group(ctx, past+": ", sheet, batches, func(l approvals.Line) bool { return l.Outcome == approvals.LineSigned }))
+		paras = append(paras, s.group(ctx, past+": ", sheet, batches, decided))
 	}
 	for _, t := range sum.Skipped {
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
@@ -184,7 +193,30 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	return m, nil
 }
 
-// group names the tools of some lines, and links to the first cards.
+// does says what some lines do, if they are few enough to be named.
+func (s *Results) does(ctx context.Context, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) []string {
+	var rows []*card.OpenCalls
+	for _, l := range sheet.Lines {
+		if !of(l) {
+			continue
+		}
+		b := batches[l.Batch]
+		i := slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call && a.Call.Digest == l.Digest })
+		if i < 0 || len(rows) == answerNamed {
+			return nil // what it does now is not what the list showed, or there are too many
+		}
+		rows = append(rows, &card.OpenCalls{Batch: b, Calls: []int{i}})
+	}
+	s.Sheets.People.Summarize(ctx, directory.Who{User: string(sheet.By)}, rows)
+	does := make([]string, len(rows))
+	for i, row := range rows {
+		does[i] = row.Title(titleOnSheet)
+	}
+	return does
+}
+
+// group names some lines, or their tools if they are many, and links to the
+// first cards.
 func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) blockkit.Para {
 	var tools []string
 	n, links := map[string]int{}, []blockkit.Span{}
@@ -205,6 +237,12 @@ func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet,
 		}
 	}
 	var named []blockkit.Span
+	for _, d := range s.does(ctx, sheet, batches, of) {
+		named = append(named, blockkit.Styled(d, blockkit.Bold))
+	}
+	if len(named) > 0 {
+		tools = nil
+	}
 	for _, t := range tools {
 		named = append(named, blockkit.Styled(times(blockkit.Brief(t, 60), n[t]), blockkit.Code))
 	}

@@ -251,7 +251,11 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 	const why = "each may be irreversible, was edited or has hidden values."
 	switch {
 	case risky == 0:
-		first = append(first, blockkit.Say(". "+verb+" applies to all of them, on every page."))
+		everywhere := ""
+		if pages > 1 {
+			everywhere = ", on every page"
+		}
+		first = append(first, blockkit.Say(". "+verb+" applies to all of them"+everywhere+"."))
 	case plain == 0:
 		first = append(first, blockkit.Say(". Tick those that you want: "+why))
 	default:

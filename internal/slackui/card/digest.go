@@ -93,7 +93,9 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	m.Text = blockkit.Escape(text)
 	paras := []blockkit.Para{blockkit.Line(blockkit.Say(together))}
 	if len(oldest) > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled(blockkit.PluralForm(len(oldest), "The oldest:", "The oldest "+blockkit.Number(len(oldest))+":"), blockkit.Bold)))
+		if len(oldest) < s.Requests {
+			paras = append(paras, blockkit.Line(blockkit.Styled("The oldest "+blockkit.Number(len(oldest))+":", blockkit.Bold)))
+		}
 		var rows []blockkit.Para
 		for _, p := range oldest {
 			rows = append(rows, digestRow(p))
@@ -124,7 +126,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	}
 	m.Blocks = []slack.Block{
 		header(head), blockkit.RichText(paras...), slack.NewActionBlock("", buttons...),
-		blockkit.Small(blockkit.Ours("Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all of them.")),
+		blockkit.Small(blockkit.Ours("Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all that wait for you.")),
 	}
 	return m
 }
