@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -134,4 +135,34 @@ func TestViewFullIsForThoseWhomItConcerns(t *testing.T) {
 	require.Contains(t, words(o.Views("U0DAVE")[0].Blocks), "You can't read this request")
 	require.NotContains(t, words(o.Views("U0DAVE")[0].Blocks), "xxx")
 	require.Contains(t, words(o.Views("U0BOB")[0].Blocks), "xxx", "who can sign may look from anywhere")
+}
+
+// TestViewFullShowsWhatWouldChange: the content of a preview is for those who
+// may read the arguments, and the card itself shows none of it.
+func TestViewFullShowsWhatWouldChange(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	diff := "-the old line\n+the new line \u202e\n"
+	digest := approvals.PreviewDigest("batch-07-one", "c1", diff)
+	d := call("c1", "write_file", `{"path":"a.txt"}`, sre)
+	d.Preview = approvals.Preview{Status: approvals.PreviewMade, CheckedAt: o.now.read(), Content: approvals.Content{Digest: digest, Size: len(diff), Left: 7}}
+	b := o.opens(root, d)
+	stored, next := o.batch(b.ID), o.batch(b.ID)
+	next.Version++
+	require.NoError(t, o.kept.CommitBatch(t.Context(), approvals.BatchCommit{
+		Request: "the preview", Before: stored, Batch: next, Args: map[approvals.Digest]json.RawMessage{digest: json.RawMessage(diff)},
+	}))
+	o.draw(b)
+	shown := plainWords(o.card("U0BOB", root))
+	require.Contains(t, shown, "View full shows the change.")
+	require.NotContains(t, shown, "the new line")
+	o.press("U0BOB", o.card("U0BOB", root), "view", 0)
+	text := words(o.Views("U0BOB")[0].Blocks)
+	for _, want := range []string{"What would change", "-the old line\n+the new line ⟦U+202E⟧", "7 bytes left out", `path: "a.txt"`} {
+		require.Contains(t, text, want)
+	}
+	require.NoError(t, o.Leave("U0DAVE", "C0OPS"))
+	o.now.move(2 * time.Minute)
+	require.Equal(t, 200, o.deliver(pressed("U0DAVE", "1.2.a", "view.0", button(b, 0))))
+	require.Empty(t, o.Views("U0DAVE"), "who may not read the arguments may not read it either")
 }

@@ -18,9 +18,17 @@ const (
 	pieceRunes = 2500
 )
 
-// Full is one page of the whole arguments of a call.
-func Full(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, page int) slack.ModalViewRequest {
-	pages := Paginate(blockkit.Arguments(call.Args, a.WriteOnly))
+// A Change is what a call would change, as its tool saw it when it was asked,
+// and what people had seen before if they are asked again.
+type Change struct {
+	Now, Before string
+	Lost        bool // it is stored no more
+}
+
+// Full is one page of the whole arguments of a call, with what it would change
+// behind them.
+func Full(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, change Change, page int) slack.ModalViewRequest {
+	pages := paginate(append(drawWhole(blockkit.Arguments(call.Args, a.WriteOnly)), change.boxes(a.Preview)...))
 	page = min(page, len(pages)-1)
 	blocks := append([]slack.Block{FullHead(ptr, a, call, page, len(pages))}, pages[page]...)
 	if turn := PageButtons(ptr, page, len(pages)); turn != nil {
@@ -69,10 +77,40 @@ func PageButtons(ptr ref.Pointer, page, pages int) slack.Block {
 // Paginate draws the arguments, uncut, in as many pages of a modal as they
 // need.
 func Paginate(args []blockkit.Argument) [][]slack.Block {
-	if len(args) == 0 {
+	return paginate(drawWhole(args))
+}
+
+func drawWhole(args []blockkit.Argument) []blockkit.ArgumentBox {
+	drawn, _ := blockkit.DrawArguments(args, blockkit.Detail{Value: math.MaxInt, Keys: math.MaxInt, Uncut: true})
+	return drawn
+}
+
+// boxes are what the call would change, uncut. Their labels end with a date
+// element, which the label of an argument never has.
+func (c Change) boxes(p approvals.Preview) []blockkit.ArgumentBox {
+	var out []blockkit.ArgumentBox
+	add := func(text string, left int, label ...blockkit.Span) {
+		if text == "" {
+			return
+		}
+		text = blockkit.Visible(text)
+		if left > 0 {
+			text += "\n" + blockkit.Remark(blockkit.Count(left, "byte")+" left out")
+		}
+		out = append(out, blockkit.ArgumentBox{Label: blockkit.Line(label...), Text: text})
+	}
+	add(c.Now, p.Content.Left, blockkit.Styled("What would change", blockkit.Bold), blockkit.Say(", as the tool saw it "), blockkit.DateSpan(p.CheckedAt))
+	add(c.Before, p.Before.Content.Left, blockkit.Styled("What would have changed", blockkit.Bold), blockkit.Say(" when this was asked before, "), blockkit.DateSpan(p.Before.CheckedAt))
+	if c.Lost {
+		out = append(out, blockkit.ArgumentBox{Label: blockkit.Line(blockkit.Styled("What would change", blockkit.Bold)), Text: blockkit.Remark("no longer stored")})
+	}
+	return out
+}
+
+func paginate(drawn []blockkit.ArgumentBox) [][]slack.Block {
+	if len(drawn) == 0 {
 		return [][]slack.Block{{blockkit.RichText(blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))}}
 	}
-	drawn, _ := blockkit.DrawArguments(args, blockkit.Detail{Value: math.MaxInt, Keys: math.MaxInt, Uncut: true})
 	var pages [][]slack.Block
 	var page []slack.Block
 	runes := 0

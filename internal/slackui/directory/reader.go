@@ -23,12 +23,13 @@ type Reader struct {
 	calls Calls
 }
 
-// Calls loads the whole arguments of calls. Only a [Reader], and the summaries
-// that Readers allow, use it.
+// Calls loads the whole arguments of calls, and what their previews show. Only a
+// [Reader], and the summaries that Readers allow, use it.
 type Calls interface {
 	Call(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (approvals.ToolCall, error)
 	// CallsOf loads several in one round trip, and leaves out what cannot be loaded.
 	CallsOf(ctx context.Context, of []approvals.CallKey) (map[approvals.CallKey]approvals.ToolCall, error)
+	PreviewContent(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (now, before string, err error)
 }
 
 // Reads reports whether the Reader may be shown the arguments of this batch.
@@ -46,6 +47,19 @@ func (r Reader) Call(ctx context.Context, b approvals.Batch, id approvals.ToolCa
 		return call, fmt.Errorf("load call %s of batch %s: %w", id, b.ID, err)
 	}
 	return call, nil
+}
+
+// Preview loads what a call would change as its tool saw it, and as people had
+// seen it before if they are asked again. Both are empty if there is no such
+// content.
+func (r Reader) Preview(ctx context.Context, b approvals.Batch, id approvals.ToolCallID) (now, before string, err error) {
+	if !r.Reads(b) {
+		return "", "", fmt.Errorf("load the preview of call %s of batch %s: %w", id, b.ID, ErrMayNotRead)
+	}
+	if now, before, err = r.calls.PreviewContent(ctx, b, id); err != nil {
+		return "", "", fmt.Errorf("load the preview of call %s of batch %s: %w", id, b.ID, err)
+	}
+	return now, before, nil
 }
 
 // CallAs loads a call with the arguments of a digest, which need not be the

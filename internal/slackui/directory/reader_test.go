@@ -44,6 +44,10 @@ func (s archive) CallsOf(_ context.Context, of []approvals.CallKey) (map[approva
 	return calls, nil
 }
 
+func (archive) PreviewContent(context.Context, approvals.Batch, approvals.ToolCallID) (now, before string, err error) {
+	return "a preview", "", nil
+}
+
 // stored is a batch of one call in #C1 whose arguments were amended, and where
 // both arguments are.
 func stored(id approvals.BatchID) (approvals.Batch, approvals.Digest, archive) {
@@ -77,6 +81,11 @@ func TestAReaderReadsItsOwnBatchOnly(t *testing.T) {
 	require.ErrorIs(t, err, ErrMayNotRead)
 	_, err = r.CallAs(t.Context(), other, "c1", before)
 	require.ErrorIs(t, err, ErrMayNotRead)
+	now, _, err := r.Preview(t.Context(), b, "c1")
+	require.NoError(t, err)
+	require.Equal(t, "a preview", now)
+	_, _, err = r.Preview(t.Context(), other, "c1")
+	require.ErrorIs(t, err, ErrMayNotRead)
 }
 
 func TestTheZeroReaderReadsNothing(t *testing.T) {
@@ -87,6 +96,8 @@ func TestTheZeroReaderReadsNothing(t *testing.T) {
 		require.ErrorIs(t, err, ErrMayNotRead, name)
 	}
 	_, err := Reader{}.CallAs(t.Context(), b, "c1", before)
+	require.ErrorIs(t, err, ErrMayNotRead)
+	_, _, err = Reader{}.Preview(t.Context(), b, "c1")
 	require.ErrorIs(t, err, ErrMayNotRead)
 }
 

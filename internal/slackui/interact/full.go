@@ -2,11 +2,13 @@ package interact
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/slack-go/slack"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/inbound"
@@ -65,5 +67,13 @@ func (s *reviews) fullView(ctx context.Context, p inbound.Interaction, value str
 		return at, none, err
 	}
 	ptr.Call = a.Call.ID
-	return at, card.Full(ptr, a, call, page), nil
+	var change card.Change
+	change.Now, change.Before, err = reader.Preview(ctx, b, a.Call.ID)
+	if errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrStale) {
+		change, err = card.Change{Lost: true}, nil
+	}
+	if err != nil {
+		return at, none, err
+	}
+	return at, card.Full(ptr, a, call, change, page), nil
 }
