@@ -132,8 +132,8 @@ func TestASignatureInThePlaceOfSomebodyAway(t *testing.T) {
 		then func(*office)
 		want approvals.Status
 	}{
-		"in their group":     {fromGroup("S0SEC"), nil, approvals.Approved},
-		"by name":            {fromUser("U0CAROL"), nil, approvals.Approved},
+		"in their group": {fromGroup("S0SEC"), nil, approvals.Approved},
+		"by name":        {fromUser("U0CAROL"), nil, approvals.Approved},
 		"not in it any more": {fromGroup("S0SEC"), func(o *office) {
 			require.NoError(o.t, o.SetGroup("S0SEC", nil))
 			o.pass(2 * time.Minute)

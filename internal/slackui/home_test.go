@@ -272,8 +272,26 @@ func TestNextWalksThroughWhatWaits(t *testing.T) {
 		o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
 	}
 	require.Contains(t, plainWords(o.top("U0BOB")), "tool_aa without arguments")
-	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
-	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing else waits for you.")
+	require.NotContains(t, plainWords(o.top("U0BOB")), "Next waiting for you", "nothing else waits")
+	o.uses("U0BOB", o.top("U0BOB"), "Approve")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Approved: ")
+	require.Empty(t, o.top("U0BOB").Actions(), "and nothing is left to press")
+}
+
+// What a person has decided and still waits for others has no button in their
+// review that decides it again.
+func TestAReviewOfWhatOneHasDecidedOffersToTakeItBackOnly(t *testing.T) {
+	o := inOffice(t)
+	require.NoError(t, o.stirs(o.another("aa", -time.Hour, call("c1", "tool_aa", `{}`, pair()))))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	o.uses("U0BOB", o.top("U0BOB"), "Approve")
+	var left []string
+	for _, a := range o.top("U0BOB").Actions() {
+		left = append(left, a.Text)
+	}
+	require.Equal(t, []string{"View full", "Take back"}, left)
+	o.uses("U0BOB", o.top("U0BOB"), "Take back")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Deny…")
 }
 
 func TestALargeRequestIsReviewedCardByCard(t *testing.T) {

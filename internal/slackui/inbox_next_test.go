@@ -101,7 +101,9 @@ func (b brokenLists) Inbox(ctx context.Context, keys []approvals.ListKey, after 
 func TestNextDoesNotTakeAFailureForNothing(t *testing.T) {
 	var broken error
 	o := newOffice(t, slacksim.Config{}, inLists, func(c *slackui.Config) { c.Lists = brokenLists{c.Lists, &broken} })
-	require.NoError(t, o.stirs(o.another("one", 0, call("c1", "tool_one", `{}`, sre))))
+	for _, name := range []string{"one", "two"} {
+		require.NoError(t, o.stirs(o.another(name, 0, call("c1", "tool_"+name, `{}`, sre))))
+	}
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	broken = errors.New("the store is away")
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")

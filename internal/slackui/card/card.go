@@ -48,6 +48,8 @@ type Card struct {
 	// Viewer is the one person who looks at it, in a review. What they have
 	// decided has no buttons to decide it.
 	Viewer approvals.UserID
+	// Last is whether it is known that nothing else waits for the viewer.
+	Last bool
 
 	rows []row
 }

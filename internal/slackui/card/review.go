@@ -18,14 +18,17 @@ func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack
 		blocks = append(blocks, blockkit.Section(blockkit.Ours("*Note:* %s", words)), slack.NewDividerBlock())
 	}
 	blocks = append(blocks, Render(c, now)...)
+	if turn := c.cardButtons(); turn != nil {
+		blocks = append(blocks, turn)
+	}
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackReview, PrivateMetadata: memo,
 		Title: blockkit.Literal("Review"), Close: blockkit.Literal("Close"),
-		Blocks: slack.Blocks{BlockSet: append(blocks, c.cardButtons())},
+		Blocks: slack.Blocks{BlockSet: blocks},
 	}
 }
 
-// cardButtons are the buttons that lead to other cards.
+// cardButtons are the buttons that lead to other cards, or nil if there is none.
 func (c Card) cardButtons() slack.Block {
 	var elements []slack.BlockElement
 	turn := func(to int, label string) {
@@ -36,6 +39,11 @@ func (c Card) cardButtons() slack.Block {
 	}
 	turn(c.Part-1, "Calls before these")
 	turn(c.Part+1, "Calls after these")
-	elements = append(elements, slack.NewButtonBlockElement(string(ref.ActionNext), "next", blockkit.Literal("Next waiting for you")))
+	if !c.Last {
+		elements = append(elements, slack.NewButtonBlockElement(string(ref.ActionNext), "next", blockkit.Literal("Next waiting for you")))
+	}
+	if len(elements) == 0 {
+		return nil
+	}
 	return slack.NewActionBlock("", elements...)
 }

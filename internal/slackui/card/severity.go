@@ -1,8 +1,6 @@
 package card
 
 import (
-	"cmp"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
@@ -11,9 +9,6 @@ import (
 var worstFirst = []approvals.Severity{
 	approvals.SeverityIrreversible, approvals.SeverityUnset, approvals.SeverityHigh, approvals.SeverityLow,
 }
-
-// Risk says how bad a call is that should not have run.
-func Risk(s approvals.Severity) string { return cmp.Or(s.Words(), "Risk not stated") }
 
 // risk is [Risk] with emphasis on what cannot be undone.
 func risk(s approvals.Severity) blockkit.Mrkdwn {

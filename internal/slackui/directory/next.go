@@ -51,6 +51,17 @@ func NextAfter(ctx context.Context, from Lists, who Viewer, at string, skip ref.
 	return to, found, looked, nil
 }
 
+// NoneWaits reports whether it is known that no other card waits for the person.
+// It reads one window: where there are more, it is not known.
+func NoneWaits(ctx context.Context, from Lists, who Viewer, but ref.Card, now time.Time) (bool, error) {
+	batches, next, err := from.Inbox(ctx, who.keys, "", WindowSize)
+	if err != nil {
+		return false, fmt.Errorf("read an inbox: %w", err)
+	}
+	other := slices.ContainsFunc(who.cards(batches, now), func(p card.OpenCalls) bool { return p.FirstCard() != but })
+	return next == "" && !other && !who.Unsure, nil
+}
+
 // cards returns the cards of the batches that have something for the person, the
 // most urgent first.
 func (w Viewer) cards(batches []approvals.Batch, now time.Time) []card.OpenCalls {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -69,6 +70,7 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 	if a, drawn := s.cards.Anchor(ctx, b, r.Part*card.CallsPerCard); drawn {
 		shown.Link = s.api.Permalink(ctx, a.Channel, a.TS, a.Thread)
 	}
+	shown.Last = s.noneWaits(ctx, who, r)
 	if urgency == "" {
 		urgency = card.OpenCalls{Batch: b, Calls: card.PendingOf(b, r.Part)}.Urgency()
 	}
@@ -77,6 +79,23 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 		return none, b, fmt.Errorf("write the review: %w", err)
 	}
 	return card.ReviewView(shown, s.cfg.Now(), words, string(memo)), b, nil
+}
+
+// nextPatience is how long a review waits for what else there is. It is opened
+// within the time of a trigger.
+const nextPatience = 500 * time.Millisecond
+
+// noneWaits reports whether it is known that no other card waits for the person.
+// If it cannot be looked up in a moment, it is not known.
+func (s *reviews) noneWaits(ctx context.Context, who directory.Who, but ref.Card) bool {
+	ctx, cancel := context.WithTimeout(ctx, nextPatience)
+	defer cancel()
+	viewer, err := s.people.Viewer(ctx, who.User, who.Team)
+	if err != nil {
+		return false
+	}
+	none, err := directory.NoneWaits(ctx, s.cfg.Lists, viewer, but, s.cfg.Now())
+	return err == nil && none
 }
 
 // next shows the next card that waits for the person, in the same modal.
