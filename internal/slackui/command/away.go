@@ -36,12 +36,12 @@ var (
 // A wish is the absence that a person asks for.
 type wish struct {
 	until    string          // as they wrote it
-	delegate string          // whose id Slack made of the mention; empty: nobody
+	delegate string          // the id in the mention that Slack made; empty: none
 	problem  blockkit.Mrkdwn // why it is not clear, in our words
 }
 
-// wished reads what stands behind "away". It is still as Slack escaped it: a
-// mention is one only where Slack made it.
+// wished reads the text after "away", which is still as Slack escaped it: only Slack
+// makes a mention.
 func wished(text string) wish {
 	var w wish
 	if m := askForm.FindStringSubmatch(text); m != nil {
@@ -107,8 +107,8 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	return inbound.Ephemeral(blockkit.Join(words, "\n")), nil
 }
 
-// self is the account of the person, who may say things of themselves. A bot
-// or a deactivated account may not; a guest may, for where they are named.
+// self is the account of the person, who may set their own absence. A bot or a
+// deactivated account may not. A guest may, because a rule can name them.
 func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Account, inbound.Reply, error) {
 	a, err := s.People.Account(ctx, string(user))
 	if err == nil {
@@ -170,7 +170,7 @@ func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) bloc
 	return words
 }
 
-// whoIsAway says what is set, of the person and for them.
+// whoIsAway shows the absence of the person, and for whom they are the delegate.
 func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command string) (inbound.Reply, error) {
 	as, _, err := s.People.Absences(ctx)
 	if err != nil {
@@ -212,8 +212,8 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 	return inbound.Ephemeral(blockkit.Ours("Welcome back. Requests come to you again, and nobody approves for you.")), nil
 }
 
-// TellDelegates tells whoever stands in for the person now, and whoever did
-// before. It reports whether they are being told.
+// TellDelegates sends a message to the delegate of the person, and to the one before.
+// It reports whether the messages are on their way.
 func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, before, after approvals.Absences) bool {
 	now := s.Cfg.Now()
 	was, _ := before.Of(user, now)

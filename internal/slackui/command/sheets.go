@@ -61,7 +61,7 @@ func explainBulk(c inbound.Command, v approvals.Verdict) inbound.Reply {
 	return inbound.Ephemeral(blockkit.Ours("%sNothing changed.\n%s", words, more))
 }
 
-// quotes are what a reason may stand in, as keyboards write them.
+// quotes are the quotation marks that keyboards write around a reason.
 const quotes = "\"'\u201c\u201d\u201e\u2018\u2019"
 
 func unquoted(s string) string {

@@ -79,7 +79,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 		return []blockkit.Mrkdwn{blockkit.Ours("Countersign couldn't check what waits for you. %s", words)}
 	}
 	if err != nil {
-		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may sign nothing
+		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may approve nothing
 	}
 	var mine, here int
 	var oldest time.Time

@@ -22,7 +22,7 @@ const (
 )
 
 // message is the notice as a message: which calls wait for the person, which of their
-// decisions count no more, and which calls nobody can approve.
+// decisions no longer count, and which calls nobody can approve.
 func (n *Notices) message(ctx context.Context, reader directory.Reader, b approvals.Batch, l notice) blockkit.Message {
 	var paras []blockkit.Para
 	text := ""

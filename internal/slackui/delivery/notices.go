@@ -16,7 +16,7 @@ import (
 )
 
 // Notices sends people direct messages about a batch: that a call still waits for
-// them, that an escalation asks them now, that their decision counts no more, that
+// them, that an escalation asks them now, that their decision no longer counts, that
 // nobody is left to approve what they asked for. A notice says in words what a call
 // does to those who may read its arguments, and names the tool to others. Like [Cards] it keeps no state of its own; a memo records what people
 // have been told.
@@ -139,7 +139,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 	return 0, fmt.Errorf("tell people of batch %s: %w", id, errUnsettled)
 }
 
-// round tells everybody of the round who has not been told.
+// round sends the notice to everyone of the round who has not got it.
 func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals.Batch, home inbound.Place) error {
 	news, err := n.news(ctx, b, h.Body.Told, h.Body.Round.To)
 	if err != nil {
@@ -156,7 +156,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 			continue
 		}
 		if slackapi.HasCode(err, Unreachable...) {
-			n.Log.WarnContext(ctx, "somebody cannot be told", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
+			n.Log.WarnContext(ctx, "person not notified", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
 			err = nil
 		}
 		if err != nil {
@@ -181,8 +181,9 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 }
 
 // reach sends a person their notice. If their budget has no room, it puts the batch
-// into the digest in their direct messages, except for notices that nobody may miss:
-// that a decision counts no more, and that nobody is left to approve a call.
+// into the digest in their direct messages, except for notices that the
+// person must not miss: that their decision no longer counts, and that nobody is left
+// to approve a call.
 func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l notice) error {
 	channel, err := n.Api.OpenDirect(ctx, user)
 	if err != nil {

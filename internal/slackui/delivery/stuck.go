@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 )
 
-// stuck is a call that nobody is left to approve, because everybody who could
+// stuck is a call that nobody is left to approve, because everyone who could
 // asked for it or wrote to the agent before it made the call.
 type stuck struct {
 	call int
@@ -31,7 +31,7 @@ func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i i
 	free := a
 	free.Requirement.Separation = false
 	if enough, known, err = n.enough(ctx, b, free); err != nil || !enough || !known {
-		return err // whoever asked is not the reason
+		return err // nobody could approve it without the separation either
 	}
 	s := stuck{call: i}
 	for next, rung, ok := a.AfterRung(); ok; next, rung, ok = next.AfterRung() {
@@ -105,7 +105,7 @@ func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b app
 		}
 		paras = append(paras, blockkit.Line(n.stuckCall(ctx, reader, b, s)...))
 	}
-	if b.Executor != "" { // there is no thread in which to ask anew
+	if b.Executor != "" { // there is no thread in which to ask again
 		return head + ".", paras
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {

@@ -14,8 +14,8 @@ import (
 
 // The ids of the block and the box with which an editor approves the change.
 const (
-	SignBlock = "sign"
-	SignInput = "too"
+	ApproveBlock = "sign"
+	ApproveInput = "too"
 )
 
 const (
@@ -24,13 +24,13 @@ const (
 )
 
 // EditView draws the form.
-func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) slack.ModalViewRequest {
+func EditView(a approvals.Approval, f EditForm, metadata string, mayApprove bool) slack.ModalViewRequest {
 	text := append(Head(a, f.Args), blockkit.Line(blockkit.Say("Values that you don't touch stay exactly as they are.")))
 	if n := len(a.Decisions); n > 0 {
 		spans := append([]blockkit.Span{blockkit.Say("If you change something, the decisions of ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
 		text = append(text, blockkit.Line(append(spans, blockkit.Say(" no longer count."))...))
 	}
-	if !maySign {
+	if !mayApprove {
 		text = append(text, blockkit.Line(blockkit.Say("You can't approve your own edit: someone else must.")))
 	}
 	for i, k := range f.kept {
@@ -44,8 +44,8 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 	for _, x := range f.Fields {
 		blocks = append(blocks, x.block())
 	}
-	if maySign {
-		blocks = append(blocks, signToo())
+	if mayApprove {
+		blocks = append(blocks, approveToo())
 		if a.Requirement.ReasonNeeded {
 			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Required if you approve. Everyone in the thread will read it.", false, false))
 		}
@@ -57,10 +57,10 @@ func EditView(a approvals.Approval, f EditForm, metadata string, maySign bool) s
 	}
 }
 
-// signToo is the box with which the editor approves the changed call.
-func signToo() slack.Block {
-	box := slack.NewCheckboxGroupsBlockElement(SignInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
-	b := slack.NewInputBlock(SignBlock, blockkit.Literal("Your approval"), nil, box)
+// approveToo is the box with which the editor approves the changed call.
+func approveToo() slack.Block {
+	box := slack.NewCheckboxGroupsBlockElement(ApproveInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
+	b := slack.NewInputBlock(ApproveBlock, blockkit.Literal("Your approval"), nil, box)
 	b.Optional = true
 	return b
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/countersign/countersign/internal/slackui/respond"
 )
 
-// adopt takes a card into care that we do not know of: a copy that was posted
-// when the answer to a post was lost. It is drawn like the others from now on.
-// If that does not work, the next click on the copy tries again.
+// adopt records a card that has no record: a copy that was posted when Slack's answer
+// to the first post was lost. From then on it is drawn like the others. If adopt
+// fails, the next click on the copy tries again.
 //
 // A message is drawn over only if Slack says that it was posted as a card of
-// this batch, and only after a click of somebody whose word on the call counts.
+// this batch, and only after a click of someone who can decide the call.
 // Of an ephemeral message, and of a modal, Slack says nothing.
 func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Marked, at respond.Subject) {
 	channel, ts := on.Channel, on.TS

@@ -53,7 +53,7 @@ func (s *listener) heard(ctx context.Context, e inbound.Event, m mention) error 
 	case mentions(m.Text, bot):
 		m.manner = echoed
 	case called.MatchString(m.Text):
-		return nil // somebody else is spoken to
+		return nil // the message is for someone else
 	}
 	thread, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(m.origin(e.Team)))
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && thread.ID == "" {
@@ -85,7 +85,7 @@ func (m mention) origin(team string) agentrun.Origin {
 // each with an event id of its own.
 func (m mention) event() string { return "message:" + m.Channel + ":" + m.TS }
 
-// agentIn is the agent that answers in a channel, or nobody.
+// agentIn is the agent that answers in a channel; it is empty if there is none.
 func (s *listener) agentIn(channel string) string {
 	if a, ok := s.cfg.Agents[channel]; ok {
 		return a

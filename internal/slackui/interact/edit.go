@@ -45,7 +45,7 @@ func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value strin
 	if err != nil {
 		return at, fmt.Errorf("write the form: %w", err)
 	}
-	return at, s.respond.Open(ctx, p.Trigger, form.EditView(a, f, string(metadata), maySignAsEdited(b, a, decision)))
+	return at, s.respond.Open(ctx, p.Trigger, form.EditView(a, f, string(metadata), mayApproveAsEdited(b, a, decision)))
 }
 
 // formOf makes the form of a call as it was shown, for a person who may read it.
@@ -69,9 +69,9 @@ func (s *edits) formOf(ctx context.Context, p inbound.Interaction, b approvals.B
 	return f, call, nil
 }
 
-// maySignAsEdited reports whether the person could sign what they change, as
+// mayApproveAsEdited reports whether the person may approve what they change, as
 // far as the requirement of now says.
-func maySignAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decision) bool {
+func mayApproveAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Decision) bool {
 	if !a.Requirement.EditorMaySign {
 		return false
 	}
@@ -102,7 +102,7 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 		return underFirst(f, "There is nothing to save yet. Change something, or cancel."), nil
 	}
 	form := func() (slack.ModalViewRequest, error) {
-		return form.EditView(a, f, p.View.Metadata, maySignAsEdited(b, a, c.Decision)), nil
+		return form.EditView(a, f, p.View.Metadata, mayApproveAsEdited(b, a, c.Decision)), nil
 	}
 	if err := approvals.CheckArgs(args); err != nil {
 		return refuseForm(f, args, blockkit.Sentence(strings.TrimPrefix(err.Error(), "arguments: "+approvals.ErrInvalid.Error()+": ")), form)
@@ -118,9 +118,9 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	}
 	s.verdicts.logAmendment(ctx, shown, c)
 	sum := card.Changes(f.Args, args, approvals.HiddenAt(a.WriteOnly))
-	signed, again := s.signsToo(ctx, p, &at, c)
+	approved, again := s.approvesToo(ctx, p, &at, c)
 	s.reviews.redrawReview(ctx, p)
-	return inbound.Replace(editedView(at, args, sum, signed, again)), nil
+	return inbound.Replace(editedView(at, args, sum, approved, again)), nil
 }
 
 // sameJSON reports whether two arguments differ in white space at most, that is
@@ -133,17 +133,17 @@ func sameJSON(x, y []byte) bool {
 	return bytes.Equal(one.Bytes(), two.Bytes())
 }
 
-// signsToo approves what was changed if the person wants to, and says what came
+// approvesToo approves what was changed if the person wants to, and says what came
 // of it. Whatever goes wrong here, the change itself is made. What the card does
 // not show whole is approved where everything is shown: then it returns the
 // button that leads there.
-func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, c approvals.Case) (words blockkit.Mrkdwn, sign slack.Block) {
-	if len(p.View.Values[form.SignBlock][form.SignInput].Chosen) == 0 {
+func (s *edits) approvesToo(ctx context.Context, p inbound.Interaction, at *respond.Subject, c approvals.Case) (words blockkit.Mrkdwn, button slack.Block) {
+	if len(p.View.Values[form.ApproveBlock][form.ApproveInput].Chosen) == 0 {
 		return blockkit.Mrkdwn{}, nil
 	}
 	whole, err := s.decisions.shownWhole(ctx, p, *at)
 	if err != nil || !whole {
-		return s.signsLater(ctx, at, c.Decision, err)
+		return s.approvesLater(ctx, at, c.Decision, err)
 	}
 	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
 	request := s.verdicts.request(p, readOrigin(p).Value, approvals.Approve, reason+c.Decision.Digest.String())
@@ -160,8 +160,8 @@ func (s *edits) signsToo(ctx context.Context, p inbound.Interaction, at *respond
 	return blockkit.Ours("Countersign couldn't tell whether your approval counted. Check the card, and approve there if it didn't."), nil
 }
 
-// signsLater leads to the form in which the new arguments are read and approved.
-func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals.Decision, err error) (blockkit.Mrkdwn, slack.Block) {
+// approvesLater leads to the form in which the new arguments are read and approved.
+func (s *edits) approvesLater(ctx context.Context, at *respond.Subject, d approvals.Decision, err error) (blockkit.Mrkdwn, slack.Block) {
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", string(d.By.User)), slog.Any("reason", err))
 	}
@@ -176,7 +176,7 @@ func (s *edits) signsLater(ctx context.Context, at *respond.Subject, d approvals
 }
 
 // editedView is what the editor reads afterwards.
-func editedView(at respond.Subject, args []byte, sum []card.Difference, signed blockkit.Mrkdwn, sign slack.Block) slack.ModalViewRequest {
+func editedView(at respond.Subject, args []byte, sum []card.Difference, approved blockkit.Mrkdwn, button slack.Block) slack.ModalViewRequest {
 	a := at.Approval
 	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments were changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment. The call is now:"))},
 		form.Head(a, args)...)
@@ -185,11 +185,11 @@ func editedView(at respond.Subject, args []byte, sum []card.Difference, signed b
 		text = append(text, blockkit.Line(card.ClearedDecisions(a.Amendments[n-1])...))
 	}
 	blocks := []slack.Block{blockkit.RichText(text...)}
-	if !signed.IsZero() {
-		blocks = append(blocks, blockkit.Section(signed))
+	if !approved.IsZero() {
+		blocks = append(blocks, blockkit.Section(approved))
 	}
-	if sign != nil {
-		blocks = append(blocks, sign)
+	if button != nil {
+		blocks = append(blocks, button)
 	}
 	outcome := a.Outcome(at.Now)
 	if outcome.Status == approvals.Pending {

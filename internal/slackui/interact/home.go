@@ -22,7 +22,7 @@ func (s *homeTabs) opensHome(ctx context.Context, user approvals.UserID) error {
 	return s.respond.After(ctx, s.respond.Screens, "draw a Home", func(ctx context.Context) error {
 		l, id := s.homes.Page(user)
 		if n, _, err := l.Load(ctx, id); err == nil && s.cfg.Now().Sub(n.Body.Begun) < delivery.HomePause && n.Body.Pages == (card.Pages{}) {
-			return nil // somebody goes to and fro: what has changed since is due by itself
+			return nil // the person switches tabs: a change since then redraws the Home anyway
 		}
 		return s.homes.Soon(ctx, user, card.Pages{})
 	})

@@ -49,8 +49,8 @@ func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.
 	return inbound.Reply{}, s.tellHere(ctx, p, words)
 }
 
-// tellHere tells the person in a modal: the shortcut asks for one. If it does
-// not open any more, they are told where they are.
+// tellHere tells the person in a modal: the shortcut asks for one. If the
+// modal does not open, they get a message in the conversation.
 func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words blockkit.Mrkdwn) error {
 	err := s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {

@@ -69,7 +69,7 @@ func (s *verdicts) read(ctx context.Context, p inbound.Interaction, value string
 }
 
 // shownWhole reports whether the card in which the person pressed shows
-// everything of the call. What is settled needs no reading.
+// everything of the call. A decided call needs no reading.
 func (s *decisions) shownWhole(ctx context.Context, p inbound.Interaction, at respond.Subject) (bool, error) {
 	b, a := at.Batch, at.Approval
 	if a.Status != approvals.Pending {

@@ -21,7 +21,7 @@ type Subject struct {
 	Batch    approvals.Batch
 	Approval approvals.Approval
 	Now      time.Time
-	Stop     blockkit.Mrkdwn // how whoever asked stops their own request, in words
+	Stop     blockkit.Mrkdwn // how the requester stops the request
 }
 
 // Deed is what the person was doing. The zero value is anything else than the

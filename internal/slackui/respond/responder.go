@@ -30,7 +30,7 @@ type Responder struct {
 	log *slog.Logger
 
 	afterwork sync.WaitGroup
-	Words     Places // of what is told to people
+	Words     Places // for messages to people
 	Copies    Places // of copies of cards that are taken into care
 	Screens   Places // of modals and Homes that are drawn
 }
@@ -43,7 +43,7 @@ func New(a *slackapi.Client, log *slog.Logger) *Responder {
 // Places bound how much of one kind of work goes on after answers.
 type Places chan struct{}
 
-// ErrNoPlace is too much going on to say something to somebody.
+// ErrNoPlace means that too many follow-ups run already.
 var ErrNoPlace = errors.New("too busy to follow up")
 
 // Wait returns when nothing follows any more, or when ctx is over.
@@ -81,10 +81,10 @@ func (s *Responder) After(ctx context.Context, p Places, what string, work func(
 	return nil
 }
 
-// Tell whispers words to one person, after the answer. What can be told to
-// nobody is dropped. The error is that they cannot be told now: then the
-// request must not be answered 200, so that Slack shows its warning or
-// delivers again, and nobody is left without a word.
+// Tell sends an ephemeral message to one person, after the answer. It drops words
+// for a place or a person that does not exist. If it returns an error, the message
+// cannot be sent now: then the request must not be answered 200, so that Slack shows
+// its warning or delivers again.
 func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.Mrkdwn) error {
 	if !blockkit.IDForm.MatchString(to.Channel) || !blockkit.IDForm.MatchString(to.User) {
 		return nil
@@ -97,7 +97,7 @@ func (s *Responder) Tell(ctx context.Context, to inbound.Place, words blockkit.M
 	})
 }
 
-// Dm tells somebody something in a direct message, after the answer.
+// Dm sends a person a direct message, after the answer.
 func (s *Responder) Dm(ctx context.Context, to approvals.UserID, words blockkit.Mrkdwn) error {
 	return s.After(ctx, s.Words, "tell a delegate", func(ctx context.Context) error {
 		return s.api.Direct(ctx, string(to), blockkit.MessageOf(words))

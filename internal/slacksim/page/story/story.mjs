@@ -361,7 +361,7 @@ async function aRefund() {
   await form.getByText(/the decisions of @Bob Brandt no longer count/).waitFor();
   const cents = form.getByLabel("cents", { exact: true });
   assert.equal(await cents.inputValue(), "48000");
-  const change = form.getByRole("button", { name: "Change" });
+  const change = form.getByRole("button", { name: "Save changes" });
   await cents.fill("forty-eight");
   await change.click();
   await form.getByRole("alert").waitFor();
@@ -818,7 +818,7 @@ async function everyForm() {
   await field("note (optional)").fill("Third line");
   await dialog.getByRole("radiogroup", { name: "dry_run" }).getByRole("radio", { name: "true" }).check();
   const answered = page.waitForResponse((r) => r.url().endsWith("/sim/submit"));
-  await dialog.getByRole("button", { name: "Change" }).click();
+  await dialog.getByRole("button", { name: "Save changes" }).click();
   await answered;
   assert.deepEqual(Object.values(sent.at(-1).values).map((v) => v.value), ["changed", "12", "0", "2026-05-06", "Third line"]);
   edit.errors = { [edit.blocks.find((b) => b.label?.text === "amount").block_id]: "Too much." };
