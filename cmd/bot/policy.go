@@ -124,7 +124,7 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 	return loaded, o, path, err
 }
 
-// fromSlack is who is there, by Slack.
+// fromSlack looks up people and group members in Slack.
 func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*policy.Roster, error) {
 	e, _ := config.ReadEnvironment(p.environ) // only Slack is needed
 	if e.SlackToken.Open() == "" {
@@ -141,7 +141,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		return nil, fmt.Errorf("ask Slack: %w", err)
 	}
 	if more > 0 {
-		if _, err := fmt.Fprintf(p.stderr, "%s may approve. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {
+		if _, err := fmt.Fprintf(p.stderr, "%s can approve. They were not looked up, and count as members here.\n", counted(more, "more person", "more people")); err != nil {
 			return nil, err
 		}
 	}

@@ -28,15 +28,15 @@ func policyCheck(ctx context.Context, in *call) error {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: nothing is wrong, version %s\n", path, loaded.Version())
-	fmt.Fprintf(&out, "\nRules, in order (a deny that matches wins wherever it stands):\n")
+	fmt.Fprintf(&out, "\nRules, in order (a deny that matches always wins):\n")
 	about := rulesOf(ctx, loaded)
 	for _, r := range about {
 		fmt.Fprintf(&out, "  %-5s  %s%s\n", r.Kind, r.Rule, shadowWords(r))
 	}
 	if len(about) == 0 {
-		fmt.Fprintf(&out, "  none: each tool decides by itself whether a call asks, and default says whom\n")
+		fmt.Fprintf(&out, "  none: each tool decides whether a call needs approval, and default says from whom\n")
 	}
-	fmt.Fprintf(&out, "\nTools, each with the rules that may decide about its calls:\n")
+	fmt.Fprintf(&out, "\nTools, each with the rules that can decide its calls:\n")
 	for _, t := range o.Tools {
 		fmt.Fprintf(&out, "  %s, agent %s\n", t.Name, t.Agent)
 		for _, s := range coverage(ctx, loaded, t) {
@@ -44,7 +44,7 @@ func policyCheck(ctx context.Context, in *call) error {
 		}
 	}
 	if len(o.Tools) == 0 {
-		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; name them with --config or --tools\n")
+		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; use --config or --tools\n")
 	}
 	if o.Roster == nil {
 		fmt.Fprintf(&out, "\nWhether enough people can approve was not checked; use --roster FILE or --online.\n")

@@ -105,7 +105,7 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 		misfits = append(misfits, approvals.Visible(wrong))
 	}
 	return p.sayJSON(map[string]any{
-		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "misfits": misfits, "ruling": rulingJSON(e.Ruling), "rule": e.By, "steps": steps,
+		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "misfits": misfits, "ruling": rulingJSON(e.Shown()), "rule": e.By, "steps": steps,
 	})
 }
 
@@ -128,6 +128,9 @@ func rulingJSON(r approvals.Ruling) map[string]any {
 		out["why"], out["rule"] = r.Why, r.Rule
 		if r.Summary != "" {
 			out["summary"] = r.Summary
+		}
+		if r.Severity != approvals.SeverityUnset {
+			out["severity"] = r.Severity
 		}
 		var quorums []map[string]any
 		for _, q := range r.Requirement.Quorums {

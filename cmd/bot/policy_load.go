@@ -39,10 +39,10 @@ func (b *bot) openPolicy(c config.Config, sets config.ToolSets) (err error) {
 	return err
 }
 
-// defaultReload is how often the policy is looked at if nothing is said.
+// defaultReload is the default of policy_reload.
 const defaultReload = 5 * time.Second
 
-// follow takes changes of the policy until ctx ends: every so often, and at
+// follow loads changes of the policy until ctx ends: every so often, and at
 // once on SIGHUP. Nothing that is under way is dropped.
 func (b *bot) follow(ctx context.Context, every time.Duration) {
 	if every == 0 {
@@ -64,11 +64,11 @@ func (b *bot) follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// onPolicy says what became of a change of the policy. One that nobody can meet
+// onPolicy logs the outcome of a policy change. One that nobody can meet
 // is taken all the same: what it asks for does not run.
 func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err error) {
 	if err != nil {
-		b.log.ErrorContext(ctx, "the changed policy was refused, and the previous one stays in force",
+		b.log.ErrorContext(ctx, "policy change rejected; the previous version stays active",
 			slog.String("version", before.Version()), slog.Any("err", err))
 		return
 	}
@@ -77,7 +77,7 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))
 	}
 	if err := b.checkPeople(ctx); err != nil {
-		b.log.WarnContext(ctx, "the changed policy has rules under which not enough people can approve", slog.Any("err", err))
+		b.log.WarnContext(ctx, "the new policy has rules that not enough people can approve", slog.Any("err", err))
 	}
 }
 

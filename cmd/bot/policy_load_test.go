@@ -28,8 +28,8 @@ rules:
 	w.config = write(t, "agents: [{name: ops, files: "+w.folder+"}]\npolicy: "+rules+"\n")
 	p := w.launch()
 	require.Error(t, p.cmd.Wait())
-	require.Contains(t, p.out.String(), `no agent has a tool "Delete_File", so the rule would guard nothing`)
-	require.Contains(t, p.out.String(), `no agent has a tool "list_flies", so the rule would guard nothing`)
+	require.Contains(t, p.out.String(), `no agent has a tool "Delete_File", so the rule would match nothing`)
+	require.Contains(t, p.out.String(), `no agent has a tool "list_flies", so the rule would match nothing`)
 
 	w.config = write(t, "agents: [{name: ops, files: "+w.folder+", tools: {delete_flie: {approval: true}}}]\npolicy: "+rules+"\n")
 	p = w.launch()
@@ -133,7 +133,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 
 	path := filepath.Join(i.dir, policyName)
 	require.NoError(t, os.WriteFile(path, []byte(wholePolicy+"\nnonsense: 1\n"), 0o600))
-	said.await(t, `level=ERROR msg="the changed policy was refused, and the previous one stays in force" version=`+before+` err=.*nonsense: there is no such key`)
+	said.await(t, `level=ERROR msg="policy change rejected; the previous version stays active" version=`+before+` err=.*nonsense: there is no such key`)
 	require.Equal(t, before, b.policy.Current().Version())
 	require.NoError(t, b.store.Ping(t.Context()))
 
@@ -142,7 +142,7 @@ func TestAChangedPolicyIsTakenWhileTheBotRuns(t *testing.T) {
 	require.NotEqual(t, before, b.policy.Current().Version())
 
 	require.NoError(t, os.WriteFile(path, []byte("groups: {sre: S0SRE}\ndefault: {why: x, quorums: [{name: sre, need: 3, from: {groups: [sre]}}]}\n"), 0o600))
-	said.await(t, `level=WARN msg="the changed policy has rules under which not enough people can approve"`)
+	said.await(t, `level=WARN msg="the new policy has rules that not enough people can approve"`)
 }
 
 // A rule in shadow mode is logged with what it would have done, and never with

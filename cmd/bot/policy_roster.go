@@ -44,13 +44,12 @@ func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []app
 	return in, nil
 }
 
-// rosterPatience bounds the look at who is there when the bot starts.
+// rosterPatience limits the lookup of group members when the bot starts.
 const rosterPatience = 15 * time.Second
 
-// checkPeople returns what nobody could approve, by what Slack says of the people
-// and groups of the current policy. If Slack does not say it, that is no
-// objection: the file is right by itself, and a request that nobody can approve
-// runs nothing.
+// checkPeople returns the rules of the current policy that nobody can meet, by the
+// people and groups in Slack. A failed lookup is not a problem: a request that
+// nobody can approve runs nothing.
 func (b *bot) checkPeople(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rosterPatience)
 	defer cancel()

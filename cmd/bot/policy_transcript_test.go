@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const transcriptPolicy = `groups: {sre: S0SRE, security: S0SEC}
 people: {alice: U0ALICE, dave: U0DAVE}
@@ -56,7 +56,7 @@ const transcriptCalls = `{"tool":"delete_file","args":{"path":"a.txt"},"agent":"
 {"tool":"list_files","args":{},"agent":"ops","requester":"U0DAVE","at":"2026-03-02T09:00:03Z"}
 `
 
-// What the commands say, whole. Run with -update to write it anew.
+// What the commands say, whole. Run with -update to rewrite the golden files.
 func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	golden, err := filepath.Abs(filepath.Join("testdata", "policy"))
 	require.NoError(t, err)
@@ -89,6 +89,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"check-small":         {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could approve"},
 		"explain":             {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
 		"explain-json":        {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
+		"explain-ask-json":    {append([]string{"explain", "--json", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
 		"explain-shadow":      {append([]string{"explain", "--tool", "write_file", "--args", `{"path":"drafts/a","content":"x"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
 		"explain-misfit":      {append([]string{"explain", "--tool", "delete_file", "--args", `{"pth":"a.txt"}`}, against...), ""},
 		"explain-misfit-json": {append([]string{"explain", "--json", "--tool", "delete_file", "--args", `{"path":1}`}, against...), ""},
@@ -125,7 +126,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	}
 	files, err := os.ReadDir(golden)
 	require.NoError(t, err)
-	require.Len(t, files, 19, "a transcript that nothing writes")
+	require.Len(t, files, 20, "a transcript that nothing writes")
 }
 
 func quoted(args []string) []string {

@@ -1,4 +1,4 @@
-// Package config reads what `bot serve` is told: the configuration file, the
+// Package config reads the settings of `bot serve`: the configuration file, the
 // process environment, and the tools that the agents of the file have. What is
 // wrong with any of them is returned at once, each problem with its place.
 package config

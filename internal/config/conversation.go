@@ -16,7 +16,7 @@ const (
 	RepliesAll     RepliesRule = "all"
 )
 
-// checkConversation says what is wrong with how the agent takes messages.
+// checkConversation returns the problems of the settings replies and pending.
 func (a Agent) checkConversation(at string, wrong func(format string, args ...any)) {
 	switch a.Replies {
 	case "", RepliesMention, RepliesAll:

@@ -4,7 +4,7 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// checkDurability returns what is wrong with the setting by itself.
+// checkDurability returns the problems of the setting, without asking Redis.
 func (r Redis) checkDurability(wrong func(format string, args ...any)) {
 	switch r.Durability {
 	case "", state.Fsync, state.Everysec, state.Replicated:

@@ -14,14 +14,14 @@ type People struct {
 	Groups []approvals.GroupID `yaml:"groups"`
 }
 
-// How Slack's ids look. A name can be changed by whoever bears it.
+// The forms of Slack's ids. Names are not accepted, because people can change them.
 var (
 	userID    = regexp.MustCompile(`^[UW][A-Z0-9]{4,31}$`)
 	groupID   = regexp.MustCompile(`^S[A-Z0-9]{3,31}$`)
 	channelID = regexp.MustCompile(`^[CG][A-Z0-9]{1,31}$`)
 )
 
-// check returns everything that is wrong with who is named at this place.
+// check returns the problems of the users and groups that are named here.
 func (p People) check(at string) error {
 	var problems []error
 	if len(p.Users) == 0 && len(p.Groups) == 0 {

@@ -7,7 +7,7 @@ type Secret struct{ value func() string }
 // NewSecret returns the secret that opens to s.
 func NewSecret(s string) Secret { return Secret{func() string { return s }} }
 
-// Open returns the value, for whoever sends it where it belongs.
+// Open returns the value. Only callers that send it to its service may use it.
 func (s Secret) Open() string {
 	if s.value == nil {
 		return ""

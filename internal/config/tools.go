@@ -38,7 +38,7 @@ type ToolSets map[string][]agentrun.Tool
 // the agent does not have, which would guard nothing, and a summary that does not
 // fit its tool.
 //
-// Whoever looks at a policy judges it with these tools: if one command left out
+// Every command that reads a policy checks it against these tools: if one command left out
 // those that code adds, it would refuse a rule that another accepts.
 func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 	sets := ToolSets{}

@@ -84,7 +84,7 @@ default: {why: x, quorums: [{name: sre, need: 3, from: {groups: [none], people: 
 		"agents[1].who.users: U0GONE is deactivated",
 		"policy.yaml:2:15: U0BOT is a bot",
 		"policy.yaml:2:30: U0NOBODY is not in this workspace",
-		"policy.yaml:2:47: U0GUEST is gita, who is a guest and may approve where the policy names them",
+		"policy.yaml:2:47: U0GUEST is gita, who is a guest and can approve where the policy names them",
 		"policy.yaml: whether its rules fit the agents' tools",
 	} {
 		require.Contains(t, found, want)

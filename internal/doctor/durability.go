@@ -47,7 +47,7 @@ func (s serverCheck) checkVersion() {
 	oldest := fmt.Sprintf("%d.%d", oldestMajor, oldestMinor)
 	switch major, minor, ok := versionOf(s.Version); {
 	case !ok:
-		s.unknown("it must be "+oldest+" or newer", "%s: answers, but does not tell its version", s.at)
+		s.unknown("it must be "+oldest+" or newer", "%s: answers, but does not report its version", s.at)
 	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
 		s.problem("use "+oldest+" or newer", "%s: is version %s", s.at, s.Version)
 	default:
@@ -75,9 +75,9 @@ func (s serverCheck) checkDurability() {
 	switch {
 	case !s.Told && s.promised.Durability == "":
 		s.problem("ask whoever runs it, and write redis.durability: fsync (appendfsync always), replicated or everysec",
-			"%s: does not tell its settings (CONFIG GET is refused), and redis.durability is not set", s.at)
+			"%s: refuses to show its settings (CONFIG GET), and redis.durability is not set", s.at)
 	case !s.Told:
-		s.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (CONFIG GET is refused)", s.at, level)
+		s.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (it refuses CONFIG GET)", s.at, level)
 	case s.AppendOnly != "yes":
 		s.problem("set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
 			"%s: appendonly is %s: acknowledged clicks and all pending calls are lost when it stops", s.at, s.AppendOnly)

@@ -51,7 +51,7 @@ func (s slackCheck) checkGroups(ctx context.Context) {
 	}
 	list, err := s.lookup.groups(ctx)
 	if err != nil {
-		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in one could approve: %s", err)
+		s.problem(slackAdvice(err), "Slack: cannot look up user groups (usergroups.list), so nobody in a group could approve: %s", err)
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(places)) {
@@ -102,7 +102,7 @@ func (s slackCheck) checkPeople(ctx context.Context) {
 		default:
 			why = s.lookup.unable(u)
 			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && s.signsByName(id) {
-				s.fine("%s: %s is %s, who %s and may approve where the policy names them", places[id], id, u.Name, why)
+				s.fine("%s: %s is %s, who %s and can approve where the policy names them", places[id], id, u.Name, why)
 				continue
 			}
 		}
@@ -110,7 +110,7 @@ func (s slackCheck) checkPeople(ctx context.Context) {
 			s.fine("%s: %s is %s", places[id], id, u.Name)
 			continue
 		}
-		s.problem("name somebody else", "%s: %s %s, so the bot ignores them", places[id], id, why)
+		s.problem("name someone else", "%s: %s %s, so the bot ignores them", places[id], id, why)
 	}
 }
 
@@ -126,7 +126,7 @@ func (s slackCheck) checkRoster(ctx context.Context) {
 		return
 	}
 	if more > 0 {
-		s.unknown("", "Slack: %s", counted(more, "more person who may approve, assumed to be a member", "more people who may approve, assumed to be members"))
+		s.unknown("", "Slack: %s", counted(more, "more person who can approve, assumed to be a member", "more people who can approve, assumed to be members"))
 	}
 	o := s.judging
 	o.Roster = roster

@@ -46,10 +46,10 @@ func TestCheckOfRedis(t *testing.T) {
 	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "bot", "on", ">hunter22", "~*", "+@all", "-config", "-info").Err())
 	i.env["REDIS_URL"] = "unix://bot:hunter22@" + client.Options().Addr
 	found = i.check()
-	require.Contains(t, found, "could not check  Redis: answers, but does not tell its version")
-	require.Contains(t, found, "problem          Redis: does not tell its settings (CONFIG GET is refused), and redis.durability is not set")
+	require.Contains(t, found, "could not check  Redis: answers, but does not report its version")
+	require.Contains(t, found, "problem          Redis: refuses to show its settings (CONFIG GET), and redis.durability is not set")
 	i.text += "redis: {durability: fsync}\n"
-	require.Contains(t, i.check(), "could not check  Redis: whether it keeps what redis.durability fsync promises (CONFIG GET is refused)")
+	require.Contains(t, i.check(), "could not check  Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET)")
 	i.env["REDIS_URL"] = "unix://bot:hunter33@" + client.Options().Addr
 	found = i.check()
 	require.Contains(t, found, "problem          Redis: does not answer: WRONGPASS")
@@ -84,7 +84,7 @@ func TestServersAreComparedWithWhatIsPromised(t *testing.T) {
 		"as promised":           {fsync, func(*state.Server) {}, doctor.IsFine, "Redis: keeps every acknowledged write"},
 		"an address":            {fsync, func(s *state.Server) { s.Addr = "h:1" }, doctor.IsFine, "Redis h:1: evicts nothing"},
 		"an old version":        {fsync, func(s *state.Server) { s.Version = "6.0.9" }, doctor.IsProblem, "Redis: is version 6.0.9"},
-		"no version":            {fsync, func(s *state.Server) { s.Version = "" }, doctor.NotChecked, "Redis: answers, but does not tell its version"},
+		"no version":            {fsync, func(s *state.Server) { s.Version = "" }, doctor.NotChecked, "Redis: answers, but does not report its version"},
 		"a broken log":          {fsync, func(s *state.Server) { s.Broken = true }, doctor.IsProblem, "Redis: its last write to its log failed"},
 		"a replica":             {fsync, func(s *state.Server) { s.Replica = true }, doctor.IsProblem, "Redis: is a replica, which takes no writes"},
 		"no replica":            {replicated(1), func(*state.Server) {}, doctor.IsProblem, "Redis: has no replica, but redis.replicas asks for 1"},
@@ -97,8 +97,8 @@ func TestServersAreComparedWithWhatIsPromised(t *testing.T) {
 		"no fsync":              {everysec, func(s *state.Server) { s.AppendFsync = "no" }, doctor.IsProblem, "Redis: appendfsync is no: it may lose any number of acknowledged decisions when its machine fails"},
 		"no fsync on rewrite":   {fsync, func(s *state.Server) { s.NoFsyncOnRewrite = "yes" }, doctor.IsProblem, "Redis: no-appendfsync-on-rewrite is yes: while it rewrites its log, it acknowledges writes that are not on its disk"},
 		"eviction":              {fsync, func(s *state.Server) { s.Eviction = "allkeys-lru" }, doctor.IsProblem, "Redis: maxmemory-policy is allkeys-lru: it evicts pending calls when its memory is full"},
-		"nothing is told":       {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.NotChecked, "Redis: whether it keeps what redis.durability fsync promises (CONFIG GET is refused)"},
-		"nor promised":          {config.Redis{}, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.IsProblem, "Redis: does not tell its settings (CONFIG GET is refused), and redis.durability is not set"},
+		"nothing is told":       {fsync, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.NotChecked, "Redis: whether it keeps what redis.durability fsync promises (it refuses CONFIG GET)"},
+		"nor promised":          {config.Redis{}, func(s *state.Server) { *s = state.Server{Version: s.Version} }, doctor.IsProblem, "Redis: refuses to show its settings (CONFIG GET), and redis.durability is not set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := good

@@ -48,7 +48,7 @@ func TestCheckOfSlack(t *testing.T) {
 			"problem          agents[0].who.groups: the user group @sre (S0SRE) is empty",
 		}},
 		"one person cannot fill two places": {slacksim.Config{Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: []string{"U0CAROL", "U0GUEST"}}}}, nil, []string{
-			"policy.yaml:11:7: rules[0].ask: cannot be met even if everyone approves, because one person fills one place",
+			"policy.yaml:11:7: rules[0].ask: can't be met even if everyone approves, because one person counts once",
 		}},
 		"people who are not heard": {slacksim.Config{People: []slacksim.Person{
 			{ID: "U0ALICE", Name: "alice", Stranger: true}, {ID: "U0BOB", Name: "bob"}, {ID: "U0CAROL", Name: "carol", Deleted: true},
@@ -60,7 +60,7 @@ func TestCheckOfSlack(t *testing.T) {
 			i.o.Now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 		}, []string{"problem          the clock of this machine is 10m"}},
 		"a rule for a tool that is not there": {slacksim.Config{}, func(i *installation) { i.rules = strings.ReplaceAll(i.rules, "delete_file", "delte_file") }, []string{
-			`policy.yaml:9:13: rules[0].tools[0]: no agent has a tool "delte_file", so the rule would guard nothing; did you mean delete_file?`,
+			`policy.yaml:9:13: rules[0].tools[0]: no agent has a tool "delte_file", so the rule would match nothing; did you mean delete_file?`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +85,6 @@ func TestCheckLooksUpOnlySoManyPeople(t *testing.T) {
 		people = append(people, slacksim.Person{ID: id, Name: strings.ToLower(id)})
 	}
 	found := newInstallation(t, slacksim.Config{People: people, Groups: []slacksim.Group{{ID: "S0SRE", Handle: "sre", Users: members}}}).check()
-	require.Contains(t, found, "could not check  Slack: 1 more person who may approve, assumed to be a member\n")
+	require.Contains(t, found, "could not check  Slack: 1 more person who can approve, assumed to be a member\n")
 	require.Contains(t, found, "0 wrong")
 }

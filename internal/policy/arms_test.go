@@ -26,7 +26,7 @@ func TestAnArmThatIsNeverTrueIsRefused(t *testing.T) {
 			require.NoError(t, err, when)
 			continue
 		}
-		require.ErrorContains(t, err, "|| that is never true", when)
+		require.ErrorContains(t, err, "(||) that is never true", when)
 		require.ErrorContains(t, err, says, when)
 	}
 }

@@ -113,7 +113,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 			return a
 		}
 		if other := f.others(); other != "" {
-			n.Wrong(f.Key(other), "is for quorums, and there are none here; name them, or leave the key out to ask as default does")
+			n.Wrong(f.Key(other), "has no effect without quorums; add quorums, or remove the key to ask as default does")
 		}
 		same := *fallback
 		same.why, same.severity, same.Mark = cmp.Or(f.Why.Value, fallback.why), cmp.Or(a.severity, fallback.severity), f.Mark
@@ -131,7 +131,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.Value, f.EditorMaySign.Value, f.Delegates.Value, f.Fragile
 	a.participants, a.dm = f.Participants.Value, newDirect(f.DM)
 	if f.Participants.Written() && f.RequesterMaySign.Value {
-		n.Wrong(f.Participants.Mark, "says nothing where requester_may_sign is true: nobody is barred from approving then; leave one of them out")
+		n.Wrong(f.Participants.Mark, "has no effect with requester_may_sign: true, which already lets participants approve; remove one of them")
 	}
 	switch f.Reason.Value {
 	case "", "optional":
@@ -210,19 +210,19 @@ func (a *ask) times(f *askForm, n *names, fallback *ask) {
 func (a *ask) ladder(f *askForm, n *names) {
 	late := func(at strictyaml.Mark, d time.Duration) {
 		if d >= a.within && a.within > 0 {
-			n.Wrong(at, "comes after %s, and the deadline is after %s", hours(d), hours(a.within))
+			n.Wrong(at, "comes after %s, but the deadline is after %s", hours(d), hours(a.within))
 		}
 	}
 	for i, s := range f.Remind.Items {
 		late(s.Mark, s.d)
 		if i > 0 && s.d <= f.Remind.Items[i-1].d {
-			n.Wrong(s.Mark, "is not after the one before it")
+			n.Wrong(s.Mark, "must be later than the one before it")
 		}
 		a.rungs = append(a.rungs, rung{after: s.d, kind: approvals.Remind, mark: s.Mark})
 	}
 	for _, e := range f.Escalate.Items {
 		if !e.After.Written() {
-			n.Wrong(e.Key("after"), "is missing; say after how long")
+			n.Wrong(e.Key("after"), "is missing; write a duration such as 2h")
 		}
 		late(e.After.Mark, e.After.d)
 		r := rung{after: e.After.d, kind: approvals.Escalate, quorum: e.Quorum.Value, mark: e.Mark}
@@ -248,11 +248,11 @@ func (a *ask) widen(e escalateForm, r *rung, n *names) {
 	}
 	switch {
 	case e.Add == nil && !e.Channel.Written():
-		n.Wrong(e.Mark, "does nothing; add people, or name a channel to show it in")
+		n.Wrong(e.Mark, "has no effect; add people, or name a channel")
 	case e.Add != nil && !e.Quorum.Written():
-		n.Wrong(e.Add.Mark, "adds people to nothing; name the quorum")
+		n.Wrong(e.Add.Mark, "needs a quorum; name the quorum that these people join")
 	case e.Add == nil && e.Quorum.Written():
-		n.Wrong(e.Quorum.Mark, "is widened by nobody; say whom to add")
+		n.Wrong(e.Quorum.Mark, "has no people to add; write add")
 	case e.Add != nil:
 		before := n.Count()
 		r.add = n.from(e.Add, e.Mark)
@@ -260,7 +260,7 @@ func (a *ask) widen(e escalateForm, r *rung, n *names) {
 			return
 		}
 		if of := a.quorums[i].from; within(r.add, of) {
-			n.Wrong(e.Add.Mark, "adds nobody new to %s", e.Quorum.Value)
+			n.Wrong(e.Add.Mark, "adds no one new to %s", e.Quorum.Value)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func newQuorums(items []quorumForm, n *names) []quorum {
 			n.Wrong(f.From.Mark, "from is for a quorum, and this is a choice; write it in the alternatives")
 		}
 		if len(f.Any.Items) == 1 {
-			n.Wrong(f.Any.Mark, "is a choice of one; write the quorum alone, or name another")
+			n.Wrong(f.Any.Mark, "has only one alternative; write it as a plain quorum, or add another")
 		}
 		for i, o := range f.Any.Items {
 			for _, q := range o.quorums(n) {
@@ -321,7 +321,7 @@ func (o optionForm) quorums(n *names) []quorum {
 		return []quorum{newQuorum(plainQuorum{o.Mark, o.Name, o.Need, o.From}, n)}
 	}
 	if o.Name.Written() || o.Need.Written() || o.From != nil {
-		n.Wrong(o.Mark, "is either a quorum or all of several, not both")
+		n.Wrong(o.Mark, "must be a quorum or a list under all, not both")
 	}
 	return newPlain(o.All.Items, n)
 }
@@ -350,7 +350,7 @@ func newQuorum(f plainQuorum, n *names) quorum {
 func unique(quorums []quorum, n *names) {
 	for i, q := range quorums {
 		if q.Name != "" && slices.ContainsFunc(quorums[:i], func(o quorum) bool { return o.Name == q.Name }) {
-			n.Wrong(q.mark, "a quorum before it is called %s too; approvers could not tell them apart", q.Name)
+			n.Wrong(q.mark, "another quorum is already called %s; approvers could not tell them apart", q.Name)
 		}
 	}
 }

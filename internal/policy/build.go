@@ -106,7 +106,7 @@ func (b *builder) build(forms []*fileForm) {
 		r.pos = i
 	}
 	if zone.Written() && !b.names.today && b.Count() == 0 {
-		b.Wrong(zone, "says when a day begins, and no condition counts calls of today; remove it")
+		b.Wrong(zone, "has no effect, because no condition uses today; remove it")
 	}
 	b.lint()
 	b.collect(forms[0].Mark)
@@ -149,7 +149,7 @@ func (b *builder) readMode(forms []*fileForm) {
 			continue
 		}
 		if first.Written() {
-			b.Wrong(f.Mode.Mark, "is written already at %s; one holds for all files", first)
+			b.Wrong(f.Mode.Mark, "is already set at %s; set it in one file only", first)
 			continue
 		}
 		first = f.Mode.Mark
@@ -165,7 +165,7 @@ func (b *builder) readZone(forms []*fileForm) (first strictyaml.Mark) {
 			continue
 		}
 		if first.Written() {
-			b.Wrong(f.Zone.Mark, "is written already at %s; one holds for all files", first)
+			b.Wrong(f.Zone.Mark, "is already set at %s; set it in one file only", first)
 			continue
 		}
 		first = f.Zone.Mark
@@ -173,7 +173,7 @@ func (b *builder) readZone(forms []*fileForm) (first strictyaml.Mark) {
 		switch {
 		case f.Zone.Value == "":
 		case err != nil || f.Zone.Value == "Local":
-			b.Wrong(f.Zone.Mark, "%q is no time zone such as Europe/Berlin", f.Zone.Value)
+			b.Wrong(f.Zone.Mark, "%q is not a time zone such as Europe/Berlin", f.Zone.Value)
 		default:
 			b.p.zone = zone
 		}
@@ -197,18 +197,18 @@ func (b *builder) readDefault(forms []*fileForm) {
 		switch {
 		case f.Default == nil:
 		case b.p.fallback != nil:
-			b.Wrong(f.Default.Mark, "is written already at %s; one holds for all files", b.p.fallback.Mark)
+			b.Wrong(f.Default.Mark, "is already set at %s; set it in one file only", b.p.fallback.Mark)
 		default:
 			b.p.fallback = newAsk(f.Default, b.names, nil)
 		}
 	}
 	if b.p.fallback == nil {
-		b.Wrong(forms[0].Key("default"), "is missing; say who approves what no rule names")
+		b.Wrong(forms[0].Key("default"), "is missing; say who approves calls that match no rule")
 		b.p.fallback = &ask{within: DefaultWithin}
 	}
 	for i, q := range b.p.fallback.quorums {
 		if q.from.depends() && i == 0 && !slices.ContainsFunc(b.p.fallback.quorums, func(q quorum) bool { return !q.from.depends() }) {
-			b.Wrong(q.mark, "depends on who asks, and default must hold for everybody; add a quorum of people or groups")
+			b.Wrong(q.mark, "depends on who asks, but default must work for everyone; add a quorum of people or groups")
 		}
 	}
 }
@@ -236,6 +236,6 @@ func (b *builder) collect(at strictyaml.Mark) {
 		b.p.strictest = union(b.p.strictest, a.resolved(always, approvals.Proposal{}, b.p.names))
 	}
 	if len(b.p.strictest) == 0 && b.Count() == 0 {
-		b.Wrong(at, "every quorum depends on who asks, so a call that no rule can judge could not be approved; add one of people or groups")
+		b.Wrong(at, "every quorum depends on who asks, so nobody could approve a call that no rule can judge; add a quorum of people or groups")
 	}
 }

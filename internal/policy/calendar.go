@@ -24,24 +24,24 @@ func newCalendar(f calendarForm, p *strictyaml.Problems) *calendar {
 	c := &calendar{zone: time.UTC, holidays: map[string]bool{}, to: 24 * time.Hour}
 	switch zone, err := time.LoadLocation(f.Zone.Value); {
 	case !f.Zone.Written():
-		p.Wrong(f.Key("zone"), "is missing; name one such as Europe/Berlin")
+		p.Wrong(f.Key("zone"), "is missing; write a time zone such as Europe/Berlin")
 	case f.Zone.Value == "":
 	case err != nil || f.Zone.Value == "Local":
-		p.Wrong(f.Zone.Mark, "%q is no time zone such as Europe/Berlin", f.Zone.Value)
+		p.Wrong(f.Zone.Mark, "%q is not a time zone such as Europe/Berlin", f.Zone.Value)
 	default:
 		c.zone = zone
 	}
 	if !f.Days.Written() {
-		p.Wrong(f.Key("days"), "is missing; name some such as [mon, tue]")
+		p.Wrong(f.Key("days"), "is missing; write days such as [mon, tue]")
 	}
 	for _, d := range f.Days.Items {
 		i := slices.Index(weekdays, d.Value)
 		switch {
 		case d.Value == "":
 		case i < 0:
-			p.Wrong(d.Mark, "%q is no day; mon, tue, wed, thu, fri, sat and sun are", d.Value)
+			p.Wrong(d.Mark, "%q is not a day; use mon, tue, wed, thu, fri, sat or sun", d.Value)
 		case c.days[i]:
-			p.Wrong(d.Mark, "is there twice")
+			p.Wrong(d.Mark, "is listed twice")
 		default:
 			c.days[i] = true
 		}
@@ -59,9 +59,9 @@ func newCalendar(f calendarForm, p *strictyaml.Problems) *calendar {
 		switch {
 		case h.Value == "":
 		case err != nil:
-			p.Wrong(h.Mark, "%q is no date such as \"2026-12-25\"", h.Value)
+			p.Wrong(h.Mark, "%q is not a date such as \"2026-12-25\"", h.Value)
 		case c.holidays[h.Value]:
-			p.Wrong(h.Mark, "is there twice")
+			p.Wrong(h.Mark, "is listed twice")
 		default:
 			c.holidays[h.Value] = true
 		}
@@ -80,7 +80,7 @@ func clock(t text, p *strictyaml.Problems, at strictyaml.Mark) (time.Duration, b
 	v, err := time.Parse("15:04", t.Value)
 	if err != nil || len(t.Value) != len("09:00") {
 		if t.Value != "" {
-			p.Wrong(t.Mark, "%q is no time such as \"09:00\"", t.Value)
+			p.Wrong(t.Mark, "%q is not a time such as \"09:00\"", t.Value)
 		}
 		return 0, false
 	}

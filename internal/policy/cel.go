@@ -106,7 +106,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 	c.constants(when, checked)
 	c.names.today = c.names.today || looksAt(checked, func(name string) bool { return name == executedToday })
 	if !looksAt(checked, func(string) bool { return true }) {
-		c.Wrong(when.Mark, "looks at nothing, so it is always the same; leave it out, or the rule")
+		c.Wrong(when.Mark, "does not depend on the call, so its result never changes; remove the condition or the rule")
 	}
 	c.several = len(tools) > 1
 	if looksAt(checked, func(name string) bool { return name == "args" }) {
@@ -117,7 +117,7 @@ func (c *checker) compile(when text, tools []*tool) cel.Program {
 		}
 	}
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
-		c.Wrong(when.Mark, "must be true or false, and is %s", plainType(cel.FormatCELType(out)))
+		c.Wrong(when.Mark, "must be true or false, but is %s", plainType(cel.FormatCELType(out)))
 	}
 	if c.affordable(when, env, checked); c.Count() > before {
 		return nil
@@ -142,7 +142,7 @@ func (c *checker) check(when text, parsed *cel.Ast, t *tool) {
 		return
 	}
 	if out := checked.OutputType(); !out.IsExactType(types.BoolType) && !out.IsExactType(types.DynType) {
-		c.Wrong(when.Mark, "must be true or false, and is %s for %s", plainType(cel.FormatCELType(out)), t.Name)
+		c.Wrong(when.Mark, "must be true or false, but is %s for %s", plainType(cel.FormatCELType(out)), t.Name)
 	}
 	c.enums(when, checked, t)
 }

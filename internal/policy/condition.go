@@ -64,7 +64,7 @@ func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
 	v, known := outcome(root, tools)
 	switch {
 	case known && v:
-		c.Wrong(when.Mark, "is always true; leave it out")
+		c.Wrong(when.Mark, "is always true; remove it")
 		return
 	case known:
 		c.Wrong(when.Mark, "is never true, so the rule never matches; correct it, or remove the rule")
@@ -75,7 +75,7 @@ func (c *checker) foregone(when text, root ast.Expr, tools []*tool) {
 		return
 	}
 	if about, is := impossible(root, false); is {
-		c.Wrong(when.Mark, "is never false%s; leave it out, or correct it", whatever(about))
+		c.Wrong(when.Mark, "is never false%s; correct it, or remove it", whatever(about))
 		return
 	}
 	c.arms(when, root)
@@ -90,7 +90,7 @@ func (c *checker) arms(when text, e ast.Expr) {
 	for _, arm := range e.AsCall().Args() {
 		if isCall(e, operators.LogicalOr) && !isCall(arm, operators.LogicalOr) {
 			if about, is := impossible(arm, true); is {
-				c.Wrong(when.Mark, "has an arm of || that is never true%s; correct it, or remove the arm", whatever(about))
+				c.Wrong(when.Mark, "has an alternative (||) that is never true%s; correct it, or remove it", whatever(about))
 				continue
 			}
 		}
@@ -110,7 +110,7 @@ func (c *checker) excluded(when text, root ast.Expr, tools []*tool) {
 	for of, name := range ofTool {
 		named(root, nil, func(at, s string) {
 			if at == of && !slices.ContainsFunc(tools, func(t *tool) bool { return name(t) == s }) {
-				c.Wrong(when.Mark, "%s is never %q here: the rule is not for it by its tools and agents", of, s)
+				c.Wrong(when.Mark, "%s is never %q here, because of the tools and agents of this rule", of, s)
 			}
 		})
 	}

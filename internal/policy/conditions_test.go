@@ -45,7 +45,7 @@ func TestAConditionThatAsksBeforeItLooksIsTaken(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.ErrorContains(t, err, "may be left out of a call (for the tool x of ops)")
+			require.ErrorContains(t, err, "is optional (for the tool x of ops)")
 		})
 	}
 	_, err := policy.Parse("p.yaml", []byte(head+"\nrules: [{name: r, tools: [x], when: args.n > 1, deny: no}]\n"),

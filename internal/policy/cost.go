@@ -41,6 +41,6 @@ func (c *checker) affordable(when text, env *cel.Env, checked *cel.Ast) {
 	case err != nil:
 		c.Wrong(when.Mark, "cannot be used: %s", firstLine(err.Error()))
 	case estimate.Max > maxCost:
-		c.Wrong(when.Mark, "would take too long, in %d steps of at most %d; go over fewer or shorter lists", estimate.Max, uint64(maxCost))
+		c.Wrong(when.Mark, "would take %d steps, but at most %d are allowed; loop over fewer or shorter lists", estimate.Max, uint64(maxCost))
 	}
 }

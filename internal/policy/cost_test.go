@@ -16,7 +16,7 @@ func TestADenyIsNotPassedByPaddingAnArgument(t *testing.T) {
 	rules := "rules:\n  - {name: no, tools: [x], when: '" + strings.Repeat(one, 31) + `args.text.contains("rm -rf")` + "', deny: Nothing is dropped}\n  - {name: yes, tools: [x], allow: true}\n"
 	p := parse(t, rules, policy.Options{})
 	padded := `{"text":"` + strings.Repeat("a", 255<<10) + `rm -rf"}`
-	require.Equal(t, "refused: The arguments are too large for the rule no to be judged in time, so they are refused; send smaller ones. Nothing is dropped.", say(t, p, call("x", padded)))
+	require.Equal(t, "refused: The arguments are too large for the rule no to check in time, so the call is refused. Send smaller arguments. Nothing is dropped.", say(t, p, call("x", padded)))
 	require.Equal(t, say(t, p, call("x", padded)), "refused: "+p.Explain(t.Context(), call("x", padded)).Ruling.(approvals.Refuse).Reason)
 	require.Equal(t, "runs", say(t, p, call("x", `{"text":"select"}`)))
 	require.Equal(t, "refused: Nothing is dropped", say(t, p, call("x", `{"text":"rm -rf"}`)))
@@ -39,7 +39,7 @@ func TestAConditionThatAlwaysTakesTooLongIsRefusedWhenRead(t *testing.T) {
 		"over arguments":              "args.l.all(a, args.l.all(b, args.l.all(c, args.l.all(d, args.l.all(e, args.l.all(f, a + b + c + d + e + f > 0))))))",
 	} {
 		_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: slow, tools: [x], when: '"+when+"', deny: no}\n"), policy.Options{})
-		require.ErrorContains(t, err, "rules[0].when: would take too long, in ", name)
+		require.ErrorContains(t, err, "rules[0].when: would take ", name)
 	}
 	parse(t, "rules:\n  - {name: two, tools: [x], when: 'args.l.all(a, "+list+".exists(b, a == b)) && args.s.matches(\"^a+$\")', deny: no}\n", policy.Options{})
 }

@@ -149,7 +149,7 @@ type note func(r *rule, o Outcome, why string)
 func (r *rule) refuses(f *facts) (reason string, ok bool, why string, err error) {
 	ok, why, err = r.matches(f)
 	if errors.Is(err, errCost) {
-		return "The arguments are too large for the rule " + r.name + " to be judged in time, so they are refused; send smaller ones. " + sentence(r.reason), true, "", nil
+		return "The arguments are too large for the rule " + r.name + " to check in time, so the call is refused. Send smaller arguments. " + sentence(r.reason), true, "", nil
 	}
 	return r.reason, ok, why, err
 }

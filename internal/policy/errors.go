@@ -5,17 +5,17 @@ import "errors"
 // Why a rule could not be judged. The words go to people, and hold nothing of
 // the arguments.
 var (
-	errArgs      = errors.New("its arguments could not be read")
-	errNumber    = errors.New("a number in its arguments is too large or too small to be judged")
-	errMissing   = errors.New("something that it looks at is missing")
+	errArgs      = errors.New("the arguments could not be read")
+	errNumber    = errors.New("a number in the arguments is too large or too small")
+	errMissing   = errors.New("something that its condition needs is missing")
 	errCost      = errors.New("its condition would take too long")
 	errDirectory = errors.New("the groups of the requester could not be looked up")
 	errLedger    = errors.New("the calls of today could not be counted")
 	errNoManager = errors.New("the requester has no manager")
-	errNoChannel = errors.New("it was not asked in a channel")
+	errNoChannel = errors.New("the agent was not asked in a channel")
 	errNotBool   = errors.New("its condition is neither true nor false")
-	errEval      = errors.New("its condition could not be computed")
+	errEval      = errors.New("its condition could not be evaluated")
 )
 
 // errSettling is that content is new and not yet known to stay.
-var errSettling = errors.New("the policy is still being written; it is taken when it stays as it is")
+var errSettling = errors.New("the policy is still being written; it is loaded once it stops changing")

@@ -25,7 +25,7 @@ func (x *examiner) check(f *fileForm) {
 		facts := x.facts(e)
 		want := e.want(x.Problems)
 		if !e.Name.Written() {
-			x.Wrong(e.Key("name"), "is missing; say what it shows")
+			x.Wrong(e.Key("name"), "is missing; say what the example shows")
 		}
 		if x.Count() > before {
 			continue
@@ -37,7 +37,7 @@ func (x *examiner) check(f *fileForm) {
 		facts.shape, facts.hints = pl.shape, pl.hints
 		v := x.p.judge(facts, pl, nil)
 		if got := x.saidBy(v); got != want {
-			x.Wrong(e.Expect.Mark, "%s: expected %s, and it is %s", e.Name.Value, want, got)
+			x.Wrong(e.Expect.Mark, "%s: expected %s, but it is %s", e.Name.Value, want, got)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (e exampleForm) want(found *strictyaml.Problems) expected {
 		}
 	}
 	if len(all) != 1 {
-		found.Wrong(e.Expect.Mark, "must hold one of deny, allow and ask")
+		found.Wrong(e.Expect.Mark, "must have exactly one of deny, allow and ask")
 		return expected{}
 	}
 	return all[0]
@@ -145,7 +145,7 @@ func (x *examiner) call(e exampleForm) (approvals.Proposal, Directory) {
 	if e.At.Written() {
 		at, err := time.Parse(time.RFC3339, e.At.Value)
 		if err != nil {
-			x.Wrong(e.At.Mark, "%q is no time such as \"2026-03-02T09:30:00+01:00\"", e.At.Value)
+			x.Wrong(e.At.Mark, "%q is not a time such as \"2026-03-02T09:30:00+01:00\"", e.At.Value)
 		}
 		q.At = at
 	}
@@ -201,7 +201,7 @@ func exampleFits(e exampleForm, t *tool, found *strictyaml.Problems) {
 	case err != nil:
 		found.Wrong(at, "the arguments cannot be checked for the tool %s of %s: %s", t.Name, t.Agent, err)
 	case len(wrong) > 0:
-		found.Wrong(at, "the arguments do not fit the tool %s of %s, so such a call never reaches the policy: %s", t.Name, t.Agent, strings.Join(wrong, "; "))
+		found.Wrong(at, "the arguments don't fit the tool %s of %s, so such a call never reaches the policy: %s", t.Name, t.Agent, strings.Join(wrong, "; "))
 	}
 }
 

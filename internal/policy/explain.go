@@ -163,11 +163,11 @@ func (e Explanation) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))
 	if e.Unknown {
-		fmt.Fprintf(&b, "-> runs nothing: %s has no tool of this name, so the model is told, and tries again; no rule is asked\n", orNobody(e.Agent))
+		fmt.Fprintf(&b, "-> does not run: %s has no tool of this name, so the call goes back to the model and never reaches the policy\n", orNobody(e.Agent))
 		return b.String()
 	}
 	if len(e.Misfits) > 0 {
-		fmt.Fprintf(&b, "-> runs nothing: the arguments do not fit the tool's schema, so the call goes back to the model and never reaches the policy\n")
+		fmt.Fprintf(&b, "-> does not run: the arguments don't fit the tool's schema, so the call goes back to the model and never reaches the policy\n")
 		for _, wrong := range e.Misfits {
 			fmt.Fprintf(&b, "   %s\n", approvals.Visible(wrong))
 		}
@@ -187,15 +187,20 @@ func (e Explanation) Text() string {
 		}
 		fmt.Fprintln(&b, line)
 	}
-	ruling := e.Ruling
-	if ask, ok := ruling.(approvals.Ask); ok {
-		ask.Severity = e.Severity
-		ruling = ask
-	}
-	for _, line := range e.names.ruling(ruling, short(e.By)) {
+	for _, line := range e.names.ruling(e.Shown(), short(e.By)) {
 		fmt.Fprintln(&b, line)
 	}
 	return b.String()
+}
+
+// Shown is the ruling with the severity that an approver would read.
+func (e Explanation) Shown() approvals.Ruling {
+	ask, ok := e.Ruling.(approvals.Ask)
+	if !ok {
+		return e.Ruling
+	}
+	ask.Severity = e.Severity
+	return ask
 }
 
 func orNobody(s string) string {
@@ -209,7 +214,7 @@ func orNobody(s string) string {
 func (n *names) ruling(r approvals.Ruling, by string) []string {
 	switch r := r.(type) {
 	case approvals.Permit:
-		return []string{"-> runs at once (" + by + ")"}
+		return []string{"-> runs without approval (" + by + ")"}
 	case approvals.Refuse:
 		return []string{"-> is refused (" + by + "): " + r.Reason}
 	case approvals.Ask:
@@ -262,7 +267,7 @@ func (n *names) requirement(r approvals.Requirement) []string {
 		lines = append(lines, line)
 	}
 	if r.Deny > 1 {
-		lines = append(lines, fmt.Sprintf("settled by %d denials", r.Deny))
+		lines = append(lines, fmt.Sprintf("denied by %d denials", r.Deny))
 	}
 	for _, o := range []struct {
 		on   bool

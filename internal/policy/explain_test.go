@@ -14,7 +14,7 @@ func TestACallOfAToolThatIsNotThereIsExplainedAsWhatHappens(t *testing.T) {
 	p := companyPolicy(t)
 	e := p.Explain(t.Context(), call("delete_fil", `{}`))
 	require.True(t, e.Unknown)
-	require.Equal(t, "delete_fil, by ops\n-> runs nothing: ops has no tool of this name, so the model is told, and tries again; no rule is asked\n", e.Text())
+	require.Equal(t, "delete_fil, by ops\n-> does not run: ops has no tool of this name, so the call goes back to the model and never reaches the policy\n", e.Text())
 	require.False(t, p.Explain(t.Context(), call("delete_file", `{"path":"a"}`)).Unknown)
 	require.False(t, parse(t, "", policy.Options{}).Explain(t.Context(), call("x", `{}`)).Unknown, "without tools nobody knows")
 }
@@ -23,7 +23,7 @@ func TestACallOfAToolThatIsNotThereIsExplainedAsWhatHappens(t *testing.T) {
 // to sign them, so an explanation does not say so.
 func TestACallThatDoesNotFitItsToolIsExplainedAsWhatHappens(t *testing.T) {
 	p := companyPolicy(t)
-	const never = "-> runs nothing: the arguments do not fit the tool's schema, so the call goes back to the model and never reaches the policy\n"
+	const never = "-> does not run: the arguments don't fit the tool's schema, so the call goes back to the model and never reaches the policy\n"
 	for args, want := range map[string][]string{
 		`{}`:                                {"args.path is missing"},
 		``:                                  {"args.path is missing"},

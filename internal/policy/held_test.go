@@ -159,5 +159,5 @@ func TestWhoIsGoneIsRefusedInARuleThatIsTriedToo(t *testing.T) {
 		Groups: map[approvals.GroupID][]approvals.UserID{"S0SRE00001": {"U0ALICE001", "U0CAROL001", "U0DAN00001"}},
 	}
 	_, err := policy.Parse("p.yaml", []byte(head+"rules:\n  - {name: a, mode: shadow, tools: [a], ask: {fragile: true, quorums: [{name: x, from: {people: [bob]}}]}}\n"), policy.Options{Roster: roster})
-	require.ErrorContains(t, err, "U0BOB00001 is a bot, or the account is deactivated")
+	require.ErrorContains(t, err, "U0BOB00001 is a bot or a deactivated account")
 }

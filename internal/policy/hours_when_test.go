@@ -52,5 +52,5 @@ rules:
 	_, err := policy.Parse("policy.yaml", []byte(head+`
 calendars: {office: {zone: Europe/Berlin, days: [mon], from: "09:00", to: "17:30"}}
 `), policy.Options{})
-	require.ErrorContains(t, err, "nothing uses this calendar")
+	require.ErrorContains(t, err, "this calendar is not used")
 }

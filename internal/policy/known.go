@@ -86,7 +86,7 @@ func (c *checker) zone(when text, e ast.Expr) {
 	for _, a := range e.AsCall().Args() {
 		eachText(a, func(s string) {
 			if _, err := time.LoadLocation(s); (err != nil || s == "" || s == "Local") && !anOffset.MatchString(s) {
-				c.Wrong(when.Mark, "%q is no time zone such as Europe/Berlin", s)
+				c.Wrong(when.Mark, "%q is not a time zone such as Europe/Berlin", s)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func TestWhatDoesNotShowIsRefusedAnywhere(t *testing.T) {
 			var line, col int
 			_, scanErr := fmt.Sscanf(c.at, "%d:%d", &line, &col)
 			require.NoError(t, scanErr)
-			require.ErrorContains(t, err, fmt.Sprintf("p.yaml:%d:%d: the file: holds ", lines+line, col))
+			require.ErrorContains(t, err, fmt.Sprintf("p.yaml:%d:%d: the file: contains ", lines+line, col))
 			require.ErrorContains(t, err, c.says)
 			requireShown(t, err)
 		})
@@ -73,10 +73,10 @@ func requireShown(t *testing.T, err error) {
 // quotes of a file is shown as an escape, wherever it comes from.
 func TestEscapesThatDoNotShowAreRefusedAndQuoted(t *testing.T) {
 	for name, c := range map[string]struct{ more, says string }{
-		"a key of the form":   {`"ru\u200bles": []` + "\n", `ru\u200bles: holds U+200B`},
-		"a key of a table":    {"examples: [{name: e, call: {tool: x}, so_far: {executed: {\"x\\u2060\": 1}}, expect: {ask: default}}]\n", `executed.x\u2060: holds U+2060`},
-		"an emoji style":      {"rules: [{name: r, tools: [x], deny: \"no\\ufe0f\"}]\n", "rules[0].deny: holds U+FE0F"},
-		"a text":              {"rules: [{name: r, tools: [x], deny: \"n\\u00ado\"}]\n", "rules[0].deny: holds U+00AD"},
+		"a key of the form":   {`"ru\u200bles": []` + "\n", `ru\u200bles: contains the invisible character U+200B`},
+		"a key of a table":    {"examples: [{name: e, call: {tool: x}, so_far: {executed: {\"x\\u2060\": 1}}, expect: {ask: default}}]\n", `executed.x\u2060: contains the invisible character U+2060`},
+		"an emoji style":      {"rules: [{name: r, tools: [x], deny: \"no\\ufe0f\"}]\n", "rules[0].deny: contains the invisible character U+FE0F"},
+		"a text":              {"rules: [{name: r, tools: [x], deny: \"n\\u00ado\"}]\n", "rules[0].deny: contains the invisible character U+00AD"},
 		"a condition":         {"rules: [{name: r, tools: [x], when: 'args.a == \"\\u202e\" && tol == \"x\"', deny: no}]\n", `there is no "tol"`},
 		"a name in a message": {"rules: [{name: r, tools: [x], when: 'tool == \"x\\u200b\"', deny: no}]\n", `there is no tool "x\u200b"`},
 	} {

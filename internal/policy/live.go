@@ -13,7 +13,7 @@ import (
 )
 
 // Live rules by the current policy of a path, and follows its changes. A broken
-// file is rejected, and the previous policy stays in force. Content must be the
+// file is rejected, and the previous policy stays active. Content must be the
 // same at two looks in a row before it is taken: a directory that is being
 // written may lack a file with a deny for a moment.
 type Live struct {

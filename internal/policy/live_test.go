@@ -103,7 +103,7 @@ func TestADirectoryIsReadAsOneFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	_, err := policy.Load(dir, policy.Options{})
-	require.EqualError(t, err, dir+": holds no file that ends in .yaml")
+	require.EqualError(t, err, dir+": contains no .yaml file")
 	write("10-names.yaml", head)
 	write("20-no.yaml", "rules:\n  - {name: no, tools: [x], when: args.a, deny: no}\n")
 	write("30-yes.yaml", "rules:\n  - {name: yes, tools: [x], allow: true}\n")
@@ -117,9 +117,9 @@ func TestADirectoryIsReadAsOneFile(t *testing.T) {
 
 	write("40-again.yaml", "mode: shadow\n"+head+"rules:\n  - {name: no, tools: [y], deny: no}\n")
 	_, err = policy.Load(dir, policy.Options{})
-	require.ErrorContains(t, err, "40-again.yaml:8:12: rules[0].name: another rule is called no too")
-	require.ErrorContains(t, err, "default: is written already at")
-	require.ErrorContains(t, err, "groups.sre: S0SRE00001 has a name already, sre")
+	require.ErrorContains(t, err, "40-again.yaml:8:12: rules[0].name: another rule is already called no")
+	require.ErrorContains(t, err, "default: is already set at")
+	require.ErrorContains(t, err, "groups.sre: S0SRE00001 is already named sre")
 	require.NoError(t, os.Remove(filepath.Join(dir, "40-again.yaml")))
 	write("50.yml", "")
 	_, err = policy.Load(dir, policy.Options{})

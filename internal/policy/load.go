@@ -52,9 +52,9 @@ func read(path string) ([]source, error) {
 		case err != nil:
 			problems = append(problems, fmt.Errorf("read the policy: %w", err))
 		case info.IsDir():
-			problems = append(problems, fmt.Errorf("%s: is a folder, and folders within a policy are not read; move its files up, or the folder elsewhere", at))
+			problems = append(problems, fmt.Errorf("%s: is a folder, and subfolders are not read; move its files up, or move the folder elsewhere", at))
 		case filepath.Ext(at) != ".yaml" && slices.Contains([]string{".yaml", ".yml", ".json"}, ext):
-			problems = append(problems, fmt.Errorf("%s: is not read: only files that end in .yaml are; rename it, or move it elsewhere", at))
+			problems = append(problems, fmt.Errorf("%s: is not read; rename it to .yaml, or move it elsewhere", at))
 		case ext != ".yaml":
 		case !info.Mode().IsRegular():
 			problems = append(problems, fmt.Errorf("%s: is not a regular file", at))
@@ -68,7 +68,7 @@ func read(path string) ([]source, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: holds no file that ends in .yaml", path)
+		return nil, fmt.Errorf("%s: contains no .yaml file", path)
 	}
 	return slices.Clip(files), nil
 }

@@ -19,9 +19,9 @@ func (r *reach) members() {
 		switch r.roster.People[u] {
 		case Member, Guest:
 		case Gone:
-			r.Wrong(r.n.userAt[u], "%s is a bot, or the account is deactivated, so nobody hears them; name somebody else", u)
+			r.Wrong(r.n.userAt[u], "%s is a bot or a deactivated account; name someone else", u)
 		default:
-			r.Wrong(r.n.userAt[u], "%s cannot approve anything; correct the id, or name somebody else", u)
+			r.Wrong(r.n.userAt[u], "%s can't approve anything; correct the id, or name someone else", u)
 		}
 	}
 	for _, g := range groups {
@@ -30,7 +30,7 @@ func (r *reach) members() {
 		case !known:
 			r.Wrong(r.n.groupAt[g], "there is no group or channel %s; correct the id", g)
 		case len(r.in(g)) == 0:
-			r.Wrong(r.n.groupAt[g], "nobody in %s could approve; add people, or name another", g)
+			r.Wrong(r.n.groupAt[g], "nobody in %s could approve; add people, or name another group", g)
 		}
 	}
 }
@@ -57,9 +57,9 @@ func (r *reach) others() {
 		_, known := r.roster.Groups[g]
 		switch {
 		case isUser && r.roster.People[u] == "" && !slices.Contains(users, u):
-			r.Wrong(r.n.userAt[u], "there is nobody %s (%s looks for them); correct the id", u, looked[id])
+			r.Wrong(r.n.userAt[u], "there is no person %s (used by %s); correct the id", u, looked[id])
 		case !isUser && !known && !slices.Contains(groups, g):
-			r.Wrong(r.n.groupAt[g], "there is no group or channel %s (%s looks for it); correct the id", g, looked[id])
+			r.Wrong(r.n.groupAt[g], "there is no group or channel %s (used by %s); correct the id", g, looked[id])
 		}
 	}
 }
@@ -68,12 +68,12 @@ func (r *reach) others() {
 func (r *reach) unused() {
 	for _, name := range slices.Sorted(maps.Keys(r.n.roles)) {
 		if !r.n.usedRoles[name] {
-			r.Wrong(r.n.roleAt[name], "nothing uses this role; name it under roles of a from, or remove it")
+			r.Wrong(r.n.roleAt[name], "this role is not used; name it under roles in a from, or remove it")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.n.calendars)) {
 		if !r.n.usedHours[name] && !slices.ContainsFunc(r.asks(), func(a *ask) bool { return a.hours == r.n.calendars[name] }) {
-			r.Wrong(r.n.calendarAt[name], "nothing uses this calendar; name it under hours of an ask or in a condition, or remove it")
+			r.Wrong(r.n.calendarAt[name], "this calendar is not used; name it in hours or in a condition, or remove it")
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (n *names) learn(f *fileForm) {
 			n.Wrong(e.Value.Mark, "%q is not the id of a user group such as S0123456789, nor of a channel such as C0123456789", id)
 		case n.taken(e.Value, id):
 		case has(n.groups, e.Key.Value):
-			n.Wrong(e.Key.Mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is listed twice")
 		default:
 			n.groups[e.Key.Value], n.groupAt[approvals.GroupID(id)], n.called[id] = approvals.GroupID(id), e.Value.Mark, e.Key.Value
 		}
@@ -89,7 +89,7 @@ func (n *names) learn(f *fileForm) {
 			n.Wrong(e.Value.Mark, "%q is not a user id such as U0123456789", id)
 		case n.taken(e.Value, id):
 		case has(n.people, e.Key.Value):
-			n.Wrong(e.Key.Mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is listed twice")
 		default:
 			n.people[e.Key.Value], n.userAt[approvals.UserID(id)], n.called[id] = approvals.UserID(id), e.Value.Mark, e.Key.Value
 		}
@@ -99,7 +99,7 @@ func (n *names) learn(f *fileForm) {
 			continue
 		}
 		if has(n.calendars, e.Key.Value) {
-			n.Wrong(e.Key.Mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is listed twice")
 			continue
 		}
 		n.calendarAt[e.Key.Value] = e.Key.Mark
@@ -115,9 +115,9 @@ func (n *names) resolve(f *fileForm) {
 		switch {
 		case !ok || !known:
 		case who == boss:
-			n.Wrong(e.Value.Mark, "nobody is their own manager")
+			n.Wrong(e.Value.Mark, "a person can't be their own manager")
 		case n.managers[who] != "":
-			n.Wrong(e.Key.Mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is listed twice")
 		default:
 			n.managers[who] = boss
 		}
@@ -126,9 +126,9 @@ func (n *names) resolve(f *fileForm) {
 		switch {
 		case !n.name(e.Key, "roles"):
 		case e.Key.Value == roleManager:
-			n.Wrong(e.Key.Mark, "is the manager of whoever asks, see managers; choose another name")
+			n.Wrong(e.Key.Mark, "is reserved for the requester's manager; choose another name")
 		case has(n.roles, e.Key.Value):
-			n.Wrong(e.Key.Mark, "is there twice")
+			n.Wrong(e.Key.Mark, "is listed twice")
 		default:
 			n.roleAt[e.Key.Value] = e.Key.Mark
 			n.roles[e.Key.Value] = n.from(&fromForm{Mark: e.Value.Mark, People: e.Value.People, Groups: e.Value.Groups, Channels: e.Value.Channels}, strictyaml.Mark{})
@@ -142,13 +142,13 @@ func (n *names) name(t text, of string) bool {
 	if aName.MatchString(t.Value) {
 		return true
 	}
-	n.Wrong(t.Mark, "%q is no name for %s: letters, digits, - _ and . are, at most 64", t.Value, of)
+	n.Wrong(t.Mark, "%q is not a valid name for %s; use at most 64 letters, digits, - _ and .", t.Value, of)
 	return false
 }
 
 func (n *names) taken(t text, id string) bool {
 	if other := n.called[id]; other != "" {
-		n.Wrong(t.Mark, "%s has a name already, %s", id, other)
+		n.Wrong(t.Mark, "%s is already named %s", id, other)
 		return true
 	}
 	return false
@@ -188,7 +188,7 @@ func (n *names) group(t text, channel bool) (approvals.GroupID, bool) {
 func (n *names) from(f *fromForm, owner strictyaml.Mark) from {
 	var r from
 	if f == nil {
-		n.Wrong(owner.Key("from"), "is missing; say who")
+		n.Wrong(owner.Key("from"), "is missing; say who approves")
 		return r
 	}
 	add := func(o from) {
@@ -214,7 +214,7 @@ func (n *names) from(f *fromForm, owner strictyaml.Mark) from {
 		n.usedRoles[t.Value] = true
 		switch {
 		case t.Value == roleManager && len(n.managers) == 0:
-			n.Wrong(t.Mark, "nobody has a manager: write managers")
+			n.Wrong(t.Mark, "no managers are set; write managers")
 			role.manager = true
 		case t.Value == roleManager:
 			role.manager = true
@@ -227,7 +227,7 @@ func (n *names) from(f *fromForm, owner strictyaml.Mark) from {
 	}
 	if f.Channel.Written() {
 		if r.here = f.Channel.Value == "here"; !r.here && f.Channel.Value != "" {
-			n.Wrong(f.Channel.Mark, "is %q, must be here: the channel where it was asked; write others under channels", f.Channel.Value)
+			n.Wrong(f.Channel.Mark, "is %q, must be here (the channel where the agent was asked); write other channels under channels", f.Channel.Value)
 		}
 	}
 	slices.Sort(r.Users)

@@ -118,7 +118,7 @@ func (p *presence) look(e, operand ast.Expr, name string, known sure, vars map[s
 		return
 	}
 	_, outer := p.at(operand, vars)
-	p.c.Wrong(p.when.Mark, "%s may be left out of a call (for the tool %s of %s), and then the rule could not be judged; write has(%s) && ..., or %s.?%s.orValue(...)",
+	p.c.Wrong(p.when.Mark, "%s is optional (for the tool %s of %s), and without it the rule can't be judged; write has(%s) && ..., or %s.?%s.orValue(...)",
 		place, p.tool.Name, p.tool.Agent, place, outer, name)
 }
 

@@ -49,7 +49,7 @@ func (r *reach) check() {
 	}
 	people, _ := r.people(r.p.strictest)
 	if !r.fill(r.p.strictest, people) {
-		r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum of the file, and they cannot be met together, because one person fills one place; name more people")
+		r.Wrong(r.p.fallback.Mark, "a call that no rule can judge needs every quorum in the file, but they can't all be met, because one person counts once; name more people")
 	}
 }
 
@@ -69,9 +69,9 @@ func (r *reach) vetoes() {
 		for _, v := range a.vetoes {
 			switch {
 			case a.denials == 1 && within(v.from, may):
-				r.Wrong(v.mark, "does nothing: these people may approve, and one denial settles it already; write denials: 2 or more, or remove the veto")
+				r.Wrong(v.mark, "does nothing: these people are approvers, so one denial is already enough; write denials: 2 or more, or remove the veto")
 			case v.Need >= a.denials && within(v.from, may):
-				r.Wrong(v.mark, "does nothing: these people may approve, and %d denials settle it already; need fewer, or remove the veto", a.denials)
+				r.Wrong(v.mark, "does nothing: these people are approvers, so %d denials are already enough; need fewer, or remove the veto", a.denials)
 			}
 		}
 	}
@@ -250,7 +250,7 @@ func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approva
 	for _, q := range way {
 		all = append(all, q.places(r.n))
 	}
-	return fmt.Sprintf("cannot be met even if everyone approves%s, because one person fills one place: %s; name more people, or need fewer", of, strings.Join(all, " and "))
+	return fmt.Sprintf("can't be met even if everyone approves%s, because one person counts once: %s; name more people, or need fewer", of, strings.Join(all, " and "))
 }
 
 // fragile says who must not be missing, with everybody who is added in time.
@@ -276,9 +276,9 @@ func (r *reach) fragile(a *ask, way []quorum, q approvals.Proposal) string {
 		}
 		name := r.n.callOf(string(p.User))
 		if a.separation {
-			return fmt.Sprintf("if %s is away, or asks, nobody can approve in their place", name)
+			return fmt.Sprintf("if %s is away, or asks, no one else can approve", name)
 		}
-		return fmt.Sprintf("if %s is away, nobody can approve in their place", name)
+		return fmt.Sprintf("if %s is away, no one else can approve", name)
 	}
 	return ""
 }
@@ -325,7 +325,7 @@ func (r *reach) widens(a *ask) {
 			return !slices.ContainsFunc(before, func(o approvals.Principal) bool { return o.User == p.User })
 		})
 		if known && all && !fresh {
-			r.Wrong(s.mark, "adds nobody new to %s: all of them are in it already", s.quorum)
+			r.Wrong(s.mark, "adds no one new to %s: all of them are in it already", s.quorum)
 		}
 	}
 }

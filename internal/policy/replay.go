@@ -77,7 +77,7 @@ func Replay(ctx context.Context, before, after *Policy, r io.Reader, emit func(D
 	return sum, nil
 }
 
-var errNoCall = errors.New("is not a recorded call: it needs a tool and a time")
+var errNoCall = errors.New("is not a recorded call; it needs a tool and a time")
 
 func (r *Recorded) decode(line []byte) error {
 	d := json.NewDecoder(bytes.NewReader(line))

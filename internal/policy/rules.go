@@ -17,12 +17,12 @@ func (b *builder) newRule(f ruleForm) *rule {
 	r := &rule{name: f.Name.Value, mark: f.Mark, shadow: isShadow(f.Mode, b.Problems)}
 	switch {
 	case !f.Name.Written():
-		b.Wrong(f.Key("name"), "is missing; rulings name their rule")
+		b.Wrong(f.Key("name"), "is missing; every rule needs a name")
 	case f.Name.Value == "" || !b.names.name(f.Name, "a rule"):
 	case f.Name.Value == nameDefault:
-		b.Wrong(f.Name.Mark, "is the ask of calls that no rule names; choose another")
+		b.Wrong(f.Name.Mark, "is reserved for calls that match no rule; choose another name")
 	case slices.ContainsFunc(b.p.rules, func(o *rule) bool { return o.name == r.name }):
-		b.Wrong(f.Name.Mark, "another rule is called %s too", r.name)
+		b.Wrong(f.Name.Mark, "another rule is already called %s", r.name)
 	}
 	b.readScope(r, f)
 	b.readEffect(r, f)
@@ -49,13 +49,13 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 		switch {
 		case g.Value == "":
 		case strings.Contains(g.Value, "[!"):
-			b.Wrong(g.Mark, "%q: [!a] is ! or a here; write [^a] for all but a", g.Value)
+			b.Wrong(g.Mark, "%q: [!a] matches ! or a; write [^a] for anything but a", g.Value)
 		case err != nil:
-			b.Wrong(g.Mark, "%q is no pattern: * is any letters, ? is one, [ab] one of some", g.Value)
+			b.Wrong(g.Mark, "%q is not a valid pattern; use * for any text, ? for one character, [ab] for one of several", g.Value)
 		case len(tools) > 0 && !slices.ContainsFunc(tools, matches):
-			b.Wrong(g.Mark, "no agent has a tool %q, so the rule would guard nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
+			b.Wrong(g.Mark, "no agent has a tool %q, so the rule would match nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
 		case slices.Contains(r.tools, g.Value):
-			b.Wrong(g.Mark, "is there twice")
+			b.Wrong(g.Mark, "is listed twice")
 		default:
 			r.tools = append(r.tools, g.Value)
 		}
@@ -66,7 +66,7 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 		case len(agents) > 0 && !slices.Contains(agents, a.Value):
 			b.Wrong(a.Mark, "there is no agent %q%s", a.Value, strictyaml.Hint(a.Value, agents))
 		case slices.Contains(r.agents, a.Value):
-			b.Wrong(a.Mark, "is there twice")
+			b.Wrong(a.Mark, "is listed twice")
 		default:
 			r.agents = append(r.agents, a.Value)
 		}
@@ -100,7 +100,7 @@ func (b *builder) readEffect(r *rule, f ruleForm) {
 		effects++
 		r.kind = KindAllow
 		if !f.Allow.Value {
-			b.Wrong(f.Allow.Mark, "is false; write deny and why, or ask")
+			b.Wrong(f.Allow.Mark, "is false; write deny with a reason, or ask")
 		}
 	}
 	if f.Ask != nil {
@@ -112,10 +112,10 @@ func (b *builder) readEffect(r *rule, f ruleForm) {
 	}
 	switch effects {
 	case 0:
-		b.Wrong(f.Mark, "does nothing; write deny, allow or ask")
+		b.Wrong(f.Mark, "has no effect; write deny, allow or ask")
 	case 1:
 	default:
-		b.Wrong(f.Mark, "does several things; write one of deny, allow and ask")
+		b.Wrong(f.Mark, "has several of deny, allow and ask; keep one")
 	}
 }
 
@@ -149,7 +149,7 @@ func (b *builder) addSettings() {
 		case ApprovalTrue:
 		case ApprovalFalse:
 			if r.kind = KindAllow; t.Asks == AsksAlways && t.Setting.Approval != ApprovalUnset {
-				b.Wrong(at, "is false, and %s always needs approval; leave it out", t.Name)
+				b.Wrong(at, "is false, but %s always needs approval; remove it", t.Name)
 			}
 		case ApprovalWhen:
 			asks := *r
@@ -188,10 +188,10 @@ func (b *builder) lint() {
 		case r.unsound:
 			continue
 		case len(b.p.tools) > 0 && len(tools) == 0:
-			b.Wrong(r.mark, "never matches: none of these agents has such a tool")
+			b.Wrong(r.mark, "never matches: none of these agents has this tool")
 			continue
 		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
-			b.Wrong(r.mark, "never decides: what it allows always needs approval by its own code, and an allow does not lift that")
+			b.Wrong(r.mark, "has no effect: the code of this tool always asks for approval, and allow does not override that")
 			continue
 		}
 		if !r.shadow {
@@ -217,9 +217,9 @@ func (b *builder) lintCovered(i int, r *rule, tools []*tool) {
 
 func covered(by, r *rule) string {
 	if by.kind == KindDeny && r.kind != KindDeny {
-		return ", and a deny wins wherever it stands"
+		return ", and a deny always wins"
 	}
-	return " before it; put it above, or narrow the other"
+	return " and comes first; move this rule up, or narrow the other"
 }
 
 func verb(k Kind) string {

@@ -101,16 +101,16 @@ rules:
 		"then the next":                           {call("pay", `{"amount":50}`), "asks: pays"},
 		"a deny wins where others matched before": {call("read_secret", `{"name":"root"}`), "refused: never"},
 		"a deny wins from behind":                 {call("pay", `{"amount":5000}`), "refused: too much"},
-		"a missing argument asks everybody":       {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that it looks at is missing. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
-		"so does one of a strange type":           {call("pay", `{"amount":"x"}`), "strictest: The rule big could not be judged for this call: its condition could not be computed. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
-		"arguments that are none ask everybody":   {call("pay", `[`), "strictest: The rule big could not be judged for this call: its arguments could not be read. It refuses what it matches: too much. So it needs what all rules of the policy ask for together."},
+		"a missing argument asks everybody":       {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that its condition needs is missing. That rule denies: too much. So it needs every approval that the policy can ask for."},
+		"so does one of a strange type":           {call("pay", `{"amount":"x"}`), "strictest: The rule big could not be judged for this call: its condition could not be evaluated. That rule denies: too much. So it needs every approval that the policy can ask for."},
+		"arguments that are none ask everybody":   {call("pay", `[`), "strictest: The rule big could not be judged for this call: the arguments could not be read. That rule denies: too much. So it needs every approval that the policy can ask for."},
 		"a manager is the requester's":            {call("boss", `{}`), "asks: late"},
-		"without a manager everybody is needed":   {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. It asks about what it matches: default. So it needs what all rules of the policy ask for together."},
+		"without a manager everybody is needed":   {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. That rule asks: default. So it needs every approval that the policy can ask for."},
 		"here is the channel":                     {call("room", `{}`), "asks: room"},
 		"a direct message is no channel":          {with(call("room", `{}`), func(q *approvals.Proposal) { q.Channel = "D0ALICE001" }), "asks: default"},
 		"large whole numbers are exact":           {call("exact", `{"id":9007199254740993}`), "runs"},
 		"and not the one beside":                  {call("exact", `{"id":9007199254740992}`), "asks: default"},
-		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: a number in its arguments is too large or too small to be judged. So it needs what all rules of the policy ask for together."},
+		"beyond all numbers nobody knows":         {call("exact", `{"id":99999999999999999999999}`), "strictest: The rule exact could not be judged for this call: a number in the arguments is too large or too small. So it needs every approval that the policy can ask for."},
 		"an optional argument may be there":       {call("optional", `{"force":true}`), "refused: forced"},
 		"or not":                                  {call("optional", `{}`), "runs"},
 		"what was never called counts zero":       {call("loop", `{}`), "asks: default"},
@@ -175,7 +175,7 @@ rules:
 `
 	for _, o := range []policy.Options{{}, {Directory: dir{err: errors.New("secret detail")}}} {
 		got := say(t, parse(t, rules, o), call("x", `{}`))
-		require.Equal(t, "strictest: The rule a could not be judged for this call: the groups of the requester could not be looked up. It refuses what it matches: a. So it needs what all rules of the policy ask for together.", got)
+		require.Equal(t, "strictest: The rule a could not be judged for this call: the groups of the requester could not be looked up. That rule denies: a. So it needs every approval that the policy can ask for.", got)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestSettingsOfToolsComeBehindTheFile(t *testing.T) {
 		"a setting never lifts what a tool asks": {policy.Tool{Setting: never}, approvals.GateRaised, `{}`, "asks: default"},
 		"a condition that is true asks":          {policy.Tool{AgentSetting: when}, "", `{"n":2}`, "asks: agents[0].approval"},
 		"one that is false lets it run":          {policy.Tool{AgentSetting: when}, "", `{"n":1}`, "runs"},
-		"one that breaks asks everybody":         {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that it looks at is missing. It asks about what it matches: default. So it needs what all rules of the policy ask for together."},
+		"one that breaks asks everybody":         {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that its condition needs is missing. That rule asks: default. So it needs every approval that the policy can ask for."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.tool.Agent, c.tool.Name, c.tool.Schema = "ops", "x", schema
@@ -240,7 +240,7 @@ func TestSettingsOfToolsComeBehindTheFile(t *testing.T) {
 	}
 	slip := policy.Setting{Approval: policy.ApprovalWhen, When: "args.m > 1", Place: "agents[0].tools.x.approval"}
 	_, err := policy.Parse("p.yaml", []byte(head), policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "x", Schema: schema, Setting: slip}}})
-	require.EqualError(t, err, `agents[0].tools.x.approval: there is no argument "m" (for the tool x of ops); here may be n`)
+	require.EqualError(t, err, `agents[0].tools.x.approval: there is no argument "m" (for the tool x of ops); use n`)
 }
 
 func TestAToolThatIsNotKnownIsNeverLetThroughByHints(t *testing.T) {

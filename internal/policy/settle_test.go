@@ -90,7 +90,7 @@ func TestADirectoryThatNeverStaysIsNotTakenBySignal(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		require.EqualError(t, live.Reload(ctx), "the policy is still being written; it is taken when it stays as it is")
+		require.EqualError(t, live.Reload(ctx), "the policy is still being written; it is loaded once it stops changing")
 		require.Len(t, told, 1)
 		require.Equal(t, []string{"no"}, live.Current().Rules())
 		cancel()

@@ -157,12 +157,12 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 		}
 	}
 	if more := len(all) - maxBroken; more > 0 {
-		why = append(why, fmt.Sprintf("Nor could %d more.", more))
+		why = append(why, fmt.Sprintf("%d more rules could not be judged either.", more))
 	}
-	why = append(why, "So it needs what all rules of the policy ask for together.")
+	why = append(why, "So it needs every approval that the policy can ask for.")
 	for _, q := range ask.Requirement.Quorums {
 		if len(q.From.Users)+len(q.From.Groups) == 0 {
-			why = append(why, "Nobody can approve for "+q.Name+" here, so it will not run.")
+			why = append(why, "Nobody can approve for "+q.Name+" here, so the call can't run.")
 		}
 	}
 	why = slices.DeleteFunc(why, func(s string) bool { return s == "" })
@@ -174,9 +174,9 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 func (p *Policy) purpose(r *rule) string {
 	switch {
 	case r.kind == KindDeny:
-		return "It refuses what it matches: " + sentence(r.reason)
+		return "That rule denies: " + sentence(r.reason)
 	case r.kind == KindAsk && cmp.Or(r.ask.why, p.fallback.why) != "":
-		return "It asks about what it matches: " + sentence(cmp.Or(r.ask.why, p.fallback.why))
+		return "That rule asks: " + sentence(cmp.Or(r.ask.why, p.fallback.why))
 	}
 	return ""
 }

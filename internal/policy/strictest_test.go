@@ -62,7 +62,7 @@ rules:
 	without := call("pay", `{}`)
 	ask := asked(t, p, without)
 	require.Equal(t, []string{"ops1[][S0SRE00001]", "boss1[U0CAROL001][]", "room2[][C0WARROOM1]"}, names(ask.Requirement.Quorums))
-	require.Equal(t, "The rule pay could not be judged for this call: something that it looks at is missing. It asks about what it matches: Money leaves. So it needs what all rules of the policy ask for together.", ask.Why)
+	require.Equal(t, "The rule pay could not be judged for this call: something that its condition needs is missing. That rule asks: Money leaves. So it needs every approval that the policy can ask for.", ask.Why)
 	require.False(t, ask.Unjudged, "nothing that would refuse it")
 
 	without.Requester = "U0BOB00001"
@@ -73,7 +73,7 @@ rules:
 	without.Channel = "D0BOB00001"
 	ask = asked(t, p, without)
 	require.Equal(t, "room2[][]", names(ask.Requirement.Quorums)[2])
-	require.True(t, strings.HasSuffix(ask.Why, "Nobody can approve for room here, so it will not run."), ask.Why)
+	require.True(t, strings.HasSuffix(ask.Why, "Nobody can approve for room here, so the call can't run."), ask.Why)
 	everybody := []approvals.Principal{{User: "U0CAROL001"}, {User: "U0NOBODY01"}}
 	for i := range 9 {
 		everybody = append(everybody, approvals.Principal{User: approvals.UserID(fmt.Sprint("U", i)), Groups: []approvals.GroupID{"S0SRE00001", "C0WARROOM1", "D0BOB00001"}, GroupsAt: monday})
@@ -111,7 +111,7 @@ rules:
 	for tool, want := range map[string]bool{"deny": true, "allow": false, "ask": false, "boss": false, "shadow": false} {
 		require.Equal(t, want, asked(t, p, with(call(tool, `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" })).Unjudged, tool)
 	}
-	require.Contains(t, asked(t, p, call("deny", `{}`)).Why, "It refuses what it matches: Never on Fridays.")
+	require.Contains(t, asked(t, p, call("deny", `{}`)).Why, "That rule denies: Never on Fridays.")
 }
 
 func TestADefaultThatCannotBeJudgedAsksForEverything(t *testing.T) {
@@ -121,7 +121,7 @@ func TestADefaultThatCannotBeJudgedAsksForEverything(t *testing.T) {
 	ask := asked(t, p, with(call("x", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }))
 	require.Equal(t, []string{"boss1[U0CAROL001][]", "ops1[][S0SRE00001]", "sec2[][S0SECUR001]"}, names(ask.Requirement.Quorums))
 	require.Equal(t, "default@"+p.Version(), ask.Rule)
-	require.Equal(t, "The rule default could not be judged for this call: the requester has no manager. It asks about what it matches: default. So it needs what all rules of the policy ask for together.", ask.Why)
+	require.Equal(t, "The rule default could not be judged for this call: the requester has no manager. That rule asks: default. So it needs every approval that the policy can ask for.", ask.Why)
 }
 
 // Whoever meets the requirement of a call that no rule could judge meets every

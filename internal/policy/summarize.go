@@ -9,7 +9,7 @@ func (b *builder) readSummary(r *rule, f text) {
 	case !f.Written() || f.Value == "":
 		return
 	case r.kind == KindDeny || r.kind == KindAllow:
-		b.Wrong(f.Mark, "is read by the people who are asked, and this rule asks nobody; remove it")
+		b.Wrong(f.Mark, "is for approvers, and this rule asks nobody; remove it")
 		return
 	}
 	r.summary = f.Value

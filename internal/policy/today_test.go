@@ -75,7 +75,7 @@ func TestARecordedCallIsCountedByItsRecord(t *testing.T) {
 	p := parse(t, twoADay, policy.Options{Ledger: book{}})
 	for line, want := range map[string]string{
 		`{"tool":"refund","requester":"U0ALICE001","at":"2026-03-02T10:00:00Z","today":{"executed":{"refund":2}}}`: "is refused",
-		`{"tool":"refund","requester":"U0ALICE001","at":"2026-03-02T10:00:00Z","today":{}}`:                        "runs at once",
+		`{"tool":"refund","requester":"U0ALICE001","at":"2026-03-02T10:00:00Z","today":{}}`:                        "runs without approval",
 		`{"tool":"refund","requester":"U0ALICE001","at":"2026-03-02T10:00:00Z"}`:                                   "could not be counted",
 	} {
 		var r policy.Recorded
@@ -89,8 +89,8 @@ func TestARecordedCallIsCountedByItsRecord(t *testing.T) {
 func TestCountsOfADayAreCheckedWhenTheFileIsRead(t *testing.T) {
 	tools := policy.Options{Tools: []policy.Tool{{Agent: "ops", Name: "refund"}}}
 	for written, says := range map[string]string{
-		"zone: Europe/Berlin\n": "no condition counts calls of today",
-		"zone: Mars\nrules: [{name: r, when: 'today.executed[tool] > 1', deny: no}]\n":                                              `"Mars" is no time zone`,
+		"zone: Europe/Berlin\n": "no condition uses today",
+		"zone: Mars\nrules: [{name: r, when: 'today.executed[tool] > 1', deny: no}]\n":                                              `"Mars" is not a time zone`,
 		"rules: [{name: r, tools: [refund], when: 'today.executed[\"refnd\"] > 1', deny: no}]\n":                                    `there is no tool "refnd"; did you mean refund?`,
 		"rules: [{name: r, tools: [refund], when: 'today.executed[\"refund\"] == \"5\"', deny: no}]\n":                              "no matching overload",
 		"rules: [{name: r, tools: [refund], when: 'today.executed[\"refund\"] > 5 && today.executed[\"refund\"] < 5', deny: no}]\n": "never true",

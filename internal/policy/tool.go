@@ -68,7 +68,7 @@ func ReadTools(path string) ([]Tool, error) {
 	index := map[string]int{}
 	for i, t := range f.Tools {
 		if _, twice := index[t.Name]; twice || t.Name == "" {
-			wrong("tools[%d]: %q is no name, or is there twice", i, t.Name)
+			wrong("tools[%d]: %q is not a valid tool name, or is listed twice", i, t.Name)
 		}
 		index[t.Name] = i
 		if _, err := approvals.ParseSeverity(string(t.Meta.Severity)); err != nil && t.Meta.Severity != approvals.SeverityUnset {
@@ -94,7 +94,7 @@ func ReadTools(path string) ([]Tool, error) {
 		}
 	}
 	if len(all) == 0 {
-		wrong("names no tool of any agent; agents maps each to the names of its tools")
+		wrong("names no tools; agents must map each agent to its tools")
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

@@ -26,12 +26,12 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 	src = WithoutMark(src)
 	switch {
 	case len(src) > maxBytes:
-		p.Wrong(top, "holds %d bytes; at most %d are read", len(src), maxBytes)
+		p.Wrong(top, "has %d bytes; the limit is %d", len(src), maxBytes)
 		return false
 	case !p.legible(top, src):
 		return false
 	case deep(src):
-		p.Wrong(top, "is nested more than %d deep", maxDepth)
+		p.Wrong(top, "is nested more than %d levels deep", maxDepth)
 		return false
 	}
 	root, err := Open(src, parser.AllowDuplicateMapKey())
@@ -40,7 +40,7 @@ func Decode(file string, src []byte, p *Problems, form any) bool {
 		p.Wrong(top, "is empty")
 		return false
 	case errors.Is(err, ErrSeveral):
-		p.Wrong(top, "holds several documents; only one is read, so remove the others or make them files of a directory")
+		p.Wrong(top, "contains several YAML documents, but only one is read; keep one, or split them into files of a directory")
 		return false
 	case err != nil:
 		p.syntax(top, err)
@@ -74,7 +74,7 @@ func (d *Decoder) into(n ast.Node, at Mark, v reflect.Value) {
 	at = d.mark(n, at)
 	if d.nodes++; d.nodes > maxNodes || d.depth > maxDepth {
 		if d.nodes == maxNodes+1 || d.depth > maxDepth {
-			d.Wrong(at, "is too large, or nested too deep")
+			d.Wrong(at, "is too large or nested too deeply")
 		}
 		return
 	}
@@ -88,10 +88,10 @@ func (d *Decoder) into(n ast.Node, at Mark, v reflect.Value) {
 		d.alias(n, at, v)
 		return
 	case *ast.NullNode:
-		d.Wrong(at, "has no value: write one or leave the key out")
+		d.Wrong(at, "has no value; set one or remove the key")
 		return
 	case *ast.TagNode:
-		d.Wrong(at, "has a tag; tags are not read, so remove it")
+		d.Wrong(at, "has a YAML tag, which is not supported; remove it")
 		return
 	}
 	if v.Kind() == reflect.Pointer {
@@ -112,9 +112,9 @@ func (d *Decoder) alias(n *ast.AliasNode, at Mark, v reflect.Value) {
 	known, ok := d.anchors[name]
 	switch {
 	case !ok:
-		d.Wrong(at, "*%s names nothing", name)
+		d.Wrong(at, "*%s refers to an anchor that does not exist", name)
 	case known == nil:
-		d.Wrong(at, "*%s holds itself", name)
+		d.Wrong(at, "*%s contains itself", name)
 	default:
 		d.anchors[name] = nil
 		d.into(known, at, v)
@@ -147,7 +147,7 @@ func (d *Decoder) entries(n ast.Node, at Mark, each func(name string, key, value
 	for e := m.MapRange(); e.Next(); {
 		key, value := e.Key(), e.Value()
 		if key.IsMergeKey() {
-			d.Wrong(d.mark(key, at), "merges (<<) are not read; write the keys out")
+			d.Wrong(d.mark(key, at), "merge keys (<<) are not supported; write the keys out")
 			continue
 		}
 		name := KeyOf(key)
@@ -156,13 +156,13 @@ func (d *Decoder) entries(n ast.Node, at Mark, each func(name string, key, value
 			continue
 		}
 		if seen[name] {
-			d.Wrong(d.mark(key, at.Key(name)), "is there twice")
+			d.Wrong(d.mark(key, at.Key(name)), "is set twice")
 			continue
 		}
 		seen[name] = true
 		each(name, key, value)
 	}
 	if len(seen) == 0 {
-		d.Wrong(at, "is empty: write something or leave the key out")
+		d.Wrong(at, "is empty; fill it in or remove the key")
 	}
 }

@@ -6,7 +6,7 @@
 // whose values ([Text], [Whole], [List] ...) keep the place where each is
 // written, since what is compiled from them is judged later and must still be
 // able to name its line. It refuses what a reader could take for something
-// else: a key that is there twice, merges, tags, aliases of nothing or of
+// else: a key that is set twice, merges, tags, aliases of nothing or of
 // themselves, a key without a value, numbers that are not plain, characters
 // that do not show, and files too large or too deep to have been written by
 // hand. An unknown key is answered with the one that was probably meant.

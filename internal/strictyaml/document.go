@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// The bounds of a file: what is larger is a slip, or made to be slow.
+// The limits of a file. A larger file is a mistake or an attempt to slow the reader down.
 const (
 	maxBytes = 256 << 10
 	maxNodes = 50_000
@@ -20,7 +20,7 @@ const (
 // parser's.
 var (
 	ErrEmpty   = errors.New("the file is empty")
-	ErrSeveral = errors.New("the file holds several YAML documents; keep one")
+	ErrSeveral = errors.New("the file contains several YAML documents; keep one")
 )
 
 // Open returns the one document of a file. A byte-order mark in front is no

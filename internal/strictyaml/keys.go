@@ -16,7 +16,7 @@ func Field(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// Keys are those that a struct knows, in the order of its fields.
+// Keys returns the YAML keys of a struct, in the order of its fields.
 func Keys(t reflect.Type) []string {
 	var keys []string
 	for f := range t.Fields() {
@@ -27,12 +27,15 @@ func Keys(t reflect.Type) []string {
 	return keys
 }
 
-// HintOr is a hint or, if nothing is close, all that is known.
+// HintOr returns a hint or, if no known name is close, all known names.
 func HintOr(name string, known []string) string {
 	if h := Hint(name, known); h != "" || len(known) == 0 {
 		return h
 	}
-	return "; here may be " + strings.Join(known, ", ")
+	if len(known) == 1 {
+		return "; use " + known[0]
+	}
+	return "; use one of " + strings.Join(known, ", ")
 }
 
 // Hint is "; did you mean ...?" if something known is close to name.

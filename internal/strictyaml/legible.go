@@ -7,7 +7,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-const notShown = "holds %U, which does not show, so it is not what people read; remove it"
+const notShown = "contains the invisible character %U; remove it"
 
 // hidden returns the first character of s that does not show, if there is one.
 func hidden(s string) (rune, bool) {
@@ -37,7 +37,7 @@ func (p *Problems) legible(at Mark, src []byte) bool {
 		_, size := utf8.DecodeRuneInString(text[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			p.Wrong(at, "holds the byte 0x%02x, which is not UTF-8; save the file as UTF-8", text[i])
+			p.Wrong(at, "contains the byte 0x%02x, which is not UTF-8; save the file as UTF-8", text[i])
 		case strings.HasPrefix(text[i:], "\r\n"):
 		case hidden[i]:
 			p.Wrong(at, notShown, r)

@@ -66,12 +66,12 @@ func (p problem) text() string {
 // Problems are collected, so that all are reported at once.
 type Problems struct{ all []problem }
 
-// Wrong adds what is wrong at a place.
+// Wrong adds a problem at a place in the file.
 func (p *Problems) Wrong(m Mark, format string, args ...any) {
 	p.all = append(p.all, problem{m, fmt.Sprintf(format, args...)})
 }
 
-// Count is how many there are so far: whoever reads on compares it.
+// Count returns the number of problems so far, so that a caller can see new ones.
 func (p *Problems) Count() int { return len(p.all) }
 
 // Err joins the problems in the order of the files, each once.

@@ -35,11 +35,11 @@ func TestEveryProblemHasItsPlace(t *testing.T) {
 	var found strictyaml.Problems
 	read := strictyaml.Decode("f.yaml", []byte("name: 5\nmany: [1, 0x2]\nby: {a: true, a: false, b: maybe}\nnames: x\nname: !!str y\n"), &found, &form)
 	require.True(t, read)
-	require.EqualError(t, found.Err(), `f.yaml:1:7: name: must be a text; put it in quotes if it looks like a number
-f.yaml:2:11: many[1]: 0x2 is no plain number; write it in decimal, without a leading 0
-f.yaml:3:15: by.a: is there twice
+	require.EqualError(t, found.Err(), `f.yaml:1:7: name: must be text; put it in quotes if it looks like a number
+f.yaml:2:11: many[1]: 0x2 is not a plain number; write it in decimal, without a leading 0
+f.yaml:3:15: by.a: is set twice
 f.yaml:3:28: by.b: must be true or false
 f.yaml:4:1: names: there is no such key; did you mean name?
-f.yaml:5:1: name: is there twice`)
+f.yaml:5:1: name: is set twice`)
 	require.Equal(t, 1, form.Many.Items[0].Value)
 }

@@ -76,9 +76,9 @@ func (t *Text) Take(d *Decoder, n ast.Node, at Mark) {
 	s, from, ok := Words(n)
 	switch {
 	case !ok:
-		d.Wrong(at, "must be a text; put it in quotes if it looks like a number")
+		d.Wrong(at, "must be text; put it in quotes if it looks like a number")
 	case strings.TrimSpace(s) == "":
-		d.Wrong(at, "is empty: write something or leave the key out")
+		d.Wrong(at, "is empty; fill it in or remove the key")
 		s = ""
 	default:
 		if r, hides := hidden(s); hides { // by an escape sequence: the file itself is legible
@@ -94,7 +94,7 @@ var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 // plain says of a number that is written otherwise.
 func (d *Decoder) plain(n *ast.IntegerNode, at Mark) bool {
 	if written := n.GetToken().Value; !decimal.MatchString(written) {
-		d.Wrong(at, "%s is no plain number; write it in decimal, without a leading 0", written)
+		d.Wrong(at, "%s is not a plain number; write it in decimal, without a leading 0", written)
 		return false
 	}
 	return true
@@ -139,7 +139,7 @@ func (f *Free) Take(d *Decoder, n ast.Node, at Mark) {
 	v := d.value(n, at)
 	b, err := json.Marshal(v)
 	if err != nil {
-		d.Wrong(at, "is nothing that JSON can hold")
+		d.Wrong(at, "is not a JSON value")
 	}
 	f.JSON = b
 }
@@ -147,7 +147,7 @@ func (f *Free) Take(d *Decoder, n ast.Node, at Mark) {
 // value reads a node as JSON would.
 func (d *Decoder) value(n ast.Node, at Mark) any {
 	if d.nodes++; d.nodes > maxNodes || d.depth > maxDepth {
-		d.Wrong(at, "is too large, or nested too deep")
+		d.Wrong(at, "is too large or nested too deeply")
 		return nil
 	}
 	d.depth++
@@ -159,7 +159,7 @@ func (d *Decoder) value(n ast.Node, at Mark) any {
 		name := n.Value.String()
 		known := d.anchors[name]
 		if known == nil {
-			d.Wrong(d.mark(n, at), "*%s names nothing, or itself", name)
+			d.Wrong(d.mark(n, at), "*%s refers to an anchor that does not exist, or to itself", name)
 			return nil
 		}
 		d.anchors[name] = nil
@@ -185,7 +185,7 @@ func (d *Decoder) value(n ast.Node, at Mark) any {
 		for e := n.MapRange(); e.Next(); {
 			name := KeyOf(e.Key())
 			if _, twice := object[name]; twice {
-				d.Wrong(d.mark(e.Key(), at.Key(name)), "is there twice")
+				d.Wrong(d.mark(e.Key(), at.Key(name)), "is set twice")
 			}
 			object[name] = d.value(e.Value(), at.Key(name))
 		}
@@ -193,7 +193,7 @@ func (d *Decoder) value(n ast.Node, at Mark) any {
 	}
 	s, _, ok := Words(n)
 	if !ok {
-		d.Wrong(d.mark(n, at), "is nothing that JSON can hold")
+		d.Wrong(d.mark(n, at), "is not a JSON value")
 	}
 	return s
 }
@@ -207,7 +207,7 @@ func (l *List[T]) Take(d *Decoder, n ast.Node, at Mark) {
 		return
 	}
 	if len(s.Values) == 0 {
-		d.Wrong(at, "is an empty list: write something or leave the key out")
+		d.Wrong(at, "is an empty list; fill it in or remove the key")
 	}
 	for i, v := range s.Values {
 		var item T
@@ -228,8 +228,8 @@ func (t *Table[T]) Take(d *Decoder, n ast.Node, at Mark) {
 	})
 }
 
-// Elem is the type of what the list holds, for whoever walks the forms.
+// Elem returns the type of the list's elements, for code that walks the forms.
 func (l *List[T]) Elem() reflect.Type { return reflect.TypeFor[T]() }
 
-// Elem is the type of what the table holds, for whoever walks the forms.
+// Elem returns the type of the table's values, for code that walks the forms.
 func (t *Table[T]) Elem() reflect.Type { return reflect.TypeFor[T]() }
