@@ -72,7 +72,7 @@ func adminFulfill(ctx context.Context, in *call) error {
 	})
 }
 
-// isKind refuses what is no kind of work, before Redis is asked about it.
+// isKind refuses an unknown kind of work before Redis is asked.
 func isKind(value string) error {
 	kinds := state.Kinds()
 	if slices.Contains(kinds, state.Kind(value)) {
@@ -102,7 +102,7 @@ type admin struct {
 const mostParked = 200
 
 // parked lists the work that was given up after many failures, and the runs
-// that wait for somebody, because a call is in doubt or nobody got them further.
+// that wait for an operator, because a call is in doubt or they failed too often.
 func (a admin) parked(ctx context.Context) error {
 	runs, err := a.store.ParkedRuns(ctx, mostParked)
 	if err != nil {
@@ -136,8 +136,8 @@ func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
 	return a.say("due again\n")
 }
 
-// abandon ends a run that nobody goes on with; what happened is said in its
-// thread, and the thread goes on.
+// abandon ends a run that cannot continue. The bot says so in its thread, and the
+// thread can be used again.
 func (a admin) abandon(ctx context.Context, id approvals.RunID) error {
 	words := "An operator ended this run. It is not known whether the calls without a result happened."
 	if err := a.runner().Abandon(ctx, id, words); err != nil {

@@ -96,7 +96,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log 
 	return agents, errors.Join(problems...)
 }
 
-// newUI asks Slack who we are, so that a wrong token fails the start.
+// newUI asks Slack for the bot's identity, so that a wrong token fails the start.
 func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (*slackui.UI, error) {
 	asking, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

@@ -60,7 +60,7 @@ rules:
         - {name: security, need: 1, from: {people: [carol]}}
 `
 
-// oneOfSRE is a policy in which somebody of @sre signs what a tool asks for.
+// oneOfSRE is a policy in which someone in @sre approves what a tool asks for.
 const oneOfSRE = `
 groups: {sre: S0SRE}
 default:

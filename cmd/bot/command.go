@@ -135,8 +135,8 @@ func (in *call) parse() ([]string, error) {
 	return args, in.complete(args)
 }
 
-// complete returns what is missing, what is more than the command takes, and
-// what is wrong with an argument.
+// complete returns the problems of the arguments: missing, unexpected or invalid
+// ones.
 func (in *call) complete(args []string) error {
 	given := map[string]bool{}
 	in.flags.Visit(func(f *flag.Flag) { given[f.Name] = f.Value.String() != "" })

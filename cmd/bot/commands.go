@@ -63,8 +63,7 @@ var checkCommand = &command{
 Checks the configuration, the policy, the agents' folders, the environment and
 the Slack manifest beside the configuration; with --online also Slack, Redis and
 the model provider. It lists everything that is wrong, with what to do about it.
-It writes nothing anywhere and prints no secret. It ends with 1 if anything is
-wrong.`,
+It writes nothing and prints no secrets. It exits with 1 if anything is wrong.`,
 	needs:   []string{"config"},
 	example: "bot check --config config.yaml --online",
 }
@@ -91,26 +90,26 @@ For those who write or review a policy. These commands change nothing.`,
 		{
 			name: "check", short: "Lists everything that is wrong with a policy.", run: policyCheck,
 			about: `
-Reads a policy as the bot does, and lists everything that is wrong with it, each
-with its file and line. If nothing is, it lists the rules, and for each tool the
-rules that may decide about its calls.`,
+Reads a policy as the bot does, and lists everything that is wrong with it, with
+file and line. If nothing is wrong, it lists the rules, and for each tool the
+rules that can decide its calls.`,
 			args:    []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: "bot policy check --config config.yaml",
 		},
 		{
-			name: "explain", short: "Says what a policy rules on one call, and why.", run: policyExplain,
+			name: "explain", short: "Shows what a policy decides for one call, and why.", run: policyExplain,
 			about: `
-Says of one call what each rule of the policy makes of it, which one decides,
-and who must approve. Name the call with --tool and --args, or with --call.`,
+Shows for one call what each rule of the policy does, which one decides, and who
+must approve. Name the call with --tool and --args, or with --call.`,
 			args: []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: `
 bot policy explain --config config.yaml --tool delete_file \
   --args '{"path": "a.txt"}' --requester U0123456789`,
 		},
 		{
-			name: "test", short: "Says which examples of a policy hold.", run: policyTest,
+			name: "test", short: "Runs the examples in a policy.", run: policyTest,
 			about: `
-Judges the examples in a policy, and says of each whether it holds. It ends with
+Runs the examples in a policy, and says for each whether it holds. It exits with
 1 if one does not.`,
 			args:    []argument{{name: "POLICY", what: policyArgument, optional: true}},
 			example: "bot policy test --config config.yaml",
@@ -118,9 +117,9 @@ Judges the examples in a policy, and says of each whether it holds. It ends with
 		{
 			name: "replay", short: "Compares two policies on recorded calls.", run: policyReplay,
 			about: `
-Judges recorded calls by two policies and lists the calls on which they differ.
-Calls that the new policy treats more leniently are marked. It prints no
-arguments of the calls.`,
+Runs recorded calls through two policies and lists the calls on which they
+differ. Calls that the new policy treats more leniently are marked. It prints no
+arguments.`,
 			needs:   []string{"new"},
 			args:    []argument{{name: "CALLS", what: "The file of calls, as bot policy calls writes it; - reads standard input."}},
 			example: "bot policy replay --config config.yaml --new next.yaml calls.jsonl",
@@ -128,16 +127,16 @@ arguments of the calls.`,
 		{
 			name: "calls", short: "Writes the calls that Redis holds, for a replay.", run: policyCalls,
 			about: `
-Writes the calls on which the bot's policy has ruled as JSON, one call a line.
-It needs REDIS_URL. The output contains the arguments of the calls. Keep it as
-you keep the data that they are about.`,
+Writes the calls that the bot's policy has decided as JSON, one call per line.
+It needs REDIS_URL. The output contains the arguments of the calls: protect it
+like the data they are about.`,
 			example: "bot policy calls --since 168h > calls.jsonl",
 		},
 	},
 }
 
 var adminCommands = &command{
-	name: "admin", short: "Shows what is stuck, and gets it going again.",
+	name: "admin", short: "Lists stuck work, and repairs it.",
 	about: `
 For those who operate the bot. These commands work on the Redis that REDIS_URL
 names, while the bot runs or while it does not.`,
@@ -147,14 +146,13 @@ names, while the bot runs or while it does not.`,
 			name: "parked", short: "Lists the work that the bot has given up.", run: adminParked,
 			about: `
 Lists the work that the bot gave up after many failures, and the runs that wait
-for an operator because nobody knows whether a call happened. It needs
-REDIS_URL.`,
+for an operator because a call may or may not have happened. It needs REDIS_URL.`,
 			example: "bot admin parked",
 		},
 		{
-			name: "retry", short: "Has parked work tried again.", run: adminRetry,
+			name: "retry", short: "Retries parked work.", run: adminRetry,
 			about: `
-Has the bot try parked work again. A run in which nobody knows whether a call
+Has the bot try parked work again. A run with a call that may or may not have
 happened is refused: abandon it instead. It needs REDIS_URL.`,
 			args: []argument{
 				{name: "KIND", what: "The kind of work: the first column of bot admin parked; runs for a run.", check: isKind},
@@ -165,8 +163,8 @@ happened is refused: abandon it instead. It needs REDIS_URL.`,
 		{
 			name: "abandon", short: "Ends a run that nobody can continue.", run: adminAbandon,
 			about: `
-Ends a parked run for good. Its thread is told that an operator ended it, and
-can be used again. Nothing is executed. It needs REDIS_URL.`,
+Ends a parked run for good. The bot says so in its thread, which can be used
+again. Nothing is executed. It needs REDIS_URL.`,
 			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin parked and the thread show it."}},
 			example: "bot admin abandon run-01-7f3a",
 		},
@@ -174,7 +172,7 @@ can be used again. Nothing is executed. It needs REDIS_URL.`,
 			name: "fulfill", short: "Delivers the result of a call that ran elsewhere.", run: adminFulfill,
 			about: `
 Delivers the result of a call that was approved here and executed elsewhere. The
-agent goes on with it. It needs REDIS_URL.`,
+agent continues with it. It needs REDIS_URL.`,
 			args: []argument{
 				{name: "BATCH", what: "The id of the batch that the call is in."},
 				{name: "CALL", what: "The id of the call."},
@@ -190,8 +188,8 @@ var slacksimCommand = &command{
 	about: `
 Runs a Slack workspace on this machine, for any Slack app. The Web API is under
 /api/, a page to click in is under /, and whatever the page does is JSON under
-/sim/; see docs/slacksim.md. It talks to the app and to nobody else, stores
-nothing, and has no login: whoever reaches it can act as every person.`,
+/sim/; see docs/slacksim.md. It talks only to the app, stores nothing, and
+has no login: anyone who can reach it can act as any person.`,
 	example: `
 bot slacksim --events-url http://127.0.0.1:3000/slack/events \
   --interactivity-url http://127.0.0.1:3000/slack/events \
@@ -222,7 +220,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 }
 
 // runWith is the program with tools that agents have besides those of their
-// configuration. Every command that looks at a policy knows them.
+// configuration. Every command that reads a policy uses them too.
 func runWith(ctx context.Context, extra config.ToolsFor, args, environ []string, stdout, stderr io.Writer) error {
 	if len(args) > 0 && slices.Contains([]string{"--version", "-version"}, args[0]) {
 		args = append([]string{versionCommand.name}, args[1:]...)
@@ -237,9 +235,9 @@ const (
 	exitUsage   = 2
 )
 
-// exitCode tells people how the program ended, and returns what it tells its
-// caller. What an error quotes of a file or of an argument may hold characters
-// that a terminal does not show, or obeys: they are written as escapes.
+// exitCode prints the error for people, and returns the exit code. An error can
+// quote characters of a file or an argument that a terminal hides or obeys: they
+// are written as escapes.
 func exitCode(err error, stderr io.Writer) int {
 	var wrong usageError
 	switch {

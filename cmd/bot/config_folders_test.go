@@ -15,7 +15,7 @@ import (
 )
 
 // An agent that reads the secrets of the process, or writes the policy that it
-// lives by, needs nobody's signature any more. serve, check and policy refuse
+// lives by, needs nobody's approval any more. serve, check and policy refuse
 // such a folder, in the same words.
 func TestAFolderThroughWhichTheAgentReachesTheBotIsRefused(t *testing.T) {
 	program, err := os.Executable()

@@ -12,7 +12,7 @@ func runDemo(ctx context.Context, in *call) error {
 	in.flags.StringVar(&o.Redis, "redis", "", "Use the Redis at this `URL` instead of one in memory.")
 	in.flags.StringVar(&o.Addr, "addr", "", "Serve the page at `HOST:PORT`. Without it, that is "+demo.Addr+", or a free port if it is taken.")
 	in.flags.BoolVar(&o.Expose, "expose", false, "Allow an address that other machines can reach. The demo has no login: "+
-		"whoever reaches it can act as every person, and use the model of OPENAI_API_KEY.")
+		"anyone who can reach it can act as any person, and use the model of OPENAI_API_KEY.")
 	in.flags.StringVar(&o.Folder, "folder", "", "Let the agent work on this `FOLDER`, which must be empty or not there yet, instead of a new one.")
 	verbose := in.flags.Bool("v", false, "Log what the bot does.")
 	if _, err := in.parse(); err != nil {

@@ -54,7 +54,7 @@ func TestTheHoodOfTheDemo(t *testing.T) {
 			for _, e := range h.Timeline {
 				story = append(story, e.What)
 			}
-			for _, what := range []string{"Bob approved delete_file", "Every call has its answer", "A new run resumed on the answers", "delete_file ran"} {
+			for _, what := range []string{"Bob approved delete_file", "Every call has its answer", "A new run resumed with the answers", "delete_file ran"} {
 				require.Contains(t, story, what)
 			}
 			require.Less(t, slices.Index(story, "Bob approved delete_file"), slices.Index(story, "Every call has its answer"))

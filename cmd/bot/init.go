@@ -89,7 +89,7 @@ func writeNew(dir string, files map[string]string) error {
 		return fmt.Errorf("make the directory: %w", err)
 	}
 	for _, name := range names {
-		// The bot may run as somebody else, who must read them.
+		// The bot may run as another user, who must be able to read them.
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // see above
 		if err != nil {
 			return fmt.Errorf("write: %w", err)

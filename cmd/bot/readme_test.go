@@ -60,7 +60,7 @@ func TestStoryOfTheReadme(t *testing.T) {
 			require.Equal(t, 2, strings.Count(everyButton(card), "Approve"), "nothing changes")
 		}},
 		{"Switch to Bob, who is in @sre, and approve the first call. The card shows his name. " +
-			"Nothing is deleted yet: the agent goes on when both calls are decided.", func() {
+			"Nothing is deleted yet: the agent continues when both calls are decided.", func() {
 			require.Empty(t, s.click(bob, card, "2023-q1", "Approve").VisibleError)
 			newest("his name", says("Approved", bob))
 			require.FileExists(t, first)

@@ -89,7 +89,9 @@ func TestStory(t *testing.T) {
 
 	// Dave is in no group: he is told so, and nobody else sees it.
 	require.Empty(t, s.click(dave, card, "2023-q1", "Approve").VisibleError)
-	s.await(dave, root, "the refusal", func(m message) bool { return m.Ephemeral && strings.Contains(m.words(), "You can't approve this. Nothing changed.") })
+	s.await(dave, root, "the refusal", func(m message) bool {
+		return m.Ephemeral && strings.Contains(m.words(), "You can't approve this. Nothing changed.")
+	})
 	for _, m := range s.thread(bob, root) {
 		require.False(t, m.Ephemeral, "Bob sees what only Dave was told: %s", m.words())
 	}

@@ -60,19 +60,19 @@ func (b *bot) reconcile(ctx context.Context) {
 const runStuck = "This run failed again and again, so the bot has stopped trying. " +
 	"Calls that already ran are not repeated. The reason is in the bot's log."
 
-// runParked tells the thread that its run was given up: otherwise the thread
+// runParked says in the thread that its run is parked: otherwise the thread
 // would go on saying that the agent is at work.
 func (b *bot) runParked(ctx context.Context, id string) {
 	err := b.runner.Park(ctx, approvals.RunID(id), runStuck)
 	if errors.Is(err, agentrun.ErrRunHeld) || errors.Is(err, agentrun.ErrRunEnded) {
-		return // somebody goes on with it, or has
+		return // another process continues it, or did
 	}
 	if err != nil {
 		b.log.ErrorContext(ctx, "cannot tell a thread that its run is parked", slog.String("run", id), slog.Any("err", err))
 	}
 }
 
-// sheetParked tells the person whose sheet was given up.
+// sheetParked sends a message to the person whose sheet is parked.
 func (b *bot) sheetParked(ctx context.Context, id string) {
 	if err := b.ui.Answers.Parked(ctx, id); err != nil {
 		b.log.ErrorContext(ctx, "cannot tell a person that their sheet is parked", slog.String("sheet", id), slog.Any("err", err))

@@ -73,7 +73,7 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	return r.c.Store.Commit(ctx, out)
 }
 
-const closedWords = "What was said in this thread cannot be read any more, so it is closed. Start a new thread."
+const closedWords = "The messages of this thread can no longer be read, so the thread is closed. Start a new thread."
 
 // failQueue ends all that waits for a thread that is closed.
 func (r *Runner) failQueue(ctx context.Context, thread *Thread, out *Commit, now time.Time) error {

@@ -40,7 +40,7 @@ func TestAbandonWithAHistoryThatCannotBeRead(t *testing.T) {
 			require.NoError(t, w.runner().Abandon(t.Context(), resumed.ID, "Ended by hand."))
 			ended := w.run(resumed.ID)
 			require.Equal(t, agentrun.RunFailed, ended.Status)
-			require.Contains(t, ended.Failure, "Ended by hand. What was said in this thread cannot be read")
+			require.Contains(t, ended.Failure, "Ended by hand. The messages of this thread can no longer be read")
 			for _, id := range []approvals.RunID{second.ID, third.ID} {
 				run := w.run(id)
 				require.Equal(t, agentrun.RunFailed, run.Status)

@@ -304,17 +304,17 @@ func TestToolsThatFail(t *testing.T) {
 	}{
 		"an error": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{}, errors.New("password=hunter2")
-		}, `a failed: "The tool failed, and gave no reason that can be passed on."`},
+		}, `a failed: "The tool failed without a reason that can be shown."`},
 		"words": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{}, &agentrun.FailedError{Message: "disk full"}
 		}, `a failed: "disk full"`},
 		"a panic": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			panic("hunter2")
-		}, `a failed: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."`},
+		}, `a failed: "The tool crashed. It is not known whether the call took effect, so it is not repeated."`},
 		"leaving its goroutine": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			runtime.Goexit()
 			return agentrun.Result{}, nil
-		}, `a failed: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."`},
+		}, `a failed: "The tool crashed. It is not known whether the call took effect, so it is not repeated."`},
 		"not JSON": {func(context.Context, agentrun.Call) (agentrun.Result, error) {
 			return agentrun.Result{Value: json.RawMessage("plain text")}, nil
 		}, `a success: "plain text"`},

@@ -13,7 +13,7 @@ import (
 
 // What a person reads whose change of a call is not taken.
 const (
-	uncheckedWords = "the arguments could not be checked just now, so nothing was changed"
+	uncheckedWords = "the arguments could not be checked, so nothing was changed"
 	hiddenWords    = "it is not what the tool accepts"
 )
 
@@ -98,7 +98,7 @@ func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall,
 func (r *Runner) tool(agent, name string) (Tool, error) {
 	a, ok := r.c.Agents(agent)
 	if !ok {
-		return nil, fmt.Errorf("there is no agent named %q any more: %w", agent, approvals.ErrNotFound)
+		return nil, fmt.Errorf("the agent %q no longer exists: %w", agent, approvals.ErrNotFound)
 	}
 	var found Tool
 	for _, t := range a.Tools {
@@ -111,7 +111,7 @@ func (r *Runner) tool(agent, name string) (Tool, error) {
 		found = t
 	}
 	if found == nil {
-		return nil, fmt.Errorf("the agent has no tool called %q any more: %w", name, approvals.ErrNotFound)
+		return nil, fmt.Errorf("the agent no longer has a tool called %q: %w", name, approvals.ErrNotFound)
 	}
 	return found, nil
 }

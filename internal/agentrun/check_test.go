@@ -96,7 +96,7 @@ func TestCheckCallFailsClosed(t *testing.T) {
 		for _, kind := range []agentrun.Kind{agentrun.KindExternal, agentrun.KindUnapproved, agentrun.KindFunction} {
 			tool.spec.Kind, tool.validate = kind, validate
 			err := w.check("t", `{}`)
-			requireWrong(t, err, agentrun.ArgumentError{Message: "the arguments could not be checked just now, so nothing was changed"})
+			requireWrong(t, err, agentrun.ArgumentError{Message: "the arguments could not be checked, so nothing was changed"})
 			require.NotContains(t, err.Error(), "hunter2", name)
 		}
 	}

@@ -60,7 +60,7 @@ func TestABatchSaysWhatBecameOfApprovedCalls(t *testing.T) {
 			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) { panic("hunter2") }
 		}, approvals.Execution{
 			State: approvals.InDoubt,
-			Words: "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated.",
+			Words: "The tool crashed. It is not known whether the call took effect, so it is not repeated.",
 		}},
 		"the policy refuses now": {func(w *world, _ *fake) {
 			w.policy.by = map[string]approvals.Ruling{"gated": approvals.Refuse{Reason: "frozen"}}
@@ -105,7 +105,7 @@ func TestARunThatEndsBeforeItsCallsSaysThatTheyDidNotRun(t *testing.T) {
 	w.decide(run.Deferred, "g", approvals.Approve, "")
 	w.agent.Name = "other" // the run's agent is gone
 	require.Equal(t, agentrun.RunFailed, w.resume(run.Deferred).Status)
-	require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: `There is no agent named "ops" any more.`}, w.executionOf(run.Deferred, "g"))
+	require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: `The agent "ops" no longer exists.`}, w.executionOf(run.Deferred, "g"))
 	require.Empty(t, w.executed())
 }
 

@@ -48,7 +48,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	}, ask, elsewhere)
 	if err != nil {
 		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))
-		return s.failWith(ctx, change, "The calls could not be put before anybody, so they were not run.", plans, parts...)
+		return s.failWith(ctx, change, "Nobody could be asked to approve the calls, so they were not run.", plans, parts...)
 	}
 	var messages []Message
 	if len(parts) > 0 {

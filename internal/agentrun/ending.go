@@ -48,7 +48,7 @@ func (s *session) failWith(ctx context.Context, change func(*Run), words string,
 // belong together. Nothing was executed.
 func (s *session) refuse(ctx context.Context, err error) error {
 	s.log(ctx, slog.LevelError, "answers refused", slog.Any("err", err))
-	return s.fail(ctx, nil, "The answers do not fit the calls that were waiting for them, so nothing was run.")
+	return s.fail(ctx, nil, "The answers don't match the calls that were waiting, so nothing was run.")
 }
 
 // park stops the run for people to look at: a call is in doubt.
@@ -58,8 +58,8 @@ func (s *session) park(ctx context.Context, tool string) error {
 		if err := s.conclude(ctx, out, nil, "The run stopped before this call."); err != nil {
 			return err
 		}
-		parked(r, fmt.Sprintf("The bot stopped while %s was running. It may or may not have happened, "+
-			"so it is not repeated. Please check, then end this run.", tool))
+		parked(r, fmt.Sprintf("The bot stopped while %s was running. The call may or may not have happened, "+
+			"so it is not repeated. Check the result in the tool's own system, then end this run.", tool))
 		return nil
 	})
 }
@@ -97,7 +97,7 @@ func closing(history []Message, journal journal, known []RequestPart, now time.T
 // What the model reads about calls that have no result.
 const (
 	interruptedMessage = "The run ended before this call was completed. It has no result."
-	doubtMessage       = "The run ended while this call was going on. It is not known whether it took effect."
+	doubtMessage       = "The run ended during this call. It is not known whether the call took effect."
 )
 
 // endRun lets go of a run that has its outcome, and gives its thread to the next

@@ -204,7 +204,7 @@ func aCallInDoubtStopsItsSiblings(t *testing.T) {
 	require.NoError(t, w.runner().Abandon(t.Context(), id, "Ended by hand."))
 	require.Equal(t, []string{
 		"user: go", `call a one{"x":1}`, `call b two{"x":1}`,
-		`a interrupted: "The run ended while this call was going on. It is not known whether it took effect."`,
+		`a interrupted: "The run ended during this call. It is not known whether the call took effect."`,
 		`b interrupted: "The run ended before this call was completed. It has no result."`,
 	}, brief(w.history()))
 	require.Equal(t, "Ended by hand.", w.run(id).Failure)

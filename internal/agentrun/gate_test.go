@@ -196,6 +196,6 @@ func TestABatchThatCannotBeOpened(t *testing.T) {
 	w.model.answers = []any{calls([3]string{"a", "gated", `{"x":1}`})}
 	got := w.work(id)
 	require.Equal(t, agentrun.RunFailed, got.Status)
-	require.Contains(t, got.Failure, "could not be put before anybody")
+	require.Contains(t, got.Failure, "Nobody could be asked to approve the calls")
 	requireAnswered(t, w.history())
 }

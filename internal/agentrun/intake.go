@@ -138,11 +138,11 @@ func modelClass(err error) string {
 func finishWords(reason FinishReason) string {
 	switch reason {
 	case FinishLength:
-		return "The model's answer was cut off at its length limit, so nothing of it was used."
+		return "The model's answer was cut off at its length limit, so it was not used."
 	case FinishContentFilter:
 		return "The model's provider filtered the answer out."
 	case FinishError:
-		return "The model broke off with an error, so nothing of its answer was used."
+		return "The model stopped with an error, so its answer was not used."
 	case FinishStop, FinishToolCall:
 	}
 	return ""

@@ -71,7 +71,7 @@ func TestToolsThatHang(t *testing.T) {
 		"it stops": {func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, "did not finish within 1m0s and was told to stop. It is not known", time.Minute},
+		}, "did not finish within 1m0s and was stopped. It is not known", time.Minute},
 		"it stops, and knows": {func(ctx context.Context) error {
 			<-ctx.Done()
 			return &agentrun.FailedError{Message: "nothing was sent"}
@@ -83,7 +83,7 @@ func TestToolsThatHang(t *testing.T) {
 		"it does not stop": {func(context.Context) error {
 			<-time.After(time.Hour)
 			return nil
-		}, "did not finish within 1m0s and was told to stop. It is not known", 63 * time.Second},
+		}, "did not finish within 1m0s and was stopped. It is not known", 63 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timed(t, func(w *world) {

@@ -25,7 +25,7 @@ func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	case l.TotalTokens > 0 && tokens >= l.TotalTokens:
 		return fmt.Sprintf("The run has reached its limit of %s.", plural(l.TotalTokens, "token"))
 	case toolCalls > 0 && calls > 0 && used.ToolCalls+calls > toolCalls:
-		return fmt.Sprintf("The run would exceed its limit of %s, so none of the last ones was run.", plural(toolCalls, "tool call"))
+		return fmt.Sprintf("The run would exceed its limit of %s, so none of the last calls was run.", plural(toolCalls, "tool call"))
 	case toolCalls > 0 && toSign > 0 && used.ToolCalls+calls+toSign > toolCalls:
 		return fmt.Sprintf("The run would exceed its limit of %s if everything that needs approval were approved, "+
 			"so nobody was asked.", plural(toolCalls, "tool call"))

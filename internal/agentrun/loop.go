@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A worker goes on with one claimed run.
+// A worker continues one claimed run.
 type worker struct {
 	r        *Runner
 	session  *session
@@ -38,13 +38,13 @@ func (w *worker) loop(ctx context.Context) error {
 	run := w.session.claim.snapshot()
 	agent, ok := w.r.c.Agents(run.Agent)
 	if !ok {
-		return w.session.fail(ctx, nil, fmt.Sprintf("There is no agent named %q any more.", run.Agent))
+		return w.session.fail(ctx, nil, fmt.Sprintf("The agent %q no longer exists.", run.Agent))
 	}
 	tools, twice := toolsetOf(agent.Tools)
 	if tools == nil {
 		// One of them may need approval that the other does not.
 		return w.session.fail(ctx, nil, fmt.Sprintf("Two tools of this agent are called %s, so nothing was run. "+
-			"Its operator must give each tool a name of its own.", twice))
+			"An operator must give each tool a unique name.", twice))
 	}
 	w.session.agent, w.session.tools = agent, tools
 	for {
@@ -74,7 +74,7 @@ func (w *worker) step(ctx context.Context) (ended bool, err error) {
 	case !begun:
 		if len(unanswered(s.history)) > 0 {
 			s.log(ctx, slog.LevelError, "run refused", slog.Any("err", ErrPromptWithPendingCalls))
-			return true, s.fail(ctx, nil, "The conversation still had calls without a result. They are closed now; please ask again.")
+			return true, s.fail(ctx, nil, "The conversation still had calls without a result. They are closed now. Please ask again.")
 		}
 		s.authors = []approvals.UserID{run.Requester}
 		return false, s.append(ctx, nil, s.request(UserPrompt{Content: run.Prompt, At: s.now()}))

@@ -10,9 +10,9 @@ import (
 
 // What the model and people read about a call whose precondition keeps failing.
 const (
-	staleMessage = "The call was not run: what it would have changed was no longer what people had seen when they approved it."
+	staleMessage = "The call was not run: what it would change is different from what people saw when they approved it."
 	staleWords   = "%s was not run. What it would change was different each time people had approved it, %d times in a row. " +
-		"This run stops here; please ask again when nothing else changes it."
+		"This run stops here. Please ask again when nothing else changes it."
 )
 
 // expects gives the plan what people saw when they approved it. If the same call

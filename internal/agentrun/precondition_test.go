@@ -111,10 +111,10 @@ func TestPeopleAreAskedAgainTwiceAndThenTheRunStops(t *testing.T) {
 			}
 			require.Equal(t, agentrun.RunFailed, run.Status)
 			require.Equal(t, "change was not run. What it would change was different each time people had approved it, 3 times in a row. "+
-				"This run stops here; please ask again when nothing else changes it.", run.Failure)
+				"This run stops here. Please ask again when nothing else changes it.", run.Failure)
 			require.Empty(t, w.executed())
 			require.Empty(t, w.thread().Active)
-			words := "The call was not run: what it would have changed was no longer what people had seen when they approved it."
+			words := "The call was not run: what it would change is different from what people saw when they approved it."
 			require.Equal(t, []string{`call a change{"x":1}`, `a interrupted: "` + words + `"`}, w.added())
 			require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: words}, w.batch(last).Approvals[0].Execution)
 			require.Len(t, w.model.requests, 1)
@@ -220,7 +220,7 @@ func TestAFailedPreconditionThatNobodySetIsAFailure(t *testing.T) {
 		},
 	}}
 	require.Equal(t, agentrun.RunCompleted, w.say(calls([3]string{"a", "t", `{}`})).Status)
-	require.Contains(t, w.added(), `a failed: "The tool failed, and gave no reason that can be passed on."`)
+	require.Contains(t, w.added(), `a failed: "The tool failed without a reason that can be shown."`)
 }
 
 // A process dies at any commit, while the world moves on once: nothing runs

@@ -16,9 +16,9 @@ const MaxResult = 128 << 10
 // What the model reads about executions that did not end well. None of them
 // says more than is known.
 const (
-	failedMessage   = "The tool failed, and gave no reason that can be passed on."
-	panickedMessage = "The tool broke down while it ran. It is not known whether the call took effect; it is not repeated."
-	lateMessage     = "The tool did not finish within %s and was told to stop. It is not known whether the call took effect; it is not repeated."
+	failedMessage   = "The tool failed without a reason that can be shown."
+	panickedMessage = "The tool crashed. It is not known whether the call took effect, so it is not repeated."
+	lateMessage     = "The tool did not finish within %s and was stopped. It is not known whether the call took effect, so it is not repeated."
 )
 
 // returned is the result of a call, with words as its content.

@@ -181,7 +181,7 @@ func TestWhatWasTamperedWithIsRefused(t *testing.T) {
 	require.NoError(t, server.LSet(t.Context(), w.store.key(t, "messages", string(run.Thread)), 1, forged).Err())
 	resumed := w.resume(run.Deferred)
 	require.Equal(t, agentrun.RunFailed, resumed.Status)
-	require.Contains(t, resumed.Failure, "do not fit")
+	require.Contains(t, resumed.Failure, "don't match")
 	require.Empty(t, w.executed())
 
 	for _, args := range []json.RawMessage{json.RawMessage(`{"x":666}`), nil} {

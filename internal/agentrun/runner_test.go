@@ -113,7 +113,7 @@ func TestModelsThatFail(t *testing.T) {
 		"any other error":  {errors.New("hunter2"), "The model could not be reached"},
 		"filtered":         {filtered, "filtered"},
 		"cut off":          {cut, "length limit"},
-		"broken off":       {broken, "broke off"},
+		"broken off":       {broken, "stopped with an error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -172,7 +172,7 @@ func (l life) live() {
 			}
 			return nil
 		})
-		require.NotContains(rt, run.Failure, "do not fit")
+		require.NotContains(rt, run.Failure, "don't match")
 		if run.Status != agentrun.RunDeferred {
 			break
 		}

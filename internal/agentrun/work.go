@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Work claims the run and goes on with it until it ends, defers, or the runner
-// drains. A run that somebody else has, or that is not to be run now, is left
-// alone without an error. It is what the due index calls.
+// Work claims the run and continues it until it ends, defers, or the runner
+// drains. A run that another worker holds, or that must not run now, is left
+// alone without an error. The due index calls Work.
 //
 // An error means that the store, the policy or ctx failed: the run is as it
 // was, and is to be looked at again.
@@ -85,7 +85,7 @@ func (r *Runner) goOn(ctx context.Context, c *claim) error {
 	case err == nil:
 		return nil
 	case lost || errors.Is(err, errClaimLost):
-		return nil // whoever has the run goes on with it
+		return nil // the worker that holds the run continues it
 	case w.executor.uncertain():
 		return err // the end of the lease shows what is in doubt
 	}

@@ -77,10 +77,10 @@ func TestTheTimelineTellsWhatEachPersonDecidedOn(t *testing.T) {
 		`Bob approved pay: {"amount":10}`,
 		`Bob took back a decision on pay: {"amount":10}`,
 		`Bob approved pay: {"amount":10}`,
-		`Carol changed the arguments of pay: decisions on the old ones do not count: {"amount":9000}`,
+		`Carol changed the arguments of pay: earlier decisions no longer count: {"amount":9000}`,
 		`Carol approved pay: {"amount":9000}`,
 		`Dave approved pay: {"amount":9000}`,
-		`pay is settled: approved: {"amount":9000}`,
+		`pay is decided: approved: {"amount":9000}`,
 	}, told)
 }
 

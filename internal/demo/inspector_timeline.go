@@ -83,7 +83,7 @@ func (t *teller) who(id approvals.UserID) string {
 // begun tells how a run came about.
 func (t *teller) begun(r agentrun.Run) {
 	if r.Parent != "" {
-		t.say(r.CreatedAt, r.ID, "", "DeferredToolResults of run "+string(r.Parent), "A new run resumed on the answers")
+		t.say(r.CreatedAt, r.ID, "", "DeferredToolResults of run "+string(r.Parent), "A new run resumed with the answers")
 		return
 	}
 	t.say(r.CreatedAt, r.ID, "", r.Prompt, "%s asked, and a run began", t.who(r.Requester))
@@ -98,15 +98,15 @@ func (t *teller) ended(r agentrun.Run) {
 		t.say(r.CreatedAt, r.ID, toneWait, "The next free worker takes it.", "Run is queued")
 	case agentrun.RunRunning:
 		detail := fmt.Sprintf("Answers of the model so far: %d. %s", r.Steps, strings.Join(r.Activity, ", "))
-		t.say(r.CreatedAt, r.ID, toneWait, strings.TrimSpace(detail), "Run is at work")
+		t.say(r.CreatedAt, r.ID, toneWait, strings.TrimSpace(detail), "Run is working")
 	case agentrun.RunCompleted:
 		t.say(r.EndedAt, r.ID, toneGood, r.Output, "Run completed")
 	case agentrun.RunFailed:
 		t.say(r.EndedAt, r.ID, toneBad, r.Failure, "Run failed")
 	case agentrun.RunParked:
-		t.say(r.CreatedAt, r.ID, toneBad, r.Failure, "Run is parked: people must look")
+		t.say(r.CreatedAt, r.ID, toneBad, r.Failure, "Run is parked: an operator must look")
 	case agentrun.RunMerged:
-		t.say(r.EndedAt, r.ID, "", "It ended the calls that were pending.", "The message goes on in their resume run")
+		t.say(r.EndedAt, r.ID, "", "It superseded the pending calls.", "The message continues in their resume run")
 	case agentrun.RunDeferred:
 	}
 }
@@ -120,7 +120,7 @@ func (t *teller) journal(ctx context.Context, run approvals.RunID) error {
 	for _, e := range entries {
 		switch {
 		case e.State == agentrun.EntryStarted:
-			t.say(e.At, run, toneWait, "It is never started a second time.", "%s started", e.Tool)
+			t.say(e.At, run, toneWait, "It never starts a second time.", "%s started", e.Tool)
 		case e.State == agentrun.EntryFinished && e.Finish.Part != nil:
 			t.say(e.At, run, "", "", "%s ran", e.Tool)
 		}
@@ -164,7 +164,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 		for _, c := range slices.Concat(e.Approvals, e.Calls) {
 			tools = append(tools, c.Name)
 		}
-		t.say(e.At, e.Run, toneWait, "Waiting: "+strings.Join(tools, ", ")+". No process waits; it is all in Redis.", "Run ended with DeferredToolRequests: %s", calls(n))
+		t.say(e.At, e.Run, toneWait, "Waiting: "+strings.Join(tools, ", ")+". No process waits: everything is in Redis.", "Run ended with DeferredToolRequests: %s", calls(n))
 	case approvals.Decided:
 		return t.decided(ctx, e)
 	case approvals.Retracted:
@@ -173,19 +173,19 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 		})
 	case approvals.Amended:
 		return t.shown(ctx, e.Batch, e.Call, e.To, func(run approvals.RunID, tool, args string) {
-			t.say(e.At, run, toneWait, args, "%s changed the arguments of %s: decisions on the old ones do not count", t.who(e.By.User), tool)
+			t.say(e.At, run, toneWait, args, "%s changed the arguments of %s: earlier decisions no longer count", t.who(e.By.User), tool)
 		})
 	case approvals.Reminded:
 		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
-			t.say(e.At, run, toneWait, args, "Those who can still move %s are reminded", tool)
+			t.say(e.At, run, toneWait, args, "Approvers of %s are reminded", tool)
 		})
 	case approvals.Escalated:
 		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
-			t.say(e.At, run, toneWait, args, "Nobody has settled %s: more people are asked, or it is shown elsewhere", tool)
+			t.say(e.At, run, toneWait, args, "%s is still undecided: more people are asked, or another channel is", tool)
 		})
 	case approvals.Fulfilled:
 		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
-			t.say(e.At, run, toneGood, args, "The result of %s came in", tool)
+			t.say(e.At, run, toneGood, args, "The result of %s arrived", tool)
 		})
 	case approvals.Settled:
 		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
@@ -193,7 +193,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 			if e.Status == approvals.Approved {
 				tone = toneGood
 			}
-			t.say(e.At, run, tone, args+reason(e.Reason), "%s is settled: %s", tool, e.Status)
+			t.say(e.At, run, tone, args+reason(e.Reason), "%s is decided: %s", tool, e.Status)
 		})
 	case approvals.Concluded:
 		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
@@ -201,7 +201,7 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 			if e.State == approvals.Ran {
 				tone = toneGood
 			}
-			t.say(e.At, run, tone, args, "What became of %s is recorded with its approval: %s", tool, e.State)
+			t.say(e.At, run, tone, args, "The outcome of %s is recorded: %s", tool, e.State)
 		})
 	case approvals.Resolved:
 		t.say(e.At, e.Run, toneGood, "A resume run is due, in the same commit.", "Every call has its answer")

@@ -28,7 +28,7 @@ func validate(schema argschema.Schema, args json.RawMessage) error {
 	return &schemaError{"the arguments do not fit the schema: " + strings.Join(lines, "; "), arguments}
 }
 
-// A schemaError has words for the model, and what is wrong by argument.
+// A schemaError has a message for the model, and the problems by argument.
 type schemaError struct {
 	words     string
 	arguments []*agentrun.ArgumentError

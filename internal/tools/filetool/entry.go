@@ -206,7 +206,7 @@ func mustBeFile(info fs.FileInfo, at string) error {
 }
 
 func linkError(at string) error {
-	return failed("%s is a link. Links are not followed, because a policy rules on paths: use the path of the file itself.", at)
+	return failed("%s is a link. Links are not followed, because the policy decides by path. Use the path of the file itself.", at)
 }
 
 func changed(at string) error {
@@ -227,7 +227,7 @@ func words(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return failed("There is no file %s.", name)
 	case errors.Is(err, fs.ErrPermission):
-		return failed("The file %s may not be touched.", name)
+		return failed("The bot has no permission for the file %s.", name)
 	}
 	return err
 }

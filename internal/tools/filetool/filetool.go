@@ -230,7 +230,7 @@ func openToWrite(here *os.Root, p string, flag int) (*os.File, error) {
 	}
 	n, err := countNames(f)
 	if err == nil && n > 1 {
-		err = failed("%s has more than one name (hard links). Writing it would change the file under its other names too, so it is not written.", p)
+		err = failed("%s has more than one name (hard links). Writing it would also change the file under its other names, so it was not written.", p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -270,7 +270,7 @@ func (s set) removable(p string) (*os.Root, error) {
 	switch {
 	case err != nil:
 	case info.IsDir():
-		err = failed("%s is a folder; only files are deleted.", p)
+		err = failed("%s is a folder. Only files can be deleted.", p)
 	default:
 		err = mustBeFile(info, p)
 	}

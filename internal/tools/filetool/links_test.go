@@ -63,7 +63,7 @@ func TestALinkIsNeitherReadNorWrittenNorDeleted(t *testing.T) {
 		"notes/x": "notes", "notes/new": "notes", "notes/a/b": "notes", "notes": "notes",
 		"plain/deep/x": "plain/deep", "plain/x": "plain/x", "plain/dangling": "plain/dangling", "link.txt": "link.txt",
 	} {
-		want := link + " is a link. Links are not followed, because a policy rules on paths: use the path of the file itself."
+		want := link + " is a link. Links are not followed, because the policy decides by path. Use the path of the file itself."
 		for _, tool := range []string{"read_file", "delete_file"} {
 			_, err := do(tool, args(t, path))
 			require.Equal(t, want, failure(t, err), "%s %s", tool, path)
@@ -113,7 +113,7 @@ func TestAFileOfSeveralNamesIsNotWritten(t *testing.T) {
 	folder, do := guarded(t)
 	for _, path := range []string{"plain/hard", "databases/x"} {
 		_, err := do("write_file", writing(t, path))
-		require.Equal(t, path+" has more than one name (hard links). Writing it would change the file under its other names too, so it is not written.", failure(t, err))
+		require.Equal(t, path+" has more than one name (hard links). Writing it would also change the file under its other names, so it was not written.", failure(t, err))
 		out, err := do("read_file", args(t, path))
 		require.NoError(t, err)
 		require.Equal(t, `"`+secret+`"`, out)

@@ -90,7 +90,7 @@ func (l *listing) descend(ctx context.Context, here *os.Root, name, at string) e
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist): // it may be gone by now
 	case errors.Is(err, fs.ErrPermission):
-		l.leaveOut(at, "It may not be read.")
+		l.leaveOut(at, "The bot has no permission to read it.")
 	case errors.As(err, &words):
 		l.leaveOut(at, words.Message)
 	default:

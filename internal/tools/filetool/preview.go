@@ -28,7 +28,7 @@ const maxDiff = 256 << 10
 
 // A state is what people saw of a file, and what must still be so when a call
 // acts on it: its whole content and, where the file itself counts and not only
-// what is in it, which file it is; or that there is none.
+// its identity; or that it does not exist.
 type state struct {
 	SHA256 string `json:"sha256,omitempty"`
 	File   string `json:"file,omitempty"`

@@ -138,7 +138,7 @@ func emailTeam(c Conversation) Reply {
 		"",
 		"the reports folder has grown, and some of what is in it is years old. On Friday I would like to tidy it:",
 		"",
-		"  1. Reports of past years are deleted, once somebody has approved for each of them.",
+		"  1. Reports of past years are deleted, once someone has approved each of them.",
 		"  2. What stays gets a summary of one page, in " + summaryPath + ".",
 		"  3. Nothing outside the reports folder is touched.",
 		"",

@@ -151,7 +151,7 @@ async function withTheMouse() {
   await page.getByRole("button", { name: "Under the hood" }).click();
   const hood = page.getByRole("complementary", { name: "Under the hood" });
   const told = hood.getByRole("region", { name: "Timeline" });
-  for (const words of ["Alice asked, and a run began", "Run ended with DeferredToolRequests: 2 calls", "Bob approved delete_file", "Bob denied delete_file", "A new run resumed on the answers", "Run completed"]) await told.getByText(words).waitFor();
+  for (const words of ["Alice asked, and a run began", "Run ended with DeferredToolRequests: 2 calls", "Bob approved delete_file", "Bob denied delete_file", "A new run resumed with the answers", "Run completed"]) await told.getByText(words).waitFor();
   assert.match(await told.getByRole("listitem").filter({ hasText: "Bob approved delete_file" }).innerText(), /reports\/2023-q1-sales\.txt/);
   await shot(page, "09-timeline");
   await hood.getByRole("tab", { name: "Timeline", selected: true }).focus();
