@@ -34,6 +34,7 @@ type Cards struct {
 	People  *directory.Directory // makes the readers of what is drawn
 	Budget  *Budget
 	Digests *Digests
+	Status  *Status                                              // may be nil
 	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
 }
 
@@ -125,8 +126,12 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 	for range maxRounds {
 		// A failure in the channel of an escalation does not delay the thread.
 		furtherErr := c.escalated(ctx, h, b)
+		before := slices.Clone(h.Body.Anchors)
 		if err := c.at(ctx, h, b, at); err != nil {
 			return 0, err
+		}
+		if !b.Settled() && !slices.Equal(before, h.Body.Anchors) {
+			c.Status.show(ctx, at.channel, at.thread, waitsWords(b, c.Now()))
 		}
 		var late soonest
 		late.add(furtherErr)

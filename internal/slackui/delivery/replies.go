@@ -24,6 +24,8 @@ type Replies struct {
 	Memos memo.Store
 	Cards *Cards
 	Now   func() time.Time
+
+	Status *Status // may be nil
 }
 
 // A Reply is one message of a run, and what it shows.
@@ -123,15 +125,21 @@ func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 	if err != nil {
 		return err
 	}
-	soon := finished(run)
+	soon, before := finished(run), h.Body.Replies[0].Sum
+	var resumed agentrun.Run
 	if run.Status == agentrun.RunDeferred {
-		resumed, err := r.resumed(ctx, run)
-		if err != nil {
+		if resumed, err = r.resumed(ctx, run); err != nil {
 			return err
 		}
 		soon = resumed.ID == "" || finished(resumed)
 	}
-	return r.show(ctx, h, run, 0, messages[0], soon)
+	if err := r.show(ctx, h, run, 0, messages[0], soon); err != nil {
+		return err
+	}
+	if resumed.ID != "" && !finished(resumed) && h.Body.Replies[0].Sum != before {
+		r.Status.show(ctx, run.Origin.Channel, run.Origin.Root, worksWords(resumed))
+	}
+	return nil
 }
 
 // resumed returns the run that resumes this one, and the zero value if there is

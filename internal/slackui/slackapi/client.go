@@ -130,6 +130,15 @@ func (a *Client) OpenDirect(ctx context.Context, user string) (string, error) {
 	return im.ID, nil
 }
 
+// SetStatus shows the words after the name of the app under the thread, until its
+// next message, for at most two minutes.
+func (a *Client) SetStatus(ctx context.Context, channel, thread, words string) error {
+	const method = "assistant.threads.setStatus"
+	return a.ask(method, func() error {
+		return a.client.SetAssistantThreadsStatusContext(ctx, slack.AssistantThreadsSetStatusParameters{ChannelID: channel, ThreadTS: thread, Status: words})
+	})
+}
+
 // OpenView opens a view. A trigger works once, for 3 s.
 func (a *Client) OpenView(ctx context.Context, trigger string, v slack.ModalViewRequest) error {
 	_, err := a.client.OpenViewContext(ctx, trigger, v)
