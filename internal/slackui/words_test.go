@@ -64,15 +64,14 @@ var notYetPlain = []string{"command/list.go", "delivery/digest.go"}
 // in their place.
 var avoided = map[string]string{
 	`sign|signs|signed|signing|signature|signatures|signers?`: "approve, approval, approver",
-	`goes on|go on`:                                       "continues",
-	`somebody|everybody|nobody else|anybody`:              "someone, everyone, no one else, anyone",
-	`settled?|settles`:                                    "decided",
-	`organisation|colour|behaviour|recognis\w*|cancelled`: "the US spelling",
-	`any ?more`:                       "no longer",
-	`is told|are told|was told`:       "is notified, gets a message",
-	`stands? in for themselves`:       "You can't delegate to yourself",
-	`in (the|your|their) place( of)?`: "for",
-	`whoever`:                         "the person who, the requester",
+	`goes on|go on`:                          "continues",
+	`somebody|everybody|nobody else|anybody`: "someone, everyone, no one else, anyone",
+	`settled?|settles`:                       "decided",
+	`any ?more`:                              "no longer",
+	`is told|are told|was told`:              "is notified, gets a message",
+	`stands? in for themselves`:              "You can't delegate to yourself",
+	`in (the|your|their) place( of)?`:        "for",
+	`whoever`:                                "the person who, the requester",
 	`cannot|could not|does not|do not|did not|is not|are not|was not|were not|will not`: "the contraction",
 }
 
