@@ -115,7 +115,7 @@ func TestAnApproverIsReminded(t *testing.T) {
 	f.sooner(func(r *approvals.Requirement, now time.Time) {
 		r.Ladder = []approvals.Rung{{Kind: approvals.Remind, At: now}}
 	})
-	f.sees("the reminder", func() bool { return f.reads(bob, "D0BOB", "", "Delete file") })
+	f.sees("the reminder", func() bool { return f.reads(bob, "D0BOB", "", "Delete a.txt") })
 }
 
 // It takes state.Deadlines, which ends the call, and state.Resumes.

@@ -104,7 +104,7 @@ async function withTheMouse() {
   await sure(page);
   const refusal = thread(page).locator(".ephemeral");
   await refusal.getByText("Only visible to you").waitFor();
-  assert.match(await refusal.innerText(), /approver/);
+  assert.match(await refusal.innerText(), /You can't approve this. Nothing changed. @sre can approve it./);
   await shot(page, "05-refusal");
   await act(page, "Bob Brandt");
   await card(page).waitFor();
