@@ -29,9 +29,9 @@ func refund(id, cents string) approvals.Deferral {
 }
 
 // telling is a card on which everybody says something.
-func telling(tb testing.TB, calls []approvals.Deferral, cmds ...approvals.Command) card.Card {
+func telling(tb testing.TB, calls []approvals.Deferral) card.Card {
 	tb.Helper()
-	c := drawn(tb, calls, cmds...)
+	c := drawn(tb, calls)
 	c.Batch.Prompt = approvals.QuoteOf("Refund order 1042, please.\nThe customer <!channel> was charged twice.")
 	c.Batch.Said = approvals.QuoteOf("The order was charged twice, so I refund *one* of the charges. " + strings.Repeat("It is in the ledger. ", 30))
 	return c
@@ -178,8 +178,10 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 // before that.
 func TestACardSaysWhatBecameOfEveryCall(t *testing.T) {
 	text := shownText(t, becameOf(t))
-	for _, words := range []string{"Ran", "in 1.2 s", "refund re_1", "Failed", "after 20 s", "the ledger is closed", "may or may not have taken effect",
-		"Did not run", "limit of 5 calls", "Refused by the policy when it was about to run", "Asked again", "Running or about to run."} {
+	for _, words := range []string{
+		"Ran", "in 1.2 s", "refund re_1", "Failed", "after 20 s", "the ledger is closed", "may or may not have taken effect", "Did not run",
+		"limit of 5 calls", "Refused by the policy when it was about to run", "Asked again", "Running or about to run.",
+	} {
 		require.Contains(t, text, words)
 	}
 	require.NotContains(t, text, "continues")

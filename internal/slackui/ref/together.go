@@ -50,7 +50,7 @@ func ParseTogether(s string) (Together, error) {
 		return Together{}, err
 	}
 	t := Together{Card: c}
-	for _, d := range strings.Split(fields[3], ",") {
+	for d := range strings.SplitSeq(fields[3], ",") {
 		digest, err := approvals.ParseDigest(d)
 		if err != nil || digest.IsZero() || digest.String() != d || slices.Contains(t.Digests, digest) || len(t.Digests) == maxTogether {
 			return Together{}, ErrPointer
