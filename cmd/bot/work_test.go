@@ -166,5 +166,5 @@ func TestAPersonIsToldThatTheirSheetIsParked(t *testing.T) {
 			task.Parked(t.Context(), string(sent.ID))
 		}
 	}
-	require.True(t, f.reads(bob, "D0BOB", "", "the bot has stopped trying"))
+	require.True(t, f.reads(bob, "D0BOB", "", "the bot stopped trying"))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -86,11 +87,11 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	}
 	together := blockkit.Count(s.Calls, "call") + " in " + blockkit.Count(s.Requests, "request") + ". There were too many at once for a card each, so they are listed together."
 	head := blockkit.Count(s.Requests, "request") + " " + blockkit.Verb(s.Requests, "waits") + " for approval"
-	text := head + ". " + together
+	text := []string{head + ". " + together}
 	for _, p := range oldest {
-		text += " " + Risk(p.Leading().Severity) + ": " + p.Title(titleRunes) + "."
+		text = append(text, Risk(p.Leading().Severity)+": "+p.Title(titleRunes)+".")
 	}
-	m.Text = blockkit.Escape(text)
+	m.Text = blockkit.Escape(strings.Join(text, " "))
 	paras := []blockkit.Para{blockkit.Line(blockkit.Say(together))}
 	if len(oldest) > 0 {
 		if len(oldest) < s.Requests {

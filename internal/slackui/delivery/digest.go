@@ -357,10 +357,10 @@ func (d *Digests) oldest(ctx context.Context, x Digest) []card.OpenCalls {
 }
 
 // byAge are the requests that wait, the oldest first.
-func (x Digest) byAge() []approvals.BatchID {
-	open := slices.DeleteFunc(slices.Collect(maps.Keys(x.Requests)), func(id approvals.BatchID) bool { return !x.Requests[id].Open() })
+func (d Digest) byAge() []approvals.BatchID {
+	open := slices.DeleteFunc(slices.Collect(maps.Keys(d.Requests)), func(id approvals.BatchID) bool { return !d.Requests[id].Open() })
 	slices.SortFunc(open, func(a, b approvals.BatchID) int {
-		return cmp.Or(x.Requests[a].Opened.Compare(x.Requests[b].Opened), cmp.Compare(a, b))
+		return cmp.Or(d.Requests[a].Opened.Compare(d.Requests[b].Opened), cmp.Compare(a, b))
 	})
 	return open
 }
