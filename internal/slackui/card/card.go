@@ -272,7 +272,7 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	text = append(text, changes(a, d)...)
 	call, known := c.Calls[a.Call.ID]
 	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), d)
-	text = append(text, exactly(a, known, len(list)))
+	text = append(text, exactly(a, known, len(list), incomplete))
 	var below [][]blockkit.Para
 	if said := c.cutWords(r, incomplete); said != "" && status == approvals.Pending {
 		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})
@@ -325,13 +325,15 @@ func (c Card) cutWords(r row, incomplete bool) string {
 
 // exactly leads to the exact arguments: they, and not the summary, are what
 // people approve.
-func exactly(a approvals.Approval, known bool, arguments int) blockkit.Para {
+func exactly(a approvals.Approval, known bool, arguments int, incomplete bool) blockkit.Para {
 	tool := blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code)
 	switch {
 	case !known:
 		return blockkit.Line(tool, blockkit.Styled(": the arguments can't be shown, so this can't be approved here.", blockkit.Bold))
 	case arguments == 0:
 		return blockkit.Line(tool, blockkit.Say(" without arguments."))
+	case incomplete:
+		return blockkit.Line(tool, blockkit.Say(" with these arguments, which are cut here:"))
 	}
 	return blockkit.Line(tool, blockkit.Say(" with exactly these arguments:"))
 }
