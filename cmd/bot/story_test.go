@@ -136,7 +136,7 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 	require.Equal(t, []string{"/countersign"}, offered.Commands, "what the composer of the page offers")
 	var list map[string]any
 	s.do(http.MethodPost, "/sim/command", map[string]string{"user": bob, "channel": ops, "command": "/countersign", "text": "list"}, &list)
-	require.Contains(t, everyText(list), "delete_file")
+	require.Contains(t, everyText(list), "Delete reports/2023-q1-sales.txt")
 
 	// While people decide, the thread is busy: what somebody else asks waits,
 	// and says so.

@@ -105,7 +105,7 @@ func TestARequestIsShownOnTheHomeOfAnApprover(t *testing.T) {
 	f.sees("the request", func() bool {
 		v, _ := f.slack.Home(bob)
 		blocks, err := json.Marshal(v.Blocks)
-		return err == nil && strings.Contains(string(blocks), "delete_file")
+		return err == nil && strings.Contains(string(blocks), "Delete a.txt")
 	})
 }
 

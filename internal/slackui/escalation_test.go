@@ -48,7 +48,7 @@ func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
 
 func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 	for code, says := range map[string]string{
-		"not_in_channel": "the app is not in the channel", "channel_not_found": "the app is not in the channel", "is_archived": "the channel is archived",
+		"not_in_channel": "the app isn't in the channel", "channel_not_found": "the app isn't in the channel", "is_archived": "the channel is archived",
 	} {
 		t.Run(code, func(t *testing.T) {
 			o := newOffice(t, slacksim.Config{})
@@ -59,7 +59,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 			require.NoError(t, o.desk.Tick(t.Context(), b.ID))
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", Error: code}}})
 			o.draw(b)
-			require.Contains(t, plainWords(o.card("U0BOB", root)), "This could not be shown in C0GENERAL: "+says)
+			require.Contains(t, plainWords(o.card("U0BOB", root)), "This couldn't be shown in C0GENERAL: "+says)
 			o.approves(o.batch(b.ID), 0)
 			o.draw(b)
 			require.Len(t, o.Calls("chat.postMessage"), 2)

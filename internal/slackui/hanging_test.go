@@ -93,7 +93,7 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	l.hangs("users.info", "usergroups.users.list", "conversations.members", "auth.test")
 
 	const whose = "Slack couldn't confirm your account."
-	const groups = "Slack did not say which groups you are in"
+	const groups = "Slack didn't say which groups you are in"
 	commands := map[string][]string{
 		"list":         {"3 calls waiting", "Tag file", "Move file", groups},
 		"list channel": {"3 calls waiting in this channel", groups},
@@ -175,6 +175,6 @@ func TestAListSaysThatGroupsAreNotKnown(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, out.Message, out.VisibleError)
 	require.Contains(t, out.Message.Shown(), "1 call waiting for you")
-	require.Contains(t, out.Message.Shown(), "Slack did not say which groups you are in")
+	require.Contains(t, out.Message.Shown(), "Slack didn't say which groups you are in")
 	l.releases()
 }

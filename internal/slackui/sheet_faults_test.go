@@ -52,7 +52,7 @@ func TestAListIsSentAgainWhenTheStoreDidNotAnswer(t *testing.T) {
 
 			load = failure
 			out := h.sendsSheet("U0BOB")
-			require.Contains(t, shows(*out.View), "Nothing was sent because the store did not answer. Press the button below again.")
+			require.Contains(t, shows(*out.View), "Nothing was sent because the store didn't answer. Press the button below again.")
 			require.Equal(t, "Send again", out.View.Submit)
 
 			load, submit = nil, failure

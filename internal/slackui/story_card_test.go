@@ -179,7 +179,7 @@ func TestTheTextOfACardTellsItWithoutItsBlocks(t *testing.T) {
 func TestACardSaysWhatBecameOfEveryCall(t *testing.T) {
 	text := shownText(t, becameOf(t))
 	for _, words := range []string{
-		"Ran", "in 1.2 s", "refund re_1", "Failed", "after 20 s", "the ledger is closed", "may or may not have taken effect", "Did not run",
+		"Ran", "in 1.2 s", "refund re_1", "Failed", "after 20 s", "the ledger is closed", "may or may not have taken effect", "Didn't run",
 		"limit of 5 calls", "Refused by the policy when it was about to run", "Asked again", "Running or about to run.",
 	} {
 		require.Contains(t, text, words)

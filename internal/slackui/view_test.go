@@ -105,7 +105,7 @@ func TestTheListNamesWhatWaits(t *testing.T) {
 	require.NotContains(t, o.command("U0DAVE", "list"), "waits for you")
 
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 500}}})
-	require.Contains(t, o.command("U0CAROL", "list"), "did not say which groups")
+	require.Contains(t, o.command("U0CAROL", "list"), "didn't say which groups")
 }
 
 func TestHelpSaysWhatWasWrong(t *testing.T) {

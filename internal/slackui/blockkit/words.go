@@ -34,7 +34,7 @@ func PluralForm(n int, one, several string) string {
 // Sentence makes a sentence of foreign text such as that of an error.
 func Sentence(s string) string {
 	if s = Brief(s, 500); s == "" {
-		return "The tool does not take this."
+		return "The tool doesn't take this."
 	}
 	first, size := utf8.DecodeRuneInString(s)
 	s = string(unicode.ToUpper(first)) + s[size:]
@@ -65,3 +65,18 @@ func PersonSpans(ids []approvals.UserID) []Span {
 
 // NamesShown is how many names are listed before the rest is counted.
 const NamesShown = 5
+
+// Risk says a severity in words. Unlike [approvals.Severity.Words] it is never
+// empty: that nobody stated a risk is no promise either.
+func Risk(s approvals.Severity) string {
+	switch s {
+	case approvals.SeverityLow:
+		return "Low risk"
+	case approvals.SeverityHigh:
+		return "High risk"
+	case approvals.SeverityUnset:
+		return "Risk not stated"
+	case approvals.SeverityIrreversible:
+	}
+	return "Irreversible"
+}

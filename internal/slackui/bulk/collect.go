@@ -60,7 +60,7 @@ var leftWords = map[Reason]string{
 	leftDecided:  "that you already decided",
 	leftNeed:     "for which your approval isn't needed now: others approved in that place, or are asked first",
 	leftRead:     "whose arguments can't be read now",
-	leftGone:     "that you can't approve, because a group they ask no longer exists in Slack. Tell whoever runs Countersign",
+	leftGone:     "that you can't approve, because a group they ask no longer exists in Slack. Tell your Countersign admin",
 	leftChanged:  "whose arguments were edited after the card was drawn: read it again",
 	leftSettled:  "already decided",
 	leftCut:      "that a list can't show in full: review and approve each on its own",
@@ -367,7 +367,7 @@ func (b sheetContext) paras() []blockkit.Para {
 		out = append(out, blockkit.Line(blockkit.Styled("There are more calls than one list holds.", blockkit.Bold), blockkit.Say(" Finish these and ask again, or narrow the filter.")))
 	}
 	if b.Unsure {
-		out = append(out, blockkit.Line(blockkit.Say("Slack did not list the members of every group, so calls that wait for your groups may be missing.")))
+		out = append(out, blockkit.Line(blockkit.Say("Slack didn't list the members of every group, so calls that wait for your groups may be missing.")))
 	}
 	return out
 }

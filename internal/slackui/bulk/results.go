@@ -96,8 +96,8 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 		return err
 	}
 	sum := sheet.Summary()
-	words := blockkit.Ours("Your list of %s is not finished: it kept failing, so the bot stopped trying. %s decided and %s still open. "+
-		"Ask whoever runs Countersign to look. You can decide the open calls on their cards.",
+	words := blockkit.Ours("Your list of %s isn't finished: it kept failing, so the bot stopped trying. %s decided and %s still open. "+
+		"Ask your Countersign admin to look. You can decide the open calls on their cards.",
 		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
 	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
 		return err
@@ -132,7 +132,7 @@ var whyWords = map[approvals.Why]string{
 	approvals.WhyReason:      "need a reason to be approved",
 	approvals.WhyGone:        "are no longer there",
 	approvals.WhyTakenBack:   "you decided and took back meanwhile",
-	approvals.WhyUnreadable:  "can't be read: tell whoever runs Countersign",
+	approvals.WhyUnreadable:  "can't be read: tell your Countersign admin",
 	approvals.WhyTooLate:     "couldn't be decided for a day",
 	approvals.WhyInvalid:     "couldn't be decided as asked",
 	approvals.WhyOther:       "were refused",

@@ -104,9 +104,9 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	switch {
 	case words.IsZero():
 		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
-		words = blockkit.Ours("Nothing was sent because the store did not answer.")
+		words = blockkit.Ours("Nothing was sent because the store didn't answer.")
 		if errors.Is(err, errMaybeSent) {
-			words = blockkit.Ours("The store did not answer, so your decision may or may not be stored. Sending it again is safe: no call is decided twice.")
+			words = blockkit.Ours("The store didn't answer, so your decision may or may not be stored. Sending it again is safe: no call is decided twice.")
 		}
 		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
 	case respond.IsTryAgain(err):
@@ -220,7 +220,7 @@ func explainSheet(err error) blockkit.Mrkdwn {
 	case errors.Is(err, approvals.ErrNotEligible):
 		return blockkit.Ours("This list is someone else's, so you can't send it. Nothing changed." + remake)
 	case errors.Is(err, errOldSheet):
-		return blockkit.Ours("An earlier version of Countersign made this list and did not show every call in full. Nothing changed." + remake)
+		return blockkit.Ours("An earlier version of Countersign made this list and didn't show every call in full. Nothing changed." + remake)
 	case errors.Is(err, approvals.ErrExpired):
 		return blockkit.Ours("This list is too old: it can be sent for %s minutes. Nothing changed."+remake, blockkit.Num(int(approvals.SheetLife.Minutes())))
 	case errors.Is(err, approvals.ErrSettled):

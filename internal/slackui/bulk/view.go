@@ -263,7 +263,7 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 	}
 	out := []blockkit.Para{blockkit.Line(first...), blockkit.Line(
 		blockkit.Say("This is the list as of "), blockkit.DateSpan(sheet.CreatedAt),
-		blockkit.Say(". Later calls are not on it, and calls that are edited meanwhile are skipped. You can send it until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
+		blockkit.Say(". Later calls aren't on it, and calls that are edited meanwhile are skipped. You can send it until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
 	if pages > 1 {
 		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page and keep your ticks.")))
 	}
@@ -314,7 +314,7 @@ func (x shownLine) paras() []blockkit.Para {
 	if x.gone {
 		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is no longer there for you and will be skipped."))...)}
 	}
-	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+card.Risk(x.a.Severity)))
+	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+blockkit.Risk(x.a.Severity)))
 	id = append(id, blockkit.Say(" requested by "), blockkit.PersonSpan(x.batch.Requester))
 	if d := x.a.Requirement.Deadline; !d.IsZero() {
 		id = append(id, blockkit.Say(", expires "), blockkit.DateSpan(d))

@@ -46,7 +46,7 @@ func (c Card) spokenOf(label string, i int, a approvals.Approval) string {
 func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 	value, err := ref.Pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
-		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids are not usable."))
+		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids aren't usable."))
 	}
 	button := func(act ref.Action, label, says string, style slack.Style) *slack.ButtonBlockElement {
 		b := slack.NewButtonBlockElement(act.ID(i), value, blockkit.Literal(label))
@@ -89,7 +89,7 @@ func Destructive(a agentrun.Annotations) bool {
 // Confirmed reports whether an approval of the call is asked for twice: because
 // it cannot be undone, or because its tool does not deny that it may do harm.
 func Confirmed(a approvals.Approval, spec agentrun.Spec, known bool) bool {
-	return Risk(a.Severity) == Risk(approvals.SeverityIrreversible) || !known || Destructive(spec.Annotations)
+	return blockkit.Risk(a.Severity) == blockkit.Risk(approvals.SeverityIrreversible) || !known || Destructive(spec.Annotations)
 }
 
 // confirmation is a question before an approval. Slack takes 300 characters.
@@ -101,7 +101,7 @@ func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
 // may do harm or is not known.
 func HarmWarning(s approvals.Severity, known bool) string {
 	switch {
-	case Risk(s) == Risk(approvals.SeverityIrreversible):
+	case blockkit.Risk(s) == blockkit.Risk(approvals.SeverityIrreversible):
 		return "This can't be undone."
 	case !known:
 		return "Nothing is known here about what this tool does: it may change or delete things for good."

@@ -203,7 +203,7 @@ func (c Card) intro(d blockkit.Detail, now time.Time) []blockkit.Para {
 	paras = append(paras, c.origin()...)
 	paras = append(paras, c.unasked()...)
 	for _, m := range c.Missed {
-		paras = append(paras, blockkit.Line(blockkit.Say("This could not be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+". Ask the people there to come here.")))
+		paras = append(paras, blockkit.Line(blockkit.Say("This couldn't be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+". Ask the people there to come here.")))
 	}
 	return paras
 }
@@ -215,7 +215,7 @@ func (c Card) origin() []blockkit.Para {
 	case PlaceThread:
 		return nil
 	case PlaceEscalation:
-		why = ", and is shown here too because it was not decided in time"
+		why = ", and is shown here too because it wasn't decided in time"
 	case PlaceDirect:
 		why = ", and is shown to you because you can approve it"
 		if c.Person != "" && !slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool {
@@ -253,7 +253,7 @@ func whyMissed(code string) string {
 	case "restricted_action":
 		return "the app isn't allowed to post there"
 	}
-	return "the app is not in the channel"
+	return "the app isn't in the channel"
 }
 
 // row draws one call, or several that are the same.
@@ -265,7 +265,7 @@ func (c Card) row(r row, d blockkit.Detail, now time.Time) []slack.Block {
 	if len(c.Batch.Approvals) > 1 {
 		text = append(text, c.which(r))
 		if status == approvals.Pending && len(c.OnCard()) > 1 {
-			text = append(text, blockkit.Line(blockkit.Styled(Risk(a.Severity), blockkit.Bold)))
+			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Risk(a.Severity), blockkit.Bold)))
 		}
 	}
 	text = append(text, says(a, d)...)

@@ -202,7 +202,7 @@ func (c Card) groupButtons(r row) slack.Block {
 	deny, failed := c.sheetButton(r, approvals.Deny)
 	whole, unusable := ref.Pointer{Batch: c.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
 	if errors.Join(err, failed, unusable) != nil {
-		return blockkit.Small(blockkit.Ours("These calls can't be approved here: their ids are not usable."))
+		return blockkit.Small(blockkit.Ours("These calls can't be approved here: their ids aren't usable."))
 	}
 	if len(r.a.Requirement.Quorums) > 0 && c.onSheet(r) {
 		button(ref.ActionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)

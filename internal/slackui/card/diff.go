@@ -39,7 +39,7 @@ func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.P
 		if known && also {
 			out = append(out, Differences(Changes(was.Args, now.Args, approvals.HiddenAt(a.WriteOnly)), d)...)
 		} else {
-			out = append(out, blockkit.Line(blockkit.Styled("What it changed cannot be shown.", blockkit.Italic)))
+			out = append(out, blockkit.Line(blockkit.Styled("What it changed can't be shown.", blockkit.Italic)))
 		}
 		groups = append(groups, out)
 	}

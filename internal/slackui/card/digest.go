@@ -56,7 +56,7 @@ func risks(of map[approvals.Severity]int) []blockkit.Span {
 	var spans []blockkit.Span
 	for _, s := range worstFirst {
 		if n := of[s]; n > 0 {
-			spans = append(spans, blockkit.Say(Risk(s)+" ×"+blockkit.Number(n)))
+			spans = append(spans, blockkit.Say(blockkit.Risk(s)+" ×"+blockkit.Number(n)))
 		}
 	}
 	return blockkit.ListSpans(spans, len(worstFirst))
@@ -65,7 +65,7 @@ func risks(of map[approvals.Severity]int) []blockkit.Span {
 // digestRow is a request of a digest as the other lists show it.
 func digestRow(p OpenCalls) blockkit.Para {
 	spans := []blockkit.Span{
-		blockkit.Styled(p.Title(titleRunes), blockkit.Bold), blockkit.Say(" · " + Risk(p.Leading().Severity) + " · requested by "), blockkit.PersonSpan(p.Batch.Requester),
+		blockkit.Styled(p.Title(titleRunes), blockkit.Bold), blockkit.Say(" · " + blockkit.Risk(p.Leading().Severity) + " · requested by "), blockkit.PersonSpan(p.Batch.Requester),
 		blockkit.Say(" · agent " + blockkit.Brief(p.Batch.Agent, 40)),
 	}
 	if d := p.deadline(); !d.IsZero() {
@@ -80,7 +80,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	m := blockkit.Message{Marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.Calls == 0 {
 		head := "All of these are decided"
-		said := "Nothing listed here waits any more: " + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
+		said := "Nothing listed here is still waiting: " + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
 		m.Text = blockkit.Escape(head + ". " + said)
 		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + " The outcome of each is in the thread where it was requested.")))}
 		return m
@@ -89,7 +89,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	head := blockkit.Count(s.Requests, "request") + " " + blockkit.Verb(s.Requests, "waits") + " for approval"
 	text := []string{head + ". " + together}
 	for _, p := range oldest {
-		text = append(text, Risk(p.Leading().Severity)+": "+p.Title(titleRunes)+".")
+		text = append(text, blockkit.Risk(p.Leading().Severity)+": "+p.Title(titleRunes)+".")
 	}
 	m.Text = blockkit.Escape(strings.Join(text, " "))
 	paras := []blockkit.Para{blockkit.Line(blockkit.Say(together))}

@@ -15,7 +15,7 @@ func (c Card) footer(these row) slack.Block {
 	a, r := these.a, these.a.Requirement
 	var said []blockkit.Mrkdwn
 	if !r.Deadline.IsZero() {
-		said = append(said, blockkit.Ours("Expires %s, and then does not run", blockkit.When(r.Deadline)))
+		said = append(said, blockkit.Ours("Expires %s, and then doesn't run", blockkit.When(r.Deadline)))
 	}
 	if deny := max(r.Deny, 1); deny == 1 {
 		said = append(said, blockkit.Ours("one denial stops it"))

@@ -123,7 +123,7 @@ func (h Home) waiting() []slack.Block {
 		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing waits for your approval. New requests appear here and in their threads.")))
 	}
 	if h.Unsure {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack did not list the members of every group, so something may be missing here. Open this tab again in a moment.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack didn't list the members of every group, so something may be missing here. Open this tab again in a moment.")))
 	}
 	if h.Several && s.total > 1 {
 		blocks = append(blocks, slack.NewActionBlock("", severalButton()))

@@ -91,7 +91,7 @@ func (c Card) waits() string {
 	case c.Batch.Settled() && c.executed():
 		return ""
 	case c.Batch.Settled() && c.Batch.Executor != "":
-		return c.over() + " Whoever runs it has the answer."
+		return c.over() + " The agent that runs it has the answer."
 	case c.Batch.Settled():
 		return c.over() + " The agent continues in " + c.itsThread() + "."
 	case n == 1:

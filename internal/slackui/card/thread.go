@@ -17,7 +17,7 @@ func ThreadView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewReq
 		blocks = append(blocks, h.row(p, h.openDetails(p, blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester)))...)...)
 	}
 	if hidden > 0 {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here. You can't read %s, or Slack did not say whether you can.",
+		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here. You can't read %s, or Slack didn't say whether you can.",
 			blockkit.Counted(hidden, "more request"), blockkit.Plural(hidden, "waits", "wait"), blockkit.Plural(hidden, "it", "them"))))
 	}
 	return blockkit.Message{Blocks: blocks}.View()

@@ -218,13 +218,13 @@ func seatSpans(seats []approvals.Seat) []blockkit.Span {
 func withdrawn(o approvals.Outcome) []blockkit.Span {
 	if o.Superseded {
 		return append(append([]blockkit.Span{blockkit.Styled("↩ "+superseded, blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
-			blockkit.Say(" wrote something new before it was decided. It does not run."))
+			blockkit.Say(" wrote something new before it was decided. It doesn't run."))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
 	if len(o.By) > 0 {
 		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(o.By)...)
 	}
-	return append(spans, blockkit.Say(". It does not run."))
+	return append(spans, blockkit.Say(". It doesn't run."))
 }
 
 // Outcome is how the call ended, by whom and when.
@@ -236,7 +236,7 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 	case approvals.Denied:
 		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:
-		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": nobody denied it, but the time to approve it ran out. It does not run.")}
+		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": nobody denied it, but the time to approve it ran out. It doesn't run.")}
 	case approvals.Withdrawn:
 		spans = withdrawn(o)
 	case approvals.Pending:

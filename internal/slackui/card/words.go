@@ -20,28 +20,13 @@ var Statuses = map[approvals.Status]string{
 
 const superseded = "Superseded"
 
-// Risk says a severity in words. Unlike [approvals.Severity.Words] it is never
-// empty: that nobody stated a risk is no promise either.
-func Risk(s approvals.Severity) string {
-	switch s {
-	case approvals.SeverityLow:
-		return "Low risk"
-	case approvals.SeverityHigh:
-		return "High risk"
-	case approvals.SeverityUnset:
-		return "Risk not stated"
-	case approvals.SeverityIrreversible:
-	}
-	return "Irreversible"
-}
-
 // riskOf says the worst severity of several calls, and how many have it if not
 // all do.
 func riskOf(s approvals.Severity, n, all int) string {
 	if n == all {
-		return Risk(s) + "."
+		return blockkit.Risk(s) + "."
 	}
-	return fmt.Sprintf("%s: %d of %d calls.", Risk(s), n, all)
+	return fmt.Sprintf("%s: %d of %d calls.", blockkit.Risk(s), n, all)
 }
 
 // waiting says how many of the calls of a card wait for approval.
@@ -68,8 +53,8 @@ func everyCall(n int) string {
 var notPreviewed = map[approvals.PreviewStatus]string{
 	approvals.PreviewReadAsks:     "Not previewed: reading the same needs an approval itself.",
 	approvals.PreviewReadRefused:  "Not previewed: the agent isn't allowed to read the same.",
-	approvals.PreviewReadUnjudged: "Not previewed: the policy could not judge whether the agent may read the same.",
-	approvals.PreviewFailed:       "Not previewed: the tool could not say what would change.",
+	approvals.PreviewReadUnjudged: "Not previewed: the policy couldn't judge whether the agent may read the same.",
+	approvals.PreviewFailed:       "Not previewed: the tool couldn't say what would change.",
 	approvals.PreviewEdited:       "Not previewed: the arguments were edited.",
 }
 
@@ -78,7 +63,7 @@ var executed = map[approvals.ExecutionState]string{
 	approvals.Ran:        "Ran",
 	approvals.RanFailed:  "Failed",
 	approvals.InDoubt:    "In doubt",
-	approvals.NotRun:     "Did not run",
+	approvals.NotRun:     "Didn't run",
 	approvals.Refused:    "Refused by the policy when it was about to run",
 	approvals.AskedAgain: "Asked again",
 }

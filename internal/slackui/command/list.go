@@ -127,7 +127,7 @@ var listHeads = map[ref.Scope]string{
 }
 
 func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, next *ref.List, unsure bool) blockkit.Message {
-	const doubt = "Slack did not say which groups you are in, so calls that wait for your groups may be missing. Try again in a moment."
+	const doubt = "Slack didn't say which groups you are in, so calls that wait for your groups may be missing. Try again in a moment."
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
 		if l.Before > 0 {
@@ -171,7 +171,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.Para {
 	a := r.Leading()
 	spans := []blockkit.Span{
-		blockkit.Styled(r.Title(160), blockkit.Bold), blockkit.Say(" · " + card.Risk(a.Severity) + " · requested by "), blockkit.PersonSpan(r.Batch.Requester),
+		blockkit.Styled(r.Title(160), blockkit.Bold), blockkit.Say(" · " + blockkit.Risk(a.Severity) + " · requested by "), blockkit.PersonSpan(r.Batch.Requester),
 		blockkit.Say(" " + blockkit.Ago(now.Sub(r.Batch.OpenedAt)) + " · agent " + blockkit.Brief(r.Batch.Agent, 40) + " · " + r.Progress()),
 	}
 	if d := a.Requirement.Deadline; !d.IsZero() {

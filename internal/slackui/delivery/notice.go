@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -73,7 +72,7 @@ func does(ctx context.Context, reader directory.Reader, b approvals.Batch, a app
 	}
 	return []blockkit.Span{
 		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(line, summaryRunes), blockkit.Bold),
-		blockkit.Say(" · " + cmp.Or(a.Severity.Words(), "Risk not stated")),
+		blockkit.Say(" · " + blockkit.Risk(a.Severity)),
 	}
 }
 

@@ -1,7 +1,6 @@
 package form
 
 import (
-	"cmp"
 	"encoding/json"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -17,6 +16,6 @@ func Head(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	does := summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly)
 	return []blockkit.Para{
 		blockkit.Line(blockkit.Styled(blockkit.Brief(does, maxSummary), blockkit.Bold)),
-		blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code), blockkit.Say(" · "+cmp.Or(a.Severity.Words(), "Risk not stated"))),
+		blockkit.Line(blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code), blockkit.Say(" · "+blockkit.Risk(a.Severity))),
 	}
 }
