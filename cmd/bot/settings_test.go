@@ -200,7 +200,7 @@ func documentation(t *testing.T) []string {
 
 // Every command and every page that the documentation names is there.
 func TestTheDocumentationNamesWhatIsThere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	link := regexp.MustCompile(`(?:\]\(|src(?:set)?=")([^)"#:]+)(?:#[^)]*)?[)"]`)
 	named := regexp.MustCompile("(?m)(?:`|^)(bot \\w+)")
 	usage := map[string]bool{}
 	everyCommand(func(words []string, _ *command) { usage[strings.Join(append([]string{"bot"}, words...), " ")] = true })

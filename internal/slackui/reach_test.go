@@ -132,7 +132,8 @@ func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
 		},
 		"too many": {call("c1", "delete_file", `{}`, by("all", fromGroup("S0ALL"))), nil, "they are too many for direct messages: S0ALL"},
 		"no direct messages taken": {
-			call("c1", "delete_file", `{}`, dave), []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}},
+			call("c1", "delete_file", `{}`, dave),
+			[]slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}},
 			"these can't be sent a direct message: U0DAVE",
 		},
 		"none sent": {none, nil, "the policy sends no direct messages to S0SRE"},

@@ -71,8 +71,10 @@ func (c Card) unasked() []blockkit.Para {
 		if i < 0 || i >= len(c.OnCard()) || c.OnCard()[i].Status != approvals.Pending {
 			continue
 		}
-		spans := append([]blockkit.Span{blockkit.Styled("Nobody was asked yet", blockkit.Bold), blockkit.Say(" about "),
-			blockkit.Styled(blockkit.Brief(c.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": ")}, u.Words()...)
+		spans := append([]blockkit.Span{
+			blockkit.Styled("Nobody was asked yet", blockkit.Bold), blockkit.Say(" about "),
+			blockkit.Styled(blockkit.Brief(c.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
+		}, u.Words()...)
 		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))
 	}
 	return paras

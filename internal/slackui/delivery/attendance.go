@@ -37,6 +37,7 @@ func (a attendance) skips(user approvals.UserID) bool {
 		return true
 	case approvals.DirectEveryone:
 		return false
+	case approvals.DirectOutside:
 	}
 	return a.has(user)
 }

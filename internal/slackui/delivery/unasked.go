@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/slack-go/slack"
 
@@ -137,11 +138,11 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s unasked", b.ID)
+	what := []string{string(b.ID), "unasked"}
 	for _, u := range left {
-		what += " " + blockkit.Number(u.Call)
+		what = append(what, blockkit.Number(u.Call))
 	}
-	if err := n.Cards.Budget.takeReserved(ctx, channel, what); err != nil {
+	if err := n.Cards.Budget.takeReserved(ctx, channel, strings.Join(what, " ")); err != nil {
 		return err
 	}
 	_, err = n.Api.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))

@@ -319,6 +319,19 @@ async function everywhere(page, name) {
   await page.setViewportSize(size);
 }
 
+/** pictures are those of the README: one card alone, in light and in dark. */
+async function pictures(page, of) {
+  if (!SHOTS) return;
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 1360, height: 1200 }); // so that nothing covers it
+  for (const scheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.waitForTimeout(250); // as in shot
+    await of.screenshot({ path: join(SHOTS, "card-" + scheme + ".png") });
+  }
+  await page.setViewportSize(size);
+}
+
 async function aRefund() {
   const page = await screen();
   const side = page.getByRole("navigation", { name: "Channels and apps" });
@@ -335,6 +348,7 @@ async function aRefund() {
   for (const words of ["cents: 48000", "Money leaves the company", "Alice Amari can't approve", "One denial by finance stops it."]) await onCard(words);
   for (const quorum of [/operations: 0 of 1 approval, from @sre/, /finance: 0 of 1 approval, from @finance/, /security: 0 of 1 approval, from @security, asked once operations and finance have approved/]) assert.match(await refund.innerText(), quorum);
   await everywhere(page, "70-three-groups");
+  await pictures(page, refund);
 
   // Bob approves, takes it back, and approves again.
   await act(page, "Bob Brandt");
@@ -421,7 +435,7 @@ async function aRefund() {
   assert.match(await refund.innerText(), /48000 → 4800/);
   for (const name of ["Frank Fischer", "Bob Brandt", "Carol Chen"]) await onCard(name);
   assert.equal(await refund.getByRole("button").count(), 0, "a settled card has no buttons");
-  await asked("Done. The thread holds the answer");
+  await asked("Done. The answer is in the thread");
   await everywhere(page, "78-settled");
   const [written] = readdirSync(refunds);
   assert.equal(JSON.parse(readFileSync(join(refunds, written), "utf8")).cents, 4800);
@@ -568,7 +582,7 @@ async function aGuest() {
   await page.getByRole("radio", { name: "Alice Amari", checked: true }).waitFor();
   await act(page, "Gita Guest");
   await page.getByRole("button", { name: /write a summary/ }).click();
-  await guide(page).getByText("The bot refused; read why below.").waitFor();
+  await guide(page).getByText("The bot refused. It says why below.").waitFor();
   await page.getByText("Guests of this workspace can't do this.").first().waitFor();
   await shot(page, "60-guest");
   await guide(page).getByRole("button", { name: "Act as Alice" }).click();
