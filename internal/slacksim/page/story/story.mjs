@@ -587,7 +587,7 @@ async function aGuest() {
   await shot(page, "60-guest");
   await guide(page).getByRole("button", { name: "Act as Alice" }).click();
   await page.getByRole("radio", { name: "Alice Amari", checked: true }).waitFor();
-  await guide(page).getByText("Gita asked, and nothing has answered here yet.").waitFor();
+  await guide(page).getByText("Gita asked. There is no answer yet.").waitFor();
   await guide(page).getByRole("button", { name: "Close this hint" }).click();
   await guide(page).waitFor({ state: "detached" });
   await page.context().close();
