@@ -86,7 +86,7 @@ func TestAppsHaveThreeSecondsByDefault(t *testing.T) {
 	out, err := w.Click(click(ts, "approve"))
 	require.NoError(t, err)
 	require.NotEmpty(t, out.VisibleError)
-	require.InDelta(t, 3, time.Since(start).Seconds(), 0.5)
+	require.GreaterOrEqual(t, time.Since(start), 3*time.Second)
 }
 
 func TestDoubleClicksAreDistinct(t *testing.T) {

@@ -5,20 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/ref"
-	"github.com/countersign/countersign/internal/slackui/respond"
-	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // Bulk is what sheets need of [approvals.Bulk].
@@ -378,24 +373,4 @@ func times(name string, n int) string {
 		return name
 	}
 	return name + " ×" + blockkit.Number(n)
-}
-
-// Service are lists of calls that are decided at once.
-type Service struct {
-	Cfg     Config
-	Api     *slackapi.Client
-	Cards   *delivery.Cards
-	People  *directory.Directory
-	Respond *respond.Responder
-}
-
-// A Config is what sheets are made with.
-type Config struct {
-	Team  string
-	Desk  delivery.Desk
-	Lists directory.Lists
-	Tools directory.Tools
-	Bulk  Bulk
-	Now   func() time.Time
-	Log   *slog.Logger
 }

@@ -1,0 +1,31 @@
+package bulk
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/slackui/delivery"
+	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+)
+
+// Service are lists of calls that are decided at once.
+type Service struct {
+	Cfg     Config
+	Api     *slackapi.Client
+	Cards   *delivery.Cards
+	People  *directory.Directory
+	Respond *respond.Responder
+}
+
+// A Config is what sheets are made with.
+type Config struct {
+	Team  string
+	Desk  delivery.Desk
+	Lists directory.Lists
+	Tools directory.Tools
+	Bulk  Bulk
+	Now   func() time.Time
+	Log   *slog.Logger
+}
