@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -24,8 +25,14 @@ type counting interface{ CountsToday() bool }
 
 var errNoLedger = errors.New("the policy counts calls, and no ledger is kept")
 
-func (r *rulings) counts() bool {
-	c, ok := r.policy.(counting)
+// A tally enters calls in the ledger, if the policy counts them.
+type tally struct {
+	policy approvals.Policy
+	ledger Ledger // nil if none is kept
+}
+
+func (t tally) counts() bool {
+	c, ok := t.policy.(counting)
 	return ok && c.CountsToday()
 }
 
@@ -33,11 +40,10 @@ func (r *rulings) counts() bool {
 // worker has the same name, and keeps its place.
 func entryOf(run Run, c approvals.ToolCall) string { return string(run.ID) + "/" + string(c.ID) }
 
-// propose is what the policy is asked about a call.
-func (r *rulings) propose(run Run, p *plan) approvals.Proposal {
-	q := p.proposal(run, r.session.now())
-	if r.counts() {
-		q.Entry = entryOf(run, p.call)
+// propose names the call of the proposal in the ledger.
+func (t tally) propose(run Run, q approvals.Proposal) approvals.Proposal {
+	if t.counts() {
+		q.Entry = entryOf(run, q.Call)
 	}
 	return q
 }
@@ -46,26 +52,27 @@ func (r *rulings) propose(run Run, p *plan) approvals.Proposal {
 // entered is true, the policy has to be asked once more: it now knows which
 // calls are before this one, so that of two calls that go ahead at the same
 // time each counts the other, or is counted by it.
-func (r *rulings) enter(ctx context.Context, run Run, p *plan) (entered bool, err error) {
-	if !r.counts() {
+func (t tally) enter(ctx context.Context, run Run, c approvals.ToolCall, at time.Time) (entered bool, err error) {
+	if !t.counts() {
 		return false, nil
 	}
-	if r.ledger == nil {
+	if t.ledger == nil {
 		return false, errNoLedger
 	}
-	err = r.ledger.Enter(ctx, run.Requester, approvals.LedgerEntry{
-		Key: entryOf(run, p.call), Agent: run.Agent, Tool: p.call.Name, At: r.session.now(),
+	err = t.ledger.Enter(ctx, run.Requester, approvals.LedgerEntry{
+		Key: entryOf(run, c), Agent: run.Agent, Tool: c.Name, At: at,
 	})
 	if err != nil {
-		return false, fmt.Errorf("enter call %q in the ledger: %w", string(p.call.ID), err)
+		return false, fmt.Errorf("enter call %q in the ledger: %w", string(c.ID), err)
 	}
 	return true, nil
 }
 
 // leave gives the place back. If that fails, the call is counted though it did
 // not go ahead, which only makes the policy stricter.
-func (r *rulings) leave(ctx context.Context, run Run, p *plan) {
-	if err := r.ledger.Leave(ctx, run.Requester, entryOf(run, p.call)); err != nil {
-		r.session.log(ctx, slog.LevelWarn, "call not removed from the ledger", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+func (t tally) leave(ctx context.Context, run Run, c approvals.ToolCall, log *slog.Logger) {
+	if err := t.ledger.Leave(ctx, run.Requester, entryOf(run, c)); err != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "call not removed from the ledger",
+			slog.String("run", string(run.ID)), slog.String("call", string(c.ID)), slog.String("err", class(err)))
 	}
 }

@@ -215,3 +215,64 @@ func TestACallThatCannotBeCountedIsAskedAbout(t *testing.T) {
 		require.True(t, b.Approvals[0].Unjudged)
 	}
 }
+
+// TestARemoteCallTakesItsPlaceOfTheDay: where a call runs does not change how
+// many a person has in a day.
+func TestARemoteCallTakesItsPlaceOfTheDay(t *testing.T) {
+	d, ctx := newDay(t, 2), t.Context()
+	runner := d.runner(d.store, d.store)
+	submit := func(key string, tools ...string) agentrun.RemoteRun {
+		t.Helper()
+		got, err := runner.Submit(ctx, request(key, tools...))
+		require.NoError(t, err)
+		return got
+	}
+	refused := approvals.Refuse{Reason: "enough for today"}
+
+	first := submit("k1", "plain")
+	require.Equal(t, approvals.Permit{}, first.Calls[0].Ruling)
+	require.Equal(t, first, submit("k1", "plain"))
+	require.Equal(t, 1, d.entered(), "the same request is counted once")
+	two := submit("k2", "plain", "plain")
+	require.Equal(t, []approvals.Ruling{approvals.Permit{}, refused}, []approvals.Ruling{two.Calls[0].Ruling, two.Calls[1].Ruling})
+	require.Equal(t, refused, submit("k3", "plain").Calls[0].Ruling)
+	require.Equal(t, 2, d.entered())
+
+	run := d.asks(1, "plain")
+	require.NoError(t, runner.Work(ctx, run))
+	require.Empty(t, d.executed(), "a remote call counts for those that run here")
+}
+
+// TestAnApprovedRemoteCallIsCountedWhenItIsDelivered: once, however often the
+// answer is given, and not before it can be counted.
+func TestAnApprovedRemoteCallIsCountedWhenItIsDelivered(t *testing.T) {
+	d, ctx := newDay(t, 2), t.Context()
+	down, given := errors.New("no answer"), 0
+	d.policy.by = map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: signedBy("bob")}}
+	runner := func(l agentrun.Ledger) *agentrun.Runner {
+		return agentrun.NewRunner(agentrun.Config{
+			Store: d.store, Policy: d.policy, Ledger: l, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			Deliver: map[approvals.Executor]agentrun.Deliverer{
+				"api": func(context.Context, agentrun.RemoteRun, approvals.DeferredToolResults) error { given++; return down },
+			},
+		})
+	}
+	got, err := runner(d.store).Submit(ctx, request("k1", "gated", "gated"))
+	require.NoError(t, err)
+	require.Zero(t, d.entered(), "waiting for people takes no place")
+	desk := approvals.NewDesk(d.store, d.policy, nil, time.Now)
+	for i, v := range []approvals.Verdict{approvals.Approve, approvals.Deny} {
+		a := got.Batch.Approvals[i]
+		_, err = desk.Decide(ctx, got.Batch.ID, approvals.RequestID(v), approvals.Decide{Decision: approvals.Decision{
+			Call: a.Call.ID, By: approvals.Principal{User: "bob"}, Verdict: v, Digest: a.Call.Digest, At: time.Now(),
+		}})
+		require.NoError(t, err)
+	}
+	require.Error(t, runner(broken{}).Deliver(ctx, got.Batch.ID))
+	require.Zero(t, given)
+	require.ErrorIs(t, runner(d.store).Deliver(ctx, got.Batch.ID), down)
+	down = nil
+	require.NoError(t, runner(d.store).Deliver(ctx, got.Batch.ID))
+	require.Equal(t, 2, given)
+	require.Equal(t, 1, d.entered())
+}

@@ -20,7 +20,7 @@ type worker struct {
 
 func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
-	rules := &rulings{session: s, policy: r.c.Policy, ledger: r.c.Ledger}
+	rules := &rulings{session: s, tally: r.tally()}
 	return &worker{
 		r: r, session: s, rulings: rules,
 		answers:  &answers{session: s, rulings: rules},

@@ -145,6 +145,9 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 	if err != nil {
 		return fmt.Errorf("collect the answers of batch %s: %w", id, err)
 	}
+	if err := r.enterApproved(ctx, remote, answers); err != nil {
+		return fmt.Errorf("count the calls of batch %s: %w", id, err)
+	}
 	if err := deliver(ctx, remote, answers); err != nil {
 		return fmt.Errorf("deliver batch %s: %w", id, err)
 	}

@@ -73,14 +73,9 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	for _, c := range q.Calls {
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
-		ruling, err := ruled(ctx, r.c.Policy, approvals.Proposal{
+		switch ruling := r.ruleRemote(ctx, run, approvals.Proposal{
 			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, SoFar: soFar, At: now,
-		})
-		if err != nil {
-			r.c.Log.LogAttrs(ctx, slog.LevelError, "policy failed", slog.String("run", string(id)),
-				slog.String("call", string(c.ID)), slog.String("err", class(err)))
-		}
-		switch ruling := ruling.(type) {
+		}).(type) {
 		case approvals.Permit:
 			counted = append(counted, returned(c.ToolCall, OutcomeSuccess, "", now))
 		case approvals.Refuse:
@@ -112,4 +107,50 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	run.To, thread.Messages = len(messages), len(messages)
 	out.Thread, out.Runs = &thread, []Run{run}
 	return r.c.Store.Commit(ctx, out)
+}
+
+// enterApproved enters the approved calls in the ledger, once each.
+func (r *Runner) enterApproved(ctx context.Context, remote RemoteRun, answers approvals.DeferredToolResults) error {
+	for _, c := range remote.Calls {
+		if _, approved := answers.Approvals[c.ID].(approvals.ToolApproved); !approved {
+			continue
+		}
+		if _, err := r.tally().enter(ctx, remote.Run, c.ToolCall, r.c.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runner) tally() tally { return tally{policy: r.c.Policy, ledger: r.c.Ledger} }
+
+// ruleRemote rules on a call of a remote request. Like one that runs here, a
+// call that may run is entered in the ledger and ruled on once more.
+func (r *Runner) ruleRemote(ctx context.Context, run Run, q approvals.Proposal) approvals.Ruling {
+	t, log := r.tally(), r.c.Log.With(slog.String("run", string(run.ID)), slog.String("call", string(q.Call.ID)))
+	q = t.propose(run, q)
+	judge := func() approvals.Ruling {
+		ruling, err := ruled(ctx, r.c.Policy, q)
+		if err != nil {
+			log.ErrorContext(ctx, "policy failed", slog.String("err", class(err)))
+		}
+		return ruling
+	}
+	ruling := judge()
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		return ruling
+	}
+	entered, err := t.enter(ctx, run, q.Call, q.At)
+	if err != nil {
+		log.ErrorContext(ctx, "ledger failed", slog.String("err", class(err)))
+		return approvals.Ask{Requirement: r.c.Policy.Strictest(q.At), Why: whyNoRuling, Unjudged: true}
+	}
+	if !entered {
+		return ruling
+	}
+	ruling = judge()
+	if _, permitted := ruling.(approvals.Permit); !permitted {
+		t.leave(ctx, run, q.Call, r.c.Log)
+	}
+	return ruling
 }

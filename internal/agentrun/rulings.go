@@ -14,9 +14,9 @@ import (
 // people. They ask the tool and the policy, and fail closed. What they decide is
 // in the plan of the call, and nowhere else.
 type rulings struct {
+	tally
+
 	session *session
-	policy  approvals.Policy
-	ledger  Ledger // nil if none is kept
 }
 
 // consider decides what becomes of a call that nobody has approved.
@@ -105,7 +105,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 // stopped asks the policy about a call that people approved. It reports whether
 // a rule refuses the call, which then has its answer.
 func (r *rulings) stopped(ctx context.Context, run Run, p *plan) (bool, error) {
-	ruling, err := askPolicy(ctx, r.policy, r.propose(run, p))
+	ruling, err := askPolicy(ctx, r.policy, r.propose(run, p.proposal(run, r.session.now())))
 	if err != nil {
 		return false, fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -128,7 +128,7 @@ func (r *rulings) stopped(ctx context.Context, run Run, p *plan) (bool, error) {
 // enterSigned enters an approved call that is about to go ahead, and asks the
 // policy once more.
 func (r *rulings) enterSigned(ctx context.Context, run Run, p *plan) error {
-	entered, err := r.enter(ctx, run, p)
+	entered, err := r.enter(ctx, run, p.call, r.session.now())
 	if err != nil {
 		return fmt.Errorf("%w on call %q: %s", errNoRuling, string(p.call.ID), class(err))
 	}
@@ -137,7 +137,7 @@ func (r *rulings) enterSigned(ctx context.Context, run Run, p *plan) error {
 	}
 	stopped, err := r.stopped(ctx, run, p)
 	if stopped {
-		r.leave(ctx, run, p)
+		r.leave(ctx, run, p.call, r.session.claim.log)
 	}
 	return err
 }
@@ -230,7 +230,7 @@ func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	if _, permitted := ruling.(approvals.Permit); !permitted {
 		return ruling
 	}
-	entered, err := r.enter(ctx, run, p)
+	entered, err := r.enter(ctx, run, p.call, r.session.now())
 	if err != nil {
 		r.session.log(ctx, slog.LevelError, "ledger failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 		return approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyNoRuling, Unjudged: true}
@@ -240,7 +240,7 @@ func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 	}
 	ruling = r.judge(ctx, run, p)
 	if _, permitted := ruling.(approvals.Permit); !permitted {
-		r.leave(ctx, run, p)
+		r.leave(ctx, run, p.call, r.session.claim.log)
 	}
 	return ruling
 }
@@ -248,7 +248,7 @@ func (r *rulings) rule(ctx context.Context, run Run, p *plan) approvals.Ruling {
 // judge asks the policy and fails closed: only a Permit for a call whose tool
 // asks for no approval stays one.
 func (r *rulings) judge(ctx context.Context, run Run, p *plan) approvals.Ruling {
-	ruling, err := ruled(ctx, r.policy, r.propose(run, p))
+	ruling, err := ruled(ctx, r.policy, r.propose(run, p.proposal(run, r.session.now())))
 	if err != nil {
 		r.session.log(ctx, slog.LevelError, "policy failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
 	}
