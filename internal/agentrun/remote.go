@@ -59,7 +59,8 @@ type Deliverer func(ctx context.Context, r RemoteRun, answers approvals.Deferred
 // messages, and the batch of those calls that people are asked about, all in one
 // step. If they are asked about none, the run is completed at once. The same
 // request again returns what is stored, without asking the policy; the same key
-// with other calls is [ErrKeyReused].
+// with other calls, or for another requester, is [ErrKeyReused]. In the ledger a
+// permitted call has its place from now on, and an approved one from its delivery.
 func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error) {
 	if err := q.check(); err != nil {
 		return RemoteRun{}, err
@@ -207,13 +208,19 @@ func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
 	return all, nil
 }
 
-// same reports whether the stored calls are those of the request, byte for byte.
+// same reports whether the stored request is this one: of the same requester, with
+// the same calls, byte for byte, for which their tools ask in the same way.
 func (r RemoteRun) same(q RemoteRequest) bool {
-	if len(r.Calls) != len(q.Calls) {
+	if r.Run.Requester != q.Requester || len(r.Calls) != len(q.Calls) {
 		return false
 	}
 	for i, c := range r.Calls {
-		if c.ID != q.Calls[i].ID || c.Name != q.Calls[i].Name || !bytes.Equal(c.Args, q.Calls[i].Args) {
+		a, asked := r.Batch.Approval(c.ID)
+		_, permitted := c.Ruling.(approvals.Permit)
+		switch is := q.Calls[i]; {
+		case c.ID != is.ID, c.Name != is.Name, !bytes.Equal(c.Args, is.Args):
+			return false
+		case asked && a.Gate != is.Gate, permitted && is.Gate != approvals.GateNone: // no permit lifts a gate
 			return false
 		}
 	}

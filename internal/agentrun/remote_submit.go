@@ -5,15 +5,37 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
+)
+
+// What a remote request may hold at most, besides its calls.
+const (
+	maxName         = 512 // bytes of each
+	maxParticipants = 1000
 )
 
 // check refuses what could not be answered unambiguously later.
 func (q RemoteRequest) check() error {
 	if q.Executor == "" || q.Key == "" || q.Agent == "" || q.Requester == "" {
 		return fmt.Errorf("%w: a remote request has an executor, a key, an agent and a requester", approvals.ErrInvalid)
+	}
+	names := []string{string(q.Executor), q.Key, q.Agent, string(q.Requester), q.Channel}
+	for _, u := range q.Participants {
+		names = append(names, string(u))
+	}
+	for _, c := range q.Calls {
+		names = append(names, c.Name)
+	}
+	// Ids are derived from text; other bytes would be replaced there, so that two
+	// keys could be one.
+	if slices.ContainsFunc(names, func(s string) bool { return len(s) > maxName || !utf8.ValidString(s) }) {
+		return fmt.Errorf("%w: the names of a remote request are text of at most %d bytes", approvals.ErrInvalid, maxName)
+	}
+	if len(q.Participants) > maxParticipants {
+		return fmt.Errorf("%w: a remote request has at most %d participants", approvals.ErrInvalid, maxParticipants)
 	}
 	if len(q.Calls) == 0 || len(q.Calls) > MaxCalls {
 		return fmt.Errorf("%w: a remote request has between 1 and %d calls", approvals.ErrInvalid, MaxCalls)
@@ -23,12 +45,12 @@ func (q RemoteRequest) check() error {
 		switch {
 		case c.ID == "" || len(c.ID) > MaxCallID || !utf8.ValidString(string(c.ID)):
 			return fmt.Errorf("%w: a call of %q has no usable id", approvals.ErrInvalid, c.Name)
-		case c.Name == "" || !utf8.ValidString(c.Name):
+		case c.Name == "":
 			return fmt.Errorf("%w: call %q names no tool", approvals.ErrInvalid, string(c.ID))
 		case used[c.ID]:
 			return fmt.Errorf("%w: two calls have the id %q", approvals.ErrInvalid, string(c.ID))
-		case c.Metadata != nil && object(c.Metadata) == nil:
-			return fmt.Errorf("%w: the metadata of call %q is not a JSON object", approvals.ErrInvalid, string(c.ID))
+		case c.Metadata != nil && (len(c.Metadata) > approvals.MaxArgs || object(c.Metadata) == nil):
+			return fmt.Errorf("%w: the metadata of call %q is not a JSON object of at most %d bytes", approvals.ErrInvalid, string(c.ID), approvals.MaxArgs)
 		}
 		used[c.ID] = true
 		if err := approvals.CheckArgs(c.Args); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,4 +236,51 @@ func TestAnswersForAnUnknownExecutorAreKept(t *testing.T) {
 	run, err := d.store.Run(t.Context(), got.Run.ID)
 	require.NoError(t, err)
 	require.Equal(t, agentrun.RunDeferred, run.Status)
+}
+
+// TestAnotherRequestDoesNotTakeTheAnswersOfOne: who asks, and what the tool asks
+// for, is part of what was ruled on.
+func TestAnotherRequestDoesNotTakeTheAnswersOfOne(t *testing.T) {
+	for name, differs := range map[string]func(*agentrun.RemoteRequest){
+		"another requester":           func(q *agentrun.RemoteRequest) { q.Requester = "mallory" },
+		"a tool that asks by now":     func(q *agentrun.RemoteRequest) { q.Calls[0].Gate = approvals.GateDeclared },
+		"a tool that asks for others": func(q *agentrun.RemoteRequest) { q.Calls[1].Gate = approvals.GateRaised },
+	} {
+		d := newDoorway(t)
+		_, err := d.runner.Submit(t.Context(), request("k1", "free", "gated"))
+		require.NoError(t, err)
+		q := request("k1", "free", "gated")
+		differs(&q)
+		_, err = d.runner.Submit(t.Context(), q)
+		require.ErrorIs(t, err, agentrun.ErrKeyReused, name)
+	}
+}
+
+// TestKeysThatAreNoTextAreRefused: their bytes would be replaced where ids are
+// derived, so that two of them could be one.
+func TestKeysThatAreNoTextAreRefused(t *testing.T) {
+	for name, spoil := range map[string]func(q *agentrun.RemoteRequest, s string){
+		"key":         func(q *agentrun.RemoteRequest, s string) { q.Key = s },
+		"agent":       func(q *agentrun.RemoteRequest, s string) { q.Agent = s },
+		"executor":    func(q *agentrun.RemoteRequest, s string) { q.Executor = approvals.Executor(s) },
+		"requester":   func(q *agentrun.RemoteRequest, s string) { q.Requester = approvals.UserID(s) },
+		"participant": func(q *agentrun.RemoteRequest, s string) { q.Participants = []approvals.UserID{approvals.UserID(s)} },
+		"channel":     func(q *agentrun.RemoteRequest, s string) { q.Channel = s },
+		"tool":        func(q *agentrun.RemoteRequest, s string) { q.Calls[0].Name = s },
+	} {
+		for _, s := range []string{"\xff", strings.Repeat("x", 2000)} {
+			d, q := newDoorway(t), request("k1", "gated")
+			spoil(&q, s)
+			_, err := d.runner.Submit(t.Context(), q)
+			require.ErrorIs(t, err, approvals.ErrInvalid, name)
+		}
+	}
+}
+
+// TestAMountainOfMetadataIsRefused: what is stored has a limit, like arguments.
+func TestAMountainOfMetadataIsRefused(t *testing.T) {
+	d, q := newDoorway(t), request("k1", "gated")
+	q.Calls[0].Metadata = []byte(`{"x":"` + strings.Repeat("x", approvals.MaxArgs) + `"}`)
+	_, err := d.runner.Submit(t.Context(), q)
+	require.ErrorIs(t, err, approvals.ErrInvalid)
 }
