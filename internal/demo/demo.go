@@ -147,7 +147,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	if err != nil {
 		return err
 	}
-	app.PublicURL, app.AnyHost, app.Hood, app.Logger = url, d.Expose && !isLoopback(d.page.Addr()), inside.look, config.NewLogger(d.Stderr, d.Level)
+	app.PublicURL, app.AnyHost, app.Inspect, app.Logger = url, d.Expose && !isLoopback(d.page.Addr()), inside.look, config.NewLogger(d.Stderr, d.Level)
 	d.slack = slacksim.New(app) //nolint:contextcheck // it ends with Close
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = config.NewSecret(d.slack.BotToken()), config.NewSecret(d.slack.SigningSecret())

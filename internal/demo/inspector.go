@@ -46,28 +46,28 @@ func newInspector(redisURL, prefix string, people []slacksim.Person) (*inspector
 
 func (h *inspector) close() error { return h.client.Close() }
 
-// look is the Hood of [slacksim.Config].
-func (h *inspector) look(ctx context.Context) (slacksim.Hood, error) {
+// look is the Inspect of [slacksim.Config].
+func (h *inspector) look(ctx context.Context) (slacksim.Inspection, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorPatience)
 	defer cancel()
 	store, err := state.Open(ctx, state.Options{Client: h.client, Prefix: h.prefix})
 	if err != nil {
-		return slacksim.Hood{}, fmt.Errorf("look into Redis: %w", err)
+		return slacksim.Inspection{}, fmt.Errorf("look into Redis: %w", err)
 	}
 	browser := state.NewBrowser(store)
 	places, err := browser.Places(ctx, mostKeys)
 	if err != nil {
-		return slacksim.Hood{}, err
+		return slacksim.Inspection{}, err
 	}
 	timeline, err := h.timeline(ctx, store, places)
 	if err != nil {
-		return slacksim.Hood{}, err
+		return slacksim.Inspection{}, err
 	}
 	shown := places[:min(len(places), mostDocuments)]
 	contents, err := browser.Contents(ctx, shown, state.ContentLimits{Entries: mostEntries, Bytes: mostBytes})
-	documents := make([]slacksim.HoodDocument, 0, len(contents))
+	documents := make([]slacksim.InspectionDocument, 0, len(contents))
 	for _, c := range contents {
-		documents = append(documents, slacksim.HoodDocument{Key: c.Key, Type: c.Type, Bytes: c.Bytes, Value: pretty(c.Value)})
+		documents = append(documents, slacksim.InspectionDocument{Key: c.Key, Type: c.Type, Bytes: c.Bytes, Value: pretty(c.Value)})
 	}
-	return slacksim.Hood{Timeline: timeline, Documents: documents, Omitted: len(places) - len(shown)}, err
+	return slacksim.Inspection{Timeline: timeline, Documents: documents, Omitted: len(places) - len(shown)}, err
 }

@@ -29,11 +29,11 @@ type teller struct {
 	store   *state.Store
 	names   map[string]string
 	batches map[approvals.BatchID]approvals.Batch
-	told    []slacksim.HoodEvent
+	told    []slacksim.InspectionEvent
 }
 
 // timeline merges the runs, their journals and the facts of all partitions.
-func (h *inspector) timeline(ctx context.Context, store *state.Store, places []state.Place) ([]slacksim.HoodEvent, error) {
+func (h *inspector) timeline(ctx context.Context, store *state.Store, places []state.Place) ([]slacksim.InspectionEvent, error) {
 	t := &teller{store: store, names: h.names, batches: map[approvals.BatchID]approvals.Batch{}}
 	var runs []agentrun.Run
 	for _, p := range places {
@@ -65,12 +65,12 @@ func (h *inspector) timeline(ctx context.Context, store *state.Store, places []s
 	for _, r := range runs {
 		t.ended(r)
 	}
-	slices.SortStableFunc(t.told, func(a, b slacksim.HoodEvent) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(t.told, func(a, b slacksim.InspectionEvent) int { return a.At.Compare(b.At) })
 	return t.told, nil
 }
 
 func (t *teller) say(at time.Time, run approvals.RunID, tone, detail, format string, args ...any) {
-	t.told = append(t.told, slacksim.HoodEvent{At: at, Run: string(run), What: fmt.Sprintf(format, args...), Detail: short(detail), Tone: tone})
+	t.told = append(t.told, slacksim.InspectionEvent{At: at, Run: string(run), What: fmt.Sprintf(format, args...), Detail: short(detail), Tone: tone})
 }
 
 func (t *teller) who(id approvals.UserID) string {

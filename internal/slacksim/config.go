@@ -66,9 +66,10 @@ type Config struct {
 	// Suggestions are first messages that the page offers to a newcomer.
 	Suggestions []string
 
-	// Hood says what happens inside the app, for the page to show beside the
-	// requests; nil: nobody says. It is called with each look at /sim/hood.
-	Hood func(ctx context.Context) (Hood, error)
+	// Inspect returns what happens inside the app, for the page to show beside the
+	// requests. If it is nil, /sim/inspection answers 404; otherwise every request
+	// to it calls Inspect.
+	Inspect func(ctx context.Context) (Inspection, error)
 
 	AckTimeout     time.Duration // how long the app may take to answer; default 3 s
 	RetryScale     float64       // factor on the 0/60/300 s between event attempts; default 1

@@ -90,7 +90,7 @@ func (s control) table() []ControlRoute {
 			return Connections{Enabled: on, Sockets: s.Sockets(), Held: held}, nil
 		}),
 		asking[struct{}]("/sim/log", func(url.Values) (Requests, error) { return Requests{Log: s.Log()}, nil }),
-		{Pattern: "GET /sim/hood", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Hood](), handler: s.serveHood},
+		{Pattern: "GET /sim/inspection", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Inspection](), handler: s.serveInspection},
 		{Pattern: "GET /sim/events", In: reflect.TypeFor[struct{}](), Out: reflect.TypeFor[Change](), handler: s.serveChanges},
 	}
 }
@@ -168,27 +168,27 @@ func (s control) serveChanges(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveHood answers what Config.Hood does. The workspace's own token and
-// secret are taken out, wherever the app keeps them.
-func (s control) serveHood(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Hood == nil {
-		writeJSON(w, http.StatusNotFound, Problem{"nobody shows this workspace what happens inside the app; `bot demo` does"})
+// serveInspection answers with what Config.Inspect returns. The workspace's own token and
+// secret are removed from every text.
+func (s control) serveInspection(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Inspect == nil {
+		writeJSON(w, http.StatusNotFound, Problem{"this workspace was started without an inspector of the app; `bot demo` has one"})
 		return
 	}
-	hood, err := s.cfg.Hood(r.Context())
+	inspection, err := s.cfg.Inspect(r.Context())
 	if err != nil {
 		writeJSON(w, http.StatusInternalServerError, Problem{"look inside the app: " + s.redact(err.Error())})
 		return
 	}
-	timeline := make([]HoodEvent, 0, len(hood.Timeline))
-	for _, e := range hood.Timeline {
+	timeline := make([]InspectionEvent, 0, len(inspection.Timeline))
+	for _, e := range inspection.Timeline {
 		e.What, e.Detail = s.redact(e.What), s.redact(e.Detail)
 		timeline = append(timeline, e)
 	}
-	documents := make([]HoodDocument, 0, len(hood.Documents))
-	for _, d := range hood.Documents {
+	documents := make([]InspectionDocument, 0, len(inspection.Documents))
+	for _, d := range inspection.Documents {
 		d.Value = s.redact(d.Value)
 		documents = append(documents, d)
 	}
-	writeJSON(w, http.StatusOK, Hood{timeline, documents, hood.Omitted})
+	writeJSON(w, http.StatusOK, Inspection{timeline, documents, inspection.Omitted})
 }

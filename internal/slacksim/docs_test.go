@@ -155,7 +155,7 @@ var exchangeBlock = regexp.MustCompile("(?s)```http\n(GET|POST) (\\S+)\n(?:\n(.*
 // The examples of the reference are run one after the other, and answer
 // what the reference says.
 func TestReferenceExamplesAreTrue(t *testing.T) {
-	w := newWorkspace(t, slacksim.Config{Hood: exampleHood})
+	w := newWorkspace(t, slacksim.Config{Inspect: exampleInspection})
 	w.answers(w.exampleApp(t))
 	order, sections := reference(t)
 	said := &similar{values: map[string]string{}}

@@ -53,10 +53,10 @@ func TestNoSourceParsesHTML(t *testing.T) {
 	require.Greater(t, seen, 15, "the source was not found")
 }
 
-// TestTimesAreInTheZoneOfWhoeverLooks: messages are in the zone of the person
-// that the page is seen as, so what happens under the hood is too. Only one file
-// knows how a time of day is written.
-func TestTimesAreInTheZoneOfWhoeverLooks(t *testing.T) {
+// TestTimesAreInTheZoneOfTheActingPerson: messages show times in the zone of the
+// person that the page acts as, so the inspector does too. Only dates.ts formats
+// a time of day.
+func TestTimesAreInTheZoneOfTheActingPerson(t *testing.T) {
 	require.NoError(t, filepath.WalkDir("web/src", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Base(path) == "dates.ts" {
 			return err

@@ -146,34 +146,34 @@ async function withTheMouse() {
   assert.equal(await thread(page).locator(".mention", { hasText: "@channel" }).count(), 0, "nothing pings by injection");
   await shot(page, "08-decided");
 
-  // Under the hood: what happened in words, by keyboard to the batch in
+  // The inspector: what happened in words, by keyboard to the batch in
   // Redis, and to the signed click and the call that drew the card.
-  await page.getByRole("button", { name: "Under the hood" }).click();
-  const hood = page.getByRole("complementary", { name: "Under the hood" });
-  const told = hood.getByRole("region", { name: "Timeline" });
+  await page.getByRole("button", { name: "Inspector" }).click();
+  const inspector = page.getByRole("complementary", { name: "Inspector" });
+  const told = inspector.getByRole("region", { name: "Timeline" });
   for (const words of ["Alice asked, and a run began", "Run ended with DeferredToolRequests: 2 calls", "Bob approved delete_file", "Bob denied delete_file", "A new run resumed with the answers", "Run completed"]) await told.getByText(words).waitFor();
   assert.match(await told.getByRole("listitem").filter({ hasText: "Bob approved delete_file" }).innerText(), /reports\/2023-q1-sales\.txt/);
   await shot(page, "09-timeline");
-  await hood.getByRole("tab", { name: "Timeline", selected: true }).focus();
+  await inspector.getByRole("tab", { name: "Timeline", selected: true }).focus();
   await page.keyboard.press("ArrowRight");
-  await hood.getByRole("tab", { name: "Redis", selected: true }).waitFor();
-  await hood.getByRole("region", { name: "Redis" }).locator("summary").filter({ hasText: /^batch/ }).click();
-  const batch = await hood.getByLabel(/Value of countersign:.*:batch:/).innerText();
+  await inspector.getByRole("tab", { name: "Redis", selected: true }).waitFor();
+  await inspector.getByRole("region", { name: "Redis" }).locator("summary").filter({ hasText: /^batch/ }).click();
+  const batch = await inspector.getByLabel(/Value of countersign:.*:batch:/).innerText();
   for (const words of [/"status": "approved"/, /"status": "denied"/, /"user": "U0BOB"/]) assert.match(batch, words);
   await shot(page, "09-redis");
   await page.emulateMedia({ colorScheme: "dark" });
   await shot(page, "09-redis-dark");
-  await hood.getByRole("tab", { name: "Timeline" }).click();
+  await inspector.getByRole("tab", { name: "Timeline" }).click();
   await shot(page, "09-timeline-dark");
   await page.emulateMedia({ colorScheme: "light" });
-  await hood.getByRole("tab", { name: "Timeline" }).press("End");
-  await hood.getByRole("tab", { name: "Requests", selected: true }).waitFor();
-  await hood.getByText("chat.postMessage").first().waitFor();
-  await hood.getByRole("button", { name: "Signed requests" }).click();
-  await hood.getByText("block_actions").last().click();
-  await hood.getByText(/X-Slack-Signature/i).last().waitFor();
-  await shot(page, "09-under-the-hood");
-  await page.getByRole("button", { name: "Under the hood" }).click();
+  await inspector.getByRole("tab", { name: "Timeline" }).press("End");
+  await inspector.getByRole("tab", { name: "Requests", selected: true }).waitFor();
+  await inspector.getByText("chat.postMessage").first().waitFor();
+  await inspector.getByRole("button", { name: "Signed requests" }).click();
+  await inspector.getByText("block_actions").last().click();
+  await inspector.getByText(/X-Slack-Signature/i).last().waitFor();
+  await shot(page, "09-inspector");
+  await page.getByRole("button", { name: "Inspector" }).click();
 
   // Home, and two people side by side.
   if ((await tabs()).home) {

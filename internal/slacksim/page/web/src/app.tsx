@@ -4,7 +4,7 @@ import { Blocks } from "./blocks";
 import { useClick } from "./click";
 import { Composer } from "./composer";
 import { Guide, Welcome } from "./guide";
-import { Hood } from "./hood";
+import { Inspector } from "./inspector";
 import { Icon } from "./icons";
 import { Avatar, MessageList } from "./message";
 import { Modals } from "./modal";
@@ -29,7 +29,7 @@ export function App({ seat, fresh }: { seat: boolean; fresh: boolean }) {
   const [seen, look, stopped] = useSeen(user, fresh, say);
   const now = useNow();
   const lookups = useLookups(seen);
-  const [hood, setHood] = useState(false);
+  const [inspector, setInspector] = useState(false);
   const [menu, setMenu] = useState(false);
 
   const me = seen?.me.id ?? user;
@@ -83,11 +83,11 @@ export function App({ seat, fresh }: { seat: boolean; fresh: boolean }) {
   if (!workspace || !seen) return <main className="loading"><p>{stopped ? halted : "Opening the workspace…"}</p><Notices list={notices} onDrop={drop} /></main>;
   return (
     <WorkspaceProvider value={workspace}>
-      <div className={["app", hood && "with-hood", place.thread && "with-thread", menu && "with-menu", seat && "seat"].filter(Boolean).join(" ")}>
-        <Top seat={seat} hood={hood} onAct={act} onHood={() => setHood(!hood)} onMenu={() => setMenu(!menu)}
+      <div className={["app", inspector && "with-inspector", place.thread && "with-thread", menu && "with-menu", seat && "seat"].filter(Boolean).join(" ")}>
+        <Top seat={seat} inspector={inspector} onAct={act} onInspector={() => setInspector(!inspector)} onMenu={() => setMenu(!menu)}
           onDuo={() => { location.hash = `#duo/${me}/${seen.state.groups[0]?.users.find((u) => u !== me) ?? seen.state.people.find((p) => p.id !== me)!.id}/${place.home ? "" : place.channel}`; location.reload(); }} />
         <Desk key={seen.me.id} place={place} onGo={go} onAct={act} onMenu={() => setMenu(false)} menu={menu} />
-        {hood && <Hood onClose={() => setHood(false)} />}
+        {inspector && <Inspector onClose={() => setInspector(false)} />}
       </div>
       <Modals stack={seen.views} />
       <Notices list={notices} onDrop={drop} />

@@ -73,9 +73,9 @@ export interface LogEntry {
   problem?: string;
 }
 
-export interface HoodEvent { at: string; run: string; what: string; detail: string; tone?: "good" | "bad" | "wait" }
-export interface HoodDocument { key: string; type: string; bytes: number; value: string }
-export interface Inside { timeline: HoodEvent[]; documents: HoodDocument[]; omitted?: number }
+export interface InspectionEvent { at: string; run: string; what: string; detail: string; tone?: "good" | "bad" | "wait" }
+export interface InspectionDocument { key: string; type: string; bytes: number; value: string }
+export interface Inspection { timeline: InspectionEvent[]; documents: InspectionDocument[]; omitted?: number }
 
 /** SimError is what the workspace says about something that cannot be done. */
 export class SimError extends Error {

@@ -5,9 +5,9 @@ import { Avatar } from "./message";
 import { useTheme } from "./theme";
 import { able, nameOf, useWorkspace } from "./workspace";
 
-interface Props { seat: boolean; hood: boolean; onAct(user: string): void; onHood(): void; onDuo(): void; onMenu(): void }
+interface Props { seat: boolean; inspector: boolean; onAct(user: string): void; onInspector(): void; onDuo(): void; onMenu(): void }
 
-export function Top({ seat, hood, onAct, onHood, onDuo, onMenu }: Props) {
+export function Top({ seat, inspector, onAct, onInspector, onDuo, onMenu }: Props) {
   const { seen } = useWorkspace();
   const [theme, turn] = useTheme();
   const words = { auto: "Light or dark as the system", light: "Light", dark: "Dark" }[theme];
@@ -20,7 +20,7 @@ export function Top({ seat, hood, onAct, onHood, onDuo, onMenu }: Props) {
         <div className="switches">
           <button type="button" className="icon wide-only" aria-label="Two people side by side" title="Two people side by side" onClick={onDuo}><Icon name="columns" /></button>
           <button type="button" className="icon" aria-label={"Colors: " + words} title={"Colors: " + words} onClick={turn}><Icon name={{ auto: "auto", light: "sun", dark: "moon" }[theme]} /></button>
-          <button type="button" className="icon" aria-pressed={hood} aria-label="Under the hood" title="Under the hood: what happens behind the messages" onClick={onHood}><Icon name="pulse" /></button>
+          <button type="button" className="icon" aria-pressed={inspector} aria-label="Inspector" title="Inspector: what happens behind the messages" onClick={onInspector}><Icon name="pulse" /></button>
         </div>
       )}
     </header>

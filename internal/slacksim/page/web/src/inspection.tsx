@@ -1,34 +1,34 @@
-// What happens inside the app, as far as whoever runs it shows it.
+// What happens inside the app, if the program that runs it provides that.
 import { useEffect, useState } from "react";
 import { clock } from "./dates";
-import { sim, SimError, type HoodDocument, type HoodEvent, type Inside } from "./sim";
+import { sim, SimError, type InspectionDocument, type InspectionEvent, type Inspection } from "./sim";
 import { useTail } from "./tail";
 import { useWorkspace } from "./workspace";
 
 /** looks are how long after a change of the workspace to look: once soon, and once the app has stored what followed. */
 const looks = { soon: 150, settled: 1500 };
 
-/** useInside is what the app shows; null if it shows nothing, undefined while nobody knows. */
-export function useInside(): Inside | null | undefined {
+/** useInspection returns what happens inside the app: null if the server has no inspector, undefined until the first answer. */
+export function useInspection(): Inspection | null | undefined {
   const { seen, say } = useWorkspace();
-  const [inside, setInside] = useState<Inside | null>();
+  const [inspection, setInspection] = useState<Inspection | null>();
   useEffect(() => {
-    if (inside === null) return;
+    if (inspection === null) return;
     let over = false;
     const stop = () => { over = true; timers.forEach(clearTimeout); };
-    const read = () => sim<Inside>("hood").then((answer) => { if (!over) setInside(answer); }, (e: Error) => {
+    const read = () => sim<Inspection>("inspection").then((answer) => { if (!over) setInspection(answer); }, (e: Error) => {
       if (over) return;
       if (!(e instanceof SimError && e.status === 404)) return say(e.message);
-      stop(); // nobody will show anything: do not ask again
-      setInside(null);
+      stop(); // the server has no inspector: do not ask again
+      setInspection(null);
     });
     const timers = Object.values(looks).map((ms) => setTimeout(read, ms));
     return stop;
   }, [seen]);
-  return inside;
+  return inspection;
 }
 
-export function Timeline({ of: events }: { of: HoodEvent[] }) {
+export function Timeline({ of: events }: { of: InspectionEvent[] }) {
   const { seen } = useWorkspace();
   const box = useTail<HTMLDivElement>(events.length);
   const runs = [...new Set(events.map((e) => e.run))];
@@ -61,15 +61,15 @@ function kind(key: string): [kind: string, rest: string] {
 const many = 6; // documents of one kind, more are folded into one line
 
 /** groups are the documents by kind, in their order. */
-function groups(documents: HoodDocument[]): [kind: string, documents: HoodDocument[]][] {
-  const by = new Map<string, HoodDocument[]>();
+function groups(documents: InspectionDocument[]): [kind: string, documents: InspectionDocument[]][] {
+  const by = new Map<string, InspectionDocument[]>();
   for (const d of documents) by.set(kind(d.key)[0], [...(by.get(kind(d.key)[0]) ?? []), d]);
   return [...by];
 }
 
 const size = (bytes: number) => (bytes < 1024 ? bytes + " B" : (bytes / 1024).toFixed(1) + " KB");
 
-export function Documents({ of: documents, omitted }: { of: HoodDocument[]; omitted?: number }) {
+export function Documents({ of: documents, omitted }: { of: InspectionDocument[]; omitted?: number }) {
   return (
     <>
       <p className="hint">Everything that the bot knows, as Redis has it now. Any bot that starts on this Redis continues from here.</p>
@@ -84,7 +84,7 @@ export function Documents({ of: documents, omitted }: { of: HoodDocument[]; omit
   );
 }
 
-function Document({ of: d }: { of: HoodDocument }) {
+function Document({ of: d }: { of: InspectionDocument }) {
   const [open, setOpen] = useState(false);
   const [name, rest] = kind(d.key);
   return (

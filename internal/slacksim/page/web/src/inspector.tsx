@@ -1,27 +1,27 @@
-// Under the hood: what happens behind the messages.
+// Inspector: what happens behind the messages.
 import { useId, useRef, useState, type KeyboardEvent } from "react";
 import { Icon } from "./icons";
-import { Documents, Timeline, useInside } from "./inside";
+import { Documents, Timeline, useInspection } from "./inspection";
 import { Requests } from "./requests";
 
 const tabs = { timeline: "Timeline", redis: "Redis", requests: "Requests" } as const;
 type Tab = keyof typeof tabs;
 const order = Object.keys(tabs) as Tab[];
 
-export function Hood({ onClose }: { onClose(): void }) {
-  const inside = useInside();
+export function Inspector({ onClose }: { onClose(): void }) {
+  const inspection = useInspection();
   const [tab, setTab] = useState<Tab>("timeline");
   const id = useId();
   return (
-    <aside className="hood pane" aria-label="Under the hood">
-      <header><h2>Under the hood</h2><button type="button" className="icon" aria-label="Close" onClick={onClose}><Icon name="close" /></button></header>
-      {inside === null && <Requests />}
-      {inside && (
+    <aside className="inspector pane" aria-label="Inspector">
+      <header><h2>Inspector</h2><button type="button" className="icon" aria-label="Close" onClick={onClose}><Icon name="close" /></button></header>
+      {inspection === null && <Requests />}
+      {inspection && (
         <>
           <Tabs id={id} tab={tab} onTab={setTab} />
           <div className="panel" role="tabpanel" id={id + "panel"} aria-labelledby={id + tab}>
-            {tab === "timeline" && <Timeline of={inside.timeline} />}
-            {tab === "redis" && <Documents of={inside.documents} omitted={inside.omitted} />}
+            {tab === "timeline" && <Timeline of={inspection.timeline} />}
+            {tab === "redis" && <Documents of={inspection.documents} omitted={inspection.omitted} />}
             {tab === "requests" && <Requests />}
           </div>
         </>
@@ -42,7 +42,7 @@ function Tabs({ id, tab, onTab }: { id: string; tab: Tab; onTab(tab: Tab): void 
     (list.current?.children[order.indexOf(next)] as HTMLElement | undefined)?.focus();
   };
   return (
-    <div className="tabs" role="tablist" aria-label="Under the hood" ref={list} onKeyDown={keys}>
+    <div className="tabs" role="tablist" aria-label="Inspector" ref={list} onKeyDown={keys}>
       {order.map((name) => <button key={name} type="button" role="tab" id={id + name} aria-controls={id + "panel"} aria-selected={tab === name} tabIndex={tab === name ? 0 : -1} onClick={() => onTab(name)}>{tabs[name]}</button>)}
     </div>
   );
