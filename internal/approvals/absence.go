@@ -91,36 +91,36 @@ func (as Absences) Of(user UserID, at time.Time) (Absence, bool) {
 	return Absence{}, false
 }
 
-// A Stand is one delegation: the absence of the person who is stood in for. Via
-// are the people who passed it on, from the delegate that the absent person named
-// to the one who named the last delegate.
-type Stand struct {
+// A Delegation is the absence of a person, as it concerns a delegate of theirs.
+// Via are the people who passed it on, from the delegate that the absent person
+// named to the one who named the last delegate.
+type Delegation struct {
 	Absence
 	Via []UserID
 }
 
-// StandsFor returns the people for whom this person stands in at this time: those
-// who are away and named them, those who are away and named one of these, and so
-// on, up to [MaxHops]. The nearest come first, each person comes once, and the
-// person themselves never. A delegation lasts only while everybody on its way is
-// away.
-func (as Absences) StandsFor(user UserID, at time.Time) []Stand {
-	var all []Stand
-	ends := []Stand{{Absence: Absence{User: user}}}
+// DelegationsTo returns the delegations to this person at this time: from those
+// who are away and named them, those who are away and named one of these, and
+// so on, up to [MaxHops]. The nearest come first, each person comes once, and
+// the person themselves never. A delegation lasts only while everyone on its
+// way is away.
+func (as Absences) DelegationsTo(user UserID, at time.Time) []Delegation {
+	var all []Delegation
+	ends := []Delegation{{Absence: Absence{User: user}}}
 	for hop := range MaxHops {
-		var further []Stand
+		var further []Delegation
 		for _, end := range ends {
 			for _, a := range as {
 				if a.Delegate == "" || a.Delegate != end.User || a.User == user || a.User == "" || !a.covers(at) ||
-					slices.ContainsFunc(all, func(b Stand) bool { return b.User == a.User }) {
+					slices.ContainsFunc(all, func(b Delegation) bool { return b.User == a.User }) {
 					continue
 				}
-				stand := Stand{Absence: a}
+				d := Delegation{Absence: a}
 				if hop > 0 {
-					stand.From, stand.Until = later(a.From, end.From), earlier(a.Until, end.Until)
-					stand.Via = append([]UserID{end.User}, end.Via...)
+					d.From, d.Until = later(a.From, end.From), earlier(a.Until, end.Until)
+					d.Via = append([]UserID{end.User}, end.Via...)
 				}
-				all, further = append(all, stand), append(further, stand)
+				all, further = append(all, d), append(further, d)
 			}
 		}
 		ends = further

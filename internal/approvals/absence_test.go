@@ -125,7 +125,7 @@ func TestCirclesOfThree(t *testing.T) {
 func TestWhoIsAwayTooPassesItOn(t *testing.T) {
 	as := absences(t, away("a", "b", 0, 9), away("b", "c", 1, 4), away("c", "d", 2, 9), away("d", "e", 0, 9), away("x", "d", 0, 9), away("y", "", 0, 9))
 	names := func(u UserID, from int) (all []UserID) {
-		for _, a := range as.StandsFor(u, opened.Add(time.Duration(from)*day)) {
+		for _, a := range as.DelegationsTo(u, opened.Add(time.Duration(from)*day)) {
 			all = append(all, a.User)
 		}
 		return all
@@ -139,14 +139,14 @@ func TestWhoIsAwayTooPassesItOn(t *testing.T) {
 	require.Empty(t, names("a", 2))
 	require.Empty(t, names("", 2), "who named nobody")
 
-	chain := as.StandsFor("d", opened.Add(2*day))
+	chain := as.DelegationsTo("d", opened.Add(2*day))
 	require.Equal(t, opened.Add(5*day), chain[3].Until, "a's, until b is back")
 	require.Equal(t, opened.Add(2*day), chain[3].From)
 	require.Equal(t, []UserID{"b", "c"}, chain[3].Via)
 	require.Empty(t, chain[0].Via, "c named d")
 	loop := Absences{away("a", "b", 0, 9), away("b", "a", 0, 9), away("c", "c", 0, 9)} // never set, but read
-	require.Len(t, loop.StandsFor("a", opened), 1)
-	require.Empty(t, loop.StandsFor("c", opened))
+	require.Len(t, loop.DelegationsTo("a", opened), 1)
+	require.Empty(t, loop.DelegationsTo("c", opened))
 }
 
 func TestAbsencesHoldTogether(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAbsencesHoldTogether(t *testing.T) {
 			for d := range 70 {
 				at := now.Add(time.Duration(d) * day)
 				for _, u := range users[:5] {
-					// No circle: whoever is asked in turn is somebody else.
+					// No circle: whoever is asked in turn is someone else.
 					seen := map[UserID]bool{}
 					for x := u; ; {
 						require.False(t, seen[x], "a circle through %s", x)
@@ -189,7 +189,7 @@ func TestAbsencesHoldTogether(t *testing.T) {
 						x = away.Delegate
 					}
 					hops := map[UserID]int{}
-					for _, s := range as.StandsFor(u, at) {
+					for _, s := range as.DelegationsTo(u, at) {
 						require.NotEqual(t, u, s.User)
 						require.NotContains(t, hops, s.User)
 						hops[s.User] = hops[as[slices.IndexFunc(as, func(a Absence) bool { return a.User == s.User })].Delegate] + 1
@@ -243,7 +243,7 @@ func FuzzDecodeAbsences(f *testing.F) {
 			return
 		}
 		for _, a := range as {
-			for _, s := range as.StandsFor(a.Delegate, a.From) {
+			for _, s := range as.DelegationsTo(a.Delegate, a.From) {
 				require.NotEqual(t, a.Delegate, s.User)
 			}
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// MaxAmendments is how often the arguments of a call may be changed: each change
-// clears what people approved, and has them read anew.
+// MaxAmendments is how often the arguments of a call may be changed: each
+// change clears the approvals, and people have to read the call again.
 const MaxAmendments = 10
 
-// amend gives the call new arguments. Whoever approved the old ones approved
-// nothing any more.
+// amend gives the call new arguments. Approvals of the old arguments no longer
+// count.
 func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	i, a, err := b.openTo(cmd.By, cmd.Call, cmd.At)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	if len(a.Amendments) >= MaxAmendments {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrAmendments)
 	}
-	// No bytes at all would read as "not overridden" in the results.
+	// Empty bytes would mean "not overridden" in the results.
 	if len(cmd.Args) == 0 {
 		return b, nil, fmt.Errorf("%w: write {} for no arguments", ErrInvalid)
 	}
@@ -44,7 +44,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	}
 	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
 	switch ruling := cmd.Ruling.(type) {
-	case Permit: // it may not lift the gate that is already there
+	case Permit: // an edit must not remove the requirement that is already there
 	case Ask:
 		if err := b.checkRequirement(ruling.Requirement); err != nil {
 			return b, nil, err
@@ -67,7 +67,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		By: by.clone(), From: event.From, To: event.To, Cleared: slices.Clone(event.Cleared), At: at,
 	})
 	a.Call, a.Decisions = ref, nil
-	a.GateReason, a.Preview = Quote{}, a.Preview.edited() // the tool spoke of the old arguments
+	a.GateReason, a.Preview = Quote{}, a.Preview.edited() // the reason is about the old arguments
 	return b.with(i, a).moved(at, event)
 }
 
@@ -85,7 +85,7 @@ func (r Requirement) endingBy(until time.Time) Requirement {
 	return r
 }
 
-// deniedBesides reports whether somebody else than this person denies the call.
+// deniedBesides reports whether someone else than this person denies the call.
 func (a Approval) deniedBesides(u UserID) bool {
 	return slices.ContainsFunc(a.Decisions, func(d Decision) bool { return d.Verdict == Deny && d.By.User != u })
 }

@@ -35,7 +35,7 @@ type Fulfill struct {
 // replaces; Ruling is the policy's word on the new arguments: a new
 // requirement replaces the old one, though not with a later deadline, [Permit]
 // keeps it, [Refuse] refuses. Nobody may amend a call more than [MaxAmendments]
-// times, nor those who asked for it while somebody else denies it.
+// times, nor those who asked for it while someone else denies it.
 // Args are one JSON object; {} stands for no arguments. Only an approver of the
 // call, or the person who asked for it, may amend it.
 type Amend struct {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Asked is whom calls name in their quorums and vetoes, each once. It is what an
-// adapter has to look up before it can say who somebody is: a person is in a
-// group, or away, only as far as the call makes a difference of it.
+// Asked lists the people and groups that calls name in their quorums and
+// vetoes, each once. An adapter looks up these groups and no others when it
+// resolves a person.
 type Asked struct {
 	Users      []UserID
 	Groups     []GroupID
-	Delegation bool // somebody may approve in the place of a person who is away
+	Delegation bool // delegates may approve for people who are away
 }
 
 // Asked returns whom the open calls of the batch name.
@@ -24,7 +24,7 @@ func (b Batch) EverAsked() Asked {
 	return b.asks(func(Approval) bool { return true })
 }
 
-// asks returns whom these calls name. An empty name or group is nobody.
+// asks returns whom these calls name. Empty names and groups are left out.
 func (b Batch) asks(of func(Approval) bool) Asked {
 	var all Asked
 	for _, a := range b.Approvals {
@@ -41,8 +41,8 @@ func (b Batch) asks(of func(Approval) bool) Asked {
 	return all
 }
 
-// Barred reports whether this person may not approve the call, whatever names
-// them: they asked for it, or they changed its arguments.
+// Barred reports whether this person may not approve the call even if a quorum
+// names them, because they asked for it or changed its arguments.
 func (b Batch) Barred(a Approval, u UserID) bool { return b.barred(a, u, Approve) != nil }
 
 // Unbarred returns f without the people who are barred from approving the call.
@@ -58,8 +58,8 @@ func (b Batch) BarsParticipants(r Requirement) bool {
 }
 
 // MayDecide is nil if this verdict of the person on the call would be taken at
-// this time, with a reason where one is needed. It is for showing and leaving
-// out; what counts is decided by [Batch.Apply].
+// this time, with a reason where one is needed. It is for display only;
+// [Batch.Apply] decides whether a decision counts.
 func (b Batch) MayDecide(a Approval, p Principal, v Verdict, at time.Time) error {
 	_, _, err := b.Apply(Decide{Decision{
 		Call: a.Call.ID, By: p, Verdict: v, Digest: a.Call.Digest, Reason: "a reason", At: at,
@@ -68,8 +68,8 @@ func (b Batch) MayDecide(a Approval, p Principal, v Verdict, at time.Time) error
 }
 
 // Reopened returns the batch with this call alone, as if nobody had decided it
-// and it had no deadline: whoever may decide it there might have decided it
-// before it ended.
+// and it had no deadline. The people who may decide it in that batch are those
+// who could have decided it before it ended.
 func (b Batch) Reopened(a Approval) Batch {
 	a.Status, a.Ending, a.Decisions, a.Requirement.Deadline = Pending, Ending{}, nil, time.Time{}
 	b.Approvals, b.Calls = []Approval{a}, nil

@@ -20,7 +20,7 @@ const (
 	Withdrawn Status = "withdrawn" // the batch was ended from outside
 )
 
-// Settled reports whether s is one of the outcomes. The empty status is none.
+// Settled reports whether s is one of the outcomes. The empty status is not.
 func (s Status) Settled() bool {
 	switch s {
 	case Approved, Denied, Expired, Withdrawn:
@@ -55,9 +55,9 @@ type Batch struct {
 	// gave for a denial, or arguments that they wrote. See [Requirement].
 	Participants []UserID
 
-	// Why the agent wants it, in the words of others, which are for those who may
-	// read the arguments and for nobody else: what the model wrote beside the
-	// calls, and the newest message of the requester that it had read.
+	// Why the agent makes the calls: what the model wrote beside them, and the
+	// newest message of the requester that it had read. Both are shown only to
+	// people who may read the arguments.
 	Said   Quote
 	Prompt Quote
 
@@ -68,9 +68,9 @@ type Batch struct {
 	Calls     []External
 }
 
-// An Executor is who executes the calls of a run and goes on with it once its
-// batch is settled. The empty one is this program, which resumes the run; any
-// other names who is given the answers instead. What is not known is never
+// An Executor names who executes the calls of a run and continues it once its
+// batch is settled. The empty one is this program, which resumes the run; the
+// answers are delivered to any other. A run of an unknown executor is never
 // resumed.
 type Executor string
 
@@ -78,11 +78,11 @@ type Executor string
 type Approval struct {
 	Call        CallRef
 	Proposed    Digest          // of the arguments as the model made them; differs from Call.Digest after an [Amend]
-	Why         string          // why people are asked, in words
+	Why         string          // the rule's wording of why people are asked
 	Rule        string          // the rule that asks and the version of its policy
-	Unjudged    bool            // it is asked in place of a refusal that could not be judged
+	Unjudged    bool            // a rule that might have refused the call could not be judged
 	Severity    Severity        // the worst that its tool and the policy state; an edit never lowers it
-	Gate        Gate            // why the tool itself asks, if it does
+	Gate        Gate            // how the tool itself asks for approval, if it does
 	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
 	Preview     Preview         // what the call would change
@@ -93,9 +93,9 @@ type Approval struct {
 	Decisions   []Decision // at most one a person, in the order they were made
 	Amendments  []Amendment
 	EditedBy    []UserID  // who changed the arguments when the call was asked about before, in an earlier batch
-	Climbed     int       // so many rungs of the ladder have been taken
+	Climbed     int       // how many rungs of the ladder have been taken
 	Ending      Ending    // how it was settled, zero while pending
-	Execution   Execution // what became of an approved call, zero while nothing is known
+	Execution   Execution // the execution of an approved call, zero while nothing is known
 }
 
 // An External is one call that runs elsewhere, and its result once it is in.
@@ -233,7 +233,7 @@ func (b Batch) with(i int, a Approval) Batch {
 	return b
 }
 
-// open is nil if the approval can still move at this time.
+// open returns nil if the approval can still change at this time.
 func (a Approval) open(at time.Time) error {
 	switch {
 	case a.Status == Expired:

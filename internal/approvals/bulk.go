@@ -34,10 +34,10 @@ type SheetCommit struct {
 // Bulk is the service at which sheets are shown, submitted and decided. It
 // holds no state of its own; any number of them may work on one store.
 //
-// A submitted sheet is a person's word, given at SubmittedAt: every decision
-// that follows from it carries that time and the groups of that moment, however
-// much later it is written, and a deadline is judged by it. A call that expired
-// between the two, swept, is skipped all the same: what is settled never moves.
+// Every decision of a submitted sheet carries the time SubmittedAt and the
+// groups of that moment, however much later it is written, and deadlines are
+// compared with that time. A call whose expiry was committed in between is
+// skipped: a settled call never changes.
 type Bulk struct {
 	desk  *Desk
 	store SheetStore
@@ -84,9 +84,9 @@ func (k *Bulk) Sheet(ctx context.Context, id SheetID) (Sheet, error) {
 	return s, s.Check()
 }
 
-// Submit commits the person's word in one commit and returns the sheet after
-// it; whoever received the word may acknowledge it then. See [Sheet.Submit] for
-// what is refused. What it decides is done by [Bulk.Work].
+// Submit commits the submission in one commit and returns the sheet after it;
+// the caller may acknowledge the submission then. See [Sheet.Submit] for what
+// is refused. What it decides is done by [Bulk.Work].
 func (k *Bulk) Submit(ctx context.Context, id SheetID, r RequestID, who Principal, ticked []int, reason string) (Sheet, error) {
 	c := Submission{Request: r, By: who, Ticked: ticked, Reason: reason, At: k.now()}
 	for range maxTries {
@@ -157,7 +157,7 @@ func (k *Bulk) Work(ctx context.Context, id SheetID) error {
 	return first
 }
 
-// quiet takes away the error of having lost the sheet to another worker.
+// quiet returns nil for the error of having lost the sheet to another worker.
 func quiet(err error) error {
 	if errors.Is(err, ErrConflict) {
 		return nil
@@ -165,7 +165,7 @@ func quiet(err error) error {
 	return err
 }
 
-// request names a change of a sheet: each worker makes one of a version.
+// request names a change of a sheet: each worker makes at most one per version.
 func (k *Bulk) request(what string, s Sheet) RequestID {
 	return RequestID(fmt.Sprintf("%s-%s-%d", what, k.owner, s.Version))
 }
@@ -254,7 +254,7 @@ func (k *Bulk) decidePortion(ctx context.Context, s Sheet, p portion) ([]LineRes
 	return out, nil
 }
 
-// errTooLate is of a sheet that nobody could decide for a day.
+// errTooLate is the error of a sheet that could not be decided for a day.
 var errTooLate = errors.New("too late")
 
 // decideAll decides, or only looks at what was decided when it is so late that

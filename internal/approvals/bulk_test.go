@@ -281,7 +281,7 @@ func TestACallThatNeedsAReasonIsSignedWithTheOneOfTheSheet(t *testing.T) {
 }
 
 // A call that came between the list and the click, or whose arguments changed,
-// is not decided, and a sheet that somebody changed in the store decides
+// is not decided, and a sheet that someone changed in the store decides
 // nothing at all.
 func TestTheFrozenSetIsWhatIsDecided(t *testing.T) {
 	t.Parallel()

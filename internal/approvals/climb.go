@@ -48,8 +48,8 @@ func (a Approval) due(at time.Time) bool {
 	return ok && !rung.At.After(at) && a.open(at) == nil
 }
 
-// take returns the approval after its next rung, and the fact. Whom an
-// escalation adds may approve from then on: nobody is ever taken out.
+// take returns the approval after its next rung, and the fact. The people that
+// an escalation adds may approve from then on; none are removed.
 func (a Approval) take(batch BatchID, at time.Time) (Approval, Event) {
 	rung, _ := a.rung()
 	a.Climbed++

@@ -61,11 +61,11 @@ func (b Batch) retract(cmd Retract) (Batch, []Event, error) {
 		a.Decisions = nil
 	}
 	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
-	by.For = nil // one takes back one's own word, whomever it was for
+	by.For = nil // a person may take back any decision that they made
 	return b.with(i, a).moved(at, Retracted{Batch: b.ID, Call: cmd.Call, By: by, At: at})
 }
 
-// openTo returns the approval that somebody acts on and where it is, if it can
+// openTo returns the approval that someone acts on and where it is, if it can
 // still move.
 func (b Batch) openTo(by Principal, call ToolCallID, at time.Time) (int, Approval, error) {
 	if err := checkActor(by.User, at); err != nil {

@@ -10,7 +10,7 @@ import (
 	. "github.com/countersign/countersign/internal/approvals"
 )
 
-// A click is what somebody says, where the call stands after it, and what they
+// A click is what someone says, where the call stands after it, and what they
 // are told.
 type click struct {
 	who  UserID

@@ -2,10 +2,11 @@ package approvals
 
 import "encoding/json"
 
-// DeferredToolRequests is how a run ends when it needs somebody: the calls to
-// run elsewhere, the calls that need people, and what the tools said when they
-// asked (a JSON object per call). Calls deferred by a tool while it ran come
-// first, then those that their definition defers, each in emission order.
+// DeferredToolRequests are what a run ends with when its calls need someone:
+// the calls to run elsewhere, the calls that need people, and what the tools
+// said when they asked (a JSON object per call). Calls deferred by a tool while
+// it ran come first, then those that their definition defers, each in emission
+// order.
 type DeferredToolRequests struct {
 	Calls     []ToolCall
 	Approvals []ToolCall

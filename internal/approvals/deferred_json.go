@@ -8,9 +8,9 @@ import (
 
 // The JSON of [DeferredToolRequests] and [DeferredToolResults] is upstream's,
 // read more strictly: what could be taken for something else than its writer
-// meant is [ErrInvalid]. A key that nobody knows, or that occurs twice, would
-// drop an answer; a coerced 1 or "yes" would run a call; a misspelled result
-// would be recorded as a success.
+// meant is [ErrInvalid]. An unknown or repeated key would drop an answer; a
+// coerced 1 or "yes" would run a call; a misspelled result would be recorded as
+// a success.
 
 // wireDepth is how deep a document may nest around arguments and values.
 const wireDepth = maxDepth + 8

@@ -17,7 +17,7 @@ func TestWhoMayNotSignChoosesNobodyWhoDoes(t *testing.T) {
 	absences, err = absences.Set(Absence{User: "req", Delegate: "friend", From: opened, Until: deadline}, opened)
 	require.NoError(t, err)
 	friend := Principal{User: "friend"}
-	for _, s := range absences.StandsFor("friend", at) {
+	for _, s := range absences.DelegationsTo("friend", at) {
 		friend.For = append(friend.For, Absent{User: s.User, Until: s.Until, Via: s.Via})
 	}
 	require.Equal(t, []UserID{"req"}, friend.For[1].Via)

@@ -26,9 +26,9 @@ type Store interface {
 	// Answered reports whether Request has already been committed to the batch.
 	Answered(ctx context.Context, id BatchID, r RequestID) (bool, error)
 	// Confirm returns once everything stored in the partition of the id is as
-	// durable as a commit that was answered; otherwise [ErrNotDurable]. What was
-	// only read may be acknowledged after it: somebody else stored it, who was
-	// perhaps told that it may be lost.
+	// durable as a commit that was answered; otherwise [ErrNotDurable]. Call it
+	// before acknowledging what was only read: the commit that stored it may have
+	// been answered with [ErrNotDurable].
 	Confirm(ctx context.Context, id string) error
 }
 
@@ -43,7 +43,7 @@ type ArgsKey struct {
 // means for its indexes.
 type BatchCommit struct {
 	Request RequestID
-	Keep    time.Duration // how long Request is remembered at least; 0 leaves it to the store
+	Keep    time.Duration // the least time for which Request is remembered; 0 leaves it to the store
 	Before  Batch
 	Batch   Batch
 	Events  []Event
@@ -223,8 +223,8 @@ func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 	return fmt.Errorf("move batch %s on with time: %w", id, ErrConflict)
 }
 
-// at is what time has made of the batch: what is overdue is over, and of the
-// rest the ladders are climbed.
+// at returns the batch as of the given time: overdue approvals have expired,
+// and the due rungs of the others are taken.
 func (b Batch) at(now time.Time) (change, error) {
 	next := change{batch: b}
 	for _, cmd := range []Command{Expire{At: now}, Climb{At: now}} {
@@ -240,7 +240,7 @@ func (b Batch) at(now time.Time) (change, error) {
 	return next, nil
 }
 
-// at is the time of a command: now, if the adapter did not say.
+// at returns the time of a command: now, if the adapter gave none.
 func (d *Desk) at(t time.Time) time.Time {
 	if t.IsZero() {
 		return d.now()
@@ -248,13 +248,13 @@ func (d *Desk) at(t time.Time) time.Time {
 	return t
 }
 
-// bulkKept is how long the request of several decisions at once is known: who
-// goes on with a [Sheet] after a crash must not approve again what was approved and
-// then taken back.
+// bulkKept is how long the request of several decisions at once is known: a
+// worker that continues a [Sheet] after a crash must not approve again what was
+// approved and then taken back.
 const bulkKept = 25 * time.Hour
 
-// maxTries bounds how often a lost race is run again. Each loss means that
-// somebody else's change of the same batch went through.
+// maxTries bounds how often a lost race is run again. Each lost race means that
+// another change of the same batch was committed.
 const maxTries = 64
 
 // A change is what a command makes of a batch.
@@ -328,8 +328,8 @@ func (d *Desk) secondAnswer(ctx context.Context, id BatchID, r RequestID, refuse
 }
 
 // Confirm returns once what the batch says is as durable as the store promises.
-// Whoever tells a person how it stands without a command of theirs, such as that
-// they have decided, calls it first.
+// A caller that reports the state of a batch without a command of its own, such
+// as that the person has decided, calls it first.
 func (d *Desk) Confirm(ctx context.Context, b Batch) error {
 	_, err := d.confirmed(ctx, b)
 	return err

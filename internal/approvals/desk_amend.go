@@ -11,14 +11,15 @@ import (
 )
 
 // A Check says whether new arguments fit the tool of a call, as they would have
-// to if the model had made them. Its words are for the person who wrote them.
+// to if the model had made them. The error is shown to the person who wrote
+// them.
 type Check func(ctx context.Context, b Batch, c ToolCall) error
 
 // Amend checks the new arguments, rules on them under the current policy and
 // commits them; the command's own ruling is not looked at. What would be
-// refused whatever the arguments are is neither checked nor ruled on: an
-// outsider learns nothing of the tool. Arguments that differ from those of now
-// in white space only are no change, and [ErrInvalid].
+// refused whatever the arguments are is neither checked nor ruled on: a person
+// who may not amend the call learns nothing about the tool. Arguments that
+// differ from those of now in white space only are no change, and [ErrInvalid].
 func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (Batch, error) {
 	cmd.At = d.at(cmd.At)
 	if err := CheckArgs(cmd.Args); err != nil {
@@ -50,7 +51,7 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 }
 
 // changes is nil if the new arguments are others, and not the same with other
-// white space. Of those that are not there nothing is known to be the same.
+// white space. Missing arguments always count as different.
 func (d *Desk) changes(ctx context.Context, b Batch, cmd Amend) error {
 	now, err := d.Call(ctx, b, cmd.Call)
 	if errors.Is(err, ErrNotFound) {
@@ -85,9 +86,9 @@ func (d *Desk) fits(ctx context.Context, b Batch, call ToolCall) error {
 	return nil
 }
 
-// rule is the current policy's word on an amended call. It hears why the tool
-// asked when the call was proposed. It fails closed, and what it lets through
-// keeps the requirement that was there: an edit opens no gate.
+// rule is the current policy's word on an amended call. The policy is given the
+// tool's reason from when the call was proposed. rule fails closed, and a
+// permitted call keeps its earlier requirement: an edit never removes one.
 func (d *Desk) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at time.Time) Ruling {
 	ruling, err := d.policy.Rule(ctx, Proposal{
 		Call:      call,

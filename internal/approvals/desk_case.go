@@ -15,8 +15,8 @@ type Resolver func(ctx context.Context, asked Asked) (Principal, error)
 // A Case is a call that an authenticated person was shown, and who that person
 // is. Every surface decides by the same steps: [Desk.Batch], [Desk.Case], and
 // then [Desk.DecideCase] or one of its like, which compares the digest and
-// judges whether the person may. That the person was shown all of the call is
-// for the surface to know.
+// judges whether the person may. The surface makes sure that the person was
+// shown the whole call.
 type Case struct {
 	Batch    Batch
 	Approval Approval
@@ -49,7 +49,7 @@ func (c Case) MayDecide(v Verdict) error {
 }
 
 // DecideCase commits the person's verdict and returns the case as it is after
-// it. With an error, what it returns was read again if it could be: somebody
+// it. With an error, what it returns was read again if it could be: someone
 // else may have moved the batch.
 func (d *Desk) DecideCase(ctx context.Context, c Case, r RequestID, v Verdict, reason string) (Case, error) {
 	c.Decision.Verdict, c.Decision.Reason = v, reason

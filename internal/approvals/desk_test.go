@@ -31,12 +31,12 @@ type shelf struct {
 
 	loseReplies int                 // so many commits go through and say they did not
 	conflicts   int                 // so many commits lose a race against nobody
-	meanwhile   func(b Batch) Batch // runs before the next commit, as somebody else
+	meanwhile   func(b Batch) Batch // runs before the next commit, as someone else
 	loading     func(b Batch) Batch // likewise before the next load
 	down        error               // what everything answers
 	answeredErr error               // what Answered answers
 	volatile    bool                // what is stored may be lost
-	confirms    int                 // how often somebody asked whether it may
+	confirms    int                 // how often someone asked whether it may
 }
 
 func newShelf(b Batch) *shelf {
@@ -521,9 +521,9 @@ func TestARequestIDUsedForTwoThingsSwallowsNeither(t *testing.T) {
 	require.Equal(t, 2, s.commits)
 }
 
-// TestDeskChecksWhatSomebodyWrote: new arguments fit their tool before the
+// TestDeskChecksWhatSomeoneWrote: new arguments fit their tool before the
 // policy sees them, and nobody learns of the tool who may not change them.
-func TestDeskChecksWhatSomebodyWrote(t *testing.T) {
+func TestDeskChecksWhatSomeoneWrote(t *testing.T) {
 	b := open(t, all(of(1, "ann", "bo")))
 	cmd := Amend{
 		Call: theCall, From: b.Approvals[0].Call.Digest, Args: json.RawMessage(`{"path":7}`), By: Principal{User: "ann"},

@@ -81,6 +81,6 @@
 // [Desk.Tick] applies what is due, and [Batch.Next] says when the next thing is.
 //
 // When the last call has its outcome, [Batch.Results] gives the answers for the
-// model, and another run goes on with them. It takes the arguments that are to
-// be executed and compares them with what was approved.
+// model, and another run continues with them. It takes the arguments that are
+// to be executed and compares them with what was approved.
 package approvals

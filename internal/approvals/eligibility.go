@@ -90,8 +90,8 @@ func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
 	return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)
 }
 
-// barred says why this person's verdict does not count, whatever quorum they are
-// in. A participant may deny the call, but not approve it.
+// barred returns why this person's verdict does not count even if they are in a
+// quorum. A participant may deny the call, but not approve it.
 func (b Batch) barred(a Approval, u UserID, v Verdict) error {
 	r := a.Requirement
 	switch {

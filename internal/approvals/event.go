@@ -8,7 +8,7 @@ import "time"
 //sumtype:decl
 type Event interface{ event() }
 
-// Opened is that a run deferred, and people are asked.
+// Opened says that a run deferred, and people are asked.
 type Opened struct {
 	Batch     BatchID   `json:"batch"`
 	Run       RunID     `json:"run"`
@@ -21,13 +21,13 @@ type Opened struct {
 	Participants []UserID `json:"participants,omitempty"` // see [Batch]
 }
 
-// Decided is that a person approved or denied a call.
+// Decided says that a person approved or denied a call.
 type Decided struct {
 	Batch BatchID `json:"batch"`
 	Decision
 }
 
-// Retracted is that a person took a decision back while the call was open.
+// Retracted says that a person took a decision back while the call was open.
 type Retracted struct {
 	Batch BatchID    `json:"batch"`
 	Call  ToolCallID `json:"call"`
@@ -35,8 +35,8 @@ type Retracted struct {
 	At    time.Time  `json:"at,omitzero"`
 }
 
-// Amended is that a person changed the arguments; Cleared lists whose decisions
-// were on the old ones and no longer count.
+// Amended says that a person changed the arguments; Cleared lists whose
+// decisions were on the old ones and no longer count.
 type Amended struct {
 	Batch   BatchID    `json:"batch"`
 	Call    ToolCallID `json:"call"`
@@ -47,8 +47,8 @@ type Amended struct {
 	At      time.Time  `json:"at,omitzero"`
 }
 
-// Reminded is that those who still can make a difference were to be told that
-// a call waits. Rung counts the rungs of its ladder from 1.
+// Reminded says that a reminder was due: people who can still help are to be
+// notified. Rung counts the rungs of its ladder from 1.
 type Reminded struct {
 	Batch BatchID    `json:"batch"`
 	Call  ToolCallID `json:"call"`
@@ -56,8 +56,8 @@ type Reminded struct {
 	At    time.Time  `json:"at,omitzero"`
 }
 
-// Escalated is that more people may approve a call, or that it is shown in another
-// channel, because nobody had settled it.
+// Escalated says that more people may approve a call, or that it is shown in
+// another channel, because it was still open.
 type Escalated struct {
 	Batch   BatchID
 	Call    ToolCallID
@@ -68,7 +68,7 @@ type Escalated struct {
 	At      time.Time
 }
 
-// Fulfilled is that the result of an external call is in.
+// Fulfilled says that the result of an external call is in.
 type Fulfilled struct {
 	Batch BatchID    `json:"batch"`
 	Call  ToolCallID `json:"call"`
@@ -76,9 +76,9 @@ type Fulfilled struct {
 	At    time.Time  `json:"at,omitzero"`
 }
 
-// Settled is that an approval has its outcome, or that an external call was
-// withdrawn. By and Reason are those of a withdrawal; an outcome that people
-// decided has its names in the [Decided] before it.
+// Settled says that an approval has its outcome, or that an external call was
+// withdrawn. By and Reason are those of a withdrawal; the people who decided an
+// outcome are in the [Decided] events before it.
 type Settled struct {
 	Batch  BatchID    `json:"batch"`
 	Call   ToolCallID `json:"call"`
@@ -88,7 +88,8 @@ type Settled struct {
 	At     time.Time  `json:"at,omitzero"`
 }
 
-// Resolved is that the last call of the batch settled. It is emitted once.
+// Resolved says that the last call of the batch was settled. It is emitted
+// once.
 type Resolved struct {
 	Batch BatchID   `json:"batch"`
 	Run   RunID     `json:"run"`

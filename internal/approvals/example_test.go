@@ -56,7 +56,7 @@ func ExampleCheckArgs() {
 	// <nil>
 }
 
-// Somebody who is in both groups is one signature, not two.
+// Someone who is in both groups is one signature, not two.
 func ExampleApproval_Progress() {
 	quorum := func(name string, group approvals.GroupID) approvals.Quorum {
 		return approvals.Quorum{Name: name, Need: 1, From: approvals.From{Groups: []approvals.GroupID{group}}}
@@ -103,7 +103,7 @@ func ExampleApproval_Progress_alternatives() {
 }
 
 // Bo stands in for Ann, and while Bo is away too Cy stands in for both.
-func ExampleAbsences_StandsFor() {
+func ExampleAbsences_DelegationsTo() {
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	var away approvals.Absences
 	for _, a := range []approvals.Absence{
@@ -115,7 +115,7 @@ func ExampleAbsences_StandsFor() {
 		fmt.Println(a.User, err)
 		away = next
 	}
-	for _, a := range away.StandsFor("cy", day(8)) {
+	for _, a := range away.DelegationsTo("cy", day(8)) {
 		fmt.Println(a.User, "until", a.Until.Format("January 2"))
 	}
 	// Output:

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// An Execution says what became of a call after it was approved. It comes from
-// the journal of the run that went on, or from whoever executed the call, and
-// never from a model. The zero value says that nothing is known yet.
+// An Execution is the outcome of executing an approved call. It comes from the
+// journal of the run that resumed, or from the executor of the call, and never
+// from a model. The zero value says that nothing is known yet.
 type Execution struct {
 	State ExecutionState
 	At    time.Time     // when the call ended, or when it was known that it does not run
-	Took  time.Duration // how long it ran; zero if it did not, or if nobody measured it
+	Took  time.Duration // how long it ran; zero if it did not, or if that was not measured
 	// Words are the error of a call that failed, and for a call that did not run,
 	// why. Excerpt is the beginning of the result of a call that ran. Both are
 	// foreign text of at most [MaxExecutionWords] runes. An excerpt may quote
@@ -55,7 +55,7 @@ type Conclusion struct {
 
 func (Conclude) command() {}
 
-// Concluded is that it is known what became of an approved call.
+// Concluded says that the execution of an approved call is known.
 type Concluded struct {
 	Batch BatchID        `json:"batch"`
 	Call  ToolCallID     `json:"call"`
@@ -66,8 +66,8 @@ type Concluded struct {
 
 func (Concluded) event() {}
 
-// conclude records what became of approved calls. It moves neither a status nor
-// a decision.
+// conclude records the executions of approved calls. It changes neither a
+// status nor a decision.
 func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 	if cmd.At.IsZero() {
 		return b, nil, fmt.Errorf("%w: a command needs a time", ErrInvalid)

@@ -12,8 +12,8 @@ type StoredEvent struct {
 	Event Event
 }
 
-// A Feed is where a surface follows a batch live: it reads a [Feed.Snapshot],
-// shows it, and follows the facts after it. The `state` package has the one
+// A Feed lets a surface follow a batch live: it reads a [Feed.Snapshot], shows
+// it, and follows the facts after it. The `state` package has the one
 // implementation.
 type Feed interface {
 	// Snapshot returns the batch and the place of the last fact that led to it:

@@ -16,8 +16,8 @@ type (
 	BatchID string
 )
 
-// ToolCallID, UserID and GroupID are minted by somebody else: the model, the
-// chat service. They are compared byte for byte and never parsed.
+// ToolCallID, UserID and GroupID are minted elsewhere: by the model or the chat
+// service. They are compared byte for byte and never parsed.
 type (
 	// ToolCallID names a call within a run.
 	ToolCallID string
@@ -51,8 +51,8 @@ func NewID(kind string, partition int, unique string) string {
 	return fmt.Sprintf("%s-%02d-%s", kind, partition, unique)
 }
 
-// Partition reads the partition back from an id made by [NewID]. An id that
-// somebody made up is an error, never a panic: ids arrive from buttons.
+// Partition reads the partition back from an id made by [NewID]. An invented id
+// is an error, never a panic: ids arrive from buttons.
 func Partition(id string) (int, error) {
 	_, rest, ok := strings.Cut(id, "-")
 	digits, unique, ok2 := strings.Cut(rest, "-")

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// A ListKey names a list of open batches: of what waits for a person, for a
-// group, or was asked for by somebody. What waits for somebody is the union of
-// the lists of the person and of all their groups, seen through [Batch.Helps].
+// A ListKey names a list of open batches: those that wait for a person or for a
+// group, or that a person asked for. The batches that wait for a person are the
+// union of the lists of the person and of all their groups, filtered by
+// [Batch.Helps].
 type ListKey string
 
 // Everything lists every batch that people are asked about.
@@ -32,7 +33,8 @@ type Cursor string
 
 // Concerns returns the lists that the batch is on, sorted, each once: none if
 // no approval of it is pending. All quorums and vetoes of its pending approvals
-// count, whoever is asked now and whoever has decided.
+// count, also those that are not asked yet and those of people who have
+// decided.
 func (b Batch) Concerns() []ListKey {
 	var all []ListKey
 	add := func(f From) {

@@ -23,15 +23,15 @@ func TestABatchIsOnTheListsOfWhomItConcerns(t *testing.T) {
 	}
 	b := open(t, r)
 	b.Channel = "C-ops"
-	everybody := []ListKey{
+	everyone := []ListKey{
 		Everything, ShownIn("C-ops"), WaitsForGroup("security"), WaitsForGroup("sre"), AskedBy("req"),
 		WaitsForUser("ann"), WaitsForUser("bo"), WaitsForUser("cy"),
 	}
-	require.Equal(t, everybody, b.Concerns(), "each once, also those of a later stage and those who may only deny")
+	require.Equal(t, everyone, b.Concerns(), "each once, also those of a later stage and those who may only deny")
 	require.Empty(t, b.Deciders())
 
 	one := must(t, b, say(b, "ann", Approve))
-	require.Equal(t, everybody, one.Concerns(), "whoever has decided is still concerned")
+	require.Equal(t, everyone, one.Concerns(), "whoever has decided is still concerned")
 	require.Equal(t, map[UserID]time.Time{"ann": opened.Add(time.Minute)}, one.Deciders())
 	back := must(t, one, Retract{Call: theCall, By: Principal{User: "ann"}, At: opened.Add(time.Minute)})
 	require.Empty(t, back.Deciders())

@@ -86,7 +86,7 @@ func fills(quorums []Quorum, people []Principal) bool {
 		}
 		need[i], total = q.Need, total+q.Need
 	}
-	sees := map[UserID][]Principal{} // somebody, as each who brings them saw them
+	sees := map[UserID][]Principal{} // someone, as each who brings them saw them
 	names := make([][]UserID, len(people))
 	for i, p := range people {
 		for _, who := range append([]Principal{p}, absentOf(p)...) {

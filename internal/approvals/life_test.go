@@ -258,7 +258,7 @@ func TestAmend(t *testing.T) {
 		require.ErrorIs(t, err, ErrOwnEdit)
 		require.ErrorIs(t, err, ErrOwnRequest)
 	}
-	// Somebody else's edit on top does not wash the first one clean.
+	// Someone else's edit on top does not wash the first one clean.
 	again := must(t, next, edit(func(a *Amend) {
 		a.From, a.Args, a.By.User = want, json.RawMessage(`{"path":"/srv/c"}`), "dee"
 	}))

@@ -184,7 +184,7 @@ func (m *machine) groups(set int) []GroupID {
 	return groups
 }
 
-// principal is somebody, who may approve for others too: for some of them no more.
+// principal is someone, who may approve for others too: for some of them no more.
 func (m *machine) principal() Principal {
 	p := Principal{User: []UserID{"req", "ann", "ann", "bo", "bo", "cy", "cy", "both", "both", "out", ""}[m.dice.roll(11)]}
 	p.Groups = m.groups(m.dice.roll(1 << len(machineGroups)))
@@ -392,7 +392,7 @@ func TestTheMachineReachesEverything(t *testing.T) {
 			}
 			for _, d := range a.Decisions {
 				if len(d.By.For) > 0 {
-					seen["for somebody"]++
+					seen["for someone"]++
 				}
 				if a.Requirement.Separation && slices.Contains(m.batch.Participants, d.By.User) {
 					seen["a participant's "+string(d.Verdict)]++
@@ -414,7 +414,7 @@ func TestTheMachineReachesEverything(t *testing.T) {
 	t.Log(seen)
 	for _, what := range []string{
 		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
-		"approved as amended", "reminded", "escalated", "for somebody", "vetoed", "an alternative", "asked later", "no reason",
+		"approved as amended", "reminded", "escalated", "for someone", "vetoed", "an alternative", "asked later", "no reason",
 		"a participant's approve", "a participant's deny",
 		"concluded: ran", "concluded: failed", "concluded: in_doubt", "concluded: not_run",
 	} {

@@ -3,7 +3,7 @@ package approvals
 import "slices"
 
 // A poll is what the approvals of some people can do for some quorums. A
-// signer signs for one identity, their own or that of somebody away, and an
+// signer signs for one identity, their own or that of someone away, and an
 // identity fills one place of a quorum.
 type poll struct {
 	quorums []Quorum
@@ -51,10 +51,10 @@ func (p *poll) fits(x, q int) bool { return p.admits[x*len(p.quorums)+q] }
 
 const nobody = -1
 
-// A matching seats signers, each in one identity on one place. It is a flow
+// A matching assigns approvers to places, each under one identity. It is a flow
 // from signers over identities to quorums, in which a signer and an identity
-// carry one and a quorum carries Need, found by augmenting paths: a place that
-// nobody takes costs nothing, however many are needed.
+// carry one and a quorum carries Need, found by augmenting paths: free places
+// cost nothing, however many there are.
 //
 // Seating a further signer may move others but never unseats one. And it takes
 // a place of the earliest stage that it can free: as many places of the first
@@ -115,7 +115,7 @@ func (m *matching) seat(s, stage int) bool {
 	return m.sign(s)
 }
 
-// sign lets s sign for one of their identities, for which somebody else who
+// sign lets s sign for one of their identities, for which someone else who
 // signs for it may have to take another of theirs. Each identity and each
 // quorum is looked at once in a round.
 func (m *matching) sign(s int) bool {
@@ -154,7 +154,7 @@ func (m *matching) sit(x int) bool {
 }
 
 // leave lets y give up its place: for another, or because who is seated in it
-// can approve for somebody else.
+// can approve for someone else.
 func (m *matching) leave(y int) bool {
 	if m.sit(y) {
 		return true
@@ -171,7 +171,7 @@ func (m *matching) leave(y int) bool {
 }
 
 // missing counts the places that are still free, and says whether they can be
-// filled at all: nobody ever fills a quorum that needs nobody.
+// filled at all: a quorum with Need below 1 is never met.
 func (m *matching) missing() (places int, fillable bool) {
 	const enough = 1 << 20 // in which so many do not add up to less
 	fillable = true

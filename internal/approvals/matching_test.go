@@ -73,7 +73,7 @@ func everyAssignment(quorums []Quorum, in [][]bool) bool {
 	return try(0)
 }
 
-// TestSigningSeatsNobodyOut: whoever was counted stays counted when somebody
+// TestSigningSeatsNobodyOut: whoever was counted stays counted when someone
 // else signs, in each way to meet the requirement, and is counted once.
 func TestSigningSeatsNobodyOut(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

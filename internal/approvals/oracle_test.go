@@ -258,7 +258,7 @@ func wanted(way []places) int {
 
 // most is how many places these can fill at once, found by trying everything.
 func most(way []places, voices []signatory) int {
-	var takes [scenarioPeople]uint // by whose place: the quorums, as anybody saw them
+	var takes [scenarioPeople]uint // by whose place: the quorums, as anyone saw them
 	for _, s := range voices {
 		for i, q := range way {
 			if q.takes(s.who, s.groups) {

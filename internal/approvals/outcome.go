@@ -12,7 +12,7 @@ type Outcome struct {
 	At     time.Time // when the call got this status; zero while it is pending
 	// By are the people whose decisions settled the call, in the order in which
 	// they decided, or the one who withdrew it. For is set only where a person
-	// approved in the place of somebody who is away.
+	// approved in the place of someone who is away.
 	By         []Seat
 	Reason     string // of a withdrawal
 	Superseded bool   // it was withdrawn because the person who asked wrote something new
@@ -71,7 +71,7 @@ func (a Approval) approvers() []Seat {
 }
 
 // Deciders returns the people who gave this verdict on the current arguments, in
-// the order in which they decided; with the empty verdict, everybody who decided.
+// the order in which they decided; with the empty verdict, everyone who decided.
 func (a Approval) Deciders(v Verdict) []UserID {
 	var all []UserID
 	for _, d := range a.Decisions {

@@ -46,8 +46,8 @@ func TestParticipantsDoNotApprove(t *testing.T) {
 		"somebody else":                      {all(nil), Principal{User: "ann"}, Approve, Approved, nil},
 		"a delegate of a participant":        {all(nil), Principal{User: "out", For: absent("bo")}, Approve, Pending, ErrNotEligible},
 		"passed on by a participant":         {all(nil), Principal{User: "out", For: absent("ann", "bo")}, Approve, Pending, ErrNotEligible},
-		"a delegate of somebody else":        {all(nil), Principal{User: "out", For: absent("ann")}, Approve, Approved, nil},
-		"a participant for somebody else":    {all(nil), Principal{User: "bo", For: absent("ann")}, Approve, Pending, ErrOwnWords},
+		"a delegate of someone else":         {all(nil), Principal{User: "out", For: absent("ann")}, Approve, Approved, nil},
+		"a participant for someone else":     {all(nil), Principal{User: "bo", For: absent("ann")}, Approve, Pending, ErrOwnWords},
 		"a participant denies":               {all(nil), Principal{User: "bo"}, Deny, Denied, nil},
 		"a delegate of a participant denies": {all(nil), Principal{User: "out", For: absent("bo")}, Deny, Denied, nil},
 		"the requester denies":               {all(nil), Principal{User: "req"}, Deny, Pending, ErrOwnRequest},
@@ -85,7 +85,7 @@ func TestParticipantsAreTheOthersEachOnce(t *testing.T) {
 	require.Equal(t, []UserID{"bo", "ann"}, b.Participants, "its own copy")
 }
 
-// Whoever asked cannot edit away that somebody else said no, and a participant
+// Whoever asked cannot edit away that someone else said no, and a participant
 // is one of those who asked.
 func TestParticipantsDoNotWipeADenialAway(t *testing.T) {
 	for _, narrow := range []bool{false, true} {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Policy says what is to happen to a call before anything happens.
+// A Policy rules on a call before it runs.
 //
 // The caller fails closed: an error from Rule, and a Permit for a call whose
 // tool says that it needs approval, both become an [Ask] with Strictest.
@@ -50,12 +50,12 @@ const (
 	GateNone      Gate = ""          // it does not ask
 	GateDeclared  Gate = "declared"  // its definition says always
 	GatePredicate Gate = "predicate" // its predicate says so for these arguments
-	// GateRaised: it returned [agentrun.ApprovalRequired] while validating or
-	// running, or what the call would change was not what people had approved.
+	// GateRaised: the tool returned [agentrun.ApprovalRequired] while validating
+	// or running, or what the call would change was not what people had approved.
 	GateRaised Gate = "raised"
 )
 
-// Ruling is what a policy says of a call: [Permit], [Refuse] or [Ask].
+// Ruling is a policy's answer about a call: [Permit], [Refuse] or [Ask].
 //
 //sumtype:decl
 type Ruling interface{ ruling() }

@@ -17,7 +17,7 @@ const (
 	MaxPrecondition   = 4 << 10  // bytes
 )
 
-// A Preview is what a tool said that a call would change, before anybody was
+// A Preview is what a tool said that a call would change, before people were
 // asked about it. It is about the arguments that the call has now: an [Amend]
 // drops it.
 //
@@ -29,7 +29,7 @@ type Preview struct {
 	Reads        string // the tool whose call the preview amounts to, such as read_file
 	Facts        []Fact
 	Content      Content
-	Precondition []byte    // what must still be so when the call runs; only the tool understands it, and nobody is shown it
+	Precondition []byte    // what must still hold when the call runs; only the tool understands it, and it is never shown
 	CheckedAt    time.Time // when the tool looked
 
 	// Again counts how often people were asked about the call once more because,
@@ -93,8 +93,7 @@ func PreviewDigest(batch BatchID, call ToolCallID, content string) Digest {
 
 // PreviewContent returns the content of the preview of a call, and that of the
 // preview that people had seen before, where there is one. It holds what the
-// call acts on: the caller makes sure that whoever is shown it may read the
-// arguments.
+// call acts on: the caller shows it only to people who may read the arguments.
 func (d *Desk) PreviewContent(ctx context.Context, b Batch, call ToolCallID) (now, before string, err error) {
 	i, err := b.approval(call)
 	if err != nil {

@@ -30,7 +30,7 @@ func (s Seat) String() string {
 // missing, an alternative in the best of the ways that contain it: so a person
 // may be counted for two alternatives, of which only one is taken.
 func (a Approval) Progress() []Progress {
-	// Who is barred has no decision, and is not recorded with one.
+	// A barred person has no recorded decision.
 	s := a.Requirement.standing(a.voices(Approve, func(UserID) bool { return false }))
 	quorums := a.Requirement.clone().Quorums
 	progress := make([]Progress, len(quorums))
@@ -45,10 +45,10 @@ func (a Approval) Progress() []Progress {
 }
 
 // Helps reports whether an approval by p would bring an open call further: p
-// may approve it, has not decided, and fills a place of a quorum that is asked, in
-// a way that can be met. Who is in p.For is away, or was left out by the caller:
-// no time is known here. It is for deciding whom to ask, remind and show; whose
-// approval counts is decided by [Batch.Apply].
+// may approve it, has not decided, and fills a place of a quorum that is asked,
+// in a way that can be met. The caller leaves out of p.For the people who are
+// back: Helps knows no time. It is for choosing whom to ask and remind;
+// [Batch.Apply] decides whose approval counts.
 func (b Batch) Helps(a Approval, p Principal) bool {
 	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
 		return false
@@ -68,8 +68,9 @@ func (b Batch) Helps(a Approval, p Principal) bool {
 }
 
 // Suffices reports whether an open call would be approved if all these people,
-// who are not away for others, approved it besides those who did. Who has decided
-// is not heard again. It is for telling people that nobody is left who could.
+// who are not away for others, approved it besides those who did. People who
+// have decided are not counted again. It is for saying that nobody is left who
+// can approve.
 func (b Batch) Suffices(a Approval, all []Principal) bool {
 	yes := b.counted(a, Approve)
 	for _, p := range all {

@@ -9,11 +9,11 @@ import (
 // batch when that opens, so that a later edit of the policy does not change
 // what people approved.
 //
-// The zero Requirement is never met: nobody is in no quorum.
+// The zero Requirement is never met: it has no quorum.
 type Requirement struct {
 	Quorums  []Quorum
 	Deny     int      // so many denials settle the call; 0 counts as 1
-	Vetoes   []Quorum // any one of them, met by denials, settles the call; whoever is in one may deny
+	Vetoes   []Quorum // any one of them, met by denials, settles the call; its people may deny
 	Deadline time.Time
 	Ladder   []Rung // what happens while nobody decides, in the order of time
 
@@ -22,7 +22,7 @@ type Requirement struct {
 	// A participant may still deny.
 	Separation bool
 	// ParticipantsMaySign narrows Separation to the requester. It is false unless
-	// the rule says so: with it, somebody can write what the model is to do, have
+	// the rule says so: with it, someone can write what the model is to do, have
 	// another person trigger the run, and approve the call alone.
 	ParticipantsMaySign bool
 
@@ -97,7 +97,7 @@ const (
 	Escalate RungKind = "escalate" // more people may approve, or it is shown in another channel
 )
 
-// From is who may fill a place in a quorum: the people named, and whoever is
+// From is who may fill a place in a quorum: the people named, and those who are
 // in one of the groups when they decide. A group is anything with members that
 // the adapter can look up: a user group, a channel.
 type From struct {
@@ -105,8 +105,8 @@ type From struct {
 	Groups []GroupID `json:"groups,omitempty"`
 }
 
-// admits reports whether p may fill a place. Nobody is in an empty From, and an
-// empty name or group is nobody.
+// admits reports whether p may fill a place. An empty From admits nobody, and
+// empty names and groups match nobody.
 func (f From) admits(p Principal) bool {
 	if p.User == "" {
 		return false

@@ -5,15 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxQuote is how many characters of somebody else's words a batch keeps. It is
+// MaxQuote is how many characters of someone else's words a batch keeps. It is
 // about what a phone shows without scrolling: enough to say why, and too little
 // to bury the arguments under it.
 const MaxQuote = 500
 
-// A Quote is the beginning of what a model, a person or a tool wrote. Such words
-// can hold anything, also arguments and instructions to whoever reads them. So a
-// quote is shown as a quotation, with the name of who wrote it, and only to those
-// who may read the arguments of the run.
+// A Quote is the beginning of what a model, a person or a tool wrote. Such
+// words can hold anything, also arguments and instructions to the reader. So a
+// quote is shown as a quotation, with the name of who wrote it, and only to
+// those who may read the arguments of the run.
 type Quote struct {
 	Text string
 	Left int // so many characters of it were left out

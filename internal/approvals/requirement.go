@@ -10,8 +10,8 @@ import (
 // checkRequirement refuses what could not be followed as it is written: a
 // separation that would separate nobody, more than [MaxWays] ways, a choice
 // whose quorums are in different stages, two quorums of one name, and a ladder
-// that is out of order or names what is not there. What nobody can meet is not
-// refused; it is never met.
+// that is out of order or names what is not there. A requirement that nobody
+// can meet is not refused; it is never met.
 func (b Batch) checkRequirement(r Requirement) error {
 	if r.Separation && b.Requester == "" {
 		return fmt.Errorf("%w: separation needs to know who asked", ErrInvalid)

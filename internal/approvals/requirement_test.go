@@ -252,7 +252,7 @@ func TestADelegateMayEditAndThenNotSign(t *testing.T) {
 	d.By = bo
 	_, _, err := b.Apply(d)
 	require.ErrorIs(t, err, ErrOwnEdit)
-	d = say(b, "cy", Approve) // nor does anybody sign for the editor
+	d = say(b, "cy", Approve) // nor does anyone sign for the editor
 	d.By.For = []Absent{{User: "bo", Until: opened.Add(time.Hour)}}
 	_, _, err = b.Apply(d)
 	require.ErrorIs(t, err, ErrNotEligible)

@@ -190,7 +190,7 @@ func (p scenario) solve(t require.TestingT, r *rand.Rand, reached map[string]int
 			reached["denied by who took part"]++
 		}
 		if len(d.away) > 0 {
-			reached["signed for somebody"]++
+			reached["signed for someone"]++
 		}
 		if d.deny && !o.among(o.quorums, d.signatory) {
 			reached["vetoed"]++
@@ -241,7 +241,7 @@ func TestOracle(t *testing.T) {
 	})
 	t.Log(reached)
 	for _, what := range []string{
-		"pending", "approved", "denied", "by escalation: approved", "by escalation: denied", "signed for somebody", "vetoed", "denied by who took part",
+		"pending", "approved", "denied", "by escalation: approved", "by escalation: denied", "signed for someone", "vetoed", "denied by who took part",
 	} {
 		require.GreaterOrEqual(t, reached[what], *oracleCases/2000, what)
 	}

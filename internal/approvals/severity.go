@@ -9,8 +9,8 @@ import (
 // is stored; see [CompareSeverity] for the order.
 type Severity string
 
-// The severities. Unset means that nobody has stated one, which is no promise:
-// see [Severity.MayBeIrreversible].
+// The severities. Unset means that none is stated, which promises nothing: see
+// [Severity.MayBeIrreversible].
 const (
 	SeverityUnset        Severity = ""
 	SeverityLow          Severity = "low"          // it only reads, or is trivial to undo
@@ -30,7 +30,7 @@ func ParseSeverity(s string) (Severity, error) {
 }
 
 // MayBeIrreversible reports whether the call has to be treated as one that
-// cannot be undone. It is true unless somebody has stated that it can.
+// cannot be undone. It is true unless someone has stated that it can.
 func (s Severity) MayBeIrreversible() bool { return s != SeverityLow && s != SeverityHigh }
 
 // Worse returns the worse of two statements. Unset is no statement, so the
@@ -58,7 +58,7 @@ func (s Severity) known() Severity {
 }
 
 // CompareSeverity orders severities, the worst first: irreversible, unset,
-// high, low. Unset stands so far up because such a call may be irreversible.
+// high, low. Unset comes before high because such a call may be irreversible.
 func CompareSeverity(a, b Severity) int { return cmp.Compare(a.rank(), b.rank()) }
 
 func (s Severity) rank() int {
@@ -75,7 +75,8 @@ func (s Severity) rank() int {
 	return 0 // unreachable
 }
 
-// Words say the severity to a person. They are empty for [SeverityUnset].
+// Words returns the severity as it is shown to people, and nothing for
+// [SeverityUnset].
 func (s Severity) Words() string {
 	switch s.known() {
 	case SeverityLow:

@@ -28,7 +28,7 @@ import (
 //  6. The version moves by one with every change.
 type Sheet struct {
 	ID        SheetID
-	By        UserID // who sees it and alone may submit it
+	By        UserID // the person who sees it, the only one who may submit it
 	Verdict   Verdict
 	Reason    string // as of the submission, from then on
 	Origin    string // where the answer goes; opaque to this package
@@ -84,7 +84,7 @@ func (b Batch) Line(a Approval, risky bool) Line {
 	return Line{Batch: b.ID, Call: a.Call.ID, Digest: a.Call.Digest, Tool: a.Call.Name, Risky: risky}
 }
 
-// LineOutcome is what became of a chosen line; empty while nobody knows.
+// LineOutcome is the outcome of a chosen line; empty while it is not known.
 type LineOutcome string
 
 // The outcomes. Signed also stands for what the person had said before.
@@ -164,8 +164,8 @@ func (l Line) check() error {
 	return nil
 }
 
-// Check is nil if the sheet is the one that was made. If one line is more, less
-// or other than it was, the whole sheet is [ErrInvalid].
+// Check is nil if the sheet is the one that was made. If a line was added,
+// removed or changed, the whole sheet is [ErrInvalid].
 func (s Sheet) Check() error {
 	if s.Seal.IsZero() || s.Seal != s.seal() {
 		return fmt.Errorf("%w: sheet %s is not the one that was shown", ErrInvalid, s.ID)

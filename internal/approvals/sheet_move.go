@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Submission is the person's word on a sheet. Ticked are the places of the
-// risky lines that they chose one by one, from 0. A Reason that is not empty
-// replaces the one that the sheet was shown with.
+// A Submission is what the person submits on a sheet. Ticked are the places of
+// the risky lines that they chose one by one, from 0. A Reason that is not
+// empty replaces the one that the sheet was shown with.
 type Submission struct {
 	Request RequestID
 	By      Principal
@@ -29,7 +29,7 @@ func (c Submission) request() RequestID {
 
 // Submit returns the sheet with what was chosen. The same request again is
 // answered with the sheet as it stands; any other on a sheet that is submitted
-// is [ErrSettled]. Somebody else than the person it was shown to is
+// is [ErrSettled]. Someone else than the person it was shown to is
 // [ErrNotEligible], and from ExpiresAt on it is [ErrExpired]. A tick that is no
 // risky line of the sheet, or a line ticked twice, is [ErrInvalid] as a whole,
 // and so is a submission that chooses nothing.
@@ -86,7 +86,7 @@ func (p Principal) plain() Principal {
 }
 
 // Claim returns the sheet as held by a worker, who alone records outcomes until
-// the lease ends. A sheet that somebody else holds is [ErrConflict], one that
+// the lease ends. A sheet that someone else holds is [ErrConflict], one that
 // is not submitted or already finished is [ErrSettled].
 func (s Sheet) Claim(owner string, at, until time.Time) (Sheet, error) {
 	if owner == "" || at.IsZero() || !until.After(at) {
@@ -106,7 +106,7 @@ func (s Sheet) Claim(owner string, at, until time.Time) (Sheet, error) {
 	return next, nil
 }
 
-// A LineResult is what became of the line at this place of a sheet.
+// A LineResult is the outcome of the line at this place of a sheet.
 type LineResult struct {
 	Line    int
 	Outcome LineOutcome

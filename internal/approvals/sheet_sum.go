@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Why is a word for the reason why a chosen line was not approved. It is stored;
-// surfaces have sentences for it.
+// Why is the reason why a chosen line was not approved. It is stored; surfaces
+// have sentences for it.
 type Why string
 
 // The reasons.
@@ -23,8 +23,8 @@ const (
 	WhyReason      Why = "reason needed"
 	WhyGone        Why = "gone"            // there is no such batch or call any more
 	WhyTakenBack   Why = "taken back"      // approved, and taken back before the sheet was finished
-	WhyUnreadable  Why = "unreadable"      // the batch is stored and nobody can read it
-	WhyTooLate     Why = "too late"        // nobody could decide it for a day
+	WhyUnreadable  Why = "unreadable"      // the batch is stored and cannot be read
+	WhyTooLate     Why = "too late"        // it could not be decided for a day
 	WhyInvalid     Why = "not well formed" // the decision was refused for what it says
 	WhyOther       Why = "refused"
 )
@@ -62,7 +62,7 @@ type SheetSummary struct {
 	Signed    int
 	Skipped   []Tally // by reason, the most frequent first
 	NotChosen int
-	Open      int // chosen, and nobody knows yet
+	Open      int // chosen, without an outcome yet
 }
 
 // A Tally is so many lines that were skipped for one reason.

@@ -32,7 +32,7 @@ const maxMarks = 4
 // Spoofs returns the stretches of s that must not be shown as they are, in
 // their order and without overlaps. It depends on s alone. Cards and forms both
 // use it, so they mark the same characters. Bytes that are not UTF-8 are not
-// its business.
+// returned.
 //
 // Besides what is [Unseen], these are combining marks beyond the fourth on one
 // character, other forms of plain characters (see [oddForms]), and letters of a

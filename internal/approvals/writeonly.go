@@ -2,9 +2,9 @@ package approvals
 
 import "strings"
 
-// Hidden says which values of a JSON document are write-only: people and
-// models are told that they are there, and how long they are. Whoever writes
-// such a document out walks down with it, and asks at every value.
+// Hidden says which values of a JSON document are write-only: people and models
+// are told that they are there, and how long they are. A caller that writes
+// such a document walks down with it, and asks at every value.
 //
 // It holds what is left of each pointer below the value that it is about.
 type Hidden [][]string

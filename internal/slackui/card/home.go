@@ -60,7 +60,7 @@ type Home struct {
 	Decided   Page
 	Away      approvals.Absence
 	IsAway    bool
-	StandsFor []approvals.Stand
+	StandsFor []approvals.Delegation
 	Unsure    bool // Slack did not say of every group who is in it
 	Several   bool // several calls can be approved together
 	Pages     Pages

@@ -182,9 +182,9 @@ func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command 
 	if a, away := as.Of(user, now); away {
 		words = blockkit.Ours("You are away until %s. %s\n%s", blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
 	}
-	for i, a := range as.StandsFor(user, now) {
+	for i, a := range as.DelegationsTo(user, now) {
 		if i == blockkit.NamesShown {
-			words = blockkit.Ours("%s\nYou are the delegate of %s more.", words, blockkit.Num(len(as.StandsFor(user, now))-i))
+			words = blockkit.Ours("%s\nYou are the delegate of %s more.", words, blockkit.Num(len(as.DelegationsTo(user, now))-i))
 			break
 		}
 		words = blockkit.Ours("%s\nYou are the delegate of %s until %s.", words, blockkit.Person(a.User), blockkit.When(a.Until))

@@ -289,7 +289,7 @@ func (r recipients) standIn(user approvals.UserID) (approvals.UserID, approvals.
 	if !away || a.Delegate == "" {
 		return "", approvals.Absence{}, false
 	}
-	for _, absence := range r.away.StandsFor(a.Delegate, at) {
+	for _, absence := range r.away.DelegationsTo(a.Delegate, at) {
 		absent := approvals.Absent{User: user, Groups: r.principal(user).Groups, Until: absence.Until, Via: absence.Via}
 		p := approvals.Principal{User: a.Delegate, GroupsAt: at, For: []approvals.Absent{absent}}
 		if absence.User == user && r.batch.Helps(r.call, p) {

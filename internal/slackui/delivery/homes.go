@@ -199,7 +199,7 @@ func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.U
 		case h.Now().Sub(at) > homeKept:
 			continue
 		case !sure, decided, b.Requester == user, slices.Contains(named, user),
-			slices.ContainsFunc(away.StandsFor(user, h.Now()), func(a approvals.Stand) bool { return slices.Contains(named, a.User) }):
+			slices.ContainsFunc(away.DelegationsTo(user, h.Now()), func(a approvals.Delegation) bool { return slices.Contains(named, a.User) }):
 			all = append(all, user)
 		}
 	}
@@ -327,7 +327,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 		h.People.Summarize(ctx, directory.Who{User: string(who.User)}, slices.Concat(v.Waiting.Rows(), v.Others.Rows(), v.Decided.Rows()))
 	}
 	v.Away, v.IsAway = who.Away.Of(who.User, now)
-	v.StandsFor = who.Away.StandsFor(who.User, now)
+	v.StandsFor = who.Away.DelegationsTo(who.User, now)
 	return v, nil
 }
 

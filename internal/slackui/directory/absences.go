@@ -72,7 +72,7 @@ func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what S
 		return nil, err
 	}
 	var all []approvals.Absent
-	for _, away := range as.StandsFor(user, d.Now()) {
+	for _, away := range as.DelegationsTo(user, d.Now()) {
 		groups, _ := in.With(string(away.User), d.Now())
 		if len(groups) == 0 && !what.names(away.User) {
 			continue // the calls do not ask them

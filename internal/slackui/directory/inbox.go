@@ -77,7 +77,7 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 	if who.Away, _, err = d.Absences(ctx); err != nil {
 		return Viewer{}, err
 	}
-	for _, a := range who.Away.StandsFor(who.User, d.Now()) {
+	for _, a := range who.Away.DelegationsTo(who.User, d.Now()) {
 		theirs, _ := in.With(string(a.User), d.Now())
 		who.For = append(who.For, approvals.Absent{User: a.User, Groups: theirs, Until: a.Until, Via: a.Via})
 		who.keys = append(who.keys, approvals.WaitsForUser(a.User))

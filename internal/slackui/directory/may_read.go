@@ -68,7 +68,7 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 	var absent []approvals.UserID // whom the person stands in for
 	away, _, unanswered := d.Absences(ctx)
 	if unanswered == nil && asked.Delegation {
-		for _, a := range away.StandsFor(me, d.Now()) {
+		for _, a := range away.DelegationsTo(me, d.Now()) {
 			absent = append(absent, a.User)
 		}
 	}
