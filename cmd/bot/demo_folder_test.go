@@ -18,7 +18,7 @@ func demoOn(t *testing.T, folder string) error {
 	return run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--folder", folder}, nil, newOutput(), newOutput())
 }
 
-// The demo writes files of its own. It must not write over somebody's reports.
+// The demo writes files of its own. It must not write over someone's reports.
 func TestTheDemoRefusesAFolderThatHasSomethingInIt(t *testing.T) {
 	for name, put := range map[string]func(folder string) error{
 		"a file of a name that the demo uses": func(folder string) error {

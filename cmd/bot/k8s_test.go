@@ -115,7 +115,7 @@ func TestTheClusterRunsAnAgentWithTools(t *testing.T) {
 
 // Countersign has no public image. The name in the manifest is one that the
 // operator must replace: as it is, it can be pulled from nowhere, and never
-// from somebody else's repository of this name.
+// from someone else's repository of this name.
 func TestTheOperatorNamesTheImageOfTheCluster(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "kustomization.yaml"))
 	require.NoError(t, err)

@@ -168,7 +168,7 @@ func (p *process) term() error {
 }
 
 // tries is how often each killing is repeated: a few times in every test run,
-// as often as KILLS says when somebody wants to know.
+// as often as KILLS says when someone wants to know.
 func tries(t *testing.T) int {
 	t.Helper()
 	if s := os.Getenv("KILLS"); s != "" {

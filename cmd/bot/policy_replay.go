@@ -222,7 +222,7 @@ func asStrict(a, b approvals.Requirement) bool {
 	return covered(a.Quorums, b.Quorums) && options(b.Quorums) <= options(a.Quorums) && covered(a.Vetoes, b.Vetoes)
 }
 
-// within reports whether everybody of a is in b, by name.
+// within reports whether everyone of a is in b, by name.
 func within(a, b approvals.From) bool {
 	for _, u := range a.Users {
 		if !slices.Contains(b.Users, u) {

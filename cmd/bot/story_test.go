@@ -138,7 +138,7 @@ func TestStoryOfASlashCommandAndAnotherMention(t *testing.T) {
 	s.do(http.MethodPost, "/sim/command", map[string]string{"user": bob, "channel": ops, "command": "/countersign", "text": "list"}, &list)
 	require.Contains(t, everyText(list), "Delete reports/2023-q1-sales.txt")
 
-	// While people decide, the thread is busy: what somebody else asks waits,
+	// While people decide, the thread is busy: what someone else asks waits,
 	// and says so.
 	next := s.askAs(bob, "what can you do?", root)
 	s.await(alice, root, "that it waits", func(m message) bool { return strings.HasPrefix(m.words(), "Queued") && m.TS > next })
@@ -217,7 +217,7 @@ func TestStoryOfARefund(t *testing.T) {
 	root := s.ask("refund the 48 euros of order 1042", "")
 	card := s.await(bob, root, "the card", says("issue_refund", "48000", "Money leaves the company", "operations", "finance", "security"))
 	require.Empty(t, s.click(bob, card, "", "Approve").VisibleError)
-	card = s.await(frank, root, "that somebody signed", func(m message) bool {
+	card = s.await(frank, root, "that someone signed", func(m message) bool {
 		return m.TS == card.TS && strings.Contains(m.words(), ": 1 of 1 approval")
 	})
 

@@ -70,16 +70,16 @@ func newFlood(tb testing.TB, people, cards int) *flood {
 		t: tb, at: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
 		calls: map[string]int{}, limits: map[string]int{}, posted: map[string][]floodedMessage{}, due: map[string]time.Time{},
 	}
-	everybody := slacksim.DefaultPeople()
+	everyone := slacksim.DefaultPeople()
 	channels, many := slacksim.DefaultChannels(), slacksim.Group{ID: "S0MANY", Handle: "many", Name: "Many"}
 	for n := range people {
 		id := fmt.Sprintf("U0P%03d", n)
-		everybody = append(everybody, slacksim.Person{ID: id, Name: strings.ToLower(id), RealName: id})
+		everyone = append(everyone, slacksim.Person{ID: id, Name: strings.ToLower(id), RealName: id})
 		many.Users = append(many.Users, id)
 		channels[0].Members = append(channels[0].Members, id)
 	}
 	f.slack = slacksim.New(slacksim.Config{
-		Now: f.now, PostLimit: true, TierLimits: true, People: everybody, Channels: channels, Groups: append(slacksim.DefaultGroups(), many),
+		Now: f.now, PostLimit: true, TierLimits: true, People: everyone, Channels: channels, Groups: append(slacksim.DefaultGroups(), many),
 	})
 	server := httptest.NewServer(http.HandlerFunc(f.watch))
 	f.slack.SetPublicURL(server.URL)
@@ -222,7 +222,7 @@ func (f *flood) most(channel string, kinds ...string) int {
 	return most
 }
 
-// reachable are the requests that somebody reaches from what is posted in a
+// reachable are the requests that someone reaches from what is posted in a
 // channel: from cards, and from the digests that list them.
 func (f *flood) reachable(user, channel string, threads ...string) map[approvals.BatchID]bool {
 	f.t.Helper()

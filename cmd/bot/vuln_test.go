@@ -10,7 +10,7 @@ import (
 )
 
 // The look for known vulnerabilities fails if one is called, and only then:
-// not everybody can reach the database of vulnerabilities.
+// not everyone can reach the database of vulnerabilities.
 func TestVulnerabilitiesFailTheCIAndNothingElseDoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool string // what stands in for govulncheck

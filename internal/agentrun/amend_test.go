@@ -110,7 +110,7 @@ func (o *office) amends(b approvals.Batch, args string) (approvals.Batch, error)
 	})
 }
 
-// signs lets somebody approve what is in the batch that they see.
+// signs lets someone approve what is in the batch that they see.
 func (o *office) signs(b approvals.Batch, who approvals.UserID) (approvals.Batch, error) {
 	return o.desk.Decide(o.t.Context(), b.ID, o.request(), approvals.Decide{Decision: approvals.Decision{
 		Call: "pay-1", By: approvals.Principal{User: who}, Verdict: approvals.Approve, Digest: b.Approvals[0].Call.Digest,
@@ -133,7 +133,7 @@ func (o *office) resumes(b approvals.Batch) []string {
 	return brief(history)[1:]
 }
 
-// Somebody changes what the model proposed: what does not fit the tool or the
+// Someone changes what the model proposed: what does not fit the tool or the
 // policy is refused, what was approved before counts no more, exactly the new
 // bytes are signed and run, and the model is told.
 func TestAnAmendedCallFromFormToExecution(t *testing.T) {

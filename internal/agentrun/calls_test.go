@@ -233,7 +233,7 @@ func TestContentComesAfterTheResults(t *testing.T) {
 	w.resume(run.Deferred)
 	require.Equal(t, []string{
 		"l1 success: 1", `g1 success: "gated:1"`, "l2 success: 1", "user: seen by l1", "user: seen by l2",
-	}, brief(w.model.requests[1].Messages[2:]), "every call is answered before somebody speaks")
+	}, brief(w.model.requests[1].Messages[2:]), "every call is answered before someone speaks")
 }
 
 // A tool may ask its model for a correction so often, and then the run fails in

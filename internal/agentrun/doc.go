@@ -1,5 +1,5 @@
 // Package agentrun runs agents whose calls may need people. A run never waits:
-// it ends, with an answer, a failure, or with the calls that somebody else has
+// it ends, with an answer, a failure, or with the calls that someone else has
 // to decide about. Another run goes on when they have decided.
 //
 // # The life of a run
@@ -56,7 +56,7 @@
 // # Who asked for a call
 //
 // The model acts on everything that it is sent, which is the whole thread. So
-// those who asked for a call are the requester of its run and everybody else
+// those who asked for a call are the requester of its run and everyone else
 // whose words were in the history when the model made the call: they are the
 // participants of the batch ([approvals.Batch]), and do not approve it unless
 // the rule says so. A [Request] notes its authors when it is stored:
@@ -93,7 +93,7 @@
 // A tool may say what a call would change ([Previewer]) before people are asked
 // about it. The model chose the arguments, so a preview could carry out what the
 // agent may not read. It is made only if the agent could read the same without
-// asking anybody, and otherwise the batch says why there is none. A preview that
+// asking anyone, and otherwise the batch says why there is none. A preview that
 // fails or takes too long does not keep people from being asked.
 //
 // The preview has a precondition: what must still be so when the call runs. It is

@@ -164,7 +164,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 }
 
 // A death within a tool leaves the call started. The siblings that had not
-// begun are not begun by anybody else.
+// begun are not begun by anyone else.
 func TestACallInDoubtStopsItsSiblings(t *testing.T) {
 	synctest.Test(t, aCallInDoubtStopsItsSiblings)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/countersign/countersign/internal/tools/filetool"
 )
 
-// The tools that are shipped, on the store that is shipped: somebody else writes
+// The tools that are shipped, on the store that is shipped: someone else writes
 // a file that people have approved the deletion of. It stays, they are asked
 // again, twice, and the run stops.
-func TestAFileThatSomebodyWritesMeanwhileIsNotDeleted(t *testing.T) {
+func TestAFileThatSomeoneWritesMeanwhileIsNotDeleted(t *testing.T) {
 	for _, settles := range []bool{true, false} {
 		t.Run(fmt.Sprint("it settles: ", settles), func(t *testing.T) {
 			w, ctx, folder := newWorld(t), t.Context(), t.TempDir()

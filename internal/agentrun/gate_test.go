@@ -185,7 +185,7 @@ func TestElsewhereAfterASignature(t *testing.T) {
 	require.Empty(t, w.executed())
 }
 
-// Without anybody who asked there can be no separation: nothing is opened.
+// Without anyone who asked there can be no separation: nothing is opened.
 func TestABatchThatCannotBeOpened(t *testing.T) {
 	w := newWorld(t)
 	w.policy.by = map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: approvals.Requirement{Separation: true}}}

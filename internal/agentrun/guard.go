@@ -27,7 +27,7 @@ func timeout(t Tool) time.Duration {
 	return DefaultToolTimeout
 }
 
-// guard calls f, which somebody else has written, and comes back whatever f
+// guard calls f, which someone else has written, and comes back whatever f
 // does. late says that f ran into its timeout; ctx itself may have ended as well.
 func guard[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (value T, err error, late bool) {
 	type result struct {

@@ -11,7 +11,7 @@ import (
 )
 
 // Many servers number the calls of each answer from zero. An id that an earlier
-// response had becomes another one before anything is stored, and everybody
+// response had becomes another one before anything is stored, and everyone
 // uses that: the history, the journal, the people and the model.
 func TestIDsThatAreUsedAgain(t *testing.T) {
 	w := newWorld(t)

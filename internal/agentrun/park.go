@@ -10,7 +10,7 @@ import (
 )
 
 // Park stops a run that no worker gets any further, with words for people: it
-// is not gone on with by itself, and its thread waits until somebody has it
+// is not gone on with by itself, and its thread waits until someone has it
 // tried again with [Runner.Retry] or ends it with [Runner.Abandon]. It refuses a run that a worker has ([ErrRunHeld]), or
 // that is final ([ErrRunEnded]); one that is parked stays as it is.
 func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) error {

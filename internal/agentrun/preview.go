@@ -9,7 +9,7 @@ import (
 )
 
 // A Previewer computes what a call of a tool would change, for the people who
-// are asked about it. It runs before anybody has approved anything, with
+// are asked about it. It runs before anyone has approved anything, with
 // arguments that a model chose, and what it finds leaves the place where it was.
 // So it runs only where the agent may read the same without approval.
 type Previewer struct {

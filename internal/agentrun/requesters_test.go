@@ -34,7 +34,7 @@ func (w *world) approves(id approvals.BatchID, call approvals.ToolCallID, user a
 	return nil
 }
 
-// An approver writes what they want, somebody else gets the agent going, and
+// An approver writes what they want, someone else gets the agent going, and
 // the approver would approve what follows alone.
 func TestWhoeverWroteInTheThreadDoesNotSignWhatFollows(t *testing.T) {
 	w := newWorld(t)

@@ -61,7 +61,7 @@ type Run struct {
 
 // Due says when a worker should look at the run next, and whether one should
 // at all: at once when it is queued, unless it was put off, and at the end of
-// the lease when somebody has it.
+// the lease when someone has it.
 func (r Run) Due() (at time.Time, ok bool) {
 	switch r.Status {
 	case RunQueued:

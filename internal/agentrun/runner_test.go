@@ -136,7 +136,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 	require.Contains(t, w.work(id).Failure, `"ops"`)
 }
 
-// Row 34: a history with open calls is closed before anybody goes on with it.
+// Row 34: a history with open calls is closed before anyone goes on with it.
 func TestAPromptWithPendingCalls(t *testing.T) {
 	w := newWorld(t)
 	id := w.mention("go").ID

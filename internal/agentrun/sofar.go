@@ -61,7 +61,7 @@ func more(count map[string]int, tool string) map[string]int {
 	return count
 }
 
-// Lapsed returns the calls of a batch that ended without anybody's verdict.
+// Lapsed returns the calls of a batch that ended without anyone's verdict.
 func Lapsed(b approvals.Batch) []approvals.ToolCallID {
 	var ids []approvals.ToolCallID
 	for _, a := range b.Approvals {

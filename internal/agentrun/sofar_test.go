@@ -104,7 +104,7 @@ func TestWhatRanInTheSameStepCountsOnceItHasEnded(t *testing.T) {
 	require.Equal(t, approvals.SoFar{Steps: 1, Denied: count{"late": 1}}, w.batch(run.Deferred).SoFar)
 }
 
-// A denial is somebody's word: that nobody came, or that the batch was ended,
+// A denial is someone's word: that nobody came, or that the batch was ended,
 // is none.
 func TestALapsedCallIsNotDenied(t *testing.T) {
 	w := newWorld(t)

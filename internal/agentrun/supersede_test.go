@@ -15,7 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// writes lets somebody write in the thread.
+// writes lets someone write in the thread.
 func (w *world) writes(user approvals.UserID, text string) (agentrun.Run, error) {
 	w.t.Helper()
 	return w.runner().Mention(w.t.Context(), agentrun.Mention{
@@ -110,7 +110,7 @@ func TestANewMessageLeavesWhatIsSigned(t *testing.T) {
 // Only the one who asked, and only the agent that was asked.
 func TestMessagesThatEndNothing(t *testing.T) {
 	for what, m := range map[string]agentrun.Mention{
-		"of somebody else":  {Event: "e", Origin: origin, Agent: "ops", Requester: "bob", Text: "hey"},
+		"of someone else":   {Event: "e", Origin: origin, Agent: "ops", Requester: "bob", Text: "hey"},
 		"for another agent": {Event: "e", Origin: origin, Agent: "other", Requester: "alice", Text: "hey"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -326,7 +326,7 @@ func TestSupersedingKilledAtEveryCommit(t *testing.T) {
 }
 
 // A signature and a message at the same time: one of them is first, for
-// everybody.
+// everyone.
 func TestAMessageRacesASignature(t *testing.T) {
 	ended := 0
 	for range 50 {

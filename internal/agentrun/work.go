@@ -38,7 +38,7 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 }
 
 // take claims a run for a new worker. Without an error and without a claim,
-// somebody else was faster or has it.
+// someone else was faster or has it.
 func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 	}
 	if thread.Active != run.ID {
 		if now, err := r.c.Store.Run(ctx, run.ID); err != nil || now.Version != run.Version {
-			return nil, err // somebody has had it meanwhile
+			return nil, err // someone has had it meanwhile
 		}
 		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
 	}

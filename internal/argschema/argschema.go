@@ -1,5 +1,5 @@
 // Package argschema judges the arguments of a call by the JSON Schema of its
-// tool: before anybody is asked to approve, and where a policy gives an example.
+// tool: before anyone is asked to approve, and where a policy gives an example.
 //
 // There are two schema libraries, and both stay. google/jsonschema-go derives
 // a schema from a Go struct, which santhosh-tekuri/jsonschema cannot; package

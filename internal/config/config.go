@@ -153,7 +153,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 }
 
-// MayAsk is whose mention starts an agent, for those that not everybody may
+// MayAsk is whose mention starts an agent, for those that not everyone may
 // start.
 func (c Config) MayAsk() map[string]approvals.From {
 	who := map[string]approvals.From{}

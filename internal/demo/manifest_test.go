@@ -36,7 +36,7 @@ func TestTheSlackOfTheDemoHasTheAppOfTheManifest(t *testing.T) {
 	require.Equal(t, home["home_tab_enabled"] != true, demo.NoHome)
 	require.Equal(t, home["messages_tab_enabled"] != true, demo.NoMessages)
 	require.Equal(t, home["messages_tab_read_only_enabled"] == true, demo.ReadMessages)
-	require.False(t, demo.NoMessages, "a refusal to somebody who is not in the channel goes there")
+	require.False(t, demo.NoMessages, "a refusal to someone who is not in the channel goes there")
 	for path, url := range map[string]string{
 		"/slack/events": demo.EventsURL, "/slack/interactivity": demo.InteractivityURL, "/slack/commands": demo.CommandsURL,
 	} {

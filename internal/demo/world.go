@@ -17,7 +17,7 @@ import (
 )
 
 // prepareFolder makes the folder that the agent may work on. It takes no folder
-// that has something in it, which may be somebody's own.
+// that has something in it, which may be someone's own.
 func (d *demo) prepareFolder(folder string) error {
 	if folder == "" {
 		dir, err := os.MkdirTemp("", "countersign-demo-")
@@ -87,7 +87,7 @@ func Stories() []openaisim.Story {
 	return stories
 }
 
-// people are those of every simulated workspace, and somebody who looks
+// people are those of every simulated workspace, and someone who looks
 // after the money.
 func people() []slacksim.Person {
 	return append(slacksim.DefaultPeople(), slacksim.Person{

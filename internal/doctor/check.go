@@ -141,5 +141,5 @@ func Report(w io.Writer, findings []Finding) error {
 
 const indent = "                 "
 
-// Patience bounds one question to somebody else.
+// Patience bounds one question to someone else.
 const Patience = 10 * time.Second

@@ -12,7 +12,7 @@ import (
 // work.
 const oldestMajor, oldestMinor = 6, 2
 
-// MayLose says what the level everysec costs, for everybody who chose it.
+// MayLose says what the level everysec costs, for everyone who chose it.
 const MayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
 
 // JudgeRedis compares the settings of the servers with what the configuration

@@ -87,7 +87,7 @@ func (s slackCheck) checkMembers(ctx context.Context, id approvals.GroupID, plac
 	s.fine("%s: %s is a channel with %s", place, id, counted(len(members), "person", "people"))
 }
 
-// checkPeople looks up everybody who is named.
+// checkPeople looks up everyone who is named.
 func (s slackCheck) checkPeople(ctx context.Context) {
 	places, _ := s.named()
 	for _, id := range slices.Sorted(maps.Keys(places)) {
@@ -151,7 +151,7 @@ func (s slackCheck) signsByName(id approvals.UserID) bool {
 }
 
 // unable says why the bot does not hear the person. It is as strict as the bot
-// is at a click of somebody who is not named by id.
+// is at a click of someone who is not named by id.
 func (l *SlackLookup) unable(u *slack.User) string {
 	switch {
 	case u.Deleted:

@@ -24,7 +24,7 @@ type Lookup interface {
 const MostPeople = 60
 
 // RosterOf looks up who is in the groups that the policy names, and who of
-// those people is heard. It is an error if a group or somebody could not be
+// those people is heard. It is an error if a group or someone could not be
 // looked up; one that Slack does not know is not in the roster. Of more people
 // than mostPeople the rest are taken for members, and how many is returned.
 func RosterOf(ctx context.Context, p *policy.Policy, l Lookup) (*policy.Roster, int, error) {

@@ -37,7 +37,7 @@ type rung struct {
 }
 
 // requirement returns what the call needs. It is an error if that depends on
-// somebody who is not there.
+// someone who is not there.
 func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement, error) {
 	r := approvals.Requirement{
 		Quorums: make([]approvals.Quorum, len(a.quorums)), Deny: a.denials,
@@ -258,7 +258,7 @@ func (a *ask) widen(e escalateForm, r *rung, n *names) {
 	}
 }
 
-// within reports whether everybody of f is named in g.
+// within reports whether everyone of f is named in g.
 func within(f, g from) bool {
 	return (!f.manager || g.manager) && (!f.here || g.here) &&
 		!slices.ContainsFunc(f.Users, func(u approvals.UserID) bool { return !slices.Contains(g.Users, u) }) &&

@@ -61,7 +61,7 @@ type expected struct {
 
 func (e expected) String() string {
 	if e.why != "" {
-		return "asked of everybody, because " + e.why
+		return "asked of everyone, because " + e.why
 	}
 	return string(e.kind) + ": " + e.rule
 }

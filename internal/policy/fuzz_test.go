@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // FuzzArguments: whatever the arguments are, a rule that cannot be judged asks
-// everybody; the call runs only if its condition was judged to be true.
+// everyone; the call runs only if its condition was judged to be true.
 func FuzzArguments(f *testing.F) {
 	for _, s := range []string{`{}`, `{"n":1}`, `{"n":1e400}`, `{"n":"x"}`, `{"n":null}`, `[`, `{"n":9007199254740993}`, `{"n":1,"l":[[[]]]}`, ``, `{"n":true,"s":"a"}`} {
 		f.Add([]byte(s))

@@ -57,7 +57,7 @@ func sameQuorums(a, b *ask) bool {
 	return len(a.quorums) == len(b.quorums) && &a.quorums[0] == &b.quorums[0]
 }
 
-// vetoes says which vetoes do nothing: one denial of anybody who may approve
+// vetoes says which vetoes do nothing: one denial of anyone who may approve
 // settles it already.
 func (r *reach) vetoes() {
 	for _, a := range r.asks() {
@@ -130,7 +130,7 @@ func at(way []quorum, a *ask) strictyaml.Mark {
 	return a.Mark
 }
 
-// requesters are those for whom the ask differs: anybody, or everybody who has
+// requesters are those for whom the ask differs: anyone, or everyone who has
 // a manager.
 func (r *reach) requesters(a *ask) []approvals.UserID {
 	if !slices.ContainsFunc(slices.Concat(a.quorums, a.vetoes), func(q quorum) bool { return q.from.manager }) {
@@ -253,7 +253,7 @@ func (r *reach) short(way []quorum, quorums []approvals.Quorum, people []approva
 	return fmt.Sprintf("can't be met even if everyone approves%s, because one person counts once: %s; name more people, or need fewer", of, strings.Join(all, " and "))
 }
 
-// fragile says who must not be missing, with everybody who is added in time.
+// fragile says who must not be missing, with everyone who is added in time.
 func (r *reach) fragile(a *ask, way []quorum, q approvals.Proposal) string {
 	wide := slices.Clone(way)
 	for _, s := range a.rungs {
@@ -306,7 +306,7 @@ func (r *reach) denials(a *ask, complete bool) {
 	}
 }
 
-// widens checks that an escalation adds somebody who is not there already.
+// widens checks that an escalation adds someone who is not there already.
 func (r *reach) widens(a *ask) {
 	if r.roster == nil {
 		return

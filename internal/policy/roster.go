@@ -15,7 +15,7 @@ type Roster struct {
 	Groups map[approvals.GroupID][]approvals.UserID // user groups, and channels by their members
 }
 
-// Standing says whether a person can approve. Somebody without one cannot.
+// Standing says whether a person can approve. Someone without one cannot.
 type Standing string
 
 // The standings.

@@ -101,11 +101,11 @@ rules:
 		"then the next":                           {call("pay", `{"amount":50}`), "asks: pays"},
 		"a deny wins where others matched before": {call("read_secret", `{"name":"root"}`), "refused: never"},
 		"a deny wins from behind":                 {call("pay", `{"amount":5000}`), "refused: too much"},
-		"a missing argument asks everybody":       {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that its condition needs is missing. That rule denies: too much. So it needs every approval that the policy can ask for."},
+		"a missing argument asks everyone":        {call("pay", `{}`), "strictest: The rule big could not be judged for this call: something that its condition needs is missing. That rule denies: too much. So it needs every approval that the policy can ask for."},
 		"so does one of a strange type":           {call("pay", `{"amount":"x"}`), "strictest: The rule big could not be judged for this call: its condition could not be evaluated. That rule denies: too much. So it needs every approval that the policy can ask for."},
-		"arguments that are none ask everybody":   {call("pay", `[`), "strictest: The rule big could not be judged for this call: the arguments could not be read. That rule denies: too much. So it needs every approval that the policy can ask for."},
+		"arguments that are none ask everyone":    {call("pay", `[`), "strictest: The rule big could not be judged for this call: the arguments could not be read. That rule denies: too much. So it needs every approval that the policy can ask for."},
 		"a manager is the requester's":            {call("boss", `{}`), "asks: late"},
-		"without a manager everybody is needed":   {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. That rule asks: default. So it needs every approval that the policy can ask for."},
+		"without a manager everyone is needed":    {with(call("boss", `{}`), func(q *approvals.Proposal) { q.Requester = "U0BOB00001" }), "strictest: The rule late could not be judged for this call: the requester has no manager. That rule asks: default. So it needs every approval that the policy can ask for."},
 		"here is the channel":                     {call("room", `{}`), "asks: room"},
 		"a direct message is no channel":          {with(call("room", `{}`), func(q *approvals.Proposal) { q.Channel = "D0ALICE001" }), "asks: default"},
 		"large whole numbers are exact":           {call("exact", `{"id":9007199254740993}`), "runs"},
@@ -167,7 +167,7 @@ rules:
 	require.Equal(t, "runs", say(t, p, call("size", `{}`)))
 }
 
-func TestADirectoryThatIsDownAsksEverybody(t *testing.T) {
+func TestADirectoryThatIsDownAsksEveryone(t *testing.T) {
 	rules := `
 rules:
   - {name: a, tools: [x], when: '"sre" in requester.groups', deny: a}
@@ -189,7 +189,7 @@ rules:
 	require.Contains(t, say(t, p, call("x", `{"there":false}`)), "strictest: The rule broken")
 }
 
-func TestAConditionThatWouldTakeTooLongAsksEverybody(t *testing.T) {
+func TestAConditionThatWouldTakeTooLongAsksEveryone(t *testing.T) {
 	p := parse(t, `
 rules:
   - {name: slow, tools: [x], when: 'args.l.all(a, args.l.all(b, args.l.all(c, a + b + c > 0)))', allow: true}
@@ -230,7 +230,7 @@ func TestSettingsOfToolsComeBehindTheFile(t *testing.T) {
 		"a setting never lifts what a tool asks": {policy.Tool{Setting: never}, approvals.GateRaised, `{}`, "asks: default"},
 		"a condition that is true asks":          {policy.Tool{AgentSetting: when}, "", `{"n":2}`, "asks: agents[0].approval"},
 		"one that is false lets it run":          {policy.Tool{AgentSetting: when}, "", `{"n":1}`, "runs"},
-		"one that breaks asks everybody":         {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that its condition needs is missing. That rule asks: default. So it needs every approval that the policy can ask for."},
+		"one that breaks asks everyone":          {policy.Tool{AgentSetting: when}, "", `{}`, "strictest: The rule agents[0].approval could not be judged for this call: something that its condition needs is missing. That rule asks: default. So it needs every approval that the policy can ask for."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.tool.Agent, c.tool.Name, c.tool.Schema = "ops", "x", schema

@@ -67,18 +67,18 @@ rules:
 
 	without.Requester = "U0BOB00001"
 	ask = asked(t, p, without)
-	require.Equal(t, "boss1[U0CAROL001][]", names(ask.Requirement.Quorums)[1], "who has no manager is approved for by a manager of somebody")
+	require.Equal(t, "boss1[U0CAROL001][]", names(ask.Requirement.Quorums)[1], "who has no manager is approved for by a manager of someone")
 
 	p = parse(t, rules+"  - {name: late, tools: [pay], when: args.amount > 10, ask: {why: It is late.}}\n", policy.Options{})
 	without.Channel = "D0BOB00001"
 	ask = asked(t, p, without)
 	require.Equal(t, "room2[][]", names(ask.Requirement.Quorums)[2])
 	require.True(t, strings.HasSuffix(ask.Why, "Nobody can approve for room here, so the call can't run."), ask.Why)
-	everybody := []approvals.Principal{{User: "U0CAROL001"}, {User: "U0NOBODY01"}}
+	everyone := []approvals.Principal{{User: "U0CAROL001"}, {User: "U0NOBODY01"}}
 	for i := range 9 {
-		everybody = append(everybody, approvals.Principal{User: approvals.UserID(fmt.Sprint("U", i)), Groups: []approvals.GroupID{"S0SRE00001", "C0WARROOM1", "D0BOB00001"}, GroupsAt: monday})
+		everyone = append(everyone, approvals.Principal{User: approvals.UserID(fmt.Sprint("U", i)), Groups: []approvals.GroupID{"S0SRE00001", "C0WARROOM1", "D0BOB00001"}, GroupsAt: monday})
 	}
-	require.False(t, met(t, ask.Requirement, everybody), "a place that nobody can fill stays open")
+	require.False(t, met(t, ask.Requirement, everyone), "a place that nobody can fill stays open")
 }
 
 func TestPlacesForTheSamePeopleAddUpWithinAnAsk(t *testing.T) {

@@ -46,7 +46,7 @@ func (s *conversationsAPI) usersConversations(c *call) (object, *failure) {
 }
 
 // listChannels lists the channels of the types that the call asks for, and
-// that somebody is in if a member is named. Only public ones can be seen by a
+// that someone is in if a member is named. Only public ones can be seen by a
 // bot that is not in them.
 func (s *conversationsAPI) listChannels(c *call, member string) (object, *failure) {
 	types := commas(cmp.Or(c.str("types"), "public_channel"))
@@ -98,7 +98,7 @@ func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {
 	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
 }
 
-// enter puts somebody into a channel and tells the apps that are there.
+// enter puts someone into a channel and tells the apps that are there.
 func (s *conversationsAPI) enter(ch *channel, user string) {
 	ch.Members = append(slices.Clone(ch.Members), user)
 	s.changed()
@@ -201,7 +201,7 @@ func (s *conversationsAPI) conversationsInvite(c *call) (object, *failure) {
 	return answer, nil
 }
 
-// uninvitable returns why somebody cannot be invited to a channel.
+// uninvitable returns why someone cannot be invited to a channel.
 func (s *conversationsAPI) uninvitable(c *call, ch *channel, user string) string {
 	p := s.known(c, user)
 	switch {

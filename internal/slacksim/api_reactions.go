@@ -145,7 +145,7 @@ func (s *reactionsAPI) reactionsGet(c *call) (object, *failure) {
 	return object{"type": "message", "channel": ch.ID, "message": s.reactedJSON(ch, m)}, nil
 }
 
-// reactionsList lists what somebody reacted to, the newest message first.
+// reactionsList lists what someone reacted to, the newest message first.
 func (s *reactionsAPI) reactionsList(c *call) (object, *failure) {
 	if _, f := s.listed(c); f != nil {
 		return nil, f

@@ -285,7 +285,7 @@ var viewRules = map[string]struct {
 	"clear_on_close":        {modal(`"clear_on_close":"yes",` + body), "must provide a boolean [json-pointer:/view/clear_on_close]", false},
 }
 
-// trigger makes somebody act and returns the trigger_id that the app got.
+// trigger makes someone act and returns the trigger_id that the app got.
 func (w *workspace) trigger(t *testing.T, user string) string {
 	t.Helper()
 	_, err := w.Command(slacksim.Command{User: user, Channel: "ops", Command: "/approvals"})

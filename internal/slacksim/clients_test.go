@@ -141,7 +141,7 @@ func TestUnknownCharsetIsRefused(t *testing.T) {
 }
 
 // Every answer to a good token says what the token was granted; what a
-// method needs is said to everybody.
+// method needs is said to everyone.
 func TestScopesAreSaidInHeaders(t *testing.T) {
 	w := newWorkspace(t, slacksim.Config{Scopes: []string{"chat:write", "users:read"}})
 	for _, c := range []struct{ method, token, granted, needed string }{

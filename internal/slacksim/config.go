@@ -133,7 +133,7 @@ const (
 )
 
 // DefaultPeople are three colleagues, an outsider who is in the channels but
-// in no group, a guest and somebody who left.
+// in no group, a guest and someone who left.
 func DefaultPeople() []Person {
 	return []Person{
 		{ID: "U0ALICE", Name: "alice", RealName: "Alice Amari", Email: "alice@acme.example", TZ: "Europe/Berlin", TZOffset: 3600},

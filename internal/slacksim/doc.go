@@ -8,7 +8,7 @@
 // One app is installed in a workspace, or in several, or in an organization
 // ([Config.Workspaces], [Config.Enterprise]). A person writes "@countersign drop
 // the index" with [Server.PostAs]; the app gets a signed app_mention and
-// answers through the Web API. Somebody presses a button with
+// answers through the Web API. Someone presses a button with
 // [Server.Click]; the app gets block_actions, has three seconds, and may
 // exchange the trigger_id for a modal. The person fills that in with
 // [Server.SubmitView]. [Server.Messages] and [Server.Views] say what each

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// gate keeps out the requests that a web page of somebody else makes.
+// gate keeps out the requests that a web page of someone else makes.
 type gate struct{ *installations }
 
 // slackOrigin is what slack-go sends as its origin when it opens a connection

@@ -89,7 +89,7 @@ func newNamed(t *testing.T, cfg slacksim.Config) *workspace {
 }
 
 // The addresses that the app gets start with the name by which the app itself
-// reached the simulator. Somebody else's name for it must not get in there:
+// reached the simulator. Someone else's name for it must not get in there:
 // the app would send its answers to them.
 func TestOnlyTheAppSaysByWhichNameItReachesTheSimulator(t *testing.T) {
 	for name, exposed := range map[string]bool{"on this machine": false, "exposed": true} {

@@ -48,7 +48,7 @@ func TestTokensAreOfOneWorkspace(t *testing.T) {
 	require.Len(t, people, 3, "erin, fred and the bot")
 }
 
-// Somebody met in a shared channel is a stranger; somebody who is in none is
+// Someone met in a shared channel is a stranger; someone who is in none is
 // not there.
 func TestSlackConnectStrangers(t *testing.T) {
 	w := newWorkspace(t, twoCompanies())

@@ -29,7 +29,7 @@ type grant struct {
 	issued    time.Time
 }
 
-// serveAuthorize is the page on which somebody installs the app. Nobody has
+// serveAuthorize is the page on which someone installs the app. Nobody has
 // to agree here: it sends the browser back with a code at once.
 func (s *oauthAPI) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()

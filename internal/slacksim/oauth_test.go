@@ -15,7 +15,7 @@ import (
 
 const back = "https://app.example/oauth"
 
-// authorize is somebody's browser installing the app.
+// authorize is someone's browser installing the app.
 func (w *workspace) authorize(t *testing.T, more url.Values) (code, state string) {
 	t.Helper()
 	q := url.Values{"client_id": {"slacksim-client"}, "scope": {"chat:write,users:read"}, "redirect_uri": {back}, "state": {"s1"}}
@@ -52,7 +52,7 @@ func TestACodeIsExchangedOnceForTheToken(t *testing.T) {
 	_, err = w.exchange(code)
 	require.EqualError(t, err, "invalid_code")
 	for _, e := range w.Calls("oauth.v2.access") {
-		require.NotContains(t, e.Request, w.ClientSecret(), "the log is for everybody who looks at the page")
+		require.NotContains(t, e.Request, w.ClientSecret(), "the log is for everyone who looks at the page")
 	}
 
 	code, _ = w.authorize(t, url.Values{"team": {"T0GLOBEX"}})

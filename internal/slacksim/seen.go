@@ -109,7 +109,7 @@ func readable(v any) []string {
 	return lines
 }
 
-// seen is a message as everybody who may see it does. The caller holds mu.
+// seen is a message as everyone who may see it does. The caller holds mu.
 func (c *channel) seen(m *message) Message {
 	out := Message{
 		Channel: c.ID, TS: m.ts, ThreadTS: m.threadTS, User: m.user, Subtype: m.subtype, Username: m.username,

@@ -12,7 +12,7 @@ import (
 
 // Server is a Slack workspace with one app installed. It is an
 // [http.Handler]; serve it on loopback only, because its control API lets
-// anybody act as any person. It is safe for concurrent use.
+// anyone act as any person. It is safe for concurrent use.
 //
 // Its parts know each other one way only: the engine nothing; the world and
 // its payloads the engine; what reaches the app (the journal, Socket Mode, the

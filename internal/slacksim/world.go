@@ -77,7 +77,7 @@ func (c *channel) find(ts string) *message {
 	return nil
 }
 
-// thread returns the replies to the message root that everybody sees.
+// thread returns the replies to the message root that everyone sees.
 func (c *channel) thread(root string) []*message {
 	var replies []*message
 	for _, m := range c.messages {
@@ -113,10 +113,10 @@ type message struct {
 	stream       *streamed // a message that is, or was, streamed
 }
 
-// person finds somebody by id or name. The caller holds mu.
+// person finds someone by id or name. The caller holds mu.
 func (s *world) person(ref string) *Person { return s.personNear(TeamID, ref) }
 
-// personNear finds somebody by id or name; names are looked for in the
+// personNear finds someone by id or name; names are looked for in the
 // workspace first.
 func (s *world) personNear(team, ref string) *Person {
 	var found *Person
@@ -131,7 +131,7 @@ func (s *world) personNear(team, ref string) *Person {
 	return found
 }
 
-// userByID finds somebody as the Web API does. The caller holds mu.
+// userByID finds someone as the Web API does. The caller holds mu.
 func (s *world) userByID(id string) *Person {
 	for _, p := range s.people {
 		if p.ID == id {
@@ -264,7 +264,7 @@ func (s *world) eventTeam(in *installation, c *channel) string {
 	return in.team
 }
 
-// knows reports whether an installation can look at a person: somebody of
+// knows reports whether an installation can look at a person: someone of
 // its workspaces, or of a channel that they share.
 func (s *world) knows(in *installation, p *Person) bool {
 	if s.owns(in, p.Team) {

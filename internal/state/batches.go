@@ -156,7 +156,7 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 	return b, nil
 }
 
-// tells reports whether there is somebody who is to be told of the fact, other
+// tells reports whether there is someone who is to be told of the fact, other
 // than by the card.
 func tells(b approvals.Batch, e approvals.Event) bool {
 	switch e := e.(type) {

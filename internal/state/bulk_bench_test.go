@@ -27,7 +27,7 @@ func BenchmarkBulk(b *testing.B) {
 	})
 }
 
-// BenchmarkInbox reads the first page of the lists of somebody with five
+// BenchmarkInbox reads the first page of the lists of someone with five
 // groups, with few and with many open batches.
 func BenchmarkInbox(b *testing.B) {
 	servers(b, func(b *testing.B, c redis.UniversalClient) {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Durability says what must be true of a change before anybody is told that it
+// Durability says what must be true of a change before anyone is told that it
 // is stored, and before a call may run because of it.
 type Durability string
 

@@ -16,7 +16,7 @@ import (
 )
 
 // follow: a snapshot and what follows it are together everything that happened,
-// each once, at whatever moment somebody begins.
+// each once, at whatever moment someone begins.
 func follow(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	s := openStore(t, c, newClock().now)

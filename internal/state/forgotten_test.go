@@ -59,7 +59,7 @@ func forgotten(t *testing.T, c redis.UniversalClient) {
 		statetest.Await(t, "the count of attempts", func() bool {
 			return c.HGet(t.Context(), attempts, "runs|"+string(run.ID)).Val() == "1"
 		})
-		// Somebody else finishes that work, and later there is more.
+		// Someone else finishes that work, and later there is more.
 		r, err := s.Run(t.Context(), run.ID)
 		require.NoError(t, err)
 		r.Status, r.Owner = agentrun.RunDeferred, ""

@@ -262,7 +262,7 @@ func pages(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	require.Empty(t, page, "no list is not every list")
 	page, next, err = s.Inbox(t.Context(), mine, "zzz", 5)
-	require.NoError(t, err, "a cursor that somebody made up is a place like another")
+	require.NoError(t, err, "a cursor that someone made up is a place like another")
 	require.Empty(t, page)
 	require.Empty(t, next)
 

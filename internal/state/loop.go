@@ -121,7 +121,7 @@ func (l *loop) heard(m any) {
 	case *redis.Message:
 		if n, err := strconv.Atoi(m.Payload); err == nil && n >= 0 && n < len(l.dirty) {
 			l.dirty[n] = true
-			l.rests[n].until = time.Time{} // somebody has just committed there
+			l.rests[n].until = time.Time{} // someone has just committed there
 		}
 	case *redis.Subscription:
 		l.all()
@@ -297,7 +297,7 @@ func (l *loop) look(ctx context.Context) bool {
 			}
 		}
 		if due := len(cmd.Val()) > 0 && score(cmd.Val()[0].Score) <= scoreOf(now); !due && l.rests[n].times > 0 {
-			l.rests[n] = rest{} // somebody else has done it
+			l.rests[n] = rest{} // someone else has done it
 			l.d.kept(l.task.Kind, n)
 		}
 		// There may be more behind the limit, so look again once these are begun.

@@ -123,7 +123,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	return verdict{}, d.store.apply(ctx, ch)
 }
 
-// derive says again when somebody has to look at an item, zero for never, and
+// derive says again when someone has to look at an item, zero for never, and
 // of which version of its document that is true; version 0 if only its handler
 // can know.
 func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, version int64, err error) {

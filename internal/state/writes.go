@@ -26,7 +26,7 @@ type writes struct {
 	failed map[int]error // by partition: the servers of a cluster fail one by one
 	last   time.Time     // when one went through
 
-	asking sync.Mutex // held while somebody asks
+	asking sync.Mutex // held while someone asks
 	asked  time.Time
 	answer error
 }

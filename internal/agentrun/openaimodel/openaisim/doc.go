@@ -15,7 +15,7 @@
 // It is strict where the real API is strict, so that a client learns the rules
 // here: a bearer key, a model, known roles, content that is never null except
 // beside tool calls, every tool call answered by exactly one tool message
-// before anybody else speaks, tool names that fit the pattern, tool choices
+// before anyone else speaks, tool names that fit the pattern, tool choices
 // that exist. Errors have OpenAI's shape, with its types, params and codes; the
 // sentences are ours.
 //
