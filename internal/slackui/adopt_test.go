@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
 // posts a message of the app with an Approve button of the call, and this
@@ -16,7 +17,7 @@ import (
 func (o *office) postsButton(root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
 	o.t.Helper()
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), string(b.Approvals[0].Call.ID)}, "|")
-	button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
+	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")
 	opts := []slack.MsgOption{slack.MsgOptionText("Lunch?", false), slack.MsgOptionTS(root), slack.MsgOptionBlocks(slack.NewActionBlock("", button))}
 	if marker != nil {
 		opts = append(opts, slack.MsgOptionMetadata(*marker))
@@ -91,7 +92,7 @@ func TestACopyOfASettledCardIsDrawnToo(t *testing.T) {
 func TestAnEphemeralMessageIsNoCard(t *testing.T) {
 	o, root, b := one(t)
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), "c1"}, "|")
-	button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
+	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")
 	api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
 	ts, err := api.PostEphemeralContext(t.Context(), "C0OPS", "U0BOB", slack.MsgOptionTS(root), slack.MsgOptionText("x", false), slack.MsgOptionBlocks(slack.NewActionBlock("", button)))
 	require.NoError(t, err)

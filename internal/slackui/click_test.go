@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
 // one is an office with one card in a thread.
@@ -249,7 +250,7 @@ func TestForgedButtonsAreExplained(t *testing.T) {
 		"1|batch-07-one|" + other + "|c1":          "edited the arguments",
 		`{"batch":"batch-07-one","approve":"yes"}`: "damaged",
 	} {
-		button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
+		button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")
 		api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
 		_, ts, err := api.PostMessage("C0OPS", slack.MsgOptionText("x", false), slack.MsgOptionTS(root), slack.MsgOptionBlocks(slack.NewActionBlock("", button)))
 		require.NoError(t, err)

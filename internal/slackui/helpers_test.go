@@ -80,7 +80,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 	o := &office{t: t, now: &clock{at: time.Now()}, log: &logbook{}}
 	o.shelf = newShelf(t, o.now.read)
 	o.Server = slacksim.New(sim)
-	api := httptest.NewServer(o.Server)
+	api := httptest.NewServer(labeled(t, o.Server))
 	o.SetPublicURL(api.URL)
 	o.desk = approvals.NewDesk(o.shelf, noPolicy{}, nil, o.now.read)
 	cfg := slackui.Config{

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 )
@@ -312,7 +313,7 @@ func TestALargeRequestIsReviewedCardByCard(t *testing.T) {
 // they press it.
 func (o *office) lends(user, batch string) {
 	o.t.Helper()
-	button := slack.NewButtonBlockElement("countersign.review.0", "r1|"+batch+"|0", slack.NewTextBlockObject(slack.PlainTextType, "Review", false, false))
+	button := blockkit.Button("countersign.review.0", "r1|"+batch+"|0", "Review", "Review what someone else was asked")
 	_, ts, err := slack.New(o.BotToken(), slack.OptionAPIURL(o.api)).PostMessage("C0GENERAL", slack.MsgOptionBlocks(slack.NewActionBlock("", button)), slack.MsgOptionText("see", false))
 	require.NoError(o.t, err)
 	_, err = o.Click(slacksim.Click{User: user, Channel: "C0GENERAL", TS: ts, ActionID: "countersign.review.0"})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
 // Nobody can decide on a card whose batch is gone, so after a click it does not
@@ -43,7 +44,7 @@ func TestOnlyTheCardOfABatchThatIsGoneIsDrawnOver(t *testing.T) {
 	require.Equal(t, card.Shown(), o.card("U0BOB", root).Shown())
 
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), "c1"}, "|")
-	button := slack.NewButtonBlockElement("countersign.approve.0", value, slack.NewTextBlockObject("plain_text", "Approve", false, false))
+	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")
 	api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
 	_, ts, err := api.PostMessageContext(t.Context(), "C0OPS", slack.MsgOptionTS(root),
 		slack.MsgOptionText("Lunch?", false), slack.MsgOptionBlocks(slack.NewActionBlock("", button)))

@@ -96,7 +96,7 @@ func (b sheetContext) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {
 		for _, c := range l.Cards {
-			buttons = append(buttons, slack.NewButtonBlockElement(ref.ActionReview.ID(len(buttons)), c.At, blockkit.Literal("Review "+c.ID)))
+			buttons = append(buttons, blockkit.Button(ref.ActionReview.ID(len(buttons)), c.At, "Review "+c.ID, "Review the call "+c.ID+", which isn't on this list"))
 		}
 	}
 	if len(buttons) == 0 {

@@ -188,7 +188,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
 	m := blockkit.Message{Text: blockkit.Escape(text), Blocks: []slack.Block{blockkit.RichText(paras...)}}
-	button := slack.NewButtonBlockElement(ref.ActionResult.ID(0), string(sheet.ID), blockkit.Literal("Show the whole list"))
+	button := blockkit.Button(ref.ActionResult.ID(0), string(sheet.ID), "Show the whole list", "Show the whole list and what became of each call")
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("", button))
 	return m, nil
 }
@@ -349,7 +349,8 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}{{page - 1, "Previous page"}, {page + 1, "Next page"}} {
 		value, err := json.Marshal(resultPage{sheet.ID, to.page})
 		if err == nil && to.page >= 0 && to.page < pages {
-			turn = append(turn, slack.NewButtonBlockElement(ref.ActionResultPage.ID(to.page), string(value), blockkit.Literal(to.label)))
+			turn = append(turn, blockkit.Button(ref.ActionResultPage.ID(to.page), string(value), to.label,
+				fmt.Sprintf("%s of the outcome: page %d of %d", to.label, to.page+1, pages)))
 		}
 	}
 	if len(turn) > 0 {

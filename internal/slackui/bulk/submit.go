@@ -185,7 +185,7 @@ func (m sheetMemo) aside(sheet approvals.Sheet, words blockkit.Mrkdwn) slack.Mod
 	case n > 0:
 		v.Submit = blockkit.Literal(submitLabel(verbOf(sheet.Verdict), n))
 	}
-	back := slack.NewButtonBlockElement(ref.ActionSheetPage.ID(m.Page), fmt.Sprint(m.Page), blockkit.Literal("Back to the list"))
+	back := blockkit.Button(ref.ActionSheetPage.ID(m.Page), fmt.Sprint(m.Page), "Back to the list", fmt.Sprintf("Back to page %d of the list", m.Page+1))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
 	return v
 }

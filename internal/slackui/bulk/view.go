@@ -363,9 +363,7 @@ func (x shownLine) box(ticked bool) slack.Block {
 	elements := []slack.BlockElement{check}
 	value, err := ref.Pointer{Batch: x.line.Batch, Call: x.line.Call, Digest: x.line.Digest}.Encode()
 	if err == nil && !x.gone {
-		full := slack.NewButtonBlockElement(ref.ActionView.ID(x.at), value, blockkit.Literal("View full"))
-		full.AccessibilityLabel = "View full: " + x.does(maxOption-len("View full: "))
-		elements = append(elements, full)
+		elements = append(elements, blockkit.Button(ref.ActionView.ID(x.at), value, "View full", "View full: "+x.does(blockkit.SpokenRunes)))
 	}
 	return slack.NewActionBlock(fmt.Sprintf("%s%d", tickBlock, x.at), elements...)
 }
@@ -374,7 +372,8 @@ func sheetTurns(page, pages int) slack.Block {
 	var elements []slack.BlockElement
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
-			elements = append(elements, slack.NewButtonBlockElement(ref.ActionSheetPage.ID(to), fmt.Sprint(to), blockkit.Literal(label)))
+			elements = append(elements, blockkit.Button(ref.ActionSheetPage.ID(to), fmt.Sprint(to), label,
+				fmt.Sprintf("%s of the list: page %d of %d", label, to+1, pages)))
 		}
 	}
 	add(page-1, "Previous page")

@@ -73,9 +73,8 @@ func (c Card) approveAll(d blockkit.Detail, now time.Time) slack.Block {
 		return nil // each can still be approved by itself
 	}
 	s, n, _ := c.worst(now)
-	b := slack.NewButtonBlockElement(ref.ActionAll.ID(c.Part), value, blockkit.Literal(fmt.Sprintf("Approve all %d", len(all))))
+	b := blockkit.Button(ref.ActionAll.ID(c.Part), value, fmt.Sprintf("Approve all %d", len(all)), fmt.Sprintf("Approve all %d calls of this card", len(all)))
 	b.Style = slack.StylePrimary
-	b.AccessibilityLabel = spoken(fmt.Sprintf("Approve all %d calls of this card", len(all)), "", "")
 	b.Confirm = confirmation(fmt.Sprintf("Approve %d calls?", len(all)),
 		riskOf(s, n, len(all))+" You approve exactly the arguments on the card, of each of the "+blockkit.Number(len(all))+" calls.", fmt.Sprintf("Approve %d", len(all)))
 	return slack.NewActionBlock("", b)

@@ -2,7 +2,6 @@ package card
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// spokenRunes is how long the label of a button for screen readers may be:
-// https://docs.slack.dev/reference/block-kit/block-elements/button-element.
-const spokenRunes = 75
-
 // spoken is what a screen reader says of a button: what it does first, as it is
 // written on it, and then to which call.
 func spoken(label, which, what string) string {
@@ -24,11 +19,7 @@ func spoken(label, which, what string) string {
 	if what != "" {
 		s += ": " + what
 	}
-	if utf8.RuneCountInString(s) <= spokenRunes {
-		return s
-	}
-	s, _ = blockkit.Cut(s, spokenRunes-1)
-	return s + "…"
+	return s
 }
 
 // spokenOf is the label for screen readers of a button on the i-th call of the
@@ -49,8 +40,8 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids aren't usable."))
 	}
 	button := func(act ref.Action, label, says string, style slack.Style) *slack.ButtonBlockElement {
-		b := slack.NewButtonBlockElement(act.ID(i), value, blockkit.Literal(label))
-		b.Style, b.AccessibilityLabel = style, c.spokenOf(says, i, a)
+		b := blockkit.Button(act.ID(i), value, label, c.spokenOf(says, i, a))
+		b.Style = style
 		return b
 	}
 	spec, known := c.Tools[a.Call.Name]
@@ -73,7 +64,7 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}
 	}
-	all = append(all, button(ref.ActionView, "View full", "View full", slack.StyleDefault))
+	all = append(all, button(ref.ActionView, "View full", "View full arguments of", slack.StyleDefault))
 	if len(a.Decisions) > 0 && (c.Viewer == "" || decided) {
 		all = append(all, button(ref.ActionRetract, "Take back", "Take back your decision on", slack.StyleDefault))
 	}

@@ -193,8 +193,8 @@ func (c Card) onSheet(r row) bool {
 func (c Card) groupButtons(r row) slack.Block {
 	var all []slack.BlockElement
 	button := func(act ref.Action, n int, value, label string, style slack.Style) {
-		b := slack.NewButtonBlockElement(act.ID(n), value, blockkit.Literal(label))
-		b.Style, b.AccessibilityLabel = style, spoken(strings.TrimSuffix(label, "…"), "", c.Summary(r.a))
+		b := blockkit.Button(act.ID(n), value, label, spoken(strings.TrimSuffix(label, "…"), "", c.Summary(r.a)))
+		b.Style = style
 		all = append(all, b)
 	}
 	i, n := r.calls[0], blockkit.Number(len(r.calls))

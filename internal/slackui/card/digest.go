@@ -119,8 +119,8 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	if s.Decided > 0 {
 		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+" listed here "+blockkit.PluralForm(s.Decided, "is", "are")+" decided.")))
 	}
-	review := slack.NewButtonBlockElement(ref.ActionDigest.ID(0), id, blockkit.Literal("Review"))
-	review.Style, review.AccessibilityLabel = slack.StylePrimary, "Review: the oldest request that waits for you"
+	review := blockkit.Button(ref.ActionDigest.ID(0), id, "Review", "Review the oldest request that waits for you")
+	review.Style = slack.StylePrimary
 	buttons := []slack.BlockElement{review}
 	if several {
 		buttons = append(buttons, severalButton())

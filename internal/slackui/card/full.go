@@ -65,8 +65,8 @@ func PageButtons(ptr ref.Pointer, page, pages int) slack.Block {
 	var elements []slack.BlockElement
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
-			elements = append(elements, slack.NewButtonBlockElement(
-				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), blockkit.Literal(label)))
+			elements = append(elements, blockkit.Button(
+				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), label, fmt.Sprintf("%s of the arguments: page %d of %d", label, to+1, pages)))
 		}
 	}
 	add(page-1, "Previous page")

@@ -210,7 +210,7 @@ func (h Home) delegations() []slack.Block {
 			place = blockkit.Ours("%s stands in for you where the policy allows a delegate.", blockkit.Person(h.Away.Delegate))
 		}
 		said := blockkit.Ours("You are away until %s. %s", blockkit.When(h.Away.Until), place)
-		end := slack.NewButtonBlockElement(ref.ActionBack.ID(0), "back", blockkit.Literal("I'm back"))
+		end := blockkit.Button(ref.ActionBack.ID(0), "back", "I'm back", "I'm back: end my absence now")
 		blocks = append(blocks, slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(end)))
 	} else {
 		blocks = append(blocks, blockkit.Small(blockkit.Ours("You aren't away. To name a delegate while you are, send `/countersign away until friday, ask @ann`.")))
@@ -258,17 +258,18 @@ func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 
 // severalButton opens a sheet of all that waits for the person who presses it.
 func severalButton() *slack.ButtonBlockElement {
-	b := slack.NewButtonBlockElement(ref.ActionSeveral.ID(0), "mine", blockkit.Literal("Approve several…"))
-	b.AccessibilityLabel = "Approve several of the calls that wait for you"
-	return b
+	return blockkit.Button(ref.ActionSeveral.ID(0), "mine", "Approve several…", "Approve several of the calls that wait for you")
 }
+
+// pageLists names the lists of a Home that have pages, for screen readers.
+var pageLists = []string{"requests that wait for you", "requests that wait for others", "requests that were decided"}
 
 // pageButtons are the buttons that lead to the pages before and after this one.
 func (h Home) pageButtons(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
 	var elements []slack.BlockElement
 	add := func(label string, p Pages) {
-		elements = append(elements, slack.NewButtonBlockElement(
-			ref.ActionTurn.ID(10*part+len(elements)), p.String(), blockkit.Literal(label)))
+		elements = append(elements, blockkit.Button(
+			ref.ActionTurn.ID(10*part+len(elements)), p.String(), label, label+": "+pageLists[part]))
 	}
 	first := h.Pages
 	first.Waiting = window{}

@@ -56,7 +56,8 @@ func (c Card) unposted() slack.Block {
 	if open == 0 {
 		return blockkit.Section(blockkit.Ours("%s, and %s already decided.", said, blockkit.Plural(calls, "is", "are")))
 	}
-	button := slack.NewButtonBlockElement(ref.ActionReview.ID(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), blockkit.Literal("Review the others"))
+	button := blockkit.Button(ref.ActionReview.ID(first), ref.Card{Batch: c.Batch.ID, Part: first}.String(), "Review the others",
+		"Review the others: "+blockkit.Count(open, "call")+" of this request")
 	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
 	return slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(button))
 }

@@ -83,13 +83,8 @@ func (p OpenCalls) Review(n int) *slack.ButtonBlockElement { return p.button(n, 
 
 func (p OpenCalls) button(n int, label string) *slack.ButtonBlockElement {
 	at := ref.Card{Batch: p.Batch.ID, Part: p.leading() / CallsPerCard}
-	b := slack.NewButtonBlockElement(ref.ActionReview.ID(n), at.String(), blockkit.Literal(label))
-	b.AccessibilityLabel = label + ": " + p.Title(maxLabel-len(label)-2)
-	return b
+	return blockkit.Button(ref.ActionReview.ID(n), at.String(), label, label+": "+p.Title(blockkit.SpokenRunes))
 }
-
-// maxLabel is how long Slack lets the label of a button for screen readers be.
-const maxLabel = 75
 
 // PendingOf are the open calls of one card.
 func PendingOf(b approvals.Batch, part int) []int {

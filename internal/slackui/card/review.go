@@ -1,10 +1,12 @@
 package card
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/slack-go/slack"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
@@ -28,19 +30,25 @@ func ReviewView(c Card, now time.Time, words blockkit.Mrkdwn, memo string) slack
 	}
 }
 
+// partOf says which calls of the batch a card has.
+func partOf(b approvals.Batch, part int) string {
+	n := len(b.Approvals)
+	return fmt.Sprintf("calls %d to %d of %d", part*CallsPerCard+1, min(n, (part+1)*CallsPerCard), n)
+}
+
 // cardButtons are the buttons that lead to other cards, or nil if there is none.
 func (c Card) cardButtons() slack.Block {
 	var elements []slack.BlockElement
 	turn := func(to int, label string) {
 		if to >= 0 && to < Parts(c.Batch) {
-			elements = append(elements, slack.NewButtonBlockElement(
-				ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), blockkit.Literal(label)))
+			elements = append(elements, blockkit.Button(
+				ref.ActionReview.ID(to), ref.Card{Batch: c.Batch.ID, Part: to}.String(), label, label+": "+partOf(c.Batch, to)))
 		}
 	}
 	turn(c.Part-1, "Calls before these")
 	turn(c.Part+1, "Calls after these")
 	if !c.Last {
-		elements = append(elements, slack.NewButtonBlockElement(string(ref.ActionNext), "next", blockkit.Literal("Next waiting for you")))
+		elements = append(elements, blockkit.Button(string(ref.ActionNext), "next", "Next waiting for you", "Next waiting for you: review that request"))
 	}
 	if len(elements) == 0 {
 		return nil

@@ -157,7 +157,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	if next != nil {
 		if value, err := json.Marshal(next); err == nil {
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-				slack.NewButtonBlockElement(ref.ActionList.ID(0), string(value), blockkit.Literal("Show the next"))))
+				blockkit.Button(ref.ActionList.ID(0), string(value), "Show the next", "Show the next calls "+listHeads[l.Scope])))
 		}
 	}
 	if unsure {

@@ -213,7 +213,7 @@ func (c *Cards) listing(ctx context.Context, b approvals.Batch, text string) (bl
 	next := " " + continuesWhen(b)
 	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-		slack.NewButtonBlockElement(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), blockkit.Literal("Review"))))
+		blockkit.Button(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), "Review", "Review the request of this thread")))
 	return m, true
 }
 

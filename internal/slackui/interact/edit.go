@@ -169,7 +169,7 @@ func (s *edits) approvesLater(ctx context.Context, at *respond.Subject, d approv
 	if err != nil {
 		return blockkit.Ours("The new arguments aren't approved yet. Approve them on the card."), nil
 	}
-	button := slack.NewButtonBlockElement(ref.ActionSign.ID(0), value, blockkit.Literal("Approve…"))
+	button := blockkit.Button(ref.ActionSign.ID(0), value, "Approve…", "Approve the new arguments, after reading all of them")
 	button.Style = slack.StylePrimary
 	return blockkit.Ours("The new arguments aren't approved yet, because the card doesn't show all of them. Press Approve to read them all and approve there."),
 		slack.NewActionBlock("", button)

@@ -249,7 +249,7 @@ func (m signing) aside(words blockkit.Mrkdwn, label string, page int) slack.Moda
 	if page < m.Read {
 		v.Submit = blockkit.Literal("Approve")
 	}
-	button := slack.NewButtonBlockElement(ref.ActionPage.ID(page), fmt.Sprintf("%s|%d", m.Value, page), blockkit.Literal(label))
+	button := blockkit.Button(ref.ActionPage.ID(page), fmt.Sprintf("%s|%d", m.Value, page), label, fmt.Sprintf("%s: page %d of the arguments", label, page+1))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", button))
 	return v
 }

@@ -1,0 +1,24 @@
+package blockkit
+
+import (
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+)
+
+// SpokenRunes is how long Slack lets the label of a button for screen readers
+// be: https://docs.slack.dev/reference/block-kit/block-elements/button-element.
+const SpokenRunes = 75
+
+// Button is a button with its label. A screen reader says spoken in its place:
+// what the button does, and to which call or where it leads. What is too long
+// for Slack is cut.
+func Button(id, value, label, spoken string) *slack.ButtonBlockElement {
+	b := slack.NewButtonBlockElement(id, value, Literal(label))
+	if utf8.RuneCountInString(spoken) > SpokenRunes {
+		spoken, _ = Cut(spoken, SpokenRunes-1)
+		spoken += "…"
+	}
+	b.AccessibilityLabel = spoken
+	return b
+}
