@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/summary"
 )
 
 // What a remote request may hold at most, besides its calls.
@@ -55,6 +56,9 @@ func (q RemoteRequest) check() error {
 		used[c.ID] = true
 		if err := approvals.CheckArgs(c.Args); err != nil {
 			return fmt.Errorf("call %q: %w", string(c.ID), err)
+		}
+		if _, err := summary.Parse(c.Summary); c.Summary != "" && err != nil {
+			return fmt.Errorf("%w: the summary of call %q: %w", approvals.ErrInvalid, string(c.ID), err)
 		}
 	}
 	return nil
@@ -106,7 +110,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 		case approvals.Ask:
 			open.Args[c.Ref(batch).Digest] = c.Args
 			asked = append(asked, approvals.Deferral{
-				Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Ask: ruling,
+				Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Ask: ruling,
 			})
 		}
 	}

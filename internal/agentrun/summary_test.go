@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/summary"
 )
 
 // The rule goes before the agent's setting, that before the tool, and that before
@@ -45,4 +46,27 @@ func TestEveryCallThatIsSetAsideHasASummary(t *testing.T) {
 		"ruled": "rule", "set": "agent", "declared": "tool", "plain": "Plain{fields args.x}",
 		"far": "Far{fields args.x}", "far_set": "agent", "unknown": "",
 	}, got)
+}
+
+// A call from elsewhere has the summary of the rule, else the configured one. It
+// has none that its executor could have put into what it hands in.
+func TestACallFromElsewhereHasTheSummaryOfTheRuleOrTheConfiguration(t *testing.T) {
+	d := newDoorway(t)
+	d.policy.by["ruled"] = approvals.Ask{Requirement: signedBy("bob"), Summary: "Count {args.n} by the rule"}
+	q := request("k1", "ruled", "gated", "gated")
+	q.Calls[0].Summary, q.Calls[1].Summary = "Count {args.n} as configured", "Count {args.n} as configured"
+	q.Calls[2].Metadata = json.RawMessage(`{"summary":"Read nothing at all"}`)
+	got, err := d.runner.Submit(t.Context(), q)
+	require.NoError(t, err)
+	var lines []string
+	for i, a := range got.Batch.Approvals {
+		lines = append(lines, summary.Of(a.Summary, a.Call.Name, q.Calls[i].Args, a.WriteOnly))
+	}
+	require.Equal(t, []string{
+		"Count 9007199254740993 by the rule", "Count 9007199254740993 as configured", "Gated (n: 9007199254740993)",
+	}, lines)
+
+	q.Key, q.Calls[0].Summary = "k2", "Count {args.n"
+	_, err = d.runner.Submit(t.Context(), q)
+	require.ErrorIs(t, err, approvals.ErrInvalid, "a template that cannot be read is refused before anyone is asked")
 }
