@@ -138,7 +138,12 @@ func TestAHiddenValueIsNowhereOnTheCard(t *testing.T) {
 
 func shownText(t *testing.T, c card.Card) string {
 	t.Helper()
-	raw, err := json.Marshal(card.Render(c, noon))
+	return shownTextAt(t, c, noon)
+}
+
+func shownTextAt(t *testing.T, c card.Card, now time.Time) string {
+	t.Helper()
+	raw, err := json.Marshal(card.Render(c, now))
 	require.NoError(t, err)
 	var tree any
 	require.NoError(t, json.Unmarshal(raw, &tree))

@@ -28,7 +28,7 @@ func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 	o := inOffice(t)
 	root := o.say("U0ALICE", "clean up")
 	o.reviewsHere(root)
-	require.Contains(t, plainWords(o.top("U0BOB")), "Nothing waits for approval in this thread")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Countersign found no request in this thread")
 	o.leaves()
 
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
@@ -98,4 +98,22 @@ func TestAnotherShortcutIsExplained(t *testing.T) {
 	_, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "old", Channel: "C0OPS", TS: root})
 	require.NoError(t, err)
 	require.Contains(t, plainWords(o.top("U0BOB")), "another version")
+}
+
+// The card of an agent that runs elsewhere starts a thread in which no agent of
+// ours was asked: only the card itself says which request it shows.
+func TestTheShortcutBelowACardFromElsewhereSaysWhereToLook(t *testing.T) {
+	o := inOffice(t)
+	b := o.elsewhere(o.opens("", call("c1", "delete_file", `{"path":"a.txt"}`, sre)), "C0OPS")
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	reply, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0OPS", Text: "ok?", ThreadTS: all[0].TS})
+	require.NoError(t, err)
+	o.reviewsHere(reply)
+	require.Contains(t, plainWords(o.top("U0BOB")), "use its buttons, or this shortcut on the card itself")
+	o.leaves()
+	o.reviewsHere(all[0].TS)
+	require.Equal(t, "Review", o.top("U0BOB").Title)
 }

@@ -212,3 +212,12 @@ func TestSeveralCallsAreApprovedByOneButtonOnlyWhereNoneNeedsMore(t *testing.T) 
 	delete(lost.Calls, "c2")
 	require.False(t, has(lost), "what is not loaded is not shown")
 }
+
+// A call that ran under a version that stored no outcomes has none for good.
+func TestACallWithoutAnOutcomeIsNotSaidToRunForever(t *testing.T) {
+	c := golden(t)["approved"]
+	require.Contains(t, shownTextAt(t, c, noon.Add(5*time.Minute)), "Running or about to run.")
+	text := shownTextAt(t, c, noon.Add(24*time.Hour))
+	require.Contains(t, text, "No record yet of whether it ran. Check before you repeat it.")
+	require.NotContains(t, text, "Running")
+}

@@ -8,7 +8,7 @@ import (
 // Names mentions people.
 func Names(ids []approvals.UserID) blockkit.Mrkdwn {
 	if len(ids) == 0 {
-		return blockkit.Ours("somebody")
+		return blockkit.Ours("someone")
 	}
 	var mentions []blockkit.Mrkdwn
 	for i, id := range ids {

@@ -223,7 +223,7 @@ func (c Card) became(r row, d blockkit.Detail, now time.Time) []blockkit.Para {
 	}
 	e := a.Execution
 	if e.State == "" {
-		return []blockkit.Para{blockkit.Line(blockkit.Say(c.notYet()))}
+		return []blockkit.Para{blockkit.Line(blockkit.Say(c.notYet(now)))}
 	}
 	word, known := executed[e.State]
 	if !known {
@@ -259,8 +259,12 @@ func (c Card) became(r row, d blockkit.Detail, now time.Time) []blockkit.Para {
 	return out
 }
 
-// notYet is what an approved call waits for.
-func (c Card) notYet() string {
+// soon is for how long after the last decision a call without an outcome is
+// taken to be running. Calls that ran before outcomes were stored never get one.
+const soon = 10 * time.Minute
+
+// notYet is what an approved call waits for, or that its outcome isn't known.
+func (c Card) notYet(now time.Time) string {
 	switch {
 	case !c.Batch.Settled() && len(c.Batch.Approvals) > 1:
 		return "Not run yet: the agent continues when " + everyCall(len(c.Batch.Approvals)) + " are decided."
@@ -268,8 +272,26 @@ func (c Card) notYet() string {
 		return "Not run yet: the agent also waits for calls that run elsewhere."
 	case c.Batch.Executor != "":
 		return "Nobody has reported yet whether it ran."
+	case now.Sub(c.settledAt()) < soon:
+		return "Running or about to run."
 	}
-	return "Running or about to run."
+	return "No record yet of whether it ran. Check before you repeat it."
+}
+
+// settledAt is when the last call of the batch was decided.
+func (c Card) settledAt() time.Time {
+	var last time.Time
+	for _, a := range c.Batch.Approvals {
+		if a.Ending.At.After(last) {
+			last = a.Ending.At
+		}
+	}
+	for _, x := range c.Batch.Calls {
+		if x.Ending.At.After(last) {
+			last = x.Ending.At
+		}
+	}
+	return last
 }
 
 // took is how long the calls of a row ran.

@@ -65,13 +65,17 @@ func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words b
 // that nothing does. With more than one request they are listed.
 func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Subject, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
-	found, err := s.inThread(ctx, p)
+	found, ours, err := s.inThread(ctx, p)
 	if err != nil {
 		return at, err
 	}
 	switch len(found) {
 	case 0:
-		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(blockkit.Ours("Nothing waits for approval in this thread. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")))
+		words := blockkit.Ours("Nothing waits for approval in this thread. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")
+		if !ours {
+			words = blockkit.Ours("Countersign found no request in this thread. If there is a card here, use its buttons, or this shortcut on the card itself. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")
+		}
+		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	case 1:
 		return s.reviews.openReview(ctx, p.Who(), p.Trigger, found[0].FirstCard().String())
 	}
@@ -97,16 +101,17 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 }
 
 // inThread finds the requests that are open in the thread of the message, and
-// the one of which the message itself is a card.
-func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) ([]card.OpenCalls, error) {
+// the one of which the message itself is a card. ours reports whether anything
+// is known of the thread: it is not below the card of an agent that runs
+// elsewhere, which has no thread in Slack.
+func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) (found []card.OpenCalls, ours bool, err error) {
 	channel, root := p.Channel, p.Message.Thread
 	if root == "" {
 		root = p.Message.TS
 	}
 	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(root) {
-		return nil, ref.ErrPointer
+		return nil, false, ref.ErrPointer
 	}
-	var found []card.OpenCalls
 	add := func(id approvals.BatchID, part int) error {
 		b, err := s.cfg.Desk.Batch(ctx, id)
 		if errors.Is(err, approvals.ErrNotFound) {
@@ -132,30 +137,35 @@ func (s *shortcuts) inThread(ctx context.Context, p inbound.Interaction) ([]card
 		return nil
 	}
 	if r, is := cardIn(p.Message.Metadata); is {
+		ours = true
 		if err := add(r.Batch, r.Part); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	for _, team := range teamsOf(p, s.cfg) {
 		t, err := s.cfg.Runs.Thread(ctx, agentrun.ThreadIDOf(agentrun.Origin{Surface: ref.Surface, Team: team, Channel: channel, Root: root}))
-		if errors.Is(err, approvals.ErrNotFound) || (err == nil && t.Active == "") {
+		if errors.Is(err, approvals.ErrNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look for the thread of a message: %w", err)
+			return nil, false, fmt.Errorf("look for the thread of a message: %w", err)
+		}
+		ours = true
+		if t.Active == "" {
+			continue
 		}
 		run, err := s.cfg.Runs.Run(ctx, t.Active)
 		if err != nil {
-			return nil, fmt.Errorf("load run %s: %w", t.Active, err)
+			return nil, false, fmt.Errorf("load run %s: %w", t.Active, err)
 		}
 		if run.Deferred == "" {
 			continue
 		}
 		if err := add(run.Deferred, 0); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return found, nil
+	return found, ours, nil
 }
 
 // teams are those under which a thread may be stored: the workspace of the
