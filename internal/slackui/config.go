@@ -190,7 +190,7 @@ func New(c Config) (*UI, error) {
 	cards.Digests = &delivery.Digests{Desk: c.Desk, Memos: c.Memos, Api: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
 	replies := &delivery.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, Now: c.Now}
 	cards.Listed = replies.Refresh
-	cards.Status = &delivery.Status{Api: api, Now: c.Now, Log: c.Log}
+	cards.Status = &slackapi.StatusLine{Api: api, Now: c.Now, Log: c.Log}
 	replies.Status = cards.Status
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, People: people, Now: c.Now, Log: c.Log,

@@ -67,7 +67,7 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 		return 0, err
 	}
 	err = a.Sheets.Api.Direct(ctx, string(sheet.By), m)
-	if slackapi.HasCode(err, delivery.Unreachable...) {
+	if slackapi.HasCode(err, slackapi.Unreachable...) {
 		a.Log.WarnContext(ctx, "somebody cannot be told", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
 		err = nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/memo"
@@ -34,7 +35,7 @@ type Cards struct {
 	People  *directory.Directory // makes the readers of what is drawn
 	Budget  *Budget
 	Digests *Digests
-	Status  *Status                                              // may be nil
+	Status  *slackapi.StatusLine
 	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
 }
 
@@ -131,7 +132,7 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 			return 0, err
 		}
 		if !b.Settled() && !slices.Equal(before, h.Body.Anchors) {
-			c.Status.show(ctx, at.channel, at.thread, waitsWords(b, c.Now()))
+			c.Status.Show(ctx, at.channel, at.thread, waitsWords(b, c.Now()))
 		}
 		var late soonest
 		late.add(furtherErr)
@@ -221,7 +222,7 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 			continue
 		}
 		err := c.at(ctx, h, b, t)
-		if code, shut := slackapi.CodeOf(err, closed...); shut {
+		if code, shut := slackapi.CodeOf(err, slackapi.Closed...); shut {
 			c.Log.WarnContext(ctx, "escalation not shown in a channel", slog.String("batch", string(b.ID)),
 				slog.String("channel", channel), slog.Any("error", err))
 			missed := card.Missed{Channel: channel, Code: code}
@@ -233,10 +234,6 @@ func (c *Cards) escalated(ctx context.Context, h *memo.Claim[anchors], b approva
 	}
 	return nil
 }
-
-// closed are Slack's error codes for a channel in which the app cannot post until
-// somebody changes that.
-var closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
 
 // part updates the messages that show one part of the batch at the target. If there
 // is none, it posts one if the placement has the part.
@@ -288,7 +285,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		case err == nil:
 			a.Version, a.Sum = b.Version, sum
 			err = h.Save(ctx, func(n *anchors) { n.put(a) })
-		case slackapi.HasCode(err, gone...):
+		case slackapi.HasCode(err, slackapi.Gone...):
 			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
 			err = h.Save(ctx, func(n *anchors) { n.drop(a) })
 		}
@@ -310,9 +307,6 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	}
 	return nil
 }
-
-// gone are Slack's error codes for a message that can never be updated again.
-var gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
 
 // Load collects what a card shows to the reader: the arguments are those of the
 // digests. It is an error for a reader that may not read the batch.
@@ -353,6 +347,30 @@ func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.
 		}
 	}
 	return nil
+}
+
+// waitsWords say how many approvals the open calls of the batch still need. Of
+// alternatives it is not known how many that will be.
+func waitsWords(b approvals.Batch, now time.Time) string {
+	left, all := 0, 0
+	for _, a := range b.Approvals {
+		if !a.OpenAt(now) {
+			continue
+		}
+		for _, p := range a.Progress() {
+			if p.Quorum.Choice > 0 {
+				return "is waiting for approvals"
+			}
+			left, all = left+max(0, p.Quorum.Need-len(p.By)), all+max(0, p.Quorum.Need)
+		}
+	}
+	switch {
+	case all == 0:
+		return "is waiting for approvals"
+	case left == all:
+		return "is waiting for " + blockkit.Count(all, "approval")
+	}
+	return fmt.Sprintf("is waiting for %d of %s", left, blockkit.Count(all, "approval"))
 }
 
 // Knows reports whether the message is one of the batch's cards. It is true, too, if

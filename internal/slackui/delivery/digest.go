@@ -323,7 +323,7 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 		}
 		m.LowPriority = true
 		err = d.Api.Update(ctx, h.Body.Channel, ts, m)
-		if err == nil || !slackapi.HasCode(err, gone...) {
+		if err == nil || !slackapi.HasCode(err, slackapi.Gone...) {
 			return sentDigest{ts, next}, err
 		}
 		ts = ""

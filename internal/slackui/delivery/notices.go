@@ -155,7 +155,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 			late.add(err)
 			continue
 		}
-		if slackapi.HasCode(err, Unreachable...) {
+		if slackapi.HasCode(err, slackapi.Unreachable...) {
 			n.Log.WarnContext(ctx, "person not notified", slog.String("batch", string(b.ID)), slog.String("user", string(user)), slog.Any("error", err))
 			err = nil
 		}
@@ -170,7 +170,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 		return err
 	}
 	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, n.People.Audience(b, home.Channel), b, news))
-	if err != nil && !slackapi.HasCode(err, Unreachable...) {
+	if err != nil && !slackapi.HasCode(err, slackapi.Unreachable...) {
 		return fmt.Errorf("tell the thread of batch %s: %w", b.ID, err)
 	}
 	return h.Save(ctx, func(x *noticed) {
@@ -222,11 +222,4 @@ func (x *noticed) told(user string) {
 	if x.Round != nil && !slices.Contains(x.Round.People, user) {
 		x.Round.People = append(x.Round.People, user)
 	}
-}
-
-// Unreachable are Slack's error codes for a person or a channel that takes no message
-// from the app.
-var Unreachable = []string{
-	"user_not_found", "user_disabled", "user_not_visible", "invalid_user_combination", "messages_tab_disabled",
-	"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "cannot_reply_to_message",
 }

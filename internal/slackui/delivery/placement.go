@@ -146,7 +146,7 @@ func (c *Cards) inDigests(ctx context.Context, h *memo.Claim[anchors], b approva
 			continue
 		}
 		err := c.Digests.show(ctx, r.Digest, r.Channel, b)
-		code, shut := slackapi.CodeOf(err, append(slices.Clone(closed), Unreachable...)...)
+		code, shut := slackapi.CodeOf(err, append(slices.Clone(slackapi.Closed), slackapi.Unreachable...)...)
 		if shut && r.Place != card.PlaceThread {
 			c.Log.WarnContext(ctx, "digest not shown", slog.String("batch", string(b.ID)), slog.String("channel", r.Channel), slog.Any("error", err))
 			err = h.Save(ctx, func(n *anchors) {

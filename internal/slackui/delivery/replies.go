@@ -25,7 +25,7 @@ type Replies struct {
 	Cards *Cards
 	Now   func() time.Time
 
-	Status *Status // may be nil
+	Status *slackapi.StatusLine
 }
 
 // A Reply is one message of a run, and what it shows.
@@ -137,7 +137,7 @@ func (r *Replies) Refresh(ctx context.Context, id approvals.RunID) error {
 		return err
 	}
 	if resumed.ID != "" && !finished(resumed) && h.Body.Replies[0].Sum != before {
-		r.Status.show(ctx, run.Origin.Channel, run.Origin.Root, worksWords(resumed))
+		r.Status.Show(ctx, run.Origin.Channel, run.Origin.Root, worksWords(resumed))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 		return &slackapi.LaterError{After: left, Err: errTooOften}
 	}
 	err := r.Api.Update(ctx, old.Channel, old.TS, m)
-	if slackapi.HasCode(err, gone...) {
+	if slackapi.HasCode(err, slackapi.Gone...) {
 		// Somebody removed it, so it is posted again.
 		old.TS, old.Sum = "", ""
 		if err := h.Save(ctx, func(n *replies) { n.set(i, old) }); err != nil {

@@ -105,6 +105,22 @@ func workingSpans(run agentrun.Run) []blockkit.Span {
 	return append(spans, blockkit.Say("."))
 }
 
+// worksWords say which tools the run is calling.
+func worksWords(run agentrun.Run) string {
+	if len(run.Activity) == 0 {
+		return "is working"
+	}
+	var tools []string
+	for i, tool := range run.Activity {
+		if i == blockkit.NamesShown {
+			tools = append(tools, "…")
+			break
+		}
+		tools = append(tools, blockkit.Brief(tool, 60))
+	}
+	return "is working: " + strings.Join(tools, ", ")
+}
+
 // activity names the tools, each once with how often.
 func activity(tools []string) []blockkit.Span {
 	var order []string

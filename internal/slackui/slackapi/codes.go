@@ -1,0 +1,15 @@
+package slackapi
+
+// Closed are Slack's error codes for a channel in which the app cannot post until
+// somebody changes that.
+var Closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
+
+// Gone are Slack's error codes for a message that can never be updated again.
+var Gone = []string{"message_not_found", "cant_update_message", "edit_window_closed", "channel_not_found"}
+
+// Unreachable are Slack's error codes for a person or a channel that takes no message
+// from the app.
+var Unreachable = []string{
+	"user_not_found", "user_disabled", "user_not_visible", "invalid_user_combination", "messages_tab_disabled",
+	"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "cannot_reply_to_message",
+}
