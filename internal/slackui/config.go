@@ -18,9 +18,11 @@ import (
 	"github.com/countersign/countersign/internal/slackui/command"
 	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/home"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/interact"
 	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/reply"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -154,9 +156,9 @@ type UI struct {
 	Server  *inbound.HTTP
 	Socket  *inbound.Socket // nil unless there is an app-level token
 	Cards   *delivery.Cards
-	Replies *delivery.Replies
+	Replies *reply.Replies
 	Notices *delivery.Notices
-	Homes   *delivery.Homes
+	Homes   *home.Homes
 	Answers *bulk.Answers
 
 	people *directory.Directory
@@ -182,21 +184,23 @@ func New(c Config) (*UI, error) {
 	people := directory.New(directory.Directory{
 		Api: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}, c.Desk)
-	cards := &delivery.Cards{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log}
-	cards.Budget = &delivery.Budget{
+	budget := &delivery.Budget{
 		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
 		Now: c.Now, Log: c.Log,
 	}
-	cards.Digests = &delivery.Digests{Desk: c.Desk, Memos: c.Memos, Api: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
-	replies := &delivery.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, Now: c.Now}
-	cards.Listed = replies.Refresh
-	cards.Status = &slackapi.StatusLine{Api: api, Now: c.Now, Log: c.Log}
-	replies.Status = cards.Status
+	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, Api: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
+	placements := &delivery.Placements{Memos: c.Memos, Api: api, Digests: digests, Now: c.Now}
+	status := &slackapi.StatusLine{Api: api, Now: c.Now, Log: c.Log}
+	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status}
 	notices := &delivery.Notices{
-		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: cards, People: people, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
 	}
-	cards.Asked, cards.Tell = notices.Audience, notices.Unasked
-	homes := &delivery.Homes{
+	cards := &delivery.Cards{
+		Desk: c.Desk, Runs: c.Runs, Api: api, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
+		Placements: placements, Budget: budget, Digests: digests, Status: status,
+		Asked: notices.Audience, Tell: notices.Unasked, Listed: replies.Refresh,
+	}
+	homes := &home.Homes{
 		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,
 	}

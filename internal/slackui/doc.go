@@ -52,7 +52,7 @@
 //
 // # Out
 //
-// [delivery.Cards] draws a batch, at most eight calls a message, and [delivery.Replies] draws a
+// [delivery.Cards] draws a batch, at most eight calls a message, and [reply.Replies] draws a
 // run. [delivery.Notices] tells people by direct message that a call still waits for
 // them, that they may sign it now, or that their signature counts no more: one
 // message a person for all calls of a batch, and one in the thread that calls
@@ -75,7 +75,7 @@
 //
 // # Elsewhere than on cards
 //
-// [delivery.Homes] keeps the Home tabs of those who opened theirs. A review is a card in
+// [home.Homes] keeps the Home tabs of those who opened theirs. A review is a card in
 // a modal, drawn by the same [card.Render], and everything leads to it: Homes, lists,
 // digests, the shortcut of a message. A sheet is a stored list for one person,
 // of which exactly the frozen lines are signed ([approvals.Sheet]); [bulk.Answers]

@@ -257,7 +257,7 @@ func (s *Results) group(ctx context.Context, head string, sheet approvals.Sheet,
 func (s *Results) lineLink(ctx context.Context, l approvals.Line, b approvals.Batch) string {
 	for i, a := range b.Approvals {
 		if a.Call.ID == l.Call {
-			return s.Cards.Link(ctx, b, i)
+			return s.Placements.Link(ctx, b, i)
 		}
 	}
 	return ""
@@ -389,8 +389,8 @@ var lineWhy = map[approvals.Why]string{
 
 // Results say what became of sheets.
 type Results struct {
-	Cfg    Config
-	Api    *slackapi.Client
-	Cards  *delivery.Cards
-	Sheets *Service
+	Cfg        Config
+	Api        *slackapi.Client
+	Placements *delivery.Placements
+	Sheets     *Service
 }

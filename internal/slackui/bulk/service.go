@@ -14,7 +14,6 @@ import (
 type Service struct {
 	Cfg     Config
 	Api     *slackapi.Client
-	Cards   *delivery.Cards
 	People  *directory.Directory
 	Respond *respond.Responder
 }

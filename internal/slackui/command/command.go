@@ -103,13 +103,13 @@ func help(c inbound.Command) inbound.Reply {
 
 // A Handler answers slash commands.
 type Handler struct {
-	Cfg     Config
-	Api     *slackapi.Client
-	Cards   *delivery.Cards
-	People  *directory.Directory
-	Linked  func() error // why no socket is open; nil over HTTP
-	Respond *respond.Responder
-	Sheets  *bulk.Service
+	Cfg        Config
+	Api        *slackapi.Client
+	Placements *delivery.Placements
+	People     *directory.Directory
+	Linked     func() error // why no socket is open; nil over HTTP
+	Respond    *respond.Responder
+	Sheets     *bulk.Service
 }
 
 // A Config is what slash commands are answered with.

@@ -149,7 +149,7 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	m := blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
 	for i, r := range rows {
 		m.Blocks = append(m.Blocks, blockkit.RichText(s.row(ctx, r, now)...))
-		if _, drawn := s.Cards.Anchor(ctx, r.Batch, r.index()); !drawn { // it can be read and decided nowhere else
+		if _, drawn := s.Placements.Anchor(ctx, r.Batch, r.index()); !drawn { // it can be read and decided nowhere else
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
 				r.Review(i)))
 		}
@@ -181,7 +181,7 @@ func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.
 		spans = append(spans, blockkit.Say(" · "), blockkit.Styled("waits for you", blockkit.Bold))
 	}
 	spans = append(spans, blockkit.Say(" · "), blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code))
-	if link := s.Cards.Link(ctx, r.Batch, r.index()); link != "" {
+	if link := s.Placements.Link(ctx, r.Batch, r.index()); link != "" {
 		spans = append(spans, blockkit.Say(" · "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil))
 	}
 	return []blockkit.Para{blockkit.Line(spans...)}

@@ -15,7 +15,6 @@ import (
 	"github.com/countersign/countersign/internal/slackui/card"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/memo"
-	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -25,85 +24,26 @@ type Cards struct {
 	Desk  Desk
 	Runs  Runs
 	Api   *slackapi.Client
-	Memos memo.Store
 	Tools directory.Tools // may be nil
 	Now   func() time.Time
 	Log   *slog.Logger
-	Asked asking // nil: nobody gets a direct message
-	Tell  telling
 
-	People  *directory.Directory // makes the readers of what is drawn
-	Budget  *Budget
-	Digests *Digests
-	Status  *slackapi.StatusLine
-	Listed  func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
-}
+	Placements *Placements
+	People     *directory.Directory // makes the readers of what is drawn
+	Budget     *Budget
+	Digests    *Digests
+	Status     *slackapi.StatusLine
 
-// An Anchor is one message that shows a part of a batch.
-type Anchor struct {
-	Part    int    `json:"part"`
-	Channel string `json:"channel"`
-	TS      string `json:"ts"`
-	Thread  string `json:"thread,omitempty"`
-	Version int64  `json:"version"`       // of the batch that it shows
-	Sum     string `json:"sum,omitempty"` // of its content
-	Copy    bool   `json:"copy,omitempty"`
-	Further bool   `json:"further,omitempty"` // in the channel of an escalation
-
-	Direct approvals.UserID `json:"direct,omitempty"` // in the direct messages to this person
-}
-
-// anchors is the memo of the cards of a batch. Missed are the channels in which an
-// escalation could not show it; that is not tried again.
-type anchors struct {
-	Anchors    []Anchor      `json:"anchors"`
-	Placements []Placement   `json:"rooms,omitempty"`
-	Listed     bool          `json:"listed,omitempty"` // its thread says that a digest lists it
-	Missed     []card.Missed `json:"missed,omitempty"`
-
-	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
-	Unasked   []card.Unasked     `json:"unasked,omitempty"`   // calls that nobody could be asked about
-	Told      []int              `json:"told,omitempty"`      // those of them of which the requester was told
-}
-
-func (a *anchors) missed(channel string) bool {
-	return slices.ContainsFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
-}
-
-func (a *anchors) miss(m card.Missed) {
-	if !a.missed(m.Channel) {
-		a.Missed = append(a.Missed, m)
-	}
-	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Further && x.Channel == m.Channel })
-}
-
-func (a *anchors) find(channel, ts string) int {
-	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
-}
-
-func (a *anchors) put(x Anchor) {
-	if i := a.find(x.Channel, x.TS); i >= 0 {
-		if x.Version > a.Anchors[i].Version {
-			a.Anchors[i].Version, a.Anchors[i].Sum = x.Version, x.Sum
-		}
-		return
-	}
-	a.Anchors = append(a.Anchors, x)
-}
-
-func (a *anchors) drop(x Anchor) {
-	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
-}
-
-func (c *Cards) notes() memo.Notes[anchors] {
-	return memo.Notes[anchors]{Memos: c.Memos, Surface: "cards", Now: c.Now}
+	Asked  asking
+	Tell   telling
+	Listed func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
 }
 
 // Reconcile makes the messages of the batch show its stored state. The due index
 // calls it. A [*slackapi.LaterError] says when to try again; any other error is a
 // failure.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
-	return c.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
+	return c.Placements.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
 		return c.draw(ctx, h, approvals.BatchID(id))
 	})
 }
@@ -167,41 +107,6 @@ func (c *Cards) list(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return fmt.Errorf("say in its thread where batch %s is: %w", b.ID, err)
 	}
 	return h.Save(ctx, func(n *anchors) { n.Listed = true })
-}
-
-// A target is where parts of a batch are drawn: the thread of its run, the channel of
-// an escalation, or the direct messages to a person.
-type target struct {
-	channel, thread string
-	further         bool             // the channel of an escalation
-	direct          approvals.UserID // the direct messages to this person
-	parts           []int            // that the person can help with
-	left            bool             // nothing new is posted here, but what is there is kept current
-}
-
-// home is where the batch of a run is shown in any case: in the thread of the
-// run, and if that is not in Slack, in the channel that the batch names, if it
-// names one.
-func home(run agentrun.Run, b approvals.Batch) (t target, shown bool) {
-	if run.Origin.Surface == ref.Surface {
-		return target{channel: run.Origin.Channel, thread: run.Origin.Root}, true
-	}
-	return target{channel: b.Channel}, b.Channel != ""
-}
-
-func (t target) place() card.Place {
-	switch {
-	case t.further:
-		return card.PlaceEscalation
-	case t.direct != "":
-		return card.PlaceDirect
-	}
-	return card.PlaceThread
-}
-
-// has reports whether the message belongs to this target.
-func (t target) has(a Anchor) bool {
-	return t.further == a.Further && t.direct == a.Direct && (!t.further || t.channel == a.Channel)
 }
 
 // escalated draws the batch in the channels of its escalations.
@@ -349,6 +254,16 @@ func (c *Cards) loadEarlier(ctx context.Context, r directory.Reader, shown card.
 	return nil
 }
 
+// Desk is what reconcilers need of [approvals.Desk].
+type Desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+}
+
+// Runs is where a card belongs.
+type Runs interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+}
+
 // waitsWords say how many approvals the open calls of the batch still need. Of
 // alternatives it is not known how many that will be.
 func waitsWords(b approvals.Batch, now time.Time) string {
@@ -371,48 +286,4 @@ func waitsWords(b approvals.Batch, now time.Time) string {
 		return "is waiting for " + blockkit.Count(all, "approval")
 	}
 	return fmt.Sprintf("is waiting for %d of %s", left, blockkit.Count(all, "approval"))
-}
-
-// Knows reports whether the message is one of the batch's cards. It is true, too, if
-// the memo cannot be read.
-func (c *Cards) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
-	n, _, err := c.notes().Load(ctx, string(id))
-	return err != nil || n.Body.find(channel, ts) >= 0
-}
-
-// Adopt adds a message to the cards of the batch: a copy that was posted although
-// Slack's answer was lost.
-func (c *Cards) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
-	return c.notes().Edit(ctx, string(id), func(a *anchors) {
-		x.Copy = true
-		a.put(x)
-	})
-}
-
-// Anchor returns a message that shows the call, or another part of the batch if none
-// does. It prefers a message in the thread of the batch.
-func (c *Cards) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
-	n, _, err := c.notes().Load(ctx, string(b.ID))
-	if err != nil {
-		return Anchor{}, false
-	}
-	all := n.Body.Anchors
-	if len(all) == 0 {
-		return Anchor{}, false
-	}
-	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/card.CallsPerCard }) {
-		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/card.CallsPerCard })
-	}
-	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
-}
-
-// Desk is what reconcilers need of [approvals.Desk].
-type Desk interface {
-	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
-}
-
-// Runs is where a card belongs and what a reply says.
-type Runs interface {
-	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
-	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
 }

@@ -25,9 +25,6 @@ type asking func(ctx context.Context, b approvals.Batch, call int, rungs []appro
 // earlier quorum, gets a copy then. Then it records, and tells the requester, which
 // calls nobody was asked about.
 func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) error {
-	if c.Asked == nil {
-		return nil
-	}
 	var late soonest // a person who has to wait does not delay the others
 	asked, err := c.asked(ctx, h, b)
 	late.add(err)
@@ -141,19 +138,6 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 		}
 	}
 	return nil
-}
-
-// unreached records that the person takes no direct message.
-func (a *anchors) unreached(user approvals.UserID) {
-	if !slices.Contains(a.Unreached, user) {
-		a.Unreached = append(a.Unreached, user)
-	}
-}
-
-// loses drops the person's messages with this part, because Slack does not let the
-// app update them.
-func (a *anchors) loses(user approvals.UserID, part int) {
-	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
 }
 
 // readerAt returns the reader of what is drawn at the target: the person of a

@@ -118,9 +118,10 @@ func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approv
 
 // link links to the card of a call, which has the arguments that a notice never has.
 func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []blockkit.Span {
-	at, drawn := n.Cards.Anchor(ctx, b, call)
+	at, drawn := n.Placements.Anchor(ctx, b, call)
 	if !drawn {
-		return append([]blockkit.Span{blockkit.Say(".")}, n.Cards.linkToDigest(ctx, b)...)
+		link, _ := n.Placements.Listing(ctx, b)
+		return append([]blockkit.Span{blockkit.Say(".")}, link...)
 	}
 	link := n.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
 	if link == "" {

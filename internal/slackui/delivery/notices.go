@@ -18,17 +18,19 @@ import (
 // Notices sends people direct messages about a batch: that a call still waits for
 // them, that an escalation asks them now, that their decision no longer counts, that
 // nobody is left to approve what they asked for. A notice says in words what a call
-// does to those who may read its arguments, and names the tool to others. Like [Cards] it keeps no state of its own; a memo records what people
-// have been told.
+// does to those who may read its arguments, and names the tool to others. Like [Cards]
+// it keeps no state of its own; a memo records what people have been told.
 type Notices struct {
 	Desk   Desk
 	Runs   Runs
 	Api    *slackapi.Client
 	Memos  memo.Store
-	Cards  *Cards
 	People *directory.Directory
 	Now    func() time.Time
 	Log    *slog.Logger
+
+	Placements *Placements
+	Budget     *Budget
 }
 
 // noticed is the memo of the notices of a batch: what has been told, and the round
@@ -110,7 +112,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 		return b.Version, nil
 	}
 	if at.thread == "" { // then it is told under the card, if there is one
-		if card, drawn := n.Cards.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
+		if card, drawn := n.Placements.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
 			at.thread = card.TS
 		}
 	}
@@ -191,18 +193,18 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 	}
 	what := fmt.Sprintf("%s notice %v", b.ID, to)
 	if len(l.cleared)+len(l.stuck) > 0 {
-		if err := n.Cards.Budget.takeReserved(ctx, channel, what); err != nil {
+		if err := n.Budget.takeReserved(ctx, channel, what); err != nil {
 			return err
 		}
 		_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 		return err
 	}
-	room, err := n.Cards.Budget.take(ctx, channel, what)
+	room, err := n.Budget.take(ctx, channel, what)
 	if err != nil {
 		return err
 	}
 	if room == 0 {
-		return n.Cards.addToDigest(ctx, b, channel, approvals.UserID(user))
+		return n.Placements.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
 	_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 	return err

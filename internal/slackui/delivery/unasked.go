@@ -41,7 +41,7 @@ func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals
 	fresh := slices.DeleteFunc(slices.Clone(now), func(u card.Unasked) bool {
 		return slices.Contains(h.Body.Told, u.Call) || !b.Approvals[u.Call].OpenAt(c.Now())
 	})
-	if len(fresh) == 0 || c.Tell == nil {
+	if len(fresh) == 0 {
 		return nil
 	}
 	err := c.Tell(ctx, b, fresh)
@@ -85,16 +85,6 @@ func (a *anchors) unaskedOf(of audience, sent map[approvals.UserID]target) (card
 		u.Why = card.NoneSent
 	}
 	return u, true
-}
-
-// setUnasked records the calls. The cards in the thread, which say it, are drawn anew.
-func (a *anchors) setUnasked(now []card.Unasked) {
-	a.Unasked = now
-	for i, x := range a.Anchors {
-		if !x.Further && x.Direct == "" {
-			a.Anchors[i].Version = 0
-		}
-	}
 }
 
 // fromOf are those whom the quorums of a call ask.
@@ -142,7 +132,7 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 	for _, u := range left {
 		what = append(what, blockkit.Number(u.Call))
 	}
-	if err := n.Cards.Budget.takeReserved(ctx, channel, strings.Join(what, " ")); err != nil {
+	if err := n.Budget.takeReserved(ctx, channel, strings.Join(what, " ")); err != nil {
 		return err
 	}
 	_, err = n.Api.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))

@@ -30,7 +30,7 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 	if !marked || shown.Batch != b.ID || shown.Part >= card.Parts(b) || a.Call.ID == "" {
 		return
 	}
-	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.cards.Knows(ctx, b.ID, channel, ts) {
+	if !blockkit.IDForm.MatchString(channel) || !blockkit.ValidTS(ts) || s.placements.Knows(ctx, b.ID, channel, ts) {
 		return
 	}
 	err := s.respond.After(ctx, s.respond.Copies, "adopt a copy of a card", func(ctx context.Context) error {
@@ -42,7 +42,7 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 		if strings.HasPrefix(channel, "D") && channel != b.Channel {
 			found.Direct = approvals.UserID(who.User)
 		}
-		if err := s.cards.Adopt(ctx, b.ID, found); err != nil {
+		if err := s.placements.Adopt(ctx, b.ID, found); err != nil {
 			return err
 		}
 		return s.cards.Reconcile(ctx, string(b.ID))

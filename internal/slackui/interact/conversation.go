@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/reply"
 )
 
 // A manner is how a message reached the agent. It decides who gets an answer when
@@ -107,12 +107,12 @@ func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error
 	if m.manner == echoed {
 		return nil
 	}
-	what, tools := delivery.Pending(b)
+	what, tools := reply.Pending(b)
 	head := "Not started: this agent takes nothing new while calls in this thread wait for a decision. "
 	spans := append([]blockkit.Span{blockkit.Styled("Not started: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls in this thread wait for a decision. " + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
 	tail := " Write again when everything is decided."
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
-		spans = append(append(spans, blockkit.Say(".")), s.cards.LeadTo(ctx, b)...)
+		spans = append(append(spans, blockkit.Say(".")), s.placements.LeadTo(ctx, b)...)
 		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))
 	})
 }

@@ -24,7 +24,7 @@ func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inb
 	if err != nil {
 		return at, err
 	}
-	n, _, err := s.cards.Digests.Notes().Load(ctx, id)
+	n, _, err := s.digests.Notes().Load(ctx, id)
 	if err != nil {
 		return at, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/command"
 	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/home"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -54,7 +55,7 @@ func door(t *testing.T) (*inbound.HTTP, *Handler, *bytes.Buffer) {
 	api := slackapi.New(c.BotToken, "http://127.0.0.1:1/")
 	people := &directory.Directory{}
 	h := New(Config{Team: c.Team, Now: c.Now, Log: c.Log}, command.Config{Team: c.Team, Now: c.Now, Log: c.Log},
-		bulk.Config{Team: c.Team, Now: c.Now, Log: c.Log}, api, &delivery.Cards{}, people, &delivery.Homes{})
+		bulk.Config{Team: c.Team, Now: c.Now, Log: c.Log}, api, &delivery.Cards{Placements: &delivery.Placements{}}, people, &home.Homes{})
 	s := inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h)
 	t.Cleanup(func() { require.NoError(t, s.Shutdown(context.Background())) })
 	return s, h, &log
@@ -218,7 +219,7 @@ func TestOnlyAnUnknownCopyIsTakenIntoCare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, h, log := door(t)
-			h.verdicts.cards.Memos = c.memo
+			h.verdicts.placements.Memos = c.memo
 			fill(h.respond.Copies)
 			var p inbound.Interaction
 			p.Channel, p.MessageTS = "C1", "1.1"

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/command"
 	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/home"
 	"github.com/countersign/countersign/internal/slackui/respond"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
@@ -35,18 +36,18 @@ type Handler struct {
 }
 
 // New returns the handler of interactions, with what answers commands and makes sheets.
-func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi.Client, cards *delivery.Cards, people *directory.Directory, homes *delivery.Homes) *Handler {
+func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi.Client, cards *delivery.Cards, people *directory.Directory, homes *home.Homes) *Handler {
 	r := respond.New(a, c.Log)
-	sheets := &bulk.Service{Cfg: sheetConfig, Api: a, Cards: cards, People: people, Respond: r}
-	v := &verdicts{cfg: c, api: a, cards: cards, people: people, respond: r}
-	reviews := &reviews{cfg: c, api: a, cards: cards, people: people, respond: r, verdicts: v}
-	d := &decisions{cfg: c, api: a, cards: cards, people: people, respond: r, verdicts: v, reviews: reviews}
-	commander := &command.Handler{Cfg: commands, Api: a, Cards: cards, People: people, Respond: r, Sheets: sheets}
+	sheets := &bulk.Service{Cfg: sheetConfig, Api: a, People: people, Respond: r}
+	v := &verdicts{cfg: c, api: a, cards: cards, placements: cards.Placements, people: people, respond: r}
+	reviews := &reviews{cfg: c, api: a, cards: cards, placements: cards.Placements, digests: cards.Digests, people: people, respond: r, verdicts: v}
+	d := &decisions{cfg: c, api: a, cards: cards, placements: cards.Placements, people: people, respond: r, verdicts: v, reviews: reviews}
+	commander := &command.Handler{Cfg: commands, Api: a, Placements: cards.Placements, People: people, Respond: r, Sheets: sheets}
 	return &Handler{
 		cfg: c, api: a, respond: r, Sheets: sheets, Slash: commander, verdicts: v, reviews: reviews, decisions: d,
-		Results:   &bulk.Results{Cfg: sheetConfig, Api: a, Cards: cards, Sheets: sheets},
+		Results:   &bulk.Results{Cfg: sheetConfig, Api: a, Placements: cards.Placements, Sheets: sheets},
 		edits:     &edits{cfg: c, people: people, respond: r, verdicts: v, reviews: reviews, decisions: d},
-		listener:  &listener{cfg: c, api: a, cards: cards, people: people, respond: r},
+		listener:  &listener{cfg: c, api: a, placements: cards.Placements, people: people, respond: r},
 		shortcuts: &shortcuts{cfg: c, people: people, respond: r, reviews: reviews},
 		homeTabs:  &homeTabs{cfg: c, people: people, homes: homes, respond: r, slash: commander},
 	}
@@ -54,32 +55,36 @@ func New(c Config, commands command.Config, sheetConfig bulk.Config, a *slackapi
 
 // verdicts commit what people decide with a button or a form.
 type verdicts struct {
-	cfg     Config
-	api     *slackapi.Client
-	cards   *delivery.Cards
-	people  *directory.Directory
-	respond *respond.Responder
+	cfg        Config
+	api        *slackapi.Client
+	cards      *delivery.Cards
+	placements *delivery.Placements
+	people     *directory.Directory
+	respond    *respond.Responder
 }
 
 // reviews show requests in modals: their cards and their whole arguments.
 type reviews struct {
-	cfg      Config
-	api      *slackapi.Client
-	cards    *delivery.Cards
-	people   *directory.Directory
-	respond  *respond.Responder
-	verdicts *verdicts
+	cfg        Config
+	api        *slackapi.Client
+	cards      *delivery.Cards
+	placements *delivery.Placements
+	digests    *delivery.Digests
+	people     *directory.Directory
+	respond    *respond.Responder
+	verdicts   *verdicts
 }
 
 // decisions are the forms in which people decide.
 type decisions struct {
-	cfg      Config
-	api      *slackapi.Client
-	cards    *delivery.Cards
-	people   *directory.Directory
-	respond  *respond.Responder
-	verdicts *verdicts
-	reviews  *reviews
+	cfg        Config
+	api        *slackapi.Client
+	cards      *delivery.Cards
+	placements *delivery.Placements
+	people     *directory.Directory
+	respond    *respond.Responder
+	verdicts   *verdicts
+	reviews    *reviews
 }
 
 // edits take changed arguments.
@@ -94,11 +99,11 @@ type edits struct {
 
 // A listener takes what people write to the agents.
 type listener struct {
-	cfg     Config
-	api     *slackapi.Client
-	cards   *delivery.Cards
-	people  *directory.Directory
-	respond *respond.Responder
+	cfg        Config
+	api        *slackapi.Client
+	placements *delivery.Placements
+	people     *directory.Directory
+	respond    *respond.Responder
 }
 
 // shortcuts open what waits in the thread of a message.
@@ -113,7 +118,7 @@ type shortcuts struct {
 type homeTabs struct {
 	cfg     Config
 	people  *directory.Directory
-	homes   *delivery.Homes
+	homes   *home.Homes
 	respond *respond.Responder
 	slash   *command.Handler
 }

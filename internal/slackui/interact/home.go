@@ -7,8 +7,8 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/delivery"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/home"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/respond"
 )
@@ -21,7 +21,7 @@ func (s *homeTabs) opensHome(ctx context.Context, user approvals.UserID) error {
 	}
 	return s.respond.After(ctx, s.respond.Screens, "draw a Home", func(ctx context.Context) error {
 		l, id := s.homes.Page(user)
-		if n, _, err := l.Load(ctx, id); err == nil && s.cfg.Now().Sub(n.Body.Begun) < delivery.HomePause && n.Body.Pages == (card.Pages{}) {
+		if n, _, err := l.Load(ctx, id); err == nil && s.cfg.Now().Sub(n.Body.Begun) < home.Pause && n.Body.Pages == (card.Pages{}) {
 			return nil // the person switches tabs: a change since then redraws the Home anyway
 		}
 		return s.homes.Soon(ctx, user, card.Pages{})

@@ -67,9 +67,7 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 		return none, b, err
 	}
 	shown.Place, shown.Viewer = card.PlaceReview, approvals.UserID(who.User)
-	if a, drawn := s.cards.Anchor(ctx, b, r.Part*card.CallsPerCard); drawn {
-		shown.Link = s.api.Permalink(ctx, a.Channel, a.TS, a.Thread)
-	}
+	shown.Link = s.placements.Link(ctx, b, r.Part*card.CallsPerCard)
 	shown.Last = s.noneWaits(ctx, who, r)
 	if urgency == "" {
 		urgency = card.OpenCalls{Batch: b, Calls: card.PendingOf(b, r.Part)}.Urgency()

@@ -108,7 +108,7 @@ func (s *decisions) asDrawn(ctx context.Context, p inbound.Interaction, reader d
 		shown.Place, shown.Viewer = card.PlaceReview, approvals.UserID(p.User)
 		return shown, nil
 	}
-	return shown, s.cards.Placed(ctx, &shown, p.Channel, p.MessageTS)
+	return shown, s.placements.Placed(ctx, &shown, p.Channel, p.MessageTS)
 }
 
 // openSigning opens the signing form at its first page, or explains at once why

@@ -1,4 +1,4 @@
-package delivery
+package reply
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
 // messages returns what the thread shows of a run, at least one message.
@@ -173,10 +174,22 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	if b.Settled() {
 		return r.decided(ctx, run)
 	}
-	if m, listed := r.Cards.listing(ctx, b, "Waiting for "+blockkit.List(parts)+"."); listed {
-		return []blockkit.Message{m}, nil
+	if link, listed := r.Cards.Listing(ctx, b); listed {
+		return []blockkit.Message{listing(b, "Waiting for "+blockkit.List(parts)+".", link)}, nil
 	}
 	return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
+}
+
+// listing is the message of a run whose batch is listed in a digest instead of on a
+// card. link leads to the digest.
+func listing(b approvals.Batch, text string, link []blockkit.Span) blockkit.Message {
+	text += " A list of waiting requests shows it instead of a card."
+	next := " " + continuesWhen(b)
+	spans := append([]blockkit.Span{blockkit.Say(text)}, link...)
+	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
+	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
+		blockkit.Button(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), "Review", "Review the request of this thread")))
+	return m
 }
 
 // continuesWhen says what must be decided before the agent continues.

@@ -1,15 +1,13 @@
-package delivery
+package reply
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/slack-go/slack"
 )
 
 // Pending says how many calls of the batch wait, and names their tools.
@@ -41,20 +39,6 @@ func superseded(b approvals.Batch) outcomeOf {
 		}
 	}
 	return o
-}
-
-// LeadTo links to the card of the first open call, if it is posted.
-func (c *Cards) LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span {
-	first := max(0, slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending }))
-	at, drawn := c.Anchor(ctx, b, first)
-	if !drawn {
-		return nil
-	}
-	link := c.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
-	if link == "" {
-		return nil
-	}
-	return []blockkit.Span{blockkit.Say(" "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil), blockkit.Say(".")}
 }
 
 func (o outcomeOf) any() bool { return len(o.ended)+len(o.unknown) > 0 }

@@ -1,4 +1,4 @@
-package delivery
+package reply
 
 import (
 	"context"
@@ -22,10 +22,30 @@ type Replies struct {
 	Runs  Runs
 	Api   *slackapi.Client
 	Memos memo.Store
-	Cards *Cards
+	Cards Cards
 	Now   func() time.Time
 
 	Status *slackapi.StatusLine
+}
+
+// Desk is what replies need of [approvals.Desk].
+type Desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+}
+
+// Runs is what a reply shows.
+type Runs interface {
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error)
+}
+
+// Cards says where a batch is shown.
+type Cards interface {
+	// LeadTo links to the card of the first open call, if it is posted.
+	LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span
+	// Listing reports whether a digest lists the batch instead of a card in its
+	// thread, and links to the digest, if it is posted.
+	Listing(ctx context.Context, b approvals.Batch) (link []blockkit.Span, listed bool)
 }
 
 // A Reply is one message of a run, and what it shows.

@@ -1,0 +1,153 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/card"
+	"github.com/countersign/countersign/internal/slackui/memo"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/slack-go/slack"
+)
+
+// Placements tells where batches are shown: which messages are their cards, and
+// which digests list them.
+type Placements struct {
+	Memos   memo.Store
+	Api     *slackapi.Client
+	Digests *Digests
+	Now     func() time.Time
+}
+
+func (p *Placements) notes() memo.Notes[anchors] {
+	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now}
+}
+
+// Knows reports whether the message is one of the batch's cards. It is true, too, if
+// the memo cannot be read.
+func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
+	n, _, err := p.notes().Load(ctx, string(id))
+	return err != nil || n.Body.find(channel, ts) >= 0
+}
+
+// Adopt adds a message to the cards of the batch: a copy that was posted although
+// Slack's answer was lost.
+func (p *Placements) Adopt(ctx context.Context, id approvals.BatchID, x Anchor) error {
+	return p.notes().Edit(ctx, string(id), func(a *anchors) {
+		x.Copy = true
+		a.put(x)
+	})
+}
+
+// Anchor returns a message that shows the call, or another part of the batch if none
+// does. It prefers a message in the thread of the batch.
+func (p *Placements) Anchor(ctx context.Context, b approvals.Batch, call int) (Anchor, bool) {
+	n, _, err := p.notes().Load(ctx, string(b.ID))
+	if err != nil {
+		return Anchor{}, false
+	}
+	all := n.Body.Anchors
+	if len(all) == 0 {
+		return Anchor{}, false
+	}
+	if slices.ContainsFunc(all, func(a Anchor) bool { return a.Part == call/card.CallsPerCard }) {
+		all = slices.DeleteFunc(all, func(a Anchor) bool { return a.Part != call/card.CallsPerCard })
+	}
+	return all[max(0, slices.IndexFunc(all, func(a Anchor) bool { return !a.Further && a.Direct == "" }))], true
+}
+
+// Link returns the address of the card of this call, or nothing if there is none.
+func (p *Placements) Link(ctx context.Context, b approvals.Batch, call int) string {
+	at, drawn := p.Anchor(ctx, b, call)
+	if !drawn {
+		return ""
+	}
+	return p.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
+}
+
+// LeadTo links to the card of the first open call, if it is posted.
+func (p *Placements) LeadTo(ctx context.Context, b approvals.Batch) []blockkit.Span {
+	first := max(0, slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Status == approvals.Pending }))
+	link := p.Link(ctx, b, first)
+	if link == "" {
+		return nil
+	}
+	return []blockkit.Span{blockkit.Say(" "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil), blockkit.Say(".")}
+}
+
+// Placed sets what of the card depends on its place as it is in this message.
+func (p *Placements) Placed(ctx context.Context, card *card.Card, channel, ts string) error {
+	n, _, err := p.notes().Load(ctx, string(card.Batch.ID))
+	if err != nil {
+		return fmt.Errorf("look for the card of batch %s: %w", card.Batch.ID, err)
+	}
+	card.Missed = n.Body.Missed
+	i := n.Body.find(channel, ts)
+	if i < 0 {
+		return nil
+	}
+	x := n.Body.Anchors[i]
+	t := target{channel: channel, further: x.Further, direct: x.Direct}
+	card.Place, card.Person = t.place(), x.Direct
+	if r, known := n.Body.placement(t); known {
+		card.Unposted = r.others(card.Part, t.wants(card.Batch))
+	}
+	return nil
+}
+
+// Listing reports whether a digest lists the batch instead of a card in its thread,
+// and links to the digest, if it is posted.
+func (p *Placements) Listing(ctx context.Context, b approvals.Batch) (link []blockkit.Span, listed bool) {
+	n, _, err := p.notes().Load(ctx, string(b.ID))
+	if err != nil || n.Body.digest() == "" {
+		return nil, false
+	}
+	return p.digestLink(ctx, n.Body.digest()), true
+}
+
+func (p *Placements) digestLink(ctx context.Context, id string) []blockkit.Span {
+	at, posted := p.Digests.place(ctx, id)
+	if !posted {
+		return nil
+	}
+	link := p.Api.Permalink(ctx, at.Channel, at.TS, "")
+	if link == "" {
+		return nil
+	}
+	return []blockkit.Span{blockkit.Say(" "), slack.NewRichTextSectionLinkElement(link, "Open the list", nil), blockkit.Say(".")}
+}
+
+// addToDigest puts the batch into the digest in a person's direct messages, in
+// addition to the cards that they have of it.
+func (p *Placements) addToDigest(ctx context.Context, b approvals.Batch, channel string, user approvals.UserID) error {
+	t := target{channel: channel, direct: user}
+	n, _, err := p.notes().Load(ctx, string(b.ID))
+	if err != nil {
+		return err
+	}
+	r, _ := n.Body.placement(t)
+	if r.Digest == "" {
+		id, err := p.Digests.current(ctx, channel)
+		if err != nil {
+			return err
+		}
+		err = p.notes().Edit(ctx, string(b.ID), func(a *anchors) {
+			if r, _ = a.placement(t); r.Digest == "" {
+				r.Digest = id
+				a.setPlacement(r)
+			}
+		})
+		if errors.Is(err, approvals.ErrConflict) {
+			return lostRace(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.Digests.remind(ctx, r.Digest, channel, b)
+}

@@ -1,0 +1,144 @@
+package delivery
+
+import (
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/card"
+)
+
+// anchors is the memo of the cards of a batch. Missed are the channels in which an
+// escalation could not show it; that is not tried again.
+type anchors struct {
+	Anchors    []Anchor      `json:"anchors"`
+	Placements []Placement   `json:"rooms,omitempty"`
+	Listed     bool          `json:"listed,omitempty"` // its thread says that a digest lists it
+	Missed     []card.Missed `json:"missed,omitempty"`
+
+	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
+	Unasked   []card.Unasked     `json:"unasked,omitempty"`   // calls that nobody could be asked about
+	Told      []int              `json:"told,omitempty"`      // those of them of which the requester was told
+}
+
+// An Anchor is one message that shows a part of a batch.
+type Anchor struct {
+	Part    int    `json:"part"`
+	Channel string `json:"channel"`
+	TS      string `json:"ts"`
+	Thread  string `json:"thread,omitempty"`
+	Version int64  `json:"version"`       // of the batch that it shows
+	Sum     string `json:"sum,omitempty"` // of its content
+	Copy    bool   `json:"copy,omitempty"`
+	Further bool   `json:"further,omitempty"` // in the channel of an escalation
+
+	Direct approvals.UserID `json:"direct,omitempty"` // in the direct messages to this person
+}
+
+// A Placement is how a batch is shown in one place: these of its parts as cards, or
+// a line in a digest. It depends on the budget of the place when the batch came, and
+// is decided once, so that a batch in a digest is not posted later by itself.
+type Placement struct {
+	Place   card.Place       `json:"place,omitempty"`
+	Channel string           `json:"channel"`
+	Direct  approvals.UserID `json:"direct,omitempty"` // whose direct messages they are
+	Parts   []int            `json:"parts,omitempty"`
+	Asked   []int            `json:"asked,omitempty"` // the parts for which it is decided
+	Digest  string           `json:"digest,omitempty"`
+}
+
+func (a *anchors) missed(channel string) bool {
+	return slices.ContainsFunc(a.Missed, func(m card.Missed) bool { return m.Channel == channel })
+}
+
+func (a *anchors) miss(m card.Missed) {
+	if !a.missed(m.Channel) {
+		a.Missed = append(a.Missed, m)
+	}
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Further && x.Channel == m.Channel })
+}
+
+func (a *anchors) find(channel, ts string) int {
+	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
+}
+
+func (a *anchors) put(x Anchor) {
+	if i := a.find(x.Channel, x.TS); i >= 0 {
+		if x.Version > a.Anchors[i].Version {
+			a.Anchors[i].Version, a.Anchors[i].Sum = x.Version, x.Sum
+		}
+		return
+	}
+	a.Anchors = append(a.Anchors, x)
+}
+
+func (a *anchors) drop(x Anchor) {
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(y Anchor) bool { return y.Channel == x.Channel && y.TS == x.TS })
+}
+
+func (r Placement) same(x Placement) bool { return r.Place == x.Place && r.Channel == x.Channel }
+
+func (a *anchors) placement(t target) (Placement, bool) {
+	i := slices.IndexFunc(a.Placements, t.placement().same)
+	if i < 0 {
+		return t.placement(), false
+	}
+	return a.Placements[i], true
+}
+
+func (a *anchors) setPlacement(r Placement) {
+	a.Placements = append(slices.DeleteFunc(a.Placements, r.same), r)
+}
+
+// digest is the digest that lists the batch instead of a card in its thread, or
+// empty.
+func (a *anchors) digest() string {
+	i := slices.IndexFunc(a.Placements, func(r Placement) bool { return r.Digest != "" && r.Place == card.PlaceThread })
+	if i < 0 {
+		return ""
+	}
+	return a.Placements[i].Digest
+}
+
+// directly is the channel of direct messages to the person of the target, or empty
+// if it is not known.
+func (a *anchors) directly(t target) string {
+	if t.channel != "" {
+		return t.channel
+	}
+	if i := slices.IndexFunc(a.Placements, func(r Placement) bool { return r.Direct == t.direct }); i >= 0 {
+		return a.Placements[i].Channel
+	}
+	return ""
+}
+
+// others are the parts of the batch that belong to the place and have no card there.
+// The last card that is posted there names them.
+func (r Placement) others(part int, wants []int) []int {
+	if len(r.Parts) == 0 || part != slices.Max(r.Parts) {
+		return nil
+	}
+	return slices.DeleteFunc(wants, func(p int) bool { return slices.Contains(r.Parts, p) })
+}
+
+// unreached records that the person takes no direct message.
+func (a *anchors) unreached(user approvals.UserID) {
+	if !slices.Contains(a.Unreached, user) {
+		a.Unreached = append(a.Unreached, user)
+	}
+}
+
+// loses drops the person's messages with this part, because Slack does not let the
+// app update them.
+func (a *anchors) loses(user approvals.UserID, part int) {
+	a.Anchors = slices.DeleteFunc(a.Anchors, func(x Anchor) bool { return x.Direct == user && x.Part == part })
+}
+
+// setUnasked records the calls. The cards in the thread, which say it, are drawn anew.
+func (a *anchors) setUnasked(now []card.Unasked) {
+	a.Unasked = now
+	for i, x := range a.Anchors {
+		if !x.Further && x.Direct == "" {
+			a.Anchors[i].Version = 0
+		}
+	}
+}
