@@ -1,7 +1,10 @@
 package card
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/slack-go/slack"
 
@@ -22,30 +25,30 @@ func spoken(label, which, what string) string {
 	return s
 }
 
-// spokenOf is the label for screen readers of a button on the i-th call of the
-// card.
-func (c Card) spokenOf(label string, i int, a approvals.Approval) string {
+// spokenOf is the label for screen readers of a button on the call of the row.
+func (r row) spokenOf(label string) string {
 	which := " this call"
-	if n := len(c.Batch.Approvals); n > 1 {
-		which = fmt.Sprintf(" call %d of %d", c.Part*CallsPerCard+i+1, n)
+	if n := len(r.Batch.Approvals); n > 1 {
+		which = fmt.Sprintf(" call %d of %d", r.Part*CallsPerCard+r.calls[0]+1, n)
 	}
-	return spoken(label, which, c.Summary(a))
+	return spoken(label, which, r.Summary(r.a))
 }
 
 // buttons are the actions on an open call, at most five. A call that the card
 // does not show whole is approved in a form that does.
-func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
-	value, err := ref.Pointer{Batch: c.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
+func (r row) buttons(whole bool) slack.Block {
+	i, a := r.calls[0], r.a
+	value, err := ref.Pointer{Batch: r.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
 		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids aren't usable."))
 	}
 	button := func(act ref.Action, label, says string, style slack.Style) *slack.ButtonBlockElement {
-		b := blockkit.Button(act.ID(i), value, label, c.spokenOf(says, i, a))
+		b := blockkit.Button(act.ID(i), value, label, r.spokenOf(says))
 		b.Style = style
 		return b
 	}
-	spec, known := c.Tools[a.Call.Name]
-	_, decided := a.DecisionBy(c.Viewer)
+	spec, known := r.Tools[a.Call.Name]
+	_, decided := a.DecisionBy(r.Viewer)
 	var all []slack.BlockElement
 	if len(a.Requirement.Quorums) > 0 && !decided {
 		approve := button(ref.ActionApprove, "Approve", "Approve", slack.StylePrimary)
@@ -55,17 +58,17 @@ func (c Card) buttons(i int, a approvals.Approval, whole bool) slack.Block {
 		case a.Requirement.ReasonNeeded:
 			approve.Text = blockkit.Literal("Approve…")
 		case Confirmed(a, spec, known):
-			approve.Confirm = confirmation("Approve this call?", c.Summary(a)+". "+HarmWarning(a.Severity, known)+" You approve exactly the arguments on the card.", "Approve")
+			approve.Confirm = confirmation("Approve this call?", r.Summary(a)+". "+HarmWarning(a.Severity, known)+" You approve exactly the arguments on the card.", "Approve")
 		}
 		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
 	if known {
-		if _, can := form.NewForm(spec, c.Calls[a.Call.ID].Args, a.WriteOnly); can {
+		if _, can := form.NewForm(spec, r.Calls[a.Call.ID].Args, a.WriteOnly); can {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}
 	}
 	all = append(all, button(ref.ActionView, "View full", "View full arguments of", slack.StyleDefault))
-	if len(a.Decisions) > 0 && (c.Viewer == "" || decided) {
+	if len(a.Decisions) > 0 && (r.Viewer == "" || decided) {
 		all = append(all, button(ref.ActionRetract, "Take back", "Take back your decision on", slack.StyleDefault))
 	}
 	return slack.NewActionBlock("", all...)
@@ -98,4 +101,60 @@ func HarmWarning(s approvals.Severity, known bool) string {
 		return "Nothing is known here about what this tool does: it may change or delete things for good."
 	}
 	return "This tool may change or delete things for good."
+}
+
+// groupButtons are the buttons of a row of several open calls. Approving and
+// denying them opens a sheet that lists the calls.
+func (r row) groupButtons() slack.Block {
+	var all []slack.BlockElement
+	button := func(act ref.Action, n int, value, label string, style slack.Style) {
+		b := blockkit.Button(act.ID(n), value, label, spoken(strings.TrimSuffix(label, "…"), "", r.Summary(r.a)))
+		b.Style = style
+		all = append(all, b)
+	}
+	i, n := r.calls[0], blockkit.Number(len(r.calls))
+	approve, err := r.sheetButton(approvals.Approve)
+	deny, failed := r.sheetButton(approvals.Deny)
+	whole, unusable := ref.Pointer{Batch: r.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
+	if errors.Join(err, failed, unusable) != nil {
+		return blockkit.Small(blockkit.Ours("These calls can't be approved here: their ids aren't usable."))
+	}
+	if len(r.a.Requirement.Quorums) > 0 && r.onSheet() {
+		button(ref.ActionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)
+	}
+	if len(r.a.Requirement.Quorums) > 0 {
+		button(ref.ActionSheet, 2*i+1, deny, "Deny all "+n+"…", slack.StyleDanger)
+	}
+	button(ref.ActionView, i, whole, "View full", slack.StyleDefault)
+	button(ref.ActionEach, i, ref.Card{Batch: r.Batch.ID, Part: r.Part}.String(), "Review one by one", slack.StyleDefault)
+	return slack.NewActionBlock("", all...)
+}
+
+// sheetButton is the value of the button that opens a sheet of the calls of a
+// row. It names each call with the digest of the arguments that are drawn.
+func (r row) sheetButton(v approvals.Verdict) (string, error) {
+	f := ref.Filter{Batch: r.Batch.ID}
+	for _, i := range r.calls {
+		call := r.OnCard()[i].Call
+		f.Drawn = append(f.Drawn, call.Digest)
+		if _, err := (ref.Pointer{Batch: r.Batch.ID, Call: call.ID, Digest: call.Digest}).Encode(); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(ref.SheetButton{Verdict: v, Filter: f})
+	if err != nil || len(raw) > ref.MaxPointer {
+		return "", fmt.Errorf("%w: calls of batch %s", ref.ErrPointer, r.Batch.ID)
+	}
+	return string(raw), nil
+}
+
+// onSheet reports whether a sheet shows the calls of the row whole. A sheet
+// leaves out calls that it cannot.
+func (r row) onSheet() bool {
+	call, known := r.Calls[r.a.Call.ID]
+	if !known {
+		return false
+	}
+	_, whole := ArgumentsOnSheet(r.a, call)
+	return whole
 }

@@ -17,10 +17,10 @@ const AmendmentsShown = 2
 
 // amendments shows who changed the arguments, the differences, and whose
 // decisions that cleared, in a group of paragraphs for each change.
-func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.Para {
+func (r row) amendments() [][]blockkit.Para {
 	var groups [][]blockkit.Para
-	first := max(0, len(a.Amendments)-AmendmentsShown)
-	for i, m := range a.Amendments[first:] {
+	first := max(0, len(r.a.Amendments)-AmendmentsShown)
+	for i, m := range r.a.Amendments[first:] {
 		var out []blockkit.Para
 		if i == 0 && first > 0 {
 			out = append(out, blockkit.Line(blockkit.Say(blockkit.Count(first, "earlier change")+" of the arguments not shown here.")))
@@ -31,13 +31,13 @@ func (c Card) amendments(a approvals.Approval, d blockkit.Detail) [][]blockkit.P
 		}
 		spans = append(append(spans, blockkit.Say(". ")), ClearedDecisions(m)...)
 		out = append(out, blockkit.Line(spans...))
-		was, known := c.Earlier[m.From]
-		now, also := c.Earlier[m.To]
-		if m.To == a.Call.Digest {
-			now, also = c.Calls[a.Call.ID]
+		was, known := r.Earlier[m.From]
+		now, also := r.Earlier[m.To]
+		if m.To == r.a.Call.Digest {
+			now, also = r.Calls[r.a.Call.ID]
 		}
 		if known && also {
-			out = append(out, Differences(Changes(was.Args, now.Args, approvals.HiddenAt(a.WriteOnly)), d)...)
+			out = append(out, Differences(Changes(was.Args, now.Args, approvals.HiddenAt(r.a.WriteOnly)), r.detail)...)
 		} else {
 			out = append(out, blockkit.Line(blockkit.Styled("What it changed can't be shown.", blockkit.Italic)))
 		}

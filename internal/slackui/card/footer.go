@@ -11,34 +11,34 @@ import (
 
 // footer is the small print under an open row. Text of the policy is in plain
 // text elements of its own.
-func (c Card) footer(these row) slack.Block {
-	a, r := these.a, these.a.Requirement
+func (r row) footer() slack.Block {
+	a, q := r.a, r.a.Requirement
 	var said []blockkit.Mrkdwn
-	if !r.Deadline.IsZero() {
-		said = append(said, blockkit.Ours("Expires %s, and then doesn't run", blockkit.When(r.Deadline)))
+	if !q.Deadline.IsZero() {
+		said = append(said, blockkit.Ours("Expires %s, and then doesn't run", blockkit.When(q.Deadline)))
 	}
-	if deny := max(r.Deny, 1); deny == 1 {
+	if deny := max(q.Deny, 1); deny == 1 {
 		said = append(said, blockkit.Ours("one denial stops it"))
 	} else {
 		said = append(said, blockkit.Ours("%s denials stop it", blockkit.Num(deny)))
 	}
-	if r.ReasonNeeded {
+	if q.ReasonNeeded {
 		said = append(said, blockkit.Ours("an approval needs a reason"))
 	}
-	if r.Separation {
-		said = append(said, blockkit.Ours("%s can't approve", blockkit.Person(c.Batch.Requester)))
+	if q.Separation {
+		said = append(said, blockkit.Ours("%s can't approve", blockkit.Person(r.Batch.Requester)))
 	}
-	if c.Batch.BarsParticipants(r) {
-		said = append(said, blockkit.Ours("%s can't approve", Names(c.Batch.Participants)))
+	if r.Batch.BarsParticipants(q) {
+		said = append(said, blockkit.Ours("%s can't approve", Names(r.Batch.Participants)))
 	}
-	if editors := a.Editors(); len(editors) > 0 && !r.EditorMaySign {
+	if editors := a.Editors(); len(editors) > 0 && !q.EditorMaySign {
 		said = append(said, blockkit.Ours("%s edited it and can't approve", Names(editors)))
 	}
 	said[0] = said[0].Capitalized()
-	elements := []slack.MixedElement{blockkit.Join(append(said, c.digests(these)), " · ").Object()}
-	for i, v := range r.Vetoes {
+	elements := []slack.MixedElement{blockkit.Join(append(said, r.digests()), " · ").Object()}
+	for i, v := range q.Vetoes {
 		if i == quorumsShown {
-			elements = append(elements, blockkit.Literal(blockkit.Count(len(r.Vetoes)-i, "more group")+" can stop it."))
+			elements = append(elements, blockkit.Literal(blockkit.Count(len(q.Vetoes)-i, "more group")+" can stop it."))
 			break
 		}
 		elements = append(elements, blockkit.Literal(veto(v)))
@@ -66,10 +66,10 @@ func ruleOf(rule string) (name, policy string) {
 }
 
 // digests lists the short digests of the calls of a row.
-func (c Card) digests(r row) blockkit.Mrkdwn {
+func (r row) digests() blockkit.Mrkdwn {
 	var all []blockkit.Mrkdwn
 	for _, i := range r.calls {
-		all = append(all, blockkit.Ours("`%s`", blockkit.CodeWord(c.OnCard()[i].Call.Digest.Short())))
+		all = append(all, blockkit.Ours("`%s`", blockkit.CodeWord(r.OnCard()[i].Call.Digest.Short())))
 	}
 	if r.several() {
 		return blockkit.Ours("digests %s", blockkit.And(all))

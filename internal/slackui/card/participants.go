@@ -9,11 +9,11 @@ import (
 
 // participants names the people besides the requester who wrote to the agent,
 // if that bars them from approving an open call of the card.
-func (c Card) participants() []blockkit.Para {
-	open := slices.DeleteFunc(slices.Clone(c.OnCard()), func(a approvals.Approval) bool { return a.Status != approvals.Pending })
+func (o opening) participants() []blockkit.Para {
+	open := slices.DeleteFunc(slices.Clone(o.OnCard()), func(a approvals.Approval) bool { return a.Status != approvals.Pending })
 	barred := 0
 	for _, a := range open {
-		if c.Batch.BarsParticipants(a.Requirement) {
+		if o.Batch.BarsParticipants(a.Requirement) {
 			barred++
 		}
 	}
@@ -26,15 +26,15 @@ func (c Card) participants() []blockkit.Para {
 	case len(open) > 1:
 		what = "these calls"
 	}
-	others := c.Batch.Participants
-	wrote := " also wrote to the agent in " + c.itsThread() + ", so "
-	if c.Batch.Executor != "" {
+	others := o.Batch.Participants
+	wrote := " also wrote to the agent in " + o.itsThread() + ", so "
+	if o.Batch.Executor != "" {
 		wrote = " may have asked for it too, so "
 	}
 	if len(others) == 1 {
-		return []blockkit.Para{blockkit.Line(blockkit.PersonSpan(others[0]), blockkit.Say(wrote+"neither "), blockkit.PersonSpan(c.Batch.Requester),
+		return []blockkit.Para{blockkit.Line(blockkit.PersonSpan(others[0]), blockkit.Say(wrote+"neither "), blockkit.PersonSpan(o.Batch.Requester),
 			blockkit.Say(" nor "), blockkit.PersonSpan(others[0]), blockkit.Say(" can approve "+what+"."))}
 	}
 	return []blockkit.Para{blockkit.Line(append(blockkit.ListSpans(blockkit.PersonSpans(others), blockkit.NamesShown),
-		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.PersonSpan(c.Batch.Requester), blockkit.Say("."))...)}
+		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.PersonSpan(o.Batch.Requester), blockkit.Say("."))...)}
 }

@@ -15,11 +15,11 @@ const summariesSpoken = 3
 // sentence is the card for notifications and for people who cannot see blocks:
 // who asks, what it would do, how bad that is, who approves it and until when,
 // and how it ended.
-func (c Card) sentence(now time.Time) blockkit.Fallback {
-	calls := c.OnCard()
-	said := blockkit.Ours("%s asked ", blockkit.Person(c.Batch.Requester)).Fallback().Then(blockkit.Escape(blockkit.Brief(c.Batch.Agent, 60)))
+func (d *drawing) sentence() blockkit.Fallback {
+	calls := d.OnCard()
+	said := blockkit.Ours("%s asked ", blockkit.Person(d.Batch.Requester)).Fallback().Then(blockkit.Escape(blockkit.Brief(d.Batch.Agent, 60)))
 	if len(calls) == 1 {
-		said = said.Then(blockkit.Escape(": " + c.Summary(calls[0]) + "."))
+		said = said.Then(blockkit.Escape(": " + d.Summary(calls[0]) + "."))
 	} else {
 		said = said.Then(blockkit.Escape(fmt.Sprintf(" for %s:", blockkit.Count(len(calls), "call"))))
 		for i, a := range calls {
@@ -27,17 +27,17 @@ func (c Card) sentence(now time.Time) blockkit.Fallback {
 				said = said.Then(blockkit.Escape(fmt.Sprintf(" and %d more", len(calls)-i)))
 				break
 			}
-			said = said.Then(blockkit.Escape(fmt.Sprintf(" %d. %s;", c.Part*CallsPerCard+i+1, c.Summary(a))))
+			said = said.Then(blockkit.Escape(fmt.Sprintf(" %d. %s;", d.Part*CallsPerCard+i+1, d.Summary(a))))
 		}
-		said = said.Then(blockkit.Escape(" " + c.standing(now) + "."))
+		said = said.Then(blockkit.Escape(" " + d.standing() + "."))
 	}
-	if s, n, open := c.worst(now); open > 0 {
-		said = said.Then(blockkit.Escape(" " + riskOf(s, n, open))).Then(c.needs(now).Fallback())
+	if s, n, open := d.worst(); open > 0 {
+		said = said.Then(blockkit.Escape(" " + riskOf(s, n, open))).Then(d.needs().Fallback())
 	}
 	if len(calls) != 1 {
 		return said
 	}
-	if o := calls[0].Outcome(now); o.Status != approvals.Pending {
+	if o := calls[0].Outcome(d.now); o.Status != approvals.Pending {
 		said = said.Then(blockkit.Escape(" " + ended(o)))
 		if len(o.By) > 0 {
 			said = said.Then(blockkit.Ours(" by %s", Names(Users(o.By))).Fallback())
@@ -51,7 +51,7 @@ func (c Card) sentence(now time.Time) blockkit.Fallback {
 }
 
 // needs says whose approval the open calls of the card need, and until when.
-func (c Card) needs(now time.Time) blockkit.Mrkdwn {
+func (d *drawing) needs() blockkit.Mrkdwn {
 	var from []blockkit.Mrkdwn
 	var ends time.Time
 	add := func(m blockkit.Mrkdwn) {
@@ -59,15 +59,15 @@ func (c Card) needs(now time.Time) blockkit.Mrkdwn {
 			from = append(from, m)
 		}
 	}
-	for _, a := range c.OnCard() {
-		if !a.OpenAt(now) {
+	for _, a := range d.OnCard() {
+		if !a.OpenAt(d.now) {
 			continue
 		}
 		for _, q := range a.Progress() {
 			if len(q.By) >= q.Quorum.Need {
 				continue
 			}
-			asked := c.Batch.Unbarred(a, q.Quorum.From)
+			asked := d.Batch.Unbarred(a, q.Quorum.From)
 			for _, g := range asked.Groups {
 				add(blockkit.Group(g))
 			}
@@ -75,8 +75,8 @@ func (c Card) needs(now time.Time) blockkit.Mrkdwn {
 				add(blockkit.Person(u))
 			}
 		}
-		if d := a.Requirement.Deadline; !d.IsZero() && (ends.IsZero() || d.Before(ends)) {
-			ends = d
+		if end := a.Requirement.Deadline; !end.IsZero() && (ends.IsZero() || end.Before(ends)) {
+			ends = end
 		}
 	}
 	said := blockkit.Ours(" Nobody can approve this.")

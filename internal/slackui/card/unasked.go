@@ -61,19 +61,19 @@ func (u Unasked) Words() []blockkit.Span {
 }
 
 // unasked says on the card in the thread which of its calls nobody was asked about.
-func (c Card) unasked() []blockkit.Para {
-	if c.Place != PlaceThread {
+func (o opening) unasked() []blockkit.Para {
+	if o.Place != PlaceThread {
 		return nil
 	}
 	var paras []blockkit.Para
-	for _, u := range c.Unasked {
-		i := u.Call - c.Part*CallsPerCard
-		if i < 0 || i >= len(c.OnCard()) || c.OnCard()[i].Status != approvals.Pending {
+	for _, u := range o.Unasked {
+		i := u.Call - o.Part*CallsPerCard
+		if i < 0 || i >= len(o.OnCard()) || o.OnCard()[i].Status != approvals.Pending {
 			continue
 		}
 		spans := append([]blockkit.Span{
 			blockkit.Styled("Nobody was asked yet", blockkit.Bold), blockkit.Say(" about "),
-			blockkit.Styled(blockkit.Brief(c.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
+			blockkit.Styled(blockkit.Brief(o.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
 		}, u.Words()...)
 		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/slack-go/slack"
 
@@ -18,13 +17,13 @@ const (
 
 // verdict says why approval is needed and its progress, or how the call ended,
 // and what people wrote. Slack folds away none of these groups with another.
-func (c Card) verdict(r row, d blockkit.Detail, now time.Time) [][]blockkit.Para {
+func (r row) verdict() [][]blockkit.Para {
 	a := r.a
-	said := reasons(a, d)
-	if o := a.Outcome(now); o.Status != approvals.Pending {
-		return blockkit.Nonempty(append([]blockkit.Para{blockkit.Line(Outcome(o)...)}, c.became(r, d, now)...), said)
+	said := reasons(a, r.detail)
+	if o := a.Outcome(r.now); o.Status != approvals.Pending {
+		return blockkit.Nonempty(append([]blockkit.Para{blockkit.Line(Outcome(o)...)}, r.became()...), said)
 	}
-	because, far := why(a, d), Progress(c.Batch, a)
+	because, far := why(a, r.detail), Progress(r.Batch, a)
 	if len(because)+len(far)+len(said) <= few {
 		return [][]blockkit.Para{slices.Concat(because, far, said)}
 	}

@@ -1,0 +1,203 @@
+package card
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+)
+
+// A drawing is a card at one time, with as much detail as fits into a message.
+type drawing struct {
+	Card
+	now    time.Time
+	rows   []row
+	detail blockkit.Detail
+	blocks []slack.Block
+}
+
+// draw draws the card with the most detail for which there is room.
+func (c Card) draw(now time.Time) *drawing {
+	d := &drawing{Card: c, now: now}
+	d.rows = d.groupRows()
+	for _, d.detail = range Details {
+		if d.blocks = d.render(); textLength(d.blocks) <= maxCardText {
+			break
+		}
+	}
+	return d
+}
+
+// render draws the card with its detail.
+func (d *drawing) render() []slack.Block {
+	blocks := append([]slack.Block{slack.NewHeaderBlock(blockkit.Literal(d.title()))}, opening{d}.blocks()...)
+	for i, r := range d.rows {
+		if i > 0 && len(d.rows) <= dividedRows {
+			blocks = append(blocks, slack.NewDividerBlock())
+		}
+		blocks = append(blocks, r.blocks()...)
+	}
+	if all := d.approveAll(); all != nil {
+		blocks = append(blocks, all)
+	}
+	if more := d.unposted(); more != nil {
+		blocks = append(blocks, more)
+	}
+	return blocks
+}
+
+// dividedRows is how many rows have lines between them. With more, Slack's limit
+// of 50 blocks leaves no room for them.
+const dividedRows = 6
+
+// title is the headline of the card: what the call does, or the number of calls,
+// and how they stand. The headline of an open call has no status, so that it
+// cannot be taken for an outcome: the line below it says that it waits.
+func (d *drawing) title() string {
+	calls := d.OnCard()
+	if len(calls) == 1 {
+		a := calls[0]
+		if a.OpenAt(d.now) {
+			return d.Summary(a)
+		}
+		return ended(a.Outcome(d.now)) + ": " + d.Summary(a)
+	}
+	standing := d.standing()
+	if d.allOpen() {
+		return standing
+	}
+	return fmt.Sprintf("%d calls: %s", len(calls), standing)
+}
+
+// allOpen reports whether every call of the card is open.
+func (d *drawing) allOpen() bool {
+	return !slices.ContainsFunc(d.OnCard(), func(a approvals.Approval) bool { return !a.OpenAt(d.now) })
+}
+
+// standing counts the calls of the card by their status.
+func (d *drawing) standing() string {
+	by := map[approvals.Status]int{}
+	for _, a := range d.OnCard() {
+		by[a.StatusAt(d.now)]++
+	}
+	if d.allOpen() {
+		return blockkit.Count(by[approvals.Pending], "call") + " need approval"
+	}
+	var said []string
+	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+		if by[s] > 0 {
+			said = append(said, fmt.Sprintf("%d %s", by[s], strings.ToLower(Statuses[s])))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// worst is the worst severity of the open calls of the card, and how many of
+// how many open calls have it.
+func (d *drawing) worst() (s approvals.Severity, n, open int) {
+	for _, a := range d.OnCard() {
+		if !a.OpenAt(d.now) {
+			continue
+		}
+		open++
+		switch order := approvals.CompareSeverity(a.Severity, s); {
+		case n == 0 || order < 0:
+			s, n = a.Severity, 1
+		case order == 0:
+			n++
+		}
+	}
+	return s, n, open
+}
+
+// ended is how a call ended, in one word.
+func ended(o approvals.Outcome) string {
+	if o.Superseded {
+		return superseded
+	}
+	return Statuses[o.Status]
+}
+
+// unposted counts the calls that have no card in this place, and leads to the
+// first open one. It is nil if there are none.
+func (d *drawing) unposted() slack.Block {
+	calls, open, first := 0, 0, -1
+	for i, a := range d.Batch.Approvals {
+		if !slices.Contains(d.Unposted, i/CallsPerCard) {
+			continue
+		}
+		calls++
+		if a.Status == approvals.Pending {
+			open++
+			if first < 0 {
+				first = i / CallsPerCard
+			}
+		}
+	}
+	if calls == 0 {
+		return nil
+	}
+	said := blockkit.Ours("*%s of this request* %s no card here", blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "has", "have"))
+	if open == 0 {
+		return blockkit.Section(blockkit.Ours("%s, and %s already decided.", said, blockkit.Plural(calls, "is", "are")))
+	}
+	button := blockkit.Button(ref.ActionReview.ID(first), ref.Card{Batch: d.Batch.ID, Part: first}.String(), "Review the others",
+		"Review the others: "+blockkit.Count(open, "call")+" of this request")
+	said = blockkit.Ours("%s; %s of them %s.", said, blockkit.Num(open), blockkit.Plural(open, "waits", "wait"))
+	return slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(button))
+}
+
+// roomy reports whether the card has so few rows that what is said of each may
+// take blocks of its own.
+func (d *drawing) roomy() bool { return len(d.rows) <= 4 }
+
+// room is how many blocks the arguments of one row may take.
+func (d *drawing) room() int {
+	const header = 6 // the headline, who asks with two quotations, Approve all, and what is not posted
+	others := 5      // amendments, verdict, fine print, buttons, divider
+	if d.roomy() {
+		others += AmendmentsShown + 2 // each amendment, what is incomplete, why, progress, reasons
+	}
+	n := len(d.rows)
+	return min(10, max(1, (50-header-n*others)/n))
+}
+
+// textLength counts the characters of every text in the blocks.
+func textLength(blocks []slack.Block) int {
+	raw, err := json.Marshal(blocks)
+	if err != nil {
+		return maxCardText + 1
+	}
+	var tree any
+	if json.Unmarshal(raw, &tree) != nil {
+		return maxCardText + 1
+	}
+	return sumText(tree)
+}
+
+func sumText(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n += sumText(e)
+		}
+	case map[string]any:
+		for key, e := range v {
+			if s, ok := e.(string); ok && key == "text" {
+				n += utf8.RuneCountInString(s)
+				continue
+			}
+			n += sumText(e)
+		}
+	}
+	return n
+}

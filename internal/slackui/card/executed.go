@@ -1,0 +1,110 @@
+package card
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// became says what became of an approved call, as the journal has it. These are
+// all calls of a row: they may have taken different times.
+func (r row) became() []blockkit.Para {
+	a := r.a
+	if a.StatusAt(r.now) != approvals.Approved {
+		return nil
+	}
+	e := a.Execution
+	if e.State == "" {
+		return []blockkit.Para{blockkit.Line(blockkit.Say(r.notYet()))}
+	}
+	word, known := executed[e.State]
+	if !known {
+		return []blockkit.Para{blockkit.Line(blockkit.Say("This version doesn't know what became of it."))}
+	}
+	spans := []blockkit.Span{blockkit.Styled(executedMarks[e.State]+word, blockkit.Bold)}
+	if took := r.took(); took != "" && (e.State == approvals.Ran || e.State == approvals.RanFailed) {
+		spans = append(spans, blockkit.Say(map[approvals.ExecutionState]string{approvals.Ran: " in ", approvals.RanFailed: " after "}[e.State]+took))
+	}
+	if !e.At.IsZero() {
+		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(e.At), blockkit.Say(")"))
+	}
+	words := e.Words
+	switch e.State {
+	case approvals.Ran:
+		words = e.Excerpt
+	case approvals.InDoubt:
+		spans = append(spans, blockkit.Say(": it may or may not have taken effect. Check before you repeat it."))
+	case approvals.AskedAgain:
+		spans = append(spans, blockkit.Say(": what it would change was no longer what was approved. A new card asks about it."))
+	case approvals.RanFailed, approvals.NotRun, approvals.Refused:
+	}
+	out := []blockkit.Para{blockkit.Line(spans...)}
+	if strings.TrimSpace(words) != "" {
+		last := len(spans) - 1
+		if e.State == approvals.Ran {
+			spans = append(spans, blockkit.Say(". Its result begins:"))
+		} else if t, ok := spans[last].(*slack.RichTextSectionTextElement); !ok || !strings.HasSuffix(t.Text, ".") {
+			spans = append(spans, blockkit.Say(":"))
+		}
+		out = []blockkit.Para{blockkit.Line(spans...), quote(approvals.Quote{Text: words}, quoted(r.detail))}
+	}
+	return out
+}
+
+// soon is for how long after the last decision a call without an outcome is
+// taken to be running. Calls that ran before outcomes were stored never get one.
+const soon = 10 * time.Minute
+
+// notYet is what an approved call waits for, or that its outcome isn't known.
+func (r row) notYet() string {
+	switch {
+	case !r.Batch.Settled() && len(r.Batch.Approvals) > 1:
+		return "Not run yet: the agent continues when " + everyCall(len(r.Batch.Approvals)) + " are decided."
+	case !r.Batch.Settled():
+		return "Not run yet: the agent also waits for calls that run elsewhere."
+	case r.Batch.Executor != "":
+		return "Nobody has reported yet whether it ran."
+	case r.now.Sub(r.settledAt()) < soon:
+		return "Running or about to run."
+	}
+	return "No record yet of whether it ran. Check before you repeat it."
+}
+
+// took is how long the calls of a row ran.
+func (r row) took() string {
+	var all []time.Duration
+	for _, i := range r.calls {
+		if t := r.OnCard()[i].Execution.Took; t > 0 {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	least, most := duration(slices.Min(all)), duration(slices.Max(all))
+	if least == most {
+		return most
+	}
+	return least + " to " + most
+}
+
+// settledAt is when the last call of the batch was decided.
+func (d *drawing) settledAt() time.Time {
+	var last time.Time
+	for _, a := range d.Batch.Approvals {
+		if a.Ending.At.After(last) {
+			last = a.Ending.At
+		}
+	}
+	for _, x := range d.Batch.Calls {
+		if x.Ending.At.After(last) {
+			last = x.Ending.At
+		}
+	}
+	return last
+}

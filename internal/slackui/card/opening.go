@@ -1,0 +1,166 @@
+package card
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// An opening is what a card says above its calls: who asks for them, what the agent
+// waits for, and what approvers must know of all of them.
+type opening struct{ *drawing }
+
+func (o opening) blocks() []slack.Block { return blocksOf(o.paras()) }
+
+func (o opening) paras() []blockkit.Para {
+	var paras []blockkit.Para
+	if s, n, open := o.worst(); open > 0 {
+		paras = append(paras, blockkit.Line(blockkit.Styled(riskOf(s, n, open), blockkit.Bold), blockkit.Say(" "+waiting(open, len(o.OnCard())))))
+	}
+	paras = append(paras, o.asks()...)
+	if said := o.waits(); said != "" {
+		paras = append(paras, blockkit.Line(blockkit.Say(said)))
+	}
+	paras = append(paras, o.participants()...)
+	paras = append(paras, o.origin()...)
+	paras = append(paras, o.unasked()...)
+	for _, m := range o.Missed {
+		paras = append(paras, blockkit.Line(blockkit.Say("This couldn't be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+". Ask the people there to come here.")))
+	}
+	return paras
+}
+
+// asks says who asks and why, in their own words. They are quoted: anybody can
+// write anything into them.
+func (o opening) asks() []blockkit.Para {
+	b := o.Batch
+	who := []blockkit.Span{blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold)}
+	var out []blockkit.Para
+	if b.Prompt.Text == "" {
+		out = append(out, blockkit.Line(append(who, blockkit.Say("."))...))
+	} else {
+		out = append(out, blockkit.Line(append(who, blockkit.Say(":"))...), quote(b.Prompt, quoted(o.detail)))
+	}
+	if b.Said.Text != "" {
+		out = append(out, blockkit.Line(blockkit.Styled("The agent says:", blockkit.Bold)), quote(b.Said, quoted(o.detail)))
+	}
+	return out
+}
+
+// waits says what the agent waits for, or that it continues.
+func (o opening) waits() string {
+	n := len(o.Batch.Approvals)
+	elsewhere := ""
+	if ext := len(o.Batch.Calls); ext > 0 {
+		elsewhere = " It also waits for " + blockkit.Count(ext, "call") + " to run elsewhere."
+	}
+	switch {
+	case o.Batch.Settled() && o.executed():
+		return ""
+	case o.Batch.Settled() && o.Batch.Executor != "":
+		return o.over() + " The agent that runs it has the answer."
+	case o.Batch.Settled():
+		return o.over() + " The agent continues in " + o.itsThread() + "."
+	case n == 1:
+		return "The agent waits for this decision." + elsewhere
+	case n > CallsPerCard:
+		from := o.Part * CallsPerCard
+		return "Calls " + blockkit.Number(from+1) + " to " + blockkit.Number(from+len(o.OnCard())) + " of " + blockkit.Number(n) +
+			". The agent continues when " + everyCall(n) + " are decided." + elsewhere
+	}
+	return "The agent continues when " + everyCall(n) + " are decided." + elsewhere
+}
+
+// over says whether people decided all calls.
+func (o opening) over() string {
+	if slices.ContainsFunc(o.Batch.Approvals, func(a approvals.Approval) bool {
+		return a.Status != approvals.Approved && a.Status != approvals.Denied
+	}) {
+		return "Closed."
+	}
+	return "Decided."
+}
+
+// executed reports whether it is known of an approved call what became of it:
+// then each says so, and nothing else needs to be said of the request.
+func (o opening) executed() bool {
+	return slices.ContainsFunc(o.Batch.Approvals, func(a approvals.Approval) bool { return a.Execution.State != "" })
+}
+
+// origin says where the call was asked for, on a card outside of that thread.
+func (o opening) origin() []blockkit.Para {
+	why := ""
+	switch o.Place {
+	case PlaceThread:
+		return nil
+	case PlaceEscalation:
+		why = ", and is shown here too because it wasn't decided in time"
+	case PlaceDirect:
+		why = ", and is shown to you because you can approve it"
+		if o.Person != "" && !slices.ContainsFunc(o.OnCard(), func(a approvals.Approval) bool {
+			return a.Status == approvals.Pending && !o.Batch.Barred(a, o.Person)
+		}) {
+			why = ", and was shown to you when you could approve it"
+		}
+	case PlaceReview:
+	}
+	asked := "Asked in "
+	if o.Batch.Executor != "" {
+		asked = "Shown in "
+	}
+	spans := []blockkit.Span{blockkit.Say(asked), blockkit.GroupSpan(o.Batch.Channel), blockkit.Say(why + ".")}
+	if strings.HasPrefix(o.Batch.Channel, "D") {
+		spans = []blockkit.Span{blockkit.Say("Asked in a direct message" + why + ".")}
+	}
+	if o.Link != "" {
+		spans = append(spans, blockkit.Say(" "), slack.NewRichTextSectionLinkElement(o.Link, "Open the thread", nil))
+	}
+	return []blockkit.Para{blockkit.Line(spans...)}
+}
+
+func (o opening) itsThread() string {
+	if o.Place != PlaceThread {
+		return "its own thread"
+	}
+	return "this thread"
+}
+
+func whyMissed(code string) string {
+	switch code {
+	case "is_archived":
+		return "the channel is archived"
+	case "restricted_action":
+		return "the app isn't allowed to post there"
+	}
+	return "the app isn't in the channel"
+}
+
+// blocksOf puts paragraphs into blocks. Slack folds a long block away, so none
+// goes on behind a long quotation.
+func blocksOf(paras []blockkit.Para) []slack.Block {
+	var blocks []slack.Block
+	var text []blockkit.Para
+	for _, p := range paras {
+		text = append(text, p)
+		if q, ok := p.(*slack.RichTextQuote); ok && !neverFolded(q) {
+			blocks, text = append(blocks, blockkit.RichText(text...)), nil
+		}
+	}
+	if len(text) > 0 {
+		blocks = append(blocks, blockkit.RichText(text...))
+	}
+	return blocks
+}
+
+func neverFolded(q *slack.RichTextQuote) bool {
+	for _, e := range q.Elements {
+		if t, ok := e.(*slack.RichTextSectionTextElement); ok && !blockkit.NeverFolded(t.Text) {
+			return false
+		}
+	}
+	return true
+}
