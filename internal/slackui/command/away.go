@@ -88,7 +88,7 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	if words := s.cannotBeAway(ctx, a, now); !words.IsZero() {
 		return inbound.Ephemeral(blockkit.Ours("%s Nothing changed.", words)), nil
 	}
-	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
+	before, after, err := s.People.Absences().Change(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
 	switch {
 	case errors.Is(err, approvals.ErrAbsence):
 		return inbound.Ephemeral(blockkit.Ours("%s will be away too, and their delegate leads back to you. Nothing changed. Name someone who will be there.", blockkit.Person(a.Delegate))), nil
@@ -172,7 +172,7 @@ func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) bloc
 
 // whoIsAway shows the absence of the person, and for whom they are the delegate.
 func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command string) (inbound.Reply, error) {
-	as, _, err := s.People.Absences(ctx)
+	as, _, err := s.People.Absences().Load(ctx)
 	if err != nil {
 		words, _ := respond.Explain(err, respond.Subject{})
 		return inbound.Ephemeral(words), nil
@@ -197,7 +197,7 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 	if _, refused, err := s.self(ctx, user); err != nil || !refused.IsZero() {
 		return refused, err
 	}
-	before, after, err := s.People.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
+	before, after, err := s.People.Absences().Change(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
 	if err != nil && respond.IsTryAgain(err) {
 		return inbound.Ephemeral(blockkit.Ours("Countersign couldn't save this. Nothing changed. Try again in a moment.")), nil
 	}

@@ -149,7 +149,7 @@ func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs 
 	found.lost = len(rosters) < len(what.Groups)
 	var as approvals.Absences
 	if what.Others {
-		if as, _, err = n.People.Absences(ctx); err != nil {
+		if as, _, err = n.People.Absences().Load(ctx); err != nil {
 			return audience{}, err
 		}
 	}

@@ -15,14 +15,23 @@ import (
 // in for whom depends on all of them.
 const AbsencesOf = "absences"
 
-func (d *Directory) absencesKey() string {
-	return approvals.NewID(AbsencesOf, approvals.PartitionOf(d.Team), strings.ToLower(d.Team))
+// Absences stores who is away, until when, and who stands in for them.
+type Absences struct {
+	memos memo.Store
+	team  string
 }
 
-// Absences returns all absences and the version of their memo. If they cannot be
-// read, it returns a [*LookupError].
-func (d *Directory) Absences(ctx context.Context) (approvals.Absences, int64, error) {
-	raw, version, err := d.Memos.Memo(ctx, d.absencesKey(), AbsencesOf)
+// Absences returns the absences of the people of the directory.
+func (d *Directory) Absences() Absences { return Absences{memos: d.Memos, team: d.Team} }
+
+func (a Absences) key() string {
+	return approvals.NewID(AbsencesOf, approvals.PartitionOf(a.team), strings.ToLower(a.team))
+}
+
+// Load returns all absences and the version of their memo. If they cannot be read,
+// it returns a [*LookupError].
+func (a Absences) Load(ctx context.Context) (approvals.Absences, int64, error) {
+	raw, version, err := a.memos.Memo(ctx, a.key(), AbsencesOf)
 	if errors.Is(err, approvals.ErrNotFound) {
 		return nil, 0, nil
 	}
@@ -36,11 +45,11 @@ func (d *Directory) Absences(ctx context.Context) (approvals.Absences, int64, er
 	return as, version, nil
 }
 
-// ChangeAbsences stores what change makes of the absences, and returns them as
-// they were before and are now. change may run more than once.
-func (d *Directory) ChangeAbsences(ctx context.Context, change func(approvals.Absences) (approvals.Absences, error)) (before, after approvals.Absences, err error) {
+// Change stores what change makes of the absences, and returns them as they were
+// before and are now. change may run more than once.
+func (a Absences) Change(ctx context.Context, change func(approvals.Absences) (approvals.Absences, error)) (before, after approvals.Absences, err error) {
 	for range memo.Attempts {
-		as, version, err := d.Absences(ctx)
+		as, version, err := a.Load(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -52,9 +61,9 @@ func (d *Directory) ChangeAbsences(ctx context.Context, change func(approvals.Ab
 		if err != nil {
 			return nil, nil, err
 		}
-		err = d.Memos.CommitMemo(ctx, d.absencesKey(), AbsencesOf, raw, version, 0)
+		err = a.memos.CommitMemo(ctx, a.key(), AbsencesOf, raw, version, 0)
 		if err == nil {
-			return as, next, d.Memos.Confirm(ctx, d.absencesKey())
+			return as, next, a.memos.Confirm(ctx, a.key())
 		}
 		if !errors.Is(err, approvals.ErrConflict) {
 			return nil, nil, err
@@ -67,7 +76,7 @@ func (d *Directory) ChangeAbsences(ctx context.Context, change func(approvals.Ab
 // away, have named the person as their delegate, and could approve themselves, by
 // name or as full members of the groups in the same rosters.
 func (d *Directory) absentFor(ctx context.Context, user approvals.UserID, what Sought, in Rosters) ([]approvals.Absent, error) {
-	as, _, err := d.Absences(ctx)
+	as, _, err := d.Absences().Load(ctx)
 	if err != nil {
 		return nil, err
 	}

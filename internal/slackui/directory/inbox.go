@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
@@ -38,8 +36,6 @@ const (
 	// displayAge is how old a membership may be where it only decides what is
 	// listed. An event of Slack about a change drops it sooner.
 	displayAge = 10 * time.Minute
-	// mostGroups is how many groups are remembered.
-	mostGroups = 500
 	// lookups is how many groups are asked for at the same time.
 	lookups = 8
 )
@@ -67,14 +63,14 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 	if !member {
 		return who, nil // only rules that name them by id concern them
 	}
-	groups, err := d.knownGroups(ctx)
+	groups, err := d.Groups().all(ctx)
 	if err != nil {
 		return Viewer{}, err
 	}
 	in, sure := d.ForDisplay(asking, groups)
 	who.Unsure = !sure
 	who.Groups, who.GroupsAt = in.With(user, who.GroupsAt)
-	if who.Away, _, err = d.Absences(ctx); err != nil {
+	if who.Away, _, err = d.Absences().Load(ctx); err != nil {
 		return Viewer{}, err
 	}
 	for _, a := range who.Away.DelegationsTo(who.User, d.Now()) {
@@ -96,7 +92,7 @@ func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, erro
 // Unknown is the Viewer of a person whose account cannot be looked up. They are in
 // no group, so that only rules that name them by id concern them.
 func (d *Directory) Unknown(ctx context.Context, user approvals.UserID) Viewer {
-	away, _, _ := d.Absences(ctx) // if they cannot be read, none are shown
+	away, _, _ := d.Absences().Load(ctx) // if they cannot be read, none are shown
 	return Viewer{
 		Principal: approvals.Principal{User: user, GroupsAt: d.Now()}, keys: []approvals.ListKey{approvals.WaitsForUser(user)},
 		Unsure: true, Away: away,
@@ -133,45 +129,6 @@ func (d *Directory) ForDisplay(ctx context.Context, groups []approvals.GroupID) 
 // permanent reports whether asking again would not help, because the group is gone.
 func permanent(err error) bool {
 	return slackapi.HasCode(err, "no_such_subteam", "subteam_disabled", "channel_not_found")
-}
-
-// groupsSeen is the memo of the groups that batches have named, the newest last. It
-// is kept because Slack has no method that lists the groups of a person.
-type groupsSeen struct {
-	Groups []approvals.GroupID `json:"groups"`
-}
-
-func (d *Directory) groupNotes() (l memo.Notes[groupsSeen], id string) {
-	return memo.Notes[groupsSeen]{Memos: d.Memos, Surface: "groups", Now: d.Now}, d.Key("groups", d.Team)
-}
-
-func (d *Directory) knownGroups(ctx context.Context) ([]approvals.GroupID, error) {
-	l, id := d.groupNotes()
-	n, _, err := l.Load(ctx, id)
-	return n.Body.Groups, err
-}
-
-// Learn remembers the groups that the batch names.
-func (d *Directory) Learn(ctx context.Context, b approvals.Batch) error {
-	known, err := d.knownGroups(ctx)
-	if err != nil {
-		return err
-	}
-	fresh := slices.DeleteFunc(b.EverAsked().Groups, func(g approvals.GroupID) bool {
-		return !blockkit.IDForm.MatchString(string(g)) || slices.Contains(known, g)
-	})
-	if len(fresh) == 0 {
-		return nil
-	}
-	l, id := d.groupNotes()
-	return l.Edit(ctx, id, func(s *groupsSeen) {
-		for _, g := range fresh {
-			if !slices.Contains(s.Groups, g) {
-				s.Groups = append(s.Groups, g)
-			}
-		}
-		s.Groups = s.Groups[max(0, len(s.Groups)-mostGroups):]
-	})
 }
 
 // Helpful returns the calls of the batch that the person can help to settle now.

@@ -66,7 +66,7 @@ func (d *Directory) mayRead(ctx context.Context, who Who, b approvals.Batch) err
 		return ErrMayNotRead
 	}
 	var absent []approvals.UserID // whom the person stands in for
-	away, _, unanswered := d.Absences(ctx)
+	away, _, unanswered := d.Absences().Load(ctx)
 	if unanswered == nil && asked.Delegation {
 		for _, a := range away.DelegationsTo(me, d.Now()) {
 			absent = append(absent, a.User)

@@ -86,7 +86,7 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("load batch %s: %w", id, err)
 	}
-	if err := h.People.Learn(ctx, b); err != nil {
+	if err := h.People.Groups().Learn(ctx, b); err != nil {
 		return err
 	}
 	n, version, err := l.Load(ctx, id)
@@ -183,7 +183,7 @@ func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.U
 	}
 	var away approvals.Absences
 	if asked.Delegation {
-		if away, _, err = h.People.Absences(ctx); err != nil {
+		if away, _, err = h.People.Absences().Load(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -45,7 +45,7 @@ func (s *homeTabs) comesBack(ctx context.Context, who directory.Who) error {
 	if _, err := s.people.Admitted(ctx, who.User, who.Team, directory.Sought{Named: []approvals.UserID{user}}); err != nil {
 		return err
 	}
-	before, after, err := s.people.ChangeAbsences(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
+	before, after, err := s.people.Absences().Change(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
 	if errors.Is(err, approvals.ErrConflict) {
 		return fmt.Errorf("%w: %w", respond.ErrTryAgain, err)
 	}
