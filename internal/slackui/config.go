@@ -182,26 +182,26 @@ func New(c Config) (*UI, error) {
 	api := slackapi.New(c.BotToken, c.APIURL)
 	api.Now = c.Now
 	people := directory.New(directory.Directory{
-		Api: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
+		API: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,
 	}, c.Desk)
 	budget := &delivery.Budget{
 		Memos: c.Memos, Team: c.Team, Cards: cmp.Or(c.CardsPerMinute, delivery.DefaultPerMinute), Messages: cmp.Or(c.MessagesPerMinute, delivery.DefaultPerMinute),
 		Now: c.Now, Log: c.Log,
 	}
-	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, Api: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
-	placements := &delivery.Placements{Memos: c.Memos, Api: api, Digests: digests, Now: c.Now}
-	status := &slackapi.StatusLine{Api: api, Now: c.Now, Log: c.Log}
-	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status}
+	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, API: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
+	placements := &delivery.Placements{Memos: c.Memos, API: api, Digests: digests, Now: c.Now}
+	status := &slackapi.StatusLine{API: api, Now: c.Now, Log: c.Log}
+	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status}
 	notices := &delivery.Notices{
-		Desk: c.Desk, Runs: c.Runs, Api: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
 	}
 	cards := &delivery.Cards{
-		Desk: c.Desk, Runs: c.Runs, Api: api, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
 		Asked: notices.Audience, Tell: notices.Unasked, Listed: replies.Refresh,
 	}
 	homes := &home.Homes{
-		Desk: c.Desk, Lists: c.Lists, Api: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Lists: c.Lists, API: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,
 	}
 	h := interact.New(interact.Config{

@@ -39,7 +39,7 @@ func groupsGone(err error) []approvals.GroupID {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *directory.LookupError:
 		if e.What == "group" && slackapi.HasCode(e.Err, "no_such_subteam", "channel_not_found") {
-			return []approvals.GroupID{approvals.GroupID(e.Id)}
+			return []approvals.GroupID{approvals.GroupID(e.ID)}
 		}
 	case interface{ Unwrap() error }:
 		return groupsGone(e.Unwrap())

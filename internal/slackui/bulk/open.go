@@ -40,9 +40,9 @@ func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value
 	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
 		return ref.ErrPointer
 	}
-	show := s.Api.OpenedView
+	show := s.API.OpenedView
 	if p.Trigger.InModal {
-		show = s.Api.PushedView
+		show = s.API.PushedView
 	}
 	said, err := s.OpenSheet(ctx, p.Trigger.ID, SheetOrder{
 		User: p.User, Team: p.UserTeam, Channel: p.Channel, Verdict: w.Verdict, Filter: w.Filter,
@@ -126,7 +126,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 		}
 		view = blockkit.Notice(words)
 	}
-	return s.Api.UpdateView(ctx, id, "", view)
+	return s.API.UpdateView(ctx, id, "", view)
 }
 
 // makeSheet collects, stores and draws.

@@ -66,7 +66,7 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 	if err != nil {
 		return 0, err
 	}
-	err = a.Sheets.Api.Direct(ctx, string(sheet.By), m)
+	err = a.Sheets.API.Direct(ctx, string(sheet.By), m)
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
 		a.Log.WarnContext(ctx, "somebody cannot be told", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
 		err = nil
@@ -99,7 +99,7 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 	words := blockkit.Ours("Your list of %s isn't finished: it kept failing, so the bot stopped trying. %s decided and %s still open. "+
 		"Ask your Countersign admin to look. You can decide the open calls on their cards.",
 		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
-	if err := a.Sheets.Api.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
+	if err := a.Sheets.API.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
 		return err
 	}
 	return h.Save(ctx, func(x *answeredSheet) { x.Parked = true })
@@ -287,7 +287,7 @@ func (s *Results) OpenResult(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	if _, _, err := s.Api.OpenedView(ctx, p.Trigger.ID, view); err != nil {
+	if _, _, err := s.API.OpenedView(ctx, p.Trigger.ID, view); err != nil {
 		return fmt.Errorf("%w: %w", respond.ErrForm, err)
 	}
 	return nil
@@ -303,7 +303,7 @@ func (s *Results) TurnResult(ctx context.Context, p inbound.Interaction, value s
 	if err != nil {
 		return err
 	}
-	return s.Api.UpdateView(ctx, p.View.ID, p.View.Hash, view)
+	return s.API.UpdateView(ctx, p.View.ID, p.View.Hash, view)
 }
 
 type resultPage struct {
@@ -390,7 +390,7 @@ var lineWhy = map[approvals.Why]string{
 // Results say what became of sheets.
 type Results struct {
 	Cfg        Config
-	Api        *slackapi.Client
+	API        *slackapi.Client
 	Placements *delivery.Placements
 	Sheets     *Service
 }

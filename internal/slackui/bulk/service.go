@@ -13,7 +13,7 @@ import (
 // Service are lists of calls that are decided at once.
 type Service struct {
 	Cfg     Config
-	Api     *slackapi.Client
+	API     *slackapi.Client
 	People  *directory.Directory
 	Respond *respond.Responder
 }

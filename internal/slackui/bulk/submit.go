@@ -50,17 +50,17 @@ func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page s
 		err = approvals.ErrNotEligible
 	}
 	if err != nil {
-		return s.Api.UpdateView(ctx, p.View.ID, "", blockkit.Notice(explainSheet(err)))
+		return s.API.UpdateView(ctx, p.View.ID, "", blockkit.Notice(explainSheet(err)))
 	}
 	view, err := s.sheetView(ctx, sheet, memo, "")
 	if err != nil {
 		return err
 	}
-	err = s.Api.UpdateView(ctx, p.View.ID, p.View.Hash, view)
+	err = s.API.UpdateView(ctx, p.View.ID, p.View.Hash, view)
 	if slackapi.HasCode(err, "hash_conflict") {
 		// Another tick was drawn since this one was made. Whoever ticks again
 		// before that sends all that is ticked, so this one says more.
-		err = s.Api.UpdateView(ctx, p.View.ID, "", view)
+		err = s.API.UpdateView(ctx, p.View.ID, "", view)
 	}
 	if slackapi.HasCode(err, "not_found") {
 		return nil // nobody looks any more

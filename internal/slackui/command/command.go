@@ -104,7 +104,7 @@ func help(c inbound.Command) inbound.Reply {
 // A Handler answers slash commands.
 type Handler struct {
 	Cfg        Config
-	Api        *slackapi.Client
+	API        *slackapi.Client
 	Placements *delivery.Placements
 	People     *directory.Directory
 	Linked     func() error // why no socket is open; nil over HTTP

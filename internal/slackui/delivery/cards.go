@@ -23,7 +23,7 @@ import (
 type Cards struct {
 	Desk  Desk
 	Runs  Runs
-	Api   *slackapi.Client
+	API   *slackapi.Client
 	Tools directory.Tools // may be nil
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -173,7 +173,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		shown.Unasked = h.Body.Unasked
 		if i := slices.IndexFunc(h.Body.Anchors, func(a Anchor) bool { return a.Part == part && !a.Further && a.Direct == "" }); t.direct != "" && i >= 0 {
 			home := h.Body.Anchors[i]
-			shown.Link = c.Api.Permalink(ctx, home.Channel, home.TS, home.Thread)
+			shown.Link = c.API.Permalink(ctx, home.Channel, home.TS, home.Thread)
 		}
 		m = shown.Message(c.Now())
 	} else if len(here) == 0 {
@@ -184,7 +184,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {
-			err = c.Api.Update(ctx, a.Channel, a.TS, m)
+			err = c.API.Update(ctx, a.Channel, a.TS, m)
 		}
 		switch {
 		case err == nil:
@@ -202,7 +202,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return nil // the card of a settled batch that somebody removed is not posted again
 	}
 	m.LowPriority = false // there are few of these
-	ts, err := c.Api.Post(ctx, t.channel, t.thread, m)
+	ts, err := c.API.Post(ctx, t.channel, t.thread, m)
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}

@@ -34,7 +34,7 @@ const (
 type Digests struct {
 	Desk   Desk
 	Memos  memo.Store
-	Api    *slackapi.Client
+	API    *slackapi.Client
 	People *directory.Directory
 	Team   string
 	Now    func() time.Time
@@ -322,7 +322,7 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 			return sentDigest{}, err
 		}
 		m.LowPriority = true
-		err = d.Api.Update(ctx, h.Body.Channel, ts, m)
+		err = d.API.Update(ctx, h.Body.Channel, ts, m)
 		if err == nil || !slackapi.HasCode(err, slackapi.Gone...) {
 			return sentDigest{ts, next}, err
 		}
@@ -332,7 +332,7 @@ func (d *Digests) send(ctx context.Context, h *memo.Claim[Digest], at time.Time)
 		return sentDigest{ts, next}, nil
 	}
 	m.LowPriority = false
-	ts, err := d.Api.Post(ctx, h.Body.Channel, "", m)
+	ts, err := d.API.Post(ctx, h.Body.Channel, "", m)
 	return sentDigest{ts, next}, err
 }
 

@@ -113,7 +113,7 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 		}
 		var err error
 		if at.channel = h.Body.directly(at); at.channel == "" {
-			at.channel, err = c.Api.OpenDirect(ctx, string(t.direct))
+			at.channel, err = c.API.OpenDirect(ctx, string(t.direct))
 		}
 		var r Placement // empty for an unreached person, so that nothing is posted
 		if err == nil && !unreached {

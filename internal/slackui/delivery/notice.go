@@ -123,7 +123,7 @@ func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []block
 		link, _ := n.Placements.Listing(ctx, b)
 		return append([]blockkit.Span{blockkit.Say(".")}, link...)
 	}
-	link := n.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
+	link := n.API.Permalink(ctx, at.Channel, at.TS, at.Thread)
 	if link == "" {
 		return []blockkit.Span{blockkit.Say(".")}
 	}

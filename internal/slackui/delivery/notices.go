@@ -23,7 +23,7 @@ import (
 type Notices struct {
 	Desk   Desk
 	Runs   Runs
-	Api    *slackapi.Client
+	API    *slackapi.Client
 	Memos  memo.Store
 	People *directory.Directory
 	Now    func() time.Time
@@ -171,7 +171,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 	if err := late.err(); err != nil || len(news.groups) == 0 || h.Body.Round.Thread {
 		return err
 	}
-	_, err = n.Api.Post(ctx, home.Channel, home.Thread, n.call(ctx, n.People.Audience(b, home.Channel), b, news))
+	_, err = n.API.Post(ctx, home.Channel, home.Thread, n.call(ctx, n.People.Audience(b, home.Channel), b, news))
 	if err != nil && !slackapi.HasCode(err, slackapi.Unreachable...) {
 		return fmt.Errorf("tell the thread of batch %s: %w", b.ID, err)
 	}
@@ -187,7 +187,7 @@ func (n *Notices) round(ctx context.Context, h *memo.Claim[noticed], b approvals
 // person must not miss: that their decision no longer counts, and that nobody is left
 // to approve a call.
 func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user string, l notice) error {
-	channel, err := n.Api.OpenDirect(ctx, user)
+	channel, err := n.API.OpenDirect(ctx, user)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 		if err := n.Budget.takeReserved(ctx, channel, what); err != nil {
 			return err
 		}
-		_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
+		_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 		return err
 	}
 	room, err := n.Budget.take(ctx, channel, what)
@@ -206,7 +206,7 @@ func (n *Notices) reach(ctx context.Context, b approvals.Batch, to marks, user s
 	if room == 0 {
 		return n.Placements.addToDigest(ctx, b, channel, approvals.UserID(user))
 	}
-	_, err = n.Api.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
+	_, err = n.API.Post(ctx, channel, "", n.message(ctx, n.readerOf(ctx, b, user), b, l))
 	return err
 }
 

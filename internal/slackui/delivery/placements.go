@@ -19,7 +19,7 @@ import (
 // which digests list them.
 type Placements struct {
 	Memos   memo.Store
-	Api     *slackapi.Client
+	API     *slackapi.Client
 	Digests *Digests
 	Now     func() time.Time
 }
@@ -67,7 +67,7 @@ func (p *Placements) Link(ctx context.Context, b approvals.Batch, call int) stri
 	if !drawn {
 		return ""
 	}
-	return p.Api.Permalink(ctx, at.Channel, at.TS, at.Thread)
+	return p.API.Permalink(ctx, at.Channel, at.TS, at.Thread)
 }
 
 // LeadTo links to the card of the first open call, if it is posted.
@@ -115,7 +115,7 @@ func (p *Placements) digestLink(ctx context.Context, id string) []blockkit.Span 
 	if !posted {
 		return nil
 	}
-	link := p.Api.Permalink(ctx, at.Channel, at.TS, "")
+	link := p.API.Permalink(ctx, at.Channel, at.TS, "")
 	if link == "" {
 		return nil
 	}

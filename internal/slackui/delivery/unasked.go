@@ -124,7 +124,7 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 	if len(left) == 0 || b.Requester == "" {
 		return nil
 	}
-	channel, err := n.Api.OpenDirect(ctx, string(b.Requester))
+	channel, err := n.API.OpenDirect(ctx, string(b.Requester))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 	if err := n.Budget.takeReserved(ctx, channel, strings.Join(what, " ")); err != nil {
 		return err
 	}
-	_, err = n.Api.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))
+	_, err = n.API.Post(ctx, channel, "", n.unaskedMessage(ctx, b, left))
 	return err
 }
 

@@ -29,11 +29,11 @@ var (
 // the person.
 type LookupError struct {
 	What string // "account", "group" or "absences"
-	Id   string
+	ID   string
 	Err  error
 }
 
-func (e *LookupError) Error() string { return fmt.Sprintf("look up %s %s: %v", e.What, e.Id, e.Err) }
+func (e *LookupError) Error() string { return fmt.Sprintf("look up %s %s: %v", e.What, e.ID, e.Err) }
 
 func (e *LookupError) Unwrap() []error { return []error{ErrLookup, e.Err} }
 
@@ -47,7 +47,7 @@ func (e *NotAllowedError) Error() string { return "may not start the agent " + e
 
 // Directory looks up people and their groups in Slack, and remembers the answers.
 type Directory struct {
-	Api        *slackapi.Client
+	API        *slackapi.Client
 	Memos      memo.Store
 	Team       string        // the workspace, or the organization, that installed the app
 	Enterprise string        // the organization of the workspace, if it has one
@@ -136,7 +136,7 @@ func (d *Directory) Principal(ctx context.Context, user, team string, what Sough
 func (d *Directory) Admitted(ctx context.Context, user, team string, what Sought) (member bool, err error) {
 	named := what.names(approvals.UserID(user))
 	if !blockkit.IDForm.MatchString(user) {
-		return false, &LookupError{What: "account", Id: blockkit.Brief(user, 32), Err: ref.ErrPointer}
+		return false, &LookupError{What: "account", ID: blockkit.Brief(user, 32), Err: ref.ErrPointer}
 	}
 	elsewhere := team != "" && team != d.Team && d.Enterprise == ""
 	if elsewhere && !named {
@@ -183,7 +183,7 @@ func (d *Directory) Barred(a Account) error {
 func (d *Directory) Account(ctx context.Context, user string) (Account, error) {
 	return remembered(ctx, d, "user", "account", user, func(ctx context.Context, _ Account) (Account, error) {
 		at := d.Now()
-		u, err := d.Api.User(ctx, user)
+		u, err := d.API.User(ctx, user)
 		if err != nil {
 			return Account{}, err
 		}
@@ -210,7 +210,7 @@ func (d *Directory) Forget(ctx context.Context, kind, id string) error {
 	if !blockkit.IDForm.MatchString(id) {
 		return nil
 	}
-	defer d.Api.Asks.Forget(d.Key(kind, id))
+	defer d.API.Asks.Forget(d.Key(kind, id))
 	for range memo.Attempts {
 		_, version, err := d.Memos.Memo(ctx, d.Key(kind, id), kind)
 		if err != nil {

@@ -65,7 +65,7 @@ func (s *slowSlack) ask(ctx context.Context, _ roster) (roster, error) {
 
 // replica is one process with the memos of all.
 func replica(m memo.Store) *Directory {
-	return &Directory{Api: &slackapi.Client{Now: time.Now}, Memos: m, Team: "T1", Age: time.Minute, Now: time.Now}
+	return &Directory{API: &slackapi.Client{Now: time.Now}, Memos: m, Team: "T1", Age: time.Minute, Now: time.Now}
 }
 
 func (s *slowSlack) members(ctx context.Context, d *Directory) (roster, error) {
@@ -219,7 +219,7 @@ func TestRenewalsAreFewAndAwaited(t *testing.T) {
 		began := time.Now()
 		everybody()
 		require.Zero(t, time.Since(began), "nobody waits")
-		d.Api.Asks.Wait()
+		d.API.Asks.Wait()
 		require.Equal(t, time.Second, time.Since(began))
 		require.EqualValues(t, len(ids)+slackapi.MaxRenewals, slack.asked.Load())
 	})
@@ -262,7 +262,7 @@ func TestAMembershipFromTheFutureIsNotTrusted(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	for age, asked := range map[time.Duration]bool{0: false, time.Minute: false, time.Minute + 1: true, -1: true, -time.Hour: true} {
 		store := newMemos(t)
-		d := &Directory{Api: &slackapi.Client{}, Memos: store, Team: "T1", Age: time.Minute, Now: func() time.Time { return now }}
+		d := &Directory{API: &slackapi.Client{}, Memos: store, Team: "T1", Age: time.Minute, Now: func() time.Time { return now }}
 		raw, err := json.Marshal(roster{At: now.Add(-age), Users: []string{"U1"}})
 		require.NoError(t, err)
 		require.NoError(t, store.CommitMemo(t.Context(), d.Key("group", "S1"), "group", raw, 0, 0))

@@ -63,12 +63,12 @@ func (d *Directory) rosters(ctx context.Context, groups []approvals.GroupID) (Ro
 // Roster returns the members of a group, no older than the directory allows.
 func (d *Directory) Roster(ctx context.Context, group string) (roster, error) {
 	if !blockkit.IDForm.MatchString(group) {
-		return roster{}, &LookupError{What: "group", Id: blockkit.Brief(group, 32), Err: errors.New("not the id of a group")}
+		return roster{}, &LookupError{What: "group", ID: blockkit.Brief(group, 32), Err: errors.New("not the id of a group")}
 	}
 	return remembered(ctx, d, "group", "group", group, func(ctx context.Context, old roster) (roster, error) {
 		if blockkit.IsChannel(group) {
 			at := d.Now()
-			users, err := d.Api.ChannelMembers(ctx, group)
+			users, err := d.API.ChannelMembers(ctx, group)
 			return roster{At: at, Users: users}, err
 		}
 		return d.userGroup(ctx, group, old.Team)
@@ -81,18 +81,18 @@ func (d *Directory) Roster(ctx context.Context, group string) (roster, error) {
 func (d *Directory) userGroup(ctx context.Context, group, before string) (roster, error) {
 	at := d.Now()
 	if !strings.HasPrefix(d.Team, "E") {
-		users, err := d.Api.Members(ctx, d.Team, group)
+		users, err := d.API.Members(ctx, d.Team, group)
 		return roster{At: at, Users: users}, err
 	}
 	if before != "" {
-		users, err := d.Api.Members(ctx, before, group)
+		users, err := d.API.Members(ctx, before, group)
 		if !slackapi.HasCode(err, "no_such_subteam", "invalid_team") {
 			return roster{At: at, Users: users, Team: before}, err
 		}
 	}
 	all, err := remembered(ctx, d, "teams", "workspaces", d.Team, func(ctx context.Context, _ workspaces) (workspaces, error) {
 		at := d.Now()
-		ids, err := d.Api.Workspaces(ctx)
+		ids, err := d.API.Workspaces(ctx)
 		return workspaces{At: at, IDs: ids}, err
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *Directory) userGroup(ctx context.Context, group, before string) (roster
 	err = slackapi.ErrNoAnswer
 	for _, team := range all.IDs {
 		var users []string
-		if users, err = d.Api.Members(ctx, team, group); err == nil {
+		if users, err = d.API.Members(ctx, team, group); err == nil {
 			return roster{At: at, Users: users, Team: team}, nil
 		}
 		if !slackapi.HasCode(err, "no_such_subteam") {

@@ -41,7 +41,7 @@ const (
 type Homes struct {
 	Desk   Desk
 	Lists  directory.Lists
-	Api    *slackapi.Client
+	API    *slackapi.Client
 	Memos  memo.Store
 	People *directory.Directory
 	Now    func() time.Time

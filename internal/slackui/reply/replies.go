@@ -20,7 +20,7 @@ import (
 type Replies struct {
 	Desk  Desk
 	Runs  Runs
-	Api   *slackapi.Client
+	API   *slackapi.Client
 	Memos memo.Store
 	Cards Cards
 	Now   func() time.Time
@@ -185,7 +185,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 	sum, now := m.Sum(), r.Now()
 	m.LowPriority = !soon
 	if i >= len(h.Body.Replies) || h.Body.Replies[i].TS == "" {
-		ts, err := r.Api.Post(ctx, run.Origin.Channel, run.Origin.Root, m)
+		ts, err := r.API.Post(ctx, run.Origin.Channel, run.Origin.Root, m)
 		if err != nil {
 			return fmt.Errorf("post message %d of run %s in %s: %w", i, run.ID, run.Origin.Channel, err)
 		}
@@ -197,13 +197,13 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 		return nil
 	}
 	every := editEvery
-	if r.Api.Throttle.Busy(slackapi.PostUpdate, old.Channel, now) {
+	if r.API.Throttle.Busy(slackapi.PostUpdate, old.Channel, now) {
 		every = editBusy
 	}
 	if left := old.At.Add(every).Sub(now); left > 0 && !soon {
 		return &slackapi.LaterError{After: left, Err: errTooOften}
 	}
-	err := r.Api.Update(ctx, old.Channel, old.TS, m)
+	err := r.API.Update(ctx, old.Channel, old.TS, m)
 	if slackapi.HasCode(err, slackapi.Gone...) {
 		// Somebody removed it, so it is posted again.
 		old.TS, old.Sum = "", ""

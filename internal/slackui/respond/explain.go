@@ -70,7 +70,7 @@ func Explain(err error, a Subject) (words blockkit.Mrkdwn, known bool) {
 
 func explainLookup(e *directory.LookupError) blockkit.Mrkdwn {
 	if e.What == "group" {
-		return blockkit.Ours("Slack couldn't tell who is in %s, so your permission couldn't be checked. Nothing changed. Try again in a moment.", blockkit.Group(e.Id))
+		return blockkit.Ours("Slack couldn't tell who is in %s, so your permission couldn't be checked. Nothing changed. Try again in a moment.", blockkit.Group(e.ID))
 	}
 	if e.What == directory.AbsencesOf {
 		return blockkit.Ours("Countersign couldn't check who is away, so your permission to approve for others isn't known. Nothing changed. Try again in a moment.")

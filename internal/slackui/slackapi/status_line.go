@@ -16,7 +16,7 @@ const statusEvery = time.Second
 // background, at most once per change, and nothing depends on it: a failure is logged
 // once.
 type StatusLine struct {
-	Api *Client
+	API *Client
 	Now func() time.Time
 	Log *slog.Logger
 
@@ -31,8 +31,8 @@ func (s *StatusLine) Show(ctx context.Context, channel, thread, words string) {
 	if thread == "" || !s.turn(channel+" "+thread) {
 		return
 	}
-	Renew(ctx, &s.Api.Asks, "status "+channel+" "+thread, func(ctx context.Context) (struct{}, error) {
-		err := s.Api.SetStatus(ctx, channel, thread, words)
+	Renew(ctx, &s.API.Asks, "status "+channel+" "+thread, func(ctx context.Context) (struct{}, error) {
+		err := s.API.SetStatus(ctx, channel, thread, words)
 		if err != nil {
 			s.failed.Do(func() {
 				s.Log.DebugContext(ctx, "status line not shown", slog.String("channel", channel), slog.Any("error", err))
