@@ -14,7 +14,7 @@ import (
 
 // posts a message of the app with an Approve button of the call, and this
 // marker; it is no card of ours otherwise.
-func (o *office) postsButton(root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
+func (o *workspace) postsButton(root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
 	o.t.Helper()
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), string(b.Approvals[0].Call.ID)}, "|")
 	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")

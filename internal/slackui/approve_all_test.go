@@ -23,7 +23,7 @@ func four(q ...approvals.Quorum) []approvals.Deferral {
 	return all
 }
 
-func (o *office) all(b approvals.Batch) string {
+func (o *workspace) all(b approvals.Batch) string {
 	var said []string
 	for _, a := range o.batch(b.ID).Approvals {
 		said = append(said, string(a.Status))
@@ -80,21 +80,21 @@ func TestApproveAllLeavesAloneWhatChangedAfterTheCardWasDrawn(t *testing.T) {
 }
 
 func TestApproveAllIsNoWayAroundTheRules(t *testing.T) {
-	for name, press := range map[string]func(o *office, root string, b approvals.Batch){
-		"somebody who is no approver": func(o *office, root string, _ approvals.Batch) {
+	for name, press := range map[string]func(o *workspace, root string, b approvals.Batch){
+		"somebody who is no approver": func(o *workspace, root string, _ approvals.Batch) {
 			o.press("U0DAVE", o.card("U0DAVE", root), "all", 0)
 			require.Contains(o.t, strings.Join(o.whispers("U0DAVE", root), ""), "U0BOB")
 		},
-		"too late": func(o *office, root string, _ approvals.Batch) {
+		"too late": func(o *workspace, root string, _ approvals.Batch) {
 			drawn := o.card("U0BOB", root)
 			o.now.move(2 * time.Minute)
 			o.press("U0BOB", drawn, "all", 0)
 			require.Contains(o.t, strings.Join(o.whispers("U0BOB", root), ""), "Too late")
 		},
-		"a button that is not ours": func(o *office, _ string, b approvals.Batch) {
+		"a button that is not ours": func(o *workspace, _ string, b approvals.Batch) {
 			require.Equal(o.t, 200, o.deliver(pressed("U0BOB", "1.a", "all.0", "t1|"+string(b.ID)+"|0|")))
 		},
-		"digests of no call": func(o *office, _ string, b approvals.Batch) {
+		"digests of no call": func(o *workspace, _ string, b approvals.Batch) {
 			require.Equal(o.t, 200, o.deliver(pressed("U0BOB", "1.a", "all.0", "t1|"+string(b.ID)+"|0|"+strings.Repeat("ab", 32))))
 		},
 	} {

@@ -15,7 +15,7 @@ import (
 
 // slash sends /countersign and returns what the person reads; everything that
 // follows has been said.
-func (o *office) slash(user, text string) string {
+func (o *workspace) slash(user, text string) string {
 	o.t.Helper()
 	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
 	require.NoError(o.t, err)
@@ -25,7 +25,7 @@ func (o *office) slash(user, text string) string {
 }
 
 // answer is what we answered last, as it was sent.
-func (o *office) answer() any {
+func (o *workspace) answer() any {
 	o.t.Helper()
 	var last any
 	for _, e := range o.Log() {
@@ -129,25 +129,25 @@ func TestStandingInDoesNotGoInACircle(t *testing.T) {
 func TestASignatureInThePlaceOfSomebodyAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		from approvals.From
-		then func(*office)
+		then func(*workspace)
 		want approvals.Status
 	}{
 		"in their group": {fromGroup("S0SEC"), nil, approvals.Approved},
 		"by name":        {fromUser("U0CAROL"), nil, approvals.Approved},
-		"not in it any more": {fromGroup("S0SEC"), func(o *office) {
+		"not in it any more": {fromGroup("S0SEC"), func(o *workspace) {
 			require.NoError(o.t, o.SetGroup("S0SEC", nil))
 			o.pass(2 * time.Minute)
 		}, approvals.Pending},
-		"deactivated": {fromGroup("S0SEC"), func(o *office) {
+		"deactivated": {fromGroup("S0SEC"), func(o *workspace) {
 			require.NoError(o.t, o.SetActive("U0CAROL", false))
 			o.pass(2 * time.Minute) // what was looked up is too old
 		}, approvals.Pending},
-		"deactivated, by name": {fromUser("U0CAROL"), func(o *office) {
+		"deactivated, by name": {fromUser("U0CAROL"), func(o *workspace) {
 			require.NoError(o.t, o.SetActive("U0CAROL", false))
 			o.pass(2 * time.Minute)
 		}, approvals.Pending},
-		"back again":          {fromGroup("S0SEC"), func(o *office) { o.slash("U0CAROL", "back") }, approvals.Pending},
-		"it is over":          {fromGroup("S0SEC"), func(o *office) { o.pass(72 * time.Hour) }, approvals.Pending},
+		"back again":          {fromGroup("S0SEC"), func(o *workspace) { o.slash("U0CAROL", "back") }, approvals.Pending},
+		"it is over":          {fromGroup("S0SEC"), func(o *workspace) { o.pass(72 * time.Hour) }, approvals.Pending},
 		"for nobody who asks": {fromGroup("S0NONE"), nil, approvals.Pending},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // drawsAll draws the batches until none has to wait, and moves the clock as far
 // as they ask for.
-func (o *office) drawsAll(batches ...approvals.Batch) {
+func (o *workspace) drawsAll(batches ...approvals.Batch) {
 	o.t.Helper()
 	for len(batches) > 0 {
 		var again []approvals.Batch
@@ -36,7 +36,7 @@ func (o *office) drawsAll(batches ...approvals.Batch) {
 }
 
 // digests are those of #ops.
-func (o *office) digests() []slacksim.Message {
+func (o *workspace) digests() []slacksim.Message {
 	o.t.Helper()
 	all, err := o.Messages("U0BOB", "C0OPS", "")
 	require.NoError(o.t, err)
@@ -44,7 +44,7 @@ func (o *office) digests() []slacksim.Message {
 }
 
 func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 3 })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 3 })
 	var all []approvals.Batch
 	for n := range 9 {
 		all = append(all, o.another(fmt.Sprint("n", n), 0, call("c1", "delete_file", fmt.Sprintf(`{"n":%d}`, n), sre), call("c2", "run_sql", fmt.Sprintf(`{"n":%d}`, n), sre)))
@@ -70,7 +70,7 @@ func TestWhatIsOverTheBudgetGoesIntoOneDigest(t *testing.T) {
 }
 
 func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	first, a, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{"a":1}`, sre)), o.another("n2", 0, call("c1", "y", `{"b":1}`, sre))
 	o.drawsAll(first, a, b)
 	digest := func() slacksim.Message { return o.digests()[0] }
@@ -99,7 +99,7 @@ func TestADigestFollowsWhatBecomesOfItsRequests(t *testing.T) {
 }
 
 func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	first, b := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	run := o.run(b.Run)
 	require.NoError(t, o.reply(run))
@@ -120,7 +120,7 @@ func TestARequestInADigestIsReviewedFromItsThreadAndFromTheDigest(t *testing.T) 
 }
 
 func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	id := "budget-" + strings.TrimPrefix(approvals.NewID("x", approvals.PartitionOf(slacksim.TeamID, "C0OPS"), strings.ToLower(slacksim.TeamID+"-C0OPS")), "x-")
 	require.NoError(t, o.CommitMemo(t.Context(), id, "budget", []byte("{"), 0, 0))
 	first, second := o.another("n0", 0, call("c1", "x", `{}`, sre)), o.another("n1", 0, call("c1", "x", `{}`, sre))
@@ -133,7 +133,7 @@ func TestABudgetThatMakesNoSenseIsBegunAnew(t *testing.T) {
 
 // hiccups is a store that does not answer the next commands about a surface.
 type hiccups struct {
-	*shelf
+	*testStore
 	surface       string
 	reads, writes int
 }
@@ -143,7 +143,7 @@ func (h *hiccups) Memo(ctx context.Context, id, surface string) ([]byte, int64, 
 		h.reads--
 		return nil, 0, errOutage
 	}
-	return h.shelf.Memo(ctx, id, surface)
+	return h.testStore.Memo(ctx, id, surface)
 }
 
 func (h *hiccups) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
@@ -151,7 +151,7 @@ func (h *hiccups) CommitMemo(ctx context.Context, id, surface string, data []byt
 		h.writes--
 		return errOutage
 	}
-	return h.shelf.CommitMemo(ctx, id, surface, data, version, drawn)
+	return h.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
 }
 
 // A request goes into a digest when there is no room for a card, and not when
@@ -162,10 +162,10 @@ func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
 		"when it is written": {surface: "budget", writes: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-				s, ok := c.Memos.(*shelf)
+			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+				s, ok := c.Memos.(*testStore)
 				require.True(t, ok)
-				store.shelf, c.Memos = s, store
+				store.testStore, c.Memos = s, store
 			})
 			b := o.another("n0", 0, call("c1", "x", `{}`, sre))
 			for range 2 {
@@ -182,10 +182,10 @@ func TestAStoreThatDoesNotAnswerSendsNothingToTheDigest(t *testing.T) {
 // The same holds for what one person is told.
 func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
 	store := &hiccups{surface: "budget", reads: 1, writes: 1}
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-		s, ok := c.Memos.(*shelf)
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+		s, ok := c.Memos.(*testStore)
 		require.True(t, ok)
-		store.shelf, c.Memos = s, store
+		store.testStore, c.Memos = s, store
 	})
 	root := o.say("U0ALICE", "clean up")
 	d := call("c1", "delete_file", `{}`, sre)
@@ -204,7 +204,7 @@ func TestAStoreThatDoesNotAnswerKeepsNobodyFromBeingTold(t *testing.T) {
 }
 
 func TestALargeBatchHasTwoCardsAndTheRestInReview(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	var calls []approvals.Deferral
 	for i := range 64 {

@@ -14,10 +14,10 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// one is an office with one card in a thread.
-func one(t *testing.T, calls ...approvals.Deferral) (o *office, root string, b approvals.Batch) {
+// one is a workspace with one card in a thread.
+func one(t *testing.T, calls ...approvals.Deferral) (o *workspace, root string, b approvals.Batch) {
 	t.Helper()
-	o = newOffice(t, slacksim.Config{})
+	o = newWorkspace(t, slacksim.Config{})
 	root = o.say("U0ALICE", "clean up")
 	if len(calls) == 0 {
 		calls = []approvals.Deferral{call("c1", "delete_file", `{"path":"a.txt"}`, sre)}
@@ -27,7 +27,7 @@ func one(t *testing.T, calls ...approvals.Deferral) (o *office, root string, b a
 	return o, root, b
 }
 
-func (o *office) card(user, root string) slacksim.Message {
+func (o *workspace) card(user, root string) slacksim.Message {
 	o.t.Helper()
 	for _, m := range o.thread(user, root) {
 		if !m.Ephemeral {
@@ -38,7 +38,7 @@ func (o *office) card(user, root string) slacksim.Message {
 	return slacksim.Message{}
 }
 
-func (o *office) status(b approvals.Batch, i int) approvals.Status {
+func (o *workspace) status(b approvals.Batch, i int) approvals.Status {
 	return o.batch(b.ID).Approvals[i].Status
 }
 
@@ -97,36 +97,36 @@ func TestRefusalsAreExplained(t *testing.T) {
 	alice := approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE", "U0BOB"}}}
 	for name, c := range map[string]struct {
 		call   approvals.Deferral
-		before func(o *office, root string, b approvals.Batch)
+		before func(o *workspace, root string, b approvals.Batch)
 		user   string
 		words  string
 	}{
 		"an outsider": {call("c1", "x", `{}`, sre), nil, "U0DAVE", "You can't approve this. Nothing changed."},
 		"one's own":   {separate(call("c1", "x", `{}`, alice)), nil, "U0ALICE", "You asked for this"},
-		"settled": {call("c1", "x", `{}`, sre), func(o *office, root string, _ approvals.Batch) {
+		"settled": {call("c1", "x", `{}`, sre), func(o *workspace, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
 		}, "U0BOB", "Already approved by <@U0CAROL>"},
-		"decided otherwise": {call("c1", "x", `{}`, both), func(o *office, _ string, b approvals.Batch) {
+		"decided otherwise": {call("c1", "x", `{}`, both), func(o *workspace, _ string, b approvals.Batch) {
 			b.Approvals[0].Requirement.Deny = 2
 			b.Approvals[0].Decisions = []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U0BOB"}, Verdict: approvals.Deny}}
 			o.setBatch(b)
 		}, "U0BOB", "You already denied this call"},
-		"expired": {until(call("c1", "x", `{}`, sre), time.Now().Add(2*time.Minute), false), func(o *office, _ string, _ approvals.Batch) {
+		"expired": {until(call("c1", "x", `{}`, sre), time.Now().Add(2*time.Minute), false), func(o *workspace, _ string, _ approvals.Batch) {
 			o.now.move(3 * time.Minute)
 		}, "U0BOB", "Too late"},
-		"gone": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+		"gone": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, b approvals.Batch) {
 			o.loses(b)
 		}, "U0BOB", "no longer exists"},
-		"withdrawn": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+		"withdrawn": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, b approvals.Batch) {
 			_, err := o.desk.Withdraw(o.t.Context(), b.ID, "w", approvals.Withdraw{By: "U0ALICE"})
 			require.NoError(o.t, err)
 		}, "U0BOB", "withdrawn by <@U0ALICE>"},
-		"group not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, b approvals.Batch) {
+		"group not known": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, b approvals.Batch) {
 			b.Approvals[0].Requirement.Quorums[0].From.Groups = []approvals.GroupID{"S0SEC"} // nobody has looked that up yet
 			o.setBatch(b)
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Error: "internal_error"}}})
 		}, "U0BOB", "couldn't tell who is in <!subteam^S0SEC>"},
-		"account not known": {call("c1", "x", `{}`, sre), func(o *office, _ string, _ approvals.Batch) {
+		"account not known": {call("c1", "x", `{}`, sre), func(o *workspace, _ string, _ approvals.Batch) {
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "users.info", Status: 503}}})
 		}, "U0DAVE", "couldn't confirm your account"},
 	} {
@@ -152,14 +152,14 @@ func TestARefusalNamesOnlyThoseWhoMaySign(t *testing.T) {
 	named := func(users ...approvals.UserID) approvals.Quorum {
 		return approvals.Quorum{Name: "leads", Need: 1, From: approvals.From{Users: users}}
 	}
-	edits := func(o *office, root string) {
+	edits := func(o *workspace, root string) {
 		o.t.Helper()
 		require.NotNil(o.t, o.sends("U0BOB", o.edit("U0BOB", root), map[string]string{"path": "c.txt"}).View)
 		o.draw(o.batch("batch-07-one"))
 	}
 	for name, c := range map[string]struct {
 		from   []approvals.UserID
-		before func(o *office, root string)
+		before func(o *workspace, root string)
 		user   string
 		says   string
 		not    []string
@@ -201,7 +201,7 @@ func TestGuestsCannotTakePart(t *testing.T) {
 			people[i].Stranger = true
 		}
 	}
-	o := newOffice(t, slacksim.Config{People: people})
+	o := newWorkspace(t, slacksim.Config{People: people})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
@@ -219,7 +219,7 @@ func TestGuestsCannotTakePart(t *testing.T) {
 }
 
 func TestAnotherWorkspaceIsRefused(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.Team = "T0ANOTHER" })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.Team = "T0ANOTHER" })
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
@@ -238,7 +238,7 @@ func TestSomebodyOutsideTheChannelIsToldDirectly(t *testing.T) {
 }
 
 func TestForgedButtonsAreExplained(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	digest := b.Approvals[0].Call.Digest.String()

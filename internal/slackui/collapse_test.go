@@ -117,7 +117,7 @@ func TestCallsAreOneRowOnlyIfNothingDiffers(t *testing.T) {
 }
 
 // repeats is a card in #ops of four calls that are the same and another one.
-func (h *hall) repeats(tool string, q ...approvals.Quorum) (approvals.Batch, slacksim.Message) {
+func (h *sheetWorkspace) repeats(tool string, q ...approvals.Quorum) (approvals.Batch, slacksim.Message) {
 	h.t.Helper()
 	var calls []approvals.Deferral
 	for i := range 4 {
@@ -133,7 +133,7 @@ func (h *hall) repeats(tool string, q ...approvals.Quorum) (approvals.Batch, sla
 }
 
 // labeled presses the button with this label on a message.
-func (h *hall) labeled(user string, m slacksim.Message, label string) slacksim.ClickOutcome {
+func (h *sheetWorkspace) labeled(user string, m slacksim.Message, label string) slacksim.ClickOutcome {
 	h.t.Helper()
 	for _, a := range m.Actions() {
 		if a.Text == label {
@@ -147,7 +147,7 @@ func (h *hall) labeled(user string, m slacksim.Message, label string) slacksim.C
 	return slacksim.ClickOutcome{}
 }
 
-func (h *hall) edits(b approvals.Batch, id approvals.ToolCallID, user, args string) {
+func (h *sheetWorkspace) edits(b approvals.Batch, id approvals.ToolCallID, user, args string) {
 	h.t.Helper()
 	for _, a := range h.stored(b).Approvals {
 		if a.Call.ID == id {
@@ -161,7 +161,7 @@ func (h *hall) edits(b approvals.Batch, id approvals.ToolCallID, user, args stri
 }
 
 func TestTheSameCallsAreApprovedTogetherOverASheet(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("tag_file", sre)
 	require.Contains(t, plainWords(card), "1, 2, 4 and 5 of 5: Tag file (path: \"reports/a.txt\", tag: \"old\"), the same call 4 times")
 	require.Equal(t, 1, strings.Count(plainWords(card), "tag_file with exactly these arguments:path: \"reports/a.txt\""), "the arguments stand there once")
@@ -192,7 +192,7 @@ func bit(b bool) int {
 }
 
 func TestTheSameCallsAreDeniedTogetherWithAReason(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("delete_file", sre)
 	h.labeled("U0BOB", card, "Deny all 4…")
 	require.Equal(t, "Deny 4 calls", h.top1("U0BOB").Submit)
@@ -205,7 +205,7 @@ func TestTheSameCallsAreDeniedTogetherWithAReason(t *testing.T) {
 }
 
 func TestEachOfTheSameCallsThatMayDoHarmHasItsOwnTick(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("delete_file", sre)
 	h.labeled("U0BOB", card, "Approve all 4…")
 	require.Equal(t, "Approve ticked calls", h.top1("U0BOB").Submit)
@@ -219,7 +219,7 @@ func TestEachOfTheSameCallsThatMayDoHarmHasItsOwnTick(t *testing.T) {
 // A call that was changed after the card was drawn is not one of the calls that
 // the button means, and is named; neither is one that was made the same later.
 func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("tag_file", sre)
 	h.edits(b, "t1", "U0CAROL", `{"path":"/etc/passwd"}`)
 	h.edits(b, "d", "U0CAROL", `{"path":"reports/a.txt","tag":"old"}`)
@@ -242,7 +242,7 @@ func TestAnApprovalOfTheSameCallsTakesOnlyWhatWasDrawn(t *testing.T) {
 }
 
 func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("tag_file", sre)
 	h.labeled("U0DAVE", card, "Approve all 4…")
 	require.Contains(t, shows(h.top1("U0DAVE")), "You can't approve any of these calls now. Left out: 4 calls that you can't approve")
@@ -269,7 +269,7 @@ func TestAnOutsiderApprovesNoneOfTheSameCalls(t *testing.T) {
 }
 
 func TestTheSameCallsAreReviewedOneByOne(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b, card := h.repeats("tag_file", sre)
 	h.labeled("U0BOB", card, "View full")
 	require.Contains(t, shows(h.top1("U0BOB")), b.Approvals[0].Call.Digest.String())
@@ -282,7 +282,7 @@ func TestTheSameCallsAreReviewedOneByOne(t *testing.T) {
 
 // The button opens the sheet of all that waits, from the Home and from a digest.
 func TestSeveralAreApprovedFromTheHomeAndFromADigest(t *testing.T) {
-	h := newHall(t, func(c *slackui.Config) { c.CardsPerMinute = 1 })
+	h := newSheetWorkspace(t, func(c *slackui.Config) { c.CardsPerMinute = 1 })
 	var all []approvals.Batch
 	for i := range 3 {
 		b := h.asksIn("C0OPS", h.say("U0ALICE", "tag"), fmt.Sprintf("n%d", i), "U0ALICE", time.Hour, tags(1, sre)...)

@@ -17,13 +17,13 @@ import (
 )
 
 // private is a call that only Carol can sign, asked for elsewhere.
-func (h *hall) private() {
+func (h *sheetWorkspace) private() {
 	h.t.Helper()
 	h.asksIn("C0SECRET", "1700000000.000800", "secret", "U0ERIN", 2*time.Hour, call("s", "pay_bonus", `{}`, by("carol", fromUser("U0CAROL"))))
 }
 
 func TestAListShowsOnlyWhatThePersonMaySee(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.asksIn("C0SECRET", "1700000000.000700", "elsewhere", "U0ALICE", 3*time.Hour, call("m", "move_file", `{}`, sre))
 	h.private()
@@ -54,7 +54,7 @@ func TestAListShowsOnlyWhatThePersonMaySee(t *testing.T) {
 }
 
 func TestAListIsTurnedPageByPage(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	seen := map[string]bool{}
 	for i := range 9 {
 		h.asksIn("C0OPS", fmt.Sprintf("1700000000.0009%02d", i), fmt.Sprint("b", i), "U0ALICE", time.Hour, tags(3, sre)...)
@@ -100,7 +100,7 @@ func idsIn(raw string) []string {
 func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 	var store error
 	parked, looking := 0, true
-	h := newHall(t, func(c *slackui.Config) {
+	h := newSheetWorkspace(t, func(c *slackui.Config) {
 		c.Health = command.Health{
 			Store: func(context.Context) error { return store }, Looking: func() bool { return looking },
 			Parked: func(context.Context) (int, error) { return parked, nil }, Policy: func() string { return "0123abcd" },
@@ -122,7 +122,7 @@ func TestStatusSaysWhetherAllIsWell(t *testing.T) {
 }
 
 func TestEveryAnswerAndFormOfCommandsIsAsKept(t *testing.T) {
-	h := newHall(t, func(c *slackui.Config) {
+	h := newSheetWorkspace(t, func(c *slackui.Config) {
 		c.Health = command.Health{Policy: func() string { return "0123abcd" }}
 	})
 	d := call("d1", "delete_file", `{"path":"reports/2023.txt","force":true}`, sre)
@@ -174,7 +174,7 @@ func TestEveryAnswerAndFormOfCommandsIsAsKept(t *testing.T) {
 }
 
 func TestTheWholeListIsForWhoeverSentIt(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, tags(90, sre)...)
 	h.sheet("U0BOB", "approve all")
 	id := h.sheetID("U0BOB")
@@ -196,7 +196,7 @@ func TestTheWholeListIsForWhoeverSentIt(t *testing.T) {
 }
 
 func TestAPersonIsToldOfASheetThatWasGivenUp(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 	h.sheet("U0BOB", "approve all")
 	id := h.sheetID("U0BOB")

@@ -17,21 +17,21 @@ import (
 )
 
 // listening is a workspace whose app is told of all messages.
-func listening(t *testing.T, tune ...func(*slackui.Config)) *office {
+func listening(t *testing.T, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
-	return newOffice(t, slacksim.Config{Events: append(slacksim.DefaultEvents(), "message.channels", "message.groups")}, tune...)
+	return newWorkspace(t, slacksim.Config{Events: append(slacksim.DefaultEvents(), "message.channels", "message.groups")}, tune...)
 }
 
 func overhears(c *slackui.Config) { c.Overhear = map[string]bool{"ops": true} }
 
 // talks makes the thread one that the agent is in.
-func (o *office) talks(root string) {
+func (o *workspace) talks(root string) {
 	o.t.Helper()
 	id := agentrun.ThreadIDOf(agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root})
 	o.setThread(agentrun.Thread{ID: id})
 }
 
-func (o *office) replies(user, root, text string) string {
+func (o *workspace) replies(user, root, text string) string {
 	o.t.Helper()
 	ts, err := o.PostAs(slacksim.Post{User: user, Channel: "C0OPS", Text: text, ThreadTS: root})
 	require.NoError(o.t, err)
@@ -40,7 +40,7 @@ func (o *office) replies(user, root, text string) string {
 
 // heard is what was taken, once everything is delivered. What has one name is
 // one, as it is for the store.
-func (o *office) heard() []string {
+func (o *workspace) heard() []string {
 	o.t.Helper()
 	require.NoError(o.t, o.Idle(o.t.Context()))
 	texts := map[string]string{}
@@ -119,7 +119,7 @@ func TestWhoIsOverheardIsNotTurnedAwayAloud(t *testing.T) {
 }
 
 func TestADirectMessageIsForTheAgent(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	dm := func(text, thread string) string {
 		t.Helper()
 		ts, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "@countersign", Text: text, ThreadTS: thread})
@@ -141,7 +141,7 @@ func TestADirectMessageIsForTheAgent(t *testing.T) {
 }
 
 func TestADirectMessageWhereNoAgentAnswersIsExplained(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.Agent, c.Agents = "", map[string]string{"C0OPS": "ops"} })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.Agent, c.Agents = "", map[string]string{"C0OPS": "ops"} })
 	_, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "@countersign", Text: "clean up"})
 	require.NoError(t, err)
 	require.Empty(t, o.heard())
@@ -153,7 +153,7 @@ func TestADirectMessageWhereNoAgentAnswersIsExplained(t *testing.T) {
 }
 
 func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
-	var o *office
+	var o *workspace
 	var b approvals.Batch
 	o = listening(t, overhears, func(c *slackui.Config) {
 		c.Runner = runnerFunc(func(context.Context, agentrun.Mention) (agentrun.Run, error) {
@@ -174,7 +174,7 @@ func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
 }
 
 // waitsBehind is a run in the queue of the thread in which b is pending.
-func (o *office) waitsBehind(b approvals.Batch) agentrun.Run {
+func (o *workspace) waitsBehind(b approvals.Batch) agentrun.Run {
 	o.t.Helper()
 	run := startedIn(o.run(b.Run).Origin.Root)
 	run.ID, run.Status = "run-07-next", agentrun.RunWaiting
@@ -182,14 +182,14 @@ func (o *office) waitsBehind(b approvals.Batch) agentrun.Run {
 	return run
 }
 
-func (o *office) last(root string) string {
+func (o *workspace) last(root string) string {
 	o.t.Helper()
 	all := o.thread("U0ALICE", root)
 	return flat(all[len(all)-1])
 }
 
 func TestAQueuedMessageNamesWhatItWaitsFor(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre), call("c2", "drop_table", `{}`, sre))
 	o.draw(b)
@@ -202,7 +202,7 @@ func TestAQueuedMessageNamesWhatItWaitsFor(t *testing.T) {
 // What was queued while the agent was at work learns what it waits for when the
 // run defers.
 func TestAQueuedMessageFollowsTheRunBeforeIt(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	deferred := o.run(b.Run)
@@ -218,7 +218,7 @@ func TestAQueuedMessageFollowsTheRunBeforeIt(t *testing.T) {
 }
 
 func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre), call("c2", "delete_file", `{}`, sre), call("c3", "read_log", `{}`, sre))
 	opened, _, err := approvals.Open(approvals.Batch{

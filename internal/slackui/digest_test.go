@@ -18,16 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowded is an office with so little room that all but the first go into the
+// crowded is a workspace with so little room that all but the first go into the
 // digest.
-func crowded(t *testing.T) *office {
+func crowded(t *testing.T) *workspace {
 	t.Helper()
 	return atNoon(t, slacksim.Config{}, func(c *slackui.Config) { c.CardsPerMinute, c.MessagesPerMinute = 1, 2 })
 }
 
 // digestIsKept compares with a golden file what we sent last by the method, and
 // Slack took.
-func (o *office) digestIsKept(method, name string) {
+func (o *workspace) digestIsKept(method, name string) {
 	o.t.Helper()
 	calls := o.Calls(method)
 	form, err := url.ParseQuery(calls[len(calls)-1].Request)
@@ -111,11 +111,11 @@ func TestThatASignatureNoLongerCountsIsToldWhateverElseIs(t *testing.T) {
 }
 
 // replica is another process over the same store.
-func (o *office) replica(tune func(*slackui.Config)) *slackui.UI {
+func (o *workspace) replica(tune func(*slackui.Config)) *slackui.UI {
 	o.t.Helper()
 	c := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret, APIURL: o.api, Team: slacksim.TeamID, Agent: "ops",
-		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf, Now: o.now.read, Log: slog.New(slog.DiscardHandler),
+		Desk: o.desk, Runs: o.testStore, Runner: o.testStore, Memos: o.testStore, Now: o.now.read, Log: slog.New(slog.DiscardHandler),
 	}
 	tune(&c)
 	ui, err := slackui.New(c)
@@ -146,7 +146,7 @@ func TestReplicasThatRaceForTheBudgetDoNotExceedIt(t *testing.T) {
 
 // openCalls are how many calls of each batch can be decided on its card, and
 // how many of each a digest lists.
-func (o *office) openCalls(all []approvals.Batch) (cards, listed map[approvals.BatchID]int) {
+func (o *workspace) openCalls(all []approvals.Batch) (cards, listed map[approvals.BatchID]int) {
 	o.t.Helper()
 	cards, listed = map[approvals.BatchID]int{}, map[approvals.BatchID]int{}
 	for _, b := range all {

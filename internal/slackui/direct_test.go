@@ -21,7 +21,7 @@ func directCall(q ...approvals.Quorum) approvals.Deferral {
 }
 
 // directs are the app's messages to one person.
-func (o *office) directs(user string) []slacksim.Message {
+func (o *workspace) directs(user string) []slacksim.Message {
 	o.t.Helper()
 	all, err := o.Messages(user, "D"+user[1:], "")
 	if errors.Is(err, slacksim.ErrNoSuch) {
@@ -79,7 +79,7 @@ func TestWhoCanHelpLaterIsAskedThen(t *testing.T) {
 }
 
 func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	d := escalating(o)
 	d.Ask.Requirement.Direct = approvals.DirectEveryone
@@ -93,7 +93,7 @@ func TestAnEscalationAsksItsPeopleDirectly(t *testing.T) {
 }
 
 func TestWhoCannotBeWrittenToIsPassedOver(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, directCall(sre))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}}})
@@ -112,7 +112,7 @@ func TestACrowdIsAskedInTheChannelOnly(t *testing.T) {
 		people = append(people, slacksim.Person{ID: id, Name: id, Team: slacksim.TeamID})
 		group.Users = append(group.Users, id)
 	}
-	o := newOffice(t, slacksim.Config{People: people, Groups: append(slacksim.DefaultGroups(), group)})
+	o := newWorkspace(t, slacksim.Config{People: people, Groups: append(slacksim.DefaultGroups(), group)})
 	root := o.say("U0ALICE", "clean up")
 	o.draw(o.opens(root, directCall(approvals.Quorum{Name: "all", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0ALL"}}})))
 	require.Len(t, o.Calls("conversations.open"), 1, "only whoever asked reads that nobody was asked")
@@ -129,7 +129,7 @@ func TestACopyIsNotRedrawnForWhoMayNotLook(t *testing.T) {
 			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
 		}
 	}
-	o := newOffice(t, slacksim.Config{Channels: channels})
+	o := newWorkspace(t, slacksim.Config{Channels: channels})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, directCall(sre))
 	o.draw(b)

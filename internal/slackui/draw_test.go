@@ -16,7 +16,7 @@ import (
 )
 
 // approves commits Bob's signature without Slack.
-func (o *office) approves(b approvals.Batch, i int) {
+func (o *workspace) approves(b approvals.Batch, i int) {
 	o.t.Helper()
 	ref := b.Approvals[i].Call
 	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID("bob-"+ref.ID), approvals.Decide{Decision: approvals.Decision{
@@ -27,7 +27,7 @@ func (o *office) approves(b approvals.Batch, i int) {
 }
 
 func TestABatchHasOneMessageForEightCalls(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, many(12, `{"path":"a.txt"}`)...)
 	o.draw(b)
@@ -55,7 +55,7 @@ func TestNothingIsDrawnTwice(t *testing.T) {
 }
 
 func TestManyReplicasPostOneCard(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	var all sync.WaitGroup
@@ -74,7 +74,7 @@ func TestManyReplicasPostOneCard(t *testing.T) {
 // The message is there, but its answer was lost: it is posted again, a click
 // on either counts, and then both are kept up to date.
 func TestAClickOnALostCopyCountsAndRetiresIt(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.postMessage", LostReply: true}}})
@@ -110,7 +110,7 @@ func TestLimitsAndLossesOfSlack(t *testing.T) {
 		"in no state":    {slacksim.Fault{Method: "chat.postMessage", Error: "fatal_error"}, 2 * time.Second, "fatal_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, slacksim.Config{})
+			o := newWorkspace(t, slacksim.Config{})
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, call("c1", "delete_file", `{"secret":"xyzzy"}`, sre))
 			o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{c.fault}})
@@ -151,7 +151,7 @@ func TestARemovedCardIsPostedAgainWhileItIsOpen(t *testing.T) {
 }
 
 func TestABatchOfAnotherSurfaceIsNotDrawnHere(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "x", `{}`, sre))
 	run := o.run(b.Run)
@@ -164,7 +164,7 @@ func TestABatchOfAnotherSurfaceIsNotDrawnHere(t *testing.T) {
 }
 
 // resumes returns the run that goes on after the batch.
-func (o *office) resumes(b approvals.Batch, root string) agentrun.Run {
+func (o *workspace) resumes(b approvals.Batch, root string) agentrun.Run {
 	o.t.Helper()
 	id, err := agentrun.ResumeRunID(b.ID)
 	require.NoError(o.t, err)
@@ -226,7 +226,7 @@ func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
 	for status, says := range map[agentrun.Status]string{
 		agentrun.RunFailed: "To try again, mention the agent", agentrun.RunParked: "Nothing is repeated automatically",
 	} {
-		o := newOffice(t, slacksim.Config{})
+		o := newWorkspace(t, slacksim.Config{})
 		root := o.say("U0ALICE", "clean up")
 		run := startedIn(root)
 		run.Status, run.Failure = status, "The model <!channel> refused."
@@ -239,7 +239,7 @@ func TestRunsThatEndBadlySayWhatToDo(t *testing.T) {
 }
 
 func TestARunThatFailedInAClosedThreadSendsPeopleElsewhere(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	run.Status, run.Failure = agentrun.RunFailed, "It cannot be read."
@@ -251,7 +251,7 @@ func TestARunThatFailedInAClosedThreadSendsPeopleElsewhere(t *testing.T) {
 }
 
 func TestAWaitingRunSaysBehindWhat(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	run.Status = agentrun.RunWaiting
@@ -263,7 +263,7 @@ func TestAWaitingRunSaysBehindWhat(t *testing.T) {
 // A long answer goes on in further messages, each once, also when one of them
 // fails in between.
 func TestALongAnswerIsSplit(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	require.NoError(t, o.reply(run))
@@ -286,7 +286,7 @@ func TestALongAnswerIsSplit(t *testing.T) {
 // Twenty minutes without Slack park nothing: no attempt is a failure, each
 // waits longer than the one before, and what is drawn then is drawn once.
 func TestAnOutageOfSlackIsWaitedOut(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "x", `{}`, sre), call("c2", "x", `{}`, sre))
 	draw := func() error { return o.ui.Cards.Reconcile(t.Context(), string(b.ID)) }
@@ -310,7 +310,7 @@ func TestAnOutageOfSlackIsWaitedOut(t *testing.T) {
 func TestAReplyWaitsForAnUnreachableSlack(t *testing.T) {
 	nowhere := httptest.NewServer(nil)
 	nowhere.Close()
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) { c.APIURL = nowhere.URL })
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.APIURL = nowhere.URL })
 	for _, wait := range []time.Duration{2 * time.Second, 4 * time.Second} {
 		var later *slackapi.LaterError
 		require.ErrorAs(t, o.reply(startedIn("1.1")), &later)
@@ -319,7 +319,7 @@ func TestAReplyWaitsForAnUnreachableSlack(t *testing.T) {
 }
 
 func TestAnAnswerWithoutEndIsCutAndSaysSo(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	run.Status, run.Output = agentrun.RunCompleted, strings.Repeat("All is well. ", 20_000)+"The end."

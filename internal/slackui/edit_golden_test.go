@@ -33,7 +33,7 @@ var everyArgs = `{"to":"DE89 3704 0044","amount":9007199254740993,"dry_run":fals
 
 // opened returns the view of the newest views.open as it was sent: Slack took
 // it. Where the card was is not the same every time.
-func (o *office) opened() map[string]any {
+func (o *workspace) opened() map[string]any {
 	o.t.Helper()
 	calls := o.Calls("views.open")
 	require.NotEmpty(o.t, calls)
@@ -68,7 +68,7 @@ func TestFormsAreAsKept(t *testing.T) {
 			d := call("c1", tool, args, sre)
 			d.WriteOnly = []string{"/token"}
 			tune(&d)
-			o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
 				c.Tools = toolbox{"pay": {Schema: json.RawMessage(everySchema)}, "odd": {Schema: json.RawMessage(`{"anyOf":[{"type":"object"}]}`)}}
 			})
 			root := o.say("U0ALICE", "pay them")

@@ -43,14 +43,14 @@ func (r rulings) Rule(context.Context, approvals.Proposal) (approvals.Ruling, er
 	return approvals.Permit{}, nil
 }
 
-// rewrite is an office in which delete_file can be edited.
-func rewrite(t *testing.T, p rulings, check approvals.Check, d approvals.Deferral) (o *office, root string, b approvals.Batch) {
+// rewrite is a workspace in which delete_file can be edited.
+func rewrite(t *testing.T, p rulings, check approvals.Check, d approvals.Deferral) (o *workspace, root string, b approvals.Batch) {
 	t.Helper()
 	if check == nil {
 		check = func(context.Context, approvals.Batch, approvals.ToolCall) error { return nil }
 	}
-	o = newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-		c.Desk = approvals.NewDesk(c.Memos.(*shelf), p, check, c.Now)
+	o = newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.Desk = approvals.NewDesk(c.Memos.(*testStore), p, check, c.Now)
 		c.Tools = toolbox{"delete_file": {Name: "delete_file", Schema: json.RawMessage(fileSchema), WriteOnly: []string{"/token"}}}
 	})
 	root = o.say("U0ALICE", "clean up")
@@ -66,7 +66,7 @@ func deletion(q ...approvals.Quorum) approvals.Deferral {
 }
 
 // edit opens the form of the first call.
-func (o *office) edit(user, root string) slacksim.View {
+func (o *workspace) edit(user, root string) slacksim.View {
 	o.t.Helper()
 	require.Equal(o.t, slacksim.ClickOutcome{Status: 200}, o.press(user, o.card(user, root), "edit", 0))
 	views := o.Views(user)
@@ -89,7 +89,7 @@ func under(t *testing.T, v slacksim.View, label string) string {
 }
 
 // sends fills the form in, by label, and sends it.
-func (o *office) sends(user string, v slacksim.View, typed map[string]string) slacksim.SubmitOutcome {
+func (o *workspace) sends(user string, v slacksim.View, typed map[string]string) slacksim.SubmitOutcome {
 	o.t.Helper()
 	values := map[string]map[string]any{}
 	for label, text := range typed {
@@ -108,12 +108,12 @@ func (o *office) sends(user string, v slacksim.View, typed map[string]string) sl
 }
 
 // args are the current arguments of the first call.
-func (o *office) argsOf(b approvals.Batch) string {
+func (o *workspace) argsOf(b approvals.Batch) string {
 	return string(o.args(b.ID, o.batch(b.ID).Approvals[0].Call.Digest))
 }
 
 // hasArgs compares the bytes: what means the same is not the same.
-func (o *office) hasArgs(b approvals.Batch, want string) {
+func (o *workspace) hasArgs(b approvals.Batch, want string) {
 	o.t.Helper()
 	require.Equal(o.t, want, o.argsOf(b))
 }
@@ -220,7 +220,7 @@ func TestAnEditKeepsEveryOtherByte(t *testing.T) {
 	require.NotContains(t, said, "hunter")
 }
 
-func (o *office) closesAndEdits(user, root string) slacksim.View {
+func (o *workspace) closesAndEdits(user, root string) slacksim.View {
 	o.t.Helper()
 	for _, v := range o.Views(user) {
 		require.NoError(o.t, o.CloseView(user, v.ID, true))
@@ -282,24 +282,24 @@ func TestARefusalOfSeveralChangesIsSaidOnTopOfTheForm(t *testing.T) {
 
 // Whoever comes too late, or may not, reads why in the form or instead of it.
 func TestAnEditThatCannotBeIsExplained(t *testing.T) {
-	moves := func(cmd func(o *office, b approvals.Batch)) func(o *office, root string, b approvals.Batch) {
-		return func(o *office, _ string, b approvals.Batch) { cmd(o, b) }
+	moves := func(cmd func(o *workspace, b approvals.Batch)) func(o *workspace, root string, b approvals.Batch) {
+		return func(o *workspace, _ string, b approvals.Batch) { cmd(o, b) }
 	}
 	for name, c := range map[string]struct {
-		before func(o *office, root string, b approvals.Batch)
+		before func(o *workspace, root string, b approvals.Batch)
 		says   string
 	}{
-		"changed by another": {func(o *office, root string, _ approvals.Batch) {
+		"changed by another": {func(o *workspace, root string, _ approvals.Batch) {
 			o.sends("U0CAROL", o.edit("U0CAROL", root), map[string]string{"path": "c.txt"})
 		}, "so your edit wasn't saved"},
-		"settled": {func(o *office, root string, _ approvals.Batch) {
+		"settled": {func(o *workspace, root string, _ approvals.Batch) {
 			o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0)
 		}, "Already approved by <@U0CAROL>"},
-		"expired": {moves(func(o *office, _ approvals.Batch) { o.now.move(3 * time.Minute) }), "Too late"},
-		"gone": {moves(func(o *office, b approvals.Batch) {
+		"expired": {moves(func(o *workspace, _ approvals.Batch) { o.now.move(3 * time.Minute) }), "Too late"},
+		"gone": {moves(func(o *workspace, b approvals.Batch) {
 			o.loses(b)
 		}), "no longer exists"},
-		"not an approver any more": {moves(func(o *office, _ approvals.Batch) {
+		"not an approver any more": {moves(func(o *workspace, _ approvals.Batch) {
 			o.now.move(61 * time.Second)
 			require.NoError(o.t, o.SetGroup("S0SRE", []string{"U0CAROL"}))
 		}), "Only the approvers and the requester of this call"},

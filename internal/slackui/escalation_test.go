@@ -11,7 +11,7 @@ import (
 )
 
 // escalating is a call that is shown in #general too after a minute.
-func escalating(o *office) approvals.Deferral {
+func escalating(o *workspace) approvals.Deferral {
 	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
 	d.Ask.Requirement.Ladder = []approvals.Rung{{
 		At: o.now.read().Add(time.Minute), Kind: approvals.Escalate, Quorum: "sre", Add: approvals.From{Users: []approvals.UserID{"U0DAVE"}}, Channel: "C0GENERAL",
@@ -20,7 +20,7 @@ func escalating(o *office) approvals.Deferral {
 }
 
 func TestAnEscalationShowsTheCardInItsChannelToo(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, escalating(o))
 	o.draw(b)
@@ -51,7 +51,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 		"not_in_channel": "the app isn't in the channel", "channel_not_found": "the app isn't in the channel", "is_archived": "the channel is archived",
 	} {
 		t.Run(code, func(t *testing.T) {
-			o := newOffice(t, slacksim.Config{})
+			o := newWorkspace(t, slacksim.Config{})
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, escalating(o))
 			o.draw(b)
@@ -70,7 +70,7 @@ func TestAChannelThatIsClosedToTheAppIsSaidAndNotTriedAgain(t *testing.T) {
 
 // A channel that Slack limits does not keep the thread from being right.
 func TestATroubledFurtherChannelDoesNotKeepTheThreadWaiting(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, escalating(o))
 	o.draw(b)

@@ -82,7 +82,7 @@ func patient() slacksim.Config {
 // time, with what the store holds, and they read what could not be looked up.
 func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 	l := &line{ended: make(chan struct{})}
-	h := newHallIn(t, patient(), statetest.Miniredis(t), l.through(t))
+	h := newSheetWorkspaceIn(t, patient(), statetest.Miniredis(t), l.through(t))
 	root := h.say("U0ALICE", "clean up")
 	b := h.asksIn("C0OPS", root, "one", "U0ALICE", time.Hour, tags(2, sre)...)
 	require.NoError(t, h.ui.Cards.Reconcile(t.Context(), string(b.ID)))
@@ -167,7 +167,7 @@ func TestPeopleAreAnsweredWhileLookupsHang(t *testing.T) {
 // Who somebody is may be known while it is not known in which groups they are.
 func TestAListSaysThatGroupsAreNotKnown(t *testing.T) {
 	l := &line{ended: make(chan struct{})}
-	h := newHallIn(t, patient(), statetest.Miniredis(t), l.through(t))
+	h := newSheetWorkspaceIn(t, patient(), statetest.Miniredis(t), l.through(t))
 	h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 	h.asks("three", "U0ALICE", 2*time.Hour, call("b", "move_file", `{}`, by("named", fromUser("U0BOB"))))
 	l.hangs("usergroups.users.list")

@@ -23,10 +23,10 @@ import (
 // noPolicy rules on amendments, which these tests do not make.
 type noPolicy struct{ approvals.Policy }
 
-// office is Countersign in a simulated workspace.
-type office struct {
+// workspace is Countersign in a simulated workspace.
+type workspace struct {
 	*slacksim.Server
-	*shelf
+	*testStore
 
 	t    *testing.T
 	ui   *slackui.UI
@@ -75,18 +75,18 @@ func (c *clock) move(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *office {
+func newWorkspace(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
-	o := &office{t: t, now: &clock{at: time.Now()}, log: &logbook{}}
-	o.shelf = newShelf(t, o.now.read)
+	o := &workspace{t: t, now: &clock{at: time.Now()}, log: &logbook{}}
+	o.testStore = newTestStore(t, o.now.read)
 	o.Server = slacksim.New(sim)
 	api := httptest.NewServer(labeled(t, o.Server))
 	o.SetPublicURL(api.URL)
-	o.desk = approvals.NewDesk(o.shelf, noPolicy{}, nil, o.now.read)
+	o.desk = approvals.NewDesk(o.testStore, noPolicy{}, nil, o.now.read)
 	cfg := slackui.Config{
 		BotToken: o.BotToken, SigningSecret: o.SigningSecret,
 		APIURL: api.URL + "/api/", Team: slacksim.TeamID, Agent: "ops",
-		Desk: o.desk, Runs: o.shelf, Runner: o.shelf, Memos: o.shelf,
+		Desk: o.desk, Runs: o.testStore, Runner: o.testStore, Memos: o.testStore,
 		Now: o.now.read, Log: slog.New(slog.NewTextHandler(o.log, nil)),
 	}
 	for _, f := range tune {
@@ -108,7 +108,7 @@ func newOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config))
 }
 
 // say posts in #ops as a person and returns the message.
-func (o *office) say(user, text string) string {
+func (o *workspace) say(user, text string) string {
 	o.t.Helper()
 	ts, err := o.PostAs(slacksim.Post{User: user, Channel: "C0OPS", Text: text})
 	require.NoError(o.t, err)
@@ -126,12 +126,12 @@ func call(id, tool, args string, q ...approvals.Quorum) approvals.Deferral {
 var sre = approvals.Quorum{Name: "sre", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SRE"}}}
 
 // opens stores a batch of a run in the thread root, as if it had just deferred.
-func (o *office) opens(root string, calls ...approvals.Deferral) approvals.Batch {
+func (o *workspace) opens(root string, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	return o.opensIn("C0OPS", root, calls...)
 }
 
-func (o *office) opensIn(channel, root string, calls ...approvals.Deferral) approvals.Batch {
+func (o *workspace) opensIn(channel, root string, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	run := agentrun.Run{
 		ID: "run-07-one", Thread: "thread-07-one", Status: agentrun.RunDeferred,
@@ -155,13 +155,13 @@ func toolCalls(from []approvals.Deferral) []approvals.ToolCall {
 	return all
 }
 
-func (o *office) draw(b approvals.Batch) {
+func (o *workspace) draw(b approvals.Batch) {
 	o.t.Helper()
 	require.NoError(o.t, o.ui.Cards.Reconcile(o.t.Context(), string(b.ID)))
 }
 
 // thread returns what a person sees in the thread, without its root.
-func (o *office) thread(user, root string) []slacksim.Message {
+func (o *workspace) thread(user, root string) []slacksim.Message {
 	o.t.Helper()
 	all, err := o.Messages(user, "C0OPS", root)
 	require.NoError(o.t, err)
@@ -169,7 +169,7 @@ func (o *office) thread(user, root string) []slacksim.Message {
 }
 
 // whispers returns what only this person was told, after everything was said.
-func (o *office) whispers(user, root string) []string {
+func (o *workspace) whispers(user, root string) []string {
 	o.t.Helper()
 	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
 	var words []string
@@ -182,7 +182,7 @@ func (o *office) whispers(user, root string) []string {
 }
 
 // press clicks the i-th button of this kind on a message, and means it.
-func (o *office) press(user string, m slacksim.Message, action string, i int) slacksim.ClickOutcome {
+func (o *workspace) press(user string, m slacksim.Message, action string, i int) slacksim.ClickOutcome {
 	o.t.Helper()
 	out, err := o.Click(slacksim.Click{User: user, Channel: m.Channel, TS: m.TS, ActionID: fmt.Sprintf("countersign.%s.%d", action, i), Confirmed: true})
 	require.NoError(o.t, err)

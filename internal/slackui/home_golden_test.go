@@ -23,8 +23,8 @@ func asKept(t *testing.T, name string, v slacksim.View) {
 	kept(t, name+".json", bare(blocks))
 }
 
-// busy is an office at noon with something in every part of bob's Home.
-func busy(t *testing.T) *office {
+// busy is a workspace at noon with something in every part of bob's Home.
+func busy(t *testing.T) *workspace {
 	t.Helper()
 	o := atNoon(t, slacksim.Config{}, inLists)
 	hostile := "delete_file\u202e<!channel> *b*"
@@ -90,8 +90,8 @@ func TestADirectCopyIsAsKept(t *testing.T) {
 	kept(t, "card_direct_message.json", bare(any(blocks[:1])))
 }
 
-// inLists gives an office lists, and tools that are known.
+// inLists gives a workspace lists, and tools that are known.
 func inLists(c *slackui.Config) {
-	c.Lists, _ = c.Memos.(*shelf)
+	c.Lists, _ = c.Memos.(*testStore)
 	c.Tools = knownTools
 }

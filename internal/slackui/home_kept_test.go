@@ -15,11 +15,11 @@ import (
 )
 
 // published is how many Homes were drawn.
-func (o *office) published() int { return len(o.Calls("views.publish")) }
+func (o *workspace) published() int { return len(o.Calls("views.publish")) }
 
 // settles works until nothing is due any more, as the due index would, moving
 // the clock by what each answer asks for. It returns how long that took.
-func (o *office) settles(batches ...approvals.Batch) time.Duration {
+func (o *workspace) settles(batches ...approvals.Batch) time.Duration {
 	o.t.Helper()
 	var took time.Duration
 	for range 20 {
@@ -44,12 +44,12 @@ func (o *office) settles(batches ...approvals.Batch) time.Duration {
 }
 
 // Two seconds after the last drawing: nobody's Home is drawn more often.
-func (o *office) rests() { o.now.move(2 * time.Second) }
+func (o *workspace) rests() { o.now.move(2 * time.Second) }
 
 // After one round every copy says how it ended: in the thread, in the channel of
 // the escalation, in the direct messages and at home.
 func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	root := o.say("U0ALICE", "clean up")
 	d := escalating(o)
 	d.Ask.Requirement.Direct = approvals.DirectEveryone
@@ -84,7 +84,7 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 }
 
 func TestOnlyTheHomesOfThoseConcernedAreDrawn(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	for _, user := range []string{"U0ALICE", "U0BOB", "U0DAVE"} {
 		o.atHome(user)
 	}
@@ -100,7 +100,7 @@ func TestOnlyTheHomesOfThoseConcernedAreDrawn(t *testing.T) {
 }
 
 func TestAHomeThatNobodyOpensAnyMoreIsNotDrawn(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	before := o.published()
 	o.now.move(7*24*time.Hour + time.Minute)
@@ -110,7 +110,7 @@ func TestAHomeThatNobodyOpensAnyMoreIsNotDrawn(t *testing.T) {
 
 // A hundred changes within a moment are two drawings.
 func TestManyChangesAreDrawnTogether(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	o.rests()
 	before := o.published()
@@ -126,7 +126,7 @@ func TestManyChangesAreDrawnTogether(t *testing.T) {
 
 // The process that drew is gone before it said so: the next one draws again.
 func TestAHomeIsDrawnAfterACrash(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	o.rests()
 	b := o.another("one", 0, call("c1", "delete_file", `{}`, sre))
@@ -140,7 +140,7 @@ func TestAHomeIsDrawnAfterACrash(t *testing.T) {
 
 // Somebody else drew it, or we forgot that we did: it is read again, and drawn.
 func TestALostHashOfAHomeIsReloaded(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.atHome("U0BOB")
 	_, err := slack.New(o.BotToken(), slack.OptionAPIURL(o.api)).PublishView("U0BOB", slack.HomeTabViewRequest{
 		Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: []slack.Block{slack.NewDividerBlock()}},
@@ -153,7 +153,7 @@ func TestALostHashOfAHomeIsReloaded(t *testing.T) {
 }
 
 func TestALostHashOfAReviewIsReloaded(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
@@ -163,7 +163,7 @@ func TestALostHashOfAReviewIsReloaded(t *testing.T) {
 }
 
 func TestAHomeIsReadPageByPage(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	for i := range 40 {
 		b := o.another(fmt.Sprintf("n%03d", i), time.Duration(i)*time.Second, call("c1", fmt.Sprintf("tool_%03d", i), `{}`, sre))
 		if i == 0 {
@@ -195,7 +195,7 @@ func TestAHomeIsReadPageByPage(t *testing.T) {
 // However much is open, a page reads as much as a page.
 func TestAHomeDoesNotGrowWithWhatIsOpen(t *testing.T) {
 	size := func(n int) (blocks, read int) {
-		o := inOffice(t)
+		o := newListWorkspace(t)
 		for i := range n {
 			b := o.another(fmt.Sprintf("n%04d", i), time.Duration(i)*time.Second, call("c1", "delete_file", `{}`, sre))
 			if i == 0 {
@@ -214,7 +214,7 @@ func TestAHomeDoesNotGrowWithWhatIsOpen(t *testing.T) {
 }
 
 func TestAnAbsenceIsEndedAtHome(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.command("U0BOB", "away for 3 days, ask <@U0CAROL>")
 	home := o.atHome("U0BOB")
 	require.Contains(t, words(home.Blocks), "<@U0CAROL> stands in for you")
@@ -228,7 +228,7 @@ func TestAnAbsenceIsEndedAtHome(t *testing.T) {
 
 // Whoever stands in for somebody finds at home what waits for them.
 func TestADelegateFindsAtHomeWhatWaitsForTheOther(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.command("U0BOB", "away for 3 days, ask <@U0DAVE>")
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
@@ -249,7 +249,7 @@ func TestADelegateFindsAtHomeWhatWaitsForTheOther(t *testing.T) {
 // Whoever has left does not keep the Homes of the others waiting, and is not
 // asked about again; back at work, they open theirs as everybody does.
 func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a"}`, sre))
 	require.NoError(t, o.stirs(b))
 	o.atHome("U0ALICE")
@@ -272,7 +272,7 @@ func TestTheHomeOfADeactivatedAccountIsForgotten(t *testing.T) {
 // An edit takes a call away from those whom the version before asked: their
 // Homes show that too.
 func TestTheHomesOfThoseWhomAnEarlierVersionAskedAreDrawn(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.atHome("U0DAVE")
 	o.rests()
 	b := o.another("one", 0, call("c1", "delete_file", `{}`, only("boss", "U0DAVE")))

@@ -21,14 +21,14 @@ import (
 // knownTools are what is known of the tools here.
 var knownTools = toolbox{"delete_file": {Schema: json.RawMessage(fileSchema)}, "read_file": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}}
 
-// inOffice is an office with lists, whose tools are known.
-func inOffice(t *testing.T) *office {
+// newListWorkspace is a workspace with lists, whose tools are known.
+func newListWorkspace(t *testing.T) *workspace {
 	t.Helper()
-	return newOffice(t, slacksim.Config{}, inLists)
+	return newWorkspace(t, slacksim.Config{}, inLists)
 }
 
 // another stores one more batch, opened so much later, in a thread of its own.
-func (o *office) another(name string, later time.Duration, calls ...approvals.Deferral) approvals.Batch {
+func (o *workspace) another(name string, later time.Duration, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	root := o.say("U0ALICE", "and "+name)
 	run := agentrun.Run{
@@ -46,13 +46,13 @@ func (o *office) another(name string, later time.Duration, calls ...approvals.De
 }
 
 // stirs is a round of the due work that follows from a change of the batch.
-func (o *office) stirs(b approvals.Batch) error {
+func (o *workspace) stirs(b approvals.Batch) error {
 	o.t.Helper()
 	return o.ui.Homes.Reconcile(o.t.Context(), string(b.ID))
 }
 
 // atHome opens somebody's Home and waits until it is drawn.
-func (o *office) atHome(user string) slacksim.View {
+func (o *workspace) atHome(user string) slacksim.View {
 	o.t.Helper()
 	require.NoError(o.t, o.OpenHome(user))
 	require.NoError(o.t, o.Idle(o.t.Context()))
@@ -63,12 +63,12 @@ func (o *office) atHome(user string) slacksim.View {
 }
 
 // uses presses the button with this label in a view, and waits for what follows.
-func (o *office) uses(user string, v slacksim.View, label string) slacksim.ClickOutcome {
+func (o *workspace) uses(user string, v slacksim.View, label string) slacksim.ClickOutcome {
 	o.t.Helper()
 	return o.usesNth(user, v, label, 0)
 }
 
-func (o *office) usesNth(user string, v slacksim.View, label string, n int) slacksim.ClickOutcome {
+func (o *workspace) usesNth(user string, v slacksim.View, label string, n int) slacksim.ClickOutcome {
 	o.t.Helper()
 	for _, a := range v.Actions() {
 		if a.Text != label {
@@ -86,7 +86,7 @@ func (o *office) usesNth(user string, v slacksim.View, label string, n int) slac
 	return slacksim.ClickOutcome{}
 }
 
-func (o *office) top(user string) slacksim.View {
+func (o *workspace) top(user string) slacksim.View {
 	o.t.Helper()
 	views := o.Views(user)
 	require.NotEmpty(o.t, views)
@@ -94,7 +94,7 @@ func (o *office) top(user string) slacksim.View {
 }
 
 func TestAHomeShowsWhatWaitsTheMostUrgentFirst(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	now := o.now.read()
 	old := o.another("old", -time.Hour, call("c1", "read_file", `{}`, sre))
 	late := o.another("late", -time.Minute, until(call("c1", "delete_file", `{"path":"a.txt"}`, sre), now.Add(3*time.Hour), true))
@@ -139,7 +139,7 @@ func TestAHomeShowsTheWorstFirstAmongWhatIsAsUrgent(t *testing.T) {
 // The row of several calls is named after the worst of them, and its button opens
 // the card with that one.
 func TestARowNamesTheWorstOfItsCallsAndItsButtonDoesToo(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	calls := many(9, `{"path":"a.txt"}`)
 	for i := range calls {
 		calls[i].Severity = approvals.SeverityLow
@@ -156,7 +156,7 @@ func TestARowNamesTheWorstOfItsCallsAndItsButtonDoesToo(t *testing.T) {
 // A summary shows values of arguments: who may not read them sees the tool only,
 // and write-only ones are in nobody's.
 func TestAHomeShowsNoArgumentsThatItsOwnerMayNotRead(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	secret := call("c1", "delete_file", `{"path":"a.txt","token":"hunter2"}`, sre)
 	secret.WriteOnly = []string{"/token"}
 	b := o.another("one", 0, secret)
@@ -185,7 +185,7 @@ func TestAHomeShowsNoArgumentsThatItsOwnerMayNotRead(t *testing.T) {
 }
 
 func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	o.draw(b)
 	require.NoError(t, o.stirs(b))
@@ -205,7 +205,7 @@ func TestAReviewIsTheCardAndDecidesLikeIt(t *testing.T) {
 }
 
 func TestARefusalInAReviewIsSaidInIt(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
@@ -217,7 +217,7 @@ func TestARefusalInAReviewIsSaidInIt(t *testing.T) {
 }
 
 // approvesAs decides outside of Slack.
-func (o *office) approvesAs(user string, b approvals.Batch) {
+func (o *workspace) approvesAs(user string, b approvals.Batch) {
 	o.t.Helper()
 	ref := b.Approvals[0].Call
 	_, err := o.desk.Decide(o.t.Context(), b.ID, approvals.RequestID(user+string(ref.ID)), approvals.Decide{Decision: approvals.Decision{
@@ -228,7 +228,7 @@ func (o *office) approvesAs(user string, b approvals.Batch) {
 }
 
 func TestTheFormsOfAReviewLieOverItAndLeadBack(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
@@ -252,13 +252,13 @@ func TestTheFormsOfAReviewLieOverItAndLeadBack(t *testing.T) {
 }
 
 // leaves closes what is on top of bob's screen.
-func (o *office) leaves() {
+func (o *workspace) leaves() {
 	o.t.Helper()
 	require.NoError(o.t, o.CloseView("U0BOB", o.top("U0BOB").ID, false))
 }
 
 func TestNextWalksThroughWhatWaits(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	for i, name := range []string{"aa", "bb", "cc"} {
 		require.NoError(t, o.stirs(o.another(name, time.Duration(i)*time.Minute-time.Hour, call("c1", "tool_"+name, `{}`, sre))))
 	}
@@ -282,7 +282,7 @@ func TestNextWalksThroughWhatWaits(t *testing.T) {
 // What a person has decided and still waits for others has no button in their
 // review that decides it again.
 func TestAReviewOfWhatOneHasDecidedOffersToTakeItBackOnly(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	require.NoError(t, o.stirs(o.another("aa", -time.Hour, call("c1", "tool_aa", `{}`, pair()))))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	o.uses("U0BOB", o.top("U0BOB"), "Approve")
@@ -296,7 +296,7 @@ func TestAReviewOfWhatOneHasDecidedOffersToTakeItBackOnly(t *testing.T) {
 }
 
 func TestALargeRequestIsReviewedCardByCard(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("big", 0, many(20, `{"path":"a.txt"}`)...)
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
@@ -311,7 +311,7 @@ func TestALargeRequestIsReviewedCardByCard(t *testing.T) {
 
 // lends shows somebody a button that leads to the first card of the batch, and
 // they press it.
-func (o *office) lends(user, batch string) {
+func (o *workspace) lends(user, batch string) {
 	o.t.Helper()
 	button := blockkit.Button("countersign.review.0", "r1|"+batch+"|0", "Review", "Review what someone else was asked")
 	_, ts, err := slack.New(o.BotToken(), slack.OptionAPIURL(o.api)).PostMessage("C0GENERAL", slack.MsgOptionBlocks(slack.NewActionBlock("", button)), slack.MsgOptionText("see", false))
@@ -323,7 +323,7 @@ func (o *office) lends(user, batch string) {
 
 // seen is everything that only this person was told in the channel, and sees in
 // modals.
-func (o *office) seen(user string) string {
+func (o *workspace) seen(user string) string {
 	o.t.Helper()
 	all, err := o.Messages(user, "C0GENERAL", "")
 	require.NoError(o.t, err)
@@ -348,7 +348,7 @@ func TestAReviewIsOpenedOnlyForWhoMayLook(t *testing.T) {
 			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
 		}
 	}
-	o := newOffice(t, slacksim.Config{Channels: channels}, func(c *slackui.Config) { c.Lists, _ = c.Memos.(*shelf) })
+	o := newWorkspace(t, slacksim.Config{Channels: channels}, func(c *slackui.Config) { c.Lists, _ = c.Memos.(*testStore) })
 	secret := approvals.Quorum{Name: "sec", Need: 1, From: approvals.From{Users: []approvals.UserID{"U0ALICE"}}}
 	b := o.another("one", 0, call("c1", "delete_file", `{"path":"a.txt"}`, secret))
 	for user, says := range map[string]string{

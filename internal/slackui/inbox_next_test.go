@@ -23,7 +23,7 @@ func pair() approvals.Quorum {
 
 // signed stores so many batches, opened a second after each other, that bob has
 // signed and that wait for somebody else.
-func (o *office) signed(from time.Duration, n int) {
+func (o *workspace) signed(from time.Duration, n int) {
 	o.t.Helper()
 	for i := range n {
 		name := fmt.Sprintf("signed-%05d", i)
@@ -42,7 +42,7 @@ func (o *office) signed(from time.Duration, n int) {
 }
 
 func TestNextFindsWhatLiesBehindAllThatIsSigned(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	first := o.another("first", -3*time.Hour, call("c1", "tool_first", `{}`, pair()))
 	o.signed(-2*time.Hour, 450)
 	o.another("second", -time.Hour, call("c1", "tool_second", `{}`, pair()))
@@ -56,7 +56,7 @@ func TestNextFindsWhatLiesBehindAllThatIsSigned(t *testing.T) {
 }
 
 func TestNextSaysHowFarItHasLooked(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	first := o.another("first", -3*time.Hour, call("c1", "tool_first", `{}`, pair()))
 	o.signed(-2*time.Hour, 4000)
 	o.another("second", 0, call("c1", "tool_second", `{}`, pair()))
@@ -68,7 +68,7 @@ func TestNextSaysHowFarItHasLooked(t *testing.T) {
 
 // Nothing is said of what was not read.
 func TestWhatIsBehindAllThatIsSignedIsNotDenied(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	o.signed(-2*time.Hour, 1001)
 	require.NoError(t, o.stirs(o.another("fresh", 0, call("c1", "tool_fresh", `{}`, pair()))))
 
@@ -100,7 +100,7 @@ func (b brokenLists) Inbox(ctx context.Context, keys []approvals.ListKey, after 
 
 func TestNextDoesNotTakeAFailureForNothing(t *testing.T) {
 	var broken error
-	o := newOffice(t, slacksim.Config{}, inLists, func(c *slackui.Config) { c.Lists = brokenLists{c.Lists, &broken} })
+	o := newWorkspace(t, slacksim.Config{}, inLists, func(c *slackui.Config) { c.Lists = brokenLists{c.Lists, &broken} })
 	for _, name := range []string{"one", "two"} {
 		require.NoError(t, o.stirs(o.another(name, 0, call("c1", "tool_"+name, `{}`, sre))))
 	}

@@ -30,7 +30,7 @@ func crowd() (slacksim.Config, []string) {
 }
 
 // asked counts the calls of a method since then by the id that they ask for.
-func (o *office) asked(method, name string, since int) map[string]int {
+func (o *workspace) asked(method, name string, since int) map[string]int {
 	o.t.Helper()
 	counts := map[string]int{}
 	for _, c := range o.Calls(method)[since:] {
@@ -48,8 +48,8 @@ func TestManyClicksAtOnceAskSlackOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sim, people := crowd()
 			var cfg slackui.Config
-			o := newOffice(t, sim, inLists, func(c *slackui.Config) { cfg = *c })
-			offices := []*office{o}
+			o := newWorkspace(t, sim, inLists, func(c *slackui.Config) { cfg = *c })
+			offices := []*workspace{o}
 			for range replicas - 1 {
 				ui, err := slackui.New(cfg)
 				require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestManyClicksAtOnceAskSlackOnce(t *testing.T) {
 // A membership that is needed while it is about to become too old is renewed
 // after the answer, so that nobody waits for Slack as long as people click.
 func TestAMembershipInUseIsRenewedBeforeItsEnd(t *testing.T) {
-	o := newOffice(t, slacksim.Config{Events: []string{"app_mention"}}, inLists) // no event says that a group has changed
+	o := newWorkspace(t, slacksim.Config{Events: []string{"app_mention"}}, inLists) // no event says that a group has changed
 	b := o.another("one", 0, many(4, `{}`)...)
 	clicks := 0
 	click := func(user string) {
@@ -119,7 +119,7 @@ func TestAMembershipInUseIsRenewedBeforeItsEnd(t *testing.T) {
 // While Slack limits a question it is not asked: people are refused, and told
 // that it is not known whether they may sign.
 func TestALimitedQuestionIsNotAskedUntilItMayBe(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, inLists)
+	o := newWorkspace(t, slacksim.Config{}, inLists)
 	b := o.another("one", 0, many(4, `{}`)...)
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "usergroups.users.list", Status: 429, RetryAfter: 30}}})
 	for i := range 3 {

@@ -17,7 +17,7 @@ func onlyFor(from approvals.From) func(*slackui.Config) {
 }
 
 func TestOnlyThoseWhoMayAskAnAgentStartIt(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, onlyFor(approvals.From{Users: []approvals.UserID{"U0DAVE", "U0GUEST"}, Groups: []approvals.GroupID{"S0SRE"}}))
+	o := newWorkspace(t, slacksim.Config{}, onlyFor(approvals.From{Users: []approvals.UserID{"U0DAVE", "U0GUEST"}, Groups: []approvals.GroupID{"S0SRE"}}))
 	o.say("U0BOB", "@countersign by group")
 	o.say("U0DAVE", "@countersign by name")
 	o.say("U0ALICE", "@countersign by nobody")
@@ -33,7 +33,7 @@ func TestOnlyThoseWhoMayAskAnAgentStartIt(t *testing.T) {
 }
 
 func TestAMembershipThatEndedStartsNothing(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
+	o := newWorkspace(t, slacksim.Config{}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
 	o.say("U0BOB", "@countersign one")
 	require.NoError(t, o.Idle(t.Context()))
 	require.Len(t, o.mentioned(), 1)
@@ -45,7 +45,7 @@ func TestAMembershipThatEndedStartsNothing(t *testing.T) {
 }
 
 func TestAGroupThatCannotBeLookedUpLetsNobodyIn(t *testing.T) {
-	o := newOffice(t, slacksim.Config{RetryScale: 0.001}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
+	o := newWorkspace(t, slacksim.Config{RetryScale: 0.001}, onlyFor(approvals.From{Groups: []approvals.GroupID{"S0SRE"}}))
 	broken := slacksim.Fault{Method: "usergroups.users.list", Status: http.StatusInternalServerError}
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{broken, broken, broken, broken}}) // for every delivery
 	o.say("U0BOB", "@countersign clean up")

@@ -19,26 +19,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// atNoon is an office whose clock, like Slack's, stands at noon.
-func atNoon(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *office {
+// atNoon is a workspace whose clock, like Slack's, stands at noon.
+func atNoon(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) *workspace {
 	t.Helper()
 	slack := &clock{at: noon}
 	sim.Now = slack.read
-	o := newOffice(t, sim, tune...)
+	o := newWorkspace(t, sim, tune...)
 	o.now.move(noon.Sub(o.now.read()))
 	o.later = slack
 	return o
 }
 
 // pass lets time pass, for us and for Slack.
-func (o *office) pass(d time.Duration) {
+func (o *workspace) pass(d time.Duration) {
 	o.now.move(d)
 	o.later.move(d)
 }
 
 // moves applies a change to the stored batch as if it were committed, with the
 // arguments that it brings.
-func (o *office) moves(b approvals.Batch, change func(*approvals.Batch), args ...approvals.ToolCall) {
+func (o *workspace) moves(b approvals.Batch, change func(*approvals.Batch), args ...approvals.ToolCall) {
 	o.t.Helper()
 	now := o.batch(b.ID)
 	now.Version++
@@ -47,7 +47,7 @@ func (o *office) moves(b approvals.Batch, change func(*approvals.Batch), args ..
 }
 
 // memo is the record of a surface and its version.
-func (o *office) memo(b approvals.Batch, surface string) ([]byte, int64) {
+func (o *workspace) memo(b approvals.Batch, surface string) ([]byte, int64) {
 	o.t.Helper()
 	data, version, err := o.Memo(o.t.Context(), string(b.ID), surface)
 	require.NoError(o.t, err)
@@ -55,7 +55,7 @@ func (o *office) memo(b approvals.Batch, surface string) ([]byte, int64) {
 }
 
 // climbs takes the rungs that are due now.
-func (o *office) climbs(b approvals.Batch) {
+func (o *workspace) climbs(b approvals.Batch) {
 	o.t.Helper()
 	o.moves(b, func(now *approvals.Batch) {
 		next, _, err := now.Apply(approvals.Climb{At: o.now.read()})
@@ -64,14 +64,14 @@ func (o *office) climbs(b approvals.Batch) {
 	})
 }
 
-func (o *office) notify(b approvals.Batch) {
+func (o *workspace) notify(b approvals.Batch) {
 	o.t.Helper()
 	require.NoError(o.t, o.ui.Notices.Reconcile(o.t.Context(), string(b.ID)))
 	require.Equal(o.t, o.batch(b.ID).Version, o.drawnVersion(string(b.ID), "notices"))
 }
 
 // letters are the direct messages that a person got.
-func (o *office) letters(user string) []string {
+func (o *workspace) letters(user string) []string {
 	o.t.Helper()
 	all, err := o.Messages(user, "D"+user[1:], "")
 	if errors.Is(err, slacksim.ErrNoSuch) {
@@ -114,7 +114,7 @@ func kept(t *testing.T, name string, got any) {
 }
 
 // sent is what we posted last, as it was sent.
-func (o *office) sent() map[string]any {
+func (o *workspace) sent() map[string]any {
 	o.t.Helper()
 	calls := o.Calls("chat.postMessage")
 	form, err := url.ParseQuery(calls[len(calls)-1].Request)

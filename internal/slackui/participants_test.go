@@ -19,7 +19,7 @@ func separated(id string, q ...approvals.Quorum) approvals.Deferral {
 }
 
 // opensAfter opens a batch of alice's after these people wrote to the agent.
-func (o *office) opensAfter(root string, wrote []approvals.UserID, calls ...approvals.Deferral) approvals.Batch {
+func (o *workspace) opensAfter(root string, wrote []approvals.UserID, calls ...approvals.Deferral) approvals.Batch {
 	o.t.Helper()
 	b := o.opens(root, calls...)
 	o.moves(b, func(now *approvals.Batch) { now.Participants = wrote })
@@ -48,7 +48,7 @@ func TestTheCardNamesThoseWhoAskedToo(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, slacksim.Config{})
+			o := newWorkspace(t, slacksim.Config{})
 			root := o.say("U0ALICE", "clean up")
 			o.draw(o.opensAfter(root, c.wrote, c.calls...))
 			shown := o.thread("U0DAVE", root)[0].Shown()
@@ -61,7 +61,7 @@ func TestTheCardNamesThoseWhoAskedToo(t *testing.T) {
 }
 
 func TestAParticipantReadsWhyTheyCannotApproveAndDenies(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opensAfter(root, []approvals.UserID{"U0BOB"}, separated("c1", sre))
 	o.draw(b)

@@ -14,7 +14,7 @@ import (
 // and a card that is decided may both change at the same time after that: the
 // decided one goes first, whichever of them comes first.
 func TestAnUpdateThatCanWaitYieldsToOneThatCannot(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	waits := o.another("waits", 0, call("c1", "x", `{}`, sre), call("c2", "x", `{"n":2}`, sre))
 	decided := o.another("decided", 0, call("c1", "x", `{}`, sre))
 	o.drawsAll(waits, decided)

@@ -27,7 +27,7 @@ func warRoom() slacksim.Config {
 }
 
 func TestTheMembersOfAChannelSign(t *testing.T) {
-	o := newOffice(t, warRoom())
+	o := newWorkspace(t, warRoom())
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, by("war room", fromGroup("G0WAR"))))
 	o.draw(b)
@@ -47,7 +47,7 @@ func TestALargeChannelIsReadToItsEnd(t *testing.T) {
 		sim.People = append(sim.People, slacksim.Person{ID: all[i], Name: fmt.Sprintf("p%d", i)})
 	}
 	sim.Channels = append(slacksim.DefaultChannels(), slacksim.Channel{ID: "C0ALL", Name: "all", Members: append(all, "U0DAVE")})
-	o := newOffice(t, sim)
+	o := newWorkspace(t, sim)
 	users, at, err := o.ui.Members(t.Context(), "C0ALL")
 	require.NoError(t, err)
 	require.Equal(t, o.now.read().UTC(), at.UTC())
@@ -73,7 +73,7 @@ func TestAGroupWithoutMembersNeverCounts(t *testing.T) {
 		"C0HIDDEN": "Slack couldn't tell who is in <#C0HIDDEN>",
 	} {
 		t.Run(string(group), func(t *testing.T) {
-			o := newOffice(t, sim)
+			o := newWorkspace(t, sim)
 			root := o.say("U0ALICE", "clean up")
 			b := o.opens(root, call("c1", "delete_file", `{}`, by("somebody", fromGroup(group))))
 			o.draw(b)
@@ -88,7 +88,7 @@ func TestGuestsSignOnlyWhereTheyAreNamed(t *testing.T) {
 	sim := slacksim.Config{Channels: slacksim.DefaultChannels(), Groups: slacksim.DefaultGroups()}
 	sim.Channels[0].Members = append(slices.Clone(sim.Channels[0].Members), "U0GUEST")
 	sim.Groups[0].Users = append(slices.Clone(sim.Groups[0].Users), "U0GUEST")
-	o := newOffice(t, sim)
+	o := newWorkspace(t, sim)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre), call("c2", "delete_file", `{}`, by("gita", fromUser("U0GUEST"))))
 	o.draw(b)
@@ -103,7 +103,7 @@ func TestGuestsSignOnlyWhereTheyAreNamed(t *testing.T) {
 }
 
 func TestPeopleOfOtherOrganizationsSignOnlyWhereTheyAreNamed(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}.WithGlobex())
+	o := newWorkspace(t, slacksim.Config{}.WithGlobex())
 	root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0DEAL", Text: "clean up"})
 	require.NoError(t, err)
 	b := o.opensIn("C0DEAL", root, call("c1", "delete_file", `{}`, by("deal", fromGroup("C0DEAL"))),
@@ -122,7 +122,7 @@ func TestPeopleOfOtherOrganizationsSignOnlyWhereTheyAreNamed(t *testing.T) {
 }
 
 func TestBotsAndTheDeactivatedNeverSign(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	for user, words := range map[approvals.UserID]bool{"U0BOT": false, "U0GONE": false, "U0GUEST": true, "U0BOB": true} {
 		able, err := o.ui.AbleByName(t.Context(), user)
 		require.NoError(t, err)
@@ -136,9 +136,9 @@ func TestBotsAndTheDeactivatedNeverSign(t *testing.T) {
 }
 
 // organization is Countersign installed in a whole organization.
-func organization(t *testing.T, sim slacksim.Config) *office {
+func organization(t *testing.T, sim slacksim.Config) *workspace {
 	t.Helper()
-	return newOffice(t, sim, func(c *slackui.Config) { c.Team, c.Enterprise = "E0ACME", "E0ACME" })
+	return newWorkspace(t, sim, func(c *slackui.Config) { c.Team, c.Enterprise = "E0ACME", "E0ACME" })
 }
 
 func TestAnOrganizationSigns(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAWorkspaceOfAnOrganizationHearsColleaguesAndNobodyElse(t *testing.T) {
 	sim.Workspaces[0].Org = true
 	for name, enterprise := range map[string]string{"its own": "E0ACME", "none": "", "another": "E0OTHER"} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, sim, func(c *slackui.Config) { c.Enterprise = enterprise })
+			o := newWorkspace(t, sim, func(c *slackui.Config) { c.Enterprise = enterprise })
 			root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "C0DEAL", Text: "clean up"})
 			require.NoError(t, err)
 			b := o.opensIn("C0DEAL", root, call("c1", "delete_file", `{}`, by("deal", fromGroup("C0DEAL"))))
@@ -196,7 +196,7 @@ func TestAWorkspaceOfAnOrganizationHearsColleaguesAndNobodyElse(t *testing.T) {
 
 // What comes from an installation of another organization decides nothing.
 func TestAClickOfAnotherOrganizationIsRefused(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}.WithOrg(), func(c *slackui.Config) { c.Enterprise = "E0OTHER" })
+	o := newWorkspace(t, slacksim.Config{}.WithOrg(), func(c *slackui.Config) { c.Enterprise = "E0OTHER" })
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
@@ -208,7 +208,7 @@ func TestAClickOfAnotherOrganizationIsRefused(t *testing.T) {
 func TestWhatChangedIsAskedAgain(t *testing.T) {
 	sim := warRoom()
 	sim.Events = []string{"subteam_members_changed", "subteam_updated", "member_left_channel", "member_joined_channel", "user_change"}
-	o := newOffice(t, sim)
+	o := newWorkspace(t, sim)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre), call("c2", "delete_file", `{}`, by("war room", fromGroup("G0WAR"))))
 	o.draw(b)

@@ -21,7 +21,7 @@ import (
 )
 
 // deliver sends a payload as Slack does and returns the status of the answer.
-func (o *office) deliver(payload map[string]any) int {
+func (o *workspace) deliver(payload map[string]any) int {
 	o.t.Helper()
 	raw, err := json.Marshal(payload)
 	require.NoError(o.t, err)

@@ -25,9 +25,9 @@ func opsOf(members ...string) slacksim.Config {
 }
 
 // asks draws a batch of Alice's in #ops.
-func asks(t *testing.T, sim slacksim.Config, d ...approvals.Deferral) (*office, string, approvals.Batch) {
+func asks(t *testing.T, sim slacksim.Config, d ...approvals.Deferral) (*workspace, string, approvals.Batch) {
 	t.Helper()
-	o := newOffice(t, sim)
+	o := newWorkspace(t, sim)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, d...)
 	o.draw(b)
@@ -78,7 +78,7 @@ func TestAPolicySaysWhoGetsDirectMessages(t *testing.T) {
 
 // In a direct message to the bot nobody else reads along.
 func TestWhatIsAskedInADirectMessageReachesApprovers(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root, err := o.PostAs(slacksim.Post{User: "U0ALICE", Channel: "@countersign", Text: "clean up"})
 	require.NoError(t, err)
 	o.draw(o.opensIn("D0ALICE", root, call("c1", "delete_file", `{}`, by("named", fromUser("U0ALICE", "U0BOB")))))
@@ -182,7 +182,7 @@ func TestTheCardIsRightAgainWhenSomebodyCanApprove(t *testing.T) {
 // Who is in the channel is asked again while Slack has troubles, which never delays
 // the card.
 func TestAChannelThatCannotBeLookedUpNowDelaysOnlyDirectMessages(t *testing.T) {
-	o := newOffice(t, opsOf("U0ALICE", "U0CAROL"))
+	o := newWorkspace(t, opsOf("U0ALICE", "U0CAROL"))
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
@@ -198,7 +198,7 @@ func TestAChannelThatCannotBeLookedUpNowDelaysOnlyDirectMessages(t *testing.T) {
 
 // Where Slack never says who is in the channel, everybody is taken to be outside.
 func TestAChannelThatIsNeverKnownMakesEverybodyAnOutsider(t *testing.T) {
-	o := newOffice(t, opsOf("U0ALICE", "U0CAROL"))
+	o := newWorkspace(t, opsOf("U0ALICE", "U0CAROL"))
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "missing_scope"}}})
@@ -211,7 +211,7 @@ func TestAChannelThatIsNeverKnownMakesEverybodyAnOutsider(t *testing.T) {
 // A group that Slack does not tell of for minutes is said to be so, and is looked up
 // further.
 func TestAGroupThatCannotBeLookedUpIsSaidAfterAWhile(t *testing.T) {
-	o := newOffice(t, opsOf("U0ALICE"))
+	o := newWorkspace(t, opsOf("U0ALICE"))
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	down := slacksim.Fault{Method: "usergroups.users.list", Error: "internal_error"}

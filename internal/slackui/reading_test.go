@@ -14,7 +14,7 @@ import (
 )
 
 // sentSince is everything that was sent to Slack since then, as Slack reads it.
-func (o *office) sentSince(since int) string {
+func (o *workspace) sentSince(since int) string {
 	o.t.Helper()
 	require.NoError(o.t, o.Idle(o.t.Context()))
 	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
@@ -39,7 +39,7 @@ func inModal(payload map[string]any, callback, metadata string) map[string]any {
 }
 
 // commandElsewhere is a slash command in a channel that shows no request.
-func (o *office) commandElsewhere(user, text string) {
+func (o *workspace) commandElsewhere(user, text string) {
 	o.t.Helper()
 	_, err := o.Command(slacksim.Command{User: user, Channel: "C0GENERAL", Command: "/countersign", Text: text})
 	require.NoError(o.t, err)
@@ -50,13 +50,13 @@ func (o *office) commandElsewhere(user, text string) {
 // whichever button they press, for buttons can be forged.
 func TestArgumentsAreShownToThoseWhoMayReadThemOnly(t *testing.T) {
 	const secret = "TOPSECRET"
-	press := func(action string) func(*office, string, approvals.Batch) {
-		return func(o *office, user string, b approvals.Batch) {
+	press := func(action string) func(*workspace, string, approvals.Batch) {
+		return func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(pressed(user, "1.1.a", action, button(b, 0)))
 		}
 	}
 	for name, c := range map[string]struct {
-		act   func(o *office, user string, b approvals.Batch)
+		act   func(o *workspace, user string, b approvals.Batch)
 		never bool // it shows arguments to nobody
 	}{
 		"approve":      {act: press("approve.0")},
@@ -64,22 +64,22 @@ func TestArgumentsAreShownToThoseWhoMayReadThemOnly(t *testing.T) {
 		"denial":       {act: press("deny.0")},
 		"edit":         {act: press("edit.0")},
 		"view full":    {act: press("view.0")},
-		"a page of the full view": {act: func(o *office, user string, b approvals.Batch) {
+		"a page of the full view": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(inModal(pressed(user, "1.1.a", "page.0", button(b, 0)+"|0"), "", ""))
 		}},
-		"a page of the signing form": {act: func(o *office, user string, b approvals.Batch) {
+		"a page of the signing form": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(inModal(pressed(user, "1.1.a", "page.0", button(b, 0)+"|0"), ref.CallbackApprove, `{"p":"`+button(b, 0)+`","c":"C0OPS"}`))
 		}},
-		"review": {act: func(o *office, user string, b approvals.Batch) {
+		"review": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(pressed(user, "1.1.a", "review.0", ref.Card{Batch: b.ID}.String()))
 		}},
-		"another card of the review": {act: func(o *office, user string, b approvals.Batch) {
+		"another card of the review": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(inModal(pressed(user, "1.1.a", "review.0", ref.Card{Batch: b.ID}.String()), ref.CallbackReview, ""))
 		}},
-		"approve in the review": {act: func(o *office, user string, b approvals.Batch) {
+		"approve in the review": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(inModal(pressed(user, "1.1.a", "approve.0", button(b, 0)), ref.CallbackReview, `{"r":"`+ref.Card{Batch: b.ID}.String()+`"}`))
 		}},
-		"the shortcut": {act: func(o *office, user string, b approvals.Batch) {
+		"the shortcut": {act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(map[string]any{
 				"type": "message_action", "callback_id": ref.CallbackHere, "team": map[string]any{"id": slacksim.TeamID},
 				"user": map[string]any{"id": user}, "trigger_id": "1.1.a", "channel": map[string]any{"id": "C0OPS"},
@@ -88,19 +88,19 @@ func TestArgumentsAreShownToThoseWhoMayReadThemOnly(t *testing.T) {
 				}},
 			})
 		}},
-		"the form of an edit": {never: true, act: func(o *office, user string, b approvals.Batch) {
+		"the form of an edit": {never: true, act: func(o *workspace, user string, b approvals.Batch) {
 			o.deliver(map[string]any{
 				"type": "view_submission", "team": map[string]any{"id": slacksim.TeamID}, "user": map[string]any{"id": user},
 				"view": map[string]any{"id": "V1", "callback_id": ref.CallbackEdit, "private_metadata": `{"p":"` + button(b, 0) + `"}`},
 			})
 		}},
-		"home":   {never: true, act: func(o *office, user string, _ approvals.Batch) { o.atHome(user) }},
-		"list":   {never: true, act: func(o *office, user string, _ approvals.Batch) { o.commandElsewhere(user, "list all") }},
-		"status": {never: true, act: func(o *office, user string, _ approvals.Batch) { o.commandElsewhere(user, "status") }},
+		"home":   {never: true, act: func(o *workspace, user string, _ approvals.Batch) { o.atHome(user) }},
+		"list":   {never: true, act: func(o *workspace, user string, _ approvals.Batch) { o.commandElsewhere(user, "list all") }},
+		"status": {never: true, act: func(o *workspace, user string, _ approvals.Batch) { o.commandElsewhere(user, "status") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for user, reads := range map[string]bool{"U0BOB": !c.never, "U0DAVE": false} {
-				o := newOffice(t, slacksim.Config{}, inLists)
+				o := newWorkspace(t, slacksim.Config{}, inLists)
 				root := o.say("U0ALICE", "clean up")
 				// It is too long for a card, so that it is not approved by one click.
 				b := o.opens(root, call("c1", "delete_file", `{"path":"`+secret+strings.Repeat("x", 2000)+`","size":1}`, sre))
@@ -121,7 +121,7 @@ func TestArgumentsAreShownToThoseWhoMayReadThemOnly(t *testing.T) {
 // A channel that an escalation has left is shown the arguments no more: the
 // message there is emptied, and new arguments never reach it.
 func TestAChannelThatIsAskedNoMoreReadsNothing(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, escalating(o))
 	o.draw(b)

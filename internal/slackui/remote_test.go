@@ -14,7 +14,7 @@ import (
 
 // elsewhere makes the run of the batch one of an agent that runs elsewhere, to
 // be shown in this channel.
-func (o *office) elsewhere(b approvals.Batch, channel string) approvals.Batch {
+func (o *workspace) elsewhere(b approvals.Batch, channel string) approvals.Batch {
 	o.t.Helper()
 	run := o.run(b.Run)
 	run.Executor, run.Origin = "api", agentrun.Origin{Surface: "api", Team: "ops", Channel: channel, Root: "request-1"}
@@ -25,7 +25,7 @@ func (o *office) elsewhere(b approvals.Batch, channel string) approvals.Batch {
 }
 
 func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "C0OPS")
 	o.draw(b)
 	all, err := o.Messages("U0BOB", "C0OPS", "")
@@ -43,7 +43,7 @@ func TestARequestFromElsewhereIsShownInTheChannelThatItNames(t *testing.T) {
 }
 
 func TestARequestFromElsewhereThatNamesNoChannelIsShownInNone(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	b := o.elsewhere(o.opens("", call("a", "delete_file", `{"path":"/srv/a"}`, sre)), "")
 	o.draw(b)
 	all, err := o.Messages("U0BOB", "C0OPS", "")
@@ -75,7 +75,7 @@ func TestARequestFromElsewhereIsRemindedOfUnderItsCard(t *testing.T) {
 // Of those who share a credential nobody knows who asked, so none of them
 // approves, and no words speak of a thread that there is not.
 func TestWhoMayHaveAskedFromElsewhereIsTold(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	d := call("a", "delete_file", `{"path":"/srv/a"}`, sre)
 	d.Ask.Requirement.Separation = true
 	b := o.opens("", d)

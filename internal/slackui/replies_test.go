@@ -13,7 +13,7 @@ import (
 )
 
 // runs stores a run in the thread and draws its reply.
-func (o *office) reply(r agentrun.Run) error {
+func (o *workspace) reply(r agentrun.Run) error {
 	o.t.Helper()
 	o.setRun(r)
 	return o.ui.Replies.Reconcile(o.t.Context(), string(r.ID))
@@ -27,7 +27,7 @@ func startedIn(root string) agentrun.Run {
 }
 
 func TestOneMessageFollowsTheRun(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	run := startedIn(root)
 	require.NoError(t, o.reply(run))
@@ -58,7 +58,7 @@ func TestOneMessageFollowsTheRun(t *testing.T) {
 }
 
 func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	claimed := `{"owner":"another","until":"` + o.now.read().Add(time.Minute).Format(time.RFC3339) + `","body":{"anchors":null}}`
@@ -73,7 +73,7 @@ func TestARedrawWaitsForWhoeverDraws(t *testing.T) {
 }
 
 func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	o.draw(b)
@@ -89,7 +89,7 @@ func TestAClickOnTheStoreOutageShowsSlacksWarning(t *testing.T) {
 
 // busy makes somebody else the one who has just begun to draw the reply of a
 // run, or ends that.
-func (o *office) busy(id approvals.RunID, owner string) {
+func (o *workspace) busy(id approvals.RunID, owner string) {
 	o.t.Helper()
 	raw, version, err := o.Memo(o.t.Context(), string(id), "replies")
 	require.NoError(o.t, err)
@@ -104,7 +104,7 @@ func (o *office) busy(id approvals.RunID, owner string) {
 // The answer to a click that comes right after the card must not wait for
 // whoever still draws what stood there before.
 func TestAResumedRunIsShownBeforeTheRunThatItResumes(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{}`, sre))
 	parent := o.run(b.Run)

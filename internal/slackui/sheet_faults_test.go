@@ -40,7 +40,7 @@ func TestAListIsSentAgainWhenTheStoreDidNotAnswer(t *testing.T) {
 	for name, failure := range map[string]error{"slow": fmt.Errorf("load: %w", context.DeadlineExceeded), "down": errors.New("connection refused")} {
 		t.Run(name, func(t *testing.T) {
 			var load, submit error
-			h := newHall(t, func(c *slackui.Config) {
+			h := newSheetWorkspace(t, func(c *slackui.Config) {
 				bulk, ok := c.Bulk.(*approvals.Bulk)
 				require.True(t, ok)
 				c.Bulk = brittle{bulk, &load, &submit}
@@ -68,7 +68,7 @@ func TestAListIsSentAgainWhenTheStoreDidNotAnswer(t *testing.T) {
 
 func TestADenialThatTheStoreDidNotTakeKeepsItsReason(t *testing.T) {
 	var load, submit error
-	h := newHall(t, func(c *slackui.Config) {
+	h := newSheetWorkspace(t, func(c *slackui.Config) {
 		bulk, ok := c.Bulk.(*approvals.Bulk)
 		require.True(t, ok)
 		c.Bulk = brittle{bulk, &load, &submit}
@@ -83,7 +83,7 @@ func TestADenialThatTheStoreDidNotTakeKeepsItsReason(t *testing.T) {
 
 // Over Socket Mode an answer of 20 KB is dropped.
 func TestNoAnswerToAListIsTooLong(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	var calls []approvals.Deferral
 	for n := range 12 {
 		calls = append(calls, call(fmt.Sprint("d", n), "delete_file", fmt.Sprintf(`{"path":"%d-%s","why":"%[2]s","who":"%[2]s"}`, n, strings.Repeat("<", 250)), sre))
@@ -122,7 +122,7 @@ func TestNoAnswerToAListIsTooLong(t *testing.T) {
 }
 
 func TestTheButtonCountsTwoTicksThatCameTogether(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, call("d1", "delete_file", `{"path":"a"}`, sre), call("d2", "delete_file", `{"path":"b"}`, sre))
 	v, memo := h.sheet("U0BOB", "approve all"), h.memo("U0BOB")
 	ticked := map[string]any{}

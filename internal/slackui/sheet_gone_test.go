@@ -16,7 +16,7 @@ import (
 func TestAGroupThatIsGoneIsLeftOutAndTheOthersAreSigned(t *testing.T) {
 	for _, gone := range []approvals.GroupID{"S0GONE", "C0GONE"} {
 		t.Run(string(gone), func(t *testing.T) {
-			h := newHall(t)
+			h := newSheetWorkspace(t)
 			b := h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 			lost := h.asks("lost", "U0ALICE", time.Hour, tags(1, by("gone", fromGroup(gone)))...)
 			either := h.asks("either", "U0ALICE", time.Hour, tags(1, by("either", fromGroup(gone, "S0SRE")))...)
@@ -34,7 +34,7 @@ func TestAGroupThatIsGoneIsLeftOutAndTheOthersAreSigned(t *testing.T) {
 }
 
 func TestAGroupThatGoesAfterTheListWasMadeSignsNothing(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.sheet("U0BOB", "approve all")
 	h.pass(2 * time.Minute)
@@ -47,7 +47,7 @@ func TestAGroupThatGoesAfterTheListWasMadeSignsNothing(t *testing.T) {
 
 // What Slack may say in a moment is not gone, whatever else is.
 func TestAGroupThatSlackDoesNotTellNowIsNotGone(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.asks("lost", "U0ALICE", time.Hour, tags(1, by("gone", fromGroup("C0GONE")))...)
 	h.pass(2 * time.Minute)

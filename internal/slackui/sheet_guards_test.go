@@ -12,7 +12,7 @@ import (
 )
 
 func TestAPageOfSomebodyElsesListIsNotDrawn(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, append(tags(1, sre), call("d", "delete_file", `{"path":"b"}`, sre))...)
 	v, id := h.sheet("U0BOB", "approve all"), h.sheetID("U0BOB")
 	for _, action := range []string{"countersign.sheet_page.0", "countersign.tick.1"} {
@@ -30,7 +30,7 @@ func TestAPageOfSomebodyElsesListIsNotDrawn(t *testing.T) {
 }
 
 func TestACallThatSomebodyEditedIsTickedByItself(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	both := sre
 	both.Need = 2
 	b := h.asks("one", "U0ALICE", time.Hour, tags(2, both)...)
@@ -50,7 +50,7 @@ func TestACallThatSomebodyEditedIsTickedByItself(t *testing.T) {
 }
 
 func TestACallOfAnUnknownToolIsTickedByItself(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, call("odd", "odd_tool", `{"path":"a"}`, sre), tags(1, sre)[0])
 	require.Equal(t, "Approve 1 call", h.sheet("U0BOB", "approve all").Submit)
 	id := h.sheetID("U0BOB")

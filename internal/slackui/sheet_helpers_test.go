@@ -30,9 +30,10 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// hall is an office with the real store, where many calls are signed at once.
-type hall struct {
-	*office
+// sheetWorkspace is a workspace on the store alone, where many calls are decided at
+// once.
+type sheetWorkspace struct {
+	*workspace
 
 	store *state.Store
 	desk  *approvals.Desk
@@ -86,22 +87,22 @@ func harmless() toolbox {
 	}
 }
 
-func newHall(t *testing.T, tune ...func(*slackui.Config)) *hall {
+func newSheetWorkspace(t *testing.T, tune ...func(*slackui.Config)) *sheetWorkspace {
 	t.Helper()
-	return newHallOn(t, statetest.Miniredis(t), tune...)
+	return newSheetWorkspaceOn(t, statetest.Miniredis(t), tune...)
 }
 
-func newHallOn(t *testing.T, c redis.UniversalClient, tune ...func(*slackui.Config)) *hall {
+func newSheetWorkspaceOn(t *testing.T, c redis.UniversalClient, tune ...func(*slackui.Config)) *sheetWorkspace {
 	t.Helper()
-	return newHallIn(t, escaping(), c, tune...)
+	return newSheetWorkspaceIn(t, escaping(), c, tune...)
 }
 
-func newHallIn(t *testing.T, sim slacksim.Config, c redis.UniversalClient, tune ...func(*slackui.Config)) *hall {
+func newSheetWorkspaceIn(t *testing.T, sim slacksim.Config, c redis.UniversalClient, tune ...func(*slackui.Config)) *sheetWorkspace {
 	t.Helper()
-	h := &hall{}
+	h := &sheetWorkspace{}
 	slack := &clock{at: noon}
 	sim.Now = slack.read
-	h.office = newOffice(t, sim, append([]func(*slackui.Config){func(c2 *slackui.Config) {
+	h.workspace = newWorkspace(t, sim, append([]func(*slackui.Config){func(c2 *slackui.Config) {
 		store, err := state.Open(t.Context(), state.Options{Client: c, Prefix: "t", Now: c2.Now, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
@@ -118,12 +119,12 @@ func newHallIn(t *testing.T, sim slacksim.Config, c redis.UniversalClient, tune 
 
 // asks opens a batch in #ops, as a run that has just deferred, the given time
 // ago.
-func (h *hall) asks(name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
+func (h *sheetWorkspace) asks(name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
 	h.t.Helper()
 	return h.asksIn("C0OPS", fmt.Sprintf("17000000%02d.000100", len(name)), name, requester, since, calls...)
 }
 
-func (h *hall) asksIn(channel, root, name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
+func (h *sheetWorkspace) asksIn(channel, root, name, requester string, since time.Duration, calls ...approvals.Deferral) approvals.Batch {
 	h.t.Helper()
 	origin := agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: root}
 	thread := agentrun.ThreadIDOf(origin)
@@ -148,14 +149,14 @@ func (h *hall) asksIn(channel, root, name, requester string, since time.Duration
 }
 
 // stored is the batch as it is stored.
-func (h *hall) stored(b approvals.Batch) approvals.Batch {
+func (h *sheetWorkspace) stored(b approvals.Batch) approvals.Batch {
 	h.t.Helper()
 	b, err := h.desk.Batch(h.t.Context(), b.ID)
 	require.NoError(h.t, err)
 	return b
 }
 
-func (h *hall) statuses(b approvals.Batch) string {
+func (h *sheetWorkspace) statuses(b approvals.Batch) string {
 	var all []string
 	for _, a := range h.stored(b).Approvals {
 		all = append(all, string(a.Status))
@@ -165,7 +166,7 @@ func (h *hall) statuses(b approvals.Batch) string {
 
 // slashes sends /countersign in #ops, and returns what was answered, if
 // anything was, once everything that follows has been said.
-func (h *hall) slashes(user, text string) string {
+func (h *sheetWorkspace) slashes(user, text string) string {
 	h.t.Helper()
 	out, err := h.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
 	require.NoError(h.t, err)
@@ -179,7 +180,7 @@ func (h *hall) slashes(user, text string) string {
 }
 
 // sheet is the form that the command has opened.
-func (h *hall) sheet(user, text string) slacksim.View {
+func (h *sheetWorkspace) sheet(user, text string) slacksim.View {
 	h.t.Helper()
 	require.Empty(h.t, h.slashes(user, text))
 	views := h.Views(user)
@@ -187,7 +188,7 @@ func (h *hall) sheet(user, text string) slacksim.View {
 	return views[0]
 }
 
-func (h *hall) top1(user string) slacksim.View {
+func (h *sheetWorkspace) top1(user string) slacksim.View {
 	h.t.Helper()
 	views := h.Views(user)
 	require.NotEmpty(h.t, views)
@@ -195,7 +196,7 @@ func (h *hall) top1(user string) slacksim.View {
 }
 
 // ticks ticks the box of a line, as a person does.
-func (h *hall) ticks(user string, lines ...int) {
+func (h *sheetWorkspace) ticks(user string, lines ...int) {
 	h.t.Helper()
 	for _, i := range lines {
 		out, err := h.Click(slacksim.Click{
@@ -207,7 +208,7 @@ func (h *hall) ticks(user string, lines ...int) {
 	}
 }
 
-func (h *hall) turns(page int) {
+func (h *sheetWorkspace) turns(page int) {
 	h.t.Helper()
 	const user = "U0CAROL"
 	out, err := h.Click(slacksim.Click{User: user, ViewID: h.top1(user).ID, ActionID: fmt.Sprintf("countersign.sheet_page.%d", page)})
@@ -216,7 +217,7 @@ func (h *hall) turns(page int) {
 }
 
 // sendsSheet presses the button below the form.
-func (h *hall) sendsSheet(user string, reason ...string) slacksim.SubmitOutcome {
+func (h *sheetWorkspace) sendsSheet(user string, reason ...string) slacksim.SubmitOutcome {
 	h.t.Helper()
 	in := slacksim.Submit{User: user, ViewID: h.top1(user).ID}
 	if len(reason) > 0 {
@@ -228,7 +229,7 @@ func (h *hall) sendsSheet(user string, reason ...string) slacksim.SubmitOutcome 
 }
 
 // sheetID is the sheet of the form on top.
-func (h *hall) sheetID(user string) approvals.SheetID {
+func (h *sheetWorkspace) sheetID(user string) approvals.SheetID {
 	h.t.Helper()
 	var memo struct {
 		S approvals.SheetID `json:"s"`
@@ -238,7 +239,7 @@ func (h *hall) sheetID(user string) approvals.SheetID {
 }
 
 // memo is what the form on top keeps.
-func (h *hall) memo(user string) string {
+func (h *sheetWorkspace) memo(user string) string {
 	h.t.Helper()
 	v := h.top1(user)
 	require.Equal(h.t, "countersign.sheet", v.CallbackID)
@@ -249,7 +250,7 @@ func (h *hall) memo(user string) string {
 func shows(v slacksim.View) string { return strings.Join(strings.Fields(words(v.Blocks)), " ") }
 
 // finishes does the due work on the sheet, as often as it is handed out.
-func (h *hall) finishes(id approvals.SheetID) approvals.Sheet {
+func (h *sheetWorkspace) finishes(id approvals.SheetID) approvals.Sheet {
 	h.t.Helper()
 	require.NoError(h.t, h.bulk.Work(h.t.Context(), id))
 	for range 2 {
@@ -261,7 +262,7 @@ func (h *hall) finishes(id approvals.SheetID) approvals.Sheet {
 }
 
 // delivers sends a payload as Slack does and returns the body of the answer.
-func (h *hall) delivers(payload map[string]any) string {
+func (h *sheetWorkspace) delivers(payload map[string]any) string {
 	h.t.Helper()
 	raw, err := json.Marshal(payload)
 	require.NoError(h.t, err)
@@ -270,7 +271,7 @@ func (h *hall) delivers(payload map[string]any) string {
 	return body
 }
 
-func (h *hall) deliverBody(raw string) (int, string) {
+func (h *sheetWorkspace) deliverBody(raw string) (int, string) {
 	h.t.Helper()
 	body := url.Values{"payload": {raw}}.Encode()
 	stamp := strconv.FormatInt(h.now.read().Unix(), 10)

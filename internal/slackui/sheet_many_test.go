@@ -17,7 +17,7 @@ import (
 )
 
 // manyRuns are 500 calls of 200 runs in #ops.
-func (h *hall) manyRuns() []approvals.Batch {
+func (h *sheetWorkspace) manyRuns() []approvals.Batch {
 	h.t.Helper()
 	var all []approvals.Batch
 	for i := range 200 {
@@ -28,7 +28,7 @@ func (h *hall) manyRuns() []approvals.Batch {
 }
 
 // slackCalls counts what was asked of Slack since, without the cards.
-func (h *hall) slackCalls(since int) (all map[string]int, sum int) {
+func (h *sheetWorkspace) slackCalls(since int) (all map[string]int, sum int) {
 	h.t.Helper()
 	all = map[string]int{}
 	for _, e := range h.Log() {
@@ -42,7 +42,7 @@ func (h *hall) slackCalls(since int) (all map[string]int, sum int) {
 	return all, sum
 }
 
-func (h *hall) lastSeq() int {
+func (h *sheetWorkspace) lastSeq() int {
 	log := h.Log()
 	if len(log) == 0 {
 		return 0
@@ -52,7 +52,7 @@ func (h *hall) lastSeq() int {
 
 // works does all that is due, as a process does, until the answer is there and
 // so many cards are drawn.
-func (h *hall) works(bulk *approvals.Bulk, user string, cards int) {
+func (h *sheetWorkspace) works(bulk *approvals.Bulk, user string, cards int) {
 	h.t.Helper()
 	ctx, stop := context.WithCancel(h.t.Context())
 	due := state.NewDue(h.store, state.DueOptions{Sweep: 100 * time.Millisecond})
@@ -72,7 +72,7 @@ func (h *hall) works(bulk *approvals.Bulk, user string, cards int) {
 // 500 calls of 200 runs are one word: answered inside Slack's 3 s, which the
 // simulator enforces, one commit of each batch, and few calls to Slack.
 func TestFiveHundredCallsAreSignedAtOnce(t *testing.T) {
-	h := newHallOn(t, statetest.Redis(t), func(c *slackui.Config) { c.CardsPerMinute = 1000 })
+	h := newSheetWorkspaceOn(t, statetest.Redis(t), func(c *slackui.Config) { c.CardsPerMinute = 1000 })
 	batches := h.manyRuns()
 	for _, b := range batches {
 		require.NoError(t, h.ui.Cards.Reconcile(t.Context(), string(b.ID)))

@@ -25,7 +25,7 @@ func tags(n int, q ...approvals.Quorum) []approvals.Deferral {
 }
 
 func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, append(tags(3, sre), call("d1", "delete_file", `{"path":"a"}`, sre), call("d2", "delete_file", `{"path":"b"}`, sre))...)
 	own := sre
 	mine := h.asks("two", "U0BOB", time.Hour, func() approvals.Deferral {
@@ -62,7 +62,7 @@ func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
 
 // What cannot be undone is ticked by hand, whatever its tool declares otherwise.
 func TestWhatIsIrreversibleIsTickedByItself(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	calls := tags(2, sre)
 	calls[1] = rated(calls[1], approvals.SeverityIrreversible, "Tag {args.path} as {args.tag} for good")
 	b := h.asks("one", "U0ALICE", time.Hour, calls...)
@@ -79,7 +79,7 @@ func TestWhatIsIrreversibleIsTickedByItself(t *testing.T) {
 
 func TestTheFrozenSet(t *testing.T) {
 	t.Run("a call that came later is not signed", func(t *testing.T) {
-		h := newHall(t)
+		h := newSheetWorkspace(t)
 		h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 		h.sheet("U0BOB", "approve tool:tag_*")
 		late := h.asks("late", "U0ALICE", 0, tags(1, sre)...)
@@ -89,7 +89,7 @@ func TestTheFrozenSet(t *testing.T) {
 		require.Equal(t, "pending", h.statuses(late))
 	})
 	t.Run("a call whose arguments changed is skipped, and said so", func(t *testing.T) {
-		h := newHall(t)
+		h := newSheetWorkspace(t)
 		both := sre
 		both.Need = 2
 		b := h.asks("one", "U0ALICE", time.Hour, tags(2, both)...)
@@ -124,7 +124,7 @@ func TestTheFrozenSet(t *testing.T) {
 		"more ticks than any list":   {user: "U0BOB", memo: `{"s":"%s","t":"` + strings.Repeat("AAAA", 300) + `"}`, want: "doesn't match the list"},
 	} {
 		t.Run("forged: "+name, func(t *testing.T) {
-			h := newHall(t)
+			h := newSheetWorkspace(t)
 			b := h.asks("one", "U0ALICE", time.Hour, append(tags(1, sre), call("d", "delete_file", `{"path":"b"}`, sre))...)
 			h.sheet("U0BOB", "approve all")
 			id := h.sheetID("U0BOB")
@@ -146,7 +146,7 @@ func TestTheFrozenSet(t *testing.T) {
 }
 
 func TestASheetIsSentOnce(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.sheet("U0BOB", "approve all")
 	again := map[string]any{
@@ -164,7 +164,7 @@ func TestASheetIsSentOnce(t *testing.T) {
 }
 
 func TestASheetThatIsTooOldIsRefused(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.sheet("U0BOB", "approve all")
 	h.pass(31 * time.Minute)
@@ -173,7 +173,7 @@ func TestASheetThatIsTooOldIsRefused(t *testing.T) {
 }
 
 func TestTicksAreKeptFromPageToPage(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	var calls []approvals.Deferral
 	for i := range 25 {
 		calls = append(calls, call(fmt.Sprintf("d%d", i), "delete_file", fmt.Sprintf(`{"path":"%d"}`, i), sre))
@@ -204,7 +204,7 @@ func TestTicksAreKeptFromPageToPage(t *testing.T) {
 }
 
 func TestWhatHasAHiddenValueIsTickedByItself(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	long := call("c1", "tag_file", `{"text":"`+strings.Repeat("x", 400)+`THE END"}`, sre)
 	secret := call("c2", "tag_file", `{"token":"hunter2"}`, sre)
 	secret.WriteOnly = []string{"/token"}
@@ -225,7 +225,7 @@ func TestWhatHasAHiddenValueIsTickedByItself(t *testing.T) {
 }
 
 func TestManyAreDeniedWithAReason(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, append(tags(1, sre), call("d", "delete_file", `{}`, sre))...)
 	h.asksIn("C0GENERAL", "1700000000.000900", "elsewhere", "U0ALICE", time.Hour, tags(1, sre)...)
 	v := h.sheet("U0BOB", "deny channel the <plan> has changed")
@@ -240,7 +240,7 @@ func TestManyAreDeniedWithAReason(t *testing.T) {
 }
 
 func TestAnApprovalThatMustSayWhyAsksOnTheSheet(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	d := tags(1, sre)[0]
 	d.Ask.Requirement.ReasonNeeded = true
 	b := h.asks("one", "U0ALICE", time.Hour, d)
@@ -253,7 +253,7 @@ func TestAnApprovalThatMustSayWhyAsksOnTheSheet(t *testing.T) {
 }
 
 func TestNothingIsGuessed(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", 3*time.Hour, tags(1, sre)...)
 	id := b.Approvals[0].Call.Digest.String()[:6]
 	for text, want := range map[string]string{
@@ -292,7 +292,7 @@ func TestNothingIsGuessed(t *testing.T) {
 }
 
 func TestAnIDThatNamesTwoCallsIsRefused(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(2, sre)...)
 	// All digests begin with the empty word; a true collision of six characters
 	// is made of a filter that a button holds.
@@ -306,7 +306,7 @@ func TestAnIDThatNamesTwoCallsIsRefused(t *testing.T) {
 }
 
 func TestASheetIsNotMadeOrSentWhileGroupsAreUnknown(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.sheet("U0BOB", "approve all")
 	h.pass(2 * time.Minute)
@@ -343,7 +343,7 @@ func (s slowLists) Inbox(c context.Context, keys []approvals.ListKey, after appr
 
 func TestAListThatTakesLongIsShownInAFormThatIsOpenAlready(t *testing.T) {
 	g := newGate()
-	h := newHall(t, func(c *slackui.Config) { c.Lists = slowLists{c.Lists, g} })
+	h := newSheetWorkspace(t, func(c *slackui.Config) { c.Lists = slowLists{c.Lists, g} })
 	h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	out, err := h.Command(slacksim.Command{User: "U0BOB", Channel: "C0OPS", Command: "/countersign", Text: "approve all"})
 	require.NoError(t, err)
@@ -357,7 +357,7 @@ func TestAListThatTakesLongIsShownInAFormThatIsOpenAlready(t *testing.T) {
 // TestAPageOfAListIsForWhoMayStillLook: the list outlives a membership, what is
 // on its pages does not.
 func TestAPageOfAListIsForWhoMayStillLook(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	h.asks("one", "U0ALICE", time.Hour, tags(40, sre)...)
 	first := shows(h.sheet("U0CAROL", "approve all"))
 	require.NoError(t, h.SetGroup("S0SRE", []string{"U0BOB"}))

@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheAnswerSaysWhyInItsFirstWords(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", time.Hour, tags(3, sre)...)
 	h.sheet("U0BOB", "approve all")
 	id := h.sheetID("U0BOB")

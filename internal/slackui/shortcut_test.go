@@ -11,12 +11,12 @@ import (
 )
 
 // inItsThread says that the run of the batch is what goes on in the thread.
-func (o *office) inItsThread(run agentrun.Run) {
+func (o *workspace) inItsThread(run agentrun.Run) {
 	o.t.Helper()
 	o.setThread(agentrun.Thread{ID: agentrun.ThreadIDOf(run.Origin), Active: run.ID})
 }
 
-func (o *office) reviewsHere(ts string) {
+func (o *workspace) reviewsHere(ts string) {
 	o.t.Helper()
 	out, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "countersign.here", Channel: "C0OPS", TS: ts})
 	require.NoError(o.t, err)
@@ -25,7 +25,7 @@ func (o *office) reviewsHere(ts string) {
 
 // Slash commands do not work in threads: the menu of any message there does.
 func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	root := o.say("U0ALICE", "clean up")
 	o.reviewsHere(root)
 	require.Contains(t, plainWords(o.top("U0BOB")), "Countersign found no request in this thread")
@@ -47,7 +47,7 @@ func TestTheShortcutOpensWhatWaitsInTheThread(t *testing.T) {
 
 // The card of another thread was copied into this one: both can be meant.
 func TestTheShortcutListsSeveral(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a.txt"}`, sre))
 	other := o.another("other", 0, call("c1", "drop_table", `{}`, sre))
@@ -72,7 +72,7 @@ func TestTheShortcutListsWhatMayBeReadAndCountsTheOthers(t *testing.T) {
 			channels[i].Members = []string{slacksim.BotUser, "U0ALICE", "U0CAROL"}
 		}
 	}
-	o := newOffice(t, slacksim.Config{Channels: channels}, inLists)
+	o := newWorkspace(t, slacksim.Config{Channels: channels}, inLists)
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "drop_table", `{"path":"SECRET"}`, only("boss", "U0DAVE")))
 	b.Channel = "C0GENERAL"
@@ -93,7 +93,7 @@ func TestTheShortcutListsWhatMayBeReadAndCountsTheOthers(t *testing.T) {
 }
 
 func TestAnotherShortcutIsExplained(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	root := o.say("U0ALICE", "clean up")
 	_, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "old", Channel: "C0OPS", TS: root})
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestAnotherShortcutIsExplained(t *testing.T) {
 // The card of an agent that runs elsewhere starts a thread in which no agent of
 // ours was asked: only the card itself says which request it shows.
 func TestTheShortcutBelowACardFromElsewhereSaysWhereToLook(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.elsewhere(o.opens("", call("c1", "delete_file", `{"path":"a.txt"}`, sre)), "C0OPS")
 	o.draw(b)
 	all, err := o.Messages("U0BOB", "C0OPS", "")

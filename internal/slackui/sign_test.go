@@ -21,7 +21,7 @@ func veryLong(q ...approvals.Quorum) approvals.Deferral {
 }
 
 // onTop is the modal that the person looks at.
-func (o *office) onTop(user string) slacksim.View {
+func (o *workspace) onTop(user string) slacksim.View {
 	o.t.Helper()
 	views := o.Views(user)
 	require.NotEmpty(o.t, views)
@@ -29,7 +29,7 @@ func (o *office) onTop(user string) slacksim.View {
 }
 
 // clicksTop presses a button of the modal that Bob looks at.
-func (o *office) clicksTop(action string) {
+func (o *workspace) clicksTop(action string) {
 	o.t.Helper()
 	const user = "U0BOB"
 	out, err := o.Click(slacksim.Click{User: user, ViewID: o.onTop(user).ID, ActionID: action, Confirmed: true})
@@ -38,7 +38,7 @@ func (o *office) clicksTop(action string) {
 	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context()))
 }
 
-func (o *office) submitsTop(user string, reason ...string) slacksim.SubmitOutcome {
+func (o *workspace) submitsTop(user string, reason ...string) slacksim.SubmitOutcome {
 	o.t.Helper()
 	in := slacksim.Submit{User: user, ViewID: o.onTop(user).ID}
 	if len(reason) > 0 {
@@ -52,24 +52,24 @@ func (o *office) submitsTop(user string, reason ...string) slacksim.SubmitOutcom
 // TestACallThatIsNotShownWholeIsSignedInItsFullView: from wherever its card is
 // shown, the first click decides nothing.
 func TestACallThatIsNotShownWholeIsSignedInItsFullView(t *testing.T) {
-	for name, open := range map[string]func(o *office, root string, b approvals.Batch){
-		"the card": func(o *office, root string, _ approvals.Batch) {
+	for name, open := range map[string]func(o *workspace, root string, b approvals.Batch){
+		"the card": func(o *workspace, root string, _ approvals.Batch) {
 			card := o.card("U0BOB", root)
 			require.NotContains(o.t, card.Actions(), "countersign.approve.0")
 			o.press("U0BOB", card, "sign", 0)
 		},
-		"a card that was drawn with the old button": func(o *office, root string, b approvals.Batch) {
+		"a card that was drawn with the old button": func(o *workspace, root string, b approvals.Batch) {
 			o.press("U0BOB", o.postsButton(root, b, markerOf("countersign_batch", string(b.ID), 0)), "approve", 0)
 		},
-		"an old button elsewhere": func(o *office, root string, b approvals.Batch) {
+		"an old button elsewhere": func(o *workspace, root string, b approvals.Batch) {
 			o.press("U0BOB", o.postsButton(root, b, nil), "approve", 0)
 		},
-		"a direct message": func(o *office, _ string, b approvals.Batch) {
+		"a direct message": func(o *workspace, _ string, b approvals.Batch) {
 			cards := o.directs("U0BOB")
 			require.Len(o.t, cards, 1)
 			o.press("U0BOB", cards[0], "sign", 0)
 		},
-		"the shortcut of a message": func(o *office, root string, _ approvals.Batch) {
+		"the shortcut of a message": func(o *workspace, root string, _ approvals.Batch) {
 			_, err := o.Shortcut(slacksim.Shortcut{User: "U0BOB", CallbackID: "countersign.here", Channel: "C0OPS", TS: o.card("U0BOB", root).TS})
 			require.NoError(o.t, err)
 			o.clicksTop("countersign.sign.0")
@@ -200,7 +200,7 @@ func TestACardThatCutsMoreSignsLess(t *testing.T) {
 // TestOldFormsShowWhatTheySign: a form for a reason that an earlier version has
 // opened becomes the full view.
 func TestOldFormsShowWhatTheySign(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	d := long(sre)
 	d.Ask.Requirement.ReasonNeeded = true
 	b := h.asks("one", "U0ALICE", 0, d)
@@ -245,7 +245,7 @@ func TestEditAndApproveSignsOnlyWhatTheCardShows(t *testing.T) {
 // TestASheetLeavesOutWhatItCannotShow: with its reason, and the way to its own
 // review, where it is signed.
 func TestASheetLeavesOutWhatItCannotShow(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	cut := call("c1", "tag_file", `{"path":"`+strings.Repeat("x", 400)+`"}`, sre)
 	b := h.asks("one", "U0ALICE", 0, cut, call("c2", "tag_file", `{"path":"a"}`, sre))
 	view := h.sheet("U0BOB", "approve tool:tag_*")
@@ -265,7 +265,7 @@ func TestASheetLeavesOutWhatItCannotShow(t *testing.T) {
 }
 
 func TestASheetOfNothingThatCanBeShownLeadsToTheReviews(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", 0, long(sre))
 	out, err := h.Command(slacksim.Command{User: "U0BOB", Channel: "C0OPS", Command: "/countersign", Text: "approve all"})
 	require.NoError(t, err)
@@ -281,7 +281,7 @@ func TestASheetOfNothingThatCanBeShownLeadsToTheReviews(t *testing.T) {
 
 // TestEqualCallsThatNoListShowsAreReviewedOneByOne.
 func TestEqualCallsThatNoListShowsAreReviewedOneByOne(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	args := `{"path":"` + strings.Repeat("x", 700) + `"}`
 	root := h.say("U0ALICE", "tag them")
 	b := h.asksIn("C0OPS", root, "one", "U0ALICE", 0, call("c1", "tag_file", args, sre), call("c2", "tag_file", args, sre))
@@ -311,7 +311,7 @@ func TestAConfirmationIsOnlyOfWhatIsShown(t *testing.T) {
 
 // TestAListOfAnEarlierVersionIsMadeAnew: it may list calls that it cut.
 func TestAListOfAnEarlierVersionIsMadeAnew(t *testing.T) {
-	h := newHall(t)
+	h := newSheetWorkspace(t)
 	b := h.asks("one", "U0ALICE", 0, long(sre))
 	id := approvals.NewSheetID(slacksim.TeamID, "U0BOB", "old")
 	_, err := h.bulk.Show(t.Context(), approvals.Sheet{

@@ -37,7 +37,7 @@ func BenchmarkClickToAck(b *testing.B) {
 // long that took.
 func benchClicks(b *testing.B, socket bool) func() time.Duration {
 	b.Helper()
-	store := newShelf(b, time.Now)
+	store := newTestStore(b, time.Now)
 	sim := slacksim.New(slacksim.Config{SocketMode: socket})
 	api := httptest.NewServer(sim)
 	sim.SetPublicURL(api.URL)
@@ -67,7 +67,7 @@ func benchClicks(b *testing.B, socket bool) func() time.Duration {
 		api.Close()
 	})
 
-	o := &office{Server: sim, shelf: store, ui: ui, now: &clock{at: time.Now()}}
+	o := &workspace{Server: sim, testStore: store, ui: ui, now: &clock{at: time.Now()}}
 	open := func() approvals.Batch {
 		batch, _, err := approvals.Open(approvals.Batch{
 			ID: "batch-07-one", Run: "run-07-one", Thread: "thread-07-one", Channel: "C0OPS", Agent: "ops", Requester: "U0ALICE", OpenedAt: time.Now(),

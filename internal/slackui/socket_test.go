@@ -14,12 +14,12 @@ import (
 	"github.com/countersign/countersign/internal/slackui"
 )
 
-const appToken = "xapp-1-office"
+const appToken = "xapp-1-workspace"
 
-// newSocketOffice is an office whose app is set to Socket Mode and has no
+// newSocketWorkspace is a workspace whose app is set to Socket Mode and has no
 // signing secret. stop does what the end of the process does; it is called at
 // the end of the test if not before.
-func newSocketOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) (o *office, stop func()) {
+func newSocketWorkspace(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Config)) (o *workspace, stop func()) {
 	t.Helper()
 	sim.SocketMode, sim.AppToken = true, appToken
 	if sim.AckTimeout == 0 {
@@ -28,7 +28,7 @@ func newSocketOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Co
 	tune = append([]func(*slackui.Config){func(c *slackui.Config) {
 		c.SigningSecret, c.AppToken = nil, func() string { return appToken }
 	}}, tune...)
-	o = newOffice(t, sim, tune...)
+	o = newWorkspace(t, sim, tune...)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -46,7 +46,7 @@ func newSocketOffice(t *testing.T, sim slacksim.Config, tune ...func(*slackui.Co
 
 // connected waits until two connections are open that are not about to be
 // closed.
-func (o *office) connected() {
+func (o *workspace) connected() {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 20*time.Second)
 	defer cancel()
@@ -73,19 +73,19 @@ func (g gate) pass() {
 
 // slowRunner takes mentions once the gate is open.
 type slowRunner struct {
-	*shelf
+	*testStore
 	gate gate
 }
 
 func (r slowRunner) Mention(ctx context.Context, m agentrun.Mention) (agentrun.Run, error) {
 	r.gate.pass()
-	return r.shelf.Mention(ctx, m)
+	return r.testStore.Mention(ctx, m)
 }
 
 // What comes in envelopes is what comes over HTTP: a mention, a click, a form
 // that is refused and one that is taken, a slash command.
 func TestTheStoryOverSockets(t *testing.T) {
-	o, _ := newSocketOffice(t, slacksim.Config{})
+	o, _ := newSocketWorkspace(t, slacksim.Config{})
 	require.NoError(t, o.ui.Socket.Check(t.Context()))
 	root := o.say("U0ALICE", "<@U0BOT> clean up")
 	require.NoError(t, o.Idle(t.Context()))
@@ -124,7 +124,7 @@ func TestTheStoryOverSockets(t *testing.T) {
 // A commit that does not work is not acknowledged: Slack delivers the mention
 // again, and warns whoever clicked.
 func TestWhatIsNotCommittedIsNotAcknowledged(t *testing.T) {
-	o, _ := newSocketOffice(t, slacksim.Config{AckTimeout: time.Second})
+	o, _ := newSocketWorkspace(t, slacksim.Config{AckTimeout: time.Second})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{"path":"a"}`, sre))
 	o.draw(b)
@@ -145,8 +145,8 @@ func TestWhatIsNotCommittedIsNotAcknowledged(t *testing.T) {
 // acknowledged on it, and what it still brings is taken.
 func TestAConnectionIsReplacedBeforeItGoes(t *testing.T) {
 	hold := newGate()
-	o, _ := newSocketOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-		c.Runner = slowRunner{c.Runner.(*shelf), hold}
+	o, _ := newSocketWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.Runner = slowRunner{c.Runner.(*testStore), hold}
 	})
 	o.say("U0ALICE", "<@U0BOT> one")
 	o.say("U0ALICE", "<@U0BOT> two")
@@ -184,8 +184,8 @@ func TestAConnectionIsReplacedBeforeItGoes(t *testing.T) {
 // comes again, and is known by its id.
 func TestWhatALostConnectionBroughtComesAgain(t *testing.T) {
 	hold := newGate()
-	o, _ := newSocketOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-		c.Runner = slowRunner{c.Runner.(*shelf), hold}
+	o, _ := newSocketWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.Runner = slowRunner{c.Runner.(*testStore), hold}
 	})
 	o.say("U0ALICE", "<@U0BOT> clean up")
 	<-hold.arrived
@@ -205,8 +205,8 @@ func TestWhatALostConnectionBroughtComesAgain(t *testing.T) {
 // as the protocol wants it.
 func TestAStopFinishesWhatWasBegun(t *testing.T) {
 	hold := newGate()
-	o, stop := newSocketOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-		c.Runner = slowRunner{c.Runner.(*shelf), hold}
+	o, stop := newSocketWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+		c.Runner = slowRunner{c.Runner.(*testStore), hold}
 	})
 	o.say("U0ALICE", "<@U0BOT> clean up")
 	<-hold.arrived
@@ -233,7 +233,7 @@ func TestAStopFinishesWhatWasBegun(t *testing.T) {
 
 // Turning Socket Mode off and on again needs no restart.
 func TestSocketModeMayBeTurnedOff(t *testing.T) {
-	o, _ := newSocketOffice(t, slacksim.Config{})
+	o, _ := newSocketWorkspace(t, slacksim.Config{})
 	o.SetSocketMode(false)
 	require.Eventually(t, func() bool {
 		err := o.ui.Socket.Ready()
@@ -254,7 +254,7 @@ func TestWhatIsWrongWithTheAppTokenIsSaid(t *testing.T) {
 		{slacksim.Config{SocketMode: true, BotToken: "xoxb-1"}, "xoxb-1", "not_allowed_token_type"},
 		{slacksim.Config{SocketMode: true, AppToken: "xapp-1-a", AppScopes: []string{"none"}}, "xapp-1-a", "missing_scope"},
 	} {
-		o := newOffice(t, c.sim, func(cfg *slackui.Config) { cfg.AppToken = func() string { return c.token } })
+		o := newWorkspace(t, c.sim, func(cfg *slackui.Config) { cfg.AppToken = func() string { return c.token } })
 		require.ErrorContains(t, o.ui.Socket.Check(t.Context()), c.says)
 		require.Error(t, o.ui.Socket.Ready())
 	}
@@ -262,7 +262,7 @@ func TestWhatIsWrongWithTheAppTokenIsSaid(t *testing.T) {
 
 // Without a signing secret there is nothing to believe a request by.
 func TestNothingIsServedWithoutASigningSecret(t *testing.T) {
-	o, _ := newSocketOffice(t, slacksim.Config{})
+	o, _ := newSocketWorkspace(t, slacksim.Config{})
 	o.SetSocketMode(false)
 	o.say("U0ALICE", "<@U0BOT> clean up")
 	require.NoError(t, o.Idle(t.Context()))

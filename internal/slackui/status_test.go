@@ -12,7 +12,7 @@ import (
 )
 
 // statuses are the status lines that were shown in the thread, the first one first.
-func (o *office) statuses(root string) []string {
+func (o *workspace) statuses(root string) []string {
 	o.t.Helper()
 	require.NoError(o.t, o.ui.Server.Shutdown(o.t.Context())) // waits for what is done in the background
 	var all []string
@@ -47,7 +47,7 @@ func TestTheStatusLineSaysHowManyApprovalsAreMissing(t *testing.T) {
 
 // A status line that Slack does not take changes nothing else.
 func TestAStatusLineThatFailsDelaysNothing(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "assistant.threads.setStatus", Status: 503}}})
 	o.draw(o.opens(root, call("c1", "delete_file", `{}`, sre)))

@@ -18,7 +18,7 @@ func TestWhoAskedReadsHowToStopIt(t *testing.T) {
 		"": "To stop it, mention the agent", agentrun.PendingReject: "To stop it, mention the agent",
 		agentrun.PendingKeep: "", agentrun.PendingRefuse: "", "overhears": "To stop it, send a new message in the thread.",
 	} {
-		o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+		o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
 			c.Pending = map[string]agentrun.PendingRule{"ops": rule}
 			if rule == "overhears" {
 				c.Pending = nil

@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	statetest.Main(m, func(c redis.UniversalClient) { server = c })
 }
 
-// shelf is the real store, as far as surfaces use it. A test may put documents into it as they are to be
-// found, break it, and see what surfaces have said to it.
-type shelf struct {
+// testStore is the real store, as far as surfaces use it. A test may put documents
+// into it, make it fail, and read what surfaces have stored.
+type testStore struct {
 	kept *state.Store
 	tb   testing.TB
 
@@ -47,15 +47,15 @@ type shelf struct {
 
 var errOutage = errors.New("the store does not answer")
 
-func newShelf(tb testing.TB, now func() time.Time) *shelf {
+func newTestStore(tb testing.TB, now func() time.Time) *testStore {
 	tb.Helper()
 	store, err := state.Open(tb.Context(), state.Options{Client: server, Prefix: fmt.Sprintf("t%d", stores.Add(1)), Now: now})
 	require.NoError(tb, err)
-	return &shelf{kept: store, tb: tb, drawn: map[string]int64{}}
+	return &testStore{kept: store, tb: tb, drawn: map[string]int64{}}
 }
 
 // breaks makes every call fail until it is called with nil.
-func (s *shelf) breaks(err error) {
+func (s *testStore) breaks(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = err
@@ -63,56 +63,56 @@ func (s *shelf) breaks(err error) {
 
 // forgets makes everything that is stored such that it may be lost, until it is
 // called with nil.
-func (s *shelf) forgets(err error) {
+func (s *testStore) forgets(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volatile = err
 }
 
-func (s *shelf) broken() error {
+func (s *testStore) broken() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fail
 }
 
-func (s *shelf) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+func (s *testStore) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
 	if err := s.broken(); err != nil {
 		return approvals.Batch{}, err
 	}
 	return s.kept.Batch(ctx, id)
 }
 
-func (s *shelf) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error) {
+func (s *testStore) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approvals.ArgsKey]json.RawMessage, error) {
 	return s.kept.ArgsOf(ctx, of)
 }
 
-func (s *shelf) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
+func (s *testStore) Args(ctx context.Context, id approvals.BatchID, d approvals.Digest) (json.RawMessage, error) {
 	return s.kept.Args(ctx, id, d)
 }
 
-func (s *shelf) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
+func (s *testStore) Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error) {
 	return s.kept.Run(ctx, id)
 }
 
-func (s *shelf) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
+func (s *testStore) Thread(ctx context.Context, id agentrun.ThreadID) (agentrun.Thread, error) {
 	return s.kept.Thread(ctx, id)
 }
 
-func (s *shelf) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
+func (s *testStore) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	if err := s.broken(); err != nil {
 		return err
 	}
 	return s.kept.CommitBatch(ctx, c)
 }
 
-func (s *shelf) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
+func (s *testStore) Answered(ctx context.Context, id approvals.BatchID, r approvals.RequestID) (bool, error) {
 	if err := s.broken(); err != nil {
 		return false, err
 	}
 	return s.kept.Answered(ctx, id, r)
 }
 
-func (s *shelf) Confirm(ctx context.Context, id string) error {
+func (s *testStore) Confirm(ctx context.Context, id string) error {
 	s.mu.Lock()
 	err := cmp.Or(s.fail, s.volatile)
 	s.mu.Unlock()
@@ -122,14 +122,14 @@ func (s *shelf) Confirm(ctx context.Context, id string) error {
 	return s.kept.Confirm(ctx, id)
 }
 
-func (s *shelf) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
+func (s *testStore) Memo(ctx context.Context, id, surface string) ([]byte, int64, error) {
 	if err := s.broken(); err != nil {
 		return nil, 0, err
 	}
 	return s.kept.Memo(ctx, id, surface)
 }
 
-func (s *shelf) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
+func (s *testStore) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
 	if err := s.broken(); err != nil {
 		return err
 	}
@@ -142,14 +142,14 @@ func (s *shelf) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	return err
 }
 
-func (s *shelf) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
+func (s *testStore) Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error) {
 	if err := s.broken(); err != nil {
 		return nil, "", err
 	}
 	return s.kept.Inbox(ctx, keys, after, limit)
 }
 
-func (s *shelf) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
+func (s *testStore) Decided(ctx context.Context, user approvals.UserID, limit int) ([]approvals.Batch, error) {
 	if err := s.broken(); err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (s *shelf) Decided(ctx context.Context, user approvals.UserID, limit int) (
 }
 
 // Mention is that of a runner, and starts nothing.
-func (s *shelf) Mention(_ context.Context, m agentrun.Mention) (agentrun.Run, error) {
+func (s *testStore) Mention(_ context.Context, m agentrun.Mention) (agentrun.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -167,20 +167,20 @@ func (s *shelf) Mention(_ context.Context, m agentrun.Mention) (agentrun.Run, er
 	return agentrun.Run{ID: "run-01-x"}, nil
 }
 
-func (s *shelf) mentioned() []agentrun.Mention {
+func (s *testStore) mentioned() []agentrun.Mention {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.mentions)
 }
 
-func (s *shelf) drawnVersion(id, surface string) int64 {
+func (s *testStore) drawnVersion(id, surface string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.drawn[id+"/"+surface]
 }
 
 // batch is the batch as it is stored, the zero Batch if it is not.
-func (s *shelf) batch(id approvals.BatchID) approvals.Batch {
+func (s *testStore) batch(id approvals.BatchID) approvals.Batch {
 	s.tb.Helper()
 	b, err := s.kept.Batch(context.Background(), id)
 	if !errors.Is(err, approvals.ErrNotFound) {
@@ -190,7 +190,7 @@ func (s *shelf) batch(id approvals.BatchID) approvals.Batch {
 }
 
 // run is the run as it is stored.
-func (s *shelf) run(id approvals.RunID) agentrun.Run {
+func (s *testStore) run(id approvals.RunID) agentrun.Run {
 	s.tb.Helper()
 	r, err := s.kept.Run(context.Background(), id)
 	require.NoError(s.tb, err)
@@ -198,7 +198,7 @@ func (s *shelf) run(id approvals.RunID) agentrun.Run {
 }
 
 // args are the bytes of a call as they are stored.
-func (s *shelf) args(id approvals.BatchID, d approvals.Digest) json.RawMessage {
+func (s *testStore) args(id approvals.BatchID, d approvals.Digest) json.RawMessage {
 	s.tb.Helper()
 	raw, err := s.kept.Args(context.Background(), id, d)
 	require.NoError(s.tb, err)
@@ -206,7 +206,7 @@ func (s *shelf) args(id approvals.BatchID, d approvals.Digest) json.RawMessage {
 }
 
 // setBatch stores a batch as it is, whatever was there before.
-func (s *shelf) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
+func (s *testStore) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
 	s.tb.Helper()
 	ctx, version, before := context.Background(), b.Version, s.batch(b.ID)
 	b.Version = before.Version + 1
@@ -220,7 +220,7 @@ func (s *shelf) setBatch(b approvals.Batch, args ...approvals.ToolCall) {
 
 // setRun stores a run as it is, whatever was there before, and its thread if that
 // is not there.
-func (s *shelf) setRun(r agentrun.Run) {
+func (s *testStore) setRun(r agentrun.Run) {
 	s.tb.Helper()
 	ctx, version := context.Background(), r.Version
 	before, err := s.kept.Run(ctx, r.ID)
@@ -236,7 +236,7 @@ func (s *shelf) setRun(r agentrun.Run) {
 }
 
 // setThread stores a thread, whatever was there before.
-func (s *shelf) setThread(th agentrun.Thread) {
+func (s *testStore) setThread(th agentrun.Thread) {
 	s.tb.Helper()
 	before, err := s.Thread(context.Background(), th.ID)
 	if !errors.Is(err, approvals.ErrNotFound) {
@@ -246,20 +246,20 @@ func (s *shelf) setThread(th agentrun.Thread) {
 	require.NoError(s.tb, s.kept.Commit(context.Background(), agentrun.Commit{Thread: &th}))
 }
 
-func (s *shelf) setVersion(kind, id string, version int64) {
+func (s *testStore) setVersion(kind, id string, version int64) {
 	s.tb.Helper()
 	require.NoError(s.tb, server.HSet(context.Background(), s.key(kind, id), "v", version).Err())
 }
 
 // loses takes a batch out of the store, as a server does that was restored from
 // an old copy.
-func (s *shelf) loses(b approvals.Batch) {
+func (s *testStore) loses(b approvals.Batch) {
 	s.tb.Helper()
 	require.Equal(s.tb, int64(1), server.Del(context.Background(), s.key("batch", string(b.ID))).Val())
 }
 
 // key is a key of the store, for what no program of ours does.
-func (s *shelf) key(kind, id string) string {
+func (s *testStore) key(kind, id string) string {
 	n, err := approvals.Partition(id)
 	require.NoError(s.tb, err)
 	return fmt.Sprintf("%s:{p%02d}:%s:%s", s.kept.Prefix(), n, kind, id)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAMentionBecomesARun(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "<@U0BOT> clean up a & b <see C++>")
 	require.NoError(t, o.Idle(t.Context()))
 	got := o.mentioned()
@@ -26,7 +26,7 @@ func TestAMentionBecomesARun(t *testing.T) {
 }
 
 func TestACardIsApprovedByAClick(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, call("c1", "delete_file", `{"path":"reports/2023-q1.csv"}`, sre))
 	o.draw(b)
@@ -50,7 +50,7 @@ func TestACardIsApprovedByAClick(t *testing.T) {
 // Slack delivers again when an answer was lost. Both deliveries are committed:
 // the event's id tells the store that they are one.
 func TestARepeatedDeliveryIsNotDroppedHere(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	o.SetFaults(slacksim.Faults{DuplicateDeliveries: 1})
 	o.say("U0ALICE", "<@U0BOT> clean up")
 	require.NoError(t, o.Await(t.Context(), func() bool { return len(o.mentioned()) == 2 }))
@@ -59,7 +59,7 @@ func TestARepeatedDeliveryIsNotDroppedHere(t *testing.T) {
 }
 
 func TestAMentionThatCannotBeCommittedIsDeliveredAgain(t *testing.T) {
-	o := newOffice(t, slacksim.Config{RetryScale: 0.001})
+	o := newWorkspace(t, slacksim.Config{RetryScale: 0.001})
 	o.breaks(errOutage)
 	o.say("U0ALICE", "<@U0BOT> clean up")
 	require.NoError(t, o.Idle(t.Context()))
@@ -73,7 +73,7 @@ func TestAMentionThatIsNotTakenIsTurnedAwayInWords(t *testing.T) {
 		agentrun.ErrQueueFull:    "yours wasn't added",
 		agentrun.ErrThreadClosed: "This thread can't continue, so nothing was started. To ask again, start a new thread",
 	} {
-		o := newOffice(t, slacksim.Config{})
+		o := newWorkspace(t, slacksim.Config{})
 		o.breaks(fmt.Errorf("mention: %w", err))
 		o.say("U0ALICE", "<@U0BOT> clean up")
 		require.NoError(t, o.Idle(t.Context()))
@@ -86,7 +86,7 @@ func TestAMentionThatIsNotTakenIsTurnedAwayInWords(t *testing.T) {
 }
 
 func TestAMentionWithoutWordsOrAgentIsAnswered(t *testing.T) {
-	o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
 		c.Agent, c.Agents = "", map[string]string{"C0GENERAL": "general"}
 	})
 	for _, text := range []string{"<@U0BOT>", "<@U0BOT> clean up"} {

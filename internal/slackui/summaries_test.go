@@ -46,7 +46,7 @@ func (c *trips) add(cmds ...redis.Cmder) {
 func TestTheSummariesOfAPageTakeAsManyRoundTripsAsThatOfOneRow(t *testing.T) {
 	read := func(rows int) (tripsMade, commands int64) {
 		client := statetest.Miniredis(t)
-		h := newHallOn(t, client)
+		h := newSheetWorkspaceOn(t, client)
 		for i := range rows {
 			b := h.asks(fmt.Sprintf("n%02d", i), "U0ALICE", time.Hour, tags(1, sre)...)
 			if i == 0 {

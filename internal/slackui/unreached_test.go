@@ -25,7 +25,7 @@ import (
 // meter counts the commands to the store of memos. Beyond the limit it ends the
 // work on them, so that a reconciler that would go on for ever fails the test.
 type meter struct {
-	*shelf
+	*testStore
 	limit int64
 	end   context.CancelFunc
 	n     atomic.Int64
@@ -42,17 +42,17 @@ func (m *meter) Memo(ctx context.Context, id, surface string) ([]byte, int64, er
 	if err := m.count(ctx); err != nil {
 		return nil, 0, err
 	}
-	return m.shelf.Memo(ctx, id, surface)
+	return m.testStore.Memo(ctx, id, surface)
 }
 
 func (m *meter) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
 	if err := m.count(ctx); err != nil {
 		return err
 	}
-	return m.shelf.CommitMemo(ctx, id, surface, data, version, drawn)
+	return m.testStore.CommitMemo(ctx, id, surface, data, version, drawn)
 }
 
-// A closedTab stands between an office and its workspace. Once it is off, Slack
+// A closedTab stands between Countersign and its workspace. Once it is off, Slack
 // refuses these methods in direct messages, as it does when the app's Messages
 // tab is turned off.
 type closedTab struct {
@@ -112,10 +112,10 @@ func TestACardIsDrawnAfterTheMessagesTabIsTurnedOff(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			tab, store := &closedTab{methods: methods}, &meter{limit: 500, end: cancel}
-			o := newOffice(t, slacksim.Config{}, func(c *slackui.Config) {
-				s, ok := c.Memos.(*shelf)
+			o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) {
+				s, ok := c.Memos.(*testStore)
 				require.True(t, ok)
-				store.shelf, c.Memos, c.APIURL = s, store, tab.between(t, c.APIURL)
+				store.testStore, c.Memos, c.APIURL = s, store, tab.between(t, c.APIURL)
 			})
 			draws := func(b approvals.Batch) int64 {
 				store.n.Store(0)
@@ -153,7 +153,7 @@ func TestACardIsDrawnAfterTheMessagesTabIsTurnedOff(t *testing.T) {
 
 // messages is how often a message was sent or changed. What is asked about people
 // in the background does not count.
-func (o *office) messages() int {
+func (o *workspace) messages() int {
 	n := 0
 	for _, e := range o.Log() {
 		if strings.HasPrefix(e.Kind, "chat.") {
@@ -164,7 +164,7 @@ func (o *office) messages() int {
 }
 
 // signs stores that a person approves a call.
-func (o *office) signs(b approvals.Batch, i int, user string) {
+func (o *workspace) signs(b approvals.Batch, i int, user string) {
 	o.t.Helper()
 	o.moves(b, func(now *approvals.Batch) {
 		a := now.Approvals[i]

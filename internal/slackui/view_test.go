@@ -54,7 +54,7 @@ func TestViewFullIsForMembersOnly(t *testing.T) {
 	for i := range people {
 		people[i].Guest = people[i].Guest || people[i].ID == "U0DAVE"
 	}
-	o := newOffice(t, slacksim.Config{People: people})
+	o := newWorkspace(t, slacksim.Config{People: people})
 	root := o.say("U0ALICE", "clean up")
 	o.draw(o.opens(root, call("c1", "x", `{"a":1}`, sre)))
 	o.press("U0DAVE", o.card("U0DAVE", root), "view", 0)
@@ -77,7 +77,7 @@ func TestNobodyIsAskedForAReasonThatWouldNotCount(t *testing.T) {
 	require.Contains(t, strings.Join(o.whispers("U0DAVE", root), ""), "You can't deny this")
 }
 
-func (o *office) command(user, text string) string {
+func (o *workspace) command(user, text string) string {
 	o.t.Helper()
 	out, err := o.Command(slacksim.Command{User: user, Channel: "C0OPS", Command: "/countersign", Text: text})
 	require.NoError(o.t, err)
@@ -88,7 +88,7 @@ func (o *office) command(user, text string) string {
 }
 
 func TestTheListNamesWhatWaits(t *testing.T) {
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	require.Contains(t, o.command("U0BOB", "list"), "Nothing waits")
 	root := o.say("U0ALICE", "clean up")
 	b := o.opens(root, many(12, `{}`)...)
@@ -109,7 +109,7 @@ func TestTheListNamesWhatWaits(t *testing.T) {
 }
 
 func TestHelpSaysWhatWasWrong(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	require.Contains(t, o.command("U0BOB", ""), "/countersign list")
 	require.Contains(t, o.command("U0BOB", "help"), "/countersign list")
 	said := o.command("U0BOB", "<!channel> *all*")
@@ -140,7 +140,7 @@ func TestViewFullIsForThoseWhomItConcerns(t *testing.T) {
 // TestViewFullShowsWhatWouldChange: the content of a preview is for those who
 // may read the arguments, and the card itself shows none of it.
 func TestViewFullShowsWhatWouldChange(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	root := o.say("U0ALICE", "clean up")
 	diff := "-the old line\n+the new line \u202e\n"
 	digest := approvals.PreviewDigest("batch-07-one", "c1", diff)

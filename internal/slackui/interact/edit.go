@@ -27,7 +27,7 @@ import (
 // them, it returns the reason, and no form opens.
 func (s *edits) openEdit(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at, c, err := s.verdicts.caseOf(ctx, p, value)
-	at.Deed = respond.Editing
+	at.Attempt = respond.Editing
 	if err != nil {
 		return at, err
 	}
@@ -83,7 +83,7 @@ func mayApproveAsEdited(b approvals.Batch, a approvals.Approval, d approvals.Dec
 func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	o := readOrigin(p)
 	at, c, err := s.verdicts.caseOf(ctx, p, o.Value)
-	at.Deed = respond.Editing
+	at.Attempt = respond.Editing
 	if err != nil {
 		return s.notEdited(ctx, p, at, form.EditForm{}, err)
 	}

@@ -29,7 +29,7 @@ type origin struct {
 // would not be taken.
 func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
 	at, c, err := s.verdicts.caseOf(ctx, p, value)
-	at.Deed = respond.Denying
+	at.Attempt = respond.Denying
 	if err != nil {
 		return at, err
 	}

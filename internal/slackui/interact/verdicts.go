@@ -91,7 +91,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
 	at, c, err := s.caseOf(ctx, p, value)
 	if v == approvals.Deny {
-		at.Deed = respond.Denying
+		at.Attempt = respond.Denying
 	}
 	if err != nil {
 		return at, err

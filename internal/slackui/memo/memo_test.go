@@ -15,14 +15,14 @@ import (
 // batch has a card to draw.
 const batch = "batch-07-one"
 
-// shelfOf is what the records of these tests hold.
-type shelfOf struct {
+// document is what the records of these tests hold.
+type document struct {
 	Things []string `json:"things"`
 }
 
 // drawers are two processes with one store and one clock. due reports whether
 // the card is still to be drawn.
-func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[shelfOf]) {
+func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[document]) {
 	t.Helper()
 	client := statetest.Miniredis(t)
 	now := time.Unix(1_700_000_000, 0)
@@ -34,7 +34,7 @@ func drawers(t *testing.T) (due func() bool, wait func(time.Duration), l Notes[s
 	require.NoError(t, err)
 	require.NoError(t, s.CommitBatch(t.Context(), approvals.BatchCommit{Batch: b, Events: events}))
 	due = func() bool { return client.ZScore(t.Context(), "countersign:{p07}:due:cards", batch).Err() == nil }
-	return due, func(d time.Duration) { now = now.Add(d) }, Notes[shelfOf]{Memos: s, Surface: "cards", Now: clock}
+	return due, func(d time.Duration) { now = now.Add(d) }, Notes[document]{Memos: s, Surface: "cards", Now: clock}
 }
 
 // Who lost its claim to another drawer saves nothing over what that one does,
@@ -46,11 +46,11 @@ func TestADrawerThatWasTooSlowSavesNothing(t *testing.T) {
 	wait(lease)
 	quick, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
-	require.NoError(t, quick.Save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "2.2") }))
+	require.NoError(t, quick.Save(t.Context(), func(a *document) { a.Things = append(a.Things, "2.2") }))
 
 	for name, end := range map[string]func() error{
 		"save": func() error {
-			return slow.Save(t.Context(), func(a *shelfOf) { a.Things = append(a.Things, "1.1") })
+			return slow.Save(t.Context(), func(a *document) { a.Things = append(a.Things, "1.1") })
 		},
 		"release": func() error { return slow.Release(t.Context(), 1) },
 	} {
@@ -90,7 +90,7 @@ func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
 	due, _, l := drawers(t)
 	h, err := l.Claim(t.Context(), batch)
 	require.NoError(t, err)
-	require.NoError(t, l.Edit(t.Context(), batch, func(a *shelfOf) { a.Things = append(a.Things, "9.9") }))
+	require.NoError(t, l.Edit(t.Context(), batch, func(a *document) { a.Things = append(a.Things, "9.9") }))
 	require.NoError(t, h.Release(t.Context(), 1))
 	require.True(t, due())
 	n, _, err := l.Load(t.Context(), batch)

@@ -16,7 +16,7 @@ import (
 
 // Subject is what an explanation can refer to. All of it may be missing.
 type Subject struct {
-	Deed     Deed
+	Attempt  Attempt
 	User     string
 	Batch    approvals.Batch
 	Approval approvals.Approval
@@ -24,14 +24,14 @@ type Subject struct {
 	Stop     blockkit.Mrkdwn // how the requester stops the request
 }
 
-// Deed is what the person was doing. The zero value is anything else than the
-// deeds below, such as approving.
-type Deed string
+// Attempt is what the person tried to do. The zero value is anything else than the
+// attempts below, such as approving.
+type Attempt string
 
-// The deeds.
+// The attempts that have words of their own.
 const (
-	Editing Deed = "edit"
-	Denying Deed = "deny"
+	Editing Attempt = "edit"
+	Denying Attempt = "deny"
 )
 
 // Explain turns err into what the person may read: what happened, that nothing
@@ -110,7 +110,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return blockkit.Ours("The arguments of this call were already edited %s times, the most that is allowed. Nothing changed. Approve or deny it as it is.", blockkit.Num(approvals.MaxAmendments)), true
 	case errors.Is(err, approvals.ErrNotEligible):
 		return notEligible(a), true
-	case errors.Is(err, approvals.ErrStale) && a.Deed == Editing:
+	case errors.Is(err, approvals.ErrStale) && a.Attempt == Editing:
 		return blockkit.Ours("Someone else edited the arguments after you opened the form, so your edit wasn't saved. The card shows the new arguments in a moment. Read them, then press Edit again."), true
 	case errors.Is(err, approvals.ErrStale):
 		return blockkit.Ours("Someone edited the arguments after this card was posted. Nothing was decided. The card shows the new arguments in a moment. Read them, then decide."), true
@@ -124,7 +124,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return blockkit.Ours("You have no decision to take back: you made none, or the arguments were edited after it. Nothing changed. Press Approve or Deny to decide."), true
 	case errors.Is(err, approvals.ErrAbsence):
 		return blockkit.Ours("You can't be away like that: an absence lasts %s days at most, and you can't delegate to yourself, directly or through others. Nothing changed. Choose other dates or another delegate.", blockkit.Num(int(approvals.MaxAbsence.Hours()/24))), true
-	case errors.Is(err, approvals.ErrNotFound) && a.Deed == Editing && a.Approval.Call.ID != "":
+	case errors.Is(err, approvals.ErrNotFound) && a.Attempt == Editing && a.Approval.Call.ID != "":
 		return blockkit.Ours("The tool of this call is gone, so its arguments can't be edited. Nothing changed. Deny the call, or ask your Countersign admin."), true
 	case errors.Is(err, approvals.ErrNotFound):
 		return blockkit.Ours("This request no longer exists. Nothing changed. If you still need it, ask the agent again."), true
@@ -132,7 +132,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return blockkit.Ours("The policy refuses this call, so nobody can approve it. Nothing changed. To change the policy, ask your Countersign admin."), true
 	case errors.Is(err, ErrNoForm):
 		return blockkit.Ours("The arguments of this call can't be edited here: the tool doesn't describe them, or they are hidden or too long. Nothing changed. Approve or deny it as it is."), true
-	case errors.Is(err, approvals.ErrInvalid) && a.Deed == Editing:
+	case errors.Is(err, approvals.ErrInvalid) && a.Attempt == Editing:
 		return blockkit.Ours("The arguments of this call can't be edited here. Nothing changed. Approve or deny it as it is, and tell your Countersign admin."), true
 	case errors.Is(err, approvals.ErrConflict), errors.Is(err, ErrTryAgain):
 		return blockkit.Ours("Several people are deciding right now. Nothing changed. Try again in a moment."), true
@@ -143,7 +143,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 // notEligible says who could have, and that no approver made the person their
 // delegate.
 func notEligible(a Subject) blockkit.Mrkdwn {
-	if a.Deed == Editing {
+	if a.Attempt == Editing {
 		return blockkit.Ours("Only the approvers and the requester of this call can edit it. Nothing changed. %s", a.approvers())
 	}
 	words := blockkit.Ours("You can't %s this. Nothing changed. %s", a.verb(), a.approvers())
@@ -223,7 +223,7 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 
 // verb is what the person wants to do to the call.
 func (a Subject) verb() blockkit.Mrkdwn {
-	if a.Deed == Denying {
+	if a.Attempt == Denying {
 		return blockkit.Ours("deny")
 	}
 	return blockkit.Ours("approve")

@@ -123,9 +123,9 @@ func TestEveryRefusalHasItsOwnWords(t *testing.T) {
 		require.Regexp(t, `Nothing (changed|was decided|was started)`, words.String(), "%v", err)
 		require.NotRegexp(t, `%!|  `, words.String(), "%v", err)
 	}
-	words, _ := Explain(approvals.ErrNotEligible, Subject{Deed: Denying})
+	words, _ := Explain(approvals.ErrNotEligible, Subject{Attempt: Denying})
 	require.Contains(t, words.String(), "You can't deny this. Nothing changed.")
-	words, _ = Explain(approvals.ErrStale, Subject{Deed: Editing})
+	words, _ = Explain(approvals.ErrStale, Subject{Attempt: Editing})
 	require.Contains(t, words.String(), "your edit wasn't saved")
 	for _, err := range []error{errors.New("no connection"), approvals.ErrInvalid} {
 		_, known := Explain(err, Subject{})

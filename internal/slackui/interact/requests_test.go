@@ -30,8 +30,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// inboundDoor is what a door is made of.
-type inboundDoor struct {
+// testConfig is what a server of these tests is made of.
+type testConfig struct {
 	SigningSecret, BotToken func() string
 	Team                    string
 	Now                     func() time.Time
@@ -39,17 +39,17 @@ type inboundDoor struct {
 }
 
 const (
-	doorSecret = "8f742231b10e8888abcd99yyyzzz85a5"
-	doorTime   = 1531420618
+	testSecret = "8f742231b10e8888abcd99yyyzzz85a5"
+	testTime   = 1531420618
 )
 
-// door is a server with nothing behind it but a log.
-func door(t *testing.T) (*inbound.HTTP, *Handler, *bytes.Buffer) {
+// newServer returns a server with nothing behind it but a log.
+func newServer(t *testing.T) (*inbound.HTTP, *Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	c := inboundDoor{
-		SigningSecret: func() string { return doorSecret }, BotToken: func() string { return "xoxb-secret" }, Team: "T0COUNTER",
-		Now: func() time.Time { return time.Unix(doorTime, 0) },
+	c := testConfig{
+		SigningSecret: func() string { return testSecret }, BotToken: func() string { return "xoxb-secret" }, Team: "T0COUNTER",
+		Now: func() time.Time { return time.Unix(testTime, 0) },
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	api := slackapi.New(c.BotToken, "http://127.0.0.1:1/")
@@ -61,12 +61,12 @@ func door(t *testing.T) (*inbound.HTTP, *Handler, *bytes.Buffer) {
 	return s, h, &log
 }
 
-// knock sends a signed body.
-func knock(s *inbound.HTTP, method, path, body string) *httptest.ResponseRecorder {
+// send sends a signed body.
+func send(s *inbound.HTTP, method, path, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	mac := hmac.New(sha256.New, []byte(doorSecret))
-	mac.Write([]byte("v0:" + strconv.Itoa(doorTime) + ":" + body))
-	r.Header.Set("X-Slack-Request-Timestamp", strconv.Itoa(doorTime))
+	mac := hmac.New(sha256.New, []byte(testSecret))
+	mac.Write([]byte("v0:" + strconv.Itoa(testTime) + ":" + body))
+	r.Header.Set("X-Slack-Request-Timestamp", strconv.Itoa(testTime))
 	r.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
@@ -110,8 +110,8 @@ func TestTheDoor(t *testing.T) {
 		"as large as allowed":        {"POST", "/slack/events", strings.Repeat("a", 1_048_576), 400, "", "not understood"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _, log := door(t)
-			w := knock(s, c.method, c.path, c.body)
+			s, _, log := newServer(t)
+			w := send(s, c.method, c.path, c.body)
 			require.Equal(t, c.status, w.Code, log.String())
 			require.Contains(t, w.Body.String(), c.answer)
 			require.Contains(t, log.String(), c.logged)
@@ -121,7 +121,7 @@ func TestTheDoor(t *testing.T) {
 }
 
 func TestACallerWithoutASignatureIsToldNothing(t *testing.T) {
-	s, _, log := door(t)
+	s, _, log := newServer(t)
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/slack/interactivity", strings.NewReader(payloadForm(`{}`))))
 	require.Equal(t, http.StatusUnauthorized, w.Code)
@@ -146,7 +146,7 @@ func TestTheProbeOfACommandURLNeedsNoSignature(t *testing.T) {
 		"the URL of events":        {"/slack/events", forms, "ssl_check=1&token=x", http.StatusUnauthorized},
 		"the URL of interactivity": {"/slack/interactivity", forms, "ssl_check=1&token=x", http.StatusUnauthorized},
 	} {
-		s, _, _ := door(t)
+		s, _, _ := newServer(t)
 		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
 		if c.kind != "" {
 			r.Header.Set("Content-Type", c.kind)
@@ -160,11 +160,11 @@ func TestTheProbeOfACommandURLNeedsNoSignature(t *testing.T) {
 
 // What people write may contain the parameter of the probe.
 func TestAnEventThatLooksLikeAProbeIsHandled(t *testing.T) {
-	s, _, _ := door(t)
-	w := knock(s, http.MethodPost, "/slack/events", `{"type":"url_verification","challenge":"a&ssl_check=1&b"}`)
+	s, _, _ := newServer(t)
+	w := send(s, http.MethodPost, "/slack/events", `{"type":"url_verification","challenge":"a&ssl_check=1&b"}`)
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Contains(t, w.Body.String(), "ssl_check=1")
-	w = knock(s, http.MethodPost, "/slack/interactivity", "ssl_check=1")
+	w = send(s, http.MethodPost, "/slack/interactivity", "ssl_check=1")
 	require.Equal(t, http.StatusBadRequest, w.Code, "an interaction without a payload")
 }
 
@@ -181,15 +181,15 @@ func TestNobodyIsLeftWithoutAWord(t *testing.T) {
 	refused := payloadForm(`{"type":"block_actions","user":{"id":"U1"},"container":{"channel_id":"C1"},"actions":[{"action_id":"countersign.approve.0"}]}`)
 	odd := payloadForm(`{"type":"shortcut","team":{"id":"T0COUNTER"},"user":{"id":"U1"},"channel":{"id":"C1"}}`)
 	synctest.Test(t, func(t *testing.T) {
-		s, h, log := door(t)
+		s, h, log := newServer(t)
 		fill(h.respond.Words)
 		for _, body := range []string{click, refused, odd} {
-			w := knock(s, "POST", "/slack/interactivity", body)
+			w := send(s, "POST", "/slack/interactivity", body)
 			require.Equal(t, http.StatusInternalServerError, w.Code, body)
 			require.Contains(t, log.String(), respond.ErrNoPlace.Error())
 		}
 		<-h.respond.Words
-		require.Equal(t, http.StatusOK, knock(s, "POST", "/slack/interactivity", click).Code)
+		require.Equal(t, http.StatusOK, send(s, "POST", "/slack/interactivity", click).Code)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestOnlyAnUnknownCopyIsTakenIntoCare(t *testing.T) {
 		"a memo that is not read": {oneMemo{err: approvals.ErrConflict}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, h, log := door(t)
+			_, h, log := newServer(t)
 			h.verdicts.placements.Memos = c.memo
 			fill(h.respond.Copies)
 			var p inbound.Interaction

@@ -21,7 +21,7 @@ func TestADestructiveCallIsApprovedTwice(t *testing.T) {
 		confirm bool
 	}{"says nothing": {"delete_file", true}, "only reads": {"read", false}, "only adds": {"add", false}, "not known": {"other", true}} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t, slacksim.Config{}, func(cfg *slackui.Config) {
+			o := newWorkspace(t, slacksim.Config{}, func(cfg *slackui.Config) {
 				cfg.Tools = toolbox{"delete_file": {}, "read": {Annotations: agentrun.Annotations{ReadOnlyHint: true}}, "add": {Annotations: agentrun.Annotations{DestructiveHint: &safe}}}
 			})
 			root := o.say("U0ALICE", "clean up")
@@ -83,11 +83,11 @@ func TestNothingIsTakenBackWhenItIsOver(t *testing.T) {
 	both := sre
 	both.Need = 2
 	for name, c := range map[string]struct {
-		over func(o *office, root string)
+		over func(o *workspace, root string)
 		says string
 	}{
-		"settled": {func(o *office, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already approved by"},
-		"expired": {func(o *office, _ string) { o.now.move(3 * time.Minute) }, "Nothing changed."},
+		"settled": {func(o *workspace, root string) { o.press("U0CAROL", o.card("U0CAROL", root), "approve", 0) }, "Already approved by"},
+		"expired": {func(o *workspace, _ string) { o.now.move(3 * time.Minute) }, "Nothing changed."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, root, b := one(t, until(call("c1", "delete_file", `{}`, both), time.Now().Add(2*time.Minute), false))
