@@ -24,7 +24,7 @@ type Bulk interface {
 }
 
 const (
-	sheetLooks = 4000 // batches that are looked at for one sheet
+	sheetLooks = 4000 // batches that are read for one sheet
 	sheetLoads = 16   // reads of the store at the same time
 )
 
@@ -39,7 +39,7 @@ const (
 	leftDecided  Reason = "decided"  // the person has decided
 	leftNeed     Reason = "need"     // enough others approved, or others are asked first
 	leftRead     Reason = "read"     // the arguments cannot be read
-	leftGone     Reason = "gone"     // one of its groups is none that Slack knows
+	leftGone     Reason = "gone"     // Slack does not know one of its groups
 	leftChanged  Reason = "changed"  // its arguments are not those that were drawn
 	leftSettled  Reason = "settled"
 	leftCut      Reason = "cut" // a list does not show it whole
@@ -62,7 +62,7 @@ var leftWords = map[Reason]string{
 	leftOther:    "that can't be decided here",
 }
 
-// leftOver counts what is not on a sheet, for one reason.
+// leftOver counts the calls that one reason keeps off a sheet.
 type leftOver struct {
 	Why   Reason         `json:"w"`
 	Calls int            `json:"n"`
@@ -83,24 +83,24 @@ const (
 	leftCards = 5
 )
 
-// sheetContext is what a sheet remembers of how it was made. It is part of what is
-// sealed.
+// sheetContext is what is stored with a sheet of how it was made. It is part of what
+// the seal of the sheet covers.
 type sheetContext struct {
 	Left   []leftOver `json:"left,omitempty"`
-	More   bool       `json:"more,omitempty"`   // there are more calls than fit, or were looked at
+	More   bool       `json:"more,omitempty"`   // there are more calls than fit, or than were read
 	Unsure bool       `json:"unsure,omitempty"` // Slack did not say of every group who is in it
 	Reason bool       `json:"reason,omitempty"` // an approval must say why
-	Whole  bool       `json:"whole,omitempty"`  // what it lists to be approved it shows whole
+	Whole  bool       `json:"whole,omitempty"`  // it shows every call whole that it lists for approval
 }
 
-// A SheetOrder is a person's wish for a sheet.
+// A SheetOrder is what a person wants a sheet of.
 type SheetOrder struct {
 	User, Team string
-	Channel    string // where it was said; what is shown there the person may see
+	Channel    string // where the person asked; they may see what is shown there
 	Verdict    approvals.Verdict
 	Reason     string
 	Filter     ref.Filter
-	Unique     string // the same wish delivered again has the same
+	Unique     string // the same for a repeated delivery of the same order
 }
 
 // A draft is a sheet before it is shown.
@@ -110,7 +110,7 @@ type draft struct {
 	sheetContext
 }
 
-// found is a call that the filter means.
+// found is a call that matches the filter.
 type found struct {
 	batch approvals.Batch
 	index int // of the call in the batch
@@ -119,9 +119,9 @@ type found struct {
 	why   Reason // not empty: it is left out
 }
 
-// draft collects what the filter means and the person may see, and judges what
-// of it goes on the sheet. It is an error if that cannot be known; who the
-// person is, is asked as for an approval.
+// draft collects the calls that match the filter and that the person may see, and
+// decides which of them go on the sheet. It is an error if that cannot be known. The
+// person is looked up as for an approval.
 func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	var d draft
 	batches, err := s.meant(ctx, o, &d)
@@ -163,7 +163,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	return d, nil
 }
 
-// meant are the batches in which the filter may mean something.
+// meant returns the batches in which calls may match the filter.
 func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approvals.Batch, error) {
 	if o.Filter.Batch != "" {
 		b, err := s.Cfg.Desk.Batch(ctx, o.Filter.Batch)
@@ -203,8 +203,8 @@ func (s *Service) meant(ctx context.Context, o SheetOrder, d *draft) ([]approval
 	return batches, err
 }
 
-// judged reads the arguments of the calls. One that a list does not show whole
-// is not approved on it.
+// judged reads the arguments of the calls. A call that a list does not show whole
+// is left out of a sheet for approval.
 func (s *Service) judged(ctx context.Context, o SheetOrder, all []found) ([]found, error) {
 	calls := make([]approvals.ToolCall, len(all))
 	errs := make([]error, len(all))
@@ -251,16 +251,16 @@ func (s *Service) concurrently(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// risky reports whether the call is approved only when ticked by itself: what
-// cannot be undone, may do harm or is not known, what someone edited, and what
-// has values that nobody may read.
+// risky reports whether the call is approved only if it is ticked by itself: if it
+// cannot be undone, may do harm or has an unknown tool, if someone edited it, or if
+// it has values that nobody may read.
 func (s *Service) risky(f found) bool {
 	spec, known := directory.SpecOf(s.Cfg.Tools, f.batch, f.a)
 	return !known || card.Irreversible(f.a.Severity) || card.Destructive(spec.Annotations) || len(spec.WriteOnly) > 0 || len(f.a.Amendments) > 0 || len(f.a.WriteOnly) > 0
 }
 
-// take puts the calls on the sheet, in the order in which they are read: by
-// tool and agent, the oldest first, and what must be ticked behind all others.
+// take puts the calls on the sheet in the order in which people read them: by tool
+// and agent, the oldest first, and those that must be ticked after all others.
 func (d *draft) take(all []found, v approvals.Verdict) {
 	d.left, d.Whole = map[Reason]*leftOver{}, v == approvals.Approve
 	slices.SortStableFunc(all, func(x, y found) int {
@@ -312,7 +312,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// sheet is the draft as it is stored when it is shown.
+// sheet returns the draft as it is stored when it is shown.
 func (d draft) sheet(team string, o SheetOrder) (approvals.Sheet, error) {
 	back, err := json.Marshal(d.sheetContext)
 	if err != nil {
@@ -325,9 +325,9 @@ func (d draft) sheet(team string, o SheetOrder) (approvals.Sheet, error) {
 	}, nil
 }
 
-func backdropOf(sheet approvals.Sheet) sheetContext {
+func contextOf(sheet approvals.Sheet) sheetContext {
 	var b sheetContext
-	_ = json.Unmarshal([]byte(sheet.Origin), &b) // what is not there is not shown
+	_ = json.Unmarshal([]byte(sheet.Origin), &b) // fields that are missing are not shown
 	return b
 }
 
@@ -367,7 +367,7 @@ func (b sheetContext) paras() []blockkit.Para {
 	return out
 }
 
-// times names a tool and how often.
+// times names a tool and how many calls it has.
 func times(name string, n int) string {
 	if n == 1 {
 		return name

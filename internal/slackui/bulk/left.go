@@ -14,10 +14,10 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// approver resolves the person as for an approval, except that nobody is in a
-// group that Slack says is not there: one rule with a wrong group must not keep
-// everybody from approving what other rules ask. Such groups are returned as gone.
-// Any other lookup that fails is an error.
+// approver resolves the person as for an approval, except that a group which Slack
+// does not know has no members: one rule with a wrong group must not stop people
+// from approving the calls of other rules. Such groups are returned as gone. Any
+// other lookup that fails is an error.
 func (s *Service) approver(ctx context.Context, user, team string, what directory.Sought) (p approvals.Principal, gone []approvals.GroupID, err error) {
 	for {
 		p, err = s.People.Principal(ctx, user, team, what)
@@ -33,8 +33,8 @@ func (s *Service) approver(ctx context.Context, user, team string, what director
 	}
 }
 
-// groupsGone are the groups in the tree of err that Slack does not know. What
-// Slack may know in a moment is not among them.
+// groupsGone returns the groups in the tree of err that Slack does not know. Groups
+// that Slack could not look up just now are not among them.
 func groupsGone(err error) []approvals.GroupID {
 	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
 	case *directory.LookupError:
@@ -53,7 +53,7 @@ func groupsGone(err error) []approvals.GroupID {
 	return nil
 }
 
-// leavesOut is why the call is not for this person to decide now.
+// leavesOut returns why the person cannot decide the call now, or nothing.
 func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v approvals.Verdict, gone []approvals.GroupID, now time.Time) Reason {
 	err := w.MayDecide(b, a, v, now)
 	_, decided := a.DecisionBy(w.User)
@@ -85,13 +85,14 @@ func asksAny(r approvals.Requirement, groups []approvals.GroupID) bool {
 	})
 }
 
-// leftCard is where a call is reviewed by itself.
+// leftCard is the card on which a call is reviewed by itself.
 type leftCard struct {
 	ID string `json:"i"`
 	At string `json:"r"` // a [reviewing]
 }
 
-// reviews leads to the cards of what is approved there only, or is nil.
+// reviews returns the buttons that lead to the cards of the calls that can be
+// approved only there, or nil.
 func (b sheetContext) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {
@@ -105,7 +106,7 @@ func (b sheetContext) reviews() slack.Block {
 	return slack.NewActionBlock("", buttons...)
 }
 
-// moved is why a call that was drawn is not the one that was drawn any more.
+// movedSince returns why a call is no longer as it was drawn, or nothing.
 func movedSince(f ref.Filter, a approvals.Approval, now time.Time) Reason {
 	switch {
 	case len(f.Drawn) == 0:

@@ -18,23 +18,24 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// sheetQuick is how long a person waits for a form before one is opened that
-// says that the list is being made. A trigger lives 3 s.
+// sheetQuick is how long making a sheet may take before a form is opened that says
+// that the list is being made. A trigger is valid for 3 s.
 const sheetQuick = 700 * time.Millisecond
 
-// A wordError is a refusal that says all there is to say to the person.
+// A wordError is a refusal with the whole message for the person.
 type wordError struct{ say blockkit.Message }
 
 func (e *wordError) Error() string { return "told the person why not" }
 
-// UniqueOf names one command or press of a person, so that it makes one sheet.
+// UniqueOf returns a name for one command or press of a person, so that a repeated
+// delivery of it makes no second sheet.
 func UniqueOf(user, trigger string) string {
 	sum := sha256.Sum256([]byte(user + " " + trigger))
 	return hex.EncodeToString(sum[:12])
 }
 
-// PressedSheet opens the sheet of a button, in a modal that says why there is
-// none if there is none.
+// PressedSheet opens the sheet of a button. If there is none, it opens a modal that
+// says why.
 func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value string) error {
 	var w ref.SheetButton
 	if len(value) > ref.MaxPointer || json.Unmarshal([]byte(value), &w) != nil || (w.Verdict != approvals.Approve && w.Verdict != approvals.Deny) {
@@ -60,15 +61,15 @@ func (s *Service) PressedSheet(ctx context.Context, p inbound.Interaction, value
 // shower opens a view and returns its id and hash.
 type shower func(ctx context.Context, trigger string, v slack.ModalViewRequest) (id, hash string, err error)
 
-// A made sheet is its view, or what is said instead.
+// A made sheet is its view, or the message in its place.
 type made struct {
 	view slack.ModalViewRequest
 	said *blockkit.Message
 	err  error
 }
 
-// OpenSheet stores what the order means as a sheet and opens it as a form. If
-// there is nothing to show it opens none and returns what to say. What takes
+// OpenSheet makes the sheet of the order, stores it and opens it as a form. If there
+// is nothing to show, it opens none and returns what to say. A sheet that takes
 // longer than sheetQuick is shown in a form that is already open.
 func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
 	if s.Cfg.Bulk == nil {
@@ -102,14 +103,14 @@ func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, s
 	case <-patient.C:
 	}
 	id, _, err := show(ctx, trigger, blockkit.Notice(blockkit.Ours("Collecting the calls. This takes a moment.")))
-	late <- id // empty: nobody looks
+	late <- id // empty: no form is open
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
 	}
 	return nil, nil
 }
 
-// showLate puts the sheet into the form that is open already.
+// showLate shows the sheet in the form that is already open.
 func (s *Service) showLate(ctx context.Context, id string, m made) error {
 	if id == "" {
 		return nil
@@ -129,7 +130,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 	return s.API.UpdateView(ctx, id, "", view)
 }
 
-// makeSheet collects, stores and draws.
+// makeSheet collects the calls, stores the sheet and draws it.
 func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
 	d, err := s.draft(ctx, o)
 	if worded, ok := errors.AsType[*wordError](err); ok {
@@ -155,7 +156,8 @@ func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
 	return made{view: view, err: err}
 }
 
-// nothing says that the filter found nothing to decide, and what there is.
+// nothing says that the filter found nothing to decide, and which calls were left
+// out and why.
 func (d draft) nothing(o SheetOrder) blockkit.Message {
 	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[o.Verdict]
 	words := "No open call that you can see matches this filter, so there is nothing to " + verb + "."
@@ -173,7 +175,7 @@ func (d draft) nothing(o SheetOrder) blockkit.Message {
 	return m
 }
 
-// ApproveSeveral opens a sheet of all that waits for the person.
+// ApproveSeveral opens a sheet of all calls that wait for the person.
 func (s *Service) ApproveSeveral(ctx context.Context, p inbound.Interaction) error {
 	all, err := json.Marshal(ref.SheetButton{Verdict: approvals.Approve, Filter: ref.Filter{All: true}})
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 )
 
 // Answers tells people what became of the sheets that they submitted: one
-// direct message for each. It holds nothing; the memo beside the sheet says
-// whether it has been told.
+// direct message for each. It keeps no state of its own; the memo beside the sheet
+// says whether the message was sent.
 type Answers struct {
 	Sheets  *Service
 	Results *Results
@@ -46,8 +46,8 @@ func (a *Answers) notes() memo.Notes[answeredSheet] {
 	return memo.Notes[answeredSheet]{Memos: a.Memos, Surface: "answers", Now: a.Now}
 }
 
-// Reconcile answers a finished sheet, once. It is what the due index calls. A
-// [*LaterError] says when to look again; any other error is a failure.
+// Reconcile answers a finished sheet, once. The due index calls it. A
+// [*slackapi.LaterError] says when to try again; any other error is a failure.
 func (a *Answers) Reconcile(ctx context.Context, id string) error {
 	return a.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[answeredSheet]) (int64, error) {
 		return a.answer(ctx, h, approvals.SheetID(id))
@@ -116,7 +116,7 @@ const (
 	resultRows   = 40 // lines of a page
 	answerTools  = 8
 	answerPlaces = 5
-	answerNamed  = 3 // lines of an outcome that are named by what they do
+	answerNamed  = 3 // lines of an outcome that say what a call does
 )
 
 // whyWords say why calls were skipped, after "3 calls".
@@ -150,7 +150,7 @@ func skippedWords(t approvals.Tally) string {
 	return "Skipped, " + blockkit.Count(t.Lines, "call") + " that " + whyWords[why]
 }
 
-// outcome is the answer to a finished sheet.
+// outcome returns the answer to a finished sheet.
 func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.Message, error) {
 	sum := sheet.Summary()
 	past := "Approved"
@@ -193,7 +193,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 	return m, nil
 }
 
-// does says what some lines do, if they are few enough to be named.
+// does says what the calls of some lines do, if they are few enough.
 func (s *Results) does(ctx context.Context, sheet approvals.Sheet, batches map[approvals.BatchID]approvals.Batch, of func(approvals.Line) bool) []string {
 	var rows []*card.OpenCalls
 	for _, l := range sheet.Lines {
@@ -203,7 +203,7 @@ func (s *Results) does(ctx context.Context, sheet approvals.Sheet, batches map[a
 		b := batches[l.Batch]
 		i := slices.IndexFunc(b.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.Call && a.Call.Digest == l.Digest })
 		if i < 0 || len(rows) == answerNamed {
-			return nil // what it does now is not what the list showed, or there are too many
+			return nil // the list showed other arguments, or there are too many lines
 		}
 		rows = append(rows, &card.OpenCalls{Batch: b, Calls: []int{i}})
 	}
@@ -263,8 +263,8 @@ func (s *Results) lineLink(ctx context.Context, l approvals.Line, b approvals.Ba
 	return ""
 }
 
-// result opens the whole list with what became of each call, for the person
-// whose it is.
+// result returns the whole list with what became of each call, for the person who
+// submitted it.
 func (s *Results) result(ctx context.Context, p inbound.Interaction, value string, page int) (slack.ModalViewRequest, error) {
 	if _, err := approvals.Partition(value); err != nil || s.Cfg.Bulk == nil {
 		return slack.ModalViewRequest{}, ref.ErrPointer
@@ -361,7 +361,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 	}, nil
 }
 
-// became says what became of a line.
+// became says what became of the call of a line.
 func became(sheet approvals.Sheet, l approvals.Line) string {
 	switch {
 	case !l.Chosen:

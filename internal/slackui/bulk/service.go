@@ -10,7 +10,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// Service are lists of calls that are decided at once.
+// Service makes sheets, shows them and takes their submissions.
 type Service struct {
 	Cfg     Config
 	API     *slackapi.Client

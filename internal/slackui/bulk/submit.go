@@ -20,7 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// ticked is the memo with what is ticked on the page that is shown.
+// ticked returns the memo with the ticks of the page that is shown.
 func ticked(p inbound.Interaction, memo sheetMemo) sheetMemo {
 	memo.Ticks = append(bits(nil), memo.Ticks...)
 	for i := range approvals.MaxLines {
@@ -32,8 +32,8 @@ func ticked(p inbound.Interaction, memo sheetMemo) sheetMemo {
 	return memo
 }
 
-// RedrawSheet shows the page again that the person is on, or another one, with
-// what they have ticked.
+// RedrawSheet shows the page that the person is on, or another one, with what they
+// have ticked.
 func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page string) error {
 	memo, err := readSheetMemo(p.View.Metadata)
 	if err != nil || s.Cfg.Bulk == nil {
@@ -58,18 +58,18 @@ func (s *Service) RedrawSheet(ctx context.Context, p inbound.Interaction, page s
 	}
 	err = s.API.UpdateView(ctx, p.View.ID, p.View.Hash, view)
 	if slackapi.HasCode(err, "hash_conflict") {
-		// Another tick was drawn since this one was made. Whoever ticks again
-		// before that sends all that is ticked, so this one says more.
+		// The form was redrawn after this tick was made. A tick carries all that is
+		// ticked, so it is drawn over that.
 		err = s.API.UpdateView(ctx, p.View.ID, "", view)
 	}
 	if slackapi.HasCode(err, "not_found") {
-		return nil // nobody looks any more
+		return nil // the form is closed
 	}
 	return err
 }
 
-// SubmittedSheet commits the person's decision on a sheet, and nothing else: what it
-// decides is done afterwards, and said in a direct message.
+// SubmittedSheet only commits the person's decision on a sheet: its calls are decided
+// afterwards, and a direct message says what became of them.
 func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	memo, err := readSheetMemo(p.View.Metadata)
 	if s.Cfg.Bulk == nil {
@@ -85,7 +85,7 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	if err == nil && string(sheet.By) != p.User {
 		err = approvals.ErrNotEligible
 	}
-	if err == nil && sheet.Verdict == approvals.Approve && sheet.Status == approvals.SheetShown && !backdropOf(sheet).Whole {
+	if err == nil && sheet.Verdict == approvals.Approve && sheet.Status == approvals.SheetShown && !contextOf(sheet).Whole {
 		err = errOldSheet
 	}
 	if err == nil {
@@ -117,10 +117,10 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 
 const pressAgain = " Press the button below again."
 
-// errOldSheet is a list to approve that may not show everything of its calls.
+// errOldSheet refuses a list for approval that may not show all of its calls whole.
 var errOldSheet = errors.New("a list of an earlier version")
 
-// errMaybeSent is a submission of which it is not known whether it is stored.
+// errMaybeSent says that it is not known whether a submission was stored.
 var errMaybeSent = errors.New("perhaps submitted")
 
 func underWay(sheet approvals.Sheet, n int) blockkit.Mrkdwn {
@@ -134,15 +134,15 @@ func underWay(sheet approvals.Sheet, n int) blockkit.Mrkdwn {
 
 const needsReason = "Enter a reason."
 
-// unfinished says what the person has to add, or nothing. What is sent in the
-// name of somebody else is not judged here.
+// unfinished says what the person has to add, or nothing. It does not check whether
+// the sheet is theirs.
 func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason string) blockkit.Mrkdwn {
 	switch {
 	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
 		return blockkit.Mrkdwn{}
 	case chosen(sheet, memo.Ticks) == 0:
 		return blockkit.Ours("Nothing is ticked. Tick the calls that you want to approve, or press Cancel.")
-	case reason == "" && sheetReason(sheet, backdropOf(sheet)) != nil:
+	case reason == "" && sheetReason(sheet, contextOf(sheet)) != nil:
 		return blockkit.Ours(needsReason)
 	}
 	return blockkit.Mrkdwn{}
@@ -152,9 +152,10 @@ func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason strin
 // Slack drops an answer of 20 KB, and says nothing.
 const MaxAnswer = 16_000
 
-// again keeps what was ticked and says the words: under the field for the
-// reason, if there is one, and else on top of the page. A page that is too long
-// to be an answer, or cannot be drawn now, is one press away.
+// again shows the page with what was ticked and with the words: under the field for
+// the reason if there is one, else at the top. If the page is too long for an
+// answer, or cannot be drawn now, a small form with a button that leads to it is
+// shown.
 func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approvals.Sheet, memo sheetMemo, words blockkit.Mrkdwn) inbound.Reply {
 	if _, field := p.View.Values[form.ReasonBlock]; field {
 		return inbound.Under(map[string]string{form.ReasonBlock: words.String()})
@@ -169,9 +170,8 @@ func (s *Service) again(ctx context.Context, p inbound.Interaction, sheet approv
 	return inbound.Replace(memo.aside(sheet, words))
 }
 
-// aside is a small form that stands for a page of the sheet: it can be sent as
-// that page can, and leads back to it. Nothing is read from the sheet if it is
-// empty.
+// aside is a small form in place of a page of the sheet: it can be submitted like
+// that page, and has a button that leads back to it. The sheet may be empty.
 func (m sheetMemo) aside(sheet approvals.Sheet, words blockkit.Mrkdwn) slack.ModalViewRequest {
 	v := blockkit.Notice(words)
 	metadata, err := json.Marshal(m)
@@ -212,8 +212,8 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 	return next, nil
 }
 
-// explainSheet says why a sheet was not submitted, or shown, and what to do now;
-// nothing if that is not for people.
+// explainSheet says why a sheet was not submitted or shown, and what to do now. It
+// returns nothing for an error that people cannot act on.
 func explainSheet(err error) blockkit.Mrkdwn {
 	const remake = " Send the command again for a new list."
 	switch {

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// A page of a sheet holds what fits into a modal at its worst: a call with
-	// a box to tick takes the room of several others.
+	// A page of a sheet holds what fits into a modal in the worst case: a call with
+	// a box to tick takes as much space as several others.
 	sheetRoom     = 30
 	sheetRiskRoom = 3
 
 	tickBlock = "tick." // and the line
 )
 
-// sheetMemo is what the form of a sheet keeps: which one, which page, and what
-// was ticked on the others. None of it is believed: what may be ticked is
-// checked against the sheet.
+// sheetMemo is what the form of a sheet carries: which sheet, which page, and what
+// was ticked on the other pages. It is not trusted: the ticks are checked against
+// the sheet.
 type sheetMemo struct {
 	Sheet approvals.SheetID `json:"s"`
 	Page  int               `json:"p,omitempty"`
@@ -76,7 +76,7 @@ func (b bits) list() []int {
 	return all
 }
 
-// sheetPages says which lines are on which page: it depends on the lines alone.
+// sheetPages says which lines are on which page. That depends on the lines alone.
 func sheetPages(lines []approvals.Line) [][2]int {
 	var pages [][2]int
 	from, room := 0, 0
@@ -93,7 +93,7 @@ func sheetPages(lines []approvals.Line) [][2]int {
 	return append(pages, [2]int{from, len(lines)})
 }
 
-// A shownLine is a line of a sheet with what is shown of it.
+// A shownLine is a line of a sheet with the call that it shows.
 type shownLine struct {
 	at    int
 	line  approvals.Line
@@ -104,8 +104,8 @@ type shownLine struct {
 	gone  bool
 }
 
-// shownLines loads what is shown of these lines: the arguments as they were
-// when the sheet was made, where whoever it is for may still read them.
+// shownLines loads the calls of these lines with the arguments that they had when
+// the sheet was made, if the person of the sheet may still read them.
 func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, to int) ([]shownLine, error) {
 	batches, err := s.batchesOf(ctx, sheet.Lines[from:to])
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Service) shownLines(ctx context.Context, sheet approvals.Sheet, from, t
 	return s.readLines(ctx, sheet, from, to, batches)
 }
 
-// readLines is shownLines of batches that are loaded.
+// readLines is shownLines for batches that are loaded.
 func (s *Service) readLines(ctx context.Context, sheet approvals.Sheet, from, to int, batches map[approvals.BatchID]approvals.Batch) ([]shownLine, error) {
 	batches = maps.Clone(batches)
 	readers := map[approvals.BatchID]directory.Reader{}
@@ -146,8 +146,8 @@ func (s *Service) readLines(ctx context.Context, sheet approvals.Sheet, from, to
 	return out, errors.Join(errs...)
 }
 
-// batchesOf loads the batches of these lines, each once. One that is gone is
-// not among them.
+// batchesOf loads the batches of these lines, each once. It leaves out those that
+// are gone.
 func (s *Service) batchesOf(ctx context.Context, lines []approvals.Line) (map[approvals.BatchID]approvals.Batch, error) {
 	var ids []approvals.BatchID
 	for _, l := range lines {
@@ -171,7 +171,7 @@ func (s *Service) batchesOf(ctx context.Context, lines []approvals.Line) (map[ap
 }
 
 // sheetView draws a page of the sheet as the form in which it is submitted.
-// note stands on top of it.
+// note is shown at the top.
 func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo sheetMemo, note string) (slack.ModalViewRequest, error) {
 	pages := sheetPages(sheet.Lines)
 	memo.Page = min(max(0, memo.Page), len(pages)-1)
@@ -185,7 +185,7 @@ func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo she
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
 	}
 	verb := verbOf(sheet.Verdict)
-	back := backdropOf(sheet)
+	back := contextOf(sheet)
 	var blocks []slack.Block
 	if note != "" {
 		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(note, blockkit.Bold))))
@@ -228,7 +228,7 @@ func submitLabel(verb string, n int) string {
 	return verb + " " + blockkit.Count(n, "call")
 }
 
-// chosen is how many lines a submission with these ticks would choose.
+// chosen counts the lines that a submission with these ticks would choose.
 func chosen(sheet approvals.Sheet, ticks bits) (n int) {
 	for i, l := range sheet.Lines {
 		if !l.Risky || ticks.has(i) {
@@ -307,7 +307,7 @@ func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
 	return blocks
 }
 
-// paras are a call as it is approved: what it does, how bad it is, and its exact
+// paras show a call as it is approved: what it does, its severity, and its exact
 // arguments.
 func (x shownLine) paras() []blockkit.Para {
 	id := []blockkit.Span{blockkit.Styled(ref.ShortID(x.line.Digest), blockkit.Code)}
@@ -349,7 +349,8 @@ func (x shownLine) does(n int) string {
 // maxOption is how long Slack lets the label of a box be.
 const maxOption = 75
 
-// box is where one risky call is chosen, and where all of it can be read.
+// box is the checkbox that chooses one risky call, with a button that shows all of
+// it.
 func (x shownLine) box(ticked bool) slack.Block {
 	label := "Approve " + ref.ShortID(x.line.Digest)
 	if !x.gone {

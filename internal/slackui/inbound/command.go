@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// A Command is a slash command, as it was sent. The words are still as Slack
-// escaped them: a mention is one only where Slack made it.
+// A Command is a slash command as it was sent. Its words keep Slack's escapes, so
+// that only Slack can have made a mention in them.
 type Command struct {
-	Name    string   // how ours is called
+	Name    string   // the name of our command
 	Sub     string   // the first word
-	Words   []string // what is behind it
-	Rest    string   // the same, as it was written
+	Words   []string // the words after it
+	Rest    string   // the text after it, as it was written
 	User    string
 	Team    string // the person's own workspace
 	Channel string
@@ -27,7 +27,7 @@ func commandOf(form url.Values) Command {
 	}
 }
 
-// cutWord returns the first word and what is behind it.
+// cutWord returns the first word and the text after it.
 func cutWord(s string) (word, rest string) {
 	s = strings.TrimSpace(s)
 	i := strings.IndexFunc(s, unicode.IsSpace)
@@ -37,7 +37,7 @@ func cutWord(s string) (word, rest string) {
 	return s[:i], strings.TrimSpace(s[i:])
 }
 
-// ourName is how the command is called, if that is a name of a command.
+// ourName returns the name of the command, if it has the form of one.
 func ourName(command string) string {
 	if strings.Trim(command, "/abcdefghijklmnopqrstuvwxyz0123456789_-") != "" || command == "" {
 		return "/countersign"

@@ -1,4 +1,4 @@
-// Package inbound receives from Slack, over HTTP and in Socket Mode: it checks the
-// signature, the size and the workspace, and reads what came into one typed
-// [Interaction], [Command] or [Event].
+// Package inbound receives requests of Slack over HTTP and in Socket Mode. It checks
+// their signature, size and workspace, and reads each into a typed [Interaction],
+// [Command] or [Event].
 package inbound

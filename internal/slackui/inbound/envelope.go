@@ -11,9 +11,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// envelope handles what came in Socket Mode as the request with the same
-// content: an event's payload is the body of the request, the others are
-// forms there.
+// envelope handles an envelope of Socket Mode like the HTTP request with the same
+// content: the payload of an event is the body of the request, the others are
+// sent as forms.
 func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
 	switch f.Type {
 	case "events_api":
@@ -31,7 +31,7 @@ func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
 	return Reply{}, nil
 }
 
-// commandForm is a slash command as the form that it is over HTTP.
+// commandForm returns a slash command as the form in which it comes over HTTP.
 func commandForm(payload json.RawMessage) (url.Values, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(payload, &fields); err != nil {

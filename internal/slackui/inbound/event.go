@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// An Event is what happened in the workspace. One of its pointers is set.
+// An Event is something that happened in the workspace. One of its pointers is set.
 type Event struct {
 	Team    string // where it happened
 	Bot     string // the user id of our bot there, if Slack said it
@@ -20,7 +20,7 @@ type Event struct {
 	Change  *Change
 }
 
-// A Message is what a person wrote, in a mention or where we listen.
+// A Message is what a person wrote: a mention, or a message where the bot listens.
 type Message struct {
 	Mention     bool   `json:"-"` // Slack delivered it as a mention of us
 	Subtype     string `json:"subtype"`
@@ -34,21 +34,21 @@ type Message struct {
 	Thread      string `json:"thread_ts"`
 }
 
-// HomeOpened says that somebody opened their Home.
+// HomeOpened says that a person opened their Home.
 type HomeOpened struct {
 	User string `json:"user"`
 	Tab  string `json:"tab"`
 }
 
-// A Change says that somebody's account or the members of a group are not what
-// they were. Its content is not trusted: it only makes the directory ask again.
+// A Change says that an account or the members of a group have changed. Its content
+// is not trusted: it only makes the directory ask Slack again.
 type Change struct {
 	Group string // a user group or a channel
 	User  string
 }
 
-// envelope is what we read of a delivery of the Events API. It is our own
-// type: slack-go's rejects a whole event for one block that it does not know.
+// envelope is what is read of a delivery of the Events API. It is not slack-go's
+// type, which rejects a whole event for one block that it does not know.
 type envelope struct {
 	Type           string `json:"type"`
 	Challenge      string `json:"challenge"`
@@ -62,7 +62,7 @@ type envelope struct {
 	Event json.RawMessage `json:"event"`
 }
 
-// enterprise is the organization that the event is for, if Slack said it.
+// enterprise returns the organization that the event is for, if Slack said it.
 func (e envelope) enterprise() string {
 	if len(e.Authorizations) == 0 {
 		return ""
@@ -70,7 +70,7 @@ func (e envelope) enterprise() string {
 	return e.Authorizations[0].Enterprise
 }
 
-// bot is the user id of the bot that the delivery is for, if Slack said it.
+// bot returns the user id of the bot that the delivery is for, if Slack said it.
 func (e envelope) bot() string {
 	for _, a := range e.Authorizations {
 		if a.Bot && a.User != "" {
@@ -80,11 +80,12 @@ func (e envelope) bot() string {
 	return ""
 }
 
-// subtypes are the messages that people write; the others are remarks of Slack.
+// subtypes are those of messages that people write; messages of other subtypes are
+// written by Slack.
 var subtypes = []string{"", "thread_broadcast", "file_share"}
 
 // events takes a delivery of the Events API. A repeated delivery of a message
-// is known by the message where it is committed, not by Slack's retry headers.
+// is recognized by the message when it is committed, not by Slack's retry headers.
 func (s *HTTP) events(ctx context.Context, body []byte) (Reply, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
@@ -124,8 +125,8 @@ func (s *HTTP) events(ctx context.Context, body []byte) (Reply, error) {
 	return Reply{}, s.handler.Event(ctx, event)
 }
 
-// eventTypes are the events that are for us, and how each is read. A zero Event
-// is one of which nothing has to be done.
+// eventTypes are the events that the app handles, and how each is read. For a zero
+// Event nothing has to be done.
 var eventTypes = map[string]func(envelope) (Event, error){
 	"app_mention":             func(e envelope) (Event, error) { return e.message(true) },
 	"message":                 func(e envelope) (Event, error) { return e.message(false) },
@@ -137,7 +138,7 @@ var eventTypes = map[string]func(envelope) (Event, error){
 	"user_change":             envelope.change,
 }
 
-// change reads what has changed: an object, or its id.
+// change reads the object that has changed, or its id.
 func (e envelope) change() (Event, error) {
 	var c struct {
 		Type    string          `json:"type"`
@@ -174,7 +175,7 @@ func (e envelope) home() (Event, error) {
 	return Event{Home: &h}, nil
 }
 
-// message reads what a person wrote. What a bot wrote, our own perhaps, is
+// message reads what a person wrote. A message of a bot, which may be our own, is
 // never a request.
 func (e envelope) message(mention bool) (Event, error) {
 	m := Message{Mention: mention}

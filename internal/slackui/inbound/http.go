@@ -24,8 +24,8 @@ const (
 
 const commandsPath = "/slack/commands"
 
-// HTTP receives what Slack sends. It is an [http.Handler]; the caller owes
-// it a [HTTP.Shutdown] after the HTTP server has shut down.
+// HTTP receives what Slack sends. It is an [http.Handler]; the caller must call
+// [HTTP.Shutdown] after the HTTP server has shut down.
 type HTTP struct {
 	cfg       Config
 	workspace Workspace
@@ -33,18 +33,18 @@ type HTTP struct {
 	mux       *http.ServeMux
 }
 
-// A Handler handles what Slack delivers. What comes from another workspace goes to
-// the methods that are called Foreign. A returned error is answered 500, so that
+// A Handler handles what Slack delivers. Requests of another workspace go to the
+// methods named Foreign. An error that a method returns is answered 500, so that
 // Slack delivers again or warns the person.
 type Handler interface {
 	Interaction(ctx context.Context, i Interaction) (Reply, error)
 	Command(ctx context.Context, c Command) (Reply, error)
 	Event(ctx context.Context, e Event) error
-	// Foreign and ForeignCommand answer what came from elsewhere; they do
-	// nothing of it.
+	// Foreign and ForeignCommand answer requests of other workspaces without
+	// carrying them out.
 	Foreign(ctx context.Context, i Interaction, refused error) (Reply, error)
 	ForeignCommand(ctx context.Context, c Command) (Reply, error)
-	// Wait returns when nothing follows any more after what was answered.
+	// Wait returns when the work that follows answered requests is done.
 	Wait(ctx context.Context) error
 }
 
@@ -52,7 +52,7 @@ type Handler interface {
 func NewHTTP(c Config, h Handler) *HTTP {
 	s := &HTTP{cfg: c, workspace: c.Workspace, handler: h, mux: http.NewServeMux()}
 	if !c.signed() {
-		return s // there is nothing to believe a request by
+		return s // no request could be verified
 	}
 	s.mux.Handle("/slack/events", s.signed(s.events))
 	s.mux.Handle("/slack/interactivity", s.signed(s.interactivity))
@@ -63,9 +63,8 @@ func NewHTTP(c Config, h Handler) *HTTP {
 // ServeHTTP serves /slack/events, /slack/interactivity and /slack/commands.
 func (s *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Shutdown waits for what is still being said after requests were answered, and
-// for questions to Slack that nobody waits for any more, or until ctx is over.
-// Nothing of that is ever needed for a decision to count.
+// Shutdown waits for the messages that follow answered requests, and for lookups in
+// the background, or until ctx is over. No decision depends on them.
 func (s *HTTP) Shutdown(ctx context.Context) error {
 	return s.handler.Wait(ctx)
 }
@@ -119,9 +118,10 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 	})
 }
 
-// sslCheck recognizes the form with which Slack checks the certificate of a
-// command's URL. Slack does not say that it signs it, so it is answered before
-// the signature is checked: with an empty 200, and nothing else is done.
+// sslCheck reports whether the request is the form with which Slack checks the
+// certificate of a command's URL. Slack does not document that it signs the form,
+// so it is answered with an empty 200 before the signature is checked, and nothing
+// else is done.
 func sslCheck(h http.Header, body []byte) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" || len(body) > 1024 {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/form"
 )
 
-// What a workspace of somebody else is refused with.
+// The refusals of requests of another workspace.
 var (
 	ErrOtherTeam = errors.New("another workspace")
 	ErrNoTeam    = errors.New("no workspace in the payload")
@@ -59,26 +59,26 @@ func (i Interaction) Place() Place {
 	return Place{Channel: i.Channel, Thread: i.Thread, User: i.User}
 }
 
-// On is the message on which it was done, if it was on one.
+// On is the message on which the person did it, if there is one.
 func (i Interaction) On() Marked {
 	on := i.Message
 	on.Channel, on.TS = i.Channel, i.MessageTS
 	return on
 }
 
-// IDs are all that Slack says to tell this press, or this sending of a form, from
-// every other.
+// IDs are the ids that together distinguish this press, or this submission of a
+// form, from every other.
 func (i Interaction) IDs() []string {
 	return []string{i.Trigger.ID, i.User, i.Channel, i.MessageTS, i.View.ID, i.View.Hash, i.Press.ID, i.Press.TS}
 }
 
-// A Trigger lets one view be opened, for 3 s.
+// A Trigger allows the app to open one view within 3 s.
 type Trigger struct {
 	ID      string
 	InModal bool // the person is in a modal, so the view goes over that
 }
 
-// A Place is where words for one person go.
+// A Place is where a message for one person goes.
 type Place struct{ Channel, Thread, User string }
 
 // A Press is one button or box.
@@ -88,7 +88,7 @@ type Press struct {
 	TS    string `json:"action_ts"`
 }
 
-// A View is the modal or Home that something was done in.
+// A View is the modal or Home in which the person did it.
 type View struct {
 	ID       string
 	Type     string
@@ -98,9 +98,9 @@ type View struct {
 	Values   form.States
 }
 
-// Marked is what is read of a message: where it is, and its metadata. What we
-// wrote there is a pointer, like a button's value; other apps write there what
-// they like.
+// Marked is what is read of a message: where it is, and its metadata. Our own
+// metadata is a pointer, like the value of a button; another app's can hold
+// anything.
 type Marked struct {
 	Channel  string   `json:"-"`
 	TS       string   `json:"ts"`
@@ -114,8 +114,8 @@ type Metadata struct {
 	Payload json.RawMessage `json:"event_payload"`
 }
 
-// A payload is what is read of Slack's form of an interaction. It is our own
-// type: slack-go's rejects a whole payload for one block that it does not know.
+// A payload is what is read of the payload of an interaction. It is not slack-go's
+// type, which rejects a whole payload for one block that it does not know.
 type payload struct {
 	Type string `json:"type"`
 	Team *struct {
@@ -197,7 +197,7 @@ type Workspace struct {
 	Enterprise string // the organization, if there is one
 }
 
-// Serves reports whether what says it is of this workspace and organization is
+// Serves reports whether a request that names this workspace and organization is
 // for our installation.
 func (w Workspace) Serves(team, enterprise string) bool {
 	if team != "" && team == w.Team {
@@ -206,9 +206,9 @@ func (w Workspace) Serves(team, enterprise string) bool {
 	return w.Enterprise != "" && enterprise == w.Enterprise
 }
 
-// admits refuses payloads that are not of our installation: not of our
-// workspace, and not of the organization that it belongs to. Which request is
-// meant is never read from the team.
+// admits refuses payloads of other installations: neither of our workspace nor of
+// the organization that it belongs to. The team never decides which request is
+// meant.
 func (w Workspace) admits(p payload) error {
 	team, enterprise := "", p.Enterprise.ID
 	if p.Team != nil {

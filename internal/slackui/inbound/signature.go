@@ -14,7 +14,7 @@ import (
 // after it.
 const window = 300 * time.Second
 
-// Why a request is not believed. The caller is told nothing of it.
+// Why a request is rejected. The caller does not learn the reason.
 var (
 	ErrNoSignature  = errors.New("signature or timestamp missing")
 	errOldSignature = errors.New("timestamp outside the window")

@@ -18,9 +18,9 @@ import (
 
 const (
 	defaultSockets = 2
-	maxEnvelopes   = 64 // that are answered at the same time
+	maxEnvelopes   = 64 // answered at the same time
 	openTime       = 10 * time.Second
-	steady         = 10 * time.Second // after which a connection was a good one
+	steady         = 10 * time.Second // how long a connection must last to count as a good one
 	longestWait    = time.Minute
 )
 
@@ -39,21 +39,21 @@ var (
 
 // Socket receives in Socket Mode what [HTTP] receives over HTTP: over
 // connections that we open, so that nothing has to be reachable from outside.
-// Nothing is signed there; the app-level token with which a connection is
-// opened is what vouches for it.
+// Envelopes are not signed; the app-level token that opens a connection
+// authenticates it.
 //
-// Each envelope is handled exactly as the request with the same content, and
-// acknowledged when that is committed, with the answer as its payload. What
-// could not be committed is not acknowledged, so that Slack delivers the
-// event again or shows its warning beside the button.
+// Each envelope is handled like the HTTP request with the same content, and
+// acknowledged once that is committed, with the answer as its payload. An
+// envelope that could not be committed is not acknowledged, so that Slack
+// delivers the event again or shows its warning beside the button.
 //
-// slack-go opens the connections and does no more of this. Its socketmode
+// slack-go is only used to open connections. Its socketmode
 // client closes a connection as soon as it is told that it will be closed,
-// and writes what is acknowledged later to the next one, which did not carry
-// the envelope; says that something is acknowledged before it is written;
-// drops on a stop what is not written yet; and rejects a whole event for one
-// block that it does not know. Here a connection is replaced first, and goes
-// when what it brought is answered.
+// and writes later acknowledgments to the next one, which did not carry the
+// envelope; reports an acknowledgment before it is written; drops unwritten
+// ones when it stops; and rejects a whole event for one block that it does not
+// know. Here a connection is replaced first, and closed when all its envelopes
+// are answered.
 type Socket struct {
 	handle func(ctx context.Context, f frame) (Reply, error) // answers an envelope
 	client *slack.Client
@@ -66,7 +66,7 @@ type Socket struct {
 
 	mu      sync.Mutex
 	up      map[*link]bool
-	problem error // why the latest try did not work
+	problem error // why the latest attempt failed
 }
 
 // A SocketConfig is what [NewSocket] works with.
@@ -111,9 +111,10 @@ func (s *Socket) Ready() error {
 	return s.problem
 }
 
-// Run holds the connections until ctx ends. Then it finishes and acknowledges
-// what was begun, and closes them. It never gives up: what is wrong is said by
-// [Socket.Ready] and in the log, and tried again, less often each time.
+// Run holds the connections until ctx ends. Then it finishes and acknowledges the
+// envelopes that it has begun to answer, and closes the connections. It never gives
+// up: it tries again, less often each time, and [Socket.Ready] and the log say what
+// is wrong.
 func (s *Socket) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for range s.count {
@@ -127,7 +128,7 @@ func (s *Socket) Run(ctx context.Context) {
 func (s *Socket) hold(ctx context.Context) {
 	var links sync.WaitGroup
 	defer links.Wait()
-	short := 0 // tries and connections in a row that did not last
+	short := 0 // attempts and connections in a row that did not last
 	for ctx.Err() == nil {
 		l, err := s.open(ctx)
 		if err != nil {
@@ -159,8 +160,8 @@ func (s *Socket) failed(ctx context.Context, err error) {
 	}
 }
 
-// wait is how long to wait after n tries that did not last: not at all after
-// the first, then longer each time, and as long as Slack asks for.
+// wait returns how long to wait after n attempts that did not last: not at all after
+// the first, then longer each time, and at least as long as Slack asks for.
 func wait(n int, err error) time.Duration {
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
 		return limited.RetryAfter
@@ -169,7 +170,7 @@ func wait(n int, err error) time.Duration {
 		return 0
 	}
 	d := min(longestWait, 250*time.Millisecond<<min(n-2, 16))
-	return d - rand.N(d/4+1) //nolint:gosec // so that processes do not try all at once
+	return d - rand.N(d/4+1) //nolint:gosec // so that processes do not all try at once
 }
 
 func throttle(ctx context.Context, d time.Duration) {
@@ -192,7 +193,7 @@ func (s *Socket) address(ctx context.Context) (string, error) {
 	return address, nil
 }
 
-// open returns a connection that Slack has said hello on.
+// open returns a connection on which Slack has said hello.
 func (s *Socket) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()

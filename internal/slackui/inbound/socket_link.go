@@ -17,14 +17,14 @@ import (
 
 const (
 	pingEvery = 10 * time.Second
-	silence   = 30 * time.Second // after which a connection is dead
+	silence   = 30 * time.Second // a connection that is silent for this long is dead
 	writeTime = 5 * time.Second
-	// handover is how long a connection goes on whose end was announced;
-	// Slack says ten seconds.
+	// handover is how long a connection stays open after its end was announced;
+	// Slack documents ten seconds.
 	handover  = 15 * time.Second
 	closeTime = time.Second // for Slack's half of the closing handshake
 	maxFrame  = 8 << 20
-	maxAck    = 20 << 10 // Slack drops what is larger without a word
+	maxAck    = 20 << 10 // Slack silently drops a larger one
 )
 
 // frame is what Slack sends: hello, disconnect, or an envelope.
@@ -53,15 +53,15 @@ func (f frame) refusal() error {
 type link struct {
 	socket  *Socket
 	conn    *websocket.Conn
-	alive   *time.Timer   // closes the connection unless it is set back
+	alive   *time.Timer   // closes the connection unless it is reset
 	ending  chan struct{} // closed when the connection is to be replaced
-	over    chan struct{} // closed when nothing comes from it any more
+	over    chan struct{} // closed when nothing more arrives on it
 	writing sync.Mutex
 
 	mu      sync.Mutex
 	begun   int           // envelopes that are being answered
-	leaving bool          // it ends as soon as there are none
-	drained chan struct{} // closed then; nothing is begun after it
+	leaving bool          // it is closed as soon as there are none
+	drained chan struct{} // closed then; no envelope is begun after that
 }
 
 func newLink(s *Socket, conn *websocket.Conn) *link {
@@ -80,8 +80,8 @@ func newLink(s *Socket, conn *websocket.Conn) *link {
 	return l
 }
 
-// read returns the next message. One that makes no sense is passed over: it
-// cannot be acknowledged.
+// read returns the next message. It skips one that cannot be decoded, which cannot
+// be acknowledged.
 func (l *link) read() (frame, error) {
 	for {
 		_, message, err := l.conn.ReadMessage()
@@ -98,8 +98,8 @@ func (l *link) read() (frame, error) {
 	}
 }
 
-// serve answers what comes until the connection is over, has been replaced,
-// or ctx ends. It returns when everything that was begun is answered.
+// serve answers envelopes until the connection is over, has been replaced, or ctx
+// ends. It returns when every envelope that it has begun is answered.
 func (l *link) serve(ctx context.Context) {
 	var both sync.WaitGroup
 	defer both.Wait()
@@ -123,7 +123,7 @@ func (l *link) serve(ctx context.Context) {
 	l.farewell()
 }
 
-// farewell closes the connection as the protocol wants it.
+// farewell closes the connection with the closing handshake.
 func (l *link) farewell() {
 	_ = l.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Time{})
 	select {
@@ -138,14 +138,14 @@ func (l *link) ping() {
 	for {
 		select {
 		case <-ticks.C:
-			_ = l.conn.WriteControl(websocket.PingMessage, nil, time.Time{}) // a dead connection shows in silence
+			_ = l.conn.WriteControl(websocket.PingMessage, nil, time.Time{}) // a dead connection is noticed by its silence
 		case <-l.over:
 			return
 		}
 	}
 }
 
-// receive takes what comes until the connection is over.
+// receive reads messages until the connection is over.
 func (l *link) receive(ctx context.Context) {
 	announced := false
 	announce := func() {
@@ -176,8 +176,8 @@ func (l *link) receive(ctx context.Context) {
 	}
 }
 
-// take begins to answer an envelope. It waits for a place as long as an answer
-// may take at most.
+// take begins to answer an envelope. For a free place it waits at most as long as
+// an answer may take.
 func (l *link) take(ctx context.Context, f frame) {
 	if !l.begin() {
 		return
@@ -200,7 +200,7 @@ func (l *link) take(ctx context.Context, f frame) {
 	}()
 }
 
-// begin reports whether something may be begun.
+// begin reports whether an envelope may be begun, and counts it.
 func (l *link) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -220,8 +220,8 @@ func (l *link) end() {
 	}
 }
 
-// leave ends the connection once nothing is begun any more. What comes until
-// then is still answered.
+// leave ends the connection once all envelopes are answered. Envelopes that arrive
+// before that are still answered.
 func (l *link) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,8 +231,8 @@ func (l *link) leave() {
 	}
 }
 
-// answer handles an envelope and acknowledges it if that went well. A bug in
-// the handling costs this envelope, not the process.
+// answer handles an envelope and acknowledges it if that succeeds. A panic of the
+// handler loses this envelope and does not end the process.
 func (l *link) answer(ctx context.Context, f frame) {
 	log := l.socket.log.With(slog.String("type", blockkit.Brief(f.Type, 64)), slog.Int("retry", f.Retry))
 	defer func() {
@@ -256,8 +256,8 @@ func (l *link) answer(ctx context.Context, f frame) {
 // errAckTooLarge is an answer that Slack would drop.
 var errAckTooLarge = errors.New("the answer is larger than an acknowledgment may be")
 
-// acknowledge tells Slack, on the connection that brought it, that an envelope
-// is done.
+// acknowledge tells Slack that an envelope is handled, on the connection on which it
+// arrived.
 func (l *link) acknowledge(f frame, answer Reply) error {
 	ack := struct {
 		Envelope string `json:"envelope_id"`
