@@ -198,7 +198,7 @@ func New(c Config) (*UI, error) {
 	cards := &delivery.Cards{
 		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
-		Asked: notices.Audience, Tell: notices.Unasked, Listed: replies.Refresh,
+		Asked: notices.Audience, Tell: notices.Unasked, RefreshReply: replies.Refresh,
 	}
 	homes := &home.Homes{
 		Desk: c.Desk, Lists: c.Lists, API: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// lookupPatience is how long after a batch was opened lookups that Slack does not
-// answer for a moment delay what depends on them.
-const lookupPatience = 2 * time.Minute
+// lookupLimit is how long after a batch was opened a lookup that Slack does not
+// answer just now delays what depends on it.
+const lookupLimit = 2 * time.Minute
 
 // attendance is who sees the card of a batch in the conversation, and which of them
 // get no direct message for that reason. In the zero value nobody is there.
@@ -43,21 +43,21 @@ func (a attendance) skips(user approvals.UserID) bool {
 }
 
 // attendance looks up who is in the channel of the batch and in those of its
-// escalations that show it. If Slack never says who is in one of them, everybody is
-// taken to be outside of it. If Slack says it in a moment, that is an error, until
-// [lookupPatience] has passed.
+// escalations that show it. If Slack refuses to say who is in one of them, everybody
+// counts as outside of it. If Slack does not answer just now, that is an error until
+// [lookupLimit] has passed.
 func (c *Cards) attendance(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (attendance, error) {
 	in := attendance{known: true}
 	for _, channel := range append(b.Channels(), b.Channel) {
 		switch {
 		case channel == "", h.Body.missed(channel):
 			continue
-		case strings.HasPrefix(channel, "D"): // of the bot and whoever writes to it
+		case strings.HasPrefix(channel, "D"): // between the bot and the people who write to it
 			in.who = append(append(in.who, b.Requester), b.Participants...)
 			continue
 		}
 		r, err := c.People.Roster(ctx, channel)
-		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && c.Now().Sub(b.OpenedAt) < lookupPatience {
+		if later, ok := errors.AsType[*slackapi.LaterError](err); ok && c.Now().Sub(b.OpenedAt) < lookupLimit {
 			return attendance{}, later
 		}
 		in.known = in.known && err == nil

@@ -15,7 +15,7 @@ import (
 // are mentioned in the thread.
 const maxRecipients = 20
 
-// A notice is what one person is to be told of a batch.
+// A notice is what one person must learn about a batch.
 type notice struct {
 	waits   []waitsFor
 	cleared []clearedBy
@@ -37,7 +37,7 @@ type clearedBy struct {
 	by   approvals.Amendment
 }
 
-// news is what is to be told about a batch.
+// news is what people must learn about a batch.
 type news struct {
 	notices map[approvals.UserID]notice
 	groups  map[int][]approvals.From // by call: whom to mention where too many would get a notice
@@ -51,14 +51,14 @@ type audience struct {
 	call  int
 	who   map[approvals.UserID]waitsFor
 	from  []approvals.From
-	many  bool // there are more than maxRecipients, and who is incomplete
-	here  bool // somebody of them is in the conversation
+	many  bool // there are more than maxRecipients, so who is incomplete
+	here  bool // one of them is in the conversation
 	lost  bool // a group could not be looked up, so there may be others
-	muted bool // somebody is not asked because the rule sends nobody a message
+	muted bool // someone gets no message because the rule sends none
 }
 
-// news works out whom to tell what. It depends only on what is stored, on the members
-// of groups and on who is away now.
+// news works out who must learn what. It depends only on what is stored, on the
+// members of groups and on who is away now.
 func (n *Notices) news(ctx context.Context, b approvals.Batch, from, to marks) (news, error) {
 	all := news{notices: map[approvals.UserID]notice{}, groups: map[int][]approvals.From{}}
 	var audiences []audience
@@ -118,9 +118,9 @@ func (n news) clear(i int, a approvals.Approval, amended []approvals.Amendment) 
 	}
 }
 
-// Audience returns the people who can still help to settle the call and have to be
-// told about the rungs: for a reminder everybody whom the call asks, for an escalation
-// those whom it has added. It leaves those out who are in the conversation.
+// Audience returns the people who can still help to decide the call and must learn of
+// the rungs: for a reminder everyone whom the call asks, for an escalation those whom
+// it has added. It leaves out the people who are in the conversation.
 func (n *Notices) Audience(ctx context.Context, b approvals.Batch, i int, rungs []approvals.Rung, in attendance) (audience, error) {
 	a := b.Approvals[i]
 	found := &audience{call: i, who: map[approvals.UserID]waitsFor{}}
@@ -199,7 +199,7 @@ func members(from []approvals.From, in directory.Rosters) []approvals.UserID {
 	return slices.Compact(all)
 }
 
-// recipients holds what decides who is asked about a call.
+// recipients decides who is asked about a call.
 type recipients struct {
 	*Notices
 	batch approvals.Batch

@@ -34,9 +34,10 @@ type Cards struct {
 	Digests    *Digests
 	Status     *slackapi.StatusLine
 
-	Asked  asking
-	Tell   telling
-	Listed func(ctx context.Context, run approvals.RunID) error // draws the run's reply anew
+	Asked asking
+	Tell  telling
+	// RefreshReply updates the message that shows the run.
+	RefreshReply func(ctx context.Context, run approvals.RunID) error
 }
 
 // Reconcile makes the messages of the batch show its stored state. The due index
@@ -103,7 +104,7 @@ func (c *Cards) list(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	if h.Body.digest() == "" || h.Body.Listed {
 		return nil
 	}
-	if err := c.Listed(ctx, b.Run); err != nil {
+	if err := c.RefreshReply(ctx, b.Run); err != nil {
 		return fmt.Errorf("say in its thread where batch %s is: %w", b.ID, err)
 	}
 	return h.Save(ctx, func(n *anchors) { n.Listed = true })

@@ -44,8 +44,8 @@ func (c *Cards) inDirectMessages(ctx context.Context, h *memo.Claim[anchors], b 
 }
 
 // asked returns for each open call who is asked about it. While people cannot be
-// looked up, the error says when to look again; their call is left out, and after
-// [lookupPatience] has an audience of nobody.
+// looked up, the error says when to try again; their call is left out, and after
+// [lookupLimit] its audience is empty.
 func (c *Cards) asked(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) ([]audience, error) {
 	open := func(a approvals.Approval) bool { return a.OpenAt(c.Now()) }
 	if !slices.ContainsFunc(b.Approvals, open) {
@@ -66,10 +66,10 @@ func (c *Cards) asked(ctx context.Context, h *memo.Claim[anchors], b approvals.B
 		late.add(err)
 		switch {
 		case err == nil:
-			// Where it is not known who is in the conversation, somebody may be.
+			// Where it is not known who is in the conversation, one of them may be.
 			who.here = who.here || (!in.known && (who.many || in.direct == approvals.DirectNobody))
 			all = append(all, who)
-		case c.Now().Sub(b.OpenedAt) >= lookupPatience:
+		case c.Now().Sub(b.OpenedAt) >= lookupLimit:
 			all = append(all, audience{call: i, from: fromOf(a), lost: true})
 		}
 	}

@@ -111,7 +111,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 	if !shown {
 		return b.Version, nil
 	}
-	if at.thread == "" { // then it is told under the card, if there is one
+	if at.thread == "" { // then the notice goes under the card, if there is one
 		if card, drawn := n.Placements.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
 			at.thread = card.TS
 		}

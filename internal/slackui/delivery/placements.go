@@ -28,8 +28,8 @@ func (p *Placements) notes() memo.Notes[anchors] {
 	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now}
 }
 
-// Knows reports whether the message is one of the batch's cards. It is true, too, if
-// the memo cannot be read.
+// Knows reports whether the message is one of the batch's cards. If the memo cannot be
+// read, it returns true.
 func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {
 	n, _, err := p.notes().Load(ctx, string(id))
 	return err != nil || n.Body.find(channel, ts) >= 0

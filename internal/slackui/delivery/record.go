@@ -17,7 +17,7 @@ type anchors struct {
 
 	Unreached []approvals.UserID `json:"unreached,omitempty"` // people who take no direct message
 	Unasked   []card.Unasked     `json:"unasked,omitempty"`   // calls that nobody could be asked about
-	Told      []int              `json:"told,omitempty"`      // those of them of which the requester was told
+	Told      []int              `json:"told,omitempty"`      // those that the requester was told about
 }
 
 // An Anchor is one message that shows a part of a batch.

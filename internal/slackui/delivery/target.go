@@ -16,7 +16,7 @@ type target struct {
 	further         bool             // the channel of an escalation
 	direct          approvals.UserID // the direct messages to this person
 	parts           []int            // that the person can help with
-	left            bool             // nothing new is posted here, but what is there is kept current
+	left            bool             // nothing new is posted here, but existing messages are updated
 }
 
 // home is where the batch of a run is shown in any case: in the thread of the

@@ -20,7 +20,7 @@ import (
 type telling func(ctx context.Context, b approvals.Batch, calls []card.Unasked) error
 
 // unasked records which open calls nobody could be asked about, so that the card says
-// it, and tells the requester once of each.
+// so, and tells the requester about each of them once.
 func (c *Cards) unasked(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch, asked []audience) error {
 	now := slices.DeleteFunc(slices.Clone(h.Body.Unasked), func(u card.Unasked) bool {
 		return slices.ContainsFunc(asked, func(of audience) bool { return of.call == u.Call })
@@ -109,7 +109,7 @@ func everyoneOf(from []approvals.From) approvals.From {
 }
 
 // Unasked tells the requester which calls nobody was asked about. It leaves out those
-// of which they read in a notice that nobody is left, see [stuck].
+// that a notice already says nobody is left to approve, see [stuck].
 func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.Unasked) error {
 	var left []card.Unasked
 	for _, u := range calls {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// homeKept is for how long after somebody last opened their Home it is kept
-	// up to date by itself.
+	// homeKept is how long a Home is kept up to date after its person last opened
+	// it.
 	homeKept = 7 * 24 * time.Hour
-	// Pause is the least time between two drawings of a Home that nobody
-	// asked for.
+	// Pause is the least time between two updates of a Home that nobody asked
+	// for.
 	Pause = 2 * time.Second
 	// skew is how far the clocks of two replicas may be apart.
 	skew = time.Second
 	// mostHomes is how many Homes are kept up to date; the others are drawn
 	// when they are opened.
 	mostHomes = 2000
-	// noteEvery is how often it is noted that somebody still opens their Home.
+	// noteEvery is how often a visit of the same person is recorded.
 	noteEvery = time.Hour
-	// decidedShown is how many batches are looked at for what a person decided.
+	// decidedShown is how many batches are read for what a person decided.
 	decidedShown = 50
 )
 
@@ -55,17 +55,17 @@ type Desk interface {
 	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
 }
 
-// homePage is the memo of one Home: which drawing of it Slack has, which pages
-// it shows, and when what it shows was begun to be read.
+// homePage is the memo of one Home: the hash of what Slack has, which pages it shows,
+// and when reading its content began.
 type homePage struct {
 	Hash  string     `json:"hash,omitempty"`
 	Pages card.Pages `json:"pages,omitzero"`
 	Begun time.Time  `json:"begun,omitzero"`
 }
 
-// stirred is the memo of a batch: since when its last change is known here, and
-// whom any of its changes concerned.
-type stirred struct {
+// batchChange is the memo of a batch: since when its last change is known here, and
+// whom its changes concern.
+type batchChange struct {
 	Version int64              `json:"version"`
 	Seen    time.Time          `json:"seen"`
 	People  []approvals.UserID `json:"people,omitempty"`
@@ -81,7 +81,7 @@ func (h *Homes) Page(user approvals.UserID) (l memo.Notes[homePage], id string) 
 // Reconcile draws the Homes that the batch concerns. The due index calls it. A
 // [*slackapi.LaterError] says when to try again; any other error is a failure.
 func (h *Homes) Reconcile(ctx context.Context, id string) error {
-	l := memo.Notes[stirred]{Memos: h.Memos, Surface: "homes", Now: h.Now}
+	l := memo.Notes[batchChange]{Memos: h.Memos, Surface: "homes", Now: h.Now}
 	b, err := h.Desk.Batch(ctx, approvals.BatchID(id))
 	if err != nil {
 		return fmt.Errorf("load batch %s: %w", id, err)
@@ -104,7 +104,7 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	slices.Sort(concerned)
 	concerned = slices.Compact(concerned)
 	if len(concerned) > 0 && n.Body.Version < b.Version {
-		n.Body = stirred{Version: b.Version, Seen: h.Now(), People: concerned}
+		n.Body = batchChange{Version: b.Version, Seen: h.Now(), People: concerned}
 		if err := l.Store(ctx, id, n, version, 0); err != nil {
 			return err
 		}
@@ -123,9 +123,9 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	return l.Store(ctx, id, n, version, b.Version)
 }
 
-// all brings these Homes up to date with a change. One that has to wait does not
-// keep the others waiting.
-func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *stirred) error {
+// all brings these Homes up to date with a change. A Home that has to wait does not
+// delay the others.
+func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *batchChange) error {
 	var later error
 	for _, user := range people {
 		if slices.Contains(change.Done, user) {
@@ -164,9 +164,9 @@ func (h *Homes) all(ctx context.Context, people []approvals.UserID, change *stir
 	return later
 }
 
-// concerned are those who open their Homes and have to do with the batch: who
-// asked, who decided, and who can sign or stop a call of it or stands in for
-// somebody who can. Of a group that cannot be looked up everybody is.
+// concerned returns the people who open their Homes and whom the batch concerns: who
+// asked, who decided, and who can approve or stop a call of it or stands in for
+// someone who can. If a group cannot be looked up, it returns all who open theirs.
 func (h *Homes) concerned(ctx context.Context, b approvals.Batch) ([]approvals.UserID, error) {
 	l, id := h.visitors()
 	n, _, err := l.Load(ctx, id)

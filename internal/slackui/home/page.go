@@ -50,7 +50,7 @@ func (h *Homes) publish(ctx context.Context, user approvals.UserID, p homePage, 
 }
 
 // gather reads what the Home of a person shows. If the person waits for it, it
-// does without what Slack does not say.
+// leaves out what Slack cannot answer now.
 func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages, awaited bool) (card.Home, error) {
 	now := h.Now()
 	v := card.Home{Pages: at, Now: now, Several: h.Several}
@@ -86,7 +86,7 @@ func (h *Homes) gather(ctx context.Context, user approvals.UserID, at card.Pages
 	return v, nil
 }
 
-// Soon draws a Home for somebody who waits for it.
+// Soon draws a Home for a person who waits for it.
 func (h *Homes) Soon(ctx context.Context, user approvals.UserID, turn card.Pages) error {
 	for {
 		err := h.draw(ctx, user, &turn)

@@ -17,7 +17,7 @@ func (h *Homes) visitors() (l memo.Notes[visitors], id string) {
 	return memo.Notes[visitors]{Memos: h.Memos, Surface: "visitors", Now: h.Now}, h.People.Key("homes", h.People.Team)
 }
 
-// Visited notes that somebody opens their Home, so that it is kept up to date.
+// Visited records that a person opened their Home, so that it is kept up to date.
 func (h *Homes) Visited(ctx context.Context, user approvals.UserID) error {
 	l, id := h.visitors()
 	n, _, err := l.Load(ctx, id)
@@ -39,7 +39,7 @@ func (h *Homes) Visited(ctx context.Context, user approvals.UserID) error {
 	})
 }
 
-// forget ends that the Home of somebody is kept up to date.
+// forget stops keeping the Home of the person up to date.
 func (h *Homes) forget(ctx context.Context, user approvals.UserID) error {
 	l, id := h.visitors()
 	return l.Edit(ctx, id, func(v *visitors) { delete(v.Opened, user) })

@@ -79,14 +79,14 @@ func (s *reviews) review(ctx context.Context, who directory.Who, r ref.Card, urg
 	return card.ReviewView(shown, s.cfg.Now(), words, string(memo)), b, nil
 }
 
-// nextPatience is how long a review waits for what else there is. It is opened
+// nextLimit is how long a review waits for what else there is. It is opened
 // within the time of a trigger.
-const nextPatience = 500 * time.Millisecond
+const nextLimit = 500 * time.Millisecond
 
 // noneWaits reports whether it is known that no other card waits for the person.
 // If it cannot be looked up in a moment, it is not known.
 func (s *reviews) noneWaits(ctx context.Context, who directory.Who, but ref.Card) bool {
-	ctx, cancel := context.WithTimeout(ctx, nextPatience)
+	ctx, cancel := context.WithTimeout(ctx, nextLimit)
 	defer cancel()
 	viewer, err := s.people.Viewer(ctx, who.User, who.Team)
 	if err != nil {

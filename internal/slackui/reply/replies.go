@@ -101,7 +101,7 @@ func (r *Replies) draw(ctx context.Context, h *memo.Claim[replies], id approvals
 	}
 	if run.Parent != "" && !finished(run) {
 		// An edit notifies nobody. So the message of the run that this one resumes
-		// says what is going on, and this one ends in a message of its own.
+		// shows its progress, and this one ends in a message of its own.
 		return run.Version, r.Refresh(ctx, run.Parent)
 	}
 	messages, err := r.messages(ctx, run)
