@@ -63,13 +63,17 @@ func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, word
 }
 
 // execution says what became of a call whose plan is carried out; words say why
-// the run ends, if it ends before the call ran.
+// the run ends, if it does. Of a call that goes on elsewhere nothing is known.
 func (p *plan) execution(words string, now time.Time) approvals.Execution {
 	switch {
-	case p.ran:
-		return executionOf(Finish{Part: p.part, Aside: p.aside, Took: p.took, Unsure: p.unsure}, now)
-	case p.aside != AsideNone:
-		return approvals.Execution{State: approvals.AskedAgain, At: now}
+	case p.ran && (p.aside == AsideNone || words != ""):
+		return executionOf(Finish{Part: p.part, Aside: p.aside, Took: p.took, Unsure: p.unsure}, words, now)
+	case p.stale && words != "" && p.part == nil:
+		return executionOf(Finish{Aside: AsidePrecondition}, words, now)
+	case p.aside == AsideExternal && words == "":
+		return approvals.Execution{}
+	case p.aside != AsideNone && words == "":
+		return approvals.Execution{State: approvals.AskedAgain, At: now, Took: p.took}
 	case p.refused:
 		return approvals.Execution{State: approvals.Refused, At: now, Words: excerpt(wordsOf(p.part))}
 	case p.part != nil:
@@ -82,7 +86,7 @@ func (p *plan) execution(words string, now time.Time) approvals.Execution {
 func (j journal) execution(id approvals.ToolCallID, words string, now time.Time) approvals.Execution {
 	switch e := j[id]; e.State {
 	case EntryFinished:
-		return executionOf(e.Finish, e.At)
+		return executionOf(e.Finish, words, e.At)
 	case EntryStarted:
 		return approvals.Execution{State: approvals.InDoubt, At: e.At}
 	case EntryClaimed:
@@ -90,13 +94,18 @@ func (j journal) execution(id approvals.ToolCallID, words string, now time.Time)
 	return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(words)}
 }
 
-// executionOf says how an execution ended that is known to be over at at.
-func executionOf(f Finish, at time.Time) approvals.Execution {
-	if f.Aside == AsidePrecondition { // and the run ends before people are asked again
+// executionOf says how an execution ended that is known to be over at at. If the
+// call was set aside, the run ends before anything follows from that, and words
+// say why.
+func executionOf(f Finish, words string, at time.Time) approvals.Execution {
+	switch f.Aside {
+	case AsidePrecondition:
 		return approvals.Execution{State: approvals.NotRun, At: at, Words: staleMessage}
-	}
-	if f.Aside != AsideNone {
-		return approvals.Execution{State: approvals.AskedAgain, At: at, Took: f.Took}
+	case AsideApproval:
+		return approvals.Execution{State: approvals.NotRun, At: at, Words: excerpt(words)}
+	case AsideExternal: // it may have begun there
+		return approvals.Execution{State: approvals.InDoubt, At: at, Took: f.Took, Words: excerpt(words)}
+	case AsideNone:
 	}
 	e := approvals.Execution{State: approvals.RanFailed, At: at, Took: f.Took}
 	result, ok := f.Part.(ToolReturn)

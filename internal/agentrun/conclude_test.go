@@ -139,3 +139,79 @@ func TestACallInDoubtIsSaidToBe(t *testing.T) {
 	require.NoError(t, w.runner().Abandon(t.Context(), resumed, "looked at"))
 	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "b").State, "nobody has said what became of it")
 }
+
+// People are told that they are asked again only if they are: not when the run
+// ends instead, nor when the call goes on elsewhere.
+func TestAskedAgainIsSaidOnlyWherePeopleAreAsked(t *testing.T) {
+	raises := func(err error) func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return func(context.Context, agentrun.Call) (agentrun.Result, error) { return agentrun.Result{}, err }
+	}
+	t.Run("the run reaches its limit", func(t *testing.T) {
+		w := newWorld(t)
+		w.agent.Limits.ToolCalls = 1
+		first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+		gated, _ := w.agent.Tools[0].(*fake)
+		gated.execute = raises(&agentrun.ApprovalRequired{})
+		run := w.approveAll(first, w.store)
+		require.Equal(t, agentrun.RunFailed, run.Status)
+		require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: run.Failure}, w.executionOf(first.Deferred, "g"))
+	})
+	t.Run("another call stops the run", func(t *testing.T) {
+		w, o := newWorld(t), &thing{}
+		w.watches(o, true)
+		run := w.say(calls([3]string{"a", "change", `{"x":1}`}, [3]string{"b", "change", `{"x":2}`}))
+		for range agentrun.MaxReasks {
+			o.value.Add(1)
+			run = w.approveAll(run, w.store)
+		}
+		last := run.Deferred
+		o.value.Add(1)
+		gone := w.agent.Tools[0].(*fake).execute
+		w.agent.Tools[0].(*fake).execute = func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+			if c.ID == "b" {
+				return agentrun.Result{}, &agentrun.ApprovalRequired{}
+			}
+			return gone(ctx, c)
+		}
+		run = w.approveAll(run, w.store)
+		require.Equal(t, agentrun.RunFailed, run.Status)
+		require.Equal(t, approvals.NotRun, w.executionOf(last, "a").State)
+		require.Equal(t, approvals.Execution{State: approvals.NotRun, At: epoch, Words: run.Failure}, w.executionOf(last, "b"))
+	})
+	t.Run("it goes on elsewhere", func(t *testing.T) {
+		w := newWorld(t)
+		first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+		gated, _ := w.agent.Tools[0].(*fake)
+		gated.execute = raises(&agentrun.CallDeferred{})
+		run := w.approveAll(first, w.store)
+		_, elsewhere := w.pending(run)
+		require.Equal(t, []string{"g"}, elsewhere)
+		require.Zero(t, w.executionOf(first.Deferred, "g"), "nobody is asked, and it is not known what becomes of it")
+	})
+	t.Run("somebody ends the run", func(t *testing.T) {
+		w := newWorld(t)
+		w.agent.Tools[0].(*fake).execute = raises(&agentrun.ApprovalRequired{})
+		first := w.say(calls([3]string{"g", "gated", `{"x":1}`}))
+		w.decide(first.Deferred, "g", approvals.Approve, "")
+		require.NoError(t, w.runner().Resume(t.Context(), first.Deferred))
+		id, err := agentrun.ResumeRunID(first.Deferred)
+		require.NoError(t, err)
+		dies := &deferredNever{w.store}
+		require.Error(t, w.runnerOn(dies).Work(t.Context(), id))
+		w.now = func() time.Time { return epoch.Add(time.Hour) }
+		require.NoError(t, w.runner().Abandon(t.Context(), id, "ended by hand"))
+		got := w.executionOf(first.Deferred, "g")
+		require.Equal(t, approvals.NotRun, got.State)
+		require.Equal(t, "ended by hand", got.Words)
+	})
+}
+
+// deferredNever is a store on which no batch can be opened.
+type deferredNever struct{ agentrun.Store }
+
+func (d *deferredNever) Commit(ctx context.Context, c agentrun.Commit) error {
+	if c.Opens != nil {
+		return errAway
+	}
+	return d.Store.Commit(ctx, c)
+}
