@@ -40,7 +40,7 @@ func (r row) became() []blockkit.Para {
 	case approvals.InDoubt:
 		spans = append(spans, blockkit.Say(": it may or may not have taken effect. Check before you repeat it."))
 	case approvals.AskedAgain:
-		spans = append(spans, blockkit.Say(": what it would change was no longer what was approved. A new card asks about it."))
+		spans = append(spans, blockkit.Say(": it didn't run. A new card asks about it."))
 	case approvals.RanFailed, approvals.NotRun, approvals.Refused:
 	}
 	out := []blockkit.Para{blockkit.Line(spans...)}
