@@ -76,3 +76,18 @@ func (t tally) leave(ctx context.Context, run Run, c approvals.ToolCall, log *sl
 			slog.String("run", string(run.ID)), slog.String("call", string(c.ID)), slog.String("err", class(err)))
 	}
 }
+
+// giveBack removes the calls of a step from the ledger that do not go ahead after
+// all: those that set themselves aside for people and, if the run ends with the
+// step, those that have not begun.
+func (r *rulings) giveBack(ctx context.Context, run Run, plans []*plan, ends bool) {
+	if !r.counts() || r.ledger == nil {
+		return
+	}
+	for _, p := range plans {
+		begins := p.execute || p.aside == AsideExternal
+		if p.stale || p.ran && p.aside == AsideApproval || ends && !p.ran && begins {
+			r.leave(ctx, run, p.call, r.session.claim.log)
+		}
+	}
+}

@@ -276,3 +276,65 @@ func TestAnApprovedRemoteCallIsCountedWhenItIsDelivered(t *testing.T) {
 	require.Equal(t, 2, given)
 	require.Equal(t, 1, d.entered())
 }
+
+// approves lets bob approve what the run waits for, and works on what follows.
+func (d *day) approves(id approvals.RunID) agentrun.Run {
+	d.t.Helper()
+	ctx := d.t.Context()
+	run, err := d.store.Run(ctx, id)
+	require.NoError(d.t, err)
+	require.Equal(d.t, agentrun.RunDeferred, run.Status, run.Failure)
+	b, err := d.store.Batch(ctx, run.Deferred)
+	require.NoError(d.t, err)
+	desk := approvals.NewDesk(d.store, d.policy, nil, time.Now)
+	for _, a := range b.Approvals {
+		_, err = desk.Decide(ctx, b.ID, approvals.RequestID(a.Call.ID), approvals.Decide{Decision: approvals.Decision{
+			Call: a.Call.ID, By: approvals.Principal{User: "bob"}, Verdict: approvals.Approve, Digest: a.Call.Digest, At: time.Now(),
+		}})
+		require.NoError(d.t, err)
+	}
+	runner := d.runner(d.store, d.store)
+	require.NoError(d.t, runner.Resume(ctx, b.ID))
+	next, err := agentrun.ResumeRunID(b.ID)
+	require.NoError(d.t, err)
+	require.NoError(d.t, runner.Work(ctx, next))
+	run, err = d.store.Run(ctx, next)
+	require.NoError(d.t, err)
+	return run
+}
+
+// TestACallThatDoesNotGoAheadGivesItsPlaceBack: it is not counted, and when people
+// are asked about it once more, it does not stand in its own way.
+func TestACallThatDoesNotGoAheadGivesItsPlaceBack(t *testing.T) {
+	t.Run("the world moved on", func(t *testing.T) {
+		for name, checks := range waysToCheck {
+			d, o := newDay(t, 1), &thing{}
+			d.watches(o, checks)
+			id := d.asks(1, "change")
+			require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+			o.value.Store(1)
+			second := d.approves(id)
+			require.Zero(t, d.entered(), name)
+			require.Equal(t, agentrun.RunCompleted, d.approves(second.ID).Status)
+			require.Equal(t, []string{"change:1"}, d.executed(), name)
+			require.Equal(t, 1, d.entered(), name)
+		}
+	})
+	t.Run("its tool asks while it runs", func(t *testing.T) {
+		d := newDay(t, 1)
+		id := d.asks(1, "cond")
+		require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+		require.Zero(t, d.entered())
+		require.Equal(t, agentrun.RunCompleted, d.approves(id).Status)
+		require.Equal(t, []string{"cond:1"}, d.executed())
+		require.Equal(t, 1, d.entered())
+	})
+	t.Run("the run reaches its limit", func(t *testing.T) {
+		d := newDay(t, 5)
+		d.agent.Limits.Requests = 1
+		id := d.asks(1, "plain")
+		require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+		require.Empty(t, d.executed())
+		require.Zero(t, d.entered())
+	})
+}

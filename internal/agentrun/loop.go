@@ -194,11 +194,13 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Activity = nil
 	}
 	if words != "" {
+		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	if err := w.executor.executeAll(ctx, run, plans, retry); err != nil {
 		return false, err
 	}
+	w.rulings.giveBack(ctx, run, plans, false)
 	for _, p := range plans {
 		switch {
 		case p.stale && p.again >= MaxReasks:
@@ -220,6 +222,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
+		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	if err := w.previews.compute(ctx, run, plans); err != nil {
