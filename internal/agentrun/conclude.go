@@ -31,9 +31,14 @@ func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Ti
 		if a.Status != approvals.Approved {
 			continue
 		}
-		if e := of(a.Call.ID); e.State != "" {
-			cmd.Calls = append(cmd.Calls, approvals.Conclusion{Call: a.Call.ID, Execution: e})
+		e := of(a.Call.ID)
+		if e.State == "" {
+			continue
 		}
+		if e, err = quotable(ctx, store, b.ID, a, e); err != nil {
+			return err
+		}
+		cmd.Calls = append(cmd.Calls, approvals.Conclusion{Call: a.Call.ID, Execution: e})
 	}
 	next, events, err := b.Apply(cmd)
 	if err != nil {
@@ -75,11 +80,11 @@ func (p *plan) execution(words string, now time.Time) approvals.Execution {
 	case p.aside != AsideNone && words == "":
 		return approvals.Execution{State: approvals.AskedAgain, At: now, Took: p.took}
 	case p.refused:
-		return approvals.Execution{State: approvals.Refused, At: now, Words: excerpt(wordsOf(p.part))}
+		return approvals.Execution{State: approvals.Refused, At: now, Words: wordsOf(p.part)}
 	case p.part != nil:
-		return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(wordsOf(p.part))}
+		return approvals.Execution{State: approvals.NotRun, At: now, Words: wordsOf(p.part)}
 	}
-	return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(words)}
+	return approvals.Execution{State: approvals.NotRun, At: now, Words: words}
 }
 
 // execution says what the journal has of a call; words say why the run ends.
@@ -91,7 +96,7 @@ func (j journal) execution(id approvals.ToolCallID, words string, now time.Time)
 		return approvals.Execution{State: approvals.InDoubt, At: e.At}
 	case EntryClaimed:
 	}
-	return approvals.Execution{State: approvals.NotRun, At: now, Words: excerpt(words)}
+	return approvals.Execution{State: approvals.NotRun, At: now, Words: words}
 }
 
 // executionOf says how an execution ended that is known to be over at at. If the
@@ -102,20 +107,20 @@ func executionOf(f Finish, words string, at time.Time) approvals.Execution {
 	case AsidePrecondition:
 		return approvals.Execution{State: approvals.NotRun, At: at, Words: staleMessage}
 	case AsideApproval:
-		return approvals.Execution{State: approvals.NotRun, At: at, Words: excerpt(words)}
+		return approvals.Execution{State: approvals.NotRun, At: at, Words: words}
 	case AsideExternal: // it may have begun there
-		return approvals.Execution{State: approvals.InDoubt, At: at, Took: f.Took, Words: excerpt(words)}
+		return approvals.Execution{State: approvals.InDoubt, At: at, Took: f.Took, Words: words}
 	case AsideNone:
 	}
 	e := approvals.Execution{State: approvals.RanFailed, At: at, Took: f.Took}
 	result, ok := f.Part.(ToolReturn)
 	switch {
 	case f.Unsure:
-		e.State, e.Words = approvals.InDoubt, excerpt(wordsOf(f.Part))
+		e.State, e.Words = approvals.InDoubt, wordsOf(f.Part)
 	case ok && result.Outcome == OutcomeSuccess:
-		e.State, e.At, e.Excerpt = approvals.Ran, result.At, excerpt(wordsOf(f.Part))
+		e.State, e.At, e.Excerpt = approvals.Ran, result.At, wordsOf(f.Part)
 	default:
-		e.Words = excerpt(wordsOf(f.Part))
+		e.Words = wordsOf(f.Part)
 	}
 	return e
 }
@@ -135,6 +140,25 @@ func wordsOf(p RequestPart) string {
 		return p.Content
 	}
 	return ""
+}
+
+// quotable returns the execution with words that a batch may keep: a beginning of
+// them, without the values of write-only arguments. Where it cannot be known
+// what these are, nothing is quoted.
+func quotable(ctx context.Context, store Store, id approvals.BatchID, a approvals.Approval, e approvals.Execution) (approvals.Execution, error) {
+	var hide secrets
+	if len(a.WriteOnly) > 0 && a.Call.Size > 0 {
+		args, err := store.Args(ctx, id, a.Call.Digest)
+		switch {
+		case errors.Is(err, approvals.ErrNotFound):
+			e.Words, e.Excerpt = "", ""
+		case err != nil:
+			return e, fmt.Errorf("load arguments of %q: %w", string(a.Call.ID), err)
+		}
+		hide = secretsOf(args, a.WriteOnly)
+	}
+	e.Words, e.Excerpt = excerpt(hide.scrub(e.Words)), excerpt(hide.scrub(e.Excerpt))
+	return e, nil
 }
 
 // excerpt is the beginning of a text, for a batch to keep.

@@ -17,6 +17,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	if err != nil {
 		return err
 	}
+	hide := secretsIn(plans)
 	var ask, elsewhere []approvals.Deferral
 	for _, raised := range []bool{true, false} {
 		for _, p := range plans {
@@ -44,7 +45,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 	open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 		ID: id, Run: run.ID, Thread: string(run.Thread), Agent: run.Agent, Channel: run.Origin.Channel,
 		Requester: run.Requester, Participants: participants, SoFar: s.count(parts...), OpenedAt: s.now(),
-		Said: s.said(), Prompt: approvals.QuoteOf(s.lineage.prompt(lastResponse(s.history))),
+		Said: approvals.QuoteOf(hide.scrub(s.said())), Prompt: approvals.QuoteOf(hide.scrub(s.lineage.prompt(lastResponse(s.history)))),
 	}, ask, elsewhere)
 	if err != nil {
 		s.log(ctx, slog.LevelError, "batch refused", slog.Any("err", err))

@@ -171,7 +171,7 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	case p.failedPrecondition(err):
 		return Finish{Aside: AsidePrecondition}, true
 	case errors.As(err, &asked):
-		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata), Reason: approvals.QuoteOf(asked.Reason)}, true
+		return Finish{Aside: AsideApproval, Metadata: x.session.metadata(ctx, p.call, asked.Metadata), Reason: approvals.QuoteOf(p.secrets().scrub(asked.Reason))}, true
 	case errors.As(err, &deferred):
 		return Finish{Aside: AsideExternal, Metadata: x.session.metadata(ctx, p.call, deferred.Metadata)}, true
 	case errors.As(err, &retry):

@@ -113,12 +113,13 @@ func (v *previews) permitted(ctx context.Context, run Run, p *plan, by *Previewe
 
 // previewed gives the plan what its tool has found.
 func (p *plan) previewed(got Preview, at time.Time) {
+	hide := p.secrets()
 	p.preview.CheckedAt, p.preview.Precondition = at, got.Precondition
 	for _, f := range got.Facts[:min(len(got.Facts), approvals.MaxFacts)] {
-		f.Label, f.Value = short(f.Label), short(f.Value)
+		f.Label, f.Value = short(hide.scrub(f.Label)), short(hide.scrub(f.Value))
 		p.preview.Facts = append(p.preview.Facts, f)
 	}
-	content := strings.ToValidUTF8(got.Content, string(utf8.RuneError))
+	content := strings.ToValidUTF8(hide.scrub(got.Content), string(utf8.RuneError))
 	end := min(len(content), approvals.MaxPreviewContent)
 	for end > 0 && end < len(content) && !utf8.RuneStart(content[end]) {
 		end--

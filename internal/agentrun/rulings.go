@@ -42,7 +42,7 @@ func (r *rulings) consider(ctx context.Context, run Run, p *plan, retry int) {
 	}
 	gate, metadata := r.gate(ctx, p, c, raise)
 	if asked, ok := errors.AsType[*ApprovalRequired](raise); ok {
-		p.reason = approvals.QuoteOf(asked.Reason)
+		p.reason = approvals.QuoteOf(p.secrets().scrub(asked.Reason))
 	}
 	var deferred *CallDeferred
 	switch {
@@ -90,7 +90,7 @@ func (r *rulings) considerSigned(ctx context.Context, run Run, p *plan) error {
 	switch {
 	case errors.As(raise, &asked):
 		p.aside, p.raised, p.metadata = AsideApproval, true, r.session.metadata(ctx, p.call, asked.Metadata)
-		p.reason = approvals.QuoteOf(asked.Reason)
+		p.reason = approvals.QuoteOf(p.secrets().scrub(asked.Reason))
 		r.ruleOn(ctx, run, p, approvals.GateRaised)
 	case errors.As(raise, &deferred):
 		p.aside, p.raised, p.metadata = AsideExternal, true, r.session.metadata(ctx, p.call, deferred.Metadata)

@@ -99,13 +99,13 @@ func (s *session) metadata(ctx context.Context, c approvals.ToolCall, m json.Raw
 	return kept
 }
 
-// said quotes what the model wrote beside the calls that are pending.
-func (s *session) said() approvals.Quote {
+// said is what the model wrote beside the calls that are pending.
+func (s *session) said() string {
 	last := lastResponse(s.history)
 	if last < 0 {
-		return approvals.Quote{}
+		return ""
 	}
-	return approvals.QuoteOf(s.history[last].(Response).text())
+	return s.history[last].(Response).text()
 }
 
 // count is what the request has led to by now, and with these results of the
