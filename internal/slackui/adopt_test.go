@@ -16,6 +16,11 @@ import (
 // marker; it is no card of ours otherwise.
 func (o *workspace) postsButton(root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
 	o.t.Helper()
+	return o.postsButtonIn("C0OPS", root, b, marker)
+}
+
+func (o *office) postsButtonIn(channel, root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
+	o.t.Helper()
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), string(b.Approvals[0].Call.ID)}, "|")
 	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")
 	opts := []slack.MsgOption{slack.MsgOptionText("Lunch?", false), slack.MsgOptionTS(root), slack.MsgOptionBlocks(slack.NewActionBlock("", button))}
@@ -23,9 +28,9 @@ func (o *workspace) postsButton(root string, b approvals.Batch, marker *slack.Sl
 		opts = append(opts, slack.MsgOptionMetadata(*marker))
 	}
 	api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
-	_, ts, err := api.PostMessageContext(o.t.Context(), "C0OPS", opts...)
+	_, ts, err := api.PostMessageContext(o.t.Context(), channel, opts...)
 	require.NoError(o.t, err)
-	return slacksim.Message{Channel: "C0OPS", TS: ts}
+	return slacksim.Message{Channel: channel, TS: ts}
 }
 
 func markerOf(kind string, batch any, part any) *slack.SlackMetadata {
@@ -100,4 +105,22 @@ func TestAnEphemeralMessageIsNoCard(t *testing.T) {
 	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
 	o.draw(b)
 	require.Len(t, o.Calls("chat.update"), 1, "the card only")
+}
+
+// TestACopyInAChannelThatReadsNothingShowsNothing: a card that an escalation had
+// posted, and whose record was lost, is no card of the thread once the channel is
+// one that the escalation has left.
+func TestACopyInAChannelThatReadsNothingShowsNothing(t *testing.T) {
+	o, root, b := one(t)
+	m := o.postsButtonIn("C0GENERAL", "", b, markerOf("countersign_batch", "batch-07-one", 0))
+	require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", m, "approve", 0))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	o.draw(b)
+	require.Equal(t, approvals.Approved, o.status(b, 0), "an approval counts wherever it is given")
+	require.Contains(t, o.card("U0BOB", root).Shown(), "Approved: ")
+	shown, err := o.Messages("U0DAVE", "C0GENERAL", "")
+	require.NoError(t, err)
+	require.Len(t, shown, 1)
+	require.NotContains(t, shown[0].Shown(), "a.txt")
+	require.Empty(t, shown[0].Actions(), "it must not look as if somebody could decide there")
 }

@@ -38,9 +38,14 @@ func (s *verdicts) adopt(ctx context.Context, who directory.Who, on inbound.Mark
 		if err != nil || !may {
 			return err
 		}
-		found := delivery.Anchor{Part: shown.Part, Channel: channel, TS: ts, Further: channel != b.Channel && slices.Contains(b.Channels(), channel)}
-		if strings.HasPrefix(channel, "D") && channel != b.Channel {
+		found := delivery.Anchor{Part: shown.Part, Channel: channel, TS: ts}
+		elsewhere := channel != b.Channel
+		if elsewhere && strings.HasPrefix(channel, "D") {
 			found.Direct = approvals.UserID(who.User)
+		} else {
+			// Also a channel that an escalation has left: what is there is redacted.
+			// Old batches don't say where they were asked.
+			found.Further = elsewhere && (b.Channel != "" || slices.Contains(b.Channels(), channel))
 		}
 		if err := s.placements.Adopt(ctx, b.ID, found); err != nil {
 			return err
