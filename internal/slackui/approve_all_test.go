@@ -127,3 +127,30 @@ func TestApproveAllTakesNoCallThatNeedsMore(t *testing.T) {
 	require.Equal(t, 200, o.deliver(pressed("U0BOB", "1.a", "all.0", value)))
 	require.Equal(t, "pending pending pending approved", o.all(b))
 }
+
+// In a review, too, what a person has approved already is no call that has to be
+// approved by itself.
+func TestASecondPressOnApproveAllInAReviewSaysThatItCounts(t *testing.T) {
+	two := sre
+	two.Need = 2
+	o := inOffice(t)
+	b := o.another("one", 0, four(two)...)
+	require.NoError(t, o.stirs(b))
+	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
+	first := o.top("U0BOB")
+	o.uses("U0BOB", first, "Approve all 4")
+	digests := make([]string, len(b.Approvals))
+	for i, a := range b.Approvals {
+		digests[i] = a.Call.Digest.String()
+	}
+	again := pressed("U0BOB", "2.b", "all.0", "t1|"+string(b.ID)+"|0|"+strings.Join(digests, ","))
+	again["view"] = map[string]any{
+		"id": first.ID, "type": "modal", "callback_id": "countersign.review", "private_metadata": first.PrivateMetadata, "hash": first.Hash,
+	}
+	require.Equal(t, 200, o.deliver(again))
+	require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	require.Equal(t, b.Version+4, o.batch(b.ID).Version)
+	said := words(o.top("U0BOB").Blocks)
+	require.NotContains(t, said, "by itself")
+	require.Contains(t, said, "You already approved this call")
+}

@@ -43,9 +43,10 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	var left []leftCall
 	for _, a := range shown.OnCard() {
 		digest, meant := digestShown(a, t.Digests)
+		_, decided := a.DecisionBy(who.User) // then nothing is approved anew
 		switch {
 		case !meant:
-		case digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
+		case !decided && digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
 			left = append(left, leftCall{a: a, why: blockkit.Ours("it has to be approved by itself")})
 		default:
 			cmds = append(cmds, approvals.Decide{Decision: approvals.Decision{
