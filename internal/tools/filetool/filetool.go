@@ -208,12 +208,17 @@ func (s set) toWrite(ctx context.Context, c agentrun.Call, p string) (*os.File, 
 		}
 		return createFile(here, path.Base(p), p)
 	}
-	if err != nil || c.Precondition == nil {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
-	now, err := look(ctx, f)
+	if c.Precondition != nil {
+		var now found
+		if now, err = look(ctx, f); err == nil {
+			err = holds(c, state{SHA256: now.SHA256})
+		}
+	}
 	if err == nil {
-		err = holds(c, state{SHA256: now.SHA256})
+		err = stillOnly(here, p, f)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -228,14 +233,33 @@ func openToWrite(here *os.Root, p string, flag int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := oneName(f, p); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// stillOnly returns an error unless the open file is still the one at the path and
+// has no other name: it may have been moved while it was compared. Between this
+// and the writing only a moment is left.
+func stillOnly(here *os.Root, p string, f *os.File) error {
+	opened, err := f.Stat()
+	if err == nil {
+		err = isEntry(here, path.Base(p), p, opened)
+	}
+	if err != nil {
+		return err
+	}
+	return oneName(f, p)
+}
+
+// oneName returns an error if the open file has other names, too.
+func oneName(f *os.File, p string) error {
 	n, err := countNames(f)
 	if err == nil && n > 1 {
 		err = failed("%s has more than one name (hard links). Writing it would also change the file under its other names, so it was not written.", p)
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return err
 }
 
 func (s set) remove(ctx context.Context, c agentrun.Call, in file) (string, error) {

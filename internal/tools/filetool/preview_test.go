@@ -213,3 +213,44 @@ func TestAFileIsComparedWhileItIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new", string(b))
 }
+
+// The file is moved away while it is compared with what people saw. It has
+// another path then, on which the policy has not ruled.
+func TestAFileThatIsMovedAwayMeanwhileIsNotWritten(t *testing.T) {
+	const steps = 3
+	for name, elsewhere := range map[string]func(t *testing.T, from, to string){
+		"renamed": func(t *testing.T, from, to string) {
+			t.Helper()
+			require.NoError(t, os.Rename(from, to))
+			require.NoError(t, os.WriteFile(from, []byte("decoy"), 0o600))
+		},
+		"linked": func(t *testing.T, from, to string) {
+			t.Helper()
+			require.NoError(t, os.Link(from, to))
+		},
+	} {
+		for _, seen := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, seen), func(t *testing.T) {
+				folder, _ := open(t)
+				put(t, folder, "plan.txt", "old")
+				_, x, c := previewed(t, folder, "write_file", `{"path":"plan.txt","content":"new"}`)
+				if !seen {
+					c.Precondition = nil
+				}
+				from, to, looks := filepath.Join(folder, "plan.txt"), filepath.Join(folder, "payroll.txt"), 0
+				filetool.Meanwhile(t, func(at string) {
+					if at == "plan.txt" {
+						if looks++; looks == steps { // it is open, and was found to be the entry
+							elsewhere(t, from, to)
+						}
+					}
+				})
+				_, err := x.Execute(t.Context(), c)
+				require.Error(t, err)
+				b, readErr := os.ReadFile(to)
+				require.NoError(t, readErr)
+				require.Equal(t, "old", string(b))
+			})
+		}
+	}
+}
