@@ -265,9 +265,9 @@ func (k *Bulk) decideAll(ctx context.Context, s Sheet, p portion, cmds []Decide)
 		_, skipped, err := k.desk.DecideAll(ctx, p.batch, r, cmds)
 		return skipped, err
 	}
-	b, err := k.desk.load(ctx, p.batch)
+	b, err := k.desk.commits.load(ctx, p.batch)
 	if err == nil {
-		b, err = k.desk.confirmed(ctx, b)
+		b, err = k.desk.commits.confirmed(ctx, b)
 	}
 	var skipped []Skipped
 	for _, cmd := range cmds {

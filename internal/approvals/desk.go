@@ -56,17 +56,17 @@ type BatchCommit struct {
 // Every command comes with a [RequestID]. The same id with the same words is
 // the same request, answered as the first time; with other words it is another.
 type Desk struct {
-	store  Store
-	policy Policy
-	check  Check
-	now    func() time.Time
+	store   Store
+	commits commits
+	judge   judge
+	now     func() time.Time
 }
 
 // NewDesk returns a desk. The policy is the one that rules on amended
 // arguments, once check has found them to fit their tool; without a check
 // nobody can amend any.
 func NewDesk(store Store, policy Policy, check Check, now func() time.Time) *Desk {
-	return &Desk{store: store, policy: policy, check: check, now: now}
+	return &Desk{store: store, commits: commits{store}, judge: judge{policy, check}, now: now}
 }
 
 // Batch returns the batch as it stands.
@@ -132,7 +132,7 @@ func (d *Desk) CallsOf(ctx context.Context, of []CallKey) (map[CallKey]ToolCall,
 // retried; a request that was already applied is answered as the first time.
 func (d *Desk) Decide(ctx context.Context, id BatchID, r RequestID, cmd Decide) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, cmd.request(r), cmd)
+	return d.commits.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Skipped is a decision of several that could not be made, and why.
@@ -146,7 +146,7 @@ type Skipped struct {
 func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []Decide) (Batch, []Skipped, error) {
 	now := d.now()
 	var refused map[int]error
-	b, err := d.move(ctx, id, requestOfAll(r, cmds), func(b Batch) (change, error) {
+	b, err := d.commits.move(ctx, id, requestOfAll(r, cmds), func(b Batch) (change, error) {
 		next := change{batch: b, keep: bulkKept}
 		refused = map[int]error{}
 		for i, cmd := range cmds {
@@ -184,19 +184,19 @@ func (d *Desk) DecideAll(ctx context.Context, id BatchID, r RequestID, cmds []De
 // Retract commits the taking back of a decision.
 func (d *Desk) Retract(ctx context.Context, id BatchID, r RequestID, cmd Retract) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, cmd.request(r), cmd)
+	return d.commits.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Fulfill commits the result of an external call.
 func (d *Desk) Fulfill(ctx context.Context, id BatchID, r RequestID, cmd Fulfill) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, cmd.request(r), cmd)
+	return d.commits.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Withdraw commits the end of everything still open in the batch.
 func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdraw) (Batch, error) {
 	cmd.At = d.at(cmd.At)
-	return d.apply(ctx, id, cmd.request(r), cmd)
+	return d.commits.apply(ctx, id, cmd.request(r), cmd)
 }
 
 // Tick does what time does to a batch at this desk's clock: it takes the rungs
@@ -205,7 +205,7 @@ func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdr
 func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 	now := d.now()
 	for range maxTries {
-		b, err := d.load(ctx, id)
+		b, err := d.commits.load(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 		}
 		// Any number of sweepers may try it; the version names the attempt.
 		r := RequestID(fmt.Sprintf("tick-%s-%d", id, b.Version))
-		err = d.commit(ctx, r, b, next)
+		err = d.commits.commit(ctx, r, b, next)
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -253,123 +253,10 @@ func (d *Desk) at(t time.Time) time.Time {
 // approved and then taken back.
 const bulkKept = 25 * time.Hour
 
-// maxTries bounds how often a lost race is run again. Each lost race means that
-// another change of the same batch was committed.
-const maxTries = 64
-
-// A change is what a command makes of a batch.
-type change struct {
-	batch  Batch
-	events []Event
-	args   map[Digest]json.RawMessage
-	keep   time.Duration
-}
-
-func (d *Desk) apply(ctx context.Context, id BatchID, r RequestID, cmd Command) (Batch, error) {
-	return d.move(ctx, id, r, func(b Batch) (change, error) {
-		next, events, err := b.Apply(cmd)
-		return change{batch: next, events: events}, err
-	})
-}
-
-// move commits what decide makes of the batch, once for each request.
-func (d *Desk) move(ctx context.Context, id BatchID, r RequestID, decide func(Batch) (change, error)) (Batch, error) {
-	if r == "" {
-		return Batch{}, fmt.Errorf("%w: a request needs an id", ErrInvalid)
-	}
-	for range maxTries {
-		// Asked before the batch is loaded, so that what is returned has in it
-		// what the request did.
-		answered, err := d.answered(ctx, id, r)
-		if err != nil {
-			return Batch{}, err
-		}
-		b, err := d.load(ctx, id)
-		if err != nil {
-			return Batch{}, err
-		}
-		next, err := decide(b)
-		if answered {
-			return d.confirmed(ctx, b)
-		}
-		if err != nil {
-			return d.secondAnswer(ctx, id, r, err)
-		}
-		if len(next.events) == 0 {
-			return d.confirmed(ctx, next.batch)
-		}
-		err = d.commit(ctx, r, b, next)
-		if err == nil {
-			return next.batch, nil
-		}
-		if !errors.Is(err, ErrConflict) {
-			return Batch{}, err
-		}
-	}
-	return Batch{}, fmt.Errorf("change batch %s: lost %d races: %w", id, maxTries, ErrConflict)
-}
-
-// secondAnswer is for a command that was refused: if it was refused because the
-// same request went through a moment ago, that is its answer. A refusal says how
-// the batch stands, so it has to be as durable as any other answer.
-func (d *Desk) secondAnswer(ctx context.Context, id BatchID, r RequestID, refused error) (Batch, error) {
-	answered, err := d.answered(ctx, id, r)
-	if err != nil {
-		return Batch{}, err
-	}
-	b, err := d.load(ctx, id)
-	if err == nil {
-		b, err = d.confirmed(ctx, b)
-	}
-	if err == nil && !answered {
-		return Batch{}, refused
-	}
-	return b, err
-}
-
 // Confirm returns once what the batch says is as durable as the store promises.
 // A caller that reports the state of a batch without a command of its own, such
 // as that the person has decided, calls it first.
 func (d *Desk) Confirm(ctx context.Context, b Batch) error {
-	_, err := d.confirmed(ctx, b)
+	_, err := d.commits.confirmed(ctx, b)
 	return err
-}
-
-// confirmed returns the batch once what was read of it is durable. An answer
-// without a commit needs that: the commit that it is about may have been
-// answered with [ErrNotDurable].
-func (d *Desk) confirmed(ctx context.Context, b Batch) (Batch, error) {
-	if err := d.store.Confirm(ctx, string(b.ID)); err != nil {
-		return Batch{}, fmt.Errorf("confirm batch %s: %w", b.ID, err)
-	}
-	return b, nil
-}
-
-func (d *Desk) answered(ctx context.Context, id BatchID, r RequestID) (bool, error) {
-	answered, err := d.store.Answered(ctx, id, r)
-	if err != nil {
-		return false, fmt.Errorf("look up request %s: %w", r, err)
-	}
-	return answered, nil
-}
-
-func (d *Desk) load(ctx context.Context, id BatchID) (Batch, error) {
-	if err := ctx.Err(); err != nil {
-		return Batch{}, err
-	}
-	b, err := d.store.Batch(ctx, id)
-	if err != nil {
-		return Batch{}, fmt.Errorf("load batch %s: %w", id, err)
-	}
-	return b, nil
-}
-
-func (d *Desk) commit(ctx context.Context, r RequestID, before Batch, c change) error {
-	err := d.store.CommitBatch(ctx, BatchCommit{
-		Request: r, Keep: c.keep, Before: before, Batch: c.batch, Events: c.events, Args: c.args,
-	})
-	if err != nil {
-		return fmt.Errorf("commit batch %s: %w", c.batch.ID, err)
-	}
-	return nil
 }

@@ -25,7 +25,7 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 	if err := CheckArgs(cmd.Args); err != nil {
 		return Batch{}, err
 	}
-	return d.move(ctx, id, cmd.request(r), func(b Batch) (change, error) {
+	return d.commits.move(ctx, id, cmd.request(r), func(b Batch) (change, error) {
 		cmd := cmd
 		cmd.Ruling = Permit{}
 		next, events, err := b.Apply(cmd)
@@ -40,10 +40,10 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 			return change{}, err
 		}
 		call := ToolCall{ID: cmd.Call, Name: b.Approvals[i].Call.Name, Args: slices.Clone(cmd.Args)}
-		if err := d.fits(ctx, b, call); err != nil {
+		if err := d.judge.fits(ctx, b, call); err != nil {
 			return change{}, fmt.Errorf("call %q: %w", string(cmd.Call), err)
 		}
-		cmd.Ruling = d.rule(ctx, b, b.Approvals[i].Gate, call, cmd.At)
+		cmd.Ruling = d.judge.rule(ctx, b, b.Approvals[i].Gate, call, cmd.At)
 		next, events, err = b.Apply(cmd)
 		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
 		return change{batch: next, events: events, args: args}, err
@@ -75,12 +75,18 @@ func compact(args json.RawMessage) []byte {
 	return out.Bytes()
 }
 
+// A judge decides whether a call may have the arguments that a person wrote.
+type judge struct {
+	policy Policy
+	check  Check
+}
+
 // fits is nil if the new arguments fit the tool of the call.
-func (d *Desk) fits(ctx context.Context, b Batch, call ToolCall) error {
-	if d.check == nil {
+func (j judge) fits(ctx context.Context, b Batch, call ToolCall) error {
+	if j.check == nil {
 		return fmt.Errorf("%w: nothing here can check changed arguments", ErrInvalid)
 	}
-	if err := d.check(ctx, b, call); err != nil {
+	if err := j.check(ctx, b, call); err != nil {
 		return fmt.Errorf("check the changed arguments: %w", err)
 	}
 	return nil
@@ -89,8 +95,8 @@ func (d *Desk) fits(ctx context.Context, b Batch, call ToolCall) error {
 // rule is the current policy's word on an amended call. The policy is given the
 // tool's reason from when the call was proposed. rule fails closed, and a
 // permitted call keeps its earlier requirement: an edit never removes one.
-func (d *Desk) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at time.Time) Ruling {
-	ruling, err := d.policy.Rule(ctx, Proposal{
+func (j judge) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at time.Time) Ruling {
+	ruling, err := j.policy.Rule(ctx, Proposal{
 		Call:      call,
 		Gate:      gate,
 		Agent:     b.Agent,
@@ -100,7 +106,7 @@ func (d *Desk) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at t
 		At:        at,
 	})
 	if err != nil || ruling == nil {
-		return Ask{Requirement: d.policy.Strictest(at), Why: "No rule could judge the changed arguments.", Unjudged: true}
+		return Ask{Requirement: j.policy.Strictest(at), Why: "No rule could judge the changed arguments.", Unjudged: true}
 	}
 	return ruling
 }

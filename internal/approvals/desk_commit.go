@@ -1,0 +1,127 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxTries bounds how often a lost race is run again. Each lost race means that
+// another change of the same batch was committed.
+const maxTries = 64
+
+// A change is what a command makes of a batch.
+type change struct {
+	batch  Batch
+	events []Event
+	args   map[Digest]json.RawMessage
+	keep   time.Duration
+}
+
+// commits loads batches, changes them and commits what they became: a lost race
+// is run again, and a repeated request is answered like the first.
+type commits struct{ store Store }
+
+// apply commits what the command makes of the batch.
+func (c commits) apply(ctx context.Context, id BatchID, r RequestID, cmd Command) (Batch, error) {
+	return c.move(ctx, id, r, func(b Batch) (change, error) {
+		next, events, err := b.Apply(cmd)
+		return change{batch: next, events: events}, err
+	})
+}
+
+// move commits what decide makes of the batch, once for each request.
+func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(Batch) (change, error)) (Batch, error) {
+	if r == "" {
+		return Batch{}, fmt.Errorf("%w: a request needs an id", ErrInvalid)
+	}
+	for range maxTries {
+		// Asked before the batch is loaded, so that what is returned has in it
+		// what the request did.
+		answered, err := c.answered(ctx, id, r)
+		if err != nil {
+			return Batch{}, err
+		}
+		b, err := c.load(ctx, id)
+		if err != nil {
+			return Batch{}, err
+		}
+		next, err := decide(b)
+		if answered {
+			return c.confirmed(ctx, b)
+		}
+		if err != nil {
+			return c.secondAnswer(ctx, id, r, err)
+		}
+		if len(next.events) == 0 {
+			return c.confirmed(ctx, next.batch)
+		}
+		err = c.commit(ctx, r, b, next)
+		if err == nil {
+			return next.batch, nil
+		}
+		if !errors.Is(err, ErrConflict) {
+			return Batch{}, err
+		}
+	}
+	return Batch{}, fmt.Errorf("change batch %s: lost %d races: %w", id, maxTries, ErrConflict)
+}
+
+// secondAnswer is for a command that was refused: if it was refused because the
+// same request went through a moment ago, that is its answer. A refusal says how
+// the batch stands, so it has to be as durable as any other answer.
+func (c commits) secondAnswer(ctx context.Context, id BatchID, r RequestID, refused error) (Batch, error) {
+	answered, err := c.answered(ctx, id, r)
+	if err != nil {
+		return Batch{}, err
+	}
+	b, err := c.load(ctx, id)
+	if err == nil {
+		b, err = c.confirmed(ctx, b)
+	}
+	if err == nil && !answered {
+		return Batch{}, refused
+	}
+	return b, err
+}
+
+// confirmed returns the batch once what was read of it is durable. An answer
+// without a commit needs that: the commit that it is about may have been
+// answered with [ErrNotDurable].
+func (c commits) confirmed(ctx context.Context, b Batch) (Batch, error) {
+	if err := c.store.Confirm(ctx, string(b.ID)); err != nil {
+		return Batch{}, fmt.Errorf("confirm batch %s: %w", b.ID, err)
+	}
+	return b, nil
+}
+
+func (c commits) answered(ctx context.Context, id BatchID, r RequestID) (bool, error) {
+	answered, err := c.store.Answered(ctx, id, r)
+	if err != nil {
+		return false, fmt.Errorf("look up request %s: %w", r, err)
+	}
+	return answered, nil
+}
+
+func (c commits) load(ctx context.Context, id BatchID) (Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err
+	}
+	b, err := c.store.Batch(ctx, id)
+	if err != nil {
+		return Batch{}, fmt.Errorf("load batch %s: %w", id, err)
+	}
+	return b, nil
+}
+
+func (c commits) commit(ctx context.Context, r RequestID, before Batch, next change) error {
+	err := c.store.CommitBatch(ctx, BatchCommit{
+		Request: r, Keep: next.keep, Before: before, Batch: next.batch, Events: next.events, Args: next.args,
+	})
+	if err != nil {
+		return fmt.Errorf("commit batch %s: %w", next.batch.ID, err)
+	}
+	return nil
+}
