@@ -56,7 +56,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.store, Policy: b.policy, Ledger: b.store, Now: time.Now, Log: log, Lease: c.Runs.Lease,
+		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: c.Runs.Lease,
 		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
 	})
 	b.desk = approvals.NewDesk(b.store, b.policy, b.runner.CheckCall, time.Now)

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// A ledger is that of the store. It is open once the store is.
+// A ledger reads the ledger of the store, once the store is open.
 type ledger struct{ store atomic.Pointer[state.Store] }
 
 var errNoStoreYet = errors.New("the store is not open yet")
@@ -28,7 +28,7 @@ func (l *ledger) Entries(ctx context.Context, user approvals.UserID) ([]approval
 	if s == nil {
 		return nil, errNoStoreYet
 	}
-	return s.Entries(ctx, user)
+	return state.NewLedger(s).Entries(ctx, user)
 }
 
 // openPolicy reads the policy of the configuration; follow follows its changes.

@@ -105,7 +105,7 @@ func (w *world) failure(recover func() *statetest.Instance) {
 	require.NoError(t, err)
 	signed := map[approvals.ToolCallID]int{}
 	for n := range approvals.Partitions {
-		facts, err := store.Facts(t.Context(), n, "", 100)
+		facts, err := state.NewFeed(store).Facts(t.Context(), n, "", 100)
 		require.NoError(t, err)
 		for _, f := range facts {
 			if d, ok := f.Event.(approvals.Decided); ok {

@@ -32,7 +32,7 @@ type perDay struct {
 func (p *perDay) CountsToday() bool { return true }
 
 func (p *perDay) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {
-	entries, err := p.store.Entries(ctx, q.Requester)
+	entries, err := state.NewLedger(p.store).Entries(ctx, q.Requester)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (d *day) asks(n int, tool string) approvals.RunID {
 	}
 	at := origin
 	at.Root = fmt.Sprintf("%d.1", n)
-	run, err := d.runner(d.store, d.store).Mention(d.t.Context(), agentrun.Mention{
+	run, err := d.runner(d.store, state.NewLedger(d.store)).Mention(d.t.Context(), agentrun.Mention{
 		Event: fmt.Sprint("ev-", n), Origin: at, Agent: "ops", Requester: "alice", Text: "go",
 	})
 	require.NoError(d.t, err)
@@ -95,7 +95,7 @@ func (d *day) asks(n int, tool string) approvals.RunID {
 
 func (d *day) entered() int {
 	d.t.Helper()
-	entries, err := d.store.Entries(d.t.Context(), "alice")
+	entries, err := state.NewLedger(d.store).Entries(d.t.Context(), "alice")
 	require.NoError(d.t, err)
 	return len(entries)
 }
@@ -112,7 +112,7 @@ func TestReplicasDoNotRacePastACountOfTheDay(t *testing.T) {
 		ids = append(ids, d.asks(n, "plain"))
 	}
 	for _, id := range ids {
-		runner := d.runner(d.store, d.store)
+		runner := d.runner(d.store, state.NewLedger(d.store))
 		working.Go(func() {
 			if err := runner.Work(t.Context(), id); err != nil {
 				t.Error(err)
@@ -130,17 +130,17 @@ func TestACallKeepsItsPlaceWhenAnotherWorkerTakesItUp(t *testing.T) {
 	d := newDay(t, 1)
 	id := d.asks(1, "plain")
 	dies := errors.New("died")
-	require.ErrorIs(t, d.runner(&beforeJournal{d.store, dies}, d.store).Work(t.Context(), id), dies)
+	require.ErrorIs(t, d.runner(&beforeJournal{d.store, dies}, state.NewLedger(d.store)).Work(t.Context(), id), dies)
 	require.Empty(t, d.executed())
 	require.Equal(t, 1, d.entered())
 
 	other := d.asks(2, "plain")
-	require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), other))
+	require.NoError(t, d.runner(d.store, state.NewLedger(d.store)).Work(t.Context(), other))
 	require.Empty(t, d.executed(), "the place is taken")
 
 	d.now = func() time.Time { return time.Now().Add(time.Hour) } // the claim has lapsed
 	later := agentrun.NewRunner(agentrun.Config{
-		Store: d.store, Policy: d.policy, Ledger: d.store, Now: d.now, Log: slog.New(slog.DiscardHandler),
+		Store: d.store, Policy: d.policy, Ledger: state.NewLedger(d.store), Now: d.now, Log: slog.New(slog.DiscardHandler),
 		Agents: func(string) (agentrun.Agent, bool) { return d.agent, true },
 	})
 	require.NoError(t, later.Work(t.Context(), id))
@@ -168,7 +168,7 @@ func TestAnApprovedCallIsCountedWhenItRuns(t *testing.T) {
 		d := newDay(t, 1)
 		ctx := t.Context()
 		id := d.asks(1, "gated")
-		runner := d.runner(d.store, d.store)
+		runner := d.runner(d.store, state.NewLedger(d.store))
 		require.NoError(t, runner.Work(ctx, id))
 		require.Zero(t, d.entered())
 		run, err := d.store.Run(ctx, id)
@@ -180,7 +180,7 @@ func TestAnApprovedCallIsCountedWhenItRuns(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		if full {
-			require.NoError(t, d.store.Enter(ctx, "alice", approvals.LedgerEntry{Key: "k", Tool: "gated", At: time.Now()}))
+			require.NoError(t, state.NewLedger(d.store).Enter(ctx, "alice", approvals.LedgerEntry{Key: "k", Tool: "gated", At: time.Now()}))
 		}
 		require.NoError(t, runner.Resume(ctx, b.ID))
 		resumed, err := agentrun.ResumeRunID(b.ID)

@@ -136,7 +136,7 @@ func (t *teller) facts(ctx context.Context, partition int, runs []agentrun.Run) 
 	after := strconv.FormatInt(runs[0].CreatedAt.Add(-time.Minute).UnixMilli(), 10)
 	var latest []approvals.StoredEvent
 	for {
-		facts, err := t.store.Facts(ctx, partition, after, mostFacts)
+		facts, err := state.NewFeed(t.store).Facts(ctx, partition, after, mostFacts)
 		if err != nil {
 			return err
 		}

@@ -124,8 +124,8 @@ func (c *change) args() []any {
 // commit runs the change. It returns the number of the check that failed, from
 // 1, or 0: applied, now or by an earlier attempt with the same request. After
 // an error it is unknown whether the change was applied; the same request may
-// be sent again. What people or tools are told of needs [Store.commitBehind].
-func (s *Store) commit(ctx context.Context, c *change) (failed int, err error) {
+// be sent again. What people or tools are told of needs commitBehind.
+func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	failed, err = verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
 	s.writes.note(c.partition, s.now(), err)
 	return failed, err
@@ -146,12 +146,12 @@ func verdictOf(reply []int64, err error) (failed int, _ error) {
 }
 
 // apply is commit for callers to whom every failed check is the same.
-func (s *Store) apply(ctx context.Context, c *change) error {
+func (s *conn) apply(ctx context.Context, c *change) error {
 	return conflict(s.commit(ctx, c))
 }
 
 // applyBehind is apply with the store's barrier after it.
-func (s *Store) applyBehind(ctx context.Context, c *change) error {
+func (s *conn) applyBehind(ctx context.Context, c *change) error {
 	return conflict(s.commitBehind(ctx, c, s.barrier))
 }
 

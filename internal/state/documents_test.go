@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // documents: what is written is read back, and what is not there is said so.
@@ -79,11 +80,11 @@ func documents(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 		require.Equal(t, raw, got, "the bytes of arguments are the ones that were given")
 	}
-	facts, err := s.Facts(ctx, 17, "", 10)
+	facts, err := state.NewFeed(s).Facts(ctx, 17, "", 10)
 	require.NoError(t, err)
 	require.Len(t, facts, 1)
 	require.Equal(t, opens.Events[0], facts[0].Event)
-	facts, err = s.Facts(ctx, 17, facts[0].ID, 10)
+	facts, err = state.NewFeed(s).Facts(ctx, 17, facts[0].ID, 10)
 	require.NoError(t, err)
 	require.Empty(t, facts)
 

@@ -92,7 +92,7 @@ func (b barrier) ask(ctx context.Context, pipe redis.Pipeliner) (answered func()
 
 // barrierOf returns the barrier for the options, and whether this server can
 // hold it.
-func (s *Store) barrierOf(ctx context.Context, o Options) (barrier, error) {
+func (s *conn) barrierOf(ctx context.Context, o Options) (barrier, error) {
 	var b barrier
 	switch o.Durability {
 	case "", None, Everysec:
@@ -123,7 +123,7 @@ func (s *Store) barrierOf(ctx context.Context, o Options) (barrier, error) {
 // Confirm returns once everything that is stored in the partition of the id is
 // as durable as a commit: what was read there may be acknowledged then.
 // Otherwise it is [approvals.ErrNotDurable].
-func (s *Store) Confirm(ctx context.Context, id string) error {
+func (s *conn) Confirm(ctx context.Context, id string) error {
 	if !s.barrier.asks() {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *Store) Confirm(ctx context.Context, id string) error {
 
 // confirm asks for an empty change. Logs and replication streams have one
 // order: what follows everything else there is durable after everything else.
-func (s *Store) confirm(ctx context.Context, partition int, b barrier) error {
+func (s *conn) confirm(ctx context.Context, partition int, b barrier) error {
 	p := s.partition(partition)
 	_, err := s.commitBehind(ctx, newChange(p, p.request("confirm", newRequest("")), confirming), b)
 	return err
@@ -145,7 +145,7 @@ func (s *Store) confirm(ctx context.Context, partition int, b barrier) error {
 // commitBehind is commit with a barrier after it. An [approvals.ErrNotDurable]
 // says that the change is applied and may be lost; the same request may be sent
 // again, and asks again.
-func (s *Store) commitBehind(ctx context.Context, c *change, b barrier) (failed int, err error) {
+func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed int, err error) {
 	if !b.asks() {
 		return s.commit(ctx, c)
 	}
@@ -189,7 +189,7 @@ func behind(ctx context.Context, node redis.Cmdable, b barrier, run func(redis.P
 
 // confirmAt writes something after a change, where its partition is now, and asks
 // the barrier about that.
-func (s *Store) confirmAt(ctx context.Context, p partition, b barrier) error {
+func (s *conn) confirmAt(ctx context.Context, p partition, b barrier) error {
 	key := string(p.request("confirm", newRequest("")))
 	node, err := s.master(ctx, key)
 	if err != nil {
@@ -221,7 +221,7 @@ func astray(err error) bool {
 
 // master returns the server that has the key. A question without a key would
 // be sent to any server of a cluster.
-func (s *Store) master(ctx context.Context, key string) (redis.Cmdable, error) {
+func (s *conn) master(ctx context.Context, key string) (redis.Cmdable, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
 		return s.client, nil

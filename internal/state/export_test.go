@@ -11,17 +11,17 @@ import (
 // ForgetRequests makes the store commit with a script that does not look
 // whether the request was applied before: the mutation that the suite must
 // notice.
-func (s *Store) ForgetRequests() {
+func (s *conn) ForgetRequests() {
 	s.mutate("if redis.call('GET', KEYS[1]) then", "if false then")
 }
 
 // RepeatInSilence makes the answer "applied before" write nothing: the
 // mutation with which a repeated commit asks a barrier about nothing.
-func (s *Store) RepeatInSilence() {
+func (s *conn) RepeatInSilence() {
 	s.mutate("  redis.call('PEXPIRE', KEYS[1], ARGV[2])\n", "")
 }
 
-func (s *Store) mutate(from, to string) {
+func (s *conn) mutate(from, to string) {
 	if !strings.Contains(commitSource, from) {
 		panic("commit.lua has changed: adapt the mutation")
 	}

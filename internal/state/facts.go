@@ -14,16 +14,26 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-var _ approvals.Feed = (*Store)(nil)
+var _ approvals.Feed = (*Feed)(nil)
+
+// A Feed reads the events of batches, as they were committed. One for each
+// process is enough: all its followers share a subscription.
+type Feed struct {
+	c         *conn
+	listeners listeners
+}
+
+// NewFeed returns the feed of the store.
+func NewFeed(s *Store) *Feed { return &Feed{c: s.conn} }
 
 // Facts returns at most limit facts of a partition that come after the one with
 // the id after, or from the first if that is empty, in the order in which they
 // were committed. It does not wait for new ones.
-func (s *Store) Facts(ctx context.Context, partition int, after string, limit int64) ([]approvals.StoredEvent, error) {
+func (f *Feed) Facts(ctx context.Context, partition int, after string, limit int64) ([]approvals.StoredEvent, error) {
 	if partition < 0 || partition >= approvals.Partitions || limit <= 0 {
 		return nil, fmt.Errorf("%w: %d facts of partition %d", approvals.ErrInvalid, limit, partition)
 	}
-	messages, err := s.factsAfter(ctx, partition, after, limit)
+	messages, err := f.factsAfter(ctx, partition, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +49,13 @@ func (s *Store) Facts(ctx context.Context, partition int, after string, limit in
 }
 
 // Snapshot implements [approvals.Feed].
-func (s *Store) Snapshot(ctx context.Context, id approvals.BatchID) (approvals.Batch, string, error) {
-	p, err := s.partitionOf(string(id))
+func (f *Feed) Snapshot(ctx context.Context, id approvals.BatchID) (approvals.Batch, string, error) {
+	p, err := f.c.partitionOf(string(id))
 	if err != nil {
 		return approvals.Batch{}, "", err
 	}
 	// One transaction: no commit is between the two.
-	pipe := s.client.TxPipeline()
+	pipe := f.c.client.TxPipeline()
 	doc := readDocument(ctx, pipe, p.batch(string(id)))
 	last := pipe.XRevRangeN(ctx, string(p.facts()), "+", "-", 1)
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -62,19 +72,19 @@ func (s *Store) Snapshot(ctx context.Context, id approvals.BatchID) (approvals.B
 	return b, at, nil
 }
 
-// Follow implements [approvals.Feed]. A commit wakes it at once, and it looks
-// every few seconds besides, in case that was not heard.
-func (s *Store) Follow(ctx context.Context, id approvals.BatchID, after string) iter.Seq2[approvals.StoredEvent, error] {
+// Follow implements [approvals.Feed]. It reads after every commit that
+// concerns the partition, and every few seconds in case a wake-up was lost.
+func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) iter.Seq2[approvals.StoredEvent, error] {
 	return func(yield func(approvals.StoredEvent, error) bool) {
-		p, err := s.partitionOf(string(id))
+		p, err := f.c.partitionOf(string(id))
 		if err != nil {
 			yield(approvals.StoredEvent{}, err)
 			return
 		}
-		woken, leave := s.listeners.listen(s, p.n) //nolint:contextcheck // followers share the subscription, so it does not end with this one
+		woken, leave := f.listeners.listen(f.c, p.n) //nolint:contextcheck // followers share the subscription, so it does not end with this one
 		defer leave()
 		for {
-			more, err := s.batchFacts(ctx, p.n, id, &after, yield)
+			more, err := f.batchFacts(ctx, p.n, id, &after, yield)
 			if err != nil && ctx.Err() == nil {
 				yield(approvals.StoredEvent{}, err)
 			}
@@ -101,9 +111,9 @@ var followSweep = 5 * time.Second
 
 // batchFacts yields what there is of the batch after a place and moves the
 // place on. more is false if nothing more is wanted.
-func (s *Store) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
+func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
 	for {
-		messages, err := s.factsAfter(ctx, partition, *after, factsAtOnce)
+		messages, err := f.factsAfter(ctx, partition, *after, factsAtOnce)
 		if err != nil {
 			return false, err
 		}
@@ -127,12 +137,12 @@ func (s *Store) batchFacts(ctx context.Context, partition int, id approvals.Batc
 }
 
 // factsAfter reads facts of a partition as they are stored.
-func (s *Store) factsAfter(ctx context.Context, partition int, after string, limit int64) ([]redis.XMessage, error) {
+func (f *Feed) factsAfter(ctx context.Context, partition int, after string, limit int64) ([]redis.XMessage, error) {
 	if after == "" {
 		after = "0"
 	}
-	streams, err := s.client.XRead(ctx, &redis.XReadArgs{
-		Streams: []string{string(s.partition(partition).facts()), after},
+	streams, err := f.c.client.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{string(f.c.partition(partition).facts()), after},
 		Count:   limit,
 		Block:   -1,
 	}).Result()

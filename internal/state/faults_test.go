@@ -67,7 +67,7 @@ func losesReply(t *testing.T, c redis.UniversalClient, open func(c redis.Univers
 	b, loadErr := s.Batch(t.Context(), opens.Batch.ID)
 	require.NoError(t, loadErr)
 	require.EqualValues(t, 2, b.Version)
-	facts, factsErr := s.Facts(t.Context(), 3, "", 10)
+	facts, factsErr := state.NewFeed(s).Facts(t.Context(), 3, "", 10)
 	require.NoError(t, factsErr)
 	require.Len(t, facts, 3, "decided, settled and resolved, once each")
 	return err

@@ -45,6 +45,7 @@ func follow(t *testing.T, c redis.UniversalClient) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	feed := state.NewFeed(s)
 	began, seen := make(chan struct{}, followers), make([][]approvals.UserID, followers)
 	var wg sync.WaitGroup
 	problems := make([]error, followers)
@@ -54,7 +55,7 @@ func follow(t *testing.T, c redis.UniversalClient) {
 				<-began
 				began <- struct{}{}
 			}
-			now, at, err := s.Snapshot(ctx, b.ID)
+			now, at, err := feed.Snapshot(ctx, b.ID)
 			began <- struct{}{}
 			problems[i] = err
 			for _, d := range now.Approvals[0].Decisions {
@@ -63,7 +64,7 @@ func follow(t *testing.T, c redis.UniversalClient) {
 			if now.Settled() {
 				return
 			}
-			for f, err := range s.Follow(ctx, b.ID, at) {
+			for f, err := range feed.Follow(ctx, b.ID, at) {
 				problems[i] = err
 				if e, ok := f.Event.(approvals.Decided); ok {
 					seen[i] = append(seen[i], e.By.User)
@@ -79,7 +80,7 @@ func follow(t *testing.T, c redis.UniversalClient) {
 		approve(b, n)
 	}
 	wg.Wait()
-	after, last, err := s.Snapshot(t.Context(), b.ID)
+	after, last, err := feed.Snapshot(t.Context(), b.ID)
 	require.NoError(t, err)
 	for i := range followers {
 		require.NoError(t, problems[i])
@@ -88,25 +89,25 @@ func follow(t *testing.T, c redis.UniversalClient) {
 
 	// From a place on, again from each fact on, and not after ctx has ended.
 	var all []string
-	for f, err := range s.Follow(t.Context(), b.ID, "") {
+	for f, err := range feed.Follow(t.Context(), b.ID, "") {
 		require.NoError(t, err)
 		if all = append(all, f.ID); len(all) == people+3 { // opened, settled, resolved
 			break
 		}
 	}
-	for f, err := range s.Follow(t.Context(), b.ID, all[10]) {
+	for f, err := range feed.Follow(t.Context(), b.ID, all[10]) {
 		require.NoError(t, err)
 		require.Equal(t, all[11], f.ID)
 		break
 	}
 	cancel()
-	for f, err := range s.Follow(ctx, b.ID, last) {
+	for f, err := range feed.Follow(ctx, b.ID, last) {
 		t.Fatal("there is nothing behind the last fact", f, err)
 	}
 
-	_, _, err = s.Snapshot(t.Context(), ids{21}.batch("nobody"))
+	_, _, err = feed.Snapshot(t.Context(), ids{21}.batch("nobody"))
 	require.ErrorIs(t, err, approvals.ErrNotFound)
-	for _, err := range s.Follow(t.Context(), "made-up", "") {
+	for _, err := range feed.Follow(t.Context(), "made-up", "") {
 		require.ErrorIs(t, err, approvals.ErrNotFound)
 	}
 }
@@ -120,7 +121,7 @@ func TestACommitWakesAFollower(t *testing.T) {
 	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Opens: &opens}))
 	b := opens.Batch
 	decided := 0
-	for f, err := range s.Follow(t.Context(), b.ID, "") {
+	for f, err := range state.NewFeed(s).Follow(t.Context(), b.ID, "") {
 		require.NoError(t, err)
 		if _, ok := f.Event.(approvals.Resolved); ok {
 			require.Equal(t, 5, decided)

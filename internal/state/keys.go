@@ -35,12 +35,12 @@ type partition struct {
 	base string // "countersign:{p17}:"
 }
 
-func (s *Store) partition(n int) partition {
+func (s *conn) partition(n int) partition {
 	return partition{n: n, base: fmt.Sprintf("%s:{p%02d}:", s.prefix, n)}
 }
 
 // partitionOf returns the partition that all the ids are in.
-func (s *Store) partitionOf(ids ...string) (partition, error) {
+func (s *conn) partitionOf(ids ...string) (partition, error) {
 	at := -1
 	for _, id := range ids {
 		n, err := approvals.Partition(id)
@@ -98,7 +98,7 @@ func (p partition) request(scope string, r approvals.RequestID) requestKey {
 
 // wake is the channel on which commits say that there is work of this kind;
 // the message is the partition. It is no key.
-func (s *Store) wake(k Kind) string { return s.prefix + ":wake:" + string(k) }
+func (s *conn) wake(k Kind) string { return s.prefix + ":wake:" + string(k) }
 
 // item is the field of a due entry in attempts and parked.
 func item(k Kind, id string) string { return string(k) + "|" + id }

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-var _ agentrun.Ledger = (*Store)(nil)
+var _ agentrun.Ledger = Ledger{}
 
 const (
 	// keepEntries is how long an entry is kept. A day of any time zone began
@@ -36,17 +36,24 @@ type storedLedgerEntry struct {
 	At    time.Time `json:"at,omitzero"`
 }
 
-// Entries returns the calls that went ahead for the person in the last two days,
-// in the order in which they were entered.
-func (s *Store) Entries(ctx context.Context, user approvals.UserID) ([]approvals.LedgerEntry, error) {
-	_, k := s.ledger(user)
-	entries, _, err := s.entries(ctx, k)
+// A Ledger counts the calls that were allowed to run, one document a person. Its
+// entries are committed on their own, before the call runs.
+type Ledger struct{ c *conn }
+
+// NewLedger returns the ledger of the store.
+func NewLedger(s *Store) Ledger { return Ledger{s.conn} }
+
+// Entries returns the calls that were allowed to run for the person in the last
+// two days, in the order in which they were entered.
+func (l Ledger) Entries(ctx context.Context, user approvals.UserID) ([]approvals.LedgerEntry, error) {
+	_, k := l.document(user)
+	entries, _, err := l.entries(ctx, k)
 	return entries, wrap(err, "load ledger")
 }
 
 // Enter implements [agentrun.Ledger].
-func (s *Store) Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry) error {
-	return wrap(s.moveLedger(ctx, user, func(all []approvals.LedgerEntry) ([]approvals.LedgerEntry, bool, error) {
+func (l Ledger) Enter(ctx context.Context, user approvals.UserID, e approvals.LedgerEntry) error {
+	return wrap(l.change(ctx, user, func(all []approvals.LedgerEntry) ([]approvals.LedgerEntry, bool, error) {
 		if slices.ContainsFunc(all, func(o approvals.LedgerEntry) bool { return o.Key == e.Key }) {
 			return nil, false, nil
 		}
@@ -59,21 +66,21 @@ func (s *Store) Enter(ctx context.Context, user approvals.UserID, e approvals.Le
 }
 
 // Leave implements [agentrun.Ledger].
-func (s *Store) Leave(ctx context.Context, user approvals.UserID, key string) error {
-	return wrap(s.moveLedger(ctx, user, func(all []approvals.LedgerEntry) ([]approvals.LedgerEntry, bool, error) {
+func (l Ledger) Leave(ctx context.Context, user approvals.UserID, key string) error {
+	return wrap(l.change(ctx, user, func(all []approvals.LedgerEntry) ([]approvals.LedgerEntry, bool, error) {
 		left := slices.DeleteFunc(slices.Clone(all), func(o approvals.LedgerEntry) bool { return o.Key == key })
 		return left, len(left) < len(all), nil
 	}), "remove call from ledger")
 }
 
-// moveLedger changes the document under its version, so that all replicas agree
-// on the order of its entries.
-func (s *Store) moveLedger(
+// change replaces the document at its version, so that all replicas agree on the
+// order of its entries.
+func (l Ledger) change(
 	ctx context.Context, user approvals.UserID, move func([]approvals.LedgerEntry) (next []approvals.LedgerEntry, changed bool, err error),
 ) error {
-	p, k := s.ledger(user)
+	p, k := l.document(user)
 	for range maxLedgerTries {
-		entries, version, err := s.entries(ctx, k)
+		entries, version, err := l.entries(ctx, k)
 		if err != nil {
 			return err
 		}
@@ -82,7 +89,7 @@ func (s *Store) moveLedger(
 			return err
 		}
 		if !changed { // perhaps by an attempt that is stored and not yet durable
-			return s.confirm(ctx, p.n, s.barrier)
+			return l.c.confirm(ctx, p.n, l.c.barrier)
 		}
 		ch := newChange(p, p.request("ledger", newRequest("")), 0)
 		doc, err := encodeLedger(next)
@@ -93,20 +100,20 @@ func (s *Store) moveLedger(
 			return err
 		}
 		ch.expire(k, keepEntries)
-		if err = s.applyBehind(ctx, ch); !errors.Is(err, approvals.ErrConflict) {
+		if err = l.c.applyBehind(ctx, ch); !errors.Is(err, approvals.ErrConflict) {
 			return err
 		}
 	}
 	return approvals.ErrConflict
 }
 
-func (s *Store) ledger(user approvals.UserID) (partition, hashKey) {
-	p := s.partition(approvals.PartitionOf("ledger", string(user)))
+func (l Ledger) document(user approvals.UserID) (partition, hashKey) {
+	p := l.c.partition(approvals.PartitionOf("ledger", string(user)))
 	return p, p.ledger(user)
 }
 
-func (s *Store) entries(ctx context.Context, k hashKey) ([]approvals.LedgerEntry, int64, error) {
-	d, version, err := s.document(ctx, k)
+func (l Ledger) entries(ctx context.Context, k hashKey) ([]approvals.LedgerEntry, int64, error) {
+	d, version, err := l.c.document(ctx, k)
 	if errors.Is(err, approvals.ErrNotFound) {
 		return nil, 0, nil
 	}

@@ -23,7 +23,7 @@ func ledger(t *testing.T, c redis.UniversalClient) {
 		return approvals.LedgerEntry{Key: key, Agent: "ops", Tool: "refund", At: k.now()}
 	}
 	keys := func(user approvals.UserID) (all []string) {
-		entries, err := one.Entries(ctx, user)
+		entries, err := state.NewLedger(one).Entries(ctx, user)
 		require.NoError(t, err)
 		for _, e := range entries {
 			all = append(all, e.Key)
@@ -31,31 +31,31 @@ func ledger(t *testing.T, c redis.UniversalClient) {
 		return all
 	}
 	require.Empty(t, keys("U1"))
-	require.NoError(t, one.Enter(ctx, "U1", entry("a")))
-	require.NoError(t, other.Enter(ctx, "U1", entry("b")))
-	require.NoError(t, one.Enter(ctx, "U1", entry("a")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a")))
+	require.NoError(t, state.NewLedger(other).Enter(ctx, "U1", entry("b")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("a")))
 	require.Equal(t, []string{"a", "b"}, keys("U1"))
 	require.Empty(t, keys("U2"))
-	got, err := other.Entries(ctx, "U1")
+	got, err := state.NewLedger(other).Entries(ctx, "U1")
 	require.NoError(t, err)
 	require.Equal(t, entry("a"), got[0])
 
-	require.NoError(t, other.Leave(ctx, "U1", "a"))
-	require.NoError(t, other.Leave(ctx, "U1", "a"))
+	require.NoError(t, state.NewLedger(other).Leave(ctx, "U1", "a"))
+	require.NoError(t, state.NewLedger(other).Leave(ctx, "U1", "a"))
 	require.Equal(t, []string{"b"}, keys("U1"))
 
 	k.advance(47 * time.Hour)
-	require.NoError(t, one.Enter(ctx, "U1", entry("c")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("c")))
 	require.Equal(t, []string{"b", "c"}, keys("U1"))
 	k.advance(2 * time.Hour)
-	require.NoError(t, one.Enter(ctx, "U1", entry("d")))
+	require.NoError(t, state.NewLedger(one).Enter(ctx, "U1", entry("d")))
 	require.Equal(t, []string{"c", "d"}, keys("U1"))
 
 	var racing sync.WaitGroup
 	errs := make(chan error, 8)
 	for i := range 8 {
 		racing.Go(func() {
-			errs <- []*state.Store{one, other}[i%2].Enter(ctx, "U3", entry(fmt.Sprint(i)))
+			errs <- state.NewLedger([]*state.Store{one, other}[i%2]).Enter(ctx, "U3", entry(fmt.Sprint(i)))
 		})
 	}
 	racing.Wait()

@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listeners are those who are to be woken when a batch of their partition
-// changes. They share one subscription, which there is while there are any: so a
-// thousand followers cost one connection.
+// listeners are the followers that are woken when a batch of their partition
+// changes. They share one subscription, which exists while there is a listener:
+// a thousand followers cost one connection.
 type listeners struct {
 	mu    sync.Mutex
 	woken map[chan struct{}]int // the partition of each
@@ -18,21 +18,21 @@ type listeners struct {
 }
 
 // listen returns a channel that is ready after each change in the partition,
-// and a function to be called when nobody reads it any more. Nothing that
-// changes after listen has returned goes unnoticed for long: the channel is
-// ready once the subscription begins, and after each interruption of it.
-func (l *listeners) listen(s *Store, partition int) (woken <-chan struct{}, leave func()) {
-	c := make(chan struct{}, 1)
+// and a function to be called when it is not read any more. No change after
+// listen has returned is missed for long: the channel is also ready once the
+// subscription begins, and after each interruption of it.
+func (l *listeners) listen(c *conn, partition int) (woken <-chan struct{}, leave func()) {
+	ready := make(chan struct{}, 1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.woken) == 0 {
 		l.woken = make(map[chan struct{}]int)
-		l.begin(s)
+		l.begin(c)
 	}
-	l.woken[c] = partition
-	return c, func() {
+	l.woken[ready] = partition
+	return ready, func() {
 		l.mu.Lock()
-		delete(l.woken, c)
+		delete(l.woken, ready)
 		end := l.end
 		if len(l.woken) > 0 {
 			end = func() {}
@@ -44,7 +44,7 @@ func (l *listeners) listen(s *Store, partition int) (woken <-chan struct{}, leav
 
 // begin subscribes to the wake-ups of [Cards], which every change of a batch
 // sends.
-func (l *listeners) begin(s *Store) {
+func (l *listeners) begin(c *conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	l.end = func() {
@@ -53,7 +53,7 @@ func (l *listeners) begin(s *Store) {
 	}
 	go func() {
 		defer close(done)
-		sub := s.client.Subscribe(ctx, s.wake(Cards))
+		sub := c.client.Subscribe(ctx, c.wake(Cards))
 		defer sub.Close() //nolint:errcheck // nothing is written on it
 		messages := sub.ChannelWithSubscriptions()
 		for {
@@ -64,15 +64,15 @@ func (l *listeners) begin(s *Store) {
 				if !ok {
 					return
 				}
-				l.heard(m)
+				l.wake(m)
 			}
 		}
 	}()
 }
 
-// heard wakes those whom a message concerns: it names a partition, or says that
-// the subscription is new, so that earlier ones may have been missed.
-func (l *listeners) heard(m any) {
+// wake wakes the listeners of the partition that a message names, or all of
+// them if the subscription is new, because earlier messages may have been missed.
+func (l *listeners) wake(m any) {
 	partition := -1
 	switch m := m.(type) {
 	case *redis.Message:

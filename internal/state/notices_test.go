@@ -144,7 +144,7 @@ func rungs(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, b, stored)
 	require.True(t, stored.Settled())
 	var kinds []string
-	facts, err := s.Facts(ctx, 13, "", 100)
+	facts, err := state.NewFeed(s).Facts(ctx, 13, "", 100)
 	require.NoError(t, err)
 	for _, f := range facts {
 		switch e := f.Event.(type) {

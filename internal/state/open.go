@@ -44,14 +44,21 @@ type Options struct {
 // stores may work on one Redis.
 //
 // It is the [approvals.Store], the [agentrun.Store] and the store of memos, of
-// sheets and of lists at once, so it has many methods. They are in one type
-// because all of them are small and end in the same commit script, and because
-// one commit often writes documents of several of them. What is no document is
-// apart: [Due] works on the index of due work, and [Browser] shows people what
-// is stored.
+// sheets and of lists at once. These are one type because each method is small
+// and ends in the same commit script, and because one commit often writes
+// documents of several of them. What is not committed together with these
+// documents has a type of its own: [Due] works on the index of due work, [Feed]
+// reads the events, [Ledger] counts the calls of people, and [Browser] shows
+// people what is stored.
 type Store struct {
+	*conn
+	owned bool // Close closes the client
+}
+
+// A conn is one Redis under one prefix. It runs changes and confirms that they
+// are durable. It knows no document.
+type conn struct {
 	client redis.UniversalClient
-	owned  bool
 	script *redis.Script
 	prefix string
 	now    func() time.Time
@@ -59,15 +66,13 @@ type Store struct {
 
 	barrier barrier
 	writes  writes
-
-	listeners listeners
 }
 
 // Open returns a store once its Redis answers. Until then it logs what it waits
 // for and tries again until ctx ends, or returns an error with [Options.Once].
 // A Redis that answers and refuses us is an error at once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}
+	s := &Store{conn: &conn{client: o.Client, script: redis.NewScript(commitSource), prefix: o.Prefix, now: o.Now, log: o.Log}}
 	if s.prefix == "" {
 		s.prefix = "countersign"
 	}
@@ -98,7 +103,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 // Ping reports whether Redis answers.
-func (s *Store) Ping(ctx context.Context) error {
+func (s *conn) Ping(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("ping redis: %w", err)
 	}
@@ -106,7 +111,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Prefix is what every key begins with.
-func (s *Store) Prefix() string { return s.prefix }
+func (s *conn) Prefix() string { return s.prefix }
 
 // Close gives back the connections that Open made.
 func (s *Store) Close() error {
@@ -117,7 +122,7 @@ func (s *Store) Close() error {
 }
 
 // await returns when Redis answers.
-func (s *Store) await(ctx context.Context, o Options) error {
+func (s *conn) await(ctx context.Context, o Options) error {
 	where := redacted(o.URL)
 	const longest = 5 * time.Second
 	wait := 100 * time.Millisecond

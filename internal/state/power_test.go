@@ -68,7 +68,7 @@ func (c *clicker) check(t *testing.T, s *state.Store) (lost int) {
 	}
 	times := map[approvals.BatchID]int{}
 	for n := range 8 {
-		facts, err := s.Facts(t.Context(), n, "", 1<<20)
+		facts, err := state.NewFeed(s).Facts(t.Context(), n, "", 1<<20)
 		require.NoError(t, err)
 		for _, f := range facts {
 			opened, ok := f.Event.(approvals.Opened)

@@ -42,7 +42,7 @@ const factsAtOnce = 500
 // index and are left out, and so are calls with arguments that no policy was
 // asked about, see [approvals.CheckArgs].
 //
-// A thread that cannot be read is an error in its place, and the walk goes on
+// A thread that cannot be read is an error in its place, and the walk continues
 // unless the loop ends it.
 func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCall, error] {
 	r := recordReader{s}
@@ -75,7 +75,7 @@ type recordReader struct{ store *Store }
 func (r recordReader) deferrals(ctx context.Context, partition int, since time.Time) iter.Seq2[agentrun.Run, error] {
 	return func(yield func(agentrun.Run, error) bool) {
 		for after := ""; ; {
-			facts, err := r.store.Facts(ctx, partition, after, factsAtOnce)
+			facts, err := NewFeed(r.store).Facts(ctx, partition, after, factsAtOnce)
 			if err != nil {
 				yield(agentrun.Run{}, err)
 				return

@@ -217,7 +217,7 @@ func idsOf(c agentrun.Commit) []string {
 }
 
 // document reads the fields v and d.
-func (s *Store) document(ctx context.Context, k hashKey) ([]byte, int64, error) {
+func (s *conn) document(ctx context.Context, k hashKey) ([]byte, int64, error) {
 	return documentOf(readDocument(ctx, s.client, k))
 }
 
@@ -240,7 +240,7 @@ func documentOf(cmd *redis.SliceCmd) ([]byte, int64, error) {
 }
 
 // raw reads a string key.
-func (s *Store) raw(ctx context.Context, k stringKey) (json.RawMessage, error) {
+func (s *conn) raw(ctx context.Context, k stringKey) (json.RawMessage, error) {
 	b, err := s.client.Get(ctx, string(k)).Bytes()
 	if errors.Is(err, redis.Nil) {
 		return nil, approvals.ErrNotFound

@@ -30,7 +30,7 @@ type Server struct {
 
 // Servers asks every server that takes writes what it is and what it is set
 // to. It fails only if one does not answer at all.
-func (s *Store) Servers(ctx context.Context) ([]Server, error) { return Servers(ctx, s.client) }
+func (s *conn) Servers(ctx context.Context) ([]Server, error) { return Servers(ctx, s.client) }
 
 // Servers is [Store.Servers] for a client without a store.
 func Servers(ctx context.Context, client redis.UniversalClient) ([]Server, error) {

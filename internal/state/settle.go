@@ -90,7 +90,7 @@ func (d *Due) kept(k Kind, partition int) {
 // have moved the item and this is one read.
 func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	k := t.Kind
-	at, ok, err := d.store.scoreAt(ctx, k, e)
+	at, ok, err := d.scoreAt(ctx, k, e)
 	if err != nil || !ok {
 		return verdict{}, err
 	}
@@ -98,7 +98,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 		return verdict{again: true}, nil
 	}
 	now := d.store.now()
-	next, version, err := d.store.derive(ctx, k, e.id)
+	next, version, err := d.derive(ctx, k, e.id)
 	if err != nil {
 		return d.fail(ctx, t, e, err)
 	}
@@ -123,13 +123,12 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	return verdict{}, d.store.apply(ctx, ch)
 }
 
-// derive says again when someone has to look at an item, zero for never, and
-// of which version of its document that is true; version 0 if only its handler
-// can know.
-func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, version int64, err error) {
+// derive returns when an item is due according to its document, zero for never,
+// and the version of that document; version 0 if only its handler can know.
+func (d *Due) derive(ctx context.Context, k Kind, id string) (at time.Time, version int64, err error) {
 	switch k {
 	case Runs:
-		r, err := s.Run(ctx, approvals.RunID(id))
+		r, err := d.store.Run(ctx, approvals.RunID(id))
 		if err != nil {
 			return time.Time{}, 0, err
 		}
@@ -138,13 +137,13 @@ func (s *Store) derive(ctx context.Context, k Kind, id string) (at time.Time, ve
 		}
 		return time.Time{}, r.Version, nil
 	case Deadlines:
-		b, err := s.Batch(ctx, approvals.BatchID(id))
+		b, err := d.store.Batch(ctx, approvals.BatchID(id))
 		if err != nil {
 			return time.Time{}, 0, err
 		}
 		return b.Next(), b.Version, nil
 	case Sheets:
-		sheet, err := s.Sheet(ctx, approvals.SheetID(id))
+		sheet, err := d.store.Sheet(ctx, approvals.SheetID(id))
 		if err != nil {
 			return time.Time{}, 0, err
 		}
@@ -244,8 +243,8 @@ func (d *Due) change(p partition) *change {
 }
 
 // scoreAt reads where an item stands now.
-func (s *Store) scoreAt(ctx context.Context, k Kind, e entry) (score, bool, error) {
-	f, err := s.client.ZScore(ctx, string(s.partition(e.partition).due(k)), e.id).Result()
+func (d *Due) scoreAt(ctx context.Context, k Kind, e entry) (score, bool, error) {
+	f, err := d.store.client.ZScore(ctx, string(d.store.partition(e.partition).due(k)), e.id).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, false, nil
 	}

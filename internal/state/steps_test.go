@@ -129,7 +129,7 @@ func crashes(t *testing.T, c redis.UniversalClient) {
 			require.NoError(t, err)
 			require.Equal(t, agentrun.RunCompleted, run.Status)
 			require.EqualValues(t, 2, run.Version, "created and finished, once each")
-			facts, err := calm.Facts(t.Context(), 11, "", 100)
+			facts, err := state.NewFeed(calm).Facts(t.Context(), 11, "", 100)
 			require.NoError(t, err)
 			require.Len(t, facts, len(opens.Events)+len(one.Events)+len(events))
 			for _, kind := range []state.Kind{state.Runs, state.Resumes, state.Cards, state.Deadlines} {

@@ -65,7 +65,7 @@ func (w *writes) doubtful(now time.Time) (partition int, ok bool) {
 // changes go through it costs nothing; after one that did not, and when there
 // was none for some seconds, it makes an empty one, at most once a second. The
 // error's [Refusal] has words for people.
-func (s *Store) Writable(ctx context.Context) error {
+func (s *conn) Writable(ctx context.Context) error {
 	w := &s.writes
 	if _, ok := w.doubtful(s.now()); !ok {
 		return nil
