@@ -119,4 +119,9 @@
 // So is what says nothing: a veto of people whose denial is enough anyway, a role
 // or calendar that nothing uses, a rule that never matches, or behind one that decides
 // all of its calls; a reminder after the deadline.
+//
+// # One package
+//
+// Reading and ruling are one package: both work on the same compiled rules, asks
+// and names, and what the reader refuses follows from how the engine rules.
 package policy

@@ -65,8 +65,8 @@ const (
 	Skipped   Outcome = "skipped"     // not looked at: the ruling was made before it
 )
 
-// ExplainRecorded judges a recorded call as [Replay] does, and says why. It did
-// reach the policy, whatever the schema of its tool says now.
+// ExplainRecorded judges a recorded call as [Replay] does, and says why. The call
+// is judged even if it does not fit the present schema of its tool.
 func (p *Policy) ExplainRecorded(ctx context.Context, r Recorded) Explanation {
 	return p.explain(p.recalled(ctx, r))
 }
@@ -90,7 +90,7 @@ func (p *Policy) explain(f *facts) Explanation {
 		switch {
 		case !r.forAgent(f.q.Agent):
 			if i >= p.own {
-				continue // a setting of another agent is nobody's business here
+				continue // settings of other agents are left out
 			}
 			s = Step{Outcome: Unmatched, Why: "another agent"}
 		case !r.concerns(f.q.Agent, f.q.Call.Name):
@@ -99,7 +99,7 @@ func (p *Policy) explain(f *facts) Explanation {
 			}
 			s = Step{Outcome: Unmatched, Why: "another tool"}
 		case shadow:
-			s = p.shadowStep(r, f)
+			s = r.shadowStep(f)
 		case !seen:
 			s = Step{Outcome: Skipped}
 		}
@@ -115,8 +115,8 @@ func (p *Policy) explain(f *facts) Explanation {
 }
 
 // Explain judges a call that a model would make now and says why. It does not
-// report shadow rules. Steps say what the rules would do, also of a call that
-// does not reach them. Without a [Ledger], nothing has gone ahead today.
+// report shadow rules. Steps say what the rules would do, even if the call would
+// not reach the policy. Without a [Ledger], no call counts as executed today.
 func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation {
 	f := p.facts(ctx, q)
 	if f.ledger == nil {
@@ -125,7 +125,7 @@ func (p *Policy) Explain(ctx context.Context, q approvals.Proposal) Explanation 
 	return p.explainNew(f)
 }
 
-// ExplainToday is [Policy.Explain] of a call with what went ahead before it today.
+// ExplainToday is [Policy.Explain] with these counts of the calls before it today.
 func (p *Policy) ExplainToday(ctx context.Context, q approvals.Proposal, today RecordedToday) Explanation {
 	f := p.facts(ctx, q)
 	f.today = today.counts()
@@ -135,7 +135,7 @@ func (p *Policy) ExplainToday(ctx context.Context, q approvals.Proposal, today R
 func (p *Policy) explainNew(f *facts) Explanation {
 	e := p.explain(f)
 	if i := slices.IndexFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent }); i >= 0 {
-		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // where the schema cannot be read, nobody knows
+		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // an unreadable schema finds nothing
 	}
 	if e.Unknown || len(e.Misfits) > 0 {
 		e.Ruling, e.By = nil, ""
@@ -143,7 +143,8 @@ func (p *Policy) explainNew(f *facts) Explanation {
 	return e
 }
 
-func (p *Policy) shadowStep(r *rule, f *facts) Step {
+// shadowStep says what the rule would do in shadow mode.
+func (r *rule) shadowStep(f *facts) Step {
 	if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
 		return Step{Outcome: Unmatched, Why: "the tool itself asks for approval"}
 	}

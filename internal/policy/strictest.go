@@ -20,8 +20,8 @@ func (p *Policy) Strictest(at time.Time) approvals.Requirement {
 	return p.together(approvals.Proposal{At: at}, p.asks)
 }
 
-// together is the requirement for a call that no rule could judge: whoever
-// meets it meets each of the asks. The manager and the channel are those of the
+// together is the requirement for a call that no rule could judge: people
+// who meet it meet each of the asks. The manager and the channel are those of the
 // call; see [names.standIns] for a call that has none.
 func (p *Policy) together(q approvals.Proposal, asks []*ask) approvals.Requirement {
 	r := approvals.Requirement{Deny: 1, Separation: true}
@@ -59,8 +59,8 @@ func (a *ask) resolved(quorums []quorum, q approvals.Proposal, n *names) []appro
 }
 
 // standIns are who may fill a place of a call that lacks what the place depends
-// on. For a manager who is not there every manager of the file may; for a
-// channel that is none, nobody may.
+// on. If the requester has no manager, every manager of the file may; if
+// the call has no channel, no channel may.
 func (f from) standIns(q approvals.Proposal, n *names) approvals.From {
 	who := f
 	who.here = f.here && channelID.MatchString(q.Channel)
@@ -116,7 +116,7 @@ func places(of []approvals.Quorum, from approvals.From) int {
 func anyOf(all, of []approvals.Quorum) []approvals.Quorum {
 	for _, q := range of {
 		if len(q.From.Users)+len(q.From.Groups) == 0 {
-			continue // of nobody
+			continue // it names nobody
 		}
 		if i := indexOf(all, q.From); i >= 0 {
 			all[i].Need = min(all[i].Need, q.Need)
@@ -153,7 +153,7 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	for i, b := range all {
 		ask.Unjudged = ask.Unjudged || b.rule.kind == KindDeny
 		if i < maxBroken {
-			why = append(why, "The rule "+b.rule.name+" could not be judged for this call: "+b.err.Error()+".", p.purpose(b.rule))
+			why = append(why, "The rule "+b.rule.name+" could not be judged for this call: "+b.err.Error()+".", b.rule.purpose(p.fallback))
 		}
 	}
 	if more := len(all) - maxBroken; more > 0 {
@@ -170,13 +170,14 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	return ask
 }
 
-// purpose is what a rule is there for, in its own words.
-func (p *Policy) purpose(r *rule) string {
+// purpose returns the rule's own wording of why it denies or asks; fallback has
+// that of asks without one.
+func (r *rule) purpose(fallback *ask) string {
 	switch {
 	case r.kind == KindDeny:
 		return "That rule denies: " + sentence(r.reason)
-	case r.kind == KindAsk && cmp.Or(r.ask.why, p.fallback.why) != "":
-		return "That rule asks: " + sentence(cmp.Or(r.ask.why, p.fallback.why))
+	case r.kind == KindAsk && cmp.Or(r.ask.why, fallback.why) != "":
+		return "That rule asks: " + sentence(cmp.Or(r.ask.why, fallback.why))
 	}
 	return ""
 }
