@@ -30,6 +30,7 @@ type bot struct {
 	desk     *approvals.Desk
 	bulk     *approvals.Bulk
 	runner   *agentrun.Runner
+	catalog  *agentrun.Catalog
 	ui       *slackui.UI
 	policy   *policy.Live
 	judging  policy.Options // what the policy is read against
@@ -55,11 +56,13 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	}
 	b.ledger.store.Store(b.store)
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})
+	agentOf := func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok }
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: c.Runs.Lease,
-		Agents: func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok },
+		Agents: agentOf,
 	})
-	b.desk = approvals.NewDesk(b.store, b.policy, b.runner.CheckCall, time.Now)
+	b.catalog = agentrun.NewCatalog(agentOf, log)
+	b.desk = approvals.NewDesk(b.store, b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	if b.ui, err = newUI(ctx, b, c, e); err == nil {
 		b.people.open(b.ui)
@@ -117,7 +120,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		BotToken: e.SlackToken.Open, SigningSecret: e.SigningSecret.Open, AppToken: e.AppToken.Open,
 		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.MayAsk(),
 		Overhear: c.Overhear(), Pending: c.Pending(),
-		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.runner,
+		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.catalog,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,

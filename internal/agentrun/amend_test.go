@@ -74,7 +74,7 @@ func newOffice(t *testing.T) *office {
 		Store: o.state, Policy: o.rules, Now: time.Now,
 		Agents: func(name string) (agentrun.Agent, bool) { return o.agent, name == "ops" },
 	})
-	o.desk = approvals.NewDesk(o.state, o.rules, o.runner.CheckCall, time.Now)
+	o.desk = approvals.NewDesk(o.state, o.rules, o.catalog().CheckCall, time.Now)
 	return o
 }
 

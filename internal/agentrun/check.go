@@ -11,16 +11,31 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// What a person reads whose change of a call is not taken.
+// What a person reads when their change of a call is refused.
 const (
 	uncheckedWords = "the arguments could not be checked, so nothing was changed"
 	hiddenWords    = "it is not what the tool accepts"
 )
 
-// ToolSpec returns what the tool of an agent declares. Two tools of one name
-// are none.
-func (r *Runner) ToolSpec(agent, name string) (Spec, bool) {
-	t, err := r.tool(agent, name)
+// A Catalog knows the tools of all agents. It is for people and for what is shown
+// to them; it runs nothing.
+type Catalog struct {
+	agents func(name string) (Agent, bool)
+	log    *slog.Logger
+}
+
+// NewCatalog returns a catalog of the agents. A nil log discards.
+func NewCatalog(agents func(name string) (Agent, bool), log *slog.Logger) *Catalog {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Catalog{agents: agents, log: log}
+}
+
+// ToolSpec returns what the tool of an agent declares. If two tools have the
+// name, it returns neither.
+func (c *Catalog) ToolSpec(agent, name string) (Spec, bool) {
+	t, err := c.tool(agent, name)
 	if err != nil {
 		return Spec{}, false
 	}
@@ -28,26 +43,26 @@ func (r *Runner) ToolSpec(agent, name string) (Spec, bool) {
 }
 
 // CheckCall says, for the person who changes the arguments of a call of b,
-// whether c could be run: it is an [approvals.Check]. What is wrong with the
-// arguments are one or more [*ArgumentError] in the chain of the error. No such
-// agent or tool is [approvals.ErrNotFound]. What could not be checked, because
-// the tool panics or does not come back, is refused.
+// whether the call could be run: it is an [approvals.Check]. Wrong arguments are
+// one or more [*ArgumentError] in the chain of the error, an unknown agent or
+// tool is [approvals.ErrNotFound], and arguments are refused if the tool panics
+// or does not return.
 //
-// That a tool asks for approval, or defers the call, is no objection. Of a tool
-// whose calls run elsewhere only the schema counts.
-func (r *Runner) CheckCall(ctx context.Context, b approvals.Batch, c approvals.ToolCall) error {
-	t, err := r.tool(b.Agent, c.Name)
+// A tool that asks for approval, or defers the call, does not object. If calls
+// of the tool run elsewhere, only its schema counts.
+func (c *Catalog) CheckCall(ctx context.Context, b approvals.Batch, call approvals.ToolCall) error {
+	t, err := c.tool(b.Agent, call.Name)
 	if err != nil {
 		return err
 	}
-	if err := approvals.CheckArgs(c.Args); err != nil {
+	if err := approvals.CheckArgs(call.Args); err != nil {
 		return &ArgumentError{Message: err.Error()}
 	}
 	spec := t.Spec()
-	call := Call{ToolCall: c, Run: b.Run, Agent: b.Agent, Requester: b.Requester}
-	call.Args = slices.Clone(c.Args)
+	proposed := Call{ToolCall: call, Run: b.Run, Agent: b.Agent, Requester: b.Requester}
+	proposed.Args = slices.Clone(call.Args)
 	_, err, late := guard(ctx, timeout(t), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, t.Validate(ctx, call)
+		return struct{}{}, t.Validate(ctx, proposed)
 	})
 	if err == nil {
 		return nil
@@ -55,11 +70,11 @@ func (r *Runner) CheckCall(ctx context.Context, b approvals.Batch, c approvals.T
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	return r.objection(ctx, spec, c, err, late)
+	return c.objection(ctx, spec, call, err, late)
 }
 
 // objection turns what a tool says of arguments into words for a person.
-func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall, err error, late bool) error {
+func (c *Catalog) objection(ctx context.Context, spec Spec, call approvals.ToolCall, err error, late bool) error {
 	var (
 		asked    *ApprovalRequired
 		deferred *CallDeferred
@@ -81,8 +96,8 @@ func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall,
 		}
 		return errors.Join(all...)
 	case late, errors.Is(err, errPanicked), errors.Is(err, errHung):
-		r.c.Log.LogAttrs(ctx, slog.LevelError, "validation broke",
-			slog.String("call", string(c.ID)), slog.String("tool", c.Name), slog.String("err", class(err)))
+		c.log.LogAttrs(ctx, slog.LevelError, "validation broke",
+			slog.String("call", string(call.ID)), slog.String("tool", call.Name), slog.String("err", class(err)))
 		return &ArgumentError{Message: uncheckedWords}
 	case spec.Kind == KindExternal:
 		return nil
@@ -95,8 +110,8 @@ func (r *Runner) objection(ctx context.Context, spec Spec, c approvals.ToolCall,
 }
 
 // tool finds the one tool of this name.
-func (r *Runner) tool(agent, name string) (Tool, error) {
-	a, ok := r.c.Agents(agent)
+func (c *Catalog) tool(agent, name string) (Tool, error) {
+	a, ok := c.agents(agent)
 	if !ok {
 		return nil, fmt.Errorf("the agent %q no longer exists: %w", agent, approvals.ErrNotFound)
 	}

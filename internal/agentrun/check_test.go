@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +16,7 @@ import (
 // check asks whether alice may give her call of the tool these arguments.
 func (w *world) check(tool, args string) error {
 	w.t.Helper()
-	return w.runner().CheckCall(w.t.Context(), approvals.Batch{ID: "batch-17-b", Run: "run-17-r", Agent: "ops", Requester: "alice"},
+	return w.catalog().CheckCall(w.t.Context(), approvals.Batch{ID: "batch-17-b", Run: "run-17-r", Agent: "ops", Requester: "alice"},
 		approvals.ToolCall{ID: "g", Name: tool, Args: json.RawMessage(args)})
 }
 
@@ -105,7 +104,7 @@ func TestCheckCallFailsClosed(t *testing.T) {
 	require.ErrorContains(t, w.check("t", `{}`), "could not be checked")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, w.runner().CheckCall(ctx, approvals.Batch{Agent: "ops"}, approvals.ToolCall{Name: "t"}), context.Canceled)
+	require.ErrorIs(t, w.catalog().CheckCall(ctx, approvals.Batch{Agent: "ops"}, approvals.ToolCall{Name: "t"}), context.Canceled)
 
 	require.ErrorIs(t, w.check("gone", `{}`), approvals.ErrNotFound)
 	require.ErrorIs(t, w.check("twice", `{}`), approvals.ErrInvalid)
@@ -133,16 +132,14 @@ func TestCheckCallThatRunsElsewhere(t *testing.T) {
 func TestToolSpec(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Tools = append(w.agent.Tools, w.does("twice", ""), w.does("twice", ""))
-	spec, ok := w.runner().ToolSpec("ops", "gated")
+	spec, ok := w.catalog().ToolSpec("ops", "gated")
 	require.True(t, ok)
 	require.Equal(t, agentrun.KindUnapproved, spec.Kind)
 	for agent, tool := range map[string]string{"ops": "twice", "other": "gated", "": ""} {
-		_, ok := w.runner().ToolSpec(agent, tool)
+		_, ok := w.catalog().ToolSpec(agent, tool)
 		require.False(t, ok, "%s of %s", tool, agent)
 	}
-	_, ok = agentrun.NewRunner(agentrun.Config{
-		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, true }, Log: slog.New(slog.DiscardHandler),
-	}).ToolSpec("ops", "gone")
+	_, ok = agentrun.NewCatalog(func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, true }, nil).ToolSpec("ops", "gone")
 	require.False(t, ok)
 }
 

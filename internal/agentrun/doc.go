@@ -131,7 +131,8 @@
 // A file uses those on its own line and below it, and none above it.
 //
 //	mention.go, resumer.go, supersede.go   what makes a run: a message, a settled batch
-//	park.go, abandon.go, check.go          what people do with a run, or with a call
+//	park.go, abandon.go                    what people do with a run
+//	check.go                               the tools of agents, for people
 //	work.go                                claim a run, work on it, let go of it
 //	loop.go                                worker: one step after the other, and how a step ends
 //	answers.go                             answers: from the answers of a batch to plans

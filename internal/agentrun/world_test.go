@@ -44,10 +44,16 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) runner() *agentrun.Runner { return w.runnerOn(w.store) }
 
+func (w *world) catalog() *agentrun.Catalog {
+	return agentrun.NewCatalog(w.agents, slog.New(slog.DiscardHandler))
+}
+
+func (w *world) agents(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name }
+
 func (w *world) runnerOn(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
 		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: slog.New(slog.DiscardHandler),
-		Agents: func(name string) (agentrun.Agent, bool) { return w.agent, name == w.agent.Name },
+		Agents: w.agents,
 		NewFence: func() agentrun.Fence {
 			w.mu.Lock()
 			defer w.mu.Unlock()
