@@ -22,6 +22,7 @@ var may = map[string][]string{
 	"internal":                                {},
 	"internal/approvals":                      {},
 	"internal/summary":                        {"internal/approvals"},
+	"internal/spoof":                          {"internal/approvals"},
 	"internal/agentrun":                       {"internal/approvals", "internal/summary"},
 	"internal/agentrun/openaimodel":           {"internal/approvals", "internal/agentrun"},
 	"internal/agentrun/openaimodel/openaisim": {},
@@ -51,7 +52,7 @@ var rooms = []string{
 }
 
 func init() {
-	below := []string{"internal/approvals", "internal/agentrun", "internal/summary"}
+	below := []string{"internal/approvals", "internal/agentrun", "internal/summary", "internal/spoof"}
 	for _, room := range rooms {
 		name := "internal/slackui/" + room
 		may[name] = slices.Clone(below)

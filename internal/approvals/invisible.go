@@ -15,7 +15,7 @@ import (
 //
 // It is the one table of its kind: what a card marks, a policy refuses and a
 // message escapes is the same set, see [Unseen]. What can be seen and is not what it
-// looks like, [Spoofs] finds. The classes are those of
+// looks like, package spoof finds. The classes are those of
 // https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing and
 // https://www.unicode.org/reports/tr31/#Default_Ignorable_Code_Points.
 func Invisible(r rune) bool {

@@ -93,7 +93,7 @@
 // plain_text only, which Slack shows letter for letter, with everything marked
 // that people would not see or would take for something else: characters that
 // cannot be seen, piles of combining marks, and letters of another script than
-// the rest of their word ([approvals.Spoofs]). mrkdwn holds our own words and
+// the rest of their word ([spoof.Find]). mrkdwn holds our own words and
 // ids of a strict form, nothing else. Models write Markdown: fences, `code` and **bold** are
 // turned into their rich_text counterparts, everything else stays as typed.
 // Links stay text, so that their target is what is read.

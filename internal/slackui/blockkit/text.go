@@ -9,7 +9,7 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/spoof"
 )
 
 // Remark marks s as a remark of ours within foreign text.
@@ -24,7 +24,7 @@ var (
 func Unescape(s string) string { return unescaper.Replace(s) }
 
 // Visible returns s with a remark in place of everything that is not what it
-// looks like, as found by [approvals.Spoofs]. An invisible character, one that
+// looks like, as found by [spoof.Find]. An invisible character, one that
 // changes how others are shown, and a pile of combining marks become their code
 // points: ⟦U+202E⟧. The script of a letter that does not fit its word is named,
 // p⟦Cyrillic а⟧y, and so is another form of a plain character, p⟦fullwidth ａ⟧y.
@@ -41,7 +41,7 @@ func visibleBut(s, but string) string {
 	}
 	var b strings.Builder
 	at := 0
-	for _, x := range approvals.Spoofs(s) {
+	for _, x := range spoof.Find(s) {
 		writeMarked(&b, s[at:x.From])
 		stretch := s[x.From:x.To]
 		switch {

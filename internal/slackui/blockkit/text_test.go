@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/spoof"
 )
 
 func TestVisible(t *testing.T) {
@@ -61,7 +61,7 @@ func FuzzVisible(f *testing.F) {
 			}
 			return ""
 		})
-		require.Empty(t, approvals.Spoofs(left), "%+q of %+q", left, s)
+		require.Empty(t, spoof.Find(left), "%+q of %+q", left, s)
 	})
 }
 

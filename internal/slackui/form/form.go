@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/spoof"
 )
 
 // The limits of a form.
@@ -207,11 +208,11 @@ func (f *EditForm) json(path []string, raw []byte, there, required bool) {
 	f.Fields = append(f.Fields, x)
 }
 
-// escapeSpoofs escapes the characters of JSON that [approvals.Spoofs] finds.
+// escapeSpoofs escapes the characters of JSON that [spoof.Find] finds.
 // The meaning stays the same, and escapes stay as they are.
 func escapeSpoofs(s string) string {
 	var b strings.Builder
-	spoofs := approvals.Spoofs(s)
+	spoofs := spoof.Find(s)
 	escape := 0 // end of the escape that was read last
 	for i, r := range s {
 		if r == '\\' && i >= escape {
@@ -238,7 +239,7 @@ func escapeSpoofs(s string) string {
 // returnsUnchanged reports whether an input returns a text unchanged, and shows
 // nothing in it that is not what it looks like.
 func returnsUnchanged(s string) bool {
-	return strings.TrimSpace(s) == s && len(approvals.Spoofs(s)) == 0
+	return strings.TrimSpace(s) == s && len(spoof.Find(s)) == 0
 }
 
 // Key is the block id of the field. It differs between forms of different

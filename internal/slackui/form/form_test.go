@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/spoof"
 )
 
 const orderSchema = `{"type":"object","required":["to","amount"],"properties":{
@@ -208,7 +209,7 @@ func TestATextThatCannotBeTypedIsJSON(t *testing.T) {
 		f := formFor(t, `{"type":"object","properties":{"s":{"type":"string"}}}`, `{"s":"`+s+`"}`)
 		require.Equal(t, inputJSON, f.Fields[0].input, "%q", s)
 		unescaped := regexp.MustCompile(`\\(u....|.)`).ReplaceAllString(f.Fields[0].initial, " ")
-		require.Empty(t, approvals.Spoofs(unescaped), "%q", f.Fields[0].initial)
+		require.Empty(t, spoof.Find(unescaped), "%q", f.Fields[0].initial)
 		var was, now string
 		require.NoError(t, json.Unmarshal([]byte(`"`+s+`"`), &was))
 		require.NoError(t, json.Unmarshal([]byte(f.Fields[0].initial), &now))

@@ -1,4 +1,4 @@
-package approvals
+package spoof
 
 import (
 	"fmt"
@@ -8,13 +8,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // marked writes the spoofs of s between brackets.
 func marked(s string) string {
 	var b strings.Builder
 	at := 0
-	for _, x := range Spoofs(s) {
+	for _, x := range Find(s) {
 		fmt.Fprintf(&b, "%s[%s%s %+q]", s[at:x.From], x.Kind, x.Name, s[x.From:x.To])
 		at = x.To
 	}
@@ -101,12 +103,12 @@ func TestTextsOfManyLanguagesAreLeftAsTheyAre(t *testing.T) {
 		"Korean":     "Slack에서 보고서를 삭제",
 		"Amharic":    "ሪፖርቱን ሰርዝ",
 	} {
-		require.Empty(t, Spoofs(text), language)
+		require.Empty(t, Find(text), language)
 	}
 }
 
-// FuzzSpoofs: what is left of a text without its spoofs has none.
-func FuzzSpoofs(f *testing.F) {
+// FuzzFind: what is left of a text without its spoofs has none.
+func FuzzFind(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "p\u0430ypal", "\u0441\u043e\u0440\u0443 x", "a\u0301\u0301\u0301\u0301\u0301", "\xff\u0301", "1\ufe0f\u20e3",
 		"Москвa и \u0441", "p\uff41y\uff0f\u0436", "\u24d0\u0436 \U0001d41a\u0301", "≤\ufe0f❤\ufe0f", "漢字かなカナLatin한글", "\u0430\u200b\u0430ж", "⟦\u0301\u0301\u0301\u0301\u0301", strings.Repeat("\u0488", 50),
@@ -116,16 +118,16 @@ func FuzzSpoofs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var rest strings.Builder
 		at := 0
-		for _, x := range Spoofs(s) {
+		for _, x := range Find(s) {
 			require.LessOrEqual(t, at, x.From)
 			require.Less(t, x.From, x.To)
 			require.LessOrEqual(t, x.To, len(s))
-			require.Equal(t, x.Kind == SpoofScript || x.Kind == SpoofForm, x.Name != "")
+			require.Equal(t, x.Kind == Script || x.Kind == Form, x.Name != "")
 			rest.WriteString(s[at:x.From])
 			switch stretch := s[x.From:x.To]; {
 			case strings.TrimSpace(stretch) == "":
 				rest.WriteString(" ") // words end there
-			case x.Kind == SpoofForm:
+			case x.Kind == Form:
 				rest.WriteString("-") // an enclosed letter is no letter
 			}
 			at = x.To
@@ -136,7 +138,7 @@ func FuzzSpoofs(f *testing.F) {
 		}
 		left := rest.String()
 		marks := 0
-		for range Unseen(left) {
+		for range approvals.Unseen(left) {
 			require.Fail(t, "something does not show", "%+q", left)
 		}
 		for _, r := range left {

@@ -1,10 +1,12 @@
-package approvals
+package spoof
 
 import (
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // together are the scripts that one word may mix: the Highly Restrictive level
@@ -42,7 +44,7 @@ type word struct {
 // too: all its letters look like Latin ones, and nothing nearby shows that they
 // are not. Nearby is the same run of non-blanks, or, if that has no Latin
 // letters, the whole text. So ordinary Russian or Greek is never returned.
-func foreignLetters(s string) []Spoof {
+func foreignLetters(s string) []Span {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return nil
 	}
@@ -62,7 +64,7 @@ func foreignLetters(s string) []Spoof {
 			plain[w.token][script], anywhere[script] = true, true
 		}
 	}
-	var out []Spoof
+	var out []Span
 	for _, w := range words {
 		home := w.home
 		if len(home) == 1 && passesForLatin[home[0]] != "" && !w.plain[home[0]] {
@@ -76,7 +78,7 @@ func foreignLetters(s string) []Spoof {
 		for i, r := range s[w.from:w.to] {
 			if script := scriptOf(r); script != "" && !slices.Contains(home, script) {
 				at := w.from + i
-				out = append(out, Spoof{From: at, To: at + utf8.RuneLen(r), Kind: SpoofScript, Name: strings.ReplaceAll(script, "_", " ")})
+				out = append(out, Span{From: at, To: at + utf8.RuneLen(r), Kind: Script, Name: strings.ReplaceAll(script, "_", " ")})
 			}
 		}
 	}
@@ -97,7 +99,7 @@ func wordsOf(s string) []word {
 	}
 	for i, r := range s {
 		if !unicode.In(r, unicode.L, unicode.M, unicode.N) {
-			if blank := unicode.IsSpace(r); blank || (r != utf8.RuneError && !Invisible(r)) {
+			if blank := unicode.IsSpace(r); blank || (r != utf8.RuneError && !approvals.Invisible(r)) {
 				end(i)
 				if blank {
 					token++

@@ -1,4 +1,4 @@
-package approvals
+package spoof
 
 import (
 	"strings"
@@ -17,29 +17,29 @@ type form struct {
 // each has the same letters as ASCII. Emoji are none of them, nor are numbers in
 // circles, which stand before the items of lists.
 var forms = []form{
-	{fullwidth, table(span{0xFF01, 0xFF5E})},
+	{fullwidth, table(charRange{0xFF01, 0xFF5E})},
 	{"mathematical", table(
-		span{0x2102, 0x2102}, span{0x210A, 0x210E}, span{0x2110, 0x2113}, span{0x2115, 0x2115}, span{0x2119, 0x211D},
-		span{0x2124, 0x2124}, span{0x2128, 0x2128}, span{0x212C, 0x212D}, span{0x212F, 0x2131}, span{0x2133, 0x2134},
-		span{0x2145, 0x2149}, span{0x1D400, 0x1D7FF},
+		charRange{0x2102, 0x2102}, charRange{0x210A, 0x210E}, charRange{0x2110, 0x2113}, charRange{0x2115, 0x2115}, charRange{0x2119, 0x211D},
+		charRange{0x2124, 0x2124}, charRange{0x2128, 0x2128}, charRange{0x212C, 0x212D}, charRange{0x212F, 0x2131}, charRange{0x2133, 0x2134},
+		charRange{0x2145, 0x2149}, charRange{0x1D400, 0x1D7FF},
 	)},
 	{"enclosed", table(
-		span{0x249C, 0x24C1}, span{0x24C3, 0x24E9}, span{0x1F110, 0x1F12C}, span{0x1F130, 0x1F14F},
-		span{0x1F150, 0x1F16C}, span{0x1F172, 0x1F17D}, span{0x1F180, 0x1F18D},
+		charRange{0x249C, 0x24C1}, charRange{0x24C3, 0x24E9}, charRange{0x1F110, 0x1F12C}, charRange{0x1F130, 0x1F14F},
+		charRange{0x1F150, 0x1F16C}, charRange{0x1F172, 0x1F17D}, charRange{0x1F180, 0x1F18D},
 	)},
-	{"Kelvin sign", table(span{0x212A, 0x212A})},
+	{"Kelvin sign", table(charRange{0x212A, 0x212A})},
 	{"Roman numeral", table(
-		span{0x2160, 0x2160}, span{0x2164, 0x2164}, span{0x2169, 0x2169}, span{0x216C, 0x2170},
-		span{0x2174, 0x2174}, span{0x2179, 0x2179}, span{0x217C, 0x217F},
+		charRange{0x2160, 0x2160}, charRange{0x2164, 0x2164}, charRange{0x2169, 0x2169}, charRange{0x216C, 0x2170},
+		charRange{0x2174, 0x2174}, charRange{0x2179, 0x2179}, charRange{0x217C, 0x217F},
 	)},
 }
 
 const fullwidth = "fullwidth"
 
-// A span is a range of characters.
-type span struct{ from, to uint32 }
+// A charRange is a range of characters.
+type charRange struct{ from, to uint32 }
 
-func table(spans ...span) *unicode.RangeTable {
+func table(spans ...charRange) *unicode.RangeTable {
 	t := &unicode.RangeTable{}
 	for _, s := range spans {
 		t.R32 = append(t.R32, unicode.Range32{Lo: s.from, Hi: s.to, Stride: 1})
@@ -53,11 +53,11 @@ func table(spans ...span) *unicode.RangeTable {
 // Fullwidth forms are ordinary in Chinese, Japanese and Korean. So they are not
 // returned from a run of non-blanks that holds a letter of those, as far as they
 // are punctuation of prose, or letters and digits that touch no plain ones.
-func oddForms(s string) []Spoof {
+func oddForms(s string) []Span {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x2100 }) {
 		return nil
 	}
-	var out []Spoof
+	var out []Span
 	for at := 0; at < len(s); {
 		if size := blanks(s[at:]); size > 0 {
 			at += size
@@ -77,11 +77,11 @@ func oddForms(s string) []Spoof {
 func blanks(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace)) }
 
 // oddFormsOf is oddForms of one run of non-blanks, which begins at this byte.
-func oddFormsOf(run string, at int) []Spoof {
+func oddFormsOf(run string, at int) []Span {
 	wide := strings.ContainsFunc(run, func(r rune) bool {
 		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 	})
-	var out []Spoof
+	var out []Span
 	before, ordinaryTo := rune(0), 0
 	for i, r := range run {
 		if wide && i >= ordinaryTo {
@@ -92,7 +92,7 @@ func oddFormsOf(run string, at int) []Spoof {
 		if name == "" || i < ordinaryTo {
 			continue
 		}
-		out = append(out, Spoof{From: at + i, To: at + i + utf8.RuneLen(r), Kind: SpoofForm, Name: name})
+		out = append(out, Span{From: at + i, To: at + i + utf8.RuneLen(r), Kind: Form, Name: name})
 	}
 	return out
 }
