@@ -220,7 +220,7 @@ func TestACallThatCannotBeCountedIsAskedAbout(t *testing.T) {
 // many a person has in a day.
 func TestARemoteCallTakesItsPlaceOfTheDay(t *testing.T) {
 	d, ctx := newDay(t, 2), t.Context()
-	runner := d.runner(d.store, d.store)
+	runner := d.runner(d.store, state.NewLedger(d.store))
 	submit := func(key string, tools ...string) agentrun.RemoteRun {
 		t.Helper()
 		got, err := runner.Submit(ctx, request(key, tools...))
@@ -257,7 +257,7 @@ func TestAnApprovedRemoteCallIsCountedWhenItIsDelivered(t *testing.T) {
 			},
 		})
 	}
-	got, err := runner(d.store).Submit(ctx, request("k1", "gated", "gated"))
+	got, err := runner(state.NewLedger(d.store)).Submit(ctx, request("k1", "gated", "gated"))
 	require.NoError(t, err)
 	require.Zero(t, d.entered(), "waiting for people takes no place")
 	desk := approvals.NewDesk(d.store, d.policy, nil, time.Now)
@@ -270,9 +270,9 @@ func TestAnApprovedRemoteCallIsCountedWhenItIsDelivered(t *testing.T) {
 	}
 	require.Error(t, runner(broken{}).Deliver(ctx, got.Batch.ID))
 	require.Zero(t, given)
-	require.ErrorIs(t, runner(d.store).Deliver(ctx, got.Batch.ID), down)
+	require.ErrorIs(t, runner(state.NewLedger(d.store)).Deliver(ctx, got.Batch.ID), down)
 	down = nil
-	require.NoError(t, runner(d.store).Deliver(ctx, got.Batch.ID))
+	require.NoError(t, runner(state.NewLedger(d.store)).Deliver(ctx, got.Batch.ID))
 	require.Equal(t, 2, given)
 	require.Equal(t, 1, d.entered())
 }
@@ -293,7 +293,7 @@ func (d *day) approves(id approvals.RunID) agentrun.Run {
 		}})
 		require.NoError(d.t, err)
 	}
-	runner := d.runner(d.store, d.store)
+	runner := d.runner(d.store, state.NewLedger(d.store))
 	require.NoError(d.t, runner.Resume(ctx, b.ID))
 	next, err := agentrun.ResumeRunID(b.ID)
 	require.NoError(d.t, err)
@@ -311,7 +311,7 @@ func TestACallThatDoesNotGoAheadGivesItsPlaceBack(t *testing.T) {
 			d, o := newDay(t, 1), &thing{}
 			d.watches(o, checks)
 			id := d.asks(1, "change")
-			require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+			require.NoError(t, d.runner(d.store, state.NewLedger(d.store)).Work(t.Context(), id))
 			o.value.Store(1)
 			second := d.approves(id)
 			require.Zero(t, d.entered(), name)
@@ -323,7 +323,7 @@ func TestACallThatDoesNotGoAheadGivesItsPlaceBack(t *testing.T) {
 	t.Run("its tool asks while it runs", func(t *testing.T) {
 		d := newDay(t, 1)
 		id := d.asks(1, "cond")
-		require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+		require.NoError(t, d.runner(d.store, state.NewLedger(d.store)).Work(t.Context(), id))
 		require.Zero(t, d.entered())
 		require.Equal(t, agentrun.RunCompleted, d.approves(id).Status)
 		require.Equal(t, []string{"cond:1"}, d.executed())
@@ -333,7 +333,7 @@ func TestACallThatDoesNotGoAheadGivesItsPlaceBack(t *testing.T) {
 		d := newDay(t, 5)
 		d.agent.Limits.Requests = 1
 		id := d.asks(1, "plain")
-		require.NoError(t, d.runner(d.store, d.store).Work(t.Context(), id))
+		require.NoError(t, d.runner(d.store, state.NewLedger(d.store)).Work(t.Context(), id))
 		require.Empty(t, d.executed())
 		require.Zero(t, d.entered())
 	})
