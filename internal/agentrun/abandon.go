@@ -10,11 +10,11 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Abandon ends a run that nobody can go on with: calls without a result are
-// recorded as interrupted, the run has failed with these words, and its thread
-// goes on. If the history cannot be read, no run could go on with it: the
-// thread is closed, and what waits in it fails. Abandon refuses a run that a
-// worker has ([ErrRunHeld]), or that is final ([ErrRunEnded]).
+// Abandon ends a run that cannot be continued: calls without a result are
+// recorded as interrupted, the run fails with these words, and the next run of
+// its thread begins. If the history cannot be read, no run could continue it:
+// the thread is closed, and the runs that wait in it fail. Abandon refuses a
+// run that a worker holds ([ErrRunHeld]), or that is final ([ErrRunEnded]).
 func (r *Runner) Abandon(ctx context.Context, id approvals.RunID, words string) error {
 	var err error
 	for attempt := range maxConflicts {

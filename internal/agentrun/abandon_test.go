@@ -12,7 +12,7 @@ import (
 )
 
 // A run whose history cannot be read can be ended all the same. Its thread is
-// closed: nothing could ever go on with it.
+// closed: no run could ever continue it.
 func TestAbandonWithAHistoryThatCannotBeRead(t *testing.T) {
 	for name, harm := range map[string]func(w *world, run agentrun.Run) error{
 		"a message": func(w *world, run agentrun.Run) error {

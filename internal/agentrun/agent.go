@@ -24,7 +24,7 @@ func (a Agent) summary(s Spec) string {
 	return cmp.Or(a.Summaries[s.Name], s.Summary, summary.Default(s.Name, s.Schema, s.WriteOnly))
 }
 
-// A PendingRule says what becomes of a new message while calls of its thread
+// A PendingRule says what is done with a new message while calls of its thread
 // wait for people, or for results from elsewhere.
 type PendingRule string
 

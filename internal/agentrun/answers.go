@@ -99,8 +99,8 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 		if answer, ok := results.Approvals[c.ID]; ok {
 			asked, _ := b.Approval(c.ID)
 			p.approved, p.signed, p.writeOnly = true, results.Metadata[c.ID], asked.WriteOnly
-			// If the tool asks once more, those who changed the arguments have
-			// changed these too.
+			// If the tool asks again, the people who changed the arguments count as
+			// editors of this call too.
 			p.gate, p.unjudged, p.editedBy = asked.Gate, asked.Unjudged, asked.Editors()
 			p.expects(b.ID, asked)
 			if err := a.applyApproval(ctx, run, p, answer); err != nil {
@@ -115,9 +115,10 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 }
 
 // current returns the calls with the arguments that the batch was opened with.
-// They are those in the history, unless the call was approved before and its tool
-// then asked for something more: such a call goes on with the arguments that
-// were approved last, which a person may have changed at any earlier stage.
+// They are those in the history, unless the call was approved before and its
+// tool then asked for something more: such a call continues with the arguments
+// that were approved last, which a person may have changed at any earlier
+// stage.
 func (a *answers) current(ctx context.Context, run Run, proposed []approvals.ToolCall) ([]approvals.ToolCall, error) {
 	parent, err := a.session.claim.store.Run(ctx, run.Parent)
 	if err != nil {
@@ -157,8 +158,8 @@ func resultsOf(ctx context.Context, store Store, b approvals.Batch) (approvals.D
 	return b.Results(args)
 }
 
-// refusal reports whether err says that these answers can never be applied, as
-// opposed to a store that did not answer.
+// refusal reports whether err means that these answers can never be applied,
+// and not that the store did not answer.
 func refusal(err error) bool {
 	for _, target := range []error{
 		ErrNoModelResponse, ErrNoPendingCalls, ErrDuplicateIDs, ErrResultsMismatch, ErrWrongCategory, ErrCallChanged,
@@ -171,8 +172,8 @@ func refusal(err error) bool {
 	return false
 }
 
-// applyApproval plans a call that people decided about. An error means that it
-// cannot be said now what becomes of the call.
+// applyApproval plans a call that people decided about. An error means that the
+// plan is not known yet.
 func (a *answers) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
 	approved, ok := answer.(approvals.ToolApproved)
 	if !ok {

@@ -50,10 +50,9 @@ func (s *session) participants(ctx context.Context) ([]approvals.UserID, error) 
 
 // authorsOfRun returns who can have written what is in a run's requests, for
 // those that were stored without their authors: who began it, and those whose
-// words it took up. Of a run that is not there any more nothing is known, and
-// then only the requester of the new batch is kept from approving, as before
-// authors were noted. One that is there and cannot be read is an error: nobody is
-// asked while it is not known whom the separation concerns.
+// words it took up. If the run is gone, it returns none, and only the requester
+// of the new batch is kept from approving. A run that cannot be read is an
+// error: nobody is asked until it is known to whom the separation applies.
 func (s *session) authorsOfRun(ctx context.Context, id approvals.RunID) ([]approvals.UserID, error) {
 	run, err := s.claim.store.Run(ctx, id)
 	if errors.Is(err, approvals.ErrNotFound) {

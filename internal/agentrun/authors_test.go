@@ -37,8 +37,8 @@ func (s unread) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batc
 	return s.Store.Batch(ctx, id)
 }
 
-// Whoever wrote the reason that the model was sent is in the batch of that run.
-// While it cannot be read, nobody is asked: separation might not hold.
+// The author of a reason that was sent to the model is in the batch of that
+// run. While it cannot be read, nobody is asked: separation might not hold.
 func TestWhileABatchWithAuthorsIsUnreadableNoBatchOpens(t *testing.T) {
 	w := newWorld(t)
 	w.policy = separate()

@@ -11,8 +11,8 @@ import (
 )
 
 // changed tells the model what really ran after a person changed the arguments
-// of its call: the history keeps what the model wrote. What the tool marks as
-// write-only is told as a length only, for a person may have put a secret there.
+// of its call: the history keeps what the model wrote. Write-only values are
+// given as a length only, because they may hold a secret.
 func (p *plan) changed() string {
 	if bytes.Equal(p.call.Args, p.proposed) {
 		return ""

@@ -20,7 +20,7 @@ func (w *world) check(tool, args string) error {
 		approvals.ToolCall{ID: "g", Name: tool, Args: json.RawMessage(args)})
 }
 
-// Whoever changes the arguments of a call is told what its tool says of them.
+// A person who changes the arguments of a call reads the errors of its tool.
 func TestCheckCall(t *testing.T) {
 	schema := errors.Join(&agentrun.ArgumentError{Pointer: "/n", Message: "got string, want integer"},
 		&agentrun.ArgumentError{Pointer: "/auth/key", Message: "'hunter2' does not match pattern"},

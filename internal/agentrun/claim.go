@@ -29,8 +29,8 @@ type claim struct {
 	commits int
 }
 
-// request mints the name of the next commit. Only the holder of the lock, or of
-// a claim that nobody else knows yet, may call it.
+// request mints the name of the next commit. The caller holds the lock, or is
+// the only one that has the claim.
 func (c *claim) request() approvals.RequestID {
 	c.commits++
 	return approvals.RequestID(fmt.Sprintf("%s:%s:%d", c.id, c.fence, c.commits))
@@ -44,8 +44,8 @@ func (c *claim) snapshot() Run {
 }
 
 // commit stores what change makes of the run, and renews the lease with it.
-// change sets the commit's Thread, to t, if it changes the thread. When the
-// thread moved on meanwhile, change is called again on what is there now.
+// change sets the commit's Thread, to t, if it changes the thread. If the
+// thread has changed in between, change is called again with the new one.
 func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *Commit) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *claim) hold(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// renew extends the lease. A store that does not answer is forgiven until the
-// lease is over.
+// renew extends the lease. An error of the store is ignored until the lease is
+// over.
 func (c *claim) renew(ctx context.Context) error {
 	err := c.commit(ctx, func(*Run, *Thread, *Commit) error { return nil })
 	if err == nil || errors.Is(err, errClaimLost) || errors.Is(err, approvals.ErrConflict) {

@@ -13,8 +13,8 @@ import (
 
 // conclude adds to a commit of a resume run what became of the calls that
 // people approved: in the same step as the results, so that a card never says
-// more than the journal. A batch that cannot be read is left as it is: it must
-// not keep the run from its end.
+// more than the journal. A batch that cannot be read is left as it is, so that
+// the run can end.
 func conclude(ctx context.Context, store Store, run Run, out *Commit, at time.Time, of func(approvals.ToolCallID) approvals.Execution) error {
 	if run.Batch == "" {
 		return nil

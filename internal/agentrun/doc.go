@@ -1,6 +1,6 @@
 // Package agentrun runs agents whose calls may need people. A run never waits:
 // it ends, with an answer, a failure, or with the calls that someone else has
-// to decide about. Another run goes on when they have decided.
+// to decide about. Another run continues when they have decided.
 //
 // # The life of a run
 //
@@ -15,8 +15,8 @@
 //
 // [Runner.Mention] makes a run, or finds the one that the same event has made.
 // [Runner.Work] claims it with a random fence and a lease, and takes steps
-// until the run ends. What a step does follows from the history alone, so
-// that a worker that takes over goes on where the last one stopped:
+// until the run ends. What a step does follows from the history alone, so that
+// a worker that takes over continues where the last one stopped:
 //
 //   - The history ends with a request: ask the model, and commit its response
 //     before anything of it is done.
@@ -69,7 +69,8 @@
 //
 // An approval without changes sends the model no words, nor does a message that
 // still waits in the queue. Results of tools and of other systems are not the
-// words of a participant, whoever wrote the file that a tool has read.
+// words of a participant, even if a participant wrote the file that a tool has
+// read.
 //
 // # How long an approval holds
 //
@@ -137,7 +138,7 @@
 //	loop.go                                worker: one step after the other, and how a step ends
 //	answers.go                             answers: from the answers of a batch to plans
 //	rulings.go                             rulings: what the tool and the policy say of a call
-//	previews.go                            previews: what the calls would change, for whoever is asked
+//	previews.go                            previews: what the calls would change, for the approvers
 //	execute.go, precondition.go            executor: run the calls, and write the journal
 //	deferral.go, ending.go                 the ways in which a run ends
 //	session.go, authors.go                 session: what a worker knows of its run

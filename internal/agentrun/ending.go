@@ -18,8 +18,8 @@ func (s *session) complete(ctx context.Context, change func(*Run), response Resp
 	})
 }
 
-// fail ends the run with words for people. What has no result yet is closed, so
-// that the next run finds a history that it can go on with.
+// fail ends the run with words for people. Calls without a result are closed,
+// so that the next run can continue the history.
 func (s *session) fail(ctx context.Context, change func(*Run), words string) error {
 	return s.failWith(ctx, change, words, nil)
 }
@@ -44,8 +44,8 @@ func (s *session) failWith(ctx context.Context, change func(*Run), words string,
 	})
 }
 
-// refuse ends the run because its history and what it should do with it do not
-// belong together. Nothing was executed.
+// refuse ends the run because the answers do not fit its history. Nothing was
+// executed.
 func (s *session) refuse(ctx context.Context, err error) error {
 	s.log(ctx, slog.LevelError, "answers refused", slog.Any("err", err))
 	return s.fail(ctx, nil, "The answers don't match the calls that were waiting, so nothing was run.")
@@ -100,8 +100,8 @@ const (
 	doubtMessage       = "The run ended during this call. It is not known whether the call took effect."
 )
 
-// endRun lets go of a run that has its outcome, and gives its thread to the next
-// in the queue, all in out.
+// endRun adds to out that the run has ended and that its thread belongs to the
+// next run of the queue.
 func endRun(ctx context.Context, store Store, r *Run, t *Thread, out *Commit, now time.Time) error {
 	r.EndedAt, r.Owner, r.LeaseEnds, r.Activity = now, "", time.Time{}, nil
 	out.Thread, t.Active = t, ""

@@ -32,8 +32,8 @@ var (
 	// ErrPending: calls of the thread wait for people or results, and its agent
 	// takes nothing new before that. It is in a [*PendingError].
 	ErrPending = errors.New("calls of this thread are pending")
-	// ErrThreadClosed: nothing can be said in the thread any more; its Closed
-	// has words for people.
+	// ErrThreadClosed: the thread takes no more messages; its Closed says why, for
+	// people.
 	ErrThreadClosed = errors.New("the thread is closed")
 	// ErrRunHeld: a worker has the run.
 	ErrRunHeld = errors.New("a worker has the run")
@@ -45,15 +45,15 @@ var (
 	// ErrKeyReused: a remote request with this key was handed in before, with
 	// other calls.
 	ErrKeyReused = errors.New("the key was used for other calls")
-	// ErrRunEnded: the run has its outcome; it never moves again.
+	// ErrRunEnded: the run has its outcome, which never changes.
 	ErrRunEnded = errors.New("the run has ended")
 )
 
-// ErrUnreadable is what a [Store] says of something that is stored and cannot
-// be understood, today or tomorrow.
+// ErrUnreadable: a stored document cannot be understood. Trying again does not
+// help.
 var ErrUnreadable = errors.New("unreadable")
 
-// Why a worker lets go of a run without an outcome.
+// Why a worker releases a run without an outcome.
 var (
 	errClaimLost = errors.New("claim lost")
 	errDraining  = errors.New("draining")

@@ -18,7 +18,7 @@ import (
 type executor struct {
 	session  *session
 	parallel int
-	draining func() bool  // nothing more is to begin
+	draining func() bool  // no more executions begin
 	begun    atomic.Int32 // executions whose outcome is not stored
 }
 
@@ -94,8 +94,8 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	took := x.session.now().Sub(began)
 	finish, known := x.finishOf(ctx, p, result, err, late)
 	finish.Took = max(0, took)
-	// It is said before the outcome is stored: if the store does not answer, this
-	// line is what tells that the call ran.
+	// The line is logged before the outcome is stored: if the store does not
+	// answer, it is the only record that the call ran.
 	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
 		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", took))
 	if !known {
@@ -114,8 +114,8 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 }
 
 // stepBack is for a call whose beginning is stored and may be lost with the
-// store's machine: it must not begin. That is known here and nowhere else, so
-// the entry says it, or the call would be in doubt for ever.
+// store's machine: it must not begin. Only this worker knows that, so it writes
+// it into the entry; otherwise the call would stay in doubt for ever.
 func (x *executor) stepBack(ctx context.Context, e *Entry, cause error) error {
 	if !errors.Is(cause, approvals.ErrNotDurable) {
 		return cause
@@ -123,13 +123,13 @@ func (x *executor) stepBack(ctx context.Context, e *Entry, cause error) error {
 	e.Version++
 	err := x.record(ctx, e, EntryClaimed)
 	if err == nil || errors.Is(err, approvals.ErrNotDurable) {
-		x.begun.Add(-1) // a lost one leaves the beginning, which is doubt again
+		x.begun.Add(-1) // if this is lost, the entry says started, and the call is in doubt
 	}
 	return cause
 }
 
-// record stores the entry's next state. The same attempt is made again when the
-// store does not answer; it has one name, so it counts once.
+// record stores the entry's next state. If the store does not answer, it
+// repeats the same request, which counts once.
 func (x *executor) record(ctx context.Context, e *Entry, s EntryState) error {
 	e.State, e.At = s, x.session.now()
 	c := Commit{
@@ -153,8 +153,8 @@ func (x *executor) record(ctx context.Context, e *Entry, s EntryState) error {
 	}
 }
 
-// finishOf turns what a tool did into what is kept of it. known is false when
-// the worker itself was told to stop, and the tool did not say what it did.
+// finishOf returns what the journal keeps of an execution. known is false if
+// the worker itself is stopping and the tool did not report an outcome.
 func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err error, late bool) (f Finish, known bool) {
 	var (
 		asked    *ApprovalRequired
@@ -193,8 +193,8 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: unsure}, true
 }
 
-// outcome names, for the log, how an execution ended. The empty Finish is one
-// whose outcome nobody knows.
+// outcome names, for the log, how an execution ended. The empty Finish has an
+// unknown outcome.
 func outcome(f Finish, err error, late bool) string {
 	_, said := errors.AsType[*FailedError](err)
 	switch part := f.Part.(type) {

@@ -152,7 +152,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 				run := w.run(active)
 				require.Equal(t, agentrun.RunParked, run.Status)
 				require.Contains(t, run.Failure, "may or may not have happened")
-				require.NoError(t, w.runner().Work(t.Context(), active), "nobody goes on by itself")
+				require.NoError(t, w.runner().Work(t.Context(), active), "a run in doubt is not continued")
 				require.NoError(t, w.runner().Abandon(t.Context(), active, "Ended by hand."))
 				require.Empty(t, w.thread().Active)
 				requireAnswered(t, w.history())
@@ -164,7 +164,7 @@ func TestKilledAtEveryCommit(t *testing.T) {
 }
 
 // A death within a tool leaves the call started. The siblings that had not
-// begun are not begun by anyone else.
+// begun are not begun again.
 func TestACallInDoubtStopsItsSiblings(t *testing.T) {
 	synctest.Test(t, aCallInDoubtStopsItsSiblings)
 }

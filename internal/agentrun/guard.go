@@ -27,8 +27,8 @@ func timeout(t Tool) time.Duration {
 	return DefaultToolTimeout
 }
 
-// guard calls f, which someone else has written, and comes back whatever f
-// does. late says that f ran into its timeout; ctx itself may have ended as well.
+// guard calls f, which is foreign code, and returns whatever f does. late says
+// that f ran into its timeout; ctx itself may have ended as well.
 func guard[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (value T, err error, late bool) {
 	type result struct {
 		value T

@@ -24,9 +24,9 @@ const MaxCalls = 64
 const MaxOutput = 100_000
 
 // unusable says, for the model, why nothing of the response is used: it has
-// nothing in it that anyone could see, it has too many calls, or they cannot
-// be told from each other. Such a response is not kept, so none of its calls can
-// ever run.
+// nothing in it that is visible, it has too many calls, or they cannot be told
+// from each other. Such a response is not kept, so none of its calls can ever
+// run.
 func unusable(r Response) (again string) {
 	calls := r.calls()
 	if len(calls) == 0 && !strings.ContainsFunc(r.text(), visible) {

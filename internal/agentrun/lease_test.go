@@ -23,7 +23,7 @@ func timed(t *testing.T, f func(w *world)) {
 	})
 }
 
-// waits is a tool that does what it is told, with a timeout.
+// waits is a tool whose execution the test controls, with a timeout.
 func (w *world) waits(limit time.Duration, f func(ctx context.Context) error) *fake {
 	return &fake{
 		spec: agentrun.Spec{Name: "wait", Timeout: limit, Sequential: true},
@@ -60,8 +60,8 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 	})
 }
 
-// A tool that hangs is told to stop. What it says then counts; what nobody
-// knows is said to be unknown.
+// A tool that hangs is stopped. What it says then counts; what nobody knows is
+// said to be unknown.
 func TestToolsThatHang(t *testing.T) {
 	for name, c := range map[string]struct {
 		f    func(ctx context.Context) error
@@ -255,7 +255,7 @@ func TestARenewalWhoseReplyIsLost(t *testing.T) {
 }
 
 // Draining stops at the next commit: the response that was paid for is kept, no
-// call begins, and another worker goes on at once.
+// call begins, and another worker continues at once.
 func TestDrain(t *testing.T) {
 	timed(t, func(w *world) {
 		t := w.t

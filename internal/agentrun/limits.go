@@ -11,11 +11,11 @@ type Limits struct {
 	TotalTokens int // default none
 }
 
-// stop returns words for people if the model could not be asked once more, or if
-// so many more calls are too many. No calls run that could not be followed by a
-// request: the model would never learn what they did. toSign are the calls about
-// which people are to be asked: they count as if all of them were approved, so
-// that nobody approves what may not run then.
+// stop returns words for people if the model could not be asked once more, or
+// if so many more calls are too many. No calls run that could not be followed
+// by a request: the model would never learn what they did. toSign are the calls
+// about which people are to be asked: they count as if all of them were
+// approved, so that people are not asked about calls that may not run then.
 func (l Limits) stop(used Usage, calls, toSign int) (words string) {
 	requests, toolCalls := orDefault(l.Requests, 50), orDefault(l.ToolCalls, 200)
 	tokens := used.InputTokens + used.OutputTokens

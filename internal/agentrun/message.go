@@ -95,7 +95,7 @@ type ResponsePart interface{ responsePart() }
 // Text is what the model says.
 type Text struct{ Content string }
 
-// Thinking is what the model thought aloud; it is kept, and shown to nobody.
+// Thinking is the model's reasoning; it is kept and never shown.
 type Thinking struct{ Content string }
 
 // CallPart is a call that the model makes. Its arguments are the exact bytes

@@ -21,15 +21,15 @@ type ModelRequest struct {
 	Tools        []ToolDefinition
 }
 
-// A ToolDefinition is what the model is told of a tool.
+// A ToolDefinition is what the model reads about a tool.
 type ToolDefinition struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage // JSON Schema of an object
 }
 
-// A ModelError is a failure of the model that people are told about. Words is
-// a sentence for the thread and holds no secrets; Err is for the log, and holds
+// A ModelError is a failure of the model that is reported to people. Words is a
+// sentence for the thread and holds no secrets; Err is for the log, and holds
 // neither secrets nor anything of a call's arguments.
 type ModelError struct {
 	Code  ModelErrorCode

@@ -10,9 +10,10 @@ import (
 )
 
 // Park stops a run that no worker gets any further, with words for people: it
-// is not gone on with by itself, and its thread waits until someone has it
-// tried again with [Runner.Retry] or ends it with [Runner.Abandon]. It refuses a run that a worker has ([ErrRunHeld]), or
-// that is final ([ErrRunEnded]); one that is parked stays as it is.
+// is not continued automatically, and its thread waits until someone has it
+// tried again with [Runner.Retry] or ends it with [Runner.Abandon]. It refuses
+// a run that a worker has ([ErrRunHeld]), or that is final ([ErrRunEnded]); one
+// that is parked stays as it is.
 func (r *Runner) Park(ctx context.Context, id approvals.RunID, words string) error {
 	var err error
 	for range maxConflicts {
@@ -53,7 +54,7 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 	return nil
 }
 
-// Retry lets a worker go on with a parked run: the cause is mended, say the
+// Retry lets a worker continue a parked run: the cause is mended, say the
 // policy can be asked again. It refuses a run in which a call is in doubt
 // ([ErrInDoubt]), because going on could repeat it, and one that is not parked
 // ([ErrRunHeld] or [ErrRunEnded]).

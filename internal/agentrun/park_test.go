@@ -45,7 +45,7 @@ func TestPark(t *testing.T) {
 	require.NoError(t, w.runner().Park(ctx, first, "other words"))
 	require.Equal(t, run, w.run(first), "parked once")
 	require.NoError(t, w.runner().Work(ctx, first))
-	require.Equal(t, run, w.run(first), "nobody goes on by itself")
+	require.Equal(t, run, w.run(first), "a parked run is not continued")
 	require.Equal(t, agentrun.RunWaiting, w.mention("more").Status)
 
 	require.NoError(t, w.runner().Abandon(ctx, first, "Ended by hand."))

@@ -32,7 +32,7 @@ func (n *noting) Commit(ctx context.Context, c agentrun.Commit) error {
 	return n.Store.Commit(ctx, c)
 }
 
-// approveAll approves what the run waits for, and goes on with it.
+// approveAll approves what the run waits for, and resumes it.
 func (w *world) approveAll(run agentrun.Run, on agentrun.Store) agentrun.Run {
 	w.t.Helper()
 	require.Equal(w.t, agentrun.RunDeferred, run.Status, run.Failure)

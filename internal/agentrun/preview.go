@@ -13,8 +13,8 @@ import (
 // arguments that a model chose, and what it finds leaves the place where it was.
 // So it runs only where the agent may read the same without approval.
 type Previewer struct {
-	// Reads names the call that the preview amounts to: whoever may make it may
-	// know whatever Compute may find. Only name and arguments of it count. The
+	// Reads names the call that the preview amounts to: an agent that may make it
+	// may know whatever Compute may find. Only name and arguments of it count. The
 	// preview is made if the agent has this tool, the tool accepts the arguments
 	// and asks for no approval, and the policy permits the call.
 	Reads func(c Call) (approvals.ToolCall, error)

@@ -21,7 +21,7 @@ type RemoteRequest struct {
 	Key          string             // names the request among those of its executor and agent
 	Agent        string
 	Requester    approvals.UserID
-	Participants []approvals.UserID // everyone else who may have asked, as in [approvals.Batch]
+	Participants []approvals.UserID // the others who may have asked, as in [approvals.Batch]
 	Channel      string             // where it is shown, as in [approvals.Batch]
 	Calls        []RemoteCall
 }

@@ -95,7 +95,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
 	response := Response{RunID: id, At: now, FinishReason: FinishToolCall}
 	var asked []approvals.Deferral
-	var refusals, counted []RequestPart // counted: what the policy is told of the calls before
+	var refusals, counted []RequestPart // counted: what the policy knows of the calls before
 	for _, c := range q.Calls {
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// separate makes a policy that asks bob or carol, and not whoever asked.
+// separate makes a policy that asks bob or carol, and not the requester.
 func separate() *rules {
 	return &rules{by: map[string]approvals.Ruling{"gated": approvals.Ask{Requirement: approvals.Requirement{
 		Quorums:    []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{"bob", "carol"}}}},
@@ -36,7 +36,7 @@ func (w *world) approves(id approvals.BatchID, call approvals.ToolCallID, user a
 
 // An approver writes what they want, someone else gets the agent going, and
 // the approver would approve what follows alone.
-func TestWhoeverWroteInTheThreadDoesNotSignWhatFollows(t *testing.T) {
+func TestAuthorsOfTheThreadDoNotApproveWhatFollows(t *testing.T) {
 	w := newWorld(t)
 	w.policy = separate()
 	bobs, err := w.writes("bob", "gated 1 should happen one day")
@@ -50,7 +50,7 @@ func TestWhoeverWroteInTheThreadDoesNotSignWhatFollows(t *testing.T) {
 }
 
 // A reason that is quoted to the model is as good as a prompt.
-func TestWhoeverGaveTheModelAReasonDoesNotSignWhatFollows(t *testing.T) {
+func TestAuthorsOfAReasonDoNotApproveWhatFollows(t *testing.T) {
 	for reason, want := range map[string]error{"do gated 2 instead": approvals.ErrOwnRequest, " \u200b": nil} {
 		w := newWorld(t)
 		w.policy = separate()
@@ -63,7 +63,7 @@ func TestWhoeverGaveTheModelAReasonDoesNotSignWhatFollows(t *testing.T) {
 }
 
 // So are arguments that a person wrote: the model is told with which the call ran.
-func TestWhoeverChangedArgumentsDoesNotSignWhatFollows(t *testing.T) {
+func TestEditorsOfArgumentsDoNotApproveWhatFollows(t *testing.T) {
 	w := newWorld(t)
 	w.policy = separate()
 	run := w.say(calls([3]string{"g1", "gated", `{"x":1}`}), calls([3]string{"g2", "gated", `{"x":2}`}))
@@ -98,8 +98,8 @@ func (w *world) lose(kind, id string) {
 	require.Equal(w.t, int64(1), server.Del(w.t.Context(), w.store.key(w.t, kind, id)).Val())
 }
 
-// What was stored without its authors was written by whoever began its run, and
-// by those whose words it took up. Where that is not known any more, the
+// Requests stored without authors were written by the people who began the run,
+// and by those whose words it took up. Where that is not known any more, the
 // requester alone is kept from approving.
 func TestTheAuthorsOfOldMessagesAreThoseOfTheirRuns(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -205,7 +205,7 @@ func TestWhatWaitsInTheThreadIsNoWordToTheModel(t *testing.T) {
 
 // Who changed the arguments before the tool asked once more has still changed
 // them.
-func TestWhoeverChangedACallDoesNotSignItsNextStages(t *testing.T) {
+func TestEditorsOfACallDoNotApproveItsNextStages(t *testing.T) {
 	w := newWorld(t)
 	w.policy = separate()
 	stages := w.does("gated", agentrun.KindUnapproved)

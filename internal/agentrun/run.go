@@ -9,8 +9,8 @@ import (
 // A ThreadID names a [Thread].
 type ThreadID string
 
-// Origin is where a thread came from. The surface that made it understands
-// it; nobody else does. Its fields together identify the thread.
+// Origin is where a thread came from. Only the surface that made it understands
+// it. Its fields together identify the thread.
 type Origin struct {
 	Surface string // "slack"
 	Team    string
@@ -24,15 +24,16 @@ type Origin struct {
 type Thread struct {
 	ID       ThreadID
 	Origin   Origin
-	Active   approvals.RunID   // empty: nothing is going on
+	Active   approvals.RunID   // empty: no run is active
 	Queue    []approvals.RunID // in order
 	Messages int               // how many are in the list
 	Closed   string            // a sentence for people, if no run can begin here any more
 	Version  int64             // of this document; 0 before it is stored
 }
 
-// A Run is one go of an agent: from a mention, or from the answers to a
-// deferred run (its Parent), to an answer, a deferral or a failure.
+// A Run is one execution of an agent: it begins with a mention, or with the
+// answers to a deferred run (its Parent), and ends with an answer, a deferral
+// or a failure.
 type Run struct {
 	ID         approvals.RunID
 	Thread     ThreadID
@@ -46,13 +47,13 @@ type Run struct {
 	Prompt     string            // of a resume run: what goes to the model with the answers, mostly nothing
 	Supersedes approvals.BatchID // what the message of this run has ended, see [PendingReject]
 	Status     Status
-	Activity   []string  // the tools of the step that is going on
+	Activity   []string  // the tools of the current step
 	Steps      int       // how many responses the model has given in this run
 	From, To   int       // its messages: [From, To) of the thread's list
 	Usage      Usage     // of this run and those it resumes, since the person last wrote
 	Output     string    // the final answer, at most [MaxOutput] characters and a note, when completed
 	Failure    string    // a sentence for people, when failed or parked
-	Owner      Fence     // of the worker that has it; empty: nobody
+	Owner      Fence     // of the worker that has it; empty: none
 	LeaseEnds  time.Time // without an owner: no worker has to look before
 	CreatedAt  time.Time
 	EndedAt    time.Time
@@ -92,5 +93,5 @@ const (
 	RunMerged    Status = "merged"   // the resume run of what it supersedes has taken up its prompt
 	RunCompleted Status = "completed"
 	RunFailed    Status = "failed"
-	RunParked    Status = "parked" // a call is in doubt, or no worker gets any further: people must look; the thread waits
+	RunParked    Status = "parked" // a call is in doubt, or every attempt failed: people must look; the thread waits
 )

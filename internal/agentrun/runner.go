@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
-	Ledger   Ledger // of the calls that went ahead, for a policy that counts them
+	Ledger   Ledger // of the calls that were allowed to run, for a policy that counts them
 	Agents   func(name string) (Agent, bool)
 	Now      func() time.Time
 	NewFence func() Fence  // nil: random
@@ -27,8 +27,8 @@ type Config struct {
 	Deliver map[approvals.Executor]Deliverer
 }
 
-// A Runner runs agents. It holds no run: everything between two steps is in
-// the store, and any runner can go on with it.
+// A Runner runs agents. It holds no run: everything between two steps is in the
+// store, and any runner can continue it.
 type Runner struct {
 	c        Config
 	draining chan struct{}

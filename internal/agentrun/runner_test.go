@@ -136,7 +136,7 @@ func TestAnAgentThatIsGone(t *testing.T) {
 	require.Contains(t, w.work(id).Failure, `"ops"`)
 }
 
-// Row 34: a history with open calls is closed before anyone goes on with it.
+// Row 34: a history with open calls is closed before a run continues it.
 func TestAPromptWithPendingCalls(t *testing.T) {
 	w := newWorld(t)
 	id := w.mention("go").ID
@@ -205,7 +205,7 @@ func TestAStoreThatFails(t *testing.T) {
 	require.ErrorIs(t, w.runner().Abandon(t.Context(), "run-00-x", ""), approvals.ErrNotFound)
 }
 
-// Abandon ends what nobody goes on with, and nothing else.
+// Abandon ends runs that cannot continue, and no others.
 func TestAbandon(t *testing.T) {
 	w := newWorld(t)
 	w.agent.Pending = agentrun.PendingKeep

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A session is what a worker knows of the run that it has claimed: the agent and
-// its tools, what was said in the thread, and which executions the run began
+// A session is the state of a claimed run in its worker: the agent and its
+// tools, what was said in the thread, and which executions the run began
 // before. Messages and journal are read from the store or committed to it.
 //
 // Only history and authors change after the first step has begun. They belong to
@@ -108,9 +108,9 @@ func (s *session) said() string {
 	return s.history[last].(Response).text()
 }
 
-// count is what the request has led to by now, and with these results of the
-// step that is going on. It looks only at what is committed, so that a worker
-// who takes over counts the same.
+// count returns what the request has led to by now, with these results of the
+// current step. It looks only at what is committed, so that a worker who takes
+// over counts the same.
 func (s *session) count(results ...RequestPart) approvals.SoFar {
 	messages := s.history[min(s.lineage.from, len(s.history)):]
 	if len(results) > 0 {

@@ -9,12 +9,12 @@ import (
 
 // SoFar counts what a request has led to, from its messages: those of a run and
 // of the runs that it resumes. lapsed are the calls that expired or were
-// withdrawn: the history has a denial for them, and nobody said no.
+// withdrawn: the history has a denial for them, though nobody denied them.
 //
 //   - Steps counts the model's answers, also those that could not be used, and
 //     with the one that makes the proposals.
 //   - Executed counts the calls that ran, here or elsewhere, also those that
-//     failed: often nobody knows how far such a call came.
+//     failed: it is often unknown how far such a call came.
 //   - Failed counts those of them that failed.
 //   - Denied counts what people or the policy denied.
 //

@@ -33,8 +33,8 @@ type Store interface {
 // stored one still has its Version (0: there is none yet), and is stored with
 // the next one; otherwise the whole commit is [approvals.ErrConflict].
 //
-// The store derives from the documents who has to look at what and when, so
-// that a commit cannot forget it.
+// The store derives the due work from the documents, so that a commit cannot
+// leave it out.
 type Commit struct {
 	// Request names this change; the same request again changes nothing and is
 	// answered like the first. It is remembered for Keep, 0 means ten minutes.

@@ -18,7 +18,8 @@ func (e *PendingError) Error() string { return fmt.Sprintf("%s: batch %s", ErrPe
 func (e *PendingError) Unwrap() error { return ErrPending }
 
 // supersede returns what the message of a new run makes of the batch that its
-// thread waits for: nil if that goes on, or if the thread waits for none.
+// thread waits for: nil if the batch stays open, or if the thread waits for
+// none.
 //
 // The message is committed with it. So an approval that comes in meanwhile is
 // either in the batch that is ended, or finds it ended; and no message ends
@@ -37,7 +38,7 @@ func (r *Runner) supersede(ctx context.Context, thread Thread, newer Run) (*Batc
 	}
 	b, err := r.c.Store.Batch(ctx, run.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) || errors.Is(err, approvals.ErrUnreadable) {
-		return nil, nil // nothing that could be ended, or waited for by name
+		return nil, nil // there is no open batch
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load batch %s: %w", run.Deferred, err)

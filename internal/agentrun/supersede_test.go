@@ -30,7 +30,7 @@ const (
 		`The reason that was given, quoted: \"superseded by a newer message of the person who asked\""`
 )
 
-// Whoever asked writes something new: what is pending ends, and the model reads
+// The requester writes something new: what is pending ends, and the model reads
 // both in one turn.
 func TestANewMessageEndsWhatIsPending(t *testing.T) {
 	w := newWorld(t)

@@ -50,8 +50,8 @@ type Spec struct {
 	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
 	Preview       *Previewer // nil: nothing is said of what a call would change
-	// Severity is how bad a call of the tool is that should not have run. What
-	// counts is [Spec.Stated].
+	// Severity says how bad it is if a call runs that should not have run.
+	// [Spec.Stated] is the one that counts.
 	Severity approvals.Severity
 }
 
@@ -68,11 +68,12 @@ func (s Spec) Stated() approvals.Severity {
 }
 
 // Asks says for which of its calls a tool asks for approval by its own
-// definition. It is what a policy hears of a tool before there is a call; what
-// the tool says of one call is its [approvals.Gate].
+// definition. A policy knows it before there is a call; what the tool says of
+// one call is its [approvals.Gate].
 type Asks string
 
-// What a definition can say. The zero value says nothing, which is no consent.
+// What a definition can say. The zero value says nothing; it does not mean that
+// calls may run unasked.
 const (
 	AsksNever    Asks = "never"
 	AsksWhen     Asks = "when" // where its predicate says so
@@ -98,7 +99,7 @@ func (s Spec) Asks() Asks {
 // Annotations are what a tool says of its effects, by the words and defaults of
 // MCP, where nil stands for true:
 // https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations.
-// They are hints of whoever wrote the tool: a policy may look at them.
+// They are hints of the tool's author: a policy may use them.
 type Annotations struct {
 	ReadOnlyHint    bool  // it changes nothing
 	DestructiveHint *bool // it may destroy what was there; means nothing if it only reads
@@ -117,7 +118,7 @@ type Call struct {
 	Requester          approvals.UserID
 	Approved           bool            // a person approved exactly these arguments
 	Metadata           json.RawMessage // what came with the approval, a JSON object or nil
-	Precondition       []byte          // what the [Preview] said that people approved; nil: nothing was said, or it does not have to hold
+	Precondition       []byte          // what the [Preview] said that people approved; nil: there was none, or it does not have to hold
 	Retry              int             // how often the model has been asked to correct this tool's calls
 }
 
@@ -129,10 +130,10 @@ type Result struct {
 	Metadata json.RawMessage
 }
 
-// ApprovalRequired sets the call aside until someone approves it. Reason says why,
-// to those who are asked: they read the first [approvals.MaxQuote] characters as
-// the words of the tool. Metadata, a JSON object or nil, is shown to nobody and
-// stored with the batch.
+// ApprovalRequired sets the call aside until someone approves it. Reason says
+// why, to those who are asked: they read the first [approvals.MaxQuote]
+// characters as the words of the tool. Metadata, a JSON object or nil, is
+// stored with the batch and never shown.
 type ApprovalRequired struct { //nolint:errname // upstream's word
 	Reason   string
 	Metadata json.RawMessage
@@ -145,7 +146,7 @@ type CallDeferred struct{ Metadata json.RawMessage } //nolint:errname // upstrea
 type RetryError struct{ Message string }
 
 // FailedError is a failure that the model reads as Message. Of any other error
-// the log keeps the types, and nobody its text: it may hold arguments.
+// the log keeps only the types, because its text may hold arguments.
 type FailedError struct{ Message string }
 
 // An ArgumentError is what is wrong with the arguments of a call, in words.

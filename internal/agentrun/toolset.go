@@ -36,7 +36,8 @@ func (s toolset) names(calls []approvals.ToolCall) []string {
 	return names
 }
 
-// unknown says, for the model, which tools there are.
+// unknown returns the message for a model that named an unknown tool: it lists
+// the tools.
 func (s toolset) unknown(name string) string {
 	names := slices.Sorted(maps.Keys(s))
 	if len(names) == 0 {
@@ -45,7 +46,7 @@ func (s toolset) unknown(name string) string {
 	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: '%s'", name, strings.Join(names, "', '"))
 }
 
-// definitions is what the model is told of the tools, in their order.
+// definitions returns what the model reads about the tools, in their order.
 func definitions(tools []Tool) []ToolDefinition {
 	var defs []ToolDefinition
 	for _, t := range tools {

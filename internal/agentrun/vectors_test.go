@@ -71,7 +71,7 @@ func TestVectorsLoadMessages(t *testing.T) {
 }
 
 // refused is how a run ends whose answers do not fit: nothing is executed, the
-// model is not asked, and the history can be gone on with.
+// model is not asked, and the history can be continued.
 func refused(t *testing.T, w *world, got outcome) {
 	t.Helper()
 	require.Equal(t, agentrun.RunFailed, got.run.Status)
@@ -174,7 +174,7 @@ func TestVectorsResume(t *testing.T) {
 }
 
 // play seeds the store with what the vector begins with, records the answers,
-// and lets a runner go on.
+// and lets a runner continue.
 func (w *world) play(v vector) outcome {
 	t := w.t
 	t.Helper()

@@ -34,7 +34,7 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if c == nil || err != nil {
 		return err
 	}
-	return r.goOn(ctx, c)
+	return r.continueRun(ctx, c)
 }
 
 // take claims a run for a new worker. Without an error and without a claim,
@@ -68,9 +68,9 @@ func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 	return c, nil
 }
 
-// goOn works on a claimed run, and lets go of it in the way that fits how the
-// work came to its end.
-func (r *Runner) goOn(ctx context.Context, c *claim) error {
+// continueRun works on a claimed run and releases it when the work has ended or
+// failed.
+func (r *Runner) continueRun(ctx context.Context, c *claim) error {
 	held, cancel := context.WithCancelCause(ctx)
 	var holding sync.WaitGroup
 	holding.Go(func() { c.hold(held, cancel) })
