@@ -67,13 +67,13 @@ func (s *Store) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approva
 	return found, nil
 }
 
-// CommitBatch implements [approvals.Store]. It derives that the card and what
-// people see of it elsewhere are to be drawn ([Cards], [Homes]), when time moves the batch next ([Deadlines]), for a batch
-// that is settled that its run is to be resumed ([Resumes]), or its answers
-// delivered to the executor of that run ([Deliveries]), and from the facts
-// that people are to be told ([Notices]): of a reminder, of an escalation, those
-// whose decisions an amendment has cleared, and, where others than the requester
-// asked for the calls too, that nobody is left to approve.
+// CommitBatch implements [approvals.Store]. It derives the due work: the card
+// and the Homes are to be drawn ([Cards], [Homes]); time moves the batch next
+// at [Deadlines]; a settled batch is to be resumed ([Resumes]), or its answers
+// delivered to the executor of its run ([Deliveries]); and people are to be
+// notified ([Notices]) of a reminder, of an escalation, that an amendment has
+// cleared their decisions, or, where participants asked for the calls too, that
+// nobody is left to approve.
 func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	p, err := s.partitionOf(string(c.Batch.ID))
 	if err != nil {
@@ -156,8 +156,7 @@ func batchOf(doc []byte, version int64, err error) (approvals.Batch, error) {
 	return b, nil
 }
 
-// tells reports whether there is someone who is to be told of the fact, other
-// than by the card.
+// tells reports whether people are to be notified of the fact.
 func tells(b approvals.Batch, e approvals.Event) bool {
 	switch e := e.(type) {
 	case approvals.Reminded, approvals.Escalated:

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A Place is where something is stored, for whoever shows the store to people.
+// A Place is where something is stored, for showing the store to people.
 type Place struct {
 	Key  string          // to be shown as it is
 	Kind string          // what is there, in a word: batch, run, facts and so on
@@ -130,8 +130,7 @@ func (b Browser) Contents(ctx context.Context, places []Place, l ContentLimits) 
 	return all, nil
 }
 
-// pipelined ignores the errors of single keys: whoever reads their replies finds
-// them.
+// pipelined ignores the errors of single keys: they are in the replies.
 func (b Browser) pipelined(ctx context.Context, fill func(redis.Pipeliner)) error {
 	p := b.store.client.Pipeline()
 	fill(p)

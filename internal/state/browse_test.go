@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// Whoever browses the store learns what is there, and which of it are runs,
-// without knowing how a key is written.
+// The browser lists what is stored, and which of it are runs, without knowing
+// how a key is written.
 func TestBrowseListsWhatIsStored(t *testing.T) {
 	m := miniredis.RunT(t)
 	c := redis.NewClient(&redis.Options{Addr: m.Addr()})

@@ -21,11 +21,11 @@ const remembered = 10 * time.Minute
 // unpacks fewer than Redis does.
 const chunk = 100
 
-// A change is what one run of the script is told: what must hold, and what is
+// A change is the input of one run of the script: what must hold, and what is
 // written if all of it does. All keys are in one slot. Its methods take the
 // typed keys of keys.go, so that no command can meet a key of another type:
-// that is the one way in which a script could fail half way, and Redis does
-// not roll back.
+// that is the one way in which a script could fail half way, and Redis does not
+// roll back.
 type change struct {
 	partition int
 	request   requestKey
@@ -106,7 +106,7 @@ func (c *change) publish(channel, message string) {
 	c.writes = append(c.writes, 4, "PUBLISH", 0, channel, message)
 }
 
-// once reports whether nobody has asked for this document before.
+// once reports whether this is the first request for this document.
 func (c *change) once(doc string) bool {
 	first := !c.seen[doc]
 	c.seen[doc] = true
@@ -124,7 +124,8 @@ func (c *change) args() []any {
 // commit runs the change. It returns the number of the check that failed, from
 // 1, or 0: applied, now or by an earlier attempt with the same request. After
 // an error it is unknown whether the change was applied; the same request may
-// be sent again. What people or tools are told of needs commitBehind.
+// be sent again. A change that is acknowledged to people or tools needs
+// commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	failed, err = verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
 	s.writes.note(c.partition, s.now(), err)

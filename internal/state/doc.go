@@ -1,17 +1,17 @@
 // Package state keeps everything in Redis: runs and their messages, batches,
 // the journal, facts, what surfaces remember, and the index of what is due.
 //
-// Every change is one run of one script, commit.lua, which compares what it is
-// told to compare and then writes what it is told to write. It knows no word of
-// the domain. A change is applied wholly or not at all, and once: each carries
-// a request that the script remembers, so that a change whose reply was lost
-// can be sent again, and the client does so on its own.
+// Every change is one run of one script, commit.lua, which compares the
+// versions that it is given and then writes the values that it is given. It has
+// no rule of the domain. A change is applied wholly or not at all, and once:
+// each carries a request that the script remembers, so that a change whose
+// reply was lost can be sent again, and the client does so on its own.
 //
 // Work is derived from the documents, in the same step that stores them: a run
-// that is queued is due in [Runs], a batch that changed in [Cards], a batch whose
-// people are to be told of something in [Notices], and so on.
-// Nobody enqueues anything. [Due] hands out what is due, at once after a commit
-// and at the latest with its next sweep.
+// that is queued is due in [Runs], a batch that changed in [Cards], a batch
+// whose people are to be notified in [Notices], and so on. Nobody enqueues
+// anything. [Due] hands out what is due, at once after a commit and at the
+// latest with its next sweep.
 //
 // # Keys
 //

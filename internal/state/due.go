@@ -15,14 +15,14 @@ type DueOptions struct {
 	Workers  int                             // reconcilers of one kind at the same time; 0 means 16
 	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
 	Attempts int                             // failures before an item is parked; 0 means 12
-	Grace    time.Duration                   // how long reconcilers may go on once Run is to end; 0 means 10 s
+	Grace    time.Duration                   // how long reconcilers may continue once Run is to end; 0 means 10 s
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
 }
 
 // Due hands out what is due. It is level-triggered: an item is handed out for
-// as long as the state says that there is work, whoever wrote that state and
-// whatever became of the wake-up. Two processes may be handed the same item;
-// the versions in their commits sort that out.
+// as long as the state says that there is work, even if the wake-up was lost.
+// Two processes may be handed the same item; the versions in their commits
+// decide which one succeeds.
 type Due struct {
 	store *Store
 	o     DueOptions

@@ -81,7 +81,7 @@ const (
 	Deliveries Kind = "deliveries" // a batch is settled whose run is executed elsewhere, and its answers not delivered
 	Cards      Kind = "cards"      // a batch changed since its card was drawn
 	Deadlines  Kind = "deadlines"  // the earliest deadline or rung of a batch, see [approvals.Batch.Next]
-	Notices    Kind = "notices"    // people are to be told of something that happened to a batch
+	Notices    Kind = "notices"    // people are to be notified of something that happened to a batch
 	Homes      Kind = "homes"      // a batch changed since the pages of those whom it concerns were drawn
 	Sheets     Kind = "sheets"     // a sheet is submitted and not finished, or its worker's lease is over
 	Answers    Kind = "answers"    // a sheet is finished and the person not answered

@@ -47,9 +47,9 @@ func (e *notDurableError) Is(target error) bool { return target == approvals.Err
 // RetryAfter is what the due index asks.
 func (*notDurableError) RetryAfter() time.Duration { return time.Second }
 
-// A barrier is what the server is asked after a change, on the connection of
-// the change: WAIT and WAITAOF are about the writes of their connection. The
-// zero barrier asks nothing.
+// A barrier is the question that follows a change, on the connection of the
+// change: WAIT and WAITAOF are about the writes of their connection. The zero
+// barrier asks nothing.
 type barrier struct {
 	replicas int  // that must have the change
 	disk     bool // whether the server must say that it has synced the change
@@ -106,8 +106,8 @@ func (s *conn) barrierOf(ctx context.Context, o Options) (barrier, error) {
 		return b, fmt.Errorf("there is no durability %q", o.Durability)
 	}
 	// A server that knows WAITAOF (Redis 7.2, Valkey) answers for each change,
-	// whatever becomes of its settings. An older one is taken at its setting
-	// appendfsync always, which whoever opens the store has to look at.
+	// whatever becomes of its settings. For an older one the setting appendfsync
+	// always is assumed; the caller of [Open] checks it, see [Servers].
 	b.disk = true
 	err := s.confirm(ctx, 0, b)
 	if err != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command") {

@@ -67,7 +67,7 @@ func ends(t *testing.T, c redis.UniversalClient) {
 	require.Error(t, d.Work(t.Context(), "posters", nil), "no such kind")
 }
 
-// outage: a loop goes on when Redis returns, and says meanwhile that it does
+// outage: a loop continues when Redis returns, and says meanwhile that it does
 // not look.
 func outage(t *testing.T, c redis.UniversalClient) {
 	t.Helper()

@@ -25,9 +25,9 @@ func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, vers
 }
 
 // CommitMemo stores the bytes if the memo still has this version, 0 for none;
-// otherwise [approvals.ErrConflict]. What is drawn can be drawn again, so that
-// this is no more durable than the server makes it: whoever acknowledges a memo
-// to someone calls [Store.Confirm] first.
+// otherwise [approvals.ErrConflict]. What is drawn can be drawn again, so a
+// memo is no more durable than the server makes it: a caller that acknowledges
+// one to a person calls [Store.Confirm] first.
 //
 // With drawn > 0 it also says that the surface, which is then a [Kind], has
 // done its work for that version of the document: the due entry goes in the

@@ -70,8 +70,8 @@ func (s *Store) ParkedRuns(ctx context.Context, limit int) ([]agentrun.Run, erro
 }
 
 // Messages implements [agentrun.Store]. A list that is shorter than to is
-// [approvals.ErrNotFound]: a run that cites what is not there must not go on.
-// A message that nobody can read is [agentrun.ErrUnreadable].
+// [approvals.ErrNotFound]: a run that cites missing messages must not continue.
+// A message that cannot be decoded is [agentrun.ErrUnreadable].
 func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int) ([]agentrun.Message, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int
 }
 
 // Journal implements [agentrun.Store]. A run without entries has an empty one,
-// and an entry that nobody can read is [agentrun.ErrUnreadable].
+// and an entry that cannot be decoded is [agentrun.ErrUnreadable].
 func (s *Store) Journal(ctx context.Context, id approvals.RunID) ([]agentrun.Entry, error) {
 	p, err := s.partitionOf(string(id))
 	if err != nil {

@@ -20,7 +20,7 @@ type Server struct {
 	// Broken: its last write to the log failed.
 	Broken bool
 
-	// Told: it says what it is set to. Hosted servers often refuse CONFIG.
+	// Told: the server answered CONFIG GET. Hosted servers often refuse it.
 	Told             bool
 	AppendOnly       string
 	AppendFsync      string

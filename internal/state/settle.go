@@ -86,8 +86,8 @@ func (d *Due) kept(k Kind, partition int) {
 	}
 }
 
-// unmoved deals with an item whose handler was content. Usually its commits
-// have moved the item and this is one read.
+// unmoved deals with an item whose handler returned no error. Usually its
+// commits have moved the item and this is one read.
 func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 	k := t.Kind
 	at, ok, err := d.scoreAt(ctx, k, e)

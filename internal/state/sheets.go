@@ -10,8 +10,9 @@ import (
 
 var _ approvals.SheetStore = (*Store)(nil)
 
-// How long sheets are kept: one that nobody submits, and one that is finished.
-// The server takes them away; one that is submitted it never does.
+// How long sheets are kept: one that is not submitted, and one that is
+// finished. The server removes these; a submitted sheet stays until it is
+// finished.
 const (
 	keepShown    = 24 * time.Hour
 	keepFinished = 30 * 24 * time.Hour

@@ -68,7 +68,7 @@ func sheets(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 		return next
 	}
-	// One call more, one argument changed, whoever makes a seal for it.
+	// One call more, one argument changed, also with a seal that fits.
 	for name, change := range map[string]func(s *approvals.Sheet){
 		"one call more": func(s *approvals.Sheet) {
 			s.Lines = append(s.Lines, approvals.Line{Batch: "batch-01-x", Call: "x", Digest: approvals.Digest{1}, Tool: "t"})

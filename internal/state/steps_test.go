@@ -87,7 +87,7 @@ type process struct {
 }
 
 // crashes: a process ends at each of its commands in turn, before it and after
-// it, and another one goes on. What was committed is kept, the run is resumed
+// it, and another one continues. What was committed is kept, the run is resumed
 // once, and the card shows the last version.
 func crashes(t *testing.T, c redis.UniversalClient) {
 	t.Helper()

@@ -32,7 +32,7 @@ type writes struct {
 }
 
 // note records how a change of the partition went. A change that its caller
-// gave up says nothing.
+// gave up is ignored.
 func (w *writes) note(partition int, now time.Time, err error) {
 	if errors.Is(err, context.Canceled) {
 		return

@@ -97,7 +97,7 @@ func (i *Instance) Kill() {
 	_ = i.cmd.Wait()
 }
 
-// Stop makes the server answer nobody, until it is told to go on.
+// Stop makes the server stop answering until it is resumed.
 func (i *Instance) Stop() (goOn func()) {
 	i.tb.Helper()
 	return stopped(i.tb, i.cmd)

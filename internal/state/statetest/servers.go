@@ -161,7 +161,7 @@ func Await(tb testing.TB, what string, ok func() bool) {
 
 // FollowCluster makes the only node of a cluster keep what it acknowledges,
 // starts a replica of it, and returns when that follows. The returned function
-// stops the replica, and what that returns lets it go on.
+// stops the replica, and what that returns lets it continue.
 func FollowCluster(tb testing.TB, cluster *redis.ClusterClient) (stop func() (goOn func())) {
 	tb.Helper()
 	ctx, dir, port, bus := tb.Context(), scratch(tb), freePort(tb), freePort(tb)

@@ -47,7 +47,7 @@ func shared() (c *redis.Client, stop func(), err error) {
 	}
 	c = redis.NewClient(&redis.Options{
 		Network: "unix", Addr: socket, ContextTimeoutEnabled: true, MaintNotificationsConfig: quiet(),
-		PoolSize: 512, // whoever waits for a connection shares timers with other bubbles, and those panic
+		PoolSize: 512, // waiting for a connection would share timers with other bubbles, which panics
 	})
 	stop = func() {
 		_ = c.Close()
