@@ -6,16 +6,17 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Approvers is whom a call may wait for.
+// Approvers are the people and groups that a call may wait for.
 type Approvers struct {
 	Rule   string // its name; empty: the default
 	From   approvals.From
 	Direct approvals.DirectMessages
 }
 
-// Approvers returns whom calls of the tool in the channel may wait for: those of
-// every ask that may rule there, whoever asks for what, in the order in which the
-// rules decide. Rules in shadow mode and escalations do not count.
+// Approvers returns the people and groups that calls of the tool in the channel
+// may wait for: those of every ask that may rule there, for any requester and
+// arguments, in the order in which the rules decide. Rules in shadow mode and
+// escalations do not count.
 func (p *Policy) Approvers(t Tool, channel string) []Approvers {
 	var all []Approvers
 	add := func(name string, a *ask) {

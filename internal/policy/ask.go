@@ -36,8 +36,8 @@ type rung struct {
 	mark    strictyaml.Mark
 }
 
-// requirement returns what the call needs. It is an error if that depends on
-// someone who is not there.
+// requirement returns what the call needs. It is an error if that depends on a
+// person who is not known.
 func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement, error) {
 	r := approvals.Requirement{
 		Quorums: make([]approvals.Quorum, len(a.quorums)), Deny: a.denials,
@@ -68,7 +68,8 @@ func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement
 	return r, nil
 }
 
-// of returns who that is for this call. Nobody shares memory with the policy.
+// of returns who that is for this call. The result shares no memory with the
+// policy.
 func (f from) of(q approvals.Proposal, n *names) (approvals.From, error) {
 	who := approvals.From{Users: slices.Clone(f.Users), Groups: slices.Clone(f.Groups)}
 	if f.manager {

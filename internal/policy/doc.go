@@ -9,7 +9,7 @@
 //	mode: enforce                                # or shadow: nothing of the file but its default is enforced
 //	groups:    {sre: S0123456789, war-room: C0123456789}   # user groups and channels; the rest uses the names
 //	people:    {carol: U0123456789}
-//	managers:  {alice: carol}                    # the role manager is the manager of whoever asks
+//	managers:  {alice: carol}                    # the role manager is the manager of the requester
 //	roles:     {lead: {people: [carol], groups: [sre], channels: [war-room]}}
 //	calendars: {office: {zone: Europe/Berlin, days: [mon, tue], from: "09:00", to: "17:30", holidays: ["2026-12-25"]}}
 //	default:   {quorums: [...]}                  # the ask of calls that no rule names; see ask
@@ -19,7 +19,7 @@
 //	    tools: ["drop_*"]                        # patterns: * ? [ab]; left out: every tool
 //	    agents: [ops]                            # left out: every agent
 //	    channels: [war-room]                     # where it was asked; left out: everywhere
-//	    requesters: {people: [carol], groups: [sre]}   # who asked; left out: whoever
+//	    requesters: {people: [carol], groups: [sre]}   # who asked; left out: anyone
 //	    when: args.database.startsWith("prod")   # a condition; left out: always
 //	    summary: Drop {args.database}            # with ask: what the call does, see package summary
 //	    deny: Why, in words for the model.       # or allow: true, or ask: {...}
@@ -62,10 +62,10 @@
 //	  dm: true                                   # direct messages to everyone who can help; false: to nobody; left out: to those outside the conversation
 //	  fragile: false                             # true accepts that one missing person stops it
 //
-// People who may approve are named by from: people, groups, roles, channels (their
-// members), and channel: here (those of the channel where it was asked; only in a rule
-// with channels, since whoever asks chooses it). An ask
-// without quorums is default with another why.
+// People who may approve are named by from: people, groups, roles, channels
+// (their members), and channel: here (those of the channel where it was asked;
+// only in a rule with channels, since the requester chooses it). An ask without
+// quorums is default with another why.
 //
 // # Conditions
 //
@@ -101,7 +101,7 @@
 //	examples:
 //	  - name: a drop in production is refused
 //	    call: {tool: drop_database, args: {database: prod-1}}
-//	    agent: ops                               # whoever has the tool if left out
+//	    agent: ops                               # left out: the agent that has the tool
 //	    requester: alice
 //	    groups: [sre]                            # of the requester; else those of the roster, else none
 //	    channel: war-room

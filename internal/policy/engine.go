@@ -144,8 +144,8 @@ type broken struct {
 // looked at.
 type note func(r *rule, o Outcome, why string)
 
-// refuses reports whether a deny matches, and what it says then. One that runs
-// out of its budget matches: or whoever pads the arguments would get past it.
+// refuses reports whether a deny matches, and what it says then. A deny that
+// runs out of its budget matches; otherwise padded arguments would get past it.
 func (r *rule) refuses(f *facts) (reason string, ok bool, why string, err error) {
 	ok, why, err = r.matches(f)
 	if errors.Is(err, errCost) {

@@ -24,9 +24,8 @@ type Explanation struct {
 
 	By string // the rule that decided, name@version
 
-	// Unknown is that the agent has no such tool, and Misfits is why the
-	// arguments do not fit it. No rule is asked then: the model is told, and
-	// tries again.
+	// Unknown says that the agent has no such tool, and Misfits why the arguments
+	// do not fit it. No rule is asked then: the call goes back to the model.
 	Unknown bool
 	Misfits []string
 
@@ -53,7 +52,7 @@ const (
 	KindAsk   Kind = "ask"
 )
 
-// Outcome says what became of a rule in judging a call.
+// Outcome says what a rule did about a call.
 type Outcome string
 
 // The outcomes.
@@ -276,7 +275,7 @@ func (n *names) requirement(r approvals.Requirement) []string {
 	}{
 		{!r.Separation, "the requester may approve"},
 		{r.Separation && r.ParticipantsMaySign, "participants may approve"},
-		{r.EditorMaySign, "whoever edits the arguments may approve"},
+		{r.EditorMaySign, "a person who edits the arguments may approve"},
 		{r.Delegation, "delegates may approve"},
 		{r.ReasonNeeded, "an approval needs a reason"},
 		{r.Direct == approvals.DirectEveryone, "everyone who can help gets a direct message"},

@@ -46,7 +46,7 @@ func (t *tool) misfits(args json.RawMessage) ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// unreadable says why nobody could be asked about such arguments.
+// unreadable returns why people cannot be asked about such arguments.
 func unreadable(args json.RawMessage) string {
 	if err := approvals.CheckArgs(args); err != nil {
 		return err.Error()

@@ -121,8 +121,8 @@ type fromForm struct {
 	Channel  text       `yaml:"channel"`
 }
 
-// here says where an ask asks the channel in which it was asked. Whoever asks
-// chooses that, so without channels they choose their approvers.
+// here returns where an ask names the channel of the request. The requester
+// chooses that channel, and so, without channels, the approvers.
 func (f *askForm) here(p *strictyaml.Problems) {
 	say := func(f *fromForm) {
 		if f != nil && f.Channel.Written() {

@@ -12,9 +12,9 @@ import (
 	"github.com/countersign/countersign/internal/policy"
 )
 
-// What an editor does not show, or shows elsewhere, could hide a rule from
-// whoever reviews it: it is refused wherever it stands, comments and keys
-// included, and the message shows it as an escape.
+// What an editor does not show, or shows elsewhere, could hide a rule from the
+// reviewer: it is refused wherever it stands, comments and keys included, and
+// the message shows it as an escape.
 func TestWhatDoesNotShowIsRefusedAnywhere(t *testing.T) {
 	const rule = "rules:\n  - {name: r, tools: [x], deny: no}\n"
 	lines := strings.Count(head, "\n")

@@ -74,8 +74,8 @@ func (l *Live) Reload(ctx context.Context) error {
 	return errSettling
 }
 
-// Watch looks at the content every so often, until the context ends, and takes
-// what two looks in a row agree on. It goes by the content alone, and so sees
+// Watch reads the content at this interval until the context ends, and loads it
+// once two reads in a row agree. It compares the content alone, so it notices
 // replaced files and swapped links alike.
 func (l *Live) Watch(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)

@@ -36,8 +36,8 @@ func (r *reach) members() {
 }
 
 // others reports unknown ids that are named for anything but approving: such a
-// rule would never match, or would notify nobody. People who have left and
-// groups that are empty are allowed here.
+// rule would never match or notify anyone. People who have left and groups that
+// are empty are allowed here.
 func (r *reach) others() {
 	users, groups := r.used()
 	looked := maps.Clone(r.n.looked)

@@ -9,7 +9,7 @@ import (
 )
 
 // Options say what a file is read against. The zero Options know no tool, so
-// that no condition on arguments is type-checked, and nobody of the people.
+// that no condition on arguments is type-checked, and no people.
 type Options struct {
 	// Tools are all tools of all agents. A rule for a tool that is not among
 	// them is refused. A call of one asks with the file's default.
@@ -20,11 +20,11 @@ type Options struct {
 	// Directory is asked for the groups of a requester, only where a condition
 	// or a list of requesters needs them.
 	Directory Directory
-	// Ledger is asked for the calls that went ahead for a requester, only where
-	// a condition counts those of today.
+	// Ledger is asked for the calls of a requester that were allowed to run, only
+	// where a condition counts those of today.
 	Ledger Ledger
-	// Shadow is told what rules in shadow mode would have ruled. It is called
-	// while a call waits, so it must not block.
+	// Shadow is called with what rules in shadow mode would have ruled. It is
+	// called while a call waits, so it must not block.
 	Shadow func(ctx context.Context, r ShadowRuling)
 	// Now is the time of the examples that name none; time.Now if left out.
 	Now func() time.Time
@@ -37,7 +37,7 @@ type Tool struct {
 	// Schema is the JSON Schema of its arguments. Conditions are type-checked
 	// against it; without one they are not.
 	Schema      json.RawMessage
-	WriteOnly   []string // JSON pointers of arguments that nobody reads, so no summary may show them
+	WriteOnly   []string // JSON pointers of write-only arguments, which no summary may show
 	Annotations Annotations
 	// Severity is what the tool states; conditions see it as severity.
 	Severity approvals.Severity
@@ -95,7 +95,7 @@ type Directory interface {
 	GroupsOf(ctx context.Context, user approvals.UserID, of []approvals.GroupID) ([]approvals.GroupID, error)
 }
 
-// A Ledger knows which calls went ahead for a person.
+// A Ledger knows which calls of a person were allowed to run.
 type Ledger interface {
 	// Entries returns those of the last two days at least, in the order in which
 	// they were entered. What it cannot find out is an error, never an empty list.

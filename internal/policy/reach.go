@@ -57,8 +57,8 @@ func sameQuorums(a, b *ask) bool {
 	return len(a.quorums) == len(b.quorums) && &a.quorums[0] == &b.quorums[0]
 }
 
-// vetoes says which vetoes do nothing: one denial of anyone who may approve
-// settles it already.
+// vetoes reports vetoes without effect: one denial of anyone who may approve
+// settles the call already.
 func (r *reach) vetoes() {
 	for _, a := range r.asks() {
 		var may from
@@ -88,7 +88,7 @@ func (r *reach) asks() []*ask {
 	return all
 }
 
-// ask checks one ask for whoever may ask, in every way in which it can be met.
+// ask checks one ask for every requester, in every way in which it can be met.
 func (r *reach) ask(a *ask) {
 	before := r.Count()
 	fragile, all := "", true

@@ -124,7 +124,7 @@ func TestADefaultThatCannotBeJudgedAsksForEverything(t *testing.T) {
 	require.Equal(t, "The rule default could not be judged for this call: the requester has no manager. That rule asks: default. So it needs every approval that the policy can ask for.", ask.Why)
 }
 
-// Whoever meets the requirement of a call that no rule could judge meets every
+// People who meet the requirement of a call that no rule could judge meet every
 // ask of the file, as it would be for the same call.
 func TestAnUnjudgedCallNeverNeedsLessThanAnyAsk(t *testing.T) {
 	from := []string{"{groups: [sre]}", "{groups: [security]}", "{groups: [sre, security]}", "{people: [bob, carol]}", "{people: [carol]}", "{roles: [manager]}", "{channel: here}", "{people: [bob], roles: [manager]}", "{groups: [sre], channel: here}", "{groups: [war-room]}"}
