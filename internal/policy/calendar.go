@@ -132,6 +132,21 @@ func (c *calendar) add(at time.Time, d time.Duration) time.Time {
 
 // clock is the moment at which the clocks show so much on this day.
 func (c *calendar) clock(day time.Time, since time.Duration) time.Time {
+	return clockOf(day, since, c.zone)
+}
+
+// clockOf is the moment at which the clocks of a zone show so much on this day. A
+// time that they skip is when they are moved, or as much later.
+func clockOf(day time.Time, since time.Duration, zone *time.Location) time.Time {
 	y, m, d := day.Date()
-	return time.Date(y, m, d, int(since/time.Hour), int(since%time.Hour/time.Minute), 0, 0, c.zone)
+	show := func(zone *time.Location) time.Time {
+		return time.Date(y, m, d, int(since/time.Hour), int(since%time.Hour/time.Minute), 0, 0, zone)
+	}
+	at := show(zone)
+	_, offset := at.Zone()
+	// Of a time that is skipped, Date may return one before that.
+	if early := show(time.UTC).Sub(at.Add(time.Duration(offset) * time.Second)); early > 0 {
+		at = at.Add(early)
+	}
+	return at
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -174,8 +173,7 @@ func (f *facts) ranToday() any {
 	if err != nil {
 		return types.WrapErr(errLedger)
 	}
-	y, m, d := f.q.At.In(f.p.zone).Date()
-	midnight := time.Date(y, m, d, 0, 0, 0, 0, f.p.zone)
+	midnight := clockOf(f.q.At.In(f.p.zone), 0, f.p.zone)
 	f.today = map[string]int{}
 	for _, e := range entries {
 		if f.q.Entry != "" && e.Key == f.q.Entry {

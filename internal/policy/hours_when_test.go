@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,4 +54,36 @@ rules:
 calendars: {office: {zone: Europe/Berlin, days: [mon], from: "09:00", to: "17:30"}}
 `), policy.Options{})
 	require.ErrorContains(t, err, "this calendar is not used")
+}
+
+// TestADayWithoutAMidnightBeginsWhenTheClocksAreMoved: where they skip it, the day
+// before lasts to its end, and no hour of it belongs to the next.
+func TestADayWithoutAMidnightBeginsWhenTheClocksAreMoved(t *testing.T) {
+	const always = `{zone: ZONE, days: [mon, tue, wed, thu, fri, sat, sun], from: "00:00", to: "24:00"}`
+	for zone, moved := range map[string]string{
+		"America/Santiago": "2024-09-08T01:00:00-03:00",
+		"America/Havana":   "2024-03-10T01:00:00-04:00",
+		"Africa/Cairo":     "2024-04-26T01:00:00+03:00",
+		"Asia/Beirut":      "2024-03-31T01:00:00+03:00",
+	} {
+		at, err := time.Parse(time.RFC3339, moved)
+		require.NoError(t, err)
+		entered := book{entries: []approvals.LedgerEntry{
+			{Key: "a", Tool: "refund", At: at.Add(-time.Second)}, {Key: "b", Tool: "refund", At: at},
+		}}
+		p := parse(t, strings.ReplaceAll(`
+zone: ZONE
+calendars: {always: `+always+`}
+rules:
+  - {name: never, tools: [refund], when: "!hours.always", deny: Closed.}
+  - {name: one-a-day, tools: [refund], when: 'today.executed["refund"] >= 2', deny: One a day.}
+  - {name: refunds, tools: [refund], allow: true}
+`, "ZONE", zone), policy.Options{Ledger: entered})
+		for _, after := range []time.Duration{-90 * time.Minute, -30 * time.Minute, -time.Second, 0, time.Minute, time.Hour} {
+			q := with(call("refund", `{}`), func(q *approvals.Proposal) { q.At, q.Entry = at.Add(after), "a" })
+			require.Equal(t, "runs", say(t, p, q), "%s %s", zone, after)
+		}
+		late := with(call("refund", `{}`), func(q *approvals.Proposal) { q.At = at.Add(time.Hour) })
+		require.Equal(t, "runs", say(t, p, late), "%s: one of them was made the day before", zone)
+	}
 }
