@@ -93,3 +93,14 @@ func TestWhoMayHaveAskedFromElsewhereIsTold(t *testing.T) {
 	require.Contains(t, all[1].Shown(), "You may be the requester of this call")
 	require.NotContains(t, all[1].Shown(), "thread")
 }
+
+// A direct message that a request from elsewhere names is of the bot and one
+// person, and it is not known of whom: nobody counts as having read it there.
+func TestARequestFromElsewhereInADirectMessageReachesItsApprovers(t *testing.T) {
+	o := newOffice(t, slacksim.Config{})
+	_, err := o.PostAs(slacksim.Post{User: "U0CAROL", Channel: "@countersign", Text: "hello"})
+	require.NoError(t, err)
+	b := o.elsewhere(o.opensAfter("", []approvals.UserID{"U0BOB"}, call("a", "delete_file", `{"path":"/srv/a"}`, by("bob", fromUser("U0BOB")))), "D0CAROL")
+	o.draw(b)
+	require.Len(t, o.directs("U0BOB"), 1)
+}

@@ -52,6 +52,8 @@ func (c *Cards) attendance(ctx context.Context, h *memo.Claim[anchors], b approv
 		switch {
 		case channel == "", h.Body.missed(channel):
 			continue
+		case strings.HasPrefix(channel, "D") && b.Executor != "":
+			continue // a remote request names it, and does not say whose it is
 		case strings.HasPrefix(channel, "D"): // between the bot and the people who write to it
 			in.who = append(append(in.who, b.Requester), b.Participants...)
 			continue
