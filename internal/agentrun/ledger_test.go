@@ -338,3 +338,43 @@ func TestACallThatDoesNotGoAheadGivesItsPlaceBack(t *testing.T) {
 		require.Zero(t, d.entered())
 	})
 }
+
+// TestRemoteRequestsDoNotRacePastACountOfTheDay: nor do they and their repetitions.
+func TestRemoteRequestsDoNotRacePastACountOfTheDay(t *testing.T) {
+	d := newDay(t, 5)
+	d.policy.together = &sync.WaitGroup{}
+	d.policy.together.Add(10)
+	var submitting sync.WaitGroup
+	got := make([]agentrun.RemoteRun, 10)
+	for n := range got {
+		submitting.Go(func() {
+			var err error
+			if got[n], err = d.runner(d.store, d.store).Submit(t.Context(), request(fmt.Sprint("k", n), "plain")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	submitting.Wait()
+	permitted := 0
+	for n, r := range got {
+		again, err := d.runner(d.store, d.store).Submit(t.Context(), request(fmt.Sprint("k", n), "plain"))
+		require.NoError(t, err)
+		require.Equal(t, r, again)
+		if _, ok := r.Calls[0].Ruling.(approvals.Permit); ok {
+			permitted++
+		}
+	}
+	require.Equal(t, 5, permitted)
+	require.Equal(t, 5, d.entered())
+}
+
+// TestARemoteCallThatCannotBeCountedIsAskedAbout: also where no ledger is kept.
+func TestARemoteCallThatCannotBeCountedIsAskedAbout(t *testing.T) {
+	for _, ledger := range []agentrun.Ledger{nil, broken{}} {
+		d := newDay(t, 5)
+		got, err := d.runner(d.store, ledger).Submit(t.Context(), request("k", "plain"))
+		require.NoError(t, err)
+		require.Len(t, got.Batch.Approvals, 1)
+		require.True(t, got.Batch.Approvals[0].Unjudged)
+	}
+}
