@@ -349,7 +349,7 @@ func TestRemoteRequestsDoNotRacePastACountOfTheDay(t *testing.T) {
 	for n := range got {
 		submitting.Go(func() {
 			var err error
-			if got[n], err = d.runner(d.store, d.store).Submit(t.Context(), request(fmt.Sprint("k", n), "plain")); err != nil {
+			if got[n], err = d.runner(d.store, state.NewLedger(d.store)).Submit(t.Context(), request(fmt.Sprint("k", n), "plain")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -357,7 +357,7 @@ func TestRemoteRequestsDoNotRacePastACountOfTheDay(t *testing.T) {
 	submitting.Wait()
 	permitted := 0
 	for n, r := range got {
-		again, err := d.runner(d.store, d.store).Submit(t.Context(), request(fmt.Sprint("k", n), "plain"))
+		again, err := d.runner(d.store, state.NewLedger(d.store)).Submit(t.Context(), request(fmt.Sprint("k", n), "plain"))
 		require.NoError(t, err)
 		require.Equal(t, r, again)
 		if _, ok := r.Calls[0].Ruling.(approvals.Permit); ok {

@@ -19,7 +19,7 @@ func (o *workspace) postsButton(root string, b approvals.Batch, marker *slack.Sl
 	return o.postsButtonIn("C0OPS", root, b, marker)
 }
 
-func (o *office) postsButtonIn(channel, root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
+func (o *workspace) postsButtonIn(channel, root string, b approvals.Batch, marker *slack.SlackMetadata) slacksim.Message {
 	o.t.Helper()
 	value := strings.Join([]string{"1", string(b.ID), b.Approvals[0].Call.Digest.String(), string(b.Approvals[0].Call.ID)}, "|")
 	button := blockkit.Button("countersign.approve.0", value, "Approve", "Approve the call of a test")

@@ -133,7 +133,7 @@ func TestApproveAllTakesNoCallThatNeedsMore(t *testing.T) {
 func TestASecondPressOnApproveAllInAReviewSaysThatItCounts(t *testing.T) {
 	two := sre
 	two.Need = 2
-	o := inOffice(t)
+	o := newListWorkspace(t)
 	b := o.another("one", 0, four(two)...)
 	require.NoError(t, o.stirs(b))
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")

@@ -97,7 +97,7 @@ func TestWhoMayHaveAskedFromElsewhereIsTold(t *testing.T) {
 // A direct message that a request from elsewhere names is of the bot and one
 // person, and it is not known of whom: nobody counts as having read it there.
 func TestARequestFromElsewhereInADirectMessageReachesItsApprovers(t *testing.T) {
-	o := newOffice(t, slacksim.Config{})
+	o := newWorkspace(t, slacksim.Config{})
 	_, err := o.PostAs(slacksim.Post{User: "U0CAROL", Channel: "@countersign", Text: "hello"})
 	require.NoError(t, err)
 	b := o.elsewhere(o.opensAfter("", []approvals.UserID{"U0BOB"}, call("a", "delete_file", `{"path":"/srv/a"}`, by("bob", fromUser("U0BOB")))), "D0CAROL")
