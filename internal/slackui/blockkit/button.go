@@ -10,10 +10,13 @@ import (
 // be: https://docs.slack.dev/reference/block-kit/block-elements/button-element.
 const SpokenRunes = 75
 
+// A ButtonElement is a button that [Button] has made.
+type ButtonElement = slack.ButtonBlockElement
+
 // Button is a button with its label. A screen reader says spoken in its place:
 // what the button does, and to which call or where it leads. What is too long
 // for Slack is cut.
-func Button(id, value, label, spoken string) *slack.ButtonBlockElement {
+func Button(id, value, label, spoken string) *ButtonElement {
 	b := slack.NewButtonBlockElement(id, value, Literal(label))
 	if utf8.RuneCountInString(spoken) > SpokenRunes {
 		spoken, _ = Cut(spoken, SpokenRunes-1)

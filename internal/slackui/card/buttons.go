@@ -42,7 +42,7 @@ func (r row) buttons(whole bool) slack.Block {
 	if err != nil {
 		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids aren't usable."))
 	}
-	button := func(act ref.Action, label, says string, style slack.Style) *slack.ButtonBlockElement {
+	button := func(act ref.Action, label, says string, style slack.Style) *blockkit.ButtonElement {
 		b := blockkit.Button(act.ID(i), value, label, r.spokenOf(says))
 		b.Style = style
 		return b

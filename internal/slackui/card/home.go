@@ -257,7 +257,7 @@ func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 }
 
 // severalButton opens a sheet of all that waits for the person who presses it.
-func severalButton() *slack.ButtonBlockElement {
+func severalButton() *blockkit.ButtonElement {
 	return blockkit.Button(ref.ActionSeveral.ID(0), "mine", "Approve several…", "Approve several of the calls that wait for you")
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slack-go/slack"
-
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
@@ -79,9 +77,9 @@ func (p OpenCalls) Progress() string {
 
 // Review is the n-th button of its kind on a list. It opens the card with the
 // leading call.
-func (p OpenCalls) Review(n int) *slack.ButtonBlockElement { return p.button(n, "Review") }
+func (p OpenCalls) Review(n int) *blockkit.ButtonElement { return p.button(n, "Review") }
 
-func (p OpenCalls) button(n int, label string) *slack.ButtonBlockElement {
+func (p OpenCalls) button(n int, label string) *blockkit.ButtonElement {
 	at := ref.Card{Batch: p.Batch.ID, Part: p.leading() / CallsPerCard}
 	return blockkit.Button(ref.ActionReview.ID(n), at.String(), label, label+": "+p.Title(blockkit.SpokenRunes))
 }
