@@ -98,7 +98,7 @@ func (s *conversationsAPI) conversationsJoin(c *call) (object, *failure) {
 	return object{"channel": s.payloads.channelJSON(c.in, ch)}, nil
 }
 
-// enter puts someone into a channel and tells the apps that are there.
+// enter adds a person to a channel and sends the events of that.
 func (s *conversationsAPI) enter(ch *channel, user string) {
 	ch.Members = append(slices.Clone(ch.Members), user)
 	s.changed()
@@ -151,8 +151,8 @@ func (s *conversationsAPI) conversationsCreate(c *call) (object, *failure) {
 
 const maxInvited = 100
 
-// conversationsInvite puts people into a channel: all of them, or nobody
-// unless force says that those who can be are.
+// conversationsInvite adds people to a channel. If one of them cannot be
+// invited, it adds none, or with force the others.
 func (s *conversationsAPI) conversationsInvite(c *call) (object, *failure) {
 	ch := s.named(c.in, c.str("channel"))
 	users := commas(c.str("users"))

@@ -43,7 +43,7 @@ func (c *channel) replyTo(ts string) (string, *failure) {
 	return cmp.Or(root.threadTS, root.ts), nil
 }
 
-// known finds someone whom the call may name by id.
+// known finds a person whom the call may name by id.
 func (s *world) known(c *call, id string) *Person {
 	if p := s.userByID(id); p != nil && s.knows(c.in, p) {
 		return p

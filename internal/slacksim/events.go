@@ -208,9 +208,9 @@ func (s *events) tell(c *channel, p *Person, m *message) {
 	}
 }
 
-// tellOfApp sends what an app did to a message to the installations that
-// read along, itself among them: posted, message_changed or message_deleted.
-// Nobody hears of ephemeral messages.
+// tellOfApp sends what an app did to a message to the installations that see
+// it, including itself: posted, message_changed or message_deleted. There are
+// no events of ephemeral messages.
 func (s *events) tellOfApp(c *channel, m *message, subtype string, before object) {
 	if m.visibleTo != "" {
 		return

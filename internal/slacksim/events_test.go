@@ -255,5 +255,5 @@ func TestAppsHearOfTheirOwnMessages(t *testing.T) {
 	_, err := w.api.PostEphemeral("C0OPS", "U0BOB", slack.MsgOptionText("x", false))
 	require.NoError(t, err)
 	w.idle(t)
-	require.Len(t, w.app.requests("/events"), before, "nobody hears of ephemeral messages")
+	require.Len(t, w.app.requests("/events"), before, "there is no event of an ephemeral message")
 }

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// gate keeps out the requests that a web page of someone else makes.
+// gate refuses the requests of other web pages.
 type gate struct{ *installations }
 
 // slackOrigin is what slack-go sends as its origin when it opens a connection

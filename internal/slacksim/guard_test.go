@@ -122,7 +122,7 @@ func TestCredentialsAreRandomUnlessTheyAreChosen(t *testing.T) {
 	for i, prefix := range []string{"xoxb-", "", "xapp-", "", "xoxb-"} {
 		require.NotEqual(t, one[i], other[i])
 		require.True(t, strings.HasPrefix(one[i], prefix), one[i])
-		require.GreaterOrEqual(t, len(one[i]), 32, "nobody guesses it")
+		require.GreaterOrEqual(t, len(one[i]), 32, "it cannot be guessed")
 	}
 	chosen := slacksim.Config{BotToken: "xoxb-1", SigningSecret: "s", AppToken: "xapp-1", ClientSecret: "c"}
 	require.Equal(t, []string{"xoxb-1", "s", "xapp-1", "c"}, credentials(chosen)[:4])

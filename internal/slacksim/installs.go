@@ -78,8 +78,8 @@ func (s *installations) owns(in *installation, team string) bool {
 	return in.team == team || (in.org() && s.inOrg(team))
 }
 
-// stranger reports whether a person belongs to someone else than those the
-// installation is for.
+// stranger reports whether a person belongs to another organization or
+// workspace than the installation.
 func (s *installations) stranger(in *installation, p *Person) bool {
 	colleague := s.owns(in, p.Team) || (s.inOrg(p.Team) && s.inOrg(in.team))
 	return p.Stranger || !colleague

@@ -29,8 +29,8 @@ type grant struct {
 	issued    time.Time
 }
 
-// serveAuthorize is the page on which someone installs the app. Nobody has
-// to agree here: it sends the browser back with a code at once.
+// serveAuthorize is the page on which a person installs the app. It asks
+// nothing and sends the browser back with a code at once.
 func (s *oauthAPI) serveAuthorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	s.mu.Lock()

@@ -136,9 +136,9 @@ func (s *persons) SetActive(user string, active bool) error {
 	return nil
 }
 
-// Reload is what a person's client forgets when it starts again: every
-// ephemeral message they saw and every modal. The app hears of neither: no
-// view_closed comes, even if the view asked for it.
+// Reload restarts a person's client, which loses every ephemeral message and
+// every modal. The app gets no event: view_closed is not sent, even if the view
+// asked for it.
 func (s *persons) Reload(user string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -142,7 +142,7 @@ func TestPageAndChangesAreServed(t *testing.T) {
 	w.post(t, `[`+divider+`]`)
 	n, err = resp.Body.Read(buf)
 	require.NoError(t, err)
-	require.Contains(t, string(buf[:n]), "data: ", "a change is told")
+	require.Contains(t, string(buf[:n]), "data: ", "a change is sent")
 }
 
 // Everything at once, for the race detector: nothing is lost and every

@@ -66,7 +66,7 @@ func (s *responder) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	s.journal.logged(entry, status, []byte(answer))
 	s.mu.Unlock()
 	if fault != nil && fault.LostReply {
-		panic(http.ErrAbortHandler) // done, but the app never hears of it
+		panic(http.ErrAbortHandler) // done, but the app gets no answer
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

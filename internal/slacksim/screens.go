@@ -11,7 +11,7 @@ import (
 
 const maxViewBytes = 250 * 1024
 
-// view is a modal on someone's screen, or their Home tab.
+// view is a modal on a person's screen, or their Home tab.
 type view struct {
 	id, user, hash string
 	in             *installation

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/internal/slacksim/page"
 )
 
-// Server is a Slack workspace with one app installed. It is an
-// [http.Handler]; serve it on loopback only, because its control API lets
-// anyone act as any person. It is safe for concurrent use.
+// Server is a Slack workspace with one app installed. It is an [http.Handler];
+// serve it on loopback only, because through its control API anyone can act as
+// any person. It is safe for concurrent use.
 //
 // Its parts know each other one way only: the engine nothing; the world and
 // its payloads the engine; what reaches the app (the journal, Socket Mode, the

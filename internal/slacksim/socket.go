@@ -46,8 +46,8 @@ const (
 	missedPings   = 3           // without a pong or a frame, until the connection is given up
 )
 
-// The reasons of a disconnect message, and [Cut], which is no message: the
-// connection is gone without a word.
+// The reasons of a disconnect message, and [Cut], which ends the connection
+// without a message.
 const (
 	Warning          = "warning"
 	RefreshRequested = "refresh_requested"
@@ -73,9 +73,9 @@ func (s *socketMode) listens(target string) string {
 // AppToken is the app-level token with which connections are opened.
 func (s *socketMode) AppToken() string { return s.cfg.AppToken }
 
-// SetSocketMode turns Socket Mode on or off, as the app's settings do. While
-// it is on nothing is sent over HTTP; when it is turned off every connection
-// is told link_disabled and closed.
+// SetSocketMode turns Socket Mode on or off, as the app's settings do. While it
+// is on, nothing is sent over HTTP; when it is turned off, every connection
+// gets link_disabled and is closed.
 func (s *socketMode) SetSocketMode(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *socketMode) serveLink(rw http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	w := newSocket(conn)
-	w.writing.Lock() // nothing is said before hello
+	w.writing.Lock() // nothing is sent before hello
 	s.mu.Lock()
 	greeting := s.join(w, life)
 	s.mu.Unlock()

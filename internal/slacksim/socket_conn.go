@@ -39,7 +39,7 @@ func (w *socket) send(message []byte) {
 	}
 }
 
-// cut ends the connection without a word.
+// cut ends the connection without a message.
 func (w *socket) cut() {
 	w.ending.Do(func() {
 		close(w.gone)

@@ -203,9 +203,9 @@ func (s *forms) answeredErrors(v *view, given any) SubmitOutcome {
 	return SubmitOutcome{Errors: errs}
 }
 
-// CloseView is a person leaving a modal: with cancel (back to the one below
-// it), or with the X in the corner, which clears the whole stack. The app
-// hears of it only when the view asked for notify_on_close.
+// CloseView closes a modal as a person does: with cancel (back to the one below
+// it), or with the X in the corner, which clears the whole stack. The app gets
+// view_closed only if the view asked for notify_on_close.
 func (s *forms) CloseView(user, viewID string, clear bool) error {
 	s.mu.Lock()
 	p := s.person(user)

@@ -35,7 +35,7 @@ type webAPI struct {
 func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost:
-	case http.MethodHead, http.MethodOptions: // of browsers and monitors; nothing is called
+	case http.MethodHead, http.MethodOptions: // a request of a browser or monitor without a method
 		w.Header().Set("Access-Control-Allow-Origin", "*")
 		w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
 		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
@@ -82,7 +82,7 @@ func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 	s.journal.logged(entry, http.StatusOK, encodeJSON(answer))
 	s.mu.Unlock()
 	if fault != nil && fault.LostReply {
-		panic(http.ErrAbortHandler) // done, but the app never hears of it
+		panic(http.ErrAbortHandler) // done, but the app gets no answer
 	}
 	s.scopeHeaders(w.Header(), m, a.token)
 	writeJSON(w, http.StatusOK, answer)

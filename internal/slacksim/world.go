@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// world is who and what there is in the workspaces.
+// world holds the people, channels and messages of the workspaces.
 type world struct {
 	*installations
 
@@ -113,10 +113,10 @@ type message struct {
 	stream       *streamed // a message that is, or was, streamed
 }
 
-// person finds someone by id or name. The caller holds mu.
+// person finds a person by id or name. The caller holds mu.
 func (s *world) person(ref string) *Person { return s.personNear(TeamID, ref) }
 
-// personNear finds someone by id or name; names are looked for in the
+// personNear finds a person by id or name; names are looked for in the
 // workspace first.
 func (s *world) personNear(team, ref string) *Person {
 	var found *Person
@@ -131,7 +131,7 @@ func (s *world) personNear(team, ref string) *Person {
 	return found
 }
 
-// userByID finds someone as the Web API does. The caller holds mu.
+// userByID finds a person as the Web API does. The caller holds mu.
 func (s *world) userByID(id string) *Person {
 	for _, p := range s.people {
 		if p.ID == id {
@@ -264,8 +264,8 @@ func (s *world) eventTeam(in *installation, c *channel) string {
 	return in.team
 }
 
-// knows reports whether an installation can look at a person: someone of
-// its workspaces, or of a channel that they share.
+// knows reports whether an installation can look up a person: one of its
+// workspaces, or of a channel that they share.
 func (s *world) knows(in *installation, p *Person) bool {
 	if s.owns(in, p.Team) {
 		return true

@@ -35,8 +35,8 @@ var initialField = map[string]string{
 	"selected_date_time": "initial_date_time", "rich_text_value": "initial_value",
 }
 
-// InitialState is the state of blocks that nobody touched: every element
-// that holds a value, with what the app preset.
+// InitialState is the state of blocks before any input: every element that
+// holds a value, with the app's initial one.
 func InitialState(list []any) map[string]map[string]object {
 	values := map[string]map[string]object{}
 	Walk(list, func(b, e object) {
