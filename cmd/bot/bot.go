@@ -139,8 +139,8 @@ func (b *bot) receive(ctx context.Context) {
 	}
 }
 
-// handler serves whoever looks after the process, and Slack, unless that comes
-// in Socket Mode.
+// handler serves the endpoints of operations, and Slack, unless that comes in
+// Socket Mode.
 func (b *bot) handler() http.Handler {
 	mux := http.NewServeMux()
 	if b.ui.Socket == nil {
@@ -179,7 +179,7 @@ func (b *bot) ready(ctx context.Context) error {
 	return nil
 }
 
-// close waits for what was begun after an answer, and lets the store go.
+// close waits for the work that follows answers, and closes the store.
 func (b *bot) close(ctx context.Context) error {
 	return errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close())
 }
@@ -187,5 +187,5 @@ func (b *bot) close(ctx context.Context) error {
 func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") //nolint:gosec // plain text by its type, with words of ours; nobody is left to tell of an error
+	_, _ = io.WriteString(w, text+"\n") //nolint:gosec // plain text by its type, with words of ours; an error cannot be reported any more
 }

@@ -161,7 +161,7 @@ happened is refused: abandon it instead. It needs REDIS_URL.`,
 			example: "bot admin retry cards batch-01-7f3a",
 		},
 		{
-			name: "abandon", short: "Ends a run that nobody can continue.", run: adminAbandon,
+			name: "abandon", short: "Ends a run that cannot continue.", run: adminAbandon,
 			about: `
 Ends a parked run for good. The bot says so in its thread, which can be used
 again. Nothing is executed. It needs REDIS_URL.`,
@@ -244,7 +244,7 @@ func exitCode(err error, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.As(err, &wrong):
-		_, _ = fmt.Fprintln(stderr, approvals.Visible(wrong.Error())) // nobody is left to tell
+		_, _ = fmt.Fprintln(stderr, approvals.Visible(wrong.Error())) // an error cannot be reported any more
 		return exitUsage
 	}
 	_, _ = fmt.Fprintf(stderr, "bot: %s\n", approvals.Visible(err.Error()))

@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// storeOptions say where the store of the configuration is. Whoever only reads
-// opens it with these.
+// storeOptions say where the store of the configuration is. Commands that only
+// read open it with these.
 func storeOptions(c config.Config, e config.Environment, log *slog.Logger) state.Options {
 	return state.Options{URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log}
 }
@@ -22,7 +22,7 @@ func storeOptions(c config.Config, e config.Environment, log *slog.Logger) state
 // If Redis does not answer, it returns an error and does not try again: the
 // bot itself waits until Redis is there, but an operator wants to know.
 func openForCommand(ctx context.Context, c config.Config, o state.Options) (*state.Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
 	o.Once = true
 	return openDurable(ctx, c, o)
@@ -68,7 +68,7 @@ func lookAtRedis(ctx context.Context, c config.Config, o state.Options) ([]docto
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctor.Patience)
+	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
 	servers, err := store.Servers(ctx)
 	if err := errors.Join(err, store.Close()); err != nil {

@@ -43,7 +43,7 @@ func (w *world) opensMany() []approvals.Batch {
 			call := approvals.ToolCall{ID: approvals.ToolCallID(fmt.Sprint("c", n)), Name: "delete_file", Args: json.RawMessage(fmt.Sprintf(`{"path":"reports/%d-%d.txt"}`, i, n))}
 			args[approvals.DigestOf(run.Deferred, call)] = call.Args
 			calls = append(calls, approvals.Deferral{Call: call, Ask: approvals.Ask{Why: "it deletes", Requirement: approvals.Requirement{
-				// One signature is not enough, so that no run goes on.
+				// One approval is not enough, so that no run resumes.
 				Quorums: []approvals.Quorum{{Name: "operations", Need: 2, From: approvals.From{Groups: []approvals.GroupID{"S0SRE"}}}},
 			}}})
 		}

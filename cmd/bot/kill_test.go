@@ -233,8 +233,9 @@ func ended(m message) bool {
 	return says("reports/2023-q1-sales.txt: deleted", "reports/2023-q2-sales.txt: deleted")(m) || says("may or may not")(m)
 }
 
-// TestKillBetweenTwoCallsOfARun: a run that lost its process goes on, and no
-// call is repeated. A call that was under way is in doubt, and people are told.
+// TestKillBetweenTwoCallsOfARun: a run that lost its process continues, and no
+// call is repeated. A call that was under way is in doubt, and people are
+// notified.
 func TestKillBetweenTwoCallsOfARun(t *testing.T) {
 	for i := range tries(t) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -265,7 +266,7 @@ func TestTermLeavesTheRestToTheNextProcess(t *testing.T) {
 	require.NoError(t, first.term(), "it ends cleanly:\n%s", first.out)
 
 	outcome := w.sim.click(bob, card, "2023-q1", "Approve")
-	require.NotEmpty(t, outcome.VisibleError, "nobody is there: Slack shows its warning")
+	require.NotEmpty(t, outcome.VisibleError, "no process answers: Slack shows its warning")
 
 	second := w.start()
 	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError, "the click can be repeated")

@@ -36,7 +36,7 @@ func (p *policyCommand) takesAgainst() {
 	p.flags.BoolVar(&p.online, "online", false, "Ask Slack who is in which group. It needs SLACK_BOT_TOKEN.")
 }
 
-// takesTools adds those of them that need nobody to be asked.
+// takesTools adds those of them for which no lookup is needed.
 func (p *policyCommand) takesTools() {
 	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`: it says which tools there are, and where the policy is if none is named.")
 	p.flags.StringVar(&p.tools, "tools", "", "Instead of a configuration, a `FILE` of tools: the answer to tools/list of MCP.")
@@ -131,7 +131,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		return nil, errors.New("SLACK_BOT_TOKEN is not set, and --online asks Slack")
 	}
 	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Patience}))
+		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Timeout}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)

@@ -64,8 +64,8 @@ func (b *bot) follow(ctx context.Context, every time.Duration) {
 	}
 }
 
-// onPolicy logs the outcome of a policy change. One that nobody can meet
-// is taken all the same: what it asks for does not run.
+// onPolicy logs the outcome of a policy change. A policy with a rule that
+// nobody can meet is loaded too: the calls that it asks about do not run.
 func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err error) {
 	if err != nil {
 		b.log.ErrorContext(ctx, "policy change rejected; the previous version stays active",

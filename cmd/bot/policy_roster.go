@@ -44,14 +44,14 @@ func (w *whoIsWho) GroupsOf(ctx context.Context, user approvals.UserID, of []app
 	return in, nil
 }
 
-// rosterPatience limits the lookup of group members when the bot starts.
-const rosterPatience = 15 * time.Second
+// rosterTimeout limits the lookup of group members when the bot starts.
+const rosterTimeout = 15 * time.Second
 
 // checkPeople returns the rules of the current policy that nobody can meet, by the
 // people and groups in Slack. A failed lookup is not a problem: a request that
 // nobody can approve runs nothing.
 func (b *bot) checkPeople(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, rosterPatience)
+	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
 	roster, _, err := doctor.RosterOf(ctx, b.policy.Current(), b.ui)
 	if err != nil {

@@ -26,7 +26,7 @@ func (w *world) get(path string) (status int, body string) {
 	return resp.StatusCode, strings.TrimSpace(string(b))
 }
 
-// pause makes Redis answer nobody; the returned function ends that.
+// pause makes Redis stop answering; the returned function ends that.
 func (w *world) pause() (unpause func()) {
 	w.t.Helper()
 	info, err := w.redis.Info(w.t.Context(), "server").Result()

@@ -67,9 +67,9 @@ var (
 	isName   = regexp.MustCompile(`^[A-Z]+_[A-Z_]+$`)
 )
 
-// rows are the rows of a page's tables whose first cell names settings, each
-// by every setting that it names. A name that begins with a dot goes on from
-// the first of its row.
+// rows are the rows of a page's tables whose first cell names settings, each by
+// every setting that it names. A name that begins with a dot continues the
+// first of its row.
 func rows(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))

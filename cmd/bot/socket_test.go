@@ -85,7 +85,7 @@ func TestStoryOverSockets(t *testing.T) {
 		return resp.StatusCode
 	}
 	require.Eventually(t, func() bool { return status("/readyz") == http.StatusOK }, 20*time.Second, 5*time.Millisecond)
-	require.Equal(t, http.StatusNotFound, status("/slack/events"), "nothing is served to whoever signs with an empty secret")
+	require.Equal(t, http.StatusNotFound, status("/slack/events"), "an empty secret opens nothing")
 
 	// The mention is delivered twice, and its connection is cut.
 	w.sim.control("faults", map[string]any{"duplicate_deliveries": 1})

@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// version replaces the version of the module, if the linker is told one:
-// -ldflags '-X main.version=v1.2.3'.
+// version replaces the version of the module, if the linker sets it: -ldflags
+// '-X main.version=v1.2.3'.
 var version string
 
 // runVersion says what this program was built from.

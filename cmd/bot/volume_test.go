@@ -222,7 +222,7 @@ func (f *flood) most(channel string, kinds ...string) int {
 	return most
 }
 
-// reachable are the requests that someone reaches from what is posted in a
+// reachable are the requests that a person reaches from what is posted in a
 // channel: from cards, and from the digests that list them.
 func (f *flood) reachable(user, channel string, threads ...string) map[approvals.BatchID]bool {
 	f.t.Helper()

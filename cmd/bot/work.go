@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// runLimit is how long one worker may go on with a run. It is far more than a
-	// run takes: each answer of the model and each call of a tool has a limit of
-	// its own, and ending the context of a tool that runs leaves its call in doubt.
+	// runLimit is how long one worker may work on a run. It is far more than a run
+	// takes: each answer of the model and each call of a tool has a limit of its
+	// own, and ending the context of a tool that runs leaves its call in doubt.
 	runLimit = 24 * time.Hour
 
 	// itemLimit is how long one item of any other kind may take: a few commits
@@ -60,8 +60,8 @@ func (b *bot) reconcile(ctx context.Context) {
 const runStuck = "This run failed again and again, so the bot has stopped trying. " +
 	"Calls that already ran are not repeated. The reason is in the bot's log."
 
-// runParked says in the thread that its run is parked: otherwise the thread
-// would go on saying that the agent is at work.
+// runParked posts in the thread that its run is parked: otherwise the thread
+// would still say that the agent is at work.
 func (b *bot) runParked(ctx context.Context, id string) {
 	err := b.runner.Park(ctx, approvals.RunID(id), runStuck)
 	if errors.Is(err, agentrun.ErrRunHeld) || errors.Is(err, agentrun.ErrRunEnded) {

@@ -1,13 +1,14 @@
 // Package argschema judges the arguments of a call by the JSON Schema of its
 // tool: before anyone is asked to approve, and where a policy gives an example.
 //
-// There are two schema libraries, and both stay. google/jsonschema-go derives
-// a schema from a Go struct, which santhosh-tekuri/jsonschema cannot; package
+// There are two schema libraries, and both stay. google/jsonschema-go derives a
+// schema from a Go struct, which santhosh-tekuri/jsonschema cannot; package
 // tools uses it for that only. It cannot judge: it holds bounds and values as
 // float64, so an amount one above a maximum of 2^53 passes, and what a person
-// approves would not be what the schema allows. santhosh-tekuri/jsonschema judges
-// numbers by their digits. A test here holds both; when it fails because the
-// first library has learned to count, this package can go over to it.
+// approves would not be what the schema allows. santhosh-tekuri/jsonschema
+// judges numbers by their digits. A test here checks both; when it fails
+// because the first library compares numbers exactly, this package can use that
+// one alone.
 package argschema
 
 import (

@@ -78,7 +78,7 @@ type Redis struct {
 
 // Runs is how runs are kept going.
 type Runs struct {
-	Lease time.Duration `yaml:"lease"` // after how long a run whose process died goes on elsewhere; 30s if left out
+	Lease time.Duration `yaml:"lease"` // after how long another process continues a run whose process died; 30s if left out
 }
 
 // Check returns everything that is wrong with the configuration, each with the
@@ -153,8 +153,8 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 }
 
-// MayAsk is whose mention starts an agent, for those that not everyone may
-// start.
+// MayAsk names the people whose mention starts an agent, for agents that not
+// everyone may start.
 func (c Config) MayAsk() map[string]approvals.From {
 	who := map[string]approvals.From{}
 	for _, a := range c.Agents {

@@ -25,7 +25,7 @@ func (c Config) outOfReach(e Environment) []place {
 	if c.Policy != "" {
 		all = append(all, place{"the policy", c.Policy})
 	}
-	entries, _ := os.ReadDir(c.Policy) // that it cannot be read is said by whoever reads it
+	entries, _ := os.ReadDir(c.Policy) // reading the policy reports the error
 	for _, f := range entries {
 		all = append(all, place{"the policy", filepath.Join(c.Policy, f.Name())})
 	}
@@ -59,8 +59,8 @@ func kernelMounts(mountinfo string) []string {
 }
 
 // checkFolder returns an error if an agent that works on the folder could reach
-// one of the places, wherever links lead. A folder that is not there is left to
-// whoever opens it.
+// one of the places, wherever links lead. A missing folder is reported when it
+// is opened.
 func checkFolder(folder string, places []place) error {
 	real, err := resolve(folder)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestASummaryThatDoesNotFitItsToolFailsTheStart(t *testing.T) {
 	}
 }
 
-// Whoever made the tool may have left out the check of tools.New.
+// A tool may have been made without the check of tools.New.
 func TestTheSummaryOfAToolIsCheckedWhereverItIsFrom(t *testing.T) {
 	_, err := NewToolSets(Config{Agents: []Agent{{Name: "ops"}}}, Environment{}, func(string) ([]agentrun.Tool, error) {
 		return []agentrun.Tool{bare{agentrun.Spec{Name: "pay", Summary: "Pay {args.who} {args.token}", Schema: []byte(

@@ -86,7 +86,7 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 	return sets, errors.Join(problems...)
 }
 
-// PolicyTools are the tools as a policy hears of them.
+// PolicyTools returns what a policy knows of the tools.
 func PolicyTools(c Config, sets ToolSets) []policy.Tool {
 	var all []policy.Tool
 	for i, a := range c.Agents {

@@ -229,7 +229,7 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 // run is the bot itself, as `bot serve` runs it.
 func (d *demo) run(ctx context.Context) error {
 	welcome := func() {
-		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nobody reads it: nothing to do
+		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nothing can be done about an error
 	}
 	return d.Serve(ctx, d.bot, configuration(d.folder, d.policy), d.env, d.Extra.And(addedTools(d.folder)), welcome, config.NewLogger(d.Stderr, d.Level))
 }

@@ -14,14 +14,14 @@ import (
 
 // What the inspector reads at most for one page.
 const (
-	mostKeys          = 5000     // keys
-	mostDocuments     = 200      // values
-	mostRunsRead      = 400      // runs, to find the latest
-	mostRuns          = 40       // runs in the timeline
-	mostFacts         = 500      // facts in the timeline
-	mostEntries       = 100      // of a list, a stream or a sorted set
-	mostBytes         = 64 << 10 // bytes of a value that are shown
-	inspectorPatience = 3 * time.Second
+	mostKeys         = 5000     // keys
+	mostDocuments    = 200      // values
+	mostRunsRead     = 400      // runs, to find the latest
+	mostRuns         = 40       // runs in the timeline
+	mostFacts        = 500      // facts in the timeline
+	mostEntries      = 100      // of a list, a stream or a sorted set
+	mostBytes        = 64 << 10 // bytes of a value that are shown
+	inspectorTimeout = 3 * time.Second
 )
 
 // inspector shows a visitor of the demo what is in Redis. It only reads, and only
@@ -48,7 +48,7 @@ func (h *inspector) close() error { return h.client.Close() }
 
 // look is the Inspect of [slacksim.Config].
 func (h *inspector) look(ctx context.Context) (slacksim.Inspection, error) {
-	ctx, cancel := context.WithTimeout(ctx, inspectorPatience)
+	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
 	store, err := state.Open(ctx, state.Options{Client: h.client, Prefix: h.prefix})
 	if err != nil {

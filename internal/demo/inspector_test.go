@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// TestTheTimelineTellsWhatEachPersonDecidedOn: whoever signed before an edit
-// signed other arguments than those that are stored now.
+// TestTheTimelineTellsWhatEachPersonDecidedOn: people who approved before an
+// edit signed other arguments than those that are stored now.
 func TestTheTimelineTellsWhatEachPersonDecidedOn(t *testing.T) {
 	m := miniredis.RunT(t)
 	h, err := newInspector("redis://"+m.Addr(), "app", slacksim.DefaultPeople())

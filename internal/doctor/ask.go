@@ -12,7 +12,7 @@ import (
 // ask makes one request. It follows no redirect: that would carry what is
 // signed, or the key, elsewhere.
 func (o Options) ask(ctx context.Context, method, at string, body []byte, h http.Header) (status int, answer []byte, err error) {
-	client := o.client(Patience)
+	client := o.client(Timeout)
 	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, fmt.Errorf("make the request: %w", err)

@@ -141,5 +141,5 @@ func Report(w io.Writer, findings []Finding) error {
 
 const indent = "                 "
 
-// Patience bounds one question to someone else.
-const Patience = 10 * time.Second
+// Timeout bounds one request to another system.
+const Timeout = 10 * time.Second

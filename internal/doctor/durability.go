@@ -12,7 +12,7 @@ import (
 // work.
 const oldestMajor, oldestMinor = 6, 2
 
-// MayLose says what the level everysec costs, for everyone who chose it.
+// MayLose is the warning about the level everysec.
 const MayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
 
 // JudgeRedis compares the settings of the servers with what the configuration
@@ -74,10 +74,10 @@ func (s serverCheck) checkDurability() {
 	level := s.promised.Level()
 	switch {
 	case !s.Told && s.promised.Durability == "":
-		s.problem("ask whoever runs it, and write redis.durability: fsync (appendfsync always), replicated or everysec",
+		s.problem("ask its operator, and write redis.durability: fsync (appendfsync always), replicated or everysec",
 			"%s: refuses to show its settings (CONFIG GET), and redis.durability is not set", s.at)
 	case !s.Told:
-		s.unknown("ask whoever runs it: "+wants(level), "%s: whether it keeps what redis.durability %s promises (it refuses CONFIG GET)", s.at, level)
+		s.unknown("ask its operator: "+wants(level), "%s: whether it keeps what redis.durability %s promises (it refuses CONFIG GET)", s.at, level)
 	case s.AppendOnly != "yes":
 		s.problem("set appendonly yes (CONFIG SET appendonly yes, then CONFIG REWRITE)",
 			"%s: appendonly is %s: acknowledged clicks and all pending calls are lost when it stops", s.at, s.AppendOnly)

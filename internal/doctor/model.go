@@ -17,8 +17,8 @@ import (
 	"github.com/countersign/countersign/internal/config"
 )
 
-// modelPatience is how long a model may take over one word or one call.
-const modelPatience = time.Minute
+// modelTimeout is how long a model may take over one word or one call.
+const modelTimeout = time.Minute
 
 // What a model is asked to see whether a run could use it.
 const (
@@ -112,8 +112,8 @@ func (m modelCheck) tryAll(ctx context.Context) {
 
 func (m modelCheck) try(ctx context.Context, name string, tools []agentrun.ToolDefinition) {
 	model, err := openaimodel.New(openaimodel.Config{
-		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, HTTPClient: m.client(modelPatience),
-		Timeout: modelPatience, Attempts: 1, Now: m.Now, Log: slog.New(slog.DiscardHandler),
+		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, HTTPClient: m.client(modelTimeout),
+		Timeout: modelTimeout, Attempts: 1, Now: m.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return // said before

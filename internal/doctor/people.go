@@ -150,8 +150,8 @@ func (s slackCheck) signsByName(id approvals.UserID) bool {
 	return true
 }
 
-// unable says why the bot does not hear the person. It is as strict as the bot
-// is at a click of someone who is not named by id.
+// unable returns why the bot ignores the person. It is as strict as the bot is
+// at a click of someone who is not named by id.
 func (l *SlackLookup) unable(u *slack.User) string {
 	switch {
 	case u.Deleted:

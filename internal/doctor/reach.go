@@ -10,9 +10,9 @@ import (
 	"github.com/countersign/countersign/internal/config"
 )
 
-// checkReach warns of channels in which an agent may be asked for a call that nobody
-// who is in the channel may approve. Channels and groups that cannot be looked up
-// are said in their own turn.
+// checkReach warns of channels in which an agent may be asked for a call that
+// nobody who is in the channel may approve. Channels and groups that cannot be
+// looked up are reported by other checks.
 func (s slackCheck) checkReach(ctx context.Context) {
 	if s.policy == nil {
 		return // said before
@@ -31,7 +31,8 @@ func (s slackCheck) checkReach(ctx context.Context) {
 	}
 }
 
-// unreached are the tools of an agent for which one rule asks nobody of a channel.
+// unreached are the tools of an agent for which a rule asks no one in a
+// channel.
 type unreached struct {
 	rule, who string
 	direct    approvals.DirectMessages
@@ -45,7 +46,8 @@ func (u unreached) advice() string {
 	return "invite approvers to the channel; otherwise they are asked by direct message, if they are 20 people at most"
 }
 
-// unreached returns for each rule the tools for which it asks nobody of the channel.
+// unreached returns for each rule the tools for which it asks no one in the
+// channel.
 func (s slackCheck) unreached(ctx context.Context, agent, channel string, in []approvals.UserID) []unreached {
 	var all []unreached
 	for _, t := range s.judging.Tools {
@@ -70,8 +72,8 @@ func (s slackCheck) unreached(ctx context.Context, agent, channel string, in []a
 	return all
 }
 
-// present reports whether one of the people is in the channel. known says whether
-// Slack told who is in the groups, as far as it matters.
+// present reports whether one of the people is in the channel. known says
+// whether the members of the groups that matter could be looked up.
 func (s slackCheck) present(ctx context.Context, from approvals.From, in []approvals.UserID) (present, known bool) {
 	among := func(users []approvals.UserID) bool {
 		return slices.ContainsFunc(users, func(u approvals.UserID) bool { return slices.Contains(in, u) })

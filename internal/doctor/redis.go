@@ -21,7 +21,7 @@ func (c *checker) checkRedis(ctx context.Context) {
 		return // said before
 	}
 	defer func() { _ = client.Close() }() // nothing was written
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	servers, err := state.Servers(ctx, client)
 	if err != nil {

@@ -23,8 +23,8 @@ type Lookup interface {
 // MostPeople are looked up at once; Slack limits how many may be.
 const MostPeople = 60
 
-// RosterOf looks up who is in the groups that the policy names, and who of
-// those people is heard. It is an error if a group or someone could not be
+// RosterOf looks up who is in the groups that the policy names, and which of
+// those people can act. It is an error if a group or a person could not be
 // looked up; one that Slack does not know is not in the roster. Of more people
 // than mostPeople the rest are taken for members, and how many is returned.
 func RosterOf(ctx context.Context, p *policy.Policy, l Lookup) (*policy.Roster, int, error) {
@@ -90,7 +90,7 @@ func standingOf(ctx context.Context, u approvals.UserID, l Lookup) (policy.Stand
 	}
 	switch {
 	case isCode(err, "user_not_found", "user_not_visible"):
-		return "", nil // nobody: the id is wrong
+		return "", nil // no such person: the id is wrong
 	case err != nil:
 		return "", fmt.Errorf("who %s is: %w", u, err)
 	case able:

@@ -30,7 +30,7 @@ func (c *checker) checkSlack(ctx context.Context) {
 		return // said before
 	}
 	api := slack.New(c.env.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Patience}))
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Timeout}))
 	who, err := api.AuthTestContext(ctx)
 	if err != nil {
 		c.problem(slackAdvice(err), "Slack: cannot find out who the bot is (auth.test): %s", err)

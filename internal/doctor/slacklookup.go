@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/config"
 )
 
-// SlackLookup asks Slack about groups and people, each once. It is what a check
-// uses; the bot itself keeps what it was told.
+// SlackLookup asks Slack about groups and people, each once. A check uses it;
+// the bot itself caches the answers.
 type SlackLookup struct {
 	api  *slack.Client
 	team string

@@ -35,7 +35,7 @@ func (c *checker) checkSocket(ctx context.Context) {
 		return
 	}
 	api := slack.New("", slack.OptionAppLevelToken(token), slack.OptionAPIURL(strings.TrimSuffix(c.env.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Patience}))
+		slack.OptionHTTPClient(&http.Client{Transport: c.HTTP, Timeout: Timeout}))
 	_, _, err := api.StartSocketModeContext(ctx)
 	switch {
 	case isCode(err, "invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "token_expired", "missing_scope"):
