@@ -18,9 +18,9 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// A doorway is what an adapter for remote agents has: the runner, the desk, and
+// A remoteAdapter is what an adapter for remote agents works with: the runner, the desk, and
 // what was delivered to it.
-type doorway struct {
+type remoteAdapter struct {
 	*world
 	store     *state.Store
 	runner    *agentrun.Runner
@@ -29,13 +29,13 @@ type doorway struct {
 	down      error
 }
 
-func newDoorway(t *testing.T) *doorway {
+func newRemoteAdapter(t *testing.T) *remoteAdapter {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	store, err := state.Open(t.Context(), state.Options{Client: client})
 	require.NoError(t, err)
-	d := &doorway{world: newWorld(t), store: store}
+	d := &remoteAdapter{world: newWorld(t), store: store}
 	d.policy.by = map[string]approvals.Ruling{
 		"never": approvals.Refuse{Reason: "not on Fridays"},
 		"gated": approvals.Ask{Requirement: signedBy("bob"), Why: "rules say so", Rule: "writes"},
@@ -67,7 +67,7 @@ func request(key string, tools ...string) agentrun.RemoteRequest {
 	return q
 }
 
-func (d *doorway) approve(b approvals.Batch, call approvals.ToolCallID) approvals.Case {
+func (d *remoteAdapter) approve(b approvals.Batch, call approvals.ToolCallID) approvals.Case {
 	d.t.Helper()
 	a, ok := b.Approval(call)
 	require.True(d.t, ok)
@@ -81,7 +81,7 @@ func (d *doorway) approve(b approvals.Batch, call approvals.ToolCallID) approval
 }
 
 func TestARemoteRunIsDeferredFromBirthAndDeliveredInsteadOfResumed(t *testing.T) {
-	d, ctx := newDoorway(t), t.Context()
+	d, ctx := newRemoteAdapter(t), t.Context()
 	q := request("k1", "free", "never", "gated")
 	q.Participants = []approvals.UserID{"carol"}
 	got, err := d.runner.Submit(ctx, q)
@@ -129,7 +129,7 @@ func TestARemoteRunIsDeferredFromBirthAndDeliveredInsteadOfResumed(t *testing.T)
 }
 
 func TestARemoteRequestIsTakenOnce(t *testing.T) {
-	d, ctx := newDoorway(t), t.Context()
+	d, ctx := newRemoteAdapter(t), t.Context()
 	first, err := d.runner.Submit(ctx, request("k1", "gated", "free"))
 	require.NoError(t, err)
 	asked := len(d.policy.seen)
@@ -152,7 +152,7 @@ func TestARemoteRequestIsTakenOnce(t *testing.T) {
 }
 
 func TestRemoteRequestsOfOneAgentDoNotQueue(t *testing.T) {
-	d := newDoorway(t)
+	d := newRemoteAdapter(t)
 	var wg sync.WaitGroup
 	runs := make([]agentrun.RemoteRun, 16)
 	errs := make([]error, len(runs))
@@ -171,7 +171,7 @@ func TestRemoteRequestsOfOneAgentDoNotQueue(t *testing.T) {
 }
 
 func TestARemoteRequestThatNeedsNobodyIsAnsweredAtOnce(t *testing.T) {
-	d := newDoorway(t)
+	d := newRemoteAdapter(t)
 	got, err := d.runner.Submit(t.Context(), request("k1", "never", "free"))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.RunCompleted, got.Run.Status)
@@ -191,7 +191,7 @@ func TestARemoteCallIsRuledOnLikeOurs(t *testing.T) {
 		"the policy says nothing": {func(r *rules) { r.by["free"] = nil }, approvals.GateNone, "could not judge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoorway(t)
+			d := newRemoteAdapter(t)
 			tt.harm(d.policy)
 			q := request("k1", "free")
 			q.Calls[0].Gate = tt.gate
@@ -206,7 +206,7 @@ func TestARemoteCallIsRuledOnLikeOurs(t *testing.T) {
 }
 
 func TestAMalformedRemoteRequestLeavesNothing(t *testing.T) {
-	d := newDoorway(t)
+	d := newRemoteAdapter(t)
 	for name, spoil := range map[string]func(*agentrun.RemoteRequest){
 		"no executor":   func(q *agentrun.RemoteRequest) { q.Executor = "" },
 		"no key":        func(q *agentrun.RemoteRequest) { q.Key = "" },
@@ -226,7 +226,7 @@ func TestAMalformedRemoteRequestLeavesNothing(t *testing.T) {
 }
 
 func TestAnswersForAnUnknownExecutorAreKept(t *testing.T) {
-	d := newDoorway(t)
+	d := newRemoteAdapter(t)
 	q := request("k1", "gated")
 	q.Executor = "fax"
 	got, err := d.runner.Submit(t.Context(), q)

@@ -59,7 +59,7 @@ type attempt struct {
 	key    string
 	now    func() time.Time
 
-	patience time.Duration // how much silence is borne at the moment
+	patience time.Duration // how long the stream may pause now
 	heard    func()        // something came from the server
 
 	sent        bool

@@ -11,7 +11,7 @@ import (
 const (
 	maxBody      = 8 << 20  // of a stream
 	maxChunk     = 1 << 20  // of one event in it: decoded it is many times as large
-	maxErrorBody = 64 << 10 // of an error, the rest of which nobody reads
+	maxErrorBody = 64 << 10 // of an error; the rest is not read
 )
 
 var errTooLarge = errors.New("the answer is larger than any answer should be")

@@ -8,8 +8,8 @@ import (
 
 // lossless says why a JSON document cannot be decoded as it stands, if so:
 // encoding/json replaces bytes that are not UTF-8, and halves of surrogate
-// pairs, by U+FFFD, and says nothing. Then nobody knows what the model wrote.
-// raw must be valid JSON otherwise.
+// pairs, by U+FFFD, and says nothing. Then it is not known what the model
+// wrote. raw must be valid JSON otherwise.
 func lossless(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return malformed("it is not valid UTF-8")

@@ -26,7 +26,7 @@ func (f *failure) pause(n int) time.Duration {
 	if n <= 5 {
 		d = min(d, firstBackoff<<(n-1))
 	}
-	return d - rand.N(d/2) //nolint:gosec // nobody gains from guessing it
+	return d - rand.N(d/2) //nolint:gosec // jitter is no secret
 }
 
 // retryAfter returns how long the server asks us to wait: a number of seconds

@@ -7,7 +7,7 @@
 // real API it is sent the whole history each time, finds the user message that
 // some story matches, and asks that story for its next [Reply] from what has
 // been called and answered since. So a conversation may stop for a day at a
-// tool call, move to another process, and go on.
+// tool call, move to another process, and continue.
 //
 //	POST /v1/chat/completions   whole or streamed answers
 //	GET  /v1/models             the one model there is
@@ -15,8 +15,8 @@
 // It is strict where the real API is strict, so that a client learns the rules
 // here: a bearer key, a model, known roles, content that is never null except
 // beside tool calls, every tool call answered by exactly one tool message
-// before anyone else speaks, tool names that fit the pattern, tool choices
-// that exist. Errors have OpenAI's shape, with its types, params and codes; the
+// before the next message, tool names that fit the pattern, tool choices that
+// exist. Errors have OpenAI's shape, with its types, params and codes; the
 // sentences are ours.
 //
 // A [Fault] makes an answer go wrong on purpose, either queued with

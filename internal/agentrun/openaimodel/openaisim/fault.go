@@ -38,7 +38,7 @@ const (
 	ContentFiltered FaultKind = "content_filtered"   // half the text, no calls, finish_reason content_filter
 	LengthReached   FaultKind = "length_reached"     // text or last arguments cut in half, finish_reason length
 	MalformedArgs   FaultKind = "malformed_args"     // the arguments of the last call are not JSON
-	UnknownTool     FaultKind = "unknown_tool"       // one more call, of a tool that nobody offered
+	UnknownTool     FaultKind = "unknown_tool"       // one more call, of a tool that was not offered
 	DuplicateIDs    FaultKind = "duplicate_call_ids" // all calls, two at least, have one id
 	Empty           FaultKind = "empty"              // neither text nor calls
 	NoChoices       FaultKind = "no_choices"         // an empty list of choices
@@ -55,7 +55,7 @@ type Fault struct {
 	After int
 }
 
-// noSuchTool is a name that fits the pattern and that nobody offers.
+// noSuchTool is a name that fits the pattern and is never offered.
 const noSuchTool = "scripted_tool_that_does_not_exist"
 
 // problem returns the error that the fault answers with, or nil.

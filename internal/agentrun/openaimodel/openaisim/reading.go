@@ -89,9 +89,10 @@ func (r Result) report(subject, done string, doneWords ...string) string {
 	}
 }
 
-// refused reports whether the call was not carried out because people said no,
-// or nobody said yes in time: "The tool call was denied", "Approval expired". It
-// reads the beginning only: what a file says further down is not about the call.
+// refused reports whether the call was not carried out because people denied
+// it, or nobody approved it in time: "The tool call was denied", "Approval
+// expired". It reads the beginning only: what a file says further down is not
+// about the call.
 func (r Result) refused() bool {
 	said := strings.Fields(r.words())
 	said = said[:min(len(said), opening)]

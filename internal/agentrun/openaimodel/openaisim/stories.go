@@ -22,7 +22,7 @@ const summaryPath = "reports/summary.txt"
 
 // DemoStories returns what the demo's model understands. The stories find their
 // place by what was called and answered, so that a run may stop at any call and
-// go on later; they claim of a call only what its answer says.
+// continue later; they claim of a call only what its answer says.
 func DemoStories() []Story {
 	return []Story{
 		story("clean up", "clean up the old reports", cleanUp, toolList, toolRead, toolDelete),

@@ -126,7 +126,7 @@ func TestRequestsThatTheRealAPITakes(t *testing.T) {
 	}
 }
 
-func TestTheDoor(t *testing.T) {
+func TestRequestsNeedAKeyAndAKnownPath(t *testing.T) {
 	for name, tc := range map[string]struct {
 		method, path, auth string
 		want               int
