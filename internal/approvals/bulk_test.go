@@ -17,7 +17,9 @@ import (
 var errGone = errors.New("the process is gone")
 
 // cabinet is a shelf that keeps sheets too, and a process that ends at its n-th
-// call of the store: the call is not made, or made and not answered.
+// call of the store: the call is not made, or made and not answered. It is
+// written by hand so that a crash at every single call can be tried in a second;
+// the real store is held to the same sheets in package state.
 type cabinet struct {
 	*shelf
 	mu     sync.Mutex

@@ -19,7 +19,10 @@ import (
 var errLost = errors.New("reply lost")
 
 // shelf is a store of one process that can be made to misbehave. It keeps the
-// promises of [Store] and no others.
+// promises of [Store] and no others. It is written by hand because these tests
+// put another commit, an error or a state that no command leads to between two
+// steps of the desk. Races and lost answers are tested on the real store in
+// desk_store_test.go.
 type shelf struct {
 	mu      sync.Mutex
 	batches map[BatchID]Batch
@@ -30,13 +33,13 @@ type shelf struct {
 	kept    []time.Duration // of each commit: how long its request is remembered
 
 	loseReplies int                 // so many commits go through and say they did not
-	conflicts   int                 // so many commits lose a race against nobody
+	conflicts   int                 // so many commits are refused without a change
 	meanwhile   func(b Batch) Batch // runs before the next commit, as someone else
 	loading     func(b Batch) Batch // likewise before the next load
 	down        error               // what everything answers
 	answeredErr error               // what Answered answers
 	volatile    bool                // what is stored may be lost
-	confirms    int                 // how often someone asked whether it may
+	confirms    int                 // calls of Confirm
 }
 
 func newShelf(b Batch) *shelf {
