@@ -174,4 +174,11 @@
 //     one before anything is stored.
 //   - The history is left with a call that has no result while a person says
 //     something else.
+//
+// # One package
+//
+// A worker's step reads the history, the answers, the journal and the tools, and
+// commits one change of all of them: its parts ([Runner] aside: session, rulings,
+// previews, executor, claim) are types with an order, not packages. The clients
+// of models are packages below.
 package agentrun

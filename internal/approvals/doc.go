@@ -83,4 +83,10 @@
 // When the last call has its outcome, [Batch.Results] gives the answers for the
 // model, and another run continues with them. It takes the arguments that are
 // to be executed and compares them with what was approved.
+//
+// # One package
+//
+// The rules above hold between all of these types: a command, a sheet and a result
+// are each judged by the same requirement, decisions and digests. What judges
+// texts and not calls is package spoof.
 package approvals

@@ -56,4 +56,11 @@
 //
 // Slack publishes no figure for the size of metadata and none for
 // msg_blocks_too_long; 8,000 bytes and 13,200 characters stand in for them.
+//
+// # One package
+//
+// The workspace is one world behind one mutex, which every method of the Web
+// API, every click and every delivery reads and changes. Socket Mode takes the
+// same mutex in every function and shares its clock, log and faults. The rules of
+// Block Kit and the page need nothing of it and are packages of their own.
 package slacksim

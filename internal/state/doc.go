@@ -61,4 +61,10 @@
 // behind them, in their pipeline, the server is asked with WAITAOF and WAIT. What
 // surfaces and the due index keep is not waited for, because it can be made
 // again.
+//
+// # One package
+//
+// All files share the typed keys, the stored forms and the commit script, and one
+// commit often writes documents of several of them. What has a reader or a cycle
+// of its own has a type of its own: [Due], [Feed], [Ledger], [Browser].
 package state
