@@ -34,6 +34,7 @@ var may = map[string][]string{
 	"internal/slacksim/page":                  {},
 	"internal/slacksim/page/story":            {},
 	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml", "internal/summary"},
+	"internal/receipt":                        {},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
