@@ -22,7 +22,7 @@ Everything that "bot serve" needs to know is in one YAML file and in the
 environment; see the README.`,
 		example: "bot demo",
 		sub: []*command{
-			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, adminCommands, slacksimCommand, versionCommand,
+			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, receiptCommands, adminCommands, slacksimCommand, versionCommand,
 			{
 				name: "help", short: "Explains a command.", run: runHelp,
 				about: "Prints what the program or one of its commands does, like the flag --help.",
@@ -179,6 +179,35 @@ agent continues with it. It needs REDIS_URL.`,
 				{name: "JSON", what: "The result, as JSON: a text needs its quotes.", check: isJSON},
 			},
 			example: `bot admin fulfill batch-01-7f3a call-2 '"done"'`,
+		},
+	},
+}
+
+var receiptCommands = &command{
+	name: "receipt", short: "Checks receipts, and makes the keys for them.",
+	about: `
+For those who run calls that Countersign approved elsewhere: a receipt says what
+was decided about a call, signed. See docs/receipts.md.`,
+	example: "bot receipt verify --keys keys.json RECEIPT",
+	sub: []*command{
+		{
+			name: "verify", short: "Checks whether a call may run on a receipt.", run: receiptVerify,
+			about: `
+Says who approved what, if one of the keys signed the receipt and the call may
+run now. Otherwise it says why not, and exits with 1. It needs neither Redis nor
+Slack; with the keys in a file, it needs no network. A receipt does not keep a
+call from running twice: claim the decision before you run the call.`,
+			needs:   []string{"keys"},
+			args:    []argument{{name: "RECEIPT", what: "The receipt. Without it, or with -, the standard input is read.", optional: true}},
+			example: "bot receipt verify --keys keys.json --tool delete_file --args args.json -",
+		},
+		{
+			name: "key", short: "Makes a key pair.", run: receiptKey,
+			about: `
+Makes the key with which a bot signs receipts. The private key is written to a
+file that only you can read. The public key is printed as a JSON Web Key Set.`,
+			needs:   []string{"out"},
+			example: "bot receipt key --out receipt-key.pem > keys.json",
 		},
 	},
 }

@@ -5,6 +5,7 @@
 //	bot serve     the bot beside a real Slack, a Redis and a model
 //	bot slacksim  a Slack workspace on this machine, for any app
 //	bot policy    what a policy does, before it does it
+//	bot receipt   whether a receipt verifies
 //	bot admin     what is stuck, and what to do about it
 //
 // The table of commands is in commands.go, with everything that their help
