@@ -35,6 +35,7 @@ var may = map[string][]string{
 	"internal/slacksim/page/story":            {},
 	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml", "internal/summary"},
 	"internal/receipt":                        {},
+	"internal/webhook":                        {},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
