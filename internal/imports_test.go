@@ -33,8 +33,9 @@ var may = map[string][]string{
 	"internal/slacksim/bolt":                  {}, // tests only
 	"internal/slacksim/page":                  {},
 	"internal/slacksim/page/story":            {},
-	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/strictyaml", "internal/summary"},
+	"internal/policy":                         {"internal/approvals", "internal/argschema", "internal/shellcmd", "internal/strictyaml", "internal/summary"},
 	"internal/receipt":                        {},
+	"internal/shellcmd":                       {"internal/approvals"},
 	"internal/webhook":                        {},
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},

@@ -1,0 +1,155 @@
+package shellcmd_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/shellcmd"
+)
+
+func read(tb testing.TB, program string) []shellcmd.Command {
+	tb.Helper()
+	commands, err := shellcmd.Read(program)
+	require.NoError(tb, err, program)
+	return commands
+}
+
+func mismatch(tb testing.TB, f shellcmd.Form, program string) string {
+	tb.Helper()
+	return shellcmd.Permitted{Forms: []shellcmd.Form{f}}.Mismatch(read(tb, program), "/x")
+}
+
+func TestTheZeroFormPermitsNothing(t *testing.T) {
+	require.NotEmpty(t, mismatch(t, shellcmd.Form{}, "ls"))
+	require.NotEmpty(t, shellcmd.Permitted{}.Mismatch(read(t, "ls"), "/x"))
+	require.NotEmpty(t, shellcmd.Permitted{Forms: []shellcmd.Form{{Run: []string{"ls"}}}}.Mismatch(nil, "/x"))
+	one := shellcmd.Form{Run: []string{"ls"}, Operands: []shellcmd.Value{{}}, Max: 1}
+	require.NotEmpty(t, mismatch(t, one, "ls a"), "an operand of which nothing is said")
+	require.Empty(t, mismatch(t, one, "ls"))
+	require.NotEmpty(t, mismatch(t, shellcmd.Form{Run: []string{"eval"}, Max: 1, Operands: []shellcmd.Value{{Is: []string{"x"}}}}, "eval x"))
+}
+
+func TestAPathIsUnderADirectoryByItsLettersAlone(t *testing.T) {
+	for _, c := range []struct {
+		dir, path string
+		is        bool
+	}{
+		{".", "a", true},
+		{".", "./a/b.c", true},
+		{".", ".", true},
+		{".", "./", true},
+		{".", "a/", true},
+		{".", "./...", true},
+		{"src", "src", true},
+		{"src", "src/a-b+c,d@e", true},
+		{"src", "./src/a", true},
+		{"/", "/etc", true},
+		{"/a", "/a/b", true},
+		{"/home/*/x", "/home/ann/x/y", true},
+		{"a/.b", "a/.b/c", true},
+		{"größer", "größer/日本", true},
+		{".", "", false},
+		{".", "..", false},
+		{".", "/a", false},
+		{".", "a/../b", false},
+		{".", "a//b", false},
+		{".", "a/./b", false},
+		{".", "././a", false},
+		{".", ".git/x", false},
+		{".", "a/.env", false},
+		{".", "..a", false},
+		{".", "a/....", false},
+		{"src", "srcs", false},
+		{"src", "s", false},
+		{"src", "a/src", false},
+		{"/a", "a", false},
+		{"/a", "/ab", false},
+		{"/a", "//a", false},
+		{"/a", "/", false},
+		{"/home/*/x", "/home/x", false},
+		{"/home/*/x", "/home/a/b/x", false},
+		{"/home/*/x", "/home/.a/x", false},
+		{"/home/*/x", "/home/../x", false},
+		{".", "~/a", false},
+		{".", "a*", false},
+		{".", "a?", false},
+		{".", "a[b]", false},
+		{".", "h:a", false},
+		{".", "@a", false},
+		{".", "+a", false},
+		{".", "of=a", false},
+		{".", "a b", false},
+		{".", "a\nb", false},
+		{".", "-a", false},
+		{".", "a\\b", false},
+		{".", "{a}", false},
+		{".", "a%b", false},
+	} {
+		f := shellcmd.Form{Run: []string{"cat"}, Operands: []shellcmd.Value{{Under: []string{c.dir}}}, Min: 1, Max: 1}
+		require.Equal(t, c.is, mismatch(t, f, "cat "+"'"+c.path+"'") == "", "%q under %q", c.path, c.dir)
+		require.True(t, shellcmd.IsDirectory(c.dir), c.dir)
+	}
+	for _, dir := range []string{"", "..", "a/..", "/a//b", "a*", "/a/*b", "~", "a b", "a:b", "-a"} {
+		require.False(t, shellcmd.IsDirectory(dir), dir)
+	}
+}
+
+func TestAValueMatchesAsAWhole(t *testing.T) {
+	re, err := shellcmd.Pattern("a|b")
+	require.NoError(t, err)
+	f := shellcmd.Form{Run: []string{"x"}, Values: map[string]shellcmd.Value{"-n": {Matches: re}, "--n=": {Matches: re}}}
+	for program, is := range map[string]bool{
+		"x -n a": true, "x -n b": true, "x --n=a": true, "x -n a --n=b": true,
+		"x -n ab": false, "x -n c": false, "x -n 'a\n'": false, "x -na": false, "x -n=a": false, "x --n a": false, "x --n= a": false, "x --n": false, "x -n": false, "x --n=": false,
+	} {
+		require.Equal(t, is, mismatch(t, f, program) == "", program)
+	}
+	dash := shellcmd.Form{Run: []string{"x"}, Operands: []shellcmd.Value{{Matches: regexp.MustCompile(".*"), Is: []string{"-", "-y"}}}, Max: 2, Flags: []string{"--"}}
+	for program, is := range map[string]bool{"x -": true, "x -y a": true, "x -- -y": true, "x -z": false, "x -- -z": false, "x -- --": false, "x a a a": false} {
+		require.Equal(t, is, mismatch(t, dash, program) == "", program)
+	}
+}
+
+// What is sought is found in any spelling that can be read, and what may hide it
+// is said to.
+func TestWhatIsSoughtIsFoundOrMayBeThere(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}, {"git", "push"}}
+	for program, want := range map[string]shellcmd.Found{
+		"ls": shellcmd.Absent, "git status": shellcmd.Absent, "echo rm": shellcmd.Absent, "rmdir x": shellcmd.Absent, "git switch -c x": shellcmd.Absent, "cd /x && make": shellcmd.Absent,
+		"rm x": shellcmd.Runs, "/bin/rm x": shellcmd.Runs, "RM x": shellcmd.Runs, "./rm": shellcmd.Runs, "rm.exe x": shellcmd.Runs, "ls; rm x": shellcmd.Runs, "ls | rm": shellcmd.Runs,
+		"git push": shellcmd.Runs, "git -C /x push --force": shellcmd.Runs, "git -c a=b push": shellcmd.Runs, "sudo rm x": shellcmd.Runs, "env -i A=b /bin/rm x": shellcmd.Runs,
+		"find . -exec rm '{}' ';'": shellcmd.Runs, "xargs -n 1 rm": shellcmd.Runs, "command rm x": shellcmd.Runs, "exec git push": shellcmd.Runs, "timeout 5 git push": shellcmd.Runs,
+		"sh -c 'rm x'": shellcmd.May, "eval 'rm x'": shellcmd.May, "ls | xargs": shellcmd.May, "sudo -s": shellcmd.May, ". ./x": shellcmd.May, "git -c alias.x=y x": shellcmd.May,
+		"find . -exec x '{}' ';'": shellcmd.May, "tar -xf a --to-command=x": shellcmd.May, "alias ls=rm": shellcmd.May, "ssh h reboot": shellcmd.May,
+		"sh -c x; rm x": shellcmd.Runs, "rm x; sh -c x": shellcmd.Runs,
+	} {
+		require.Equal(t, want, s.In(read(t, program)), program)
+	}
+}
+
+func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
+	flags := func(run string, flags ...string) shellcmd.Form {
+		return shellcmd.Form{Run: words(run), Flags: flags}
+	}
+	for _, f := range []shellcmd.Form{
+		flags("sh"), flags("env"), flags("/usr/bin/env"), flags("xargs"), flags("sudo apt"), flags("find", "-exec"), flags("git", "-c"), flags("git -c log"), flags("git config"),
+		flags("make"), flags("npm run"), flags("ssh"), flags("tar", "--to-command"), flags("awk"), flags("sed"), flags("less"), flags("python3.12"), flags("go run"), flags("go test", "-exec"),
+		{Run: words("rsync"), Values: map[string]shellcmd.Value{"-e": {}}},
+		{Run: words("curl"), Values: map[string]shellcmd.Value{"--config=": {}}},
+		{Run: words("tar"), Values: map[string]shellcmd.Value{"--to-command=": {}}},
+		{Run: words("psql"), Piped: true},
+	} {
+		require.NotEmpty(t, f.Warnings(), "%v", f)
+	}
+	for _, f := range []shellcmd.Form{flags("git status", "-s"), flags("git log", "-p", "-c"), flags("ls", "-la"), flags("go test", "-race"), flags("find", "-type"), flags("tar", "-tf"), {}} {
+		require.Empty(t, f.Warnings(), "%v", f)
+	}
+	for _, name := range []string{"eval", ".", "source", "exec", "command", "alias", "cd", "if", "time", "noglob", "-"} {
+		require.NotEmpty(t, shellcmd.Forbidden(name), name)
+	}
+	require.Empty(t, shellcmd.Forbidden("git"))
+}
+
+func words(s string) []string { return regexp.MustCompile(" ").Split(s, -1) }
