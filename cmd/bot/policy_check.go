@@ -46,6 +46,12 @@ func policyCheck(ctx context.Context, in *call) error {
 	if len(o.Tools) == 0 {
 		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; use --config or --tools\n")
 	}
+	if warnings := loaded.Warnings(); len(warnings) > 0 {
+		fmt.Fprintf(&out, "\nWarnings (the policy is used all the same):\n")
+		for _, w := range warnings {
+			fmt.Fprintf(&out, "  %s\n", approvals.Visible(w))
+		}
+	}
 	if o.Roster == nil {
 		fmt.Fprintf(&out, "\nWhether enough people can approve was not checked; use --roster FILE or --online.\n")
 	}
@@ -119,7 +125,11 @@ func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o 
 			}
 			tools = append(tools, c)
 		}
-		out["version"], out["rules"], out["tools"], out["roster"] = loaded.Version(), loaded.Rules(), tools, o.Roster != nil
+		warnings := []string{}
+		for _, w := range loaded.Warnings() {
+			warnings = append(warnings, approvals.Visible(w))
+		}
+		out["version"], out["rules"], out["tools"], out["roster"], out["warnings"] = loaded.Version(), loaded.Rules(), tools, o.Roster != nil, warnings
 	}
 	if failed := p.sayJSON(out); failed != nil {
 		return failed

@@ -50,6 +50,18 @@ examples:
     expect: {ask: deletions}
 `
 
+const transcriptShell = `groups: {sre: S0SRE}
+default: {why: It runs on a laptop., quorums: [{name: operations, from: {groups: [sre]}}]}
+rules:
+  - name: reads
+    tools: [Bash]
+    command:
+      forms:
+        - {run: git log, flags: [--oneline]}
+        - {run: make, operands: [{is: [test]}]}
+    allow: true
+`
+
 const transcriptCalls = `{"tool":"delete_file","args":{"path":"a.txt"},"agent":"ops","requester":"U0ALICE","at":"2026-03-02T09:00:00Z","gate":"declared"}
 {"tool":"delete_file","args":{"path":"a.key"},"agent":"ops","requester":"U0ALICE","at":"2026-03-02T09:00:01Z","gate":"declared"}
 {"tool":"read_file","args":{"path":"tell-no-one.txt"},"agent":"ops","requester":"U0DAVE","at":"2026-03-02T09:00:02Z"}
@@ -73,6 +85,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"fails.yaml":      strings.Replace(transcriptPolicy, "{ask: deletions}", "{allow: deletions}", 1),
 		"lenient.yaml":    strings.NewReplacer("need: 2", "need: 1", `endsWith(".key")`, `endsWith(".pem")`, "      fragile: true\n", "").Replace(strings.Split(transcriptPolicy, "examples:")[0]),
 		"strict.yaml":     strings.Replace(transcriptPolicy, "examples:", "  - name: reads\n    tools: [read_file]\n    ask: {why: People look first.}\nexamples:", 1),
+		"shell.yaml":      transcriptShell,
 		"not-calls.jsonl": "{\"tool\": \"read_file\"}\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
@@ -87,6 +100,8 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 		"check-no-tools":      {[]string{"check", policyName}, ""},
 		"check-wrong":         {[]string{"check", "--config", configName, "wrong.yaml"}, "delte_file"},
 		"check-small":         {[]string{"check", "--config", configName, "--roster", "small.yaml"}, "only 1 could approve"},
+		"check-command":       {[]string{"check", "shell.yaml"}, ""},
+		"explain-command":     {[]string{"explain", "shell.yaml", "--tool", "Bash", "--args", `{"command":"git -c core.pager=tell-no-one log"}`, "--at", "2026-03-02T09:00:00Z"}, ""},
 		"explain":             {append([]string{"explain", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--requester", "U0ALICE", "--gate", "--at", "2026-03-02T09:00:00Z"}, against...), ""},
 		"explain-json":        {append([]string{"explain", "--json", "--call", "call.json"}, against...), ""},
 		"explain-ask-json":    {append([]string{"explain", "--json", "--tool", "delete_file", "--args", `{"path":"a.txt"}`, "--at", "2026-03-02T09:00:00Z"}, against...), ""},
@@ -114,7 +129,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 				said += "bot: " + err.Error() + "\n"
 			}
 			said = regexp.MustCompile(`[0-9.]+ s, [0-9]+ calls a second|"seconds":[0-9.e-]+`).ReplaceAllString(said, "(how long)")
-			require.NotContains(t, said, "tell-no-one", "no arguments")
+			require.NotContains(t, strings.SplitN(said, "\n", 2)[1], "tell-no-one", "no arguments")
 			path := filepath.Join(golden, name+".txt")
 			if *update {
 				require.NoError(t, os.WriteFile(path, []byte(said), 0o600))
@@ -126,7 +141,7 @@ func TestTheTranscriptsOfThePolicyCommands(t *testing.T) {
 	}
 	files, err := os.ReadDir(golden)
 	require.NoError(t, err)
-	require.Len(t, files, 20, "a transcript that nothing writes")
+	require.Len(t, files, 22, "a transcript that nothing writes")
 }
 
 func quoted(args []string) []string {

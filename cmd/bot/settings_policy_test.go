@@ -37,7 +37,7 @@ func policyForms(t *testing.T) map[string]*ast.StructType {
 // What the documentation calls the forms that occur in several places, and the
 // values.
 var (
-	documentedForms  = map[string]string{"askForm": "ASK", "fromForm": "FROM", "plainQuorum": "QUORUM"}
+	documentedForms  = map[string]string{"askForm": "ASK", "fromForm": "FROM", "plainQuorum": "QUORUM", "valueForm": "VALUE"}
 	documentedValues = map[string]string{"text": "text", "whole": "number", "truth": "true or false", "span": "duration", "free": "any JSON"}
 )
 

@@ -20,6 +20,7 @@
 //	    agents: [ops]                            # left out: every agent
 //	    channels: [war-room]                     # where it was asked; left out: everywhere
 //	    requesters: {people: [carol], groups: [sre]}   # who asked; left out: anyone
+//	    command: {forms: [{run: git status, flags: [--short]}]}   # of which a shell command consists; see package shellcmd
 //	    when: args.database.startsWith("prod")   # a condition; left out: always
 //	    summary: Drop {args.database}            # with ask: what the call does, see package summary
 //	    deny: Why, in words for the model.       # or allow: true, or ask: {...}

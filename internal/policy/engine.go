@@ -24,6 +24,7 @@ type rule struct {
 	agents     []string
 	channels   []string // ids
 	requesters *approvals.From
+	command    *command // nil: the rule says nothing of one
 	when       cel.Program
 	isWhen     bool                // there is a condition, though it may not be sound
 	written    string              // the condition, however it is spaced; empty if there is none
@@ -69,11 +70,17 @@ func (r *rule) matches(f *facts) (ok bool, why string, err error) {
 			return false, "another requester", nil
 		}
 	}
+	var unread error
+	if r.command != nil {
+		if ok, why, unread = r.command.matches(f); !ok && unread == nil {
+			return false, why, nil
+		}
+	}
 	if r.when == nil {
-		return !r.isWhen, "", nil
+		return !r.isWhen && unread == nil, "", unread
 	}
 	if ok, err = f.judge(r); ok || err != nil {
-		return ok, "", err
+		return ok && unread == nil, "", cmp.Or(err, unread)
 	}
 	return false, "the condition is false", nil
 }

@@ -8,6 +8,7 @@ var (
 	errArgs      = errors.New("the arguments could not be read")
 	errNumber    = errors.New("a number in the arguments is too large or too small")
 	errMissing   = errors.New("something that its condition needs is missing")
+	errCommand   = errors.New("what its command runs cannot be read from it")
 	errCost      = errors.New("its condition would take too long")
 	errDirectory = errors.New("the groups of the requester could not be looked up")
 	errLedger    = errors.New("the calls of today could not be counted")

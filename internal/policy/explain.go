@@ -158,7 +158,7 @@ func (r *rule) shadowStep(f *facts) Step {
 }
 
 // Text renders the explanation for people, with the names of the file. It holds
-// no arguments.
+// no arguments but the names of programs and flags in a command.
 func (e Explanation) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", e.Tool, orNobody(e.Agent))

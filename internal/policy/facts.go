@@ -25,9 +25,10 @@ type facts struct {
 	ledger    Ledger
 	today     map[string]int // how many calls of each tool went ahead today, once they were counted or given
 
-	args   any
-	wanted []approvals.GroupID // what the condition at hand looks for in the requester's groups
-	member map[approvals.GroupID]membership
+	args      any
+	shellCall *shellCall          // once a rule looked at a command
+	wanted    []approvals.GroupID // what the condition at hand looks for in the requester's groups
+	member    map[approvals.GroupID]membership
 }
 
 // A membership is whether the requester is in a group, or why that could not be

@@ -53,6 +53,7 @@ type ruleForm struct {
 	Agents     list[text]     `yaml:"agents"`
 	Channels   list[text]     `yaml:"channels"`
 	Requesters *requesterForm `yaml:"requesters"`
+	Command    *commandForm   `yaml:"command"`
 	When       text           `yaml:"when"`
 	Summary    text           `yaml:"summary"`
 	Deny       text           `yaml:"deny"`
@@ -64,6 +65,42 @@ type requesterForm struct {
 	strictyaml.Mark
 	People list[text] `yaml:"people"`
 	Groups list[text] `yaml:"groups"`
+}
+
+// A commandForm is what a rule says of a shell command.
+type commandForm struct {
+	strictyaml.Mark
+	Argument  text              `yaml:"argument"`
+	OtherArgs list[text]        `yaml:"other_args"`
+	Cwd       *cwdForm          `yaml:"cwd"`
+	Forms     list[programForm] `yaml:"forms"`
+	Runs      list[text]        `yaml:"runs"`
+}
+
+type cwdForm struct {
+	strictyaml.Mark
+	Argument text       `yaml:"argument"`
+	Under    list[text] `yaml:"under"`
+}
+
+// A programForm is what one command of a program may be.
+type programForm struct {
+	strictyaml.Mark
+	Run      text             `yaml:"run"`
+	Flags    list[text]       `yaml:"flags"`
+	Values   table[valueForm] `yaml:"values"`
+	Operands list[valueForm]  `yaml:"operands"`
+	Min      whole            `yaml:"min"`
+	Max      whole            `yaml:"max"`
+	Piped    truth            `yaml:"piped"`
+}
+
+// A valueForm is what a value of a flag, or an operand, may be.
+type valueForm struct {
+	strictyaml.Mark
+	Is      list[text] `yaml:"is"`
+	Under   list[text] `yaml:"under"`
+	Matches text       `yaml:"matches"`
 }
 
 type askForm struct {

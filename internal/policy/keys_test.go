@@ -78,6 +78,21 @@ func keyCases() map[string][2]string {
 		}
 		return [2]string{doc("Europe/Berlin"), doc(zone)}
 	}
+	const (
+		log  = "{run: git log, flags: [-s], values: {-n: {is: [\"5\"]}}, operands: [{is: [a, b]}], max: 2}"
+		grep = "{run: grep, operands: [{is: [x]}], piped: true}"
+		both = "other_args: [run_in_background], forms: [" + log + ", " + grep + "]"
+	)
+	shell := func(before, after string) [2]string {
+		return rule("name: r, tools: [Bash], command: {"+before+"}, allow: true", "name: r, tools: [Bash], command: {"+after+"}, allow: true")
+	}
+	shellWith := func(old, changed string) [2]string {
+		all := both + ", cwd: {under: [/srv]}"
+		if !strings.Contains(all, old) {
+			panic("no such text: " + old)
+		}
+		return shell(all, strings.Replace(all, old, changed, 1))
+	}
 	plain := keyHead + keyDefault + "rules:\n  - {" + deny + "}\n"
 	return map[string][2]string{
 		"fileForm.zone":      todays("America/New_York"),
@@ -107,10 +122,29 @@ func keyCases() map[string][2]string {
 		"ruleForm.channels":   rule(deny, deny+", channels: [ops]"),
 		"ruleForm.requesters": rule(deny, deny+", requesters: {people: [bob]}"),
 		"ruleForm.when":       rule(deny, deny+", when: args.path == '/b'"),
+		"ruleForm.command":    rule("name: r, tools: [Bash], allow: true", "name: r, tools: [Bash], command: {forms: [{run: ls}]}, allow: true"),
 		"ruleForm.summary":    rule("name: r, tools: [delete_file], ask: {why: x}", "name: r, tools: [delete_file], summary: 'Delete {args.path}', ask: {why: x}"),
 		"ruleForm.deny":       rule(deny, "name: r, tools: [delete_file], deny: never"),
 		"ruleForm.allow":      rule("name: r, tools: [read_secret], ask: {why: x}", "name: r, tools: [read_secret], allow: true"),
 		"ruleForm.ask":        rule("name: r, tools: [read_secret], allow: true", "name: r, tools: [read_secret], ask: {why: x}"),
+
+		"commandForm.argument":   shellWith("other_args", "argument: description, other_args"),
+		"commandForm.other_args": shellWith("run_in_background", "description"),
+		"commandForm.cwd":        shellWith(", cwd: {under: [/srv]}", ", cwd: {under: [/opt]}"),
+		"commandForm.forms":      shellWith(", "+grep, ""),
+		"commandForm.runs":       rule("name: r, tools: [Bash], command: {runs: [mv]}, deny: no", "name: r, tools: [Bash], command: {runs: [rm]}, deny: no"),
+		"cwdForm.argument":       shellWith("{under", "{argument: description, under"),
+		"cwdForm.under":          shellWith("/srv", "/opt"),
+		"programForm.run":        shellWith("git log", "git show"),
+		"programForm.flags":      shellWith("[-s]", "[-t]"),
+		"programForm.values":     shellWith("-n:", "-m:"),
+		"programForm.operands":   shellWith("operands: [{is: [x]}], ", ""),
+		"programForm.min":        shellWith("operands: [{is: [x]}]", "operands: [{is: [x]}], min: 2, max: 2"),
+		"programForm.max":        shellWith(", max: 2", ""),
+		"programForm.piped":      shellWith(", piped: true", ""),
+		"valueForm.is":           shellWith("is: [a, b]", "is: [a, c]"),
+		"valueForm.under":        shell(strings.Replace(both, "is: [a, b]", "under: [.]", 1)+", cwd: {under: [/srv]}", strings.Replace(both, "is: [a, b]", "under: [c]", 1)+", cwd: {under: [/srv]}"),
+		"valueForm.matches":      shellWith("is: [a, b]", "matches: \"a\""),
 
 		"requesterForm.people": rule(deny+", requesters: {people: [bob]}", deny+", requesters: {people: [bob, alice]}"),
 		"requesterForm.groups": rule(deny+", requesters: {people: [bob]}", deny+", requesters: {people: [bob], groups: [security]}"),
@@ -189,6 +223,7 @@ func observe(t *testing.T, doc string) string {
 	t.Helper()
 	tools, err := ReadTools("../../examples/company/tools.json")
 	require.NoError(t, err)
+	tools = append(tools, shellTool())
 	roster, err := ReadRoster("../../examples/company/roster.yaml")
 	require.NoError(t, err)
 	doc = strings.Replace(doc+strings.Repeat("rules:\n", 1-min(1, strings.Count(doc, "rules:\n"))), "rules:\n", "rules:\n"+keyUses, 1)
@@ -205,6 +240,8 @@ func observe(t *testing.T, doc string) string {
 	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 	for _, q := range []approvals.Proposal{
 		{Agent: "ops", Call: approvals.ToolCall{Name: "delete_file", Args: []byte(`{"path":"/a"}`)}, Requester: "U0ALICE001", Channel: "C0WARROOM1", At: at},
+		{Agent: "ops", Call: approvals.ToolCall{Name: "Bash", Args: []byte(`{"command":"git log -s -n 5 a b | grep x","cwd":"/srv","run_in_background":true}`)}, Requester: "U0ALICE001", At: at},
+		{Agent: "ops", Call: approvals.ToolCall{Name: "Bash", Args: []byte(`{"command":"rm x"}`)}, Requester: "U0ALICE001", At: at},
 		{Agent: "ops", Call: approvals.ToolCall{Name: "delete_file", Args: []byte(`{"path":"/a"}`)}, Requester: "U0CAROL001", Channel: "C0WARROOM1", At: at},
 		{Agent: "ops", Call: approvals.ToolCall{Name: "read_secret", Args: []byte(`{"name":"k"}`)}, Requester: "U0ALICE001", Channel: "C0OPS00001", At: at},
 		{Agent: "ops", Call: approvals.ToolCall{Name: "restart_service", Args: []byte(`{"service":"api"}`)}, Requester: "U0ALICE001", At: at},
@@ -218,6 +255,12 @@ func observe(t *testing.T, doc string) string {
 		}
 	}
 	return strings.Join(said, "\n")
+}
+
+// shellTool is the tool by which coding agents run commands.
+func shellTool() Tool {
+	return Tool{Agent: "ops", Name: "Bash", Schema: []byte(`{"type":"object","properties":{"command":{"type":"string"},"cwd":{"type":"string"},
+		"description":{"type":"string"},"run_in_background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}`)}
 }
 
 // ledgerAt has one deletion, at this time.

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Policy struct {
 	wholeAsks   []*ask             // that would be if the file were
 	strictest   []approvals.Quorum // of the asks, those that every call has
 
+	warnings []string
+
 	tools  []*tool
 	plans  map[[2]string]*plan
 	groups []approvals.GroupID
@@ -70,6 +73,10 @@ func (p *Policy) Rules() []string {
 	}
 	return all
 }
+
+// Warnings are what the file permits and its author may not have meant, each with
+// its place. The policy is in force with them.
+func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 
 // Named returns the people, groups and channels that the file names, each with
 // the place (file:line:column) where its id is written. A [Roster] should hold

@@ -42,6 +42,7 @@ func recipes(t *testing.T) (head string, all []recipe) {
 func TestTheRecipesOfThePageDoWhatTheySay(t *testing.T) {
 	tools, err := ReadTools("../../examples/company/tools.json")
 	require.NoError(t, err)
+	tools = append(tools, shellTool())
 	head, all := recipes(t)
 	require.GreaterOrEqual(t, len(all), 12)
 	var said strings.Builder

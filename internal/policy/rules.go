@@ -27,6 +27,7 @@ func (b *builder) newRule(f ruleForm) *rule {
 	b.readScope(r, f)
 	b.readEffect(r, f)
 	b.readSummary(r, f.Summary)
+	b.readCommand(r, f.Command)
 	if f.When.Written() {
 		r.isWhen = true
 		if f.When.Value != "" {
@@ -196,6 +197,7 @@ func (b *builder) lint() {
 		}
 		if !r.shadow {
 			b.lintCovered(i, r, tools)
+			b.lintDenied(r, tools)
 		}
 	}
 }
@@ -212,6 +214,26 @@ func (b *builder) lintCovered(i int, r *rule, tools []*tool) {
 	}
 	if by != nil {
 		b.Wrong(r.mark, "never decides: %s (%s) %s every call that it could match%s", by.name, by.mark, verb(by.kind), covered(by, r))
+	}
+}
+
+// lintDenied refuses a form of a command that a deny notices always.
+func (b *builder) lintDenied(r *rule, tools []*tool) {
+	if r.command == nil || r.kind == KindDeny {
+		return
+	}
+	for _, o := range b.p.rules[:b.p.own] {
+		if o.kind != KindDeny || o.shadow || o.unsound || o.command == nil || o.isWhen || !part(o.channels, r.channels) || o.requesters != nil {
+			continue
+		}
+		run, denied := o.command.denies(r.command)
+		for _, t := range tools {
+			denied = denied && o.concerns(t.Agent, t.Name)
+		}
+		if denied && (len(tools) > 0 || part(o.tools, r.tools) && part(o.agents, r.agents)) {
+			b.Wrong(r.mark, "lists %s, which %s (%s) denies, and a deny always wins; remove the form, or narrow the deny", run, o.name, o.mark)
+			return
+		}
 	}
 }
 
@@ -243,7 +265,7 @@ func (r *rule) covers(o *rule, before, mayAsk bool) bool {
 // what is written the same, or left out.
 func (r *rule) asWide(o *rule) bool {
 	switch {
-	case r.isWhen && r.written != o.written, !part(r.channels, o.channels):
+	case r.isWhen && r.written != o.written, !r.command.asWideAs(o.command), !part(r.channels, o.channels):
 		return false
 	case r.requesters == nil:
 		return true
