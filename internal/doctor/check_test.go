@@ -111,6 +111,15 @@ func TestCheckWarnsOfAnAgentWithoutTools(t *testing.T) {
 	require.Contains(t, found, "1 warning, 0 could not be checked, 0 wrong")
 }
 
+func TestCheckWarnsOfACommandThatCanRunOtherPrograms(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.o.Online = false
+	i.rules = oneOfSRE + "rules: [{name: r, tools: [read_file], command: {argument: path, forms: [{run: env}]}, allow: true}]\n"
+	found := i.check()
+	require.Contains(t, found, "env runs other programs")
+	require.Contains(t, found, "1 warning, 0 could not be checked, 0 wrong")
+}
+
 // What is counted reads as people say it.
 func TestWhatIsCountedIsInTheRightNumber(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})

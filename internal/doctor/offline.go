@@ -101,6 +101,9 @@ func (c *checker) checkPolicy() {
 	}
 	if err == nil {
 		c.fine("%s: %s, version %s", c.config.Policy, counted(len(c.policy.Rules()), "rule", "rules"), c.policy.Version())
+		for _, w := range c.policy.Warnings() {
+			c.warn("remove the form if that is more than was meant", "%s", w)
+		}
 	}
 }
 
