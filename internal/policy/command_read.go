@@ -96,8 +96,9 @@ func (b *builder) words(t text) []string {
 			return nil
 		}
 	}
-	if strings.HasPrefix(t.Value, "-") {
-		b.Wrong(t.Mark, "%q begins with a flag; begin with the program", t.Value)
+	read, err := shellcmd.Read(t.Value)
+	if t.Value != "" && (err != nil || len(read) != 1 || strings.HasPrefix(t.Value, "-")) {
+		b.Wrong(t.Mark, "%q would never match; begin with the program", t.Value)
 		return nil
 	}
 	return all
@@ -115,6 +116,9 @@ func (b *builder) readForm(c *command, f programForm) {
 	}
 	if why := shellcmd.Forbidden(form.Run[0]); why != "" {
 		b.Wrong(f.Run.Mark, "%s cannot be permitted: %s", form.Run[0], why)
+	}
+	if shellcmd.IsRelative(form.Run[0]) && len(c.permitted.Directories) == 0 {
+		b.Wrong(f.Run.Mark, "%s depends on where the command runs; write cwd too, or an absolute path", form.Run[0])
 	}
 	for _, t := range f.Flags.Items {
 		switch {

@@ -29,7 +29,8 @@ rules:
 		for command, want := range map[string]policy.Outcome{
 			"ls": policy.Unmatched, "git status && ls": policy.Unmatched, "make": policy.Unmatched,
 			"rm x": policy.Decided, "ls; /bin/rm x": policy.Decided, "git -C /x push": policy.Decided, "sudo rm x": policy.Decided,
-			"sh -c x": policy.Broken, "xargs": policy.Broken, "$X": policy.Broken, "ls > x": policy.Broken, "for x in a; do ls; done": policy.Broken, "": policy.Broken,
+			"sh -c x": policy.Broken, "python3 -c x": policy.Broken, "ls | perl": policy.Broken, "awk x": policy.Broken, "test -v 'a[$(rm x)]'": policy.Broken,
+			"python3 x.py": policy.Unmatched, "python -m pytest": policy.Unmatched, "printf x": policy.Unmatched, "xargs": policy.Broken, "$X": policy.Broken, "ls > x": policy.Broken, "for x in a; do ls; done": policy.Broken, "": policy.Broken,
 			"'rm' x": policy.Broken, "\\rm x": policy.Broken, "X=1 rm x": policy.Broken, "eval 'r''m x'": policy.Broken, "r{m,x}": policy.Broken, "ls \u202ex": policy.Broken,
 		} {
 			q := bash(t, command, "/")
@@ -96,7 +97,11 @@ func TestARuleOfACommandThatCannotWorkIsRefused(t *testing.T) {
 		{"command: {forms: [{flags: [-x]}]}, allow: true", "run: is missing", known},
 		{"command: {forms: [{run: eval}]}, allow: true", "eval cannot be permitted", known},
 		{"command: {forms: [{run: cd}]}, allow: true", "list directories under cwd instead", known},
-		{"command: {forms: [{run: if}]}, allow: true", "a word that a shell reserves", known},
+		{"command: {forms: [{run: if}]}, allow: true", "would never match", known},
+		{"command: {forms: [{run: a=b}]}, allow: true", "would never match", known},
+		{"command: {forms: [{run: =ls}]}, allow: true", "would never match", known},
+		{"command: {forms: [{run: printf}]}, allow: true", "zsh may run programs that its arguments contain", known},
+		{"command: {forms: [{run: ./x}]}, allow: true", "./x depends on where the command runs", known},
 		{"command: {forms: [{run: git  log}]}, allow: true", "one space between", known},
 		{"command: {forms: [{run: git *}]}, allow: true", "not a program with the words after it", known},
 		{"command: {forms: [{run: -x}]}, allow: true", "begin with the program", known},

@@ -177,6 +177,10 @@ func TestNoCommandThatOnlyLooksAllowedRuns(t *testing.T) {
 		{"cd /srv/shop | ls", "cd is permitted only to the absolute path"},
 		{"cd /home/ann/bob/src/shop", "cd is permitted only to the absolute path"},
 		{"pushd /srv/shop", "pushd is never permitted"},
+		{"cd /srv/shop/web && ./scripts/check.sh", "a program with a relative path runs only in a directory that is listed"},
+		{"./scripts/check.sh; cd /srv/shop/web; ./scripts/check.sh", "a program with a relative path runs only in a directory that is listed"},
+		{"test -v 'a[$(rm x)]'", "test is never permitted"},
+		{"printf -v PATH /tmp", "printf is never permitted"},
 		// What is not plain.
 		{"GIT_PAGER=./x git log", "the command sets a variable"},
 		{"PATH=/tmp git status", "the command sets a variable"},
@@ -257,19 +261,20 @@ func TestNoCommandThatOnlyLooksAllowedRuns(t *testing.T) {
 func TestACommandIsPermittedOnlyWithTheRestOfItsCall(t *testing.T) {
 	p := shellPolicy(t)
 	for name, q := range map[string]approvals.Proposal{
-		"it runs in a directory that is not listed":                      bash(t, "ls", "/home/ann"),
-		"it runs in a directory that is not listed ":                     bash(t, "ls", "/home/ann/src/shop/../../.ssh"),
-		"it runs in a directory that is not listed  ":                    bash(t, "ls", "home/ann/src/shop"),
-		"it runs in a directory that is not listed   ":                   call("Bash", `{"command":"ls"}`),
-		"it runs in a directory that is not listed    ":                  call("Bash", `{"command":"ls","cwd":["/srv/shop"]}`),
-		"the call has an argument that is not listed under other_args":   bash(t, "ls", shop, "dangerouslyDisableSandbox", true),
-		"the call has an argument that is not listed under other_args ":  bash(t, "ls", shop, "run_in_background", true),
-		"the call has an argument that is not listed under other_args  ": bash(t, "ls", shop, "Command", "rm x"),
-		"the arguments could not be read":                                call("Bash", `{"command":"rm x","command":"ls","cwd":"/srv/shop"}`),
-		"the argument command is missing, or is not text":                call("Bash", `{"cwd":"/srv/shop"}`),
-		"the argument command is missing, or is not text ":               call("Bash", `{"command":["ls"],"cwd":"/srv/shop"}`),
-		"the argument command is missing, or is not text  ":              call("Bash", `{"command":null,"cwd":"/srv/shop"}`),
-		"the argument command is missing, or is not text   ":             call("Bash", `{"Command":"ls","cwd":"/srv/shop"}`),
+		"it runs in a directory that is not listed":                                                bash(t, "ls", "/home/ann"),
+		"it runs in a directory that is not listed ":                                               bash(t, "ls", "/home/ann/src/shop/../../.ssh"),
+		"it runs in a directory that is not listed  ":                                              bash(t, "ls", "home/ann/src/shop"),
+		"it runs in a directory that is not listed   ":                                             call("Bash", `{"command":"ls"}`),
+		"it runs in a directory that is not listed    ":                                            call("Bash", `{"command":"ls","cwd":["/srv/shop"]}`),
+		"the call has an argument that is not listed under other_args":                             bash(t, "ls", shop, "dangerouslyDisableSandbox", true),
+		"the call has an argument that is not listed under other_args ":                            bash(t, "ls", shop, "run_in_background", true),
+		"the call has an argument that is not listed under other_args  ":                           bash(t, "ls", shop, "Command", "rm x"),
+		"a program with a relative path runs only in a directory that is listed, and not below it": bash(t, "./scripts/check.sh", shop+"/web"),
+		"the arguments could not be read":                                                          call("Bash", `{"command":"rm x","command":"ls","cwd":"/srv/shop"}`),
+		"the argument command is missing, or is not text":                                          call("Bash", `{"cwd":"/srv/shop"}`),
+		"the argument command is missing, or is not text ":                                         call("Bash", `{"command":["ls"],"cwd":"/srv/shop"}`),
+		"the argument command is missing, or is not text  ":                                        call("Bash", `{"command":null,"cwd":"/srv/shop"}`),
+		"the argument command is missing, or is not text   ":                                       call("Bash", `{"Command":"ls","cwd":"/srv/shop"}`),
 	} {
 		r, why := ruled(t, p, q)
 		require.IsType(t, approvals.Ask{}, r, name)

@@ -123,6 +123,8 @@ func TestWhatIsSoughtIsFoundOrMayBeThere(t *testing.T) {
 		"find . -exec rm '{}' ';'": shellcmd.Runs, "xargs -n 1 rm": shellcmd.Runs, "command rm x": shellcmd.Runs, "exec git push": shellcmd.Runs, "timeout 5 git push": shellcmd.Runs,
 		"sh -c 'rm x'": shellcmd.May, "eval 'rm x'": shellcmd.May, "ls | xargs": shellcmd.May, "sudo -s": shellcmd.May, ". ./x": shellcmd.May, "git -c alias.x=y x": shellcmd.May,
 		"find . -exec x '{}' ';'": shellcmd.May, "tar -xf a --to-command=x": shellcmd.May, "alias ls=rm": shellcmd.May, "ssh h reboot": shellcmd.May,
+		"python3.12 -Ic x": shellcmd.May, "perl -pe x y": shellcmd.May, "ls | python": shellcmd.May, "node": shellcmd.May, "gawk x": shellcmd.May, "php -r x": shellcmd.May,
+		"python x.py": shellcmd.Absent, "python -m pytest": shellcmd.Absent, "printf %d 1": shellcmd.Absent, "printf %d 'a[1]'": shellcmd.May,
 		"sh -c x; rm x": shellcmd.Runs, "rm x; sh -c x": shellcmd.Runs,
 	} {
 		require.Equal(t, want, s.In(read(t, program)), program)
@@ -140,13 +142,14 @@ func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 		{Run: words("curl"), Values: map[string]shellcmd.Value{"--config=": {}}},
 		{Run: words("tar"), Values: map[string]shellcmd.Value{"--to-command=": {}}},
 		{Run: words("psql"), Piped: true},
+		{Run: words("git"), Operands: []shellcmd.Value{{Is: words("log")}}},
 	} {
 		require.NotEmpty(t, f.Warnings(), "%v", f)
 	}
 	for _, f := range []shellcmd.Form{flags("git status", "-s"), flags("git log", "-p", "-c"), flags("ls", "-la"), flags("go test", "-race"), flags("find", "-type"), flags("tar", "-tf"), {}} {
 		require.Empty(t, f.Warnings(), "%v", f)
 	}
-	for _, name := range []string{"eval", ".", "source", "exec", "command", "alias", "cd", "if", "time", "noglob", "-"} {
+	for _, name := range []string{"eval", ".", "source", "exec", "command", "alias", "cd", "if", "time", "noglob", "-", "test", "printf"} {
 		require.NotEmpty(t, shellcmd.Forbidden(name), name)
 	}
 	require.Empty(t, shellcmd.Forbidden("git"))

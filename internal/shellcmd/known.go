@@ -2,6 +2,7 @@ package shellcmd
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,10 @@ var builtins = setOf(`. source eval exec command builtin alias unalias set unset
 	bind complete compgen compopt fc history cd pushd popd dirs chdir umask emulate autoload zmodload zle functions
 	noglob nocorrect - coproc vared sched zcompile`)
 
+// evaluating take a text among their arguments for arithmetic, in zsh and in part
+// in bash, and arithmetic may run programs: test -v 'a[$(rm x)]'.
+var evaluating = setOf(`test printf print exit return break continue shift logout bye`)
+
 // Forbidden says why no form may list a program, or nothing if one may.
 func Forbidden(program string) string {
 	switch {
@@ -20,6 +25,8 @@ func Forbidden(program string) string {
 		return "list directories under cwd instead: then cd to one of them is permitted"
 	case builtins[program]:
 		return "the shell itself runs it, and what comes after it may mean something else then"
+	case evaluating[program]:
+		return "the shell itself runs it, and zsh may run programs that its arguments contain"
 	case reserved[program]:
 		return "it is a word that a shell reserves"
 	}
@@ -38,6 +45,15 @@ var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua
 	awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano pico less more most man
 	psql mysql mariadb sqlite3 mongosh redis-cli ftp sftp telnet nc ncat socat
 	make gmake cmake ninja npm npx yarn pnpm pnpx uv uvx pipx pip pip3 cargo rake bundle gradle mvn ant just task tox nox`)
+
+// inline run a text among their arguments, by a flag such as -c or -e.
+var inline = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh Rscript osascript`)
+
+var inlineFlag = regexp.MustCompile(`^(-[A-Za-z]*[ceErp]|--?eval|--?print|--?run|--?exec)`)
+
+// subcommands are those whose first operand says what they do.
+var subcommands = setOf(`git go docker podman kubectl helm terraform npm yarn pnpm bun deno cargo pip pip3 uv gh glab aws gcloud az
+	apt apt-get brew dnf yum systemctl`)
 
 // escapes are the flags and subcommands with which a program runs others.
 var escapes = map[string][]string{
@@ -78,6 +94,9 @@ func (f Form) Warnings() []string {
 	case isInterpreter(name):
 		all = append(all, name+" can run programs that its arguments or its files contain")
 	}
+	if len(f.Run) == 1 && len(f.Operands) > 0 && subcommands[name] {
+		all = append(all, "the operands of "+name+" are its subcommands; list a form for each, with the subcommand under run")
+	}
 	words := f.written()
 	for i, w := range words {
 		if runsBy(name, w, !slices.ContainsFunc(words[:i+1], isSubcommand)) {
@@ -112,7 +131,13 @@ func isInterpreter(name string) bool {
 // or the state of the shell name.
 func launcher(c Command) bool {
 	name := baseName(c.Argv[0])
-	if builtins[c.Argv[0]] && c.Argv[0] != "cd" || launchers[name] {
+	some := func(is func(w string) bool) bool { return slices.ContainsFunc(c.Argv[1:], is) }
+	switch {
+	case builtins[c.Argv[0]] && c.Argv[0] != "cd", launchers[name], strings.HasSuffix(name, "awk"):
+		return true
+	case evaluating[c.Argv[0]]:
+		return some(func(w string) bool { return strings.Contains(w, "[") })
+	case inline[strings.TrimRight(name, ".0123456789")] && (c.Join == Pipe || len(c.Argv) == 1 || some(inlineFlag.MatchString)):
 		return true
 	}
 	for i, w := range c.Argv[1:] {
