@@ -123,6 +123,7 @@ func TestWhatIsSoughtIsFoundOrMayBeThere(t *testing.T) {
 		"find . -exec rm '{}' ';'": shellcmd.Runs, "xargs -n 1 rm": shellcmd.Runs, "command rm x": shellcmd.Runs, "exec git push": shellcmd.Runs, "timeout 5 git push": shellcmd.Runs,
 		"sh -c 'rm x'": shellcmd.May, "eval 'rm x'": shellcmd.May, "ls | xargs": shellcmd.May, "sudo -s": shellcmd.May, ". ./x": shellcmd.May, "git -c alias.x=y x": shellcmd.May,
 		"find . -exec x '{}' ';'": shellcmd.May, "tar -xf a --to-command=x": shellcmd.May, "alias ls=rm": shellcmd.May, "ssh h reboot": shellcmd.May,
+		"tar -xf a --to-com=x": shellcmd.May, "tar -Ix -xf a": shellcmd.May, "rsync -essh a b": shellcmd.May, "git fetch --upload-p=x": shellcmd.May, "Rscript -e x": shellcmd.May,
 		"python3.12 -Ic x": shellcmd.May, "perl -pe x y": shellcmd.May, "ls | python": shellcmd.May, "node": shellcmd.May, "gawk x": shellcmd.May, "php -r x": shellcmd.May,
 		"python x.py": shellcmd.Absent, "python -m pytest": shellcmd.Absent, "printf %d 1": shellcmd.Absent, "printf %d 'a[1]'": shellcmd.May,
 		"sh -c x; rm x": shellcmd.Runs, "rm x; sh -c x": shellcmd.Runs,
@@ -149,7 +150,7 @@ func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 	for _, f := range []shellcmd.Form{flags("git status", "-s"), flags("git log", "-p", "-c"), flags("ls", "-la"), flags("go test", "-race"), flags("find", "-type"), flags("tar", "-tf"), {}} {
 		require.Empty(t, f.Warnings(), "%v", f)
 	}
-	for _, name := range []string{"eval", ".", "source", "exec", "command", "alias", "cd", "if", "time", "noglob", "-", "test", "printf"} {
+	for _, name := range []string{"eval", ".", "source", "exec", "command", "alias", "cd", "if", "time", "noglob", "-", "test", "printf", "jobs", "ulimit"} {
 		require.NotEmpty(t, shellcmd.Forbidden(name), name)
 	}
 	require.Empty(t, shellcmd.Forbidden("git"))

@@ -12,7 +12,8 @@ import (
 var builtins = setOf(`. source eval exec command builtin alias unalias set unset shopt setopt unsetopt hash rehash
 	enable disable export readonly declare typeset local integer float let read mapfile readarray getopts trap
 	bind complete compgen compopt fc history cd pushd popd dirs chdir umask emulate autoload zmodload zle functions
-	noglob nocorrect - coproc vared sched zcompile`)
+	noglob nocorrect - coproc vared sched zcompile private getln pushln r jobs wait ulimit limit unlimit
+	unfunction unhash bindkey zparseopts zregexparse zstyle zformat`)
 
 // evaluating take a text among their arguments for arithmetic, in zsh and in part
 // in bash, and arithmetic may run programs: test -v 'a[$(rm x)]'.
@@ -41,13 +42,13 @@ var launchers = setOf(`env sudo doas su runuser nohup nice ionice chrt taskset s
 
 // interpreters run programs that they are given as a text or a file, or have a
 // way out to a shell.
-var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh Rscript osascript java jshell scala
+var interpreters = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh rscript osascript java jshell scala
 	awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano pico less more most man
 	psql mysql mariadb sqlite3 mongosh redis-cli ftp sftp telnet nc ncat socat
 	make gmake cmake ninja npm npx yarn pnpm pnpx uv uvx pipx pip pip3 cargo rake bundle gradle mvn ant just task tox nox`)
 
 // inline run a text among their arguments, by a flag such as -c or -e.
-var inline = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh Rscript osascript`)
+var inline = setOf(`python python2 python3 node deno bun perl ruby php lua luajit tclsh rscript osascript`)
 
 var inlineFlag = regexp.MustCompile(`^(-[A-Za-z]*[ceErp]|--?eval|--?print|--?run|--?exec)`)
 
@@ -77,6 +78,18 @@ var escapes = map[string][]string{
 // leading are flags that do so in front of the subcommand only.
 var leading = map[string][]string{
 	"git": {"-c", "--config-env", "--exec-path", "-p", "--paginate"},
+}
+
+// mayRunBy is runsBy for what a command has and no form was written for: with the
+// value in the same word, or with a shortened flag.
+func mayRunBy(name, word string) bool {
+	flag, _, _ := strings.Cut(word, "=")
+	return slices.ContainsFunc(escapes[name], func(escape string) bool {
+		if strings.HasPrefix(escape, "--") {
+			return len(flag) > 3 && strings.HasPrefix(escape, flag)
+		}
+		return len(escape) == 2 && escape[0] == '-' && strings.HasPrefix(word, escape)
+	})
 }
 
 // Warnings says what a form lets a command do that its author may not have meant.
@@ -141,7 +154,7 @@ func launcher(c Command) bool {
 		return true
 	}
 	for i, w := range c.Argv[1:] {
-		if !isSubcommand(w) && runsBy(name, w, !slices.ContainsFunc(c.Argv[1:i+1], isSubcommand)) {
+		if !isSubcommand(w) && (runsBy(name, w, !slices.ContainsFunc(c.Argv[1:i+1], isSubcommand)) || mayRunBy(name, w)) {
 			return true
 		}
 	}
