@@ -20,7 +20,7 @@ import (
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/refused/*.yaml")
 	require.NoError(f, err)
-	for _, file := range append(files, company+"policy.yaml") {
+	for _, file := range append(files, company+"policy.yaml", "testdata/shell.yaml") {
 		src, err := os.ReadFile(file)
 		require.NoError(f, err)
 		f.Add(src)
