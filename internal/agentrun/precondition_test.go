@@ -307,3 +307,21 @@ func (w *world) movingStory(checks bool, d death) (commits int) {
 	requireAnswered(t, w.history())
 	return mortal.n
 }
+
+// When its tool asks for something more, people are not told once again that what
+// they had seen has changed.
+func TestOnlyAStaleCallComesWithWhatPeopleHadSeen(t *testing.T) {
+	w, o := newWorld(t), &thing{}
+	change, _ := w.watches(o, true)
+	run := w.say(calls([3]string{"a", "change", `{"x":1}`}))
+	o.value.Add(1)
+	run = w.approveAll(run, w.store)
+	require.NotEmpty(t, w.previewOf(run.Deferred).Before)
+	change.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{}, &agentrun.ApprovalRequired{Reason: "two keys"}
+	}
+	run = w.approveAll(run, w.store)
+	got := w.previewOf(run.Deferred)
+	require.Equal(t, 1, got.Again, "the limit counts on")
+	require.Empty(t, got.Before)
+}

@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -220,4 +221,23 @@ func TestACallWithoutAnOutcomeIsNotSaidToRunForever(t *testing.T) {
 	text := shownTextAt(t, c, noon.Add(24*time.Hour))
 	require.Contains(t, text, "No record yet of whether it ran. Check before you repeat it.")
 	require.NotContains(t, text, "Running")
+}
+
+// A card says that the world has moved on only where that is why people are asked
+// again, and not once more when the tool itself asks for one more approval.
+func TestACardSaysWhyPeopleAreAskedAgain(t *testing.T) {
+	c := asked(t)
+	require.Contains(t, textOf(c), "Asked again")
+	for i := range c.Batch.Approvals {
+		c.Batch.Approvals[i].Preview.Before = approvals.Before{}
+	}
+	require.NotContains(t, textOf(c), "Asked again")
+}
+
+func textOf(c card.Card) string {
+	raw, err := json.Marshal(card.Render(c, noon))
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
 }

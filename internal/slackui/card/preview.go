@@ -18,7 +18,7 @@ func says(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 func changes(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	p := a.Preview
 	var out []blockkit.Para
-	if p.Again > 0 {
+	if p.Before.Batch != "" { // not where the tool itself asks for one more approval
 		spans := []blockkit.Span{blockkit.Styled("Asked again", blockkit.Bold), blockkit.Say(": what it would change is no longer what was approved")}
 		if len(p.Before.Facts) > 0 {
 			spans = append(append(spans, blockkit.Say("; before: ")), factSpans(p.Before.Facts, d)...)
