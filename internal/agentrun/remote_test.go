@@ -246,7 +246,7 @@ func TestAnotherRequestDoesNotTakeTheAnswersOfOne(t *testing.T) {
 		"a tool that asks by now":     func(q *agentrun.RemoteRequest) { q.Calls[0].Gate = approvals.GateDeclared },
 		"a tool that asks for others": func(q *agentrun.RemoteRequest) { q.Calls[1].Gate = approvals.GateRaised },
 	} {
-		d := newDoorway(t)
+		d := newRemoteAdapter(t)
 		_, err := d.runner.Submit(t.Context(), request("k1", "free", "gated"))
 		require.NoError(t, err)
 		q := request("k1", "free", "gated")
@@ -269,7 +269,7 @@ func TestKeysThatAreNoTextAreRefused(t *testing.T) {
 		"tool":        func(q *agentrun.RemoteRequest, s string) { q.Calls[0].Name = s },
 	} {
 		for _, s := range []string{"\xff", strings.Repeat("x", 2000)} {
-			d, q := newDoorway(t), request("k1", "gated")
+			d, q := newRemoteAdapter(t), request("k1", "gated")
 			spoil(&q, s)
 			_, err := d.runner.Submit(t.Context(), q)
 			require.ErrorIs(t, err, approvals.ErrInvalid, name)
@@ -279,7 +279,7 @@ func TestKeysThatAreNoTextAreRefused(t *testing.T) {
 
 // TestAMountainOfMetadataIsRefused: what is stored has a limit, like arguments.
 func TestAMountainOfMetadataIsRefused(t *testing.T) {
-	d, q := newDoorway(t), request("k1", "gated")
+	d, q := newRemoteAdapter(t), request("k1", "gated")
 	q.Calls[0].Metadata = []byte(`{"x":"` + strings.Repeat("x", approvals.MaxArgs) + `"}`)
 	_, err := d.runner.Submit(t.Context(), q)
 	require.ErrorIs(t, err, approvals.ErrInvalid)

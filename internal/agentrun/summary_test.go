@@ -51,7 +51,7 @@ func TestEveryCallThatIsSetAsideHasASummary(t *testing.T) {
 // A call from elsewhere has the summary of the rule, else the configured one. It
 // has none that its executor could have put into what it hands in.
 func TestACallFromElsewhereHasTheSummaryOfTheRuleOrTheConfiguration(t *testing.T) {
-	d := newDoorway(t)
+	d := newRemoteAdapter(t)
 	d.policy.by["ruled"] = approvals.Ask{Requirement: signedBy("bob"), Summary: "Count {args.n} by the rule"}
 	q := request("k1", "ruled", "gated", "gated")
 	q.Calls[0].Summary, q.Calls[1].Summary = "Count {args.n} as configured", "Count {args.n} as configured"
