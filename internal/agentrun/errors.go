@@ -49,8 +49,8 @@ var (
 	ErrRunEnded = errors.New("the run has ended")
 )
 
-// ErrUnreadable: a stored document cannot be understood. Trying again does not
-// help.
+// ErrUnreadable says that a stored document cannot be understood. Trying again
+// does not help.
 var ErrUnreadable = errors.New("unreadable")
 
 // Why a worker releases a run without an outcome.
