@@ -75,8 +75,8 @@ func TestApproveAllLeavesAloneWhatChangedAfterTheCardWasDrawn(t *testing.T) {
 	require.Equal(t, "approved pending approved denied", o.all(b))
 	said := strings.Join(o.whispers("U0BOB", root), "")
 	require.Contains(t, said, "Approved 2 calls.")
-	require.Contains(t, said, "Not call 2: Someone edited the arguments after this card was posted.")
-	require.Contains(t, said, "Not call 4: ")
+	require.Contains(t, said, "Call 2 wasn't approved: Someone edited the arguments after this card was posted.")
+	require.Contains(t, said, "Call 4 wasn't approved: ")
 }
 
 func TestApproveAllIsNoWayAroundTheRules(t *testing.T) {

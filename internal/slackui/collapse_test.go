@@ -208,7 +208,7 @@ func TestEachOfTheSameCallsThatMayDoHarmHasItsOwnTick(t *testing.T) {
 	h := newSheetWorkspace(t)
 	b, card := h.repeats("delete_file", sre)
 	h.labeled("U0BOB", card, "Approve all 4…")
-	require.Equal(t, "Approve ticked calls", h.top1("U0BOB").Submit)
+	require.Equal(t, "Approve selected calls", h.top1("U0BOB").Submit)
 	h.ticks("U0BOB", 0, 3)
 	id := h.sheetID("U0BOB")
 	h.sendsSheet("U0BOB")

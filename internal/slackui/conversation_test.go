@@ -168,7 +168,7 @@ func TestAnAgentThatRefusesSaysWhatWaits(t *testing.T) {
 	require.NoError(t, o.Idle(t.Context()))
 	require.Len(t, o.whispers("U0ALICE", root), 1)
 	told := o.last(root)
-	require.Contains(t, told, "Not started: this agent takes nothing new while calls in this thread wait for a decision. 3 calls still wait: delete_file ×2, drop_table.")
+	require.Contains(t, told, "Not started: this agent takes no new messages while calls in this thread wait for a decision. 3 calls still wait: delete_file ×2, drop_table.")
 	require.Contains(t, told, "Open the card")
 	require.Contains(t, told, "Write again when everything is decided.")
 }

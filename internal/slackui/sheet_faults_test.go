@@ -99,7 +99,7 @@ func TestNoAnswerToAListIsTooLong(t *testing.T) {
 		require.Less(t, len(body), 20_000)
 		return body
 	}
-	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t1"), "Nothing is ticked")
+	require.Contains(t, send("U0BOB", h.memo("U0BOB"), "t1"), "Nothing is selected")
 	require.Contains(t, send("U0CAROL", h.memo("U0BOB"), "t2"), "someone else's")
 
 	h.ticks("U0BOB", 3)

@@ -36,7 +36,7 @@ func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
 	v := h.sheet("U0BOB", "approve all")
 	text := shows(v)
 	require.Contains(t, text, "5 calls of 1 request")
-	require.Contains(t, text, "Approve applies to 3 calls without a box. Tick the others")
+	require.Contains(t, text, "Approve applies to 3 calls without a checkbox. Select the others")
 	require.Contains(t, text, `path: "reports/2.txt"`, "arguments are read before they are approved")
 	require.Contains(t, text, "Left out: 1 call that you requested: someone else must approve ( tag_file")
 	require.Equal(t, "Approve 3 calls", v.Submit)
@@ -56,7 +56,7 @@ func TestASheetSignsWhatItListsAndWhatIsTicked(t *testing.T) {
 	letters := h.letters("U0BOB")
 	require.Len(t, letters, 1, "one answer")
 	require.Contains(t, letters[0], "Approved 4 calls.")
-	require.Contains(t, letters[0], "1 not ticked.")
+	require.Contains(t, letters[0], "1 not selected.")
 	require.Contains(t, letters[0], "tag_file ×3")
 }
 
@@ -168,7 +168,7 @@ func TestASheetThatIsTooOldIsRefused(t *testing.T) {
 	b := h.asks("one", "U0ALICE", time.Hour, tags(1, sre)...)
 	h.sheet("U0BOB", "approve all")
 	h.pass(31 * time.Minute)
-	require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "too old: it can be sent for 30 minutes")
+	require.Contains(t, shows(*h.sendsSheet("U0BOB").View), "too old: a list can be sent for 30 minutes")
 	require.Equal(t, "pending", h.statuses(b))
 }
 
@@ -181,8 +181,8 @@ func TestTicksAreKeptFromPageToPage(t *testing.T) {
 	b := h.asks("one", "U0ALICE", time.Hour, calls...)
 	v := h.sheet("U0CAROL", "approve all")
 	require.Contains(t, shows(v), "Page 1 of 3.")
-	require.Equal(t, "Approve ticked calls", v.Submit)
-	require.Contains(t, shows(*h.sendsSheet("U0CAROL").View), "Nothing is ticked")
+	require.Equal(t, "Approve selected calls", v.Submit)
+	require.Contains(t, shows(*h.sendsSheet("U0CAROL").View), "Nothing is selected")
 	h.ticks("U0CAROL", 2, 7)
 	h.turns(1)
 	require.Contains(t, shows(h.top1("U0CAROL")), "Page 2 of 3.")

@@ -77,6 +77,7 @@ var excused = map[string]string{
 	"the signing secret":                 "Slack's name of a setting",
 	"X-Slack-Signature":                  "a header of Slack's",
 	"arguments that do not fit the tool": "a log record",
+	"told the person why not":            "an error",
 }
 
 func TestTextsKeepToTheWordsOfTheProduct(t *testing.T) {
@@ -92,6 +93,28 @@ func TestTextsKeepToTheWordsOfTheProduct(t *testing.T) {
 		}
 	}
 }
+
+// inOnePlace are the packages whose sentences stand in one file, and which.
+var inOnePlace = map[string]string{
+	"bulk": "words.go", "command": "words.go", "form": "words.go", "interact": "words.go", "respond": "explain.go",
+}
+
+// TestTheSentencesOfASurfaceStandInOneFile: a reader goes through that file
+// instead of the code. Parts of a line that are put between names and times may
+// stand where the line is built.
+func TestTheSentencesOfASurfaceStandInOneFile(t *testing.T) {
+	for _, p := range phrases(t) {
+		file := inOnePlace[p.room]
+		if file == "" || p.internal || p.file == file || p.file == "log.go" || excused[p.text] != "" {
+			continue
+		}
+		if len(oneWord.FindAllString(p.text, -1)) > 3 {
+			t.Errorf("%s/%s: %q belongs into %s", p.room, p.file, p.text, file)
+		}
+	}
+}
+
+var oneWord = regexp.MustCompile(`\p{L}[\p{L}'’]+`)
 
 // phrases are the texts of the source files in order. A text that is not one of
 // words, such as an id, a name of Slack's or a pattern, is not among them.

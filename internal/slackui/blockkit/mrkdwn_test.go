@@ -53,6 +53,7 @@ func TestFormatsHaveTheirArguments(t *testing.T) {
 	var wrong []string
 	formats := 0
 	fset := token.NewFileSet()
+	files, words := map[string]*ast.File{}, map[string]map[string]ast.Expr{} // words: the constants of each folder
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
 			return err
@@ -61,20 +62,34 @@ func TestFormatsHaveTheirArguments(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		files[path] = f
+		if words[filepath.Dir(path)] == nil {
+			words[filepath.Dir(path)] = map[string]ast.Expr{}
+		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || !callsOurs(call) {
-				return true
-			}
-			formats++
-			if verbs, ok := verbsOf(call.Args[0]); !ok || verbs != len(call.Args)-1 {
-				wrong = append(wrong, fmt.Sprintf("%s: %d for %d", fset.Position(call.Pos()), len(call.Args)-1, verbs))
+			if v, is := n.(*ast.ValueSpec); is && len(v.Names) == len(v.Values) {
+				for i, name := range v.Names {
+					words[filepath.Dir(path)][name.Name] = v.Values[i]
+				}
 			}
 			return true
 		})
 		return nil
 	})
 	require.NoError(t, err)
+	for path, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !callsOurs(call) {
+				return true
+			}
+			formats++
+			if verbs, ok := verbsOf(call.Args[0], words[filepath.Dir(path)]); !ok || verbs != len(call.Args)-1 {
+				wrong = append(wrong, fmt.Sprintf("%s: %d for %d", fset.Position(call.Pos()), len(call.Args)-1, verbs))
+			}
+			return true
+		})
+	}
 	require.Empty(t, wrong, "arguments that do not fit")
 	require.Greater(t, formats, 100)
 }
@@ -92,17 +107,24 @@ func callsOurs(call *ast.CallExpr) bool {
 
 var verbForm = regexp.MustCompile(`%(?:\[(\d)\])?(.)`)
 
-// verbsOf returns how many arguments the format uses. A named constant in it
-// uses none.
-func verbsOf(format ast.Expr) (used int, ok bool) {
+// verbsOf returns how many arguments the format uses, with the constants that
+// it names.
+func verbsOf(format ast.Expr, words map[string]ast.Expr) (used int, ok bool) {
 	text := ""
-	ast.Inspect(format, func(n ast.Node) bool {
-		if lit, is := n.(*ast.BasicLit); is {
-			s, _ := strconv.Unquote(lit.Value)
+	var read func(n ast.Node) bool
+	read = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			s, _ := strconv.Unquote(n.Value)
 			text += s
+		case *ast.Ident:
+			if value := words[n.Name]; value != nil {
+				ast.Inspect(value, read)
+			}
 		}
 		return true
-	})
+	}
+	ast.Inspect(format, read)
 	next := 0
 	for _, m := range verbForm.FindAllStringSubmatch(text, -1) {
 		switch {

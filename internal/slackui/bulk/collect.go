@@ -46,22 +46,6 @@ const (
 	leftOther    Reason = "other"
 )
 
-// leftWords say it, after "12 calls".
-var leftWords = map[Reason]string{
-	leftOwn:      "that you requested: someone else must approve",
-	leftEdit:     "that you edited: someone else must approve",
-	leftSpoke:    "made after your message to the agent: someone else must approve",
-	leftApprover: "that you can't approve",
-	leftDecided:  "that you already decided",
-	leftNeed:     "for which your approval isn't needed now: others approved in that place, or are asked first",
-	leftRead:     "whose arguments can't be read now",
-	leftGone:     "that you can't approve, because a group they ask no longer exists in Slack. Tell your Countersign admin",
-	leftChanged:  "whose arguments were edited after the card was drawn: read it again",
-	leftSettled:  "already decided",
-	leftCut:      "that a list can't show in full: review and approve each on its own",
-	leftOther:    "that can't be decided here",
-}
-
 // leftOver counts the calls that one reason keeps off a sheet.
 type leftOver struct {
 	Why   Reason         `json:"w"`
@@ -153,7 +137,7 @@ func (s *Service) draft(ctx context.Context, o SheetOrder) (draft, error) {
 	}
 	for _, id := range o.Filter.IDs {
 		if named[id] > 1 {
-			return d, &wordError{blockkit.MessageOf(blockkit.Ours("`%s` matches %s. Use more of the id, which the card shows as its digest. Nothing changed.", blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
+			return d, &wordError{blockkit.MessageOf(blockkit.Ours(idTooShort, blockkit.CodeWord(id), blockkit.Counted(named[id], "call")))}
 		}
 	}
 	if all, err = s.judged(ctx, o, all); err != nil {
@@ -359,10 +343,10 @@ func (b sheetContext) paras() []blockkit.Para {
 		out = append(out, blockkit.Line(append(spans, blockkit.Say(")."))...))
 	}
 	if b.More {
-		out = append(out, blockkit.Line(blockkit.Styled("There are more calls than one list holds.", blockkit.Bold), blockkit.Say(" Finish these and ask again, or narrow the filter.")))
+		out = append(out, blockkit.Line(blockkit.Styled(moreThanFit, blockkit.Bold), blockkit.Say(narrowFilter)))
 	}
 	if b.Unsure {
-		out = append(out, blockkit.Line(blockkit.Say("Slack didn't list the members of every group, so calls that wait for your groups may be missing.")))
+		out = append(out, blockkit.Line(blockkit.Say(unsureGroups)))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package bulk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (b sheetContext) reviews() slack.Block {
 	var buttons []slack.BlockElement
 	for _, l := range b.Left {
 		for _, c := range l.Cards {
-			buttons = append(buttons, blockkit.Button(ref.ActionReview.ID(len(buttons)), c.At, "Review "+c.ID, "Review the call "+c.ID+", which isn't on this list"))
+			buttons = append(buttons, blockkit.Button(ref.ActionReview.ID(len(buttons)), c.At, "Review "+c.ID, fmt.Sprintf(reviewSpoken, c.ID)))
 		}
 	}
 	if len(buttons) == 0 {

@@ -73,7 +73,7 @@ type made struct {
 // longer than sheetQuick is shown in a form that is already open.
 func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, show shower) (*blockkit.Message, error) {
 	if s.Cfg.Bulk == nil {
-		m := blockkit.MessageOf(blockkit.Ours(noSheets))
+		m := blockkit.MessageOf(blockkit.Ours(cannotList))
 		return &m, nil
 	}
 	ready, late := make(chan made), make(chan string, 1)
@@ -102,7 +102,7 @@ func (s *Service) OpenSheet(ctx context.Context, trigger string, o SheetOrder, s
 		return nil, nil
 	case <-patient.C:
 	}
-	id, _, err := show(ctx, trigger, blockkit.Notice(blockkit.Ours("Collecting the calls. This takes a moment.")))
+	id, _, err := show(ctx, trigger, blockkit.Notice(blockkit.Ours(collecting)))
 	late <- id // empty: no form is open
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", respond.ErrForm, err)
@@ -122,7 +122,7 @@ func (s *Service) showLate(ctx context.Context, id string, m made) error {
 	case m.err != nil:
 		words, known := respond.Explain(m.err, respond.Subject{})
 		if !known {
-			words = blockkit.Ours("The calls couldn't be collected. Nothing changed. Close this and try again in a moment.")
+			words = blockkit.Ours(notCollected)
 			s.Cfg.Log.ErrorContext(ctx, "sheet not made", slog.Any("error", m.err))
 		}
 		view = blockkit.Notice(words)
@@ -160,18 +160,18 @@ func (s *Service) makeSheet(ctx context.Context, o SheetOrder) made {
 // out and why.
 func (d draft) nothing(o SheetOrder) blockkit.Message {
 	verb := map[approvals.Verdict]string{approvals.Approve: "approve", approvals.Deny: "deny"}[o.Verdict]
-	words := "No open call that you can see matches this filter, so there is nothing to " + verb + "."
+	words := nothingMatches + verb + "."
 	if len(d.Left) > 0 {
-		words = "You can't " + verb + " any of the calls that match this filter."
+		words = "You can't " + verb + noneThatMatch
 	}
 	if len(o.Filter.Drawn) > 0 {
-		words = "You can't " + verb + " any of these calls now."
+		words = "You can't " + verb + noneNow
 	}
 	m := blockkit.Message{Text: blockkit.Escape(words), Blocks: []slack.Block{blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(words, blockkit.Bold))}, d.paras()...)...)}}
 	if reviews := d.reviews(); reviews != nil {
 		m.Blocks = append(m.Blocks, reviews)
 	}
-	m.Blocks = append(m.Blocks, blockkit.Section(blockkit.Ours("`/countersign list` shows what is open, and `/countersign list mine` shows what waits for you.")))
+	m.Blocks = append(m.Blocks, blockkit.Section(blockkit.Ours(seeLists)))
 	return m
 }
 
@@ -183,6 +183,3 @@ func (s *Service) ApproveSeveral(ctx context.Context, p inbound.Interaction) err
 	}
 	return s.PressedSheet(ctx, p, string(all))
 }
-
-// noSheets is a bot without a store for sheets.
-const noSheets = "This Countersign can't decide several calls at once. Use the buttons on the cards."

@@ -96,8 +96,7 @@ func (a *Answers) parked(ctx context.Context, h *memo.Claim[answeredSheet], id a
 		return err
 	}
 	sum := sheet.Summary()
-	words := blockkit.Ours("Your list of %s isn't finished: it kept failing, so the bot stopped trying. %s decided and %s still open. "+
-		"Ask your Countersign admin to look. You can decide the open calls on their cards.",
+	words := blockkit.Ours(notFinished,
 		blockkit.Counted(len(sheet.Lines), "call"), wereOf(sum.Signed), wereOf(sum.Open))
 	if err := a.Sheets.API.Direct(ctx, string(sheet.By), blockkit.MessageOf(words)); err != nil {
 		return err
@@ -118,25 +117,6 @@ const (
 	answerPlaces = 5
 	answerNamed  = 3 // lines of an outcome that say what a call does
 )
-
-// whyWords say why calls were skipped, after "3 calls".
-var whyWords = map[approvals.Why]string{
-	approvals.WhySettled:     "were already decided",
-	approvals.WhyExpired:     "had expired",
-	approvals.WhyStale:       "were edited after the list was made",
-	approvals.WhyNotEligible: "you can't approve",
-	approvals.WhyOwnRequest:  "you requested",
-	approvals.WhyOwnEdit:     "you edited",
-	approvals.WhyOwnWords:    "follow your message to the agent",
-	approvals.WhyDecided:     "you already decided otherwise",
-	approvals.WhyReason:      "need a reason to be approved",
-	approvals.WhyGone:        "are no longer there",
-	approvals.WhyTakenBack:   "you decided and took back meanwhile",
-	approvals.WhyUnreadable:  "can't be read: tell your Countersign admin",
-	approvals.WhyTooLate:     "couldn't be decided for a day",
-	approvals.WhyInvalid:     "couldn't be decided as asked",
-	approvals.WhyOther:       "were refused",
-}
 
 // skippedWords say how many calls were skipped, and why.
 func skippedWords(t approvals.Tally) string {
@@ -178,9 +158,9 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 		spans = append(spans, blockkit.Say(" "+blockkit.Number(skipped)+" skipped."))
 	}
 	if sum.NotChosen > 0 {
-		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+" not ticked."))
+		spans = append(spans, blockkit.Say(" "+blockkit.Number(sum.NotChosen)+notSelectedCount))
 	}
-	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(" You sent the list "), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
+	paras := []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(sentAt), blockkit.DateSpan(sheet.SubmittedAt), blockkit.Say("."))...)}
 	if sum.Signed > 0 {
 		paras = append(paras, s.group(ctx, past+": ", sheet, batches, decided))
 	}
@@ -188,7 +168,7 @@ func (s *Results) outcome(ctx context.Context, sheet approvals.Sheet) (blockkit.
 		paras = append(paras, s.group(ctx, skippedWords(t)+": ", sheet, batches, func(l approvals.Line) bool { return l.Why == t.Why }))
 	}
 	m := blockkit.Message{Text: blockkit.Escape(text), Blocks: []slack.Block{blockkit.RichText(paras...)}}
-	button := blockkit.Button(ref.ActionResult.ID(0), string(sheet.ID), "Show the whole list", "Show the whole list and what became of each call")
+	button := blockkit.Button(ref.ActionResult.ID(0), string(sheet.ID), wholeList, wholeListSpoken)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("", button))
 	return m, nil
 }
@@ -272,11 +252,11 @@ func (s *Results) result(ctx context.Context, p inbound.Interaction, value strin
 	sheet, err := s.Cfg.Bulk.Sheet(ctx, approvals.SheetID(value))
 	switch {
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Notice(blockkit.Ours("This list is no longer stored: lists are kept for 30 days. The cards show what was decided.")), nil
+		return blockkit.Notice(blockkit.Ours(resultNotStored)), nil
 	case err != nil:
 		return slack.ModalViewRequest{}, err
 	case string(sheet.By) != p.User:
-		return blockkit.Notice(blockkit.Ours("This list is someone else's, so you can't read it.")), nil
+		return blockkit.Notice(blockkit.Ours(notYoursToRead)), nil
 	}
 	return s.resultView(ctx, sheet, page)
 }
@@ -350,14 +330,14 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 		value, err := json.Marshal(resultPage{sheet.ID, to.page})
 		if err == nil && to.page >= 0 && to.page < pages {
 			turn = append(turn, blockkit.Button(ref.ActionResultPage.ID(to.page), string(value), to.label,
-				fmt.Sprintf("%s of the outcome: page %d of %d", to.label, to.page+1, pages)))
+				fmt.Sprintf(pageOfResult, to.label, to.page+1, pages)))
 		}
 	}
 	if len(turn) > 0 {
 		blocks = append(blocks, slack.NewActionBlock("", turn...))
 	}
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, Title: blockkit.Literal("Outcome of the list"), Close: blockkit.Literal("Close"), Blocks: slack.Blocks{BlockSet: blocks},
+		Type: slack.VTModal, Title: blockkit.Literal(resultTitle), Close: blockkit.Literal("Close"), Blocks: slack.Blocks{BlockSet: blocks},
 	}, nil
 }
 
@@ -365,7 +345,7 @@ func (s *Results) resultView(ctx context.Context, sheet approvals.Sheet, page in
 func became(sheet approvals.Sheet, l approvals.Line) string {
 	switch {
 	case !l.Chosen:
-		return "not ticked, so nothing changed"
+		return notSelected
 	case l.Outcome == approvals.LineSigned && sheet.Verdict == approvals.Deny:
 		return "denied"
 	case l.Outcome == approvals.LineSigned:
@@ -374,17 +354,6 @@ func became(sheet approvals.Sheet, l approvals.Line) string {
 		return "skipped: " + lineWhy[l.Why]
 	}
 	return "not known yet"
-}
-
-var lineWhy = map[approvals.Why]string{
-	approvals.WhySettled: "it was already decided", approvals.WhyExpired: "it had expired",
-	approvals.WhyStale: "it was edited after the list was made", approvals.WhyNotEligible: "you can't approve it",
-	approvals.WhyOwnRequest: "you requested it", approvals.WhyOwnEdit: "you edited it",
-	approvals.WhyOwnWords: "it follows your message to the agent",
-	approvals.WhyDecided:  "you already decided otherwise", approvals.WhyReason: "it needs a reason to be approved",
-	approvals.WhyGone: "it is no longer there", approvals.WhyTakenBack: "you decided it and took that back meanwhile",
-	approvals.WhyUnreadable: "it can't be read", approvals.WhyTooLate: "it couldn't be decided for a day",
-	approvals.WhyInvalid: "it couldn't be decided as asked", approvals.WhyOther: "it was refused",
 }
 
 // Results say what became of sheets.

@@ -104,9 +104,9 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	switch {
 	case words.IsZero():
 		s.Cfg.Log.ErrorContext(ctx, "sheet not submitted", slog.String("user", p.User), slog.Any("error", err))
-		words = blockkit.Ours("Nothing was sent because the store didn't answer.")
+		words = blockkit.Ours(notSentStore)
 		if errors.Is(err, errMaybeSent) {
-			words = blockkit.Ours("The store didn't answer, so your decision may or may not be stored. Sending it again is safe: no call is decided twice.")
+			words = blockkit.Ours(perhapsSent)
 		}
 		return s.again(ctx, p, sheet, memo, blockkit.Ours("%s"+pressAgain, words)), nil
 	case respond.IsTryAgain(err):
@@ -114,8 +114,6 @@ func (s *Service) SubmittedSheet(ctx context.Context, p inbound.Interaction) (in
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
-
-const pressAgain = " Press the button below again."
 
 // errOldSheet refuses a list for approval that may not show all of its calls whole.
 var errOldSheet = errors.New("a list of an earlier version")
@@ -128,11 +126,8 @@ func underWay(sheet approvals.Sheet, n int) blockkit.Mrkdwn {
 	if sheet.Verdict == approvals.Deny {
 		doing, done = blockkit.Ours("Denying"), blockkit.Ours("denied")
 	}
-	return blockkit.Ours("%s %s… Your decision is stored, so you can close this. "+
-		"A direct message will tell you what was %s, what was skipped and why.", doing, blockkit.Counted(n, "call"), done)
+	return blockkit.Ours(sent, doing, blockkit.Counted(n, "call"), done)
 }
-
-const needsReason = "Enter a reason."
 
 // unfinished says what the person has to add, or nothing. It does not check whether
 // the sheet is theirs.
@@ -141,7 +136,7 @@ func (s *Service) unfinished(sheet approvals.Sheet, memo sheetMemo, reason strin
 	case sheet.Check() != nil || sheet.Status != approvals.SheetShown:
 		return blockkit.Mrkdwn{}
 	case chosen(sheet, memo.Ticks) == 0:
-		return blockkit.Ours("Nothing is ticked. Tick the calls that you want to approve, or press Cancel.")
+		return blockkit.Ours(nothingSelected)
 	case reason == "" && sheetReason(sheet, contextOf(sheet)) != nil:
 		return blockkit.Ours(needsReason)
 	}
@@ -181,11 +176,11 @@ func (m sheetMemo) aside(sheet approvals.Sheet, words blockkit.Mrkdwn) slack.Mod
 	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackSheet, string(metadata), blockkit.Literal("Cancel")
 	switch n := chosen(sheet, m.Ticks); {
 	case len(sheet.Lines) == 0:
-		v.Submit = blockkit.Literal("Send again")
+		v.Submit = blockkit.Literal(sendAgain)
 	case n > 0:
 		v.Submit = blockkit.Literal(submitLabel(verbOf(sheet.Verdict), n))
 	}
-	back := blockkit.Button(ref.ActionSheetPage.ID(m.Page), fmt.Sprint(m.Page), "Back to the list", fmt.Sprintf("Back to page %d of the list", m.Page+1))
+	back := blockkit.Button(ref.ActionSheetPage.ID(m.Page), fmt.Sprint(m.Page), backToList, fmt.Sprintf(backToPage, m.Page+1))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", back))
 	return v
 }
@@ -215,20 +210,19 @@ func (s *Service) submitSheet(ctx context.Context, p inbound.Interaction, sheet 
 // explainSheet says why a sheet was not submitted or shown, and what to do now. It
 // returns nothing for an error that people cannot act on.
 func explainSheet(err error) blockkit.Mrkdwn {
-	const remake = " Send the command again for a new list."
 	switch {
 	case errors.Is(err, approvals.ErrNotEligible):
-		return blockkit.Ours("This list is someone else's, so you can't send it. Nothing changed." + remake)
+		return blockkit.Ours(notYoursToSend + sendCommandAgain)
 	case errors.Is(err, errOldSheet):
-		return blockkit.Ours("An earlier version of Countersign made this list and didn't show every call in full. Nothing changed." + remake)
+		return blockkit.Ours(listOfOldVersion + sendCommandAgain)
 	case errors.Is(err, approvals.ErrExpired):
-		return blockkit.Ours("This list is too old: it can be sent for %s minutes. Nothing changed."+remake, blockkit.Num(int(approvals.SheetLife.Minutes())))
+		return blockkit.Ours(listTooOld+sendCommandAgain, blockkit.Num(int(approvals.SheetLife.Minutes())))
 	case errors.Is(err, approvals.ErrSettled):
-		return blockkit.Ours("You already sent this list. Nothing changed. A direct message tells you the outcome.")
+		return blockkit.Ours(alreadySent)
 	case errors.Is(err, approvals.ErrNotFound):
-		return blockkit.Ours("This list is no longer stored. Nothing changed." + remake)
+		return blockkit.Ours(notStored + sendCommandAgain)
 	case errors.Is(err, approvals.ErrInvalid), errors.Is(err, ref.ErrPointer):
-		return blockkit.Ours("What was sent doesn't match the list that was shown. Nothing changed." + remake)
+		return blockkit.Ours(notAsShown + sendCommandAgain)
 	}
 	words, known := respond.Explain(err, respond.Subject{})
 	if !known {

@@ -206,7 +206,7 @@ func (s *Service) sheetView(ctx context.Context, sheet approvals.Sheet, memo she
 	if turn := sheetTurns(memo.Page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
 	}
-	title := map[approvals.Verdict]string{approvals.Approve: "Approve several calls", approvals.Deny: "Deny several calls"}
+	title := map[approvals.Verdict]string{approvals.Approve: titleApprove, approvals.Deny: titleDeny}
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackSheet, PrivateMetadata: string(metadata),
 		Title: blockkit.Literal(title[sheet.Verdict]), Submit: blockkit.Literal(submitLabel(verb, chosen(sheet, memo.Ticks))), Close: blockkit.Literal("Cancel"),
@@ -223,7 +223,7 @@ func verbOf(v approvals.Verdict) string {
 
 func submitLabel(verb string, n int) string {
 	if n == 0 {
-		return verb + " ticked calls"
+		return verb + selectedCalls
 	}
 	return verb + " " + blockkit.Count(n, "call")
 }
@@ -248,24 +248,23 @@ func sheetHead(sheet approvals.Sheet, memo sheetMemo, pages int) []blockkit.Para
 	plain := len(sheet.Lines) - risky
 	verb := verbOf(sheet.Verdict)
 	first := []blockkit.Span{blockkit.Styled(blockkit.Count(len(sheet.Lines), "call")+" of "+blockkit.Count(len(batches), "request"), blockkit.Bold)}
-	const why = "each may be irreversible, was edited or has hidden values."
 	switch {
 	case risky == 0:
 		everywhere := ""
 		if pages > 1 {
 			everywhere = ", on every page"
 		}
-		first = append(first, blockkit.Say(". "+verb+" applies to all of them"+everywhere+"."))
+		first = append(first, blockkit.Say(". "+verb+appliesToAll+everywhere+"."))
 	case plain == 0:
-		first = append(first, blockkit.Say(". Tick those that you want: "+why))
+		first = append(first, blockkit.Say(selectThose+selectWhy))
 	default:
-		first = append(first, blockkit.Say(fmt.Sprintf(". %s applies to %s without a box. Tick the others that you want: %s", verb, blockkit.Count(plain, "call"), why)))
+		first = append(first, blockkit.Say(fmt.Sprintf(selectOthers, verb, blockkit.Count(plain, "call"), selectWhy)))
 	}
 	out := []blockkit.Para{blockkit.Line(first...), blockkit.Line(
-		blockkit.Say("This is the list as of "), blockkit.DateSpan(sheet.CreatedAt),
-		blockkit.Say(". Later calls aren't on it, and calls that are edited meanwhile are skipped. You can send it until "), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
+		blockkit.Say(listAsOf), blockkit.DateSpan(sheet.CreatedAt),
+		blockkit.Say(listUntil), blockkit.DateSpan(sheet.ExpiresAt), blockkit.Say("."))}
 	if pages > 1 {
-		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page and keep your ticks.")))
+		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", memo.Page+1, pages), blockkit.Bold), blockkit.Say(turnPages)))
 	}
 	return out
 }
@@ -275,10 +274,9 @@ func sheetReason(sheet approvals.Sheet, back sheetContext) *slack.InputBlock {
 	var b *slack.InputBlock
 	switch {
 	case sheet.Verdict == approvals.Deny:
-		b = form.ReasonInputBlock("Why not?", "The agents and everyone in the threads can read it."+
-			" If you give a reason, you can't approve what these agents do next in these threads, unless the policy allows it.", true, false)
+		b = form.ReasonInputBlock(whyNot, whyNotHint, true, false)
 	case back.Reason:
-		b = form.ReasonInputBlock("Why do you approve?", "Some of these calls need a reason. Everyone in the threads can read it.", true, false)
+		b = form.ReasonInputBlock(whyApprove, whyApproveHint, true, false)
 	default:
 		return nil
 	}
@@ -312,7 +310,7 @@ func lineBlocks(lines []shownLine, ticks bits) []slack.Block {
 func (x shownLine) paras() []blockkit.Para {
 	id := []blockkit.Span{blockkit.Styled(ref.ShortID(x.line.Digest), blockkit.Code)}
 	if x.gone {
-		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(" is no longer there for you and will be skipped."))...)}
+		return []blockkit.Para{blockkit.Line(append(id, blockkit.Say(rowGone))...)}
 	}
 	what := blockkit.Line(blockkit.Styled(x.does(titleOnSheet), blockkit.Bold), blockkit.Say(" · "+blockkit.Risk(x.a.Severity)))
 	id = append(id, blockkit.Say(" requested by "), blockkit.PersonSpan(x.batch.Requester))
@@ -325,15 +323,15 @@ func (x shownLine) paras() []blockkit.Para {
 	}
 	out := []blockkit.Para{what, blockkit.Line(id...)}
 	if x.a.Call.Digest != x.line.Digest {
-		out = append(out, blockkit.Line(blockkit.Styled("It was edited after this list was made, so it will be skipped. These are its old arguments.", blockkit.Bold)))
+		out = append(out, blockkit.Line(blockkit.Styled(rowEdited, blockkit.Bold)))
 	}
 	list, whole := card.ArgumentsOnSheet(x.a, x.call)
 	if len(list) == 0 {
-		out = append(out, blockkit.Line(blockkit.Styled("No arguments.", blockkit.Italic)))
+		out = append(out, blockkit.Line(blockkit.Styled(rowNoArguments, blockkit.Italic)))
 	}
 	out = append(out, blockkit.BoxParas(list)...)
 	if !whole {
-		out = append(out, blockkit.Line(blockkit.Styled("Not everything is shown here.", blockkit.Bold)))
+		out = append(out, blockkit.Line(blockkit.Styled(rowCut, blockkit.Bold)))
 	}
 	return out
 }
@@ -374,7 +372,7 @@ func sheetTurns(page, pages int) slack.Block {
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
 			elements = append(elements, blockkit.Button(ref.ActionSheetPage.ID(to), fmt.Sprint(to), label,
-				fmt.Sprintf("%s of the list: page %d of %d", label, to+1, pages)))
+				fmt.Sprintf(pageOfList, label, to+1, pages)))
 		}
 	}
 	add(page-1, "Previous page")

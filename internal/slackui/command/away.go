@@ -18,13 +18,12 @@ import (
 
 // whenHint is how a time may be written.
 func whenHint(command string) blockkit.Mrkdwn {
-	return blockkit.Ours("For example: `%s away until friday`, `until tomorrow 15:00`, `until 2026-12-24`, `for 3 days` or `for 2h`. "+
-		"Add `, ask @ann` to name a delegate, who is asked while you are away.", blockkit.CodeWord(command))
+	return blockkit.Ours(awayExamples, blockkit.CodeWord(command))
 }
 
 // howToEnd is how an absence is changed or ended.
 func howToEnd(command string) blockkit.Mrkdwn {
-	return blockkit.Ours("To change this, set it again. To end it, write `%s back`.", blockkit.CodeWord(command))
+	return blockkit.Ours(awayHow, blockkit.CodeWord(command))
 }
 
 var (
@@ -48,17 +47,17 @@ func wished(text string) wish {
 		text = m[1]
 		id := mentioned.FindStringSubmatch(m[2])
 		if id == nil {
-			return wish{problem: blockkit.Ours("After `ask`, mention exactly one person with an @.")}
+			return wish{problem: blockkit.Ours(oneDelegate)}
 		}
 		w.delegate = id[1]
 	}
 	if strings.Contains(text, "<@") {
-		return wish{problem: blockkit.Ours("You can only set your own absence. To name a delegate, write `, ask @ann` at the end.")}
+		return wish{problem: blockkit.Ours(awayOnlySelf)}
 	}
 	text = strings.TrimRight(strings.TrimSpace(text), ",;.")
 	w.until = blockkit.Unescape(awayForm.FindStringSubmatch(text)[1])
 	if w.until == "" {
-		return wish{problem: blockkit.Ours("Say until when you are away.")}
+		return wish{problem: blockkit.Ours(awaySayWhen)}
 	}
 	return w
 }
@@ -80,8 +79,8 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	now := s.Cfg.Now().In(who.Location())
 	end, sure := until(w.until, now)
 	if !sure {
-		return inbound.Answered(blockkit.Ours("It isn't clear when that is. Nothing changed. %s", whenHint(command)).Fallback(),
-			blockkit.RichText(blockkit.Line(blockkit.Say("It isn't clear when "), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing changed."))),
+		return inbound.Answered(blockkit.Ours(awayUnclear, whenHint(command)).Fallback(),
+			blockkit.RichText(blockkit.Line(blockkit.Say(awayUnclearTime), blockkit.Styled(blockkit.Brief(w.until, 40), blockkit.Code), blockkit.Say(" is. Nothing changed."))),
 			blockkit.Section(whenHint(command))), nil
 	}
 	a := approvals.Absence{User: user, Delegate: approvals.UserID(w.delegate), From: now, Until: end}
@@ -91,17 +90,17 @@ func (s *Handler) away(ctx context.Context, c inbound.Command) (inbound.Reply, e
 	before, after, err := s.People.Absences().Change(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Set(a, now) })
 	switch {
 	case errors.Is(err, approvals.ErrAbsence):
-		return inbound.Ephemeral(blockkit.Ours("%s will be away too, and their delegate leads back to you. Nothing changed. Name someone who will be there.", blockkit.Person(a.Delegate))), nil
+		return inbound.Ephemeral(blockkit.Ours(delegateCircle, blockkit.Person(a.Delegate))), nil
 	case err != nil && respond.IsTryAgain(err):
-		return inbound.Ephemeral(blockkit.Ours("Countersign couldn't save this. Nothing changed. Try again in a moment.")), nil
+		return inbound.Ephemeral(blockkit.Ours(notSaved)), nil
 	case err != nil:
 		return inbound.Reply{}, fmt.Errorf("set an absence: %w", err)
 	}
 	s.Cfg.Log.InfoContext(ctx, "absence set", slog.String("user", string(user)), slog.Time("until", end))
 	told := s.TellDelegates(ctx, user, before, after)
-	words := []blockkit.Mrkdwn{blockkit.Ours("You are away until %s. %s", blockkit.When(end), inYourPlace(a, after, now))}
+	words := []blockkit.Mrkdwn{blockkit.Ours(awaySet, blockkit.When(end), inYourPlace(a, after, now))}
 	if !told {
-		words = append(words, blockkit.Ours("Countersign couldn't notify them. Please tell them yourself."))
+		words = append(words, blockkit.Ours(notNotified))
 	}
 	words = append(words, howToEnd(command))
 	return inbound.Ephemeral(blockkit.Join(words, "\n")), nil
@@ -128,12 +127,12 @@ func (s *Handler) self(ctx context.Context, user approvals.UserID) (directory.Ac
 func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now time.Time) blockkit.Mrkdwn {
 	switch {
 	case !now.Before(a.Until):
-		return blockkit.Ours("That time has passed: it means until %s.", blockkit.When(a.Until))
+		return blockkit.Ours(awayPast, blockkit.When(a.Until))
 	case a.Until.Sub(now) > approvals.MaxAbsence:
-		return blockkit.Ours("That is too long: it means until %s, and an absence lasts %s days at most. Choose an earlier day.",
+		return blockkit.Ours(awayTooLong,
 			blockkit.When(a.Until), blockkit.Num(int(approvals.MaxAbsence/(24*time.Hour))))
 	case a.Delegate == a.User:
-		return blockkit.Ours("You can't delegate to yourself. Name someone else, or no one.")
+		return blockkit.Ours(delegateSelf)
 	case a.Delegate == "":
 		return blockkit.Mrkdwn{}
 	}
@@ -143,29 +142,29 @@ func (s *Handler) cannotBeAway(ctx context.Context, a approvals.Absence, now tim
 	case err == nil:
 		return blockkit.Mrkdwn{}
 	case errors.Is(err, directory.ErrLookup):
-		return blockkit.Ours("Slack couldn't tell who %s is. Try again in a moment.", name)
+		return blockkit.Ours(delegateUnknown, name)
 	case errors.Is(err, directory.ErrGuest):
-		return blockkit.Ours("%s is a guest, and guests can't be delegates. Name a full member.", name)
+		return blockkit.Ours(delegateGuest, name)
 	case errors.Is(err, directory.ErrStranger):
-		return blockkit.Ours("%s is from another organization and can't be a delegate. Name a full member of this workspace.", name)
+		return blockkit.Ours(delegateStranger, name)
 	case errors.Is(err, directory.ErrGone):
-		return blockkit.Ours("The account of %s is deactivated. Name someone else.", name)
+		return blockkit.Ours(delegateDeactivated, name)
 	}
-	return blockkit.Ours("%s is a bot, and only people can be delegates. Name someone else.", name)
+	return blockkit.Ours(delegateBot, name)
 }
 
 // inYourPlace says who is asked instead.
 func inYourPlace(a approvals.Absence, as approvals.Absences, now time.Time) blockkit.Mrkdwn {
 	if a.Delegate == "" {
-		return blockkit.Ours("You have no delegate.")
+		return blockkit.Ours(noDelegate)
 	}
-	words := blockkit.Ours("%s is your delegate: they can approve for you where the policy allows delegates.", blockkit.Person(a.Delegate))
+	words := blockkit.Ours(yourDelegate, blockkit.Person(a.Delegate))
 	if too, away := as.Of(a.Delegate, now); away {
-		words = blockkit.Ours("%s They are away too, until %s", words, blockkit.When(too.Until))
+		words = blockkit.Ours(delegateAwayToo, words, blockkit.When(too.Until))
 		if too.Delegate == "" {
-			return blockkit.Ours("%s, and have no delegate. You may want to name someone else.", words)
+			return blockkit.Ours(delegateAwayAlone, words)
 		}
-		words = blockkit.Ours("%s, and their delegate is %s.", words, blockkit.Person(too.Delegate))
+		words = blockkit.Ours(delegateAwayChain, words, blockkit.Person(too.Delegate))
 	}
 	return words
 }
@@ -178,16 +177,16 @@ func (s *Handler) whoIsAway(ctx context.Context, user approvals.UserID, command 
 		return inbound.Ephemeral(words), nil
 	}
 	now := s.Cfg.Now()
-	words := blockkit.Ours("You aren't away. %s", whenHint(command))
+	words := blockkit.Ours(awayNot, whenHint(command))
 	if a, away := as.Of(user, now); away {
-		words = blockkit.Ours("You are away until %s. %s\n%s", blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
+		words = blockkit.Ours(awayNow, blockkit.When(a.Until), inYourPlace(a, as, now), howToEnd(command))
 	}
 	for i, a := range as.DelegationsTo(user, now) {
 		if i == blockkit.NamesShown {
-			words = blockkit.Ours("%s\nYou are the delegate of %s more.", words, blockkit.Num(len(as.DelegationsTo(user, now))-i))
+			words = blockkit.Ours(delegateOfMore, words, blockkit.Num(len(as.DelegationsTo(user, now))-i))
 			break
 		}
-		words = blockkit.Ours("%s\nYou are the delegate of %s until %s.", words, blockkit.Person(a.User), blockkit.When(a.Until))
+		words = blockkit.Ours(delegateOf, words, blockkit.Person(a.User), blockkit.When(a.Until))
 	}
 	return inbound.Ephemeral(words), nil
 }
@@ -199,17 +198,17 @@ func (s *Handler) back(ctx context.Context, user approvals.UserID) (inbound.Repl
 	}
 	before, after, err := s.People.Absences().Change(ctx, func(as approvals.Absences) (approvals.Absences, error) { return as.Back(user), nil })
 	if err != nil && respond.IsTryAgain(err) {
-		return inbound.Ephemeral(blockkit.Ours("Countersign couldn't save this. Nothing changed. Try again in a moment.")), nil
+		return inbound.Ephemeral(blockkit.Ours(notSaved)), nil
 	}
 	if err != nil {
 		return inbound.Reply{}, fmt.Errorf("end an absence: %w", err)
 	}
 	if _, away := before.Of(user, s.Cfg.Now()); !away {
-		return inbound.Ephemeral(blockkit.Ours("You weren't away. Nothing changed.")), nil
+		return inbound.Ephemeral(blockkit.Ours(wasNotAway)), nil
 	}
 	s.Cfg.Log.InfoContext(ctx, "absence ended", slog.String("user", string(user)))
 	s.TellDelegates(ctx, user, before, after)
-	return inbound.Ephemeral(blockkit.Ours("Welcome back. Requests come to you again, and nobody approves for you.")), nil
+	return inbound.Ephemeral(blockkit.Ours(welcomeBack)), nil
 }
 
 // TellDelegates sends a message to the delegate of the person, and to the one before.
@@ -220,16 +219,14 @@ func (s *Handler) TellDelegates(ctx context.Context, user approvals.UserID, befo
 	is, _ := after.Of(user, now)
 	told := true
 	if was.Delegate != "" && was.Delegate != is.Delegate {
-		words := blockkit.Ours("%s is back, so you are no longer their delegate.", blockkit.Person(user))
+		words := blockkit.Ours(tellBack, blockkit.Person(user))
 		if is.User != "" {
-			words = blockkit.Ours("%s changed their absence: you are no longer their delegate.", blockkit.Person(user))
+			words = blockkit.Ours(tellChanged, blockkit.Person(user))
 		}
 		told = s.Respond.Dm(ctx, was.Delegate, words) == nil
 	}
 	if is.Delegate != "" && (was.Delegate != is.Delegate || !was.Until.Equal(is.Until)) {
-		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours("%s is away until %s and made you their delegate. "+
-			"Where the policy allows it, you are asked and can approve for them, and the card says so. "+
-			"If you can't, tell them: only they can change it.", blockkit.Person(user), blockkit.When(is.Until))) == nil && told
+		told = s.Respond.Dm(ctx, is.Delegate, blockkit.Ours(tellDelegate, blockkit.Person(user), blockkit.When(is.Until))) == nil && told
 	}
 	return told
 }

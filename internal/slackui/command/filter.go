@@ -77,7 +77,7 @@ func (t typed) word(f *ref.Filter, w string) (ok bool, problem blockkit.Mrkdwn) 
 func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 	value := blockkit.Unescape(raw)
 	if value == "" {
-		return blockkit.Ours("Add a value after the colon.")
+		return blockkit.Ours(filterNoValue)
 	}
 	switch key {
 	case "tool":
@@ -89,19 +89,19 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 			value = m[1]
 		}
 		if !plainUser.MatchString(value) {
-			return blockkit.Ours("Mention the person with an @.")
+			return blockkit.Ours(filterNoPerson)
 		}
 		f.From = append(f.From, approvals.UserID(value))
 	case "thread":
 		id, ok := t.thread(value)
 		if !ok {
-			return blockkit.Ours("That isn't a link to a message. Use Copy link on any message in the thread.")
+			return blockkit.Ours(filterNoLink)
 		}
 		f.Threads = append(f.Threads, id)
 	case "older", "newer":
 		d, ok := age(value)
 		if !ok {
-			return blockkit.Ours("Write an age as a number with m, h, d or w, such as `2h`.")
+			return blockkit.Ours(filterNoAge)
 		}
 		if key == "older" {
 			f.Older = max(f.Older, d)
@@ -109,7 +109,7 @@ func (t typed) keyed(f *ref.Filter, key, raw string) (problem blockkit.Mrkdwn) {
 			f.Newer = d
 		}
 	default:
-		return blockkit.Ours("There is no such filter.")
+		return blockkit.Ours(filterUnknown)
 	}
 	return blockkit.Mrkdwn{}
 }
@@ -144,5 +144,4 @@ func (t typed) thread(link string) (string, bool) {
 }
 
 // filterHint is what there is to filter by.
-const filterHint = "Filters: an id such as `a1b2c3` from the list, `tool:delete_*`, `agent:ops`, `from:@ann`, `thread:LINK`, " +
-	"`older:2h`, `newer:1d`, `channel` for what is shown in this channel, `all`. A call must match every kind of filter, and any one of the same kind."
+const filterHint = filterHelp

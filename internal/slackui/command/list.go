@@ -42,7 +42,7 @@ func (s *Handler) list(ctx context.Context, c inbound.Command) (inbound.Reply, e
 		l.Scope = ref.Scope(strings.ToLower(c.Words[0]))
 	}
 	if len(c.Words) > 1 || !slices.Contains([]ref.Scope{ref.ScopeMine, ref.ScopeAll, ref.ScopeChannel}, l.Scope) {
-		return inbound.AnswerWith(blockkit.MessageAbout("There is no list ", blockkit.Unescape(c.Rest), ".", blockkit.Ours("Send `%s list`, followed by `mine`, `all`, `channel` or nothing.", blockkit.CodeWord(c.Name)))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout(listUnknown, blockkit.Unescape(c.Rest), ".", blockkit.Ours(listUsage, blockkit.CodeWord(c.Name)))), nil
 	}
 	m, err := s.Listed(ctx, c.User, c.Team, c.Channel, l)
 	if err != nil {
@@ -117,34 +117,33 @@ func (s *Handler) rows(ctx context.Context, who directory.Viewer, channel string
 }
 
 var nothingListed = map[ref.Scope]blockkit.Mrkdwn{
-	ref.ScopeMine:    blockkit.Ours("Nothing waits for you."),
-	ref.ScopeAll:     blockkit.Ours("Nothing waits for approval in this channel, and nothing waits for you anywhere."),
-	ref.ScopeChannel: blockkit.Ours("Nothing waits for approval in this channel."),
+	ref.ScopeMine:    blockkit.Ours(listNothingMine),
+	ref.ScopeAll:     blockkit.Ours(listNothingAll),
+	ref.ScopeChannel: blockkit.Ours(listNothingHere),
 }
 
 var listHeads = map[ref.Scope]string{
-	ref.ScopeMine: "waiting for you", ref.ScopeAll: "waiting", ref.ScopeChannel: "waiting in this channel",
+	ref.ScopeMine: listMine, ref.ScopeAll: "waiting", ref.ScopeChannel: listHere,
 }
 
 func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, next *ref.List, unsure bool) blockkit.Message {
-	const doubt = "Slack didn't say which groups you are in, so calls that wait for your groups may be missing. Try again in a moment."
 	if len(rows) == 0 && next == nil {
 		words := nothingListed[l.Scope]
 		if l.Before > 0 {
-			words = blockkit.Ours("There is nothing more.")
+			words = blockkit.Ours(listNoMore)
 		}
 		if unsure {
-			words = blockkit.Ours("%s "+doubt, words)
+			words = blockkit.Ours("%s "+listUnsure, words)
 		}
 		return blockkit.MessageOf(words)
 	}
 	now := s.Cfg.Now()
-	head := blockkit.Count(len(rows), "call") + " " + listHeads[l.Scope] + ", the oldest first"
+	head := blockkit.Count(len(rows), "call") + " " + listHeads[l.Scope] + listOldest
 	if next != nil || l.Before > 0 {
-		head = fmt.Sprintf("Calls %d to %d of those %s, the oldest first", l.Before+1, l.Before+len(rows), listHeads[l.Scope])
+		head = fmt.Sprintf(listRange, l.Before+1, l.Before+len(rows), listHeads[l.Scope])
 	}
 	if len(rows) == 0 {
-		head = "No call is " + listHeads[l.Scope] + " among the " + blockkit.Count(listLooks, "request") + " checked so far, but there are more"
+		head = listNone + listHeads[l.Scope] + listAmong + blockkit.Count(listLooks, "request") + listChecked
 	}
 	m := blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(head, blockkit.Bold)))}}
 	for i, r := range rows {
@@ -157,11 +156,11 @@ func (s *Handler) listMessage(ctx context.Context, rows []waiting, l ref.List, n
 	if next != nil {
 		if value, err := json.Marshal(next); err == nil {
 			m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-				blockkit.Button(ref.ActionList.ID(0), string(value), "Show the next", "Show the next calls "+listHeads[l.Scope])))
+				blockkit.Button(ref.ActionList.ID(0), string(value), listMore, listMoreSpoken+listHeads[l.Scope])))
 		}
 	}
 	if unsure {
-		m.Blocks = append(m.Blocks, blockkit.RichText(blockkit.Line(blockkit.Say(doubt))))
+		m.Blocks = append(m.Blocks, blockkit.RichText(blockkit.Line(blockkit.Say(listUnsure))))
 	}
 	return m
 }
@@ -178,11 +177,11 @@ func (s *Handler) row(ctx context.Context, r waiting, now time.Time) []blockkit.
 		spans = append(spans, blockkit.Say(" · expires "), blockkit.DateSpan(d))
 	}
 	if r.mine {
-		spans = append(spans, blockkit.Say(" · "), blockkit.Styled("waits for you", blockkit.Bold))
+		spans = append(spans, blockkit.Say(" · "), blockkit.Styled(listWaits, blockkit.Bold))
 	}
 	spans = append(spans, blockkit.Say(" · "), blockkit.Styled(ref.ShortID(a.Call.Digest), blockkit.Code))
 	if link := s.Placements.Link(ctx, r.Batch, r.index()); link != "" {
-		spans = append(spans, blockkit.Say(" · "), slack.NewRichTextSectionLinkElement(link, "Open the card", nil))
+		spans = append(spans, blockkit.Say(" · "), slack.NewRichTextSectionLinkElement(link, listOpen, nil))
 	}
 	return []blockkit.Para{blockkit.Line(spans...)}
 }

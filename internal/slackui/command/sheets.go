@@ -18,15 +18,15 @@ import (
 func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdict) (inbound.Reply, error) {
 	name := string(v)
 	f, rest, bad := typed{team: s.Cfg.Team, channel: c.Channel}.filter(c.Words)
-	example := blockkit.Ours("`%s help %s` explains more.", blockkit.CodeWord(c.Name), blockkit.CodeWord(name))
+	example := blockkit.Ours(helpMore, blockkit.CodeWord(c.Name), blockkit.CodeWord(name))
 	onlyReason := v == approvals.Deny && len(rest) > 0 && strings.IndexAny(rest[0], quotes) == 0
 	switch {
 	case bad != nil:
-		return inbound.AnswerWith(blockkit.MessageAbout("It isn't clear what ", bad.word, " means. Nothing changed.", blockkit.Ours("%s\n"+filterHint, bad.why))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout(filterUnclear, bad.word, " means. Nothing changed.", blockkit.Ours("%s\n"+filterHint, bad.why))), nil
 	case len(c.Words) == 0:
 		return explainBulk(c, v), nil
 	case f.Empty() && !onlyReason, v == approvals.Approve && len(rest) > 0:
-		return inbound.AnswerWith(blockkit.MessageAbout("", blockkit.Unescape(rest[0]), " isn't a filter. Nothing changed.", blockkit.Ours(filterHint+"\n%s", example))), nil
+		return inbound.AnswerWith(blockkit.MessageAbout("", blockkit.Unescape(rest[0]), noFilter, blockkit.Ours(filterHint+"\n%s", example))), nil
 	case f.Empty():
 		return explainBulk(c, v), nil
 	}
@@ -38,7 +38,7 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 	if err != nil {
 		words, known := respond.Explain(err, respond.Subject{})
 		if errors.Is(err, respond.ErrForm) {
-			words, known = blockkit.Ours("Slack didn't open the form in time. Nothing changed. Send the command again."), true
+			words, known = blockkit.Ours(formTooLate), true
 		}
 		if !known {
 			return inbound.Reply{}, err
@@ -53,12 +53,12 @@ func (s *Handler) bulk(ctx context.Context, c inbound.Command, v approvals.Verdi
 
 // explainBulk says what is missing.
 func explainBulk(c inbound.Command, v approvals.Verdict) inbound.Reply {
-	words := blockkit.Ours("Say which calls. ")
+	words := blockkit.Ours(sayWhich)
 	if v == approvals.Deny {
-		words = blockkit.Ours("Say which calls, and why. ")
+		words = blockkit.Ours(sayWhichAndWhy)
 	}
 	more, _ := helpOf(string(v), c.Name)
-	return inbound.Ephemeral(blockkit.Ours("%sNothing changed.\n%s", words, more))
+	return inbound.Ephemeral(blockkit.Ours(withoutChange, words, more))
 }
 
 // quotes are the quotation marks that keyboards write around a reason.

@@ -40,31 +40,31 @@ func (s *Handler) wellness(ctx context.Context) []blockkit.Mrkdwn {
 	defer cancel()
 	var ill []blockkit.Mrkdwn
 	if h.Store != nil && h.Store(ctx) != nil {
-		ill = append(ill, blockkit.Ours("The store isn't answering. Nothing can be decided until it does."))
+		ill = append(ill, blockkit.Ours(statusNoStore))
 	}
 	if h.Looking != nil && !h.Looking() {
-		ill = append(ill, blockkit.Ours("This process stopped updating cards and runs. They wait until another process takes over."))
+		ill = append(ill, blockkit.Ours(statusStopped))
 	}
 	if s.Linked != nil && s.Linked() != nil {
-		ill = append(ill, blockkit.Ours("The connection to Slack is down."))
+		ill = append(ill, blockkit.Ours(statusNoSlack))
 	}
 	if h.Parked != nil {
 		n, err := h.Parked(ctx)
 		switch {
 		case err != nil:
-			ill = append(ill, blockkit.Ours("Countersign couldn't check for failed work."))
+			ill = append(ill, blockkit.Ours(statusUnchecked))
 		case n > 0:
-			ill = append(ill, blockkit.Ours("%s of work failed repeatedly and stopped. Your Countersign admin can see more with `bot admin parked`.", blockkit.Counted(n, "piece")))
+			ill = append(ill, blockkit.Ours(statusParked, blockkit.Counted(n, "piece")))
 		}
 	}
-	head := blockkit.Ours("*Countersign is working.*")
+	head := blockkit.Ours(statusWell)
 	if len(ill) > 0 {
-		head = blockkit.Ours("*Countersign has a problem.* Tell your Countersign admin.")
+		head = blockkit.Ours(statusProblem)
 	}
 	said := append([]blockkit.Mrkdwn{head}, ill...)
 	if h.Policy != nil {
 		if v := h.Policy(); v != "" && strings.Trim(v, "0123456789abcdef") == "" {
-			said = append(said, blockkit.Ours("Policy version: `%s`.", blockkit.CodeWord(blockkit.Clip(v, 16))))
+			said = append(said, blockkit.Ours(statusPolicy, blockkit.CodeWord(blockkit.Clip(v, 16))))
 		}
 	}
 	return said
@@ -76,7 +76,7 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 	who, err := s.People.Viewer(ctx, c.User, c.Team)
 	if errors.Is(err, directory.ErrLookup) {
 		words, _ := respond.Explain(err, respond.Subject{})
-		return []blockkit.Mrkdwn{blockkit.Ours("Countersign couldn't check what waits for you. %s", words)}
+		return []blockkit.Mrkdwn{blockkit.Ours(statusUnknown, words)}
 	}
 	if err != nil {
 		who = directory.Viewer{Principal: approvals.Principal{User: approvals.UserID(c.User)}} // may approve nothing
@@ -103,20 +103,20 @@ func (s *Handler) waitingWords(ctx context.Context, c inbound.Command) []blockki
 		return true
 	}, &more)
 	if err != nil {
-		return []blockkit.Mrkdwn{blockkit.Ours("Countersign couldn't check what waits for you, because the store isn't answering. Try again in a moment.")}
+		return []blockkit.Mrkdwn{blockkit.Ours(statusUnknownStore)}
 	}
 	var least blockkit.Mrkdwn
 	if more {
 		least = blockkit.Ours("at least ")
 	}
-	said := []blockkit.Mrkdwn{blockkit.Ours("Waiting for you: %s%s.", least, blockkit.Counted(mine, "call"))}
+	said := []blockkit.Mrkdwn{blockkit.Ours(statusMine, least, blockkit.Counted(mine, "call"))}
 	if mine > 0 {
-		said[0] = blockkit.Ours("Waiting for you: %s%s, the oldest since %s. `%s list mine` shows them.",
+		said[0] = blockkit.Ours(statusMineSince,
 			least, blockkit.Counted(mine, "call"), blockkit.When(oldest), blockkit.CodeWord(c.Name))
 	}
-	said = append(said, blockkit.Ours("Waiting in this channel: %s%s.", least, blockkit.Counted(here, "call")))
+	said = append(said, blockkit.Ours(statusHere, least, blockkit.Counted(here, "call")))
 	if who.Unsure {
-		said = append(said, blockkit.Ours("Slack couldn't tell who is in some groups, so there may be more."))
+		said = append(said, blockkit.Ours(statusUnsure))
 	}
 	return said
 }

@@ -115,12 +115,12 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 	x := field{Path: path, about: s.Description, present: there, required: required}
 	switch {
 	case hide.Here(), s.WriteOnly:
-		x.input, x.secret = inputSecret, "Hidden. It has no value now."
+		x.input, x.secret = inputSecret, hiddenEmpty
 		if there {
-			x.secret = "Hidden. It now has " + strings.TrimPrefix(strings.Trim(blockkit.HiddenValue(raw), "()"), "hidden, ") + "."
+			x.secret = hiddenNow + strings.TrimPrefix(strings.Trim(blockkit.HiddenValue(raw), "()"), "hidden, ") + "."
 		}
 		if x.asJSON = !isText && (there || !s.is("string")); x.asJSON {
-			x.secret += " Write it as JSON."
+			x.secret += hiddenJSON
 		}
 		f.Fields = append(f.Fields, x)
 		return
@@ -128,7 +128,7 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 		f.object(path, s, raw, hide)
 		return
 	case hide.Any():
-		f.kept = append(f.kept, kept{LabelOf(path), "has hidden values"})
+		f.kept = append(f.kept, kept{LabelOf(path), keptHidden})
 		return
 	case f.choice(x, s, raw):
 	case s.is("string") && (isText || !there):
@@ -153,7 +153,7 @@ func (f *EditForm) add(path []string, s shape, raw []byte, there, required bool,
 		last.about = s.Description
 		if utf8.RuneCountInString(last.initial) > maxInput {
 			f.Fields = f.Fields[:before]
-			f.kept = append(f.kept, kept{LabelOf(path), "is too long for a form (" + blockkit.Count(utf8.RuneCountInString(last.initial), "character") + ")"})
+			f.kept = append(f.kept, kept{LabelOf(path), keptLong + blockkit.Count(utf8.RuneCountInString(last.initial), "character") + ")"})
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (f *EditForm) choice(x field, s shape, raw []byte) bool {
 		return false
 	}
 	if !x.required {
-		if x.options = append(x.options, option{text: "No value"}); !x.present {
+		if x.options = append(x.options, option{text: noValue}); !x.present {
 			x.initial = fmt.Sprint(len(values))
 		}
 	}

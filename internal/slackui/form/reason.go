@@ -25,9 +25,9 @@ const (
 
 // ReasonInputBlock is the input for a reason.
 func ReasonInputBlock(label, hint string, needed, focus bool) *slack.InputBlock {
-	input := slack.NewPlainTextInputBlockElement(blockkit.Literal("For example: use the archive instead"), ReasonInput)
-	if label != "Why not?" {
-		input.Placeholder = blockkit.Literal("For example: checked against today's backup")
+	input := slack.NewPlainTextInputBlockElement(blockkit.Literal(whyNotExample), ReasonInput)
+	if label != whyNot {
+		input.Placeholder = blockkit.Literal(whyApproveExample)
 	}
 	input.Multiline, input.MaxLength, input.FocusOnLoad = true, maxReason, focus
 	b := slack.NewInputBlock(ReasonBlock, blockkit.Literal(label), blockkit.Literal(hint), input)

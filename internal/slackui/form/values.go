@@ -71,26 +71,26 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 	case text == "" && !x.required:
 		return nil, x.present, ""
 	case text == "" && x.input != inputText:
-		return nil, false, "This is required."
+		return nil, false, needed
 	}
 	switch x.input {
 	case inputNumber:
 		if !isNumber(text) {
-			return nil, false, "Enter a number, such as 12, -3.5 or 1e6."
+			return nil, false, needsNumber
 		}
 		return []byte(text), true, ""
 	case inputWhole:
 		if !isWhole(text) {
-			return nil, false, "Enter a whole number, such as 12 or -3."
+			return nil, false, needsWhole
 		}
 		return []byte(text), true, ""
 	case inputDate:
 		if _, err := time.Parse(time.DateOnly, text); err != nil {
-			return nil, false, "Choose a date."
+			return nil, false, needsDate
 		}
 	case inputJSON:
 		if !json.Valid([]byte(text)) {
-			return nil, false, "This isn't valid JSON: " + syntaxProblem(text) + "."
+			return nil, false, badJSON + syntaxProblem(text) + "."
 		}
 		return []byte(text), true, ""
 	case inputSecret:
@@ -98,7 +98,7 @@ func (x field) read(in entered) (value []byte, touched bool, problem string) {
 			break
 		}
 		if !json.Valid([]byte(text)) {
-			return nil, false, "Enter the new value as JSON."
+			return nil, false, needsJSON
 		}
 		return []byte(text), true, ""
 	case inputText, inputChoice:
@@ -112,7 +112,7 @@ func (x field) chosen(value string) ([]byte, bool, string) {
 	case value == x.initial:
 		return nil, false, ""
 	case err != nil || i < 0 || i >= len(x.options):
-		return nil, false, "Choose one of these."
+		return nil, false, needsChoice
 	}
 	return x.options[i].raw, true, ""
 }
@@ -125,10 +125,10 @@ func syntaxProblem(s string) string {
 	var v json.RawMessage
 	syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal([]byte(s), &v))
 	if !ok {
-		return "it isn't one value"
+		return badJSONMore
 	}
 	before := s[:min(int(syntax.Offset), len(s))]
-	return "there is an error on line " + blockkit.Number(strings.Count(before, "\n")+1)
+	return badJSONLine + blockkit.Number(strings.Count(before, "\n")+1)
 }
 
 var (

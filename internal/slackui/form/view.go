@@ -25,20 +25,20 @@ const (
 
 // EditView draws the form.
 func EditView(a approvals.Approval, f EditForm, metadata string, mayApprove bool) slack.ModalViewRequest {
-	text := append(Head(a, f.Args), blockkit.Line(blockkit.Say("Values that you don't touch stay exactly as they are.")))
+	text := append(Head(a, f.Args), blockkit.Line(blockkit.Say(editUntouched)))
 	if n := len(a.Decisions); n > 0 {
-		spans := append([]blockkit.Span{blockkit.Say("If you change something, the decisions of ")}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
-		text = append(text, blockkit.Line(append(spans, blockkit.Say(" no longer count."))...))
+		spans := append([]blockkit.Span{blockkit.Say(editClears)}, blockkit.ListSpans(blockkit.PersonSpans(a.Deciders("")), blockkit.NamesShown)...)
+		text = append(text, blockkit.Line(append(spans, blockkit.Say(editCleared))...))
 	}
 	if !mayApprove {
-		text = append(text, blockkit.Line(blockkit.Say("You can't approve your own edit: someone else must.")))
+		text = append(text, blockkit.Line(blockkit.Say(editOthersApprove)))
 	}
 	for i, k := range f.kept {
 		if i == blockkit.NamesShown {
-			text = append(text, blockkit.Line(blockkit.Say(blockkit.Count(len(f.kept)-i, "more value")+" can't be edited here.")))
+			text = append(text, blockkit.Line(blockkit.Say(blockkit.Count(len(f.kept)-i, editKeptMore)+editNotHere)))
 			break
 		}
-		text = append(text, blockkit.Line(blockkit.Styled(k.label, blockkit.Code), blockkit.Say(" "+k.why+". It stays as it is.")))
+		text = append(text, blockkit.Line(blockkit.Styled(k.label, blockkit.Code), blockkit.Say(" "+k.why+editStays)))
 	}
 	blocks := []slack.Block{blockkit.RichText(text...)}
 	for _, x := range f.Fields {
@@ -47,20 +47,20 @@ func EditView(a approvals.Approval, f EditForm, metadata string, mayApprove bool
 	if mayApprove {
 		blocks = append(blocks, approveToo())
 		if a.Requirement.ReasonNeeded {
-			blocks = append(blocks, ReasonInputBlock("Why do you approve it?", "Required if you approve. Everyone in the thread will read it.", false, false))
+			blocks = append(blocks, ReasonInputBlock(whyApprove, whyApproveHint, false, false))
 		}
 	}
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackEdit, PrivateMetadata: metadata,
-		Title: blockkit.Literal("Edit arguments"), Submit: blockkit.Literal("Save changes"), Close: blockkit.Literal("Cancel"),
+		Title: blockkit.Literal(editTitle), Submit: blockkit.Literal(editSave), Close: blockkit.Literal(cancel),
 		Blocks: slack.Blocks{BlockSet: blocks},
 	}
 }
 
 // approveToo is the box with which the editor approves the changed call.
 func approveToo() slack.Block {
-	box := slack.NewCheckboxGroupsBlockElement(ApproveInput, slack.NewOptionBlockObject("yes", blockkit.Literal("Approve as changed"), nil))
-	b := slack.NewInputBlock(ApproveBlock, blockkit.Literal("Your approval"), nil, box)
+	box := slack.NewCheckboxGroupsBlockElement(ApproveInput, slack.NewOptionBlockObject("yes", blockkit.Literal(editApprove), nil))
+	b := slack.NewInputBlock(ApproveBlock, blockkit.Literal(editApproval), nil, box)
 	b.Optional = true
 	return b
 }
@@ -69,7 +69,7 @@ func approveToo() slack.Block {
 func (x field) block() slack.Block {
 	label := LabelOf(x.Path)
 	if len(x.Path) == 0 {
-		label = "All arguments"
+		label = allArguments
 	}
 	b := slack.NewInputBlock(x.Key(), blockkit.Literal(label), nil, x.element())
 	if hint := x.hint(); hint != "" {
@@ -94,7 +94,7 @@ func (x field) element() slack.BlockElement {
 	e.Multiline = x.input == inputJSON ||
 		(x.input == inputText && (strings.Contains(x.initial, "\n") || utf8.RuneCountInString(x.initial) > longText))
 	if x.input == inputSecret {
-		e.Placeholder = blockkit.Literal("Leave empty to keep the value")
+		e.Placeholder = blockkit.Literal(keepSecret)
 	}
 	return e
 }
@@ -113,7 +113,7 @@ func (x field) menu() slack.BlockElement {
 		e.InitialOption = initial
 		return e
 	}
-	e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, blockkit.Literal("Choose one"), editInput, options...)
+	e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, blockkit.Literal(chooseOne), editInput, options...)
 	e.InitialOption = initial
 	return e
 }
@@ -128,19 +128,19 @@ func (x field) hint() string {
 	case inputSecret:
 		said = append(said, x.secret)
 	case inputJSON:
-		said = append(said, "Write it as JSON.")
+		said = append(said, hintJSON)
 	case inputWhole:
-		said = append(said, "A whole number.")
+		said = append(said, hintWhole)
 	case inputNumber:
-		said = append(said, "A number.")
+		said = append(said, hintNumber)
 	case inputText, inputChoice, inputDate:
 	}
 	switch {
 	case x.required, x.input == inputSecret, x.input == inputChoice:
 	case x.present:
-		said = append(said, "Leave empty for no value.")
+		said = append(said, hintNoValue)
 	default:
-		said = append(said, "It has no value now.")
+		said = append(said, hintNone)
 	}
 	return strings.Join(said, " ")
 }

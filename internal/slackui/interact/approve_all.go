@@ -47,7 +47,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 		switch {
 		case !meant:
 		case !decided && digest == a.Call.Digest && a.OpenAt(at.Now) && !shown.MayBeTogether(a, at.Now):
-			left = append(left, leftCall{a: a, why: blockkit.Ours("it has to be approved by itself")})
+			left = append(left, leftCall{a: a, why: blockkit.Ours(approveAlone)})
 		default:
 			cmds = append(cmds, approvals.Decide{Decision: approvals.Decision{
 				Call: a.Call.ID, By: who, Verdict: approvals.Approve, Digest: digest, At: at.Now,
@@ -108,13 +108,13 @@ type leftCall struct {
 
 // tellLeft says which calls were left as they are.
 func (s *decisions) tellLeft(ctx context.Context, p inbound.Interaction, shown card.Card, approved int, left []leftCall) error {
-	words := blockkit.Ours("Approved %s.", blockkit.Counted(approved, "call"))
+	words := blockkit.Ours(approvedTogether, blockkit.Counted(approved, "call"))
 	if approved == 0 {
-		words = blockkit.Ours("Nothing was approved.")
+		words = blockkit.Ours(approvedNone)
 	}
 	for _, l := range left {
 		n := slices.IndexFunc(shown.Batch.Approvals, func(a approvals.Approval) bool { return a.Call.ID == l.a.Call.ID }) + 1
-		words = blockkit.Ours("%s\nNot call %s: %s", words, blockkit.Num(n), l.why)
+		words = blockkit.Ours(approvedNot, words, blockkit.Num(n), l.why)
 	}
 	if on := screenOf(p); on.View != "" {
 		return s.reviews.reviewAgain(ctx, p.Who(), on, words)

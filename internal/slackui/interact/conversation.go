@@ -108,9 +108,9 @@ func (s *listener) busy(ctx context.Context, m mention, b approvals.Batch) error
 		return nil
 	}
 	what, tools := reply.Pending(b)
-	head := "Not started: this agent takes nothing new while calls in this thread wait for a decision. "
-	spans := append([]blockkit.Span{blockkit.Styled("Not started: ", blockkit.Bold), blockkit.Say("this agent takes nothing new while calls in this thread wait for a decision. " + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
-	tail := " Write again when everything is decided."
+	head := notStartedBusy
+	spans := append([]blockkit.Span{blockkit.Styled(notStarted, blockkit.Bold), blockkit.Say(busyThread + what + " still " + blockkit.Verb(len(b.OpenCalls()), "waits") + ": ")}, tools...)
+	tail := writeAgain
 	return s.respond.After(ctx, s.respond.Words, "tell a person", func(ctx context.Context) error {
 		spans = append(append(spans, blockkit.Say(".")), s.placements.LeadTo(ctx, b)...)
 		return s.api.Ephemeral(ctx, m.Channel, m.Thread, m.User, blockkit.ParagraphMessage(head+what+" still "+blockkit.Verb(len(b.OpenCalls()), "waits")+"."+tail, append(spans, blockkit.Say(tail))...))

@@ -30,7 +30,7 @@ func (s *reviews) openDigest(ctx context.Context, who directory.Who, trigger inb
 	}
 	r, words, found := s.oldest(ctx, who, n.Body)
 	if !found {
-		return at, s.respond.Open(ctx, trigger, blockkit.Notice(blockkit.Ours("All of these are decided. None of them waits.")))
+		return at, s.respond.Open(ctx, trigger, blockkit.Notice(blockkit.Ours(allDecided)))
 	}
 	view, b, err := s.review(ctx, who, r, "", words)
 	at.Batch = b

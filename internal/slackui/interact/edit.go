@@ -95,11 +95,11 @@ func (s *edits) edited(ctx context.Context, p inbound.Interaction) (inbound.Repl
 	args, problems, known := f.Read(p.View.Values)
 	switch {
 	case !known:
-		return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign or of the tool. Nothing changed. Press Edit on the card to open it again."))), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours(oldEditForm))), nil
 	case len(problems) > 0:
 		return inbound.Under(problems), nil
 	case sameJSON(args, f.Args):
-		return underFirst(f, "There is nothing to save yet. Change something, or cancel."), nil
+		return underFirst(f, nothingToSave), nil
 	}
 	form := func() (slack.ModalViewRequest, error) {
 		return form.EditView(a, f, p.View.Metadata, mayApproveAsEdited(b, a, c.Decision)), nil
@@ -151,13 +151,13 @@ func (s *edits) approvesToo(ctx context.Context, p inbound.Interaction, at *resp
 	if err == nil {
 		s.verdicts.logDecision(ctx, c)
 		at.Batch, at.Approval = c.Batch, c.Approval
-		return blockkit.Ours("Your approval of the new arguments counts."), nil
+		return blockkit.Ours(editApproved), nil
 	}
 	s.cfg.Log.WarnContext(ctx, "changed, but not approved", slog.String("user", p.User), slog.Any("reason", err))
 	if words, known := respond.Explain(err, *at); known {
 		return words, nil
 	}
-	return blockkit.Ours("Countersign couldn't tell whether your approval counted. Check the card, and approve there if it didn't."), nil
+	return blockkit.Ours(editApprovalUnknown), nil
 }
 
 // approvesLater leads to the form in which the new arguments are read and approved.
@@ -167,18 +167,18 @@ func (s *edits) approvesLater(ctx context.Context, at *respond.Subject, d approv
 	}
 	value, err := ref.Pointer{Batch: at.Batch.ID, Call: d.Call, Digest: d.Digest}.Encode()
 	if err != nil {
-		return blockkit.Ours("The new arguments aren't approved yet. Approve them on the card."), nil
+		return blockkit.Ours(editApproveOnCard), nil
 	}
-	button := blockkit.Button(ref.ActionSign.ID(0), value, "Approve…", "Approve the new arguments, after reading all of them")
+	button := blockkit.Button(ref.ActionSign.ID(0), value, approveLater, approveLaterSpoken)
 	button.Style = slack.StylePrimary
-	return blockkit.Ours("The new arguments aren't approved yet, because the card doesn't show all of them. Press Approve to read them all and approve there."),
+	return blockkit.Ours(editApproveHere),
 		slack.NewActionBlock("", button)
 }
 
 // editedView is what the editor reads afterwards.
 func editedView(at respond.Subject, args []byte, sum []card.Difference, approved blockkit.Mrkdwn, button slack.Block) slack.ModalViewRequest {
 	a := at.Approval
-	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled("The arguments were changed.", blockkit.Bold), blockkit.Say(" The card shows the new ones in a moment. The call is now:"))},
+	text := append([]blockkit.Para{blockkit.Line(blockkit.Styled(edited, blockkit.Bold), blockkit.Say(editedRest))},
 		form.Head(a, args)...)
 	text = append(text, card.Differences(sum, card.Details[0])...)
 	if n := len(a.Amendments); n > 0 {
@@ -193,12 +193,12 @@ func editedView(at respond.Subject, args []byte, sum []card.Difference, approved
 	}
 	outcome := a.Outcome(at.Now)
 	if outcome.Status == approvals.Pending {
-		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled("Still needed:", blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
+		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(stillNeeded, blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
 	} else {
 		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(outcome)...)))
 	}
 	v := blockkit.Message{Blocks: blocks}.View()
-	v.Title = blockkit.Literal("Arguments changed")
+	v.Title = blockkit.Literal(editedTitle)
 	return v
 }
 
@@ -220,18 +220,18 @@ func (s *edits) notEdited(ctx context.Context, p inbound.Interaction, at respond
 	case open && len(wrong) > 0:
 		return inbound.Under(f.Place(wrong)), nil
 	case open && respond.IsTryAgain(err):
-		return underFirst(f, "Not saved yet: Slack or the store didn't answer in time. Press Save changes again."), nil
+		return underFirst(f, notSavedYet), nil
 	case len(wrong) > 0:
-		return inbound.Replace(blockkit.Notice(blockkit.Ours("The tool doesn't accept these arguments. Nothing changed. Press Edit on the card to try others."))), nil
+		return inbound.Replace(blockkit.Notice(blockkit.Ours(toolRefuses))), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
 
 // refusedWords say why the policy refuses what was changed.
 func refusedWords(err error) string {
-	said := "The policy refuses these arguments, so nobody can approve them."
+	said := policyRefuses
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok && refused.Reason != "" {
-		said += " It says: " + blockkit.Brief(refused.Reason, 300)
+		said += policySays + blockkit.Brief(refused.Reason, 300)
 	}
 	return said
 }

@@ -62,14 +62,13 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 	drawn, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), blockkit.Detail{Value: 300, Keys: 10})
 	text = append(text, blockkit.BoxParas(drawn)...)
 	if incomplete {
-		text = append(text, blockkit.Line(blockkit.Say("Not all arguments are shown here.")))
+		text = append(text, blockkit.Line(blockkit.Say(notAllShown)))
 	}
 	view := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
-		Title: blockkit.Literal("Deny this call"), Submit: blockkit.Literal("Deny"), Close: blockkit.Literal("Cancel"),
+		Title: blockkit.Literal(denyTitle), Submit: blockkit.Literal(deny), Close: blockkit.Literal(cancel),
 	}
-	reason := form.ReasonInputBlock("Why not?", "The agent and everyone in the thread will read it."+
-		" If you give a reason, you can't approve what the agent does next in this thread, unless the policy allows it.", false, true)
+	reason := form.ReasonInputBlock(whyNot, whyNotHint, false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
 	return view, nil
 }
@@ -89,7 +88,7 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 		return s.Sheets.SubmittedSheet(ctx, p)
 	}
 	s.cfg.Log.WarnContext(ctx, "unknown form", slog.String("callback", blockkit.Brief(p.View.Callback, 64)))
-	return inbound.Replace(blockkit.Notice(blockkit.Ours("This form is from another version of Countersign. Nothing changed. Open the request again with `/countersign list`."))), nil
+	return inbound.Replace(blockkit.Notice(blockkit.Ours(oldForm))), nil
 }
 
 // given handles a verdict that came with its reason.
@@ -113,17 +112,15 @@ func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at resp
 	_, field := p.View.Values[form.ReasonBlock]
 	switch {
 	case errors.Is(err, approvals.ErrReasonNeeded) && field:
-		return inbound.Under(map[string]string{form.ReasonBlock: "Enter a reason."}), nil
+		return inbound.Under(map[string]string{form.ReasonBlock: needsReason}), nil
 	case respond.IsTryAgain(err) && field:
 		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
 	case respond.IsTryAgain(err) && v == approvals.Approve:
 		m := readSigning(p)
-		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), "Back to the arguments", m.Read-1)), nil
+		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), backToArguments, m.Read-1)), nil
 	}
 	return inbound.Replace(blockkit.Notice(words)), nil
 }
-
-const notDecidedYet = "Not decided yet: Slack or the store didn't answer in time. Press the button below again."
 
 // stopping tells the requester how to stop the batch: with a message, if the agent
 // takes one as that. The requester can neither approve nor deny.
@@ -137,7 +134,7 @@ func (c Config) stopping(b approvals.Batch) blockkit.Mrkdwn {
 	case agentrun.PendingReject, "":
 	}
 	if c.Overhear[b.Agent] {
-		return blockkit.Ours(" To stop it, send a new message in the thread.")
+		return blockkit.Ours(stopByMessage)
 	}
-	return blockkit.Ours(" To stop it, mention the agent in the thread in a new message.")
+	return blockkit.Ours(stopByMention)
 }

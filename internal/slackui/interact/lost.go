@@ -37,11 +37,9 @@ func (s *verdicts) lost(ctx context.Context, on inbound.Marked, cause error) {
 // lostCard is what such a card says. What became of the calls is not known: the
 // journal went with the batch.
 func lostCard() blockkit.Message {
-	const said = "Countersign no longer has this request"
 	return blockkit.Message{
-		Text: blockkit.Escape(said + "."),
-		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
-			blockkit.Say(". Its record is gone, so nothing can be decided here. If you still need it, ask the agent again. "+
-				"Your Countersign admin can find more in the log.")))},
+		Text: blockkit.Escape(lostHead + "."),
+		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(lostHead, blockkit.Bold),
+			blockkit.Say(lostRest)))},
 	}
 }

@@ -50,16 +50,16 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 	case text == "" && m.manner == overheard:
 		return nil
 	case text == "" && m.ChannelType == direct:
-		return s.tellWriter(ctx, m, blockkit.Ours("Nothing was started, because only the text of a message is read. Write what you need in words."))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionOnlyFiles))
 	case text == "":
-		return s.tellWriter(ctx, m, blockkit.Ours("Nothing was started. Write what you need in the same message that mentions me."))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionEmpty))
 	}
 	agent := s.agentIn(m.Channel)
 	if agent == "" && m.ChannelType == direct {
-		return s.tellWriter(ctx, m, blockkit.Ours("No agent answers direct messages, so nothing was started. Mention me in a channel that has an agent. Your Countersign admin knows which ones do."))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionNoDirect))
 	}
 	if agent == "" {
-		return s.tellWriter(ctx, m, blockkit.Ours("No agent works in this channel, so nothing was started. Mention me in another channel, or ask your Countersign admin."))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionNoAgent))
 	}
 	if err := s.mayAsk(ctx, agent, m); err != nil {
 		return s.turnAway(ctx, m, err)
@@ -72,10 +72,10 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 		Text:      text,
 	})
 	if errors.Is(err, agentrun.ErrQueueFull) {
-		return s.tellWriter(ctx, m, blockkit.Ours("%s requests already wait in this thread, so yours wasn't added. Ask again when some are done, or start a new thread.", blockkit.Num(agentrun.MaxQueue)))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionTooMany, blockkit.Num(agentrun.MaxQueue)))
 	}
 	if errors.Is(err, agentrun.ErrThreadClosed) {
-		return s.tellWriter(ctx, m, blockkit.Ours("This thread can't continue, so nothing was started. To ask again, start a new thread: mention me in a new message in the channel."))
+		return s.tellWriter(ctx, m, blockkit.Ours(mentionEnded))
 	}
 	if waits, ok := errors.AsType[*agentrun.PendingError](err); ok {
 		return s.busy(ctx, m, waits.Batch)

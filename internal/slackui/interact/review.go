@@ -157,7 +157,7 @@ func (s *reviews) redraw(ctx context.Context, who directory.Who, on ref.Screen, 
 		if err != nil {
 			said, known := respond.Explain(err, respond.Subject{User: who.User, Batch: b, Now: s.cfg.Now()})
 			if !known {
-				said, cause = blockkit.Ours("Countersign couldn't load this. Close it, and open it again in a moment."), err
+				said, cause = blockkit.Ours(reviewNotLoaded), err
 			}
 			view = blockkit.Notice(said)
 		}

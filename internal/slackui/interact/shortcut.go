@@ -35,7 +35,7 @@ func cardIn(m inbound.Metadata) (ref.Card, bool) {
 func (s *shortcuts) chosen(ctx context.Context, p inbound.Interaction) (inbound.Reply, error) {
 	if p.Callback != ref.CallbackHere {
 		s.cfg.Log.WarnContext(ctx, "unknown shortcut", slog.String("callback", blockkit.Brief(p.Callback, 64)))
-		return inbound.Reply{}, s.tellHere(ctx, p, blockkit.Ours("This shortcut is from another version of Countersign and no longer works. Nothing changed."))
+		return inbound.Reply{}, s.tellHere(ctx, p, blockkit.Ours(oldShortcut))
 	}
 	about, err := s.here(ctx, p)
 	if err == nil {
@@ -71,9 +71,9 @@ func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Su
 	}
 	switch len(found) {
 	case 0:
-		words := blockkit.Ours("Nothing waits for approval in this thread. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")
+		words := blockkit.Ours(nothingHere)
 		if !ours {
-			words = blockkit.Ours("Countersign found no request in this thread. If there is a card here, use its buttons, or this shortcut on the card itself. To see all that waits for you, open the Home tab of this app or use `/countersign list`.")
+			words = blockkit.Ours(nothingFound)
 		}
 		return at, s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	case 1:

@@ -163,14 +163,14 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 	blocks := []slack.Block{card.FullHead(ptr, a, call, page, len(pages))}
 	view := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackApprove, PrivateMetadata: m.String(),
-		Title: blockkit.Literal("Approve this call"), Close: blockkit.Literal("Cancel"),
+		Title: blockkit.Literal(approveTitle), Close: blockkit.Literal(cancel),
 	}
 	blocks = append(blocks, pages[page]...)
 	if page == len(pages)-1 {
-		view.Submit = blockkit.Literal("Approve")
+		view.Submit = blockkit.Literal(approve)
 		blocks = append(blocks, s.lastWords(b, a, len(pages), m.Reason)...)
 	} else {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled("Read all pages first: Approve is on the last one.", blockkit.Bold))))
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(readAllFirst, blockkit.Bold))))
 	}
 	if turn := card.PageButtons(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
@@ -197,9 +197,9 @@ func (m signing) String() string {
 
 // lastWords say what Approve means, and ask for the reason if one is needed.
 func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int, reason string) []slack.Block {
-	words := "You approve exactly the arguments above."
+	words := exactlyAbove
 	if pages > 1 {
-		words = "You approve exactly the arguments on these " + blockkit.Number(pages) + " pages."
+		words = exactlyOnPages + blockkit.Number(pages) + " pages."
 	}
 	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
 	if card.Confirmed(a, spec, known) {
@@ -209,7 +209,7 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 	if !a.Requirement.ReasonNeeded {
 		return blocks
 	}
-	input := form.ReasonInputBlock("Why do you approve it?", "Everyone in the thread will read it.", true, pages == 1)
+	input := form.ReasonInputBlock(whyApprove, whyApproveHint, true, pages == 1)
 	if field, ok := input.Element.(*slack.PlainTextInputBlockElement); ok {
 		field.InitialValue = reason
 	}
@@ -234,7 +234,7 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 			return inbound.Reply{}, err
 		}
 		if m.Read < len(card.Paginate(blockkit.Arguments(call.Args, at.Approval.WriteOnly))) {
-			return inbound.Replace(m.aside(blockkit.Ours("Nothing is approved yet: you haven't seen all pages of this call."), "Read on", m.Read)), nil
+			return inbound.Replace(m.aside(blockkit.Ours(notAllRead), readOn, m.Read)), nil
 		}
 	}
 	return s.given(ctx, p, approvals.Approve) // it explains what is wrong with the call, too
@@ -245,11 +245,11 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 // back to a page. Where all of them were shown it can be sent as the form can.
 func (m signing) aside(words blockkit.Mrkdwn, label string, page int) slack.ModalViewRequest {
 	v := blockkit.Notice(words)
-	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackApprove, m.String(), blockkit.Literal("Cancel")
+	v.CallbackID, v.PrivateMetadata, v.Close = ref.CallbackApprove, m.String(), blockkit.Literal(cancel)
 	if page < m.Read {
-		v.Submit = blockkit.Literal("Approve")
+		v.Submit = blockkit.Literal(approve)
 	}
-	button := blockkit.Button(ref.ActionPage.ID(page), fmt.Sprintf("%s|%d", m.Value, page), label, fmt.Sprintf("%s: page %d of the arguments", label, page+1))
+	button := blockkit.Button(ref.ActionPage.ID(page), fmt.Sprintf("%s|%d", m.Value, page), label, fmt.Sprintf(pageOfArguments, label, page+1))
 	v.Blocks.BlockSet = append(v.Blocks.BlockSet, slack.NewActionBlock("", button))
 	return v
 }

@@ -26,7 +26,7 @@ func (s *Handler) Interaction(ctx context.Context, p inbound.Interaction) (inbou
 		return inbound.Reply{}, nil
 	}
 	s.cfg.Log.WarnContext(ctx, "interaction of an unknown type", slog.String("type", blockkit.Brief(string(p.Kind), 64)))
-	return inbound.Reply{}, s.respond.Tell(ctx, p.Place(), blockkit.Ours("This version of Countersign doesn't support that. Nothing changed."))
+	return inbound.Reply{}, s.respond.Tell(ctx, p.Place(), blockkit.Ours(notSupported))
 }
 
 // Foreign tells a person that what they did came from a workspace that is not
@@ -68,7 +68,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	run, known := actions[what]
 	if !known {
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", blockkit.Brief(press.ID, 64)))
-		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours("This button is from another version of Countersign and no longer works. Nothing changed. Open the request again with `/countersign list`."))
+		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours(oldButton))
 	}
 	about, decided, err := run(ctx, s, p)
 	s.verdicts.adopt(ctx, p.Who(), p.On(), about)
