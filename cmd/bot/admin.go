@@ -23,7 +23,7 @@ import (
 // openAdmin opens the store for a command of the operator, and returns its
 // arguments. It needs REDIS_URL only.
 func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
-	path := in.flags.String("config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix or redis.durability.")
+	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix or redis.durability.")
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
 	}

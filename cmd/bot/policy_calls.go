@@ -16,12 +16,12 @@ import (
 // defaultSince is how far back calls are read if nothing is said.
 const defaultSince = 30 * 24 * time.Hour
 
-const callsWords = "The output contains the arguments of the calls. Keep it as you keep the data that they are about.\n"
+const callsWords = "The output contains the arguments of the calls. Protect it like the data they are about.\n"
 
 // policyCalls writes the calls that the store holds, as JSON lines.
 func policyCalls(ctx context.Context, in *call) (err error) {
 	p := newPolicyCommand(in)
-	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. It is needed if it sets redis.prefix.")
+	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix.")
 	since := p.flags.Duration("since", defaultSince, "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
 	if err := p.parse(); err != nil {
 		return err

@@ -31,9 +31,9 @@ func policyReplay(ctx context.Context, in *call) error {
 	p := newPolicyCommand(in)
 	p.takesTools()
 	p.takesJSON()
-	before := p.flags.String("old", "", "The policy as it is, a file or a directory. Without this `PATH`, the one that the configuration names.")
-	after := p.flags.String("new", "", "The policy as it is going to be, a file or a directory at this `PATH`.")
-	fail := p.flags.String("fail-on", failOnLenient, "End with 1 `WHEN` the new policy is, or may be, more lenient with a call (lenient), when the policies differ on a call (any), or never (nothing).")
+	before := p.flags.String("old", "", "The current policy, a file or a directory. Without this `PATH`, the one that the configuration names.")
+	after := p.flags.String("new", "", "The new policy, a file or a directory at this `PATH`.")
+	fail := p.flags.String("fail-on", failOnLenient, "Exit with 1 `WHEN` the new policy is, or may be, more lenient with a call (lenient), when the policies differ on a call (any), or never (nothing).")
 	if err := p.parse(); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func policyReplay(ctx context.Context, in *call) error {
 		*before = configured
 	}
 	if *before == "" {
-		return in.wrong("--old PATH is missing, or --config FILE with the policy as it is")
+		return in.wrong("--old PATH is missing, or --config FILE with the current policy")
 	}
 	was, err1 := policy.Load(*before, o)
 	will, err2 := policy.Load(*after, o)

@@ -130,7 +130,7 @@ func checkExposure(ctx context.Context, addr, what string, expose bool, stderr i
 		return fmt.Errorf("--addr: %w", err)
 	case !local && !expose:
 		return fmt.Errorf("--addr: other machines can reach %s, and %s has no login; "+
-			"use 127.0.0.1, or say --expose if that is what you want", addr, what)
+			"use 127.0.0.1, or pass --expose if that is what you want", addr, what)
 	case !local:
 		_, err = fmt.Fprintf(stderr, "Warning: %s has no login. Everyone who can reach %s can read everything in it and act as every person.\n", what, addr)
 	}

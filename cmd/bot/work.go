@@ -57,7 +57,7 @@ func (b *bot) reconcile(ctx context.Context) {
 }
 
 // runStuck is what a thread says of a run that was given up.
-const runStuck = "This run failed again and again, so the bot has stopped trying. " +
+const runStuck = "This run kept failing, so the bot stopped trying. " +
 	"Calls that already ran are not repeated. The reason is in the bot's log."
 
 // runParked posts in the thread that its run is parked: otherwise the thread

@@ -44,7 +44,7 @@ func TestTheSummariesOfTheFileReachTheAgent(t *testing.T) {
 // A summary that cannot be shown fails the start, with its line.
 func TestASummaryThatDoesNotFitItsToolFailsTheStart(t *testing.T) {
 	for old, c := range map[string][2]string{
-		"Delete {args.path}":                       {"Delete {args.path", "c.yaml: [5:30] agents[0].tools.delete_file.summary: column 8: the { is not closed; add }, or write {{ for a brace that is text"},
+		"Delete {args.path}":                       {"Delete {args.path", "c.yaml: [5:30] agents[0].tools.delete_file.summary: column 8: the { is not closed; add }, or write {{ for a literal brace"},
 		"Write {args.path} ({bytes args.content})": {"Write {args.file}", "c.yaml: [7:18] agents[0].tools.write_file.summary: does not fit the tool: column 8: args.file: there is no such argument; args has content, path"},
 		"'Delete {args.path}'":                     {"7", "c.yaml: [5:30] agents[0].tools.delete_file.summary: must be a text; put it in quotes if it begins with a brace"},
 	} {
@@ -63,7 +63,7 @@ func TestTheSummaryOfAToolIsCheckedWhereverItIsFrom(t *testing.T) {
 			`{"type":"object","required":["who","token"],"properties":{"who":{"type":"string"},"token":{"type":"string"}}}`,
 		), WriteOnly: []string{"/token"}}}}, nil
 	})
-	require.EqualError(t, err, "agent ops: the summary of the tool pay: column 17: args.token: it is write-only, or holds something that is, and nobody may read that; leave it out")
+	require.EqualError(t, err, "agent ops: the summary of the tool pay: column 17: args.token: it is write-only, or contains something that is, so it can't be shown; leave it out")
 }
 
 type bare struct{ spec agentrun.Spec }

@@ -240,7 +240,7 @@ const welcomeWords = `Countersign demo: everything runs on this machine, in memo
 
   Files   %[3]s
   Policy  %[4]s
-          (edit it: a change is taken within two seconds)
+          (edit it: changes apply within two seconds)
   Web API %[1]s/api/  (token: %[2]s)
 `
 

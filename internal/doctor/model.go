@@ -131,9 +131,9 @@ func (m modelCheck) try(ctx context.Context, name string, tools []agentrun.ToolD
 	case errors.As(err, &failed) && failed.Code == agentrun.RateLimited:
 		m.unknown("try again in a moment", "%s: whether %s answers as a run needs it: %s", m.at, name, failed)
 	case err != nil && len(tools) > 0:
-		m.problem("use a model and a provider that stream answers (stream: true) and call tools", "%s: %s does not answer as a run asks it: %s", m.at, name, err)
+		m.problem("use a model and a provider that stream answers (stream: true) and call tools", "%s: %s does not answer the way a run needs: %s", m.at, name, err)
 	case err != nil:
-		m.problem("use a model and a provider that stream answers (stream: true)", "%s: %s does not answer as a run asks it: %s", m.at, name, err)
+		m.problem("use a model and a provider that stream answers (stream: true)", "%s: %s does not answer the way a run needs: %s", m.at, name, err)
 	case len(tools) == 0:
 		m.fine("%s: %s answers in a stream", m.at, name)
 	case callsOneOf(answer, tools):

@@ -64,12 +64,12 @@ func TestCheckAsksTheModelAsARunDoes(t *testing.T) {
 	found := try(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		return bytes.Contains(body, []byte(`"stream":true`)) && refuse(w, "streaming is not supported")
 	})
-	require.Regexp(t, `problem +model: \S+: scripted does not answer as a run asks it: .*streaming is not supported`, found)
+	require.Regexp(t, `problem +model: \S+: scripted does not answer the way a run needs: .*streaming is not supported`, found)
 	found = try(func(w http.ResponseWriter, _ *http.Request, body []byte) bool { // it answers, and not in a stream
 		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"ready"},"finish_reason":"stop"}]}`)
 		return len(body) > 0
 	})
-	require.Contains(t, found, "scripted does not answer as a run asks it")
+	require.Contains(t, found, "scripted does not answer the way a run needs")
 	found = try(func(w http.ResponseWriter, _ *http.Request, body []byte) bool {
 		return bytes.Contains(body, []byte(`"tools"`)) && refuse(w, "tools are not supported")
 	})

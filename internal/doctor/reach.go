@@ -41,9 +41,9 @@ type unreached struct {
 
 func (u unreached) advice() string {
 	if u.direct == approvals.DirectNobody {
-		return "invite approvers to the channel, or take dm: false out of the rule"
+		return "invite approvers to the channel, or remove dm: false from the rule"
 	}
-	return "invite approvers to the channel; otherwise they are asked by direct message, if they are 20 people at most"
+	return "invite approvers to the channel; otherwise they are asked by direct message, if there are at most 20 of them"
 }
 
 // unreached returns for each rule the tools for which it asks no one in the

@@ -24,10 +24,10 @@ func TestCheckWarnsOfChannelsWithoutApprovers(t *testing.T) {
 		"of one rule only": {ops("U0ALICE", "U0DAVE"), wholePolicy, []string{
 			"agents[0].channels: C0OPS: nobody in it may approve delete_file of ops, which the rule deletions asks of @sre (S0SRE), U0CAROL",
 			"write_file of ops, which the default of the policy asks of @sre (S0SRE)",
-			"-> invite approvers to the channel; otherwise they are asked by direct message, if they are 20 people at most",
+			"-> invite approvers to the channel; otherwise they are asked by direct message, if there are at most 20 of them",
 		}},
 		"without direct messages": {ops("U0ALICE"), silent, []string{
-			"which the default of the policy asks of @sre (S0SRE)", "-> invite approvers to the channel, or take dm: false out of the rule",
+			"which the default of the policy asks of @sre (S0SRE)", "-> invite approvers to the channel, or remove dm: false from the rule",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

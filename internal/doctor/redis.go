@@ -37,7 +37,7 @@ func redisAdvice(err error) string {
 			return "correct the user and password in REDIS_URL"
 		}
 	}
-	return "look at REDIS_URL, and whether this machine may reach it"
+	return "check REDIS_URL, and that this machine can reach it"
 }
 
 func versionOf(s string) (major, minor int, ok bool) {

@@ -56,7 +56,7 @@ func TestCheckOfRedis(t *testing.T) {
 	require.Contains(t, found, "-> correct the user and password in REDIS_URL")
 	require.NotContains(t, found, "hunter")
 	i.env["REDIS_URL"] = "redis://127.0.0.1:1"
-	require.Contains(t, i.check(), "-> look at REDIS_URL")
+	require.Contains(t, i.check(), "-> check REDIS_URL")
 }
 
 func TestCheckOfEveryNodeOfACluster(t *testing.T) {

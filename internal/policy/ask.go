@@ -137,7 +137,7 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	unique(a.quorums, n)
 	unique(a.vetoes, n)
 	if len(a.ways()) > maxWays {
-		n.Wrong(f.Quorums.Mark, "can be met in more than %d ways; take some alternatives out", maxWays)
+		n.Wrong(f.Quorums.Mark, "can be met in more than %d ways; remove some alternatives", maxWays)
 	}
 	a.ladder(f, n)
 	return a

@@ -9,7 +9,7 @@
 //
 // # Templates
 //
-// A placeholder stands in braces; for a brace that is text, write {{ or }}. Texts
+// A placeholder stands in braces; for a literal brace, write {{ or }}. Texts
 // in a placeholder stand in double or single quotes and have no escapes. A path
 // begins with args: args.customer.name, args["odd key"], args.hosts[0].
 //

@@ -85,18 +85,18 @@ func (e *expr) complete(open int) error {
 	f := e.fn
 	if len(e.args) == 0 || e.args[0].kind != operandPath {
 		if f.name == "" {
-			return wrongAt(open, "the placeholder names no argument; write %s, or {{ for a brace that is text", f.write)
+			return wrongAt(open, "the placeholder names no argument; write %s, or {{ for a literal brace", f.write)
 		}
 		return wrongAt(open, "%s needs an argument; write %s", f.name, f.write)
 	}
 	if e.or != nil && f.bare {
-		return wrongAt(open, "%s takes no or; write %s", f.name, f.write)
+		return wrongAt(open, "%s does not take or; write %s", f.name, f.write)
 	}
 	for i, a := range e.args[1:] {
 		switch {
 		case f.many && a.kind == operandPath:
 		case f.many || i >= len(f.takes):
-			return wrongAt(a.at, "is too much; write %s", f.write)
+			return wrongAt(a.at, "is not expected here; write %s", f.write)
 		case a.kind == f.takes[i]:
 		case f.currency() && a.kind == operandPath:
 		default:
@@ -104,7 +104,7 @@ func (e *expr) complete(open int) error {
 		}
 	}
 	if len(e.args)-1 < f.needed {
-		return wrongAt(open, "%s needs more; write %s", f.name, f.write)
+		return wrongAt(open, "%s needs another value; write %s", f.name, f.write)
 	}
 	for i, a := range e.args {
 		if a.kind == operandPath && a.path.each() && (f.name != "list" || i > 0) {
@@ -113,7 +113,7 @@ func (e *expr) complete(open int) error {
 	}
 	if c := e.args[len(e.args)-1]; f.currency() && c.kind == operandText {
 		if _, known := minorUnits(c.text); !known {
-			return wrongAt(c.at, "%q is no currency of ISO 4217, such as EUR", c.text)
+			return wrongAt(c.at, "%q is not an ISO 4217 currency code such as EUR", c.text)
 		}
 	}
 	return nil

@@ -116,7 +116,7 @@ func (f finding) currencies(orElse bool) error {
 		for _, v := range values(alternative) {
 			if code, ok := v.(string); ok {
 				if _, known := minorUnits(code); !known {
-					return fmt.Errorf("it may be %q, which is no currency of ISO 4217", code)
+					return fmt.Errorf("it may be %q, which is not an ISO 4217 currency code", code)
 				}
 			}
 		}
@@ -141,7 +141,7 @@ func (s schema) resolve(p path) (finding, error) {
 			if inner, err := s.belowItems(next, p[i+1:], p[:i+1]); err != nil {
 				return finding{}, err
 			} else if inner.optional {
-				return finding{}, errors.New("an item may be without it, so not every item could be shown; use count")
+				return finding{}, errors.New("some items may lack it, so not every item could be shown; use count")
 			}
 		}
 		hidden = hidden.Below(st.name())
@@ -178,7 +178,7 @@ func (s schema) belowItems(item finding, rest, before path) (finding, error) {
 	return item, nil
 }
 
-var errWriteOnly = errors.New("it is write-only, or holds something that is, and nobody may read that; leave it out")
+var errWriteOnly = errors.New("it is write-only, or contains something that is, so it can't be shown; leave it out")
 
 // name is the key or index of a step, as pointers of hidden values have it.
 func (s step) name() string {

@@ -147,7 +147,7 @@ func (r *reader) template() (Template, error) {
 			text.WriteRune(c)
 			r.pos += 2
 		case c == '}':
-			return t, wrongAt(r.pos+1, "a } without its {; for a brace that is text write }}")
+			return t, wrongAt(r.pos+1, "unmatched }; for a literal brace, write }}")
 		case c == '{':
 			flush()
 			e, err := r.placeholder()
@@ -183,13 +183,13 @@ func (r *reader) placeholder() (*expr, error) {
 		r.space()
 		switch {
 		case r.done():
-			return nil, wrongAt(open, "the { is not closed; add }, or write {{ for a brace that is text")
+			return nil, wrongAt(open, "the { is not closed; add }, or write {{ for a literal brace")
 		case r.src[r.pos] == '}':
 			r.pos++
 			return e, e.complete(open)
 		}
 		if e.or != nil {
-			return nil, wrongAt(r.pos+1, "nothing may follow the text of or")
+			return nil, wrongAt(r.pos+1, "nothing can follow the text of or")
 		}
 		if err := r.operand(e); err != nil {
 			return nil, err
@@ -225,9 +225,9 @@ func (r *reader) operand(e *expr) error {
 		e.or = &text
 		return err
 	case "":
-		return wrongAt(at, "%q has no meaning here; for a brace that is text write {{ or }}", r.src[r.pos])
+		return wrongAt(at, "%q has no meaning here; for a literal brace, write {{ or }}", r.src[r.pos])
 	}
-	return wrongAt(at, "%s has no meaning here; an argument is written args.%s, and a text stands in quotes", word, word)
+	return wrongAt(at, "%s has no meaning here; an argument is written args.%s, and text goes in quotes", word, word)
 }
 
 func (r *reader) space() {
@@ -259,7 +259,7 @@ func (r *reader) number() (int, error) {
 	word, at := r.word()
 	n, err := strconv.Atoi(word)
 	if err != nil || n < 1 || n > 150 {
-		return 0, wrongAt(at, "%s is no number from 1 to 150", word)
+		return 0, wrongAt(at, "%s is not a number from 1 to 150", word)
 	}
 	return n, nil
 }
@@ -283,7 +283,7 @@ func (r *reader) path(at int) (path, error) {
 				return nil, err
 			}
 			if s.each && p.each() {
-				return nil, wrongAt(r.pos, "[] may stand in a path once")
+				return nil, wrongAt(r.pos, "[] can appear only once in a path")
 			}
 			p = append(p, s)
 			continue

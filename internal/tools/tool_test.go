@@ -201,8 +201,8 @@ func TestASummaryMustFitTheStruct(t *testing.T) {
 	for summary, want := range map[string]string{
 		"Send {args.amount}":        "tool transfer: Summary: column 7: args.amount: there is no such argument; args has cents, note, secret, to",
 		"Send {args.note}":          `tool transfer: Summary: column 7: args.note: a call may leave it out; add or "text" before the }, or use {if args.note "text"}`,
-		`With {args.secret["p/n"]}`: "tool transfer: Summary: column 7: args.secret.p/n: it is write-only, or holds something that is, and nobody may read that; leave it out",
-		"Send {":                    "tool transfer: Summary: column 6: the { is not closed; add }, or write {{ for a brace that is text",
+		`With {args.secret["p/n"]}`: "tool transfer: Summary: column 7: args.secret.p/n: it is write-only, or contains something that is, so it can't be shown; leave it out",
+		"Send {":                    "tool transfer: Summary: column 6: the { is not closed; add }, or write {{ for a literal brace",
 	} {
 		_, err := with(summary)
 		require.EqualError(t, err, want)

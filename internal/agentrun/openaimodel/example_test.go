@@ -41,6 +41,6 @@ func ExampleModel_Request() {
 		}
 	}
 	// Output:
-	// says:  I will look which reports there are.
+	// says:  I'll look at what reports there are.
 	// calls: list_files {}
 }

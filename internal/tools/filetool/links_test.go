@@ -227,7 +227,7 @@ func TestADeepFolderIsLeftOut(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(folder, deep), 0o750))
 	out, err := do("list_files", "")
 	require.NoError(t, err)
-	require.Contains(t, out, `{"path":"`+deep+`","why":"It is within more than 64 folders."}`)
+	require.Contains(t, out, `{"path":"`+deep+`","why":"It is nested in more than 64 folders."}`)
 }
 
 // Something else takes the place of an entry after it was looked at and before

@@ -76,7 +76,7 @@ func (l *listing) add(ctx context.Context, here *os.Root, at string) error {
 // descend lists a folder of this one, or says why it does not.
 func (l *listing) descend(ctx context.Context, here *os.Root, name, at string) error {
 	if strings.Count(at, "/") >= maxDepth {
-		l.leaveOut(at, "It is within more than 64 folders.")
+		l.leaveOut(at, "It is nested in more than 64 folders.")
 		return nil
 	}
 	sub, err := step(here, name, at, false)

@@ -138,9 +138,9 @@ func containsAny(said string, list ...string) bool {
 func (r Result) told() string {
 	text := strings.Join(strings.Fields(r.Text()), " ")
 	if text == "" {
-		return "The answer was empty."
+		return "The tool answered nothing."
 	}
-	return "The answer was: " + cut(text)
+	return "The tool answered: " + cut(text)
 }
 
 func cut(s string) string {

@@ -39,7 +39,7 @@ func story(name, prompt string, turn func(Conversation) Reply, needs ...string) 
 	return Story{Name: name, Prompt: prompt, Match: Says(prompt), Turn: func(c Conversation) Reply {
 		for _, tool := range needs {
 			if !c.Offers(tool) {
-				return Reply{Text: fmt.Sprintf("For this I need the tool %s, which I was not given.", tool)}
+				return Reply{Text: fmt.Sprintf("I need the tool %s for this, but I don't have it.", tool)}
 			}
 		}
 		return turn(c)
@@ -49,10 +49,10 @@ func story(name, prompt string, turn func(Conversation) Reply, needs ...string) 
 func cleanUp(c Conversation) Reply {
 	listed, ok := c.Last(toolList)
 	if !ok {
-		return Reply{Text: "I will look which reports there are.", Calls: []Call{call(toolList)}}
+		return Reply{Text: "I'll look at what reports there are.", Calls: []Call{call(toolList)}}
 	}
 	if listed.refused() {
-		return Reply{Text: "I could not list the files. " + listed.told()}
+		return Reply{Text: "I couldn't list the files. " + listed.told()}
 	}
 	old := olderYears(listed.fileNames())
 	if len(old) == 0 {
@@ -69,7 +69,7 @@ func cleanUp(c Conversation) Reply {
 	}
 	if asked := len(c.Named(toolDelete)); asked < len(doomed) {
 		return Reply{
-			Text:  "I read the old reports. I would like to delete: " + strings.Join(doomed[asked:], ", ") + ".",
+			Text:  "I read the old reports. I'd like to delete: " + strings.Join(doomed[asked:], ", ") + ".",
 			Calls: callEach(toolDelete, doomed[asked:]),
 		}
 	}
@@ -91,10 +91,10 @@ func summarize(c Conversation) Reply {
 	}
 	listed, ok := c.Last(toolList)
 	if !ok {
-		return Reply{Text: "I will read the reports first.", Calls: []Call{call(toolList)}}
+		return Reply{Text: "I'll read the reports first.", Calls: []Call{call(toolList)}}
 	}
 	if listed.refused() {
-		return Reply{Text: "I could not list the files. " + listed.told()}
+		return Reply{Text: "I couldn't list the files. " + listed.told()}
 	}
 	var reports []string
 	for _, name := range listed.fileNames() {
@@ -110,7 +110,7 @@ func summarize(c Conversation) Reply {
 		return Reply{Calls: callEach(toolRead, reports[len(read):])}
 	}
 	return Reply{
-		Text:  "I read the reports and would like to save this summary.",
+		Text:  "I read the reports and I'd like to save this summary.",
 		Calls: []Call{call(toolWrite, "path", summaryPath, "content", summary(read))},
 	}
 }
@@ -158,12 +158,12 @@ func emailTeam(c Conversation) Reply {
 func refund(c Conversation) Reply {
 	if refunded, ok := c.Last(toolRefund); ok {
 		if refunded.refused() {
-			return Reply{Text: "The refund of order 1042 was not made. " + refunded.told()}
+			return Reply{Text: "Order 1042 was not refunded. " + refunded.told()}
 		}
-		return Reply{Text: "The refund of order 1042 has an answer. " + refunded.told()}
+		return Reply{Text: "I requested the refund of order 1042. " + refunded.told()}
 	}
 	return Reply{
-		Text: "I would like to refund order 1042.",
+		Text: "I'd like to refund order 1042.",
 		Calls: []Call{{
 			Name: toolRefund,
 			Args: `{"order": "1042", "customer": "ada@example.com", "cents": 48000, "reason": "The card was charged twice."}`,
@@ -175,14 +175,14 @@ func awaitExport(c Conversation) Reply {
 	export, ok := c.Last(toolExport)
 	if !ok {
 		return Reply{
-			Text:  "I will start the export and wait for it.",
+			Text:  "I'll start the export and wait for it.",
 			Calls: []Call{call(toolExport, "folder", "reports", "format", "csv")},
 		}
 	}
 	if export.refused() {
-		return Reply{Text: "The export was not made. " + export.told()}
+		return Reply{Text: "Nothing was exported. " + export.told()}
 	}
-	return Reply{Text: "The export has answered. " + export.told()}
+	return Reply{Text: "The export is done. " + export.told()}
 }
 
 func whatCanYouDo(c Conversation) Reply {

@@ -90,7 +90,7 @@ func TestCleanUp(t *testing.T) {
 				require.Equal(t, "list_files", turns[0])
 				require.False(t, slices.ContainsFunc(turns, func(s string) bool { return strings.Contains(s, "2026") }))
 				require.Contains(t, final, "- "+q1+": deleted.")
-				require.Contains(t, final, "- "+q2+`: not deleted. The answer was: The tool call was denied: "Keep it`)
+				require.Contains(t, final, "- "+q2+`: not deleted. The tool answered: The tool call was denied: "Keep it`)
 			})
 		}
 	}
@@ -101,15 +101,15 @@ func TestWhatIsClaimedOfACall(t *testing.T) {
 		"done":             {"Deleted " + q1, "deleted."},
 		"done, in JSON":    {`{"deleted":true,"path":"` + q1 + `"}`, "deleted."},
 		"ok":               {`{"ok":true}`, "deleted."},
-		"denied":           {"The tool call was denied.", "not deleted. The answer was: The tool call was denied."},
-		"denied, in JSON":  {`{"kind":"tool-denied","message":"no"}`, "not deleted. The answer was: no"},
-		"expired":          {"The approval expired before enough people approved.", "not deleted. The answer was: The approval expired"},
-		"in doubt":         {"It is not known whether the file was deleted.", "The answer was: It is not known"},
-		"failed":           {`{"error":"disk full"}`, `The answer was: {"error":"disk full"}`},
-		"another file":     {"Deleted reports/other.txt", "The answer was: Deleted reports/other.txt"},
+		"denied":           {"The tool call was denied.", "not deleted. The tool answered: The tool call was denied."},
+		"denied, in JSON":  {`{"kind":"tool-denied","message":"no"}`, "not deleted. The tool answered: no"},
+		"expired":          {"The approval expired before enough people approved.", "not deleted. The tool answered: The approval expired"},
+		"in doubt":         {"It is not known whether the file was deleted.", "The tool answered: It is not known"},
+		"failed":           {`{"error":"disk full"}`, `The tool answered: {"error":"disk full"}`},
+		"another file":     {"Deleted reports/other.txt", "The tool answered: Deleted reports/other.txt"},
 		"a quoted success": {`The tool call was denied: "deleted ok"`, "not deleted."},
-		"empty":            {"", "The answer was empty."},
-		"long":             {"x " + strings.Repeat("ä", 400), "The answer was: x " + strings.Repeat("ä", 298) + "… (cut)"},
+		"empty":            {"", "The tool answered nothing."},
+		"long":             {"x " + strings.Repeat("ä", 400), "The tool answered: x " + strings.Repeat("ä", 298) + "… (cut)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply := story(t, "clean up").Turn(openaisim.Conversation{
@@ -166,13 +166,13 @@ func TestEmailRefundExportAndHelp(t *testing.T) {
 
 	turns, final = play(t, true, "refund the 48 euros of order 1042", func(string, string) string { return "Refunded 48.00 EUR of order 1042." })
 	require.Equal(t, []string{"issue_refund"}, turns)
-	require.Equal(t, "The refund of order 1042 has an answer. The answer was: Refunded 48.00 EUR of order 1042.", final, "what ran, not what was asked for")
+	require.Equal(t, "I requested the refund of order 1042. The tool answered: Refunded 48.00 EUR of order 1042.", final, "what ran, not what was asked for")
 	_, final = play(t, true, "refund the 48 euros of order 1042", func(string, string) string { return "The tool call was denied." })
-	require.Equal(t, "The refund of order 1042 was not made. The answer was: The tool call was denied.", final)
+	require.Equal(t, "Order 1042 was not refunded. The tool answered: The tool call was denied.", final)
 
 	turns, final = play(t, true, "wait for the export", func(string, string) string { return `{"url":"https://example.com/1"}` })
 	require.Equal(t, []string{"start_export"}, turns)
-	require.Equal(t, `The export has answered. The answer was: {"url":"https://example.com/1"}`, final)
+	require.Equal(t, `The export is done. The tool answered: {"url":"https://example.com/1"}`, final)
 
 	turns, final = play(t, true, "What can you do?", nil)
 	require.Empty(t, turns)

@@ -430,7 +430,7 @@ async function aRefund() {
   // What ran is what was approved, and the agent says so.
   await side.getByRole("button", { name: /^ops/ }).click();
   await page.getByRole("button", { name: /\d repl/ }).first().click();
-  await thread(page).getByText("The refund of order 1042 has an answer").waitFor();
+  await thread(page).getByText("I requested the refund of order 1042.").waitFor();
   await onCard(/Approved by/);
   assert.match(await refund.innerText(), /48000 → 4800/);
   for (const name of ["Frank Fischer", "Bob Brandt", "Carol Chen"]) await onCard(name);
