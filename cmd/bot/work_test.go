@@ -143,7 +143,7 @@ func TestAThreadIsToldThatItsRunIsParked(t *testing.T) {
 			require.NoError(t, tasks[state.Replies].Reconcile(t.Context(), run))
 		}
 	}
-	require.True(t, f.reads(alice, ops, messages[0].TS, "so the bot has stopped trying"))
+	require.True(t, f.reads(alice, ops, messages[0].TS, "so the bot stopped trying"))
 }
 
 // The same for a sheet: its person gets a direct message.
