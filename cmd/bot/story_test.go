@@ -159,7 +159,7 @@ func TestStoryOfSomethingNew(t *testing.T) {
 	s.await(bob, root, "the card", says("2023-q1-sales.txt", "delete_file"))
 	next := s.ask("what can you do?", root)
 	s.await(alice, root, "the answer", func(m message) bool { return m.TS > next && strings.Contains(m.words(), "I can clean up") })
-	card := s.await(bob, root, "the card without buttons", says("Superseded", "wrote something new before it was decided"))
+	card := s.await(bob, root, "the card without buttons", says("Superseded", "sent a newer message before it was decided"))
 	require.Empty(t, card.buttons("2023-q1"))
 	require.FileExists(t, filepath.Join(folder, "reports", "2023-q1-sales.txt"))
 }

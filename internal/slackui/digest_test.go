@@ -86,7 +86,7 @@ func TestAReminderOverTheBudgetIsSaidInTheDigest(t *testing.T) {
 	o.drawsAll(all...)
 	got := strings.Join(o.letters("U0CAROL"), "\n")
 	require.Len(t, o.letters("U0CAROL"), 2, "a letter and a digest")
-	require.Contains(t, got, "nobody has decided 2 requests of these")
+	require.Contains(t, got, "2 of these requests are still undecided")
 }
 
 func TestThatASignatureNoLongerCountsIsToldWhateverElseIs(t *testing.T) {

@@ -75,7 +75,7 @@ func TestAllCopiesShowTheOutcomeAfterOneRound(t *testing.T) {
 		require.Empty(t, card.Actions())
 	}
 	for user, says := range map[string]string{
-		"U0ALICE": `(?s)Nothing that you asked for`, "U0CAROL": `(?s)Nothing waits for your approval.*Nothing yet`,
+		"U0ALICE": `(?s)Nothing that you requested`, "U0CAROL": `(?s)Nothing waits for your approval.*Nothing yet`,
 		"U0DAVE": `(?s)Nothing waits for your approval.*Nothing yet`, "U0BOB": `(?s)Nothing waits for your approval.*Delete file.*Approved. You approved`,
 	} {
 		home, _ := o.Home(user)

@@ -130,7 +130,7 @@ func TestWhoeverAskedReadsThatNobodyWasAsked(t *testing.T) {
 		"a group that is not known": {
 			call("c1", "delete_file", `{}`, by("lost", fromGroup("S0LOST"))), nil, "Slack doesn't say who can approve this. It needs S0LOST",
 		},
-		"too many": {call("c1", "delete_file", `{}`, by("all", fromGroup("S0ALL"))), nil, "they are too many for direct messages: S0ALL"},
+		"too many": {call("c1", "delete_file", `{}`, by("all", fromGroup("S0ALL"))), nil, "there are too many of them for direct messages: S0ALL"},
 		"no direct messages taken": {
 			call("c1", "delete_file", `{}`, dave),
 			[]slacksim.Fault{{Method: "conversations.open", Error: "user_disabled"}},

@@ -306,7 +306,7 @@ func TestAConfirmationIsOnlyOfWhatIsShown(t *testing.T) {
 	out, err = o.Click(slacksim.Click{User: "U0BOB", Channel: card.Channel, TS: card.TS, ActionID: "countersign.sign.0"})
 	require.NoError(t, err)
 	require.Nil(t, out.Confirm, "nothing is signed by it")
-	require.Contains(t, words(o.onTop("U0BOB").Blocks), "may change or delete things for good")
+	require.Contains(t, words(o.onTop("U0BOB").Blocks), "may change or delete things permanently")
 }
 
 // TestAListOfAnEarlierVersionIsMadeAnew: it may list calls that it cut.

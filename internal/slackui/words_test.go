@@ -96,7 +96,8 @@ func TestTextsKeepToTheWordsOfTheProduct(t *testing.T) {
 
 // inOnePlace are the packages whose sentences stand in one file, and which.
 var inOnePlace = map[string]string{
-	"bulk": "words.go", "command": "words.go", "form": "words.go", "interact": "words.go", "respond": "explain.go",
+	"bulk": "words.go", "card": "words.go", "command": "words.go", "delivery": "words.go",
+	"form": "words.go", "interact": "words.go", "reply": "words.go", "respond": "explain.go",
 }
 
 // TestTheSentencesOfASurfaceStandInOneFile: a reader goes through that file

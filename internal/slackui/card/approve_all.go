@@ -72,9 +72,9 @@ func (d *drawing) approveAll() slack.Block {
 		return nil // each can still be approved by itself
 	}
 	s, n, _ := d.worst()
-	b := blockkit.Button(ref.ActionAll.ID(d.Part), value, fmt.Sprintf("Approve all %d", len(all)), fmt.Sprintf("Approve all %d calls of this card", len(all)))
+	b := blockkit.Button(ref.ActionAll.ID(d.Part), value, fmt.Sprintf("Approve all %d", len(all)), fmt.Sprintf(sayApproveAllSpoken, len(all)))
 	b.Style = slack.StylePrimary
 	b.Confirm = confirmation(fmt.Sprintf("Approve %d calls?", len(all)),
-		riskOf(s, n, len(all))+" You approve exactly the arguments on the card, of each of the "+blockkit.Number(len(all))+" calls.", fmt.Sprintf("Approve %d", len(all)))
+		riskOf(s, n, len(all))+sayApproveExactlyEach+blockkit.Number(len(all))+" calls.", fmt.Sprintf("Approve %d", len(all)))
 	return slack.NewActionBlock("", b)
 }

@@ -40,7 +40,7 @@ func (r row) buttons(whole bool) slack.Block {
 	i, a := r.calls[0], r.a
 	value, err := ref.Pointer{Batch: r.Batch.ID, Call: a.Call.ID, Digest: a.Call.Digest}.Encode()
 	if err != nil {
-		return blockkit.Small(blockkit.Ours("This call can't be approved here: its ids aren't usable."))
+		return blockkit.Small(blockkit.Ours(sayUnusable))
 	}
 	button := func(act ref.Action, label, says string, style slack.Style) *blockkit.ButtonElement {
 		b := blockkit.Button(act.ID(i), value, label, r.spokenOf(says))
@@ -58,7 +58,7 @@ func (r row) buttons(whole bool) slack.Block {
 		case a.Requirement.ReasonNeeded:
 			approve.Text = blockkit.Literal("Approve…")
 		case Confirmed(a, spec, known):
-			approve.Confirm = confirmation("Approve this call?", r.Summary(a)+". "+HarmWarning(a.Severity, known)+" You approve exactly the arguments on the card.", "Approve")
+			approve.Confirm = confirmation("Approve this call?", r.Summary(a)+". "+HarmWarning(a.Severity, known)+sayApproveExactly, "Approve")
 		}
 		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
@@ -67,9 +67,9 @@ func (r row) buttons(whole bool) slack.Block {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}
 	}
-	all = append(all, button(ref.ActionView, "View full", "View full arguments of", slack.StyleDefault))
+	all = append(all, button(ref.ActionView, "View full", sayViewFullSpoken, slack.StyleDefault))
 	if len(a.Decisions) > 0 && (r.Viewer == "" || decided) {
-		all = append(all, button(ref.ActionRetract, "Take back", "Take back your decision on", slack.StyleDefault))
+		all = append(all, button(ref.ActionRetract, "Take back", sayTakeBackSpoken, slack.StyleDefault))
 	}
 	return slack.NewActionBlock("", all...)
 }
@@ -96,11 +96,11 @@ func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
 func HarmWarning(s approvals.Severity, known bool) string {
 	switch {
 	case blockkit.Risk(s) == blockkit.Risk(approvals.SeverityIrreversible):
-		return "This can't be undone."
+		return sayCannotUndo
 	case !known:
-		return "Nothing is known here about what this tool does: it may change or delete things for good."
+		return sayUnknownTool
 	}
-	return "This tool may change or delete things for good."
+	return sayMayDestroy
 }
 
 // groupButtons are the buttons of a row of several open calls. Approving and
@@ -117,7 +117,7 @@ func (r row) groupButtons() slack.Block {
 	deny, failed := r.sheetButton(approvals.Deny)
 	whole, unusable := ref.Pointer{Batch: r.Batch.ID, Call: r.a.Call.ID, Digest: r.a.Call.Digest}.Encode()
 	if errors.Join(err, failed, unusable) != nil {
-		return blockkit.Small(blockkit.Ours("These calls can't be approved here: their ids aren't usable."))
+		return blockkit.Small(blockkit.Ours(sayUnusableCalls))
 	}
 	if len(r.a.Requirement.Quorums) > 0 && r.onSheet() {
 		button(ref.ActionSheet, 2*i, approve, "Approve all "+n+"…", slack.StylePrimary)
@@ -126,7 +126,7 @@ func (r row) groupButtons() slack.Block {
 		button(ref.ActionSheet, 2*i+1, deny, "Deny all "+n+"…", slack.StyleDanger)
 	}
 	button(ref.ActionView, i, whole, "View full", slack.StyleDefault)
-	button(ref.ActionEach, i, ref.Card{Batch: r.Batch.ID, Part: r.Part}.String(), "Review one by one", slack.StyleDefault)
+	button(ref.ActionEach, i, ref.Card{Batch: r.Batch.ID, Part: r.Part}.String(), sayReviewEach, slack.StyleDefault)
 	return slack.NewActionBlock("", all...)
 }
 

@@ -23,7 +23,7 @@ func (r row) amendments() [][]blockkit.Para {
 	for i, m := range r.a.Amendments[first:] {
 		var out []blockkit.Para
 		if i == 0 && first > 0 {
-			out = append(out, blockkit.Line(blockkit.Say(blockkit.Count(first, "earlier change")+" of the arguments not shown here.")))
+			out = append(out, blockkit.Line(blockkit.Say(blockkit.Count(first, "earlier change")+sayMoreDifferences)))
 		}
 		spans := []blockkit.Span{blockkit.PersonSpan(m.By.User), blockkit.Styled(" changed the arguments", blockkit.Bold)}
 		if !m.At.IsZero() {
@@ -39,7 +39,7 @@ func (r row) amendments() [][]blockkit.Para {
 		if known && also {
 			out = append(out, Differences(Changes(was.Args, now.Args, approvals.HiddenAt(r.a.WriteOnly)), r.detail)...)
 		} else {
-			out = append(out, blockkit.Line(blockkit.Styled("What it changed can't be shown.", blockkit.Italic)))
+			out = append(out, blockkit.Line(blockkit.Styled(sayChangeNotShown, blockkit.Italic)))
 		}
 		groups = append(groups, out)
 	}
@@ -49,10 +49,10 @@ func (r row) amendments() [][]blockkit.Para {
 // ClearedDecisions says whose decisions no longer count because of the change.
 func ClearedDecisions(m approvals.Amendment) []blockkit.Span {
 	if len(m.Cleared) == 0 {
-		return []blockkit.Span{blockkit.Say("Nobody had decided yet.")}
+		return []blockkit.Span{blockkit.Say(sayNobodyDecided)}
 	}
 	spans := append([]blockkit.Span{blockkit.Say("What ")}, blockkit.ListSpans(blockkit.PersonSpans(m.Cleared), blockkit.NamesShown)...)
-	return append(spans, blockkit.Say(" decided was about the old ones and no longer counts."))
+	return append(spans, blockkit.Say(sayOldDecisions))
 }
 
 // A Difference is one value that differs, before and after, as it is shown.
@@ -84,7 +84,7 @@ func differ(path []string, was, now []byte, hide approvals.Hidden) []Difference 
 		}
 	}
 	if len(out) == 0 { // white space, or the order of the keys
-		return []Difference{{path: form.LabelOf(path), was: "written otherwise", now: "means the same"}}
+		return []Difference{{path: form.LabelOf(path), was: "written differently", now: "means the same"}}
 	}
 	return out
 }
@@ -109,7 +109,7 @@ func Differences(all []Difference, d blockkit.Detail) []blockkit.Para {
 		lines = append(lines, x.path+":", "  was "+was, "  now "+now)
 	}
 	if len(lines) == 0 {
-		return []blockkit.Para{blockkit.Line(blockkit.Styled("They mean the same as before.", blockkit.Italic))}
+		return []blockkit.Para{blockkit.Line(blockkit.Styled(sayMeansSame, blockkit.Italic))}
 	}
 	return []blockkit.Para{blockkit.Box(strings.Join(lines, "\n"))}
 }

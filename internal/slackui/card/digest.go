@@ -28,7 +28,7 @@ const DigestTries = 20
 
 // NoneWaitsFor says why the review of a digest shows a request that does not
 // wait for the person.
-var NoneWaitsFor = blockkit.Ours("None of these waits for you. This is the oldest.")
+var NoneWaitsFor = blockkit.Ours(sayNoneForYou)
 
 // DigestTotals are the totals of the requests of a digest.
 type DigestTotals struct {
@@ -79,13 +79,13 @@ func digestRow(p OpenCalls) blockkit.Para {
 func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) blockkit.Message {
 	m := blockkit.Message{Marker: &slack.SlackMetadata{EventType: "countersign_digest", EventPayload: map[string]any{"digest": id}}}
 	if s.Calls == 0 {
-		head := "All of these are decided"
-		said := "Nothing listed here is still waiting: " + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
+		head := sayAllDecided
+		said := sayNoneWaits + blockkit.Count(s.Decided, "call") + " " + blockkit.PluralForm(s.Decided, "is", "are") + " decided."
 		m.Text = blockkit.Escape(head + ". " + said)
-		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + " The outcome of each is in the thread where it was requested.")))}
+		m.Blocks = []slack.Block{header(head), blockkit.RichText(blockkit.Line(blockkit.Say(said + sayOutcomesThere)))}
 		return m
 	}
-	together := blockkit.Count(s.Calls, "call") + " in " + blockkit.Count(s.Requests, "request") + ". There were too many at once for a card each, so they are listed together."
+	together := blockkit.Count(s.Calls, "call") + " in " + blockkit.Count(s.Requests, "request") + sayListedTogether
 	head := blockkit.Count(s.Requests, "request") + " " + blockkit.Verb(s.Requests, "waits") + " for approval"
 	text := []string{head + ". " + together}
 	for _, p := range oldest {
@@ -114,12 +114,12 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 		paras = append(paras, blockkit.Line(blockkit.Styled("First to expire: ", blockkit.Bold), blockkit.DateSpan(s.Deadline)))
 	}
 	if s.Again > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": nobody has decided "+blockkit.Count(s.Again, "request")+" of these.")))
+		paras = append(paras, blockkit.Line(blockkit.Styled("Reminder", blockkit.Bold), blockkit.Say(": "+blockkit.Number(s.Again)+" of these "+blockkit.PluralForm(s.Again, "request is", "requests are")+" still undecided.")))
 	}
 	if s.Decided > 0 {
 		paras = append(paras, blockkit.Line(blockkit.Say(blockkit.Count(s.Decided, "call")+" that "+blockkit.PluralForm(s.Decided, "was", "were")+" listed here "+blockkit.PluralForm(s.Decided, "is", "are")+" decided.")))
 	}
-	review := blockkit.Button(ref.ActionDigest.ID(0), id, "Review", "Review the oldest request that waits for you")
+	review := blockkit.Button(ref.ActionDigest.ID(0), id, "Review", sayReviewSpoken)
 	review.Style = slack.StylePrimary
 	buttons := []slack.BlockElement{review}
 	if several {
@@ -127,7 +127,7 @@ func DigestMessage(id string, s DigestTotals, oldest []OpenCalls, several bool) 
 	}
 	m.Blocks = []slack.Block{
 		header(head), blockkit.RichText(paras...), slack.NewActionBlock("", buttons...),
-		blockkit.Small(blockkit.Ours("Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all that wait for you.")),
+		blockkit.Small(blockkit.Ours(sayReviewHint)),
 	}
 	return m
 }

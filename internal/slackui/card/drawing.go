@@ -145,7 +145,7 @@ func (d *drawing) unposted() slack.Block {
 	if calls == 0 {
 		return nil
 	}
-	said := blockkit.Ours("*%s of this request* %s no card here", blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "has", "have"))
+	said := blockkit.Ours(sayNoCardHere, blockkit.Counted(calls, "more call"), blockkit.Plural(calls, "has", "have"))
 	if open == 0 {
 		return blockkit.Section(blockkit.Ours("%s, and %s already decided.", said, blockkit.Plural(calls, "is", "are")))
 	}

@@ -24,7 +24,7 @@ func (r row) became() []blockkit.Para {
 	}
 	word, known := executed[e.State]
 	if !known {
-		return []blockkit.Para{blockkit.Line(blockkit.Say("This version doesn't know what became of it."))}
+		return []blockkit.Para{blockkit.Line(blockkit.Say(sayUnknownOutcome))}
 	}
 	spans := []blockkit.Span{blockkit.Styled(executedMarks[e.State]+word, blockkit.Bold)}
 	if took := r.took(); took != "" && (e.State == approvals.Ran || e.State == approvals.RanFailed) {
@@ -38,9 +38,9 @@ func (r row) became() []blockkit.Para {
 	case approvals.Ran:
 		words = e.Excerpt
 	case approvals.InDoubt:
-		spans = append(spans, blockkit.Say(": it may or may not have taken effect. Check before you repeat it."))
+		spans = append(spans, blockkit.Say(sayInDoubt))
 	case approvals.AskedAgain:
-		spans = append(spans, blockkit.Say(": it didn't run. A new card asks about it."))
+		spans = append(spans, blockkit.Say(sayChangedSince))
 	case approvals.RanFailed, approvals.NotRun, approvals.Refused:
 	}
 	out := []blockkit.Para{blockkit.Line(spans...)}
@@ -64,15 +64,15 @@ const soon = 10 * time.Minute
 func (r row) notYet() string {
 	switch {
 	case !r.Batch.Settled() && len(r.Batch.Approvals) > 1:
-		return "Not run yet: the agent continues when " + everyCall(len(r.Batch.Approvals)) + " are decided."
+		return sayNotRunUntil + everyCall(len(r.Batch.Approvals)) + " are decided."
 	case !r.Batch.Settled():
-		return "Not run yet: the agent also waits for calls that run elsewhere."
+		return sayNotRunElsewhere
 	case r.Batch.Executor != "":
-		return "Nobody has reported yet whether it ran."
+		return sayNobodyReported
 	case r.now.Sub(r.settledAt()) < soon:
-		return "Running or about to run."
+		return sayRunning
 	}
-	return "No record yet of whether it ran. Check before you repeat it."
+	return sayNoRecord
 }
 
 // took is how long the calls of a row ran.

@@ -15,15 +15,15 @@ func (r row) footer() slack.Block {
 	a, q := r.a, r.a.Requirement
 	var said []blockkit.Mrkdwn
 	if !q.Deadline.IsZero() {
-		said = append(said, blockkit.Ours("Expires %s, and then doesn't run", blockkit.When(q.Deadline)))
+		said = append(said, blockkit.Ours(sayExpires, blockkit.When(q.Deadline)))
 	}
 	if deny := max(q.Deny, 1); deny == 1 {
-		said = append(said, blockkit.Ours("one denial stops it"))
+		said = append(said, blockkit.Ours(sayOneDenial))
 	} else {
 		said = append(said, blockkit.Ours("%s denials stop it", blockkit.Num(deny)))
 	}
 	if q.ReasonNeeded {
-		said = append(said, blockkit.Ours("an approval needs a reason"))
+		said = append(said, blockkit.Ours(sayNeedsReason))
 	}
 	if q.Separation {
 		said = append(said, blockkit.Ours("%s can't approve", blockkit.Person(r.Batch.Requester)))
@@ -32,7 +32,7 @@ func (r row) footer() slack.Block {
 		said = append(said, blockkit.Ours("%s can't approve", Names(r.Batch.Participants)))
 	}
 	if editors := a.Editors(); len(editors) > 0 && !q.EditorMaySign {
-		said = append(said, blockkit.Ours("%s edited it and can't approve", Names(editors)))
+		said = append(said, blockkit.Ours(sayEditedIt, Names(editors)))
 	}
 	said[0] = said[0].Capitalized()
 	elements := []slack.MixedElement{blockkit.Join(append(said, r.digests()), " · ").Object()}

@@ -48,10 +48,10 @@ func FullHead(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, pa
 		blockkit.Line(blockkit.Say("Digest "), blockkit.Styled(a.Call.Digest.String(), blockkit.Code)),
 	}
 	if ptr.Digest != a.Call.Digest {
-		top = append(top, blockkit.Line(blockkit.Styled("The arguments changed after the card was drawn. These are the new ones.", blockkit.Bold)))
+		top = append(top, blockkit.Line(blockkit.Styled(sayChangedMeanwhile, blockkit.Bold)))
 	}
 	if pages > 1 {
-		top = append(top, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", page+1, pages), blockkit.Bold), blockkit.Say(" The buttons at the end turn the page.")))
+		top = append(top, blockkit.Line(blockkit.Styled(fmt.Sprintf("Page %d of %d.", page+1, pages), blockkit.Bold), blockkit.Say(sayTurnPages)))
 	}
 	return blockkit.RichText(top...)
 }
@@ -66,7 +66,7 @@ func PageButtons(ptr ref.Pointer, page, pages int) slack.Block {
 	add := func(to int, label string) {
 		if to >= 0 && to < pages {
 			elements = append(elements, blockkit.Button(
-				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), label, fmt.Sprintf("%s of the arguments: page %d of %d", label, to+1, pages)))
+				ref.ActionPage.ID(to), fmt.Sprintf("%s|%d", value, to), label, fmt.Sprintf(sayPageSpoken, label, to+1, pages)))
 		}
 	}
 	add(page-1, "Previous page")
@@ -99,8 +99,8 @@ func (c Change) boxes(p approvals.Preview) []blockkit.ArgumentBox {
 		}
 		out = append(out, blockkit.ArgumentBox{Label: blockkit.Line(label...), Text: text})
 	}
-	add(c.Now, p.Content.Left, blockkit.Styled("What would change", blockkit.Bold), blockkit.Say(", as the tool saw it "), blockkit.DateSpan(p.CheckedAt))
-	add(c.Before, p.Before.Content.Left, blockkit.Styled("What would have changed", blockkit.Bold), blockkit.Say(" when this was asked before, "), blockkit.DateSpan(p.Before.CheckedAt))
+	add(c.Now, p.Content.Left, blockkit.Styled("What would change", blockkit.Bold), blockkit.Say(sayAsToolSaw), blockkit.DateSpan(p.CheckedAt))
+	add(c.Before, p.Before.Content.Left, blockkit.Styled(sayWouldHaveChanged, blockkit.Bold), blockkit.Say(sayAskedBefore), blockkit.DateSpan(p.Before.CheckedAt))
 	if c.Lost {
 		out = append(out, blockkit.ArgumentBox{Label: blockkit.Line(blockkit.Styled("What would change", blockkit.Bold)), Text: blockkit.Remark("no longer stored")})
 	}

@@ -107,23 +107,23 @@ func (h Home) waiting() []slack.Block {
 	s := h.Waiting
 	switch {
 	case len(s.rows) > 0:
-		said := blockkit.Ours("1 request waits for your approval.")
+		said := blockkit.Ours(homeOne)
 		if s.total > 1 {
-			said = blockkit.Ours("%s wait for your approval, the most urgent first.", blockkit.Counted(s.total, "request"))
+			said = blockkit.Ours(homeSome, blockkit.Counted(s.total, "request"))
 		}
 		if s.Next != "" || h.Pages.Waiting.Cursor != "" {
-			said = blockkit.Ours("These are %s of many requests that wait for your approval, the most urgent of them first.", blockkit.Num(s.total))
+			said = blockkit.Ours(homeMany, blockkit.Num(s.total))
 		}
 		blocks = append(blocks, blockkit.Small(said))
 	case s.Next != "":
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("None of the requests checked so far waits for your approval. There are more.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeNotYet)))
 	case h.Unsure:
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("As far as Slack could tell, nothing waits for you.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeNoneKnown)))
 	default:
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Nothing waits for your approval. New requests appear here and in their threads.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeNone)))
 	}
 	if h.Unsure {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("Slack didn't list the members of every group, so something may be missing here. Open this tab again in a moment.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeUnsure)))
 	}
 	if h.Several && s.total > 1 {
 		blocks = append(blocks, slack.NewActionBlock("", severalButton()))
@@ -143,7 +143,7 @@ func (h Home) others() []slack.Block {
 	blocks := []slack.Block{header("Waiting for others")}
 	s := h.Others
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small(blockkit.Ours("Nothing that you asked for or decided waits for others.")))
+		return append(blocks, blockkit.Small(blockkit.Ours(homeNoneElsewhere)))
 	}
 	for _, p := range s.rows {
 		by := blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester))
@@ -166,7 +166,7 @@ func (h Home) decided() []slack.Block {
 	blocks := []slack.Block{header("Recently decided")}
 	s := h.Decided
 	if len(s.rows) == 0 {
-		return append(blocks, blockkit.Small(blockkit.Ours("Nothing yet. What you approve or deny appears here once it is decided.")))
+		return append(blocks, blockkit.Small(blockkit.Ours(homeNoneDecided)))
 	}
 	for _, p := range s.rows {
 		by := map[approvals.Status]int{}
@@ -189,7 +189,7 @@ func (h Home) decided() []slack.Block {
 		case verdicts[approvals.Approve] == 0:
 			you = blockkit.Ours("You denied")
 		case verdicts[approvals.Deny] > 0:
-			you = blockkit.Ours("You approved %s and denied %s", blockkit.Num(verdicts[approvals.Approve]), blockkit.Num(verdicts[approvals.Deny]))
+			you = blockkit.Ours(homeBoth, blockkit.Num(verdicts[approvals.Approve]), blockkit.Num(verdicts[approvals.Deny]))
 		}
 		said := blockkit.Ours("%s. %s %s · requested by %s", blockkit.And(ended).Capitalized(), you,
 			blockkit.When(p.DecidedBy(h.Person)), blockkit.Person(p.Batch.Requester))
@@ -205,22 +205,22 @@ func (h Home) decided() []slack.Block {
 func (h Home) delegations() []slack.Block {
 	blocks := []slack.Block{header("Your delegations")}
 	if h.IsAway {
-		place := blockkit.Ours("Nobody stands in for you.")
+		place := blockkit.Ours(homeNoDelegate)
 		if h.Away.Delegate != "" {
-			place = blockkit.Ours("%s stands in for you where the policy allows a delegate.", blockkit.Person(h.Away.Delegate))
+			place = blockkit.Ours(homeDelegate, blockkit.Person(h.Away.Delegate))
 		}
-		said := blockkit.Ours("You are away until %s. %s", blockkit.When(h.Away.Until), place)
-		end := blockkit.Button(ref.ActionBack.ID(0), "back", "I'm back", "I'm back: end my absence now")
+		said := blockkit.Ours(homeAway, blockkit.When(h.Away.Until), place)
+		end := blockkit.Button(ref.ActionBack.ID(0), "back", "I'm back", homeBackSpoken)
 		blocks = append(blocks, slack.NewSectionBlock(said.Object(), nil, slack.NewAccessory(end)))
 	} else {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("You aren't away. To name a delegate while you are, send `/countersign away until friday, ask @ann`.")))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeNotAway)))
 	}
 	for i, a := range h.StandsFor {
 		if i == standsShown {
-			blocks = append(blocks, blockkit.Small(blockkit.Ours("You stand in for %s more.", blockkit.Num(len(h.StandsFor)-i))))
+			blocks = append(blocks, blockkit.Small(blockkit.Ours(homeStandsMore, blockkit.Num(len(h.StandsFor)-i))))
 			break
 		}
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("You stand in for %s until %s. Only they can end it.", blockkit.Person(a.User), blockkit.When(a.Until))))
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(homeStands, blockkit.Person(a.User), blockkit.When(a.Until))))
 	}
 	return blocks
 }
@@ -258,11 +258,11 @@ func (h Home) ends(p OpenCalls) blockkit.Mrkdwn {
 
 // severalButton opens a sheet of all that waits for the person who presses it.
 func severalButton() *blockkit.ButtonElement {
-	return blockkit.Button(ref.ActionSeveral.ID(0), "mine", "Approve several…", "Approve several of the calls that wait for you")
+	return blockkit.Button(ref.ActionSeveral.ID(0), "mine", "Approve several…", homeSeveralSpoken)
 }
 
 // pageLists names the lists of a Home that have pages, for screen readers.
-var pageLists = []string{"requests that wait for you", "requests that wait for others", "requests that were decided"}
+var pageLists = []string{homeListWaiting, homeListOthers, homeListDecided}
 
 // pageButtons are the buttons that lead to the pages before and after this one.
 func (h Home) pageButtons(part int, before, behind string, s Page, to func(offset int) Pages) []slack.Block {
@@ -274,7 +274,7 @@ func (h Home) pageButtons(part int, before, behind string, s Page, to func(offse
 	first := h.Pages
 	first.Waiting = window{}
 	if part == 0 && h.Pages.Waiting.Cursor != "" && s.from == 0 {
-		add("Back to the first page", first)
+		add(homeFirstPage, first)
 	}
 	if s.from > 0 {
 		add(before, to(max(0, s.from-s.size)))

@@ -24,11 +24,10 @@ func (c Card) Message(now time.Time) blockkit.Message {
 // Revoked replaces a copy of the card that its reader may not read any more. It
 // has no arguments and no buttons.
 func (c Card) Revoked() blockkit.Message {
-	const said = "You no longer need to look at this request"
 	who := c.Batch.Requester
 	return blockkit.Message{
-		Text: blockkit.Escape(said + "."),
-		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(said, blockkit.Bold),
-			blockkit.Say(": it was changed, or you are no longer one of those who can approve it. Ask "), blockkit.PersonSpan(who), blockkit.Say(" if you have questions.")))},
+		Text: blockkit.Escape(sayGone + "."),
+		Blocks: []slack.Block{blockkit.RichText(blockkit.Line(blockkit.Styled(sayGone, blockkit.Bold),
+			blockkit.Say(sayGoneWhy), blockkit.PersonSpan(who), blockkit.Say(sayGoneAsk)))},
 	}
 }

@@ -70,7 +70,7 @@ func (p OpenCalls) Progress() string {
 		said = append(said, fmt.Sprintf("%s: %d of %s", blockkit.Brief(q.Quorum.Name, 40), len(q.By), blockkit.Count(q.Quorum.Need, "approval")))
 	}
 	if len(said) == 0 {
-		return "nobody can approve this"
+		return sayNobodyCanRow
 	}
 	return strings.Join(said, ", ")
 }

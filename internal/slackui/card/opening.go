@@ -29,7 +29,7 @@ func (o opening) paras() []blockkit.Para {
 	paras = append(paras, o.origin()...)
 	paras = append(paras, o.unasked()...)
 	for _, m := range o.Missed {
-		paras = append(paras, blockkit.Line(blockkit.Say("This couldn't be shown in "), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+". Ask the people there to come here.")))
+		paras = append(paras, blockkit.Line(blockkit.Say(sayNotShownIn), blockkit.GroupSpan(m.Channel), blockkit.Say(": "+whyMissed(m.Code)+sayComeHere)))
 	}
 	return paras
 }
@@ -56,23 +56,23 @@ func (o opening) waits() string {
 	n := len(o.Batch.Approvals)
 	elsewhere := ""
 	if ext := len(o.Batch.Calls); ext > 0 {
-		elsewhere = " It also waits for " + blockkit.Count(ext, "call") + " to run elsewhere."
+		elsewhere = sayElsewhere + blockkit.Count(ext, "call") + " to run elsewhere."
 	}
 	switch {
 	case o.Batch.Settled() && o.executed():
 		return ""
 	case o.Batch.Settled() && o.Batch.Executor != "":
-		return o.over() + " The agent that runs it has the answer."
+		return o.over() + sayExecutorHasIt
 	case o.Batch.Settled():
-		return o.over() + " The agent continues in " + o.itsThread() + "."
+		return o.over() + sayContinuesIn + o.itsThread() + "."
 	case n == 1:
-		return "The agent waits for this decision." + elsewhere
+		return sayWaits + elsewhere
 	case n > CallsPerCard:
 		from := o.Part * CallsPerCard
 		return "Calls " + blockkit.Number(from+1) + " to " + blockkit.Number(from+len(o.OnCard())) + " of " + blockkit.Number(n) +
-			". The agent continues when " + everyCall(n) + " are decided." + elsewhere
+			sayContinuesWhenPart + everyCall(n) + " are decided." + elsewhere
 	}
-	return "The agent continues when " + everyCall(n) + " are decided." + elsewhere
+	return sayContinuesWhen + everyCall(n) + " are decided." + elsewhere
 }
 
 // over says whether people decided all calls.
@@ -98,13 +98,13 @@ func (o opening) origin() []blockkit.Para {
 	case PlaceThread:
 		return nil
 	case PlaceEscalation:
-		why = ", and is shown here too because it wasn't decided in time"
+		why = sayShownLate
 	case PlaceDirect:
-		why = ", and is shown to you because you can approve it"
+		why = sayShownToYou
 		if o.Person != "" && !slices.ContainsFunc(o.OnCard(), func(a approvals.Approval) bool {
 			return a.Status == approvals.Pending && !o.Batch.Barred(a, o.Person)
 		}) {
-			why = ", and was shown to you when you could approve it"
+			why = sayWasShownToYou
 		}
 	case PlaceReview:
 	}
@@ -114,7 +114,7 @@ func (o opening) origin() []blockkit.Para {
 	}
 	spans := []blockkit.Span{blockkit.Say(asked), blockkit.GroupSpan(o.Batch.Channel), blockkit.Say(why + ".")}
 	if strings.HasPrefix(o.Batch.Channel, "D") {
-		spans = []blockkit.Span{blockkit.Say("Asked in a direct message" + why + ".")}
+		spans = []blockkit.Span{blockkit.Say(sayAskedDirectly + why + ".")}
 	}
 	if o.Link != "" {
 		spans = append(spans, blockkit.Say(" "), slack.NewRichTextSectionLinkElement(o.Link, "Open the thread", nil))
@@ -132,11 +132,11 @@ func (o opening) itsThread() string {
 func whyMissed(code string) string {
 	switch code {
 	case "is_archived":
-		return "the channel is archived"
+		return sayArchived
 	case "restricted_action":
-		return "the app isn't allowed to post there"
+		return sayMayNotPost
 	}
-	return "the app isn't in the channel"
+	return sayNotInChannel
 }
 
 // blocksOf puts paragraphs into blocks. Slack folds a long block away, so none

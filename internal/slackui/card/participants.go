@@ -22,19 +22,19 @@ func (o opening) participants() []blockkit.Para {
 	case barred == 0:
 		return nil
 	case barred < len(open):
-		what = "the calls that say so"
+		what = sayTheCalls
 	case len(open) > 1:
 		what = "these calls"
 	}
 	others := o.Batch.Participants
-	wrote := " also wrote to the agent in " + o.itsThread() + ", so "
+	wrote := sayAlsoWrote + o.itsThread() + ", so "
 	if o.Batch.Executor != "" {
-		wrote = " may have asked for it too, so "
+		wrote = sayMayHaveAsked
 	}
 	if len(others) == 1 {
 		return []blockkit.Para{blockkit.Line(blockkit.PersonSpan(others[0]), blockkit.Say(wrote+"neither "), blockkit.PersonSpan(o.Batch.Requester),
 			blockkit.Say(" nor "), blockkit.PersonSpan(others[0]), blockkit.Say(" can approve "+what+"."))}
 	}
 	return []blockkit.Para{blockkit.Line(append(blockkit.ListSpans(blockkit.PersonSpans(others), blockkit.NamesShown),
-		blockkit.Say(wrote+"none of them can approve "+what+", nor can "), blockkit.PersonSpan(o.Batch.Requester), blockkit.Say("."))...)}
+		blockkit.Say(wrote+sayNoneCan+what+", nor can "), blockkit.PersonSpan(o.Batch.Requester), blockkit.Say("."))...)}
 }

@@ -19,7 +19,7 @@ func changes(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	p := a.Preview
 	var out []blockkit.Para
 	if p.Before.Batch != "" { // not where the tool itself asks for one more approval
-		spans := []blockkit.Span{blockkit.Styled("Asked again", blockkit.Bold), blockkit.Say(": what it would change is no longer what was approved")}
+		spans := []blockkit.Span{blockkit.Styled("Asked again", blockkit.Bold), blockkit.Say(sayAskedAgain)}
 		if len(p.Before.Facts) > 0 {
 			spans = append(append(spans, blockkit.Say("; before: ")), factSpans(p.Before.Facts, d)...)
 		}
@@ -39,7 +39,7 @@ func changes(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 		spans = append(append(spans, blockkit.Say(": ")), factSpans(p.Facts, d)...)
 	}
 	if spans = append(spans, blockkit.Say(".")); !p.Content.Digest.IsZero() {
-		spans = append(spans, blockkit.Say(" View full shows the change."))
+		spans = append(spans, blockkit.Say(sayViewFullChange))
 	}
 	return append(out, blockkit.Line(spans...))
 }

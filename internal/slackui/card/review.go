@@ -48,7 +48,7 @@ func (c Card) cardButtons() slack.Block {
 	turn(c.Part-1, "Calls before these")
 	turn(c.Part+1, "Calls after these")
 	if !c.Last {
-		elements = append(elements, blockkit.Button(string(ref.ActionNext), "next", "Next waiting for you", "Next waiting for you: review that request"))
+		elements = append(elements, blockkit.Button(string(ref.ActionNext), "next", sayNext, sayNextSpoken))
 	}
 	if len(elements) == 0 {
 		return nil

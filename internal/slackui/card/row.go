@@ -105,7 +105,7 @@ func (r row) settledSpan() (row, []blockkit.Para) {
 		return r, nil
 	}
 	r.a.Ending.At = time.Time{}
-	return r, []blockkit.Para{blockkit.Line(blockkit.Say("Decided one by one, from "), blockkit.DateSpan(first), blockkit.Say(" to "), blockkit.DateSpan(last), blockkit.Say("."))}
+	return r, []blockkit.Para{blockkit.Line(blockkit.Say(sayOneByOne), blockkit.DateSpan(first), blockkit.Say(" to "), blockkit.DateSpan(last), blockkit.Say("."))}
 }
 
 // cutWords says where people can read and approve a call that a row does not
@@ -113,13 +113,13 @@ func (r row) settledSpan() (row, []blockkit.Para) {
 func (r row) cutWords(incomplete bool) string {
 	switch {
 	case r.several() && len(r.a.Requirement.Quorums) > 0 && !r.onSheet():
-		return "These are too long to approve together. Review one by one opens each."
+		return sayTooLongTogether
 	case !incomplete:
 		return ""
 	case len(r.a.Requirement.Quorums) == 0:
-		return "Not everything is shown. View full shows the rest."
+		return sayViewFullShows
 	}
-	return "Not everything is shown. Approve opens all of it, and you approve there."
+	return sayApproveOpens
 }
 
 // exactly leads to the exact arguments: they, and not the summary, are what
@@ -128,13 +128,13 @@ func exactly(a approvals.Approval, known bool, arguments int, incomplete bool) b
 	tool := blockkit.Styled(blockkit.Brief(a.Call.Name, 80), blockkit.Code)
 	switch {
 	case !known:
-		return blockkit.Line(tool, blockkit.Styled(": the arguments can't be shown, so this can't be approved here.", blockkit.Bold))
+		return blockkit.Line(tool, blockkit.Styled(sayNoArgumentsShown, blockkit.Bold))
 	case arguments == 0:
 		return blockkit.Line(tool, blockkit.Say(" without arguments."))
 	case incomplete:
-		return blockkit.Line(tool, blockkit.Say(" with these arguments, which are cut here:"))
+		return blockkit.Line(tool, blockkit.Say(sayCutArguments))
 	}
-	return blockkit.Line(tool, blockkit.Say(" with exactly these arguments:"))
+	return blockkit.Line(tool, blockkit.Say(sayExactly))
 }
 
 // gathered puts groups of paragraphs in blocks of their own, or in one if there

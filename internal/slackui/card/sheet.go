@@ -18,7 +18,7 @@ func ArgumentsOnSheet(a approvals.Approval, call approvals.ToolCall) (boxes []bl
 	runes := 0
 	for i, d := range list {
 		if runes += len([]rune(d.Text)); runes > onSheetRunes {
-			return append(list[:i:i], blockkit.ArgumentBox{Label: blockkit.Line(blockkit.Styled("The rest isn't shown here.", blockkit.Bold))}), false
+			return append(list[:i:i], blockkit.ArgumentBox{Label: blockkit.Line(blockkit.Styled(sayRestNotShown, blockkit.Bold))}), false
 		}
 	}
 	return list, !incomplete

@@ -79,12 +79,12 @@ func (d *drawing) needs() blockkit.Mrkdwn {
 			ends = end
 		}
 	}
-	said := blockkit.Ours(" Nobody can approve this.")
+	said := blockkit.Ours(sayNobodyCanText)
 	if len(from) > 0 {
 		if len(from) > blockkit.NamesShown {
 			from = append(from[:blockkit.NamesShown:blockkit.NamesShown], blockkit.Ours("%s more", blockkit.Num(len(from)-blockkit.NamesShown)))
 		}
-		said = blockkit.Ours(" Waiting for approval from %s.", blockkit.And(from))
+		said = blockkit.Ours(sayWaitingFor, blockkit.And(from))
 	}
 	if !ends.IsZero() {
 		said = blockkit.Ours("%s Expires %s.", said, blockkit.When(ends))

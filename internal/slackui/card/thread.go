@@ -12,12 +12,12 @@ import (
 // review. hidden is how many others the person may not read.
 func ThreadView(found []OpenCalls, hidden int, now time.Time) slack.ModalViewRequest {
 	h := Home{Now: now}
-	blocks := []slack.Block{blockkit.Section(blockkit.Ours("%s %s for approval in this thread.", blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
+	blocks := []slack.Block{blockkit.Section(blockkit.Ours(sayInThread, blockkit.Counted(len(found), "request"), blockkit.Plural(len(found), "waits", "wait")))}
 	for _, p := range found {
 		blocks = append(blocks, h.row(p, h.openDetails(p, blockkit.Ours("requested by %s", blockkit.Person(p.Batch.Requester)))...)...)
 	}
 	if hidden > 0 {
-		blocks = append(blocks, blockkit.Small(blockkit.Ours("%s %s here. You can't read %s, or Slack didn't say whether you can.",
+		blocks = append(blocks, blockkit.Small(blockkit.Ours(sayNotReadable,
 			blockkit.Counted(hidden, "more request"), blockkit.Plural(hidden, "waits", "wait"), blockkit.Plural(hidden, "it", "them"))))
 	}
 	return blockkit.Message{Blocks: blocks}.View()

@@ -42,20 +42,20 @@ func (u Unasked) Words() []blockkit.Span {
 	}
 	from = append(from, blockkit.PersonSpans(u.From.Users)...)
 	if len(from) == 0 {
-		return []blockkit.Span{blockkit.Say("nobody can approve this: the policy names no approvers")}
+		return []blockkit.Span{blockkit.Say(sayUnaskedNoApprovers)}
 	}
-	say := "nobody can approve this now. It needs "
+	say := sayUnaskedNone
 	switch u.Why {
 	case NobodyCan:
 	case NotKnown:
-		say = "Slack doesn't say who can approve this. It needs "
+		say = sayUnaskedUnsure
 	case TooMany:
-		say = "no approver is in the channel, and they are too many for direct messages: "
+		say = sayUnaskedTooMany
 	case NoMessage:
-		say = "no approver is in the channel, and these can't be sent a direct message: "
+		say = sayUnaskedUnreachable
 		from = blockkit.PersonSpans(u.People)
 	case NoneSent:
-		say = "no approver is in the channel, and the policy sends no direct messages to "
+		say = sayUnaskedMuted
 	}
 	return append([]blockkit.Span{blockkit.Say(say)}, blockkit.ListSpans(from, blockkit.NamesShown)...)
 }
@@ -72,7 +72,7 @@ func (o opening) unasked() []blockkit.Para {
 			continue
 		}
 		spans := append([]blockkit.Span{
-			blockkit.Styled("Nobody was asked yet", blockkit.Bold), blockkit.Say(" about "),
+			blockkit.Styled(sayNobodyAsked, blockkit.Bold), blockkit.Say(" about "),
 			blockkit.Styled(blockkit.Brief(o.OnCard()[i].Call.Name, 60), blockkit.Code), blockkit.Say(": "),
 		}, u.Words()...)
 		paras = append(paras, blockkit.Line(append(spans, blockkit.Say("."))...))

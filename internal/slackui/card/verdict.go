@@ -37,7 +37,7 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	if strings.TrimSpace(a.Why) == "" {
 		return nil
 	}
-	return []blockkit.Para{blockkit.Line(blockkit.Styled("Why this needs approval: ", blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
+	return []blockkit.Para{blockkit.Line(blockkit.Styled(sayWhy, blockkit.Bold), blockkit.Say(blockkit.Brief(a.Why, d.Words)))}
 }
 
 // Progress is a line for each quorum, with alternatives in a list. It never
@@ -48,13 +48,13 @@ func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 		all[i].Quorum.From = b.Unbarred(a, all[i].Quorum.From)
 	}
 	if len(all) == 0 {
-		return []blockkit.Para{blockkit.Line(blockkit.Styled("Nobody can approve this: the policy names no approvers.", blockkit.Bold))}
+		return []blockkit.Para{blockkit.Line(blockkit.Styled(sayNoApprovers, blockkit.Bold))}
 	}
 	var out []blockkit.Para
 	lines := 0
 	for _, g := range groupQuorums(all) {
 		if lines >= quorumsShown {
-			out = append(out, blockkit.Line(blockkit.Say("More approvals are needed: the policy names "+blockkit.Number(len(all))+" quorums in all.")))
+			out = append(out, blockkit.Line(blockkit.Say(sayMoreQuorums+blockkit.Number(len(all))+" quorums in all.")))
 			break
 		}
 		if g.choice == 0 {
@@ -173,7 +173,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 	}
 	switch {
 	case q.Quorum.Need < 1:
-		return append(spans, blockkit.Say(", which can never be met"))
+		return append(spans, blockkit.Say(sayNeverMet))
 	case len(q.By) >= q.Quorum.Need:
 		return append(spans, blockkit.Say(", complete"))
 	case spare:
@@ -187,7 +187,7 @@ func quorum(q approvals.Progress, after []string, spare bool) []blockkit.Span {
 		from = append(from, blockkit.PersonSpan(u))
 	}
 	if len(from) == 0 {
-		from = []blockkit.Span{blockkit.Say("nobody who can approve, so it can't be approved")}
+		from = []blockkit.Span{blockkit.Say(sayNobodyCan)}
 	}
 	spans = append(append(spans, blockkit.Say(", from ")), blockkit.ListSpans(from, blockkit.NamesShown)...)
 	if len(after) > 0 {
@@ -217,13 +217,13 @@ func seatSpans(seats []approvals.Seat) []blockkit.Span {
 func withdrawn(o approvals.Outcome) []blockkit.Span {
 	if o.Superseded {
 		return append(append([]blockkit.Span{blockkit.Styled("↩ "+superseded, blockkit.Bold), blockkit.Say(": ")}, seatSpans(o.By)...),
-			blockkit.Say(" wrote something new before it was decided. It doesn't run."))
+			blockkit.Say(saySuperseded))
 	}
 	spans := []blockkit.Span{blockkit.Styled("↩ Withdrawn", blockkit.Bold)}
 	if len(o.By) > 0 {
 		spans = append(append(spans, blockkit.Say(" by ")), seatSpans(o.By)...)
 	}
-	return append(spans, blockkit.Say(". It doesn't run."))
+	return append(spans, blockkit.Say(". It won't run."))
 }
 
 // Outcome is how the call ended, by whom and when.
@@ -235,13 +235,13 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 	case approvals.Denied:
 		spans = append([]blockkit.Span{blockkit.Styled("⛔ Denied", blockkit.Bold), blockkit.Say(" by ")}, blockkit.ListSpans(blockkit.PersonSpans(Users(o.By)), blockkit.NamesShown)...)
 	case approvals.Expired:
-		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(": nobody denied it, but the time to approve it ran out. It doesn't run.")}
+		spans = []blockkit.Span{blockkit.Styled("⌛ Expired", blockkit.Bold), blockkit.Say(sayExpiredAlone)}
 	case approvals.Withdrawn:
 		spans = withdrawn(o)
 	case approvals.Pending:
 		return []blockkit.Span{blockkit.Say("Waiting.")}
 	default:
-		return []blockkit.Span{blockkit.Say("This version doesn't know its status.")}
+		return []blockkit.Span{blockkit.Say(sayUnknownStatus)}
 	}
 	if !o.At.IsZero() {
 		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(o.At), blockkit.Say(")"))

@@ -8,8 +8,171 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// The strings of a card that stand for a value. Sentences that are built around
-// names and times are where they are built.
+// The words of a card, of the messages that lead to one, and of the Home tab, in
+// the order in which a person meets them. What stands between names and times is
+// put together where it is drawn.
+
+// The opening of a card: why it is where it is, and what the agent waits for.
+const (
+	sayNotShownIn        = "This couldn't be shown in "
+	sayComeHere          = ". Ask the people there to come here."
+	sayShownLate         = ", and is shown here too because it wasn't decided in time"
+	sayShownToYou        = ", and is shown to you because you can approve it"
+	sayWasShownToYou     = ", and was shown to you when you could approve it"
+	sayAskedDirectly     = "Asked in a direct message"
+	sayArchived          = "the channel is archived"
+	sayMayNotPost        = "the app isn't allowed to post there"
+	sayNotInChannel      = "the app isn't in the channel"
+	sayWaits             = "The agent waits for this decision."
+	sayContinuesWhen     = "The agent continues when "
+	sayContinuesWhenPart = ". The agent continues when "
+	sayContinuesIn       = " The agent continues in "
+	sayElsewhere         = " It also waits for "
+	sayExecutorHasIt     = " The agent that runs it has the answer."
+)
+
+// A call: its arguments and what would change.
+const (
+	sayExactly          = " with exactly these arguments:"
+	sayCutArguments     = " with these arguments, which are cut here:"
+	sayNoArgumentsShown = ": the arguments can't be shown, so this can't be approved here."
+	sayViewFullShows    = "Not everything is shown. View full shows the rest."
+	sayApproveOpens     = "Not everything is shown. Approve opens all of it, and you approve there."
+	sayTooLongTogether  = "These are too long to approve together. Review one by one opens each."
+	sayOneByOne         = "Decided one by one, from "
+	sayAskedAgain       = ": what it would change is no longer what was approved"
+	sayViewFullChange   = " View full shows the change."
+	sayRestNotShown     = "The rest isn't shown here."
+)
+
+// Who must approve, and until when.
+const (
+	sayWhy                = "Why this needs approval: "
+	sayNoApprovers        = "Nobody can approve this: the policy names no approvers."
+	sayMoreQuorums        = "More approvals are needed: the policy names "
+	sayNeverMet           = ", which can never be met"
+	sayNobodyCan          = "nobody who can approve, so it can't be approved"
+	sayExpires            = "Expires %s and then won't run"
+	sayOneDenial          = "one denial stops it"
+	sayNeedsReason        = "an approval needs a reason"
+	sayEditedIt           = "%s edited it and can't approve"
+	sayTheCalls           = "the calls that say so"
+	sayAlsoWrote          = " also wrote to the agent in "
+	sayMayHaveAsked       = " may have asked for it too, so "
+	sayNoneCan            = "none of them can approve "
+	sayUnaskedNoApprovers = "nobody can approve this: the policy names no approvers"
+	sayUnaskedNone        = "nobody can approve this now. It needs "
+	sayUnaskedUnsure      = "Slack doesn't say who can approve this. It needs "
+	sayUnaskedTooMany     = "no approver is in the channel, and there are too many of them for direct messages: "
+	sayUnaskedUnreachable = "no approver is in the channel, and these can't be sent a direct message: "
+	sayUnaskedMuted       = "no approver is in the channel, and the policy sends no direct messages to "
+	sayNobodyAsked        = "Nobody was asked yet"
+)
+
+// Buttons and confirmations.
+const (
+	sayUnusable           = "This call can't be approved here: its ids aren't usable."
+	sayUnusableCalls      = "These calls can't be approved here: their ids aren't usable."
+	sayApproveExactly     = " You approve exactly the arguments on the card."
+	sayApproveExactlyEach = " You approve exactly the arguments on the card for each of the "
+	sayApproveAllSpoken   = "Approve all %d calls of this card"
+	sayViewFullSpoken     = "View full arguments of"
+	sayTakeBackSpoken     = "Take back your decision on"
+	sayReviewEach         = "Review one by one"
+	sayCannotUndo         = "This can't be undone."
+	sayUnknownTool        = "Countersign doesn't know what this tool does: it may change or delete things permanently."
+	sayMayDestroy         = "This tool may change or delete things permanently."
+	sayNext               = "Next waiting for you"
+	sayNextSpoken         = "Next waiting for you: review that request"
+)
+
+// What people decided, and what became of the call.
+const (
+	saySuperseded      = " sent a newer message before it was decided. It won't run."
+	sayExpiredAlone    = ": nobody denied it, but the time to approve it ran out. It won't run."
+	sayUnknownStatus   = "This version doesn't know its status."
+	sayUnknownOutcome  = "This version doesn't know what became of it."
+	sayInDoubt         = ": it may or may not have taken effect. Check before you repeat it."
+	sayChangedSince    = ": it didn't run. A new card asks about it."
+	sayNotRunUntil     = "Not run yet: the agent continues when "
+	sayNotRunElsewhere = "Not run yet: the agent also waits for calls that run elsewhere."
+	sayNobodyReported  = "Nobody has reported yet whether it ran."
+	sayRunning         = "Running or about to run."
+	sayNoRecord        = "No record yet of whether it ran. Check before you repeat it."
+)
+
+// An edit.
+const (
+	sayMoreDifferences  = " of the arguments not shown here."
+	sayChangeNotShown   = "What it changed can't be shown."
+	sayNobodyDecided    = "Nobody had decided yet."
+	sayOldDecisions     = " decided was about the old ones and no longer counts."
+	sayMeansSame        = "They mean the same as before."
+	sayChangedMeanwhile = "The arguments changed after the card was drawn. These are the new ones."
+)
+
+// View full.
+const (
+	sayTurnPages        = " The buttons at the end turn the page."
+	sayPageSpoken       = "%s of the arguments: page %d of %d"
+	sayAsToolSaw        = ", as the tool saw it "
+	sayWouldHaveChanged = "What would have changed"
+	sayAskedBefore      = " when this was asked before, "
+)
+
+// The text of the message, and a card that is taken away.
+const (
+	sayNobodyCanText = " Nobody can approve this."
+	sayWaitingFor    = " Waiting for approval from %s."
+	sayNoCardHere    = "*%s of this request* %s no card here"
+	sayGone          = "You no longer need to look at this request"
+	sayGoneWhy       = ": it was changed, or you are no longer one of those who can approve it. Ask "
+	sayGoneAsk       = " if you have questions."
+	sayNobodyCanRow  = "nobody can approve this"
+)
+
+// The review of a thread.
+const (
+	sayInThread    = "%s %s for approval in this thread."
+	sayNotReadable = "%s %s here. You can't read %s, or Slack didn't say whether you can."
+)
+
+// A list in place of cards.
+const (
+	sayNoneForYou     = "None of these waits for you. This is the oldest."
+	sayAllDecided     = "All of these are decided"
+	sayNoneWaits      = "Nothing listed here is still waiting: "
+	sayOutcomesThere  = " The outcome of each is in the thread where it was requested."
+	sayListedTogether = ". There were too many at once for a card each, so they are listed together."
+	sayReviewSpoken   = "Review the oldest request that waits for you"
+	sayReviewHint     = "Review opens the oldest request that waits for you. `/countersign list` and the Home tab of this app show all that wait for you."
+)
+
+// The Home tab.
+const (
+	homeOne           = "1 request waits for your approval."
+	homeSome          = "%s wait for your approval, the most urgent first."
+	homeMany          = "These are %s of many requests that wait for your approval, the most urgent of them first."
+	homeNotYet        = "None of the requests checked so far waits for your approval. There are more."
+	homeNoneKnown     = "As far as Slack could tell, nothing waits for you."
+	homeNone          = "Nothing waits for your approval. New requests appear here and in their threads."
+	homeUnsure        = "Slack didn't list the members of every group, so something may be missing here. Open this tab again in a moment."
+	homeNoneElsewhere = "Nothing that you requested or decided is waiting for others."
+	homeNoneDecided   = "Nothing yet. What you approve or deny appears here once it is decided."
+	homeBoth          = "You approved %s and denied %s"
+	homeNoDelegate    = "Nobody stands in for you."
+	homeDelegate      = "%s stands in for you where the policy allows a delegate."
+	homeAway          = "You are away until %s. %s"
+	homeBackSpoken    = "I'm back: end my absence now"
+	homeNotAway       = "You aren't away. To name a delegate while you are, send `/countersign away until friday, ask @ann`."
+	homeStandsMore    = "You stand in for %s more."
+	homeStands        = "You stand in for %s until %s. Only they can end it."
+	homeSeveralSpoken = "Approve several of the calls that wait for you"
+	homeListWaiting   = "requests that wait for you"
+	homeListOthers    = "requests that wait for others"
+	homeListDecided   = "requests that were decided"
+	homeFirstPage     = "Back to the first page"
+)
 
 // Statuses is each status of a call in one word, as a card and its headline say
 // it.

@@ -275,16 +275,16 @@ func waitsWords(b approvals.Batch, now time.Time) string {
 		}
 		for _, p := range a.Progress() {
 			if p.Quorum.Choice > 0 {
-				return "is waiting for approvals"
+				return statusWaiting
 			}
 			left, all = left+max(0, p.Quorum.Need-len(p.By)), all+max(0, p.Quorum.Need)
 		}
 	}
 	switch {
 	case all == 0:
-		return "is waiting for approvals"
+		return statusWaiting
 	case left == all:
 		return "is waiting for " + blockkit.Count(all, "approval")
 	}
-	return fmt.Sprintf("is waiting for %d of %s", left, blockkit.Count(all, "approval"))
+	return fmt.Sprintf(statusWaitingOf, left, blockkit.Count(all, "approval"))
 }

@@ -39,9 +39,9 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 		}
 	}
 	if len(l.cleared) > 0 {
-		lost := blockkit.Number(len(l.cleared)) + " of your decisions no longer " + blockkit.Verb(len(l.cleared), "counts")
-		text += " " + lost + ", because the arguments were edited."
-		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(": the arguments were edited after you read them.")))
+		lost := blockkit.Number(len(l.cleared)) + sayNoLongerCounts + blockkit.Verb(len(l.cleared), "counts")
+		text += " " + lost + sayBecauseEdited
+		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(sayEditedAfter)))
 		for i, c := range l.cleared {
 			if i == callsTold {
 				paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(l.cleared)-i)+" more.")))
@@ -54,9 +54,9 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 		told, more := n.stuckWords(ctx, reader, b, l.stuck)
 		text, paras = text+" "+told, append(paras, more...)
 	}
-	where := blockkit.Ours("Read the exact arguments and approve or deny on the card. Nothing is decided here.")
+	where := blockkit.Ours(sayReadAndDecide)
 	if len(l.waits)+len(l.cleared) == 0 {
-		where = blockkit.Ours("The card shows the exact arguments. Nothing is decided here.")
+		where = blockkit.Ours(sayCardShows)
 	}
 	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{blockkit.RichText(paras...), blockkit.Small(where)}}
 }
@@ -93,13 +93,13 @@ func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approv
 		if i > 0 {
 			words = ", or for "
 		}
-		spans = append(spans, blockkit.Say(words), blockkit.PersonSpan(p.User), blockkit.Say(", who is away until "), blockkit.DateSpan(p.Until))
+		spans = append(spans, blockkit.Say(words), blockkit.PersonSpan(p.User), blockkit.Say(sayAwayUntil), blockkit.DateSpan(p.Until))
 	}
 	if len(w.places) > 0 && w.myself {
 		spans = append(spans, blockkit.Say(", or for yourself"))
 	}
 	if w.added {
-		spans = append(spans, blockkit.Say(". It is still undecided, so now you can approve it too"))
+		spans = append(spans, blockkit.Say(sayStillUndecided))
 	}
 	return append(spans, n.link(ctx, b, w.call)...)
 }
@@ -107,9 +107,9 @@ func (n *Notices) waiting(ctx context.Context, reader directory.Reader, b approv
 // changed is the line of a call whose decision was cleared.
 func (n *Notices) changed(ctx context.Context, reader directory.Reader, b approvals.Batch, c clearedBy) []blockkit.Span {
 	a := b.Approvals[c.call]
-	next := ". Read the new ones and decide again"
+	next := sayDecideAgain
 	if !a.OpenAt(n.Now()) {
-		next = ". It was decided without you since"
+		next = sayDecidedWithout
 	}
 	spans := append(does(ctx, reader, b, a),
 		blockkit.Say(": "), blockkit.PersonSpan(c.by.By.User), blockkit.Say(" edited the arguments ("), blockkit.DateSpan(c.by.At), blockkit.Say(")"+next))

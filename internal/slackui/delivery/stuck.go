@@ -89,13 +89,13 @@ func (n *Notices) enough(ctx context.Context, b approvals.Batch, a approvals.App
 // stuckWords tell the requester which calls nobody is left to approve, and what they
 // can do.
 func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b approvals.Batch, all []stuck) (text string, paras []blockkit.Para) {
-	head := "Nobody can approve " + blockkit.Count(len(all), "call") + " that you asked for"
+	head := "Nobody can approve " + blockkit.Count(len(all), "call") + sayYouAskedFor
 	others := blockkit.ListSpans(blockkit.PersonSpans(b.Participants), blockkit.NamesShown)
 	spans := append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(": ")}, others...)
-	where := " in the same thread, and people who ask for a call can't approve it."
-	wrote := " wrote to the agent "
+	where := sayWroteToo
+	wrote := sayWrote
 	if b.Executor != "" {
-		wrote, where = " may have asked the agent ", " for it too, and people who ask for a call can't approve it."
+		wrote, where = sayMayHaveAsked, sayMayHaveAskedToo
 	}
 	paras = []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(wrote), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(where))...)}
 	for i, s := range all {
@@ -109,10 +109,10 @@ func (n *Notices) stuckWords(ctx context.Context, reader directory.Reader, b app
 		return head + ".", paras
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return s.anew }) {
-		paras = append(paras, blockkit.Line(blockkit.Say("To get it approved now, start a new thread: mention the agent in a new message in the channel, and include everything it needs to know.")))
+		paras = append(paras, blockkit.Line(blockkit.Say(sayNewThread)))
 	}
 	if slices.ContainsFunc(all, func(s stuck) bool { return !s.anew }) {
-		paras = append(paras, blockkit.Line(blockkit.Say("Where a call needs your own approval, someone else must ask the agent for it in a new thread.")))
+		paras = append(paras, blockkit.Line(blockkit.Say(sayOtherMustAsk)))
 	}
 	return head + ".", paras
 }
@@ -124,7 +124,7 @@ func (n *Notices) stuckCall(ctx context.Context, reader directory.Reader, b appr
 	d := a.Requirement.Deadline
 	switch {
 	case !s.rung.At.IsZero():
-		spans = append(spans, blockkit.Say(": more people can approve it from "), blockkit.DateSpan(s.rung.At), blockkit.Say(" on: "))
+		spans = append(spans, blockkit.Say(sayMoreFrom), blockkit.DateSpan(s.rung.At), blockkit.Say(" on: "))
 		var who []blockkit.Span
 		for _, g := range s.rung.Add.Groups {
 			who = append(who, blockkit.GroupSpan(g))

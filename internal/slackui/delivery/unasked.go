@@ -141,7 +141,7 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 
 // unaskedMessage says which calls nobody was asked about, why, and whom to turn to.
 func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls []card.Unasked) blockkit.Message {
-	head := "Nobody was asked to approve " + blockkit.Count(len(calls), "call") + " that you asked for"
+	head := sayNobodyWasAsked + blockkit.Count(len(calls), "call") + sayYouAskedFor
 	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(head, blockkit.Bold), blockkit.Say(" from the agent "),
 		blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say("."))}
 	for i, u := range calls {
@@ -154,6 +154,6 @@ func (n *Notices) unaskedMessage(ctx context.Context, b approvals.Batch, calls [
 		spans = append(append(spans, u.Words()...), n.link(ctx, b, u.Call)...)
 		paras = append(paras, blockkit.Line(spans...))
 	}
-	paras = append(paras, blockkit.Line(blockkit.Say("Show the card to an approver. If there is none, ask the person who maintains the policy.")))
+	paras = append(paras, blockkit.Line(blockkit.Say(sayShowTheCard)))
 	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }

@@ -26,7 +26,7 @@ func (r *Replies) decided(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	case resumed.ID == "":
 		return []blockkit.Message{blockkit.ParagraphMessage(text+"The agent continues.", blockkit.Say(text+"The agent continues."))}, nil
 	case finished(resumed):
-		return []blockkit.Message{blockkit.ParagraphMessage(text+"The result is below.", blockkit.Say(text+"The result is below."))}, nil
+		return []blockkit.Message{blockkit.ParagraphMessage(text+sayResultBelow, blockkit.Say(text+sayResultBelow))}, nil
 	}
 	m := working(resumed)
 	spans := append([]blockkit.Span{blockkit.Say(text)}, workingSpans(resumed)...)
@@ -112,7 +112,7 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 		items = append(items, blockkit.Line(blockkit.Styled(blockkit.Brief(e.tool, 60), blockkit.Code), blockkit.Say(" "+stateWords[e.state]+", "), blockkit.DateSpan(e.at)))
 	}
 	return " Before that, " + strings.Join(names, "; ") + ".", []blockkit.Para{
-		blockkit.Line(blockkit.Styled("Before that, approved calls were executed. Check them before you repeat anything:", blockkit.Bold)),
+		blockkit.Line(blockkit.Styled(sayRanBefore, blockkit.Bold)),
 		slack.NewRichTextList(slack.RTEListBullet, 0, items...),
 	}
 }
@@ -120,5 +120,5 @@ func (all effects) paras() (text string, paras []blockkit.Para) {
 var stateWords = map[approvals.ExecutionState]string{
 	approvals.Ran:       "ran",
 	approvals.RanFailed: "failed",
-	approvals.InDoubt:   "may or may not have taken effect",
+	approvals.InDoubt:   sayMayHaveRun,
 }

@@ -50,13 +50,13 @@ func (o outcomeOf) words() (text string, spans []blockkit.Span) {
 		spans = append(append(append(spans, blockkit.Say(" "+words+": ")), activity(tools)...), blockkit.Say("."))
 	}
 	if n := len(o.ended); n > 0 {
-		add(blockkit.Count(n, "waiting call")+" "+blockkit.PluralForm(n, "was", "were")+" superseded and won't run", o.ended)
+		add(blockkit.Count(n, "waiting call")+" "+blockkit.PluralForm(n, "was", "were")+saySuperseded, o.ended)
 	}
 	if n := len(o.unknown); n > 0 {
-		add("The agent no longer waits for "+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+" elsewhere, and can't tell whether "+blockkit.PluralForm(n, "it", "they")+" ran", o.unknown)
+		add(sayNoLongerWaits+blockkit.Count(n, "call")+" that "+blockkit.Verb(n, "runs")+sayCannotTell+blockkit.PluralForm(n, "it", "they")+" ran", o.unknown)
 	}
 	if n := len(o.approved); n > 0 {
-		add(blockkit.Count(n, "call")+" "+blockkit.PluralForm(n, "was", "were")+" already approved and "+blockkit.Verb(n, "runs")+", unless the policy now refuses "+blockkit.PluralForm(n, "it", "them"), o.approved)
+		add(blockkit.Count(n, "call")+" "+blockkit.PluralForm(n, "was", "were")+" already approved and "+blockkit.Verb(n, "runs")+sayUnlessRefused+blockkit.PluralForm(n, "it", "them"), o.approved)
 	}
 	return text, spans
 }
@@ -68,9 +68,9 @@ func (r *Replies) superseding(ctx context.Context, run agentrun.Run) ([]blockkit
 		return nil, fmt.Errorf("load batch %s: %w", run.Supersedes, err)
 	}
 	text, spans := superseded(b).words()
-	head, tail := " sent a newer message.", " The agent continues with it below."
+	head, tail := " sent a newer message.", sayContinuesWithIt
 	all := append([]blockkit.Span{blockkit.PersonSpan(run.Requester), blockkit.Say(head)}, spans...)
-	return []blockkit.Message{blockkit.ParagraphMessage("A newer message replaces the request that was waiting."+text+tail, append(all, blockkit.Say(tail))...)}, nil
+	return []blockkit.Message{blockkit.ParagraphMessage(sayReplaced+text+tail, append(all, blockkit.Say(tail))...)}, nil
 }
 
 // behind updates the messages of the runs that are queued behind this one, which say

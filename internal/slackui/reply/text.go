@@ -52,9 +52,9 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 	if err != nil {
 		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
 	}
-	text := "Queued: this starts when the agent finishes its current work in this thread."
+	text := sayQueued
 	if before := slices.Index(t.Queue, run.ID); before > 0 {
-		text = fmt.Sprintf("Queued behind %s in this thread.", blockkit.Count(before+1, "request"))
+		text = fmt.Sprintf(sayQueuedBehind, blockkit.Count(before+1, "request"))
 	}
 	first, err := r.Runs.Run(ctx, t.Active)
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && first.Status != agentrun.RunDeferred {
@@ -71,7 +71,7 @@ func (r *Replies) waiting(ctx context.Context, run agentrun.Run) ([]blockkit.Mes
 		return nil, fmt.Errorf("load batch %s: %w", first.Deferred, err)
 	}
 	what, tools := Pending(b)
-	open, goesOn := what+" in this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" for a decision", " The agent continues then."
+	open, goesOn := what+" in this thread "+blockkit.Verb(len(b.OpenCalls()), "waits")+" for a decision", sayContinuesThen
 	spans := append(append([]blockkit.Span{blockkit.Say(text + " " + open + ": ")}, tools...), blockkit.Say("."))
 	return []blockkit.Message{blockkit.ParagraphMessage(text+" "+open+"."+goesOn, append(append(spans, r.Cards.LeadTo(ctx, b)...), blockkit.Say(goesOn))...)}, nil
 }
@@ -81,7 +81,7 @@ func working(run agentrun.Run) blockkit.Message {
 	text := agent + " is thinking."
 	switch {
 	case run.Status == agentrun.RunQueued:
-		text = agent + " is about to start."
+		text = agent + sayAboutToStart
 	case len(run.Activity) > 0:
 		text = agent + " is working."
 	}
@@ -92,7 +92,7 @@ func workingSpans(run agentrun.Run) []blockkit.Span {
 	verb := " is thinking"
 	switch {
 	case run.Status == agentrun.RunQueued:
-		verb = " is about to start"
+		verb = statusAboutToStart
 	case len(run.Activity) > 0:
 		verb = " is working"
 	}
@@ -148,7 +148,7 @@ func activity(tools []string) []blockkit.Span {
 func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	b, err := r.Desk.Batch(ctx, run.Deferred)
 	if errors.Is(err, approvals.ErrNotFound) {
-		text := "The agent stopped for approval, but the request is gone. Ask again."
+		text := sayRequestGone
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}, nil
 	}
 	if err != nil {
@@ -163,12 +163,12 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	}
 	text := "Waiting for " + blockkit.List(parts) + "."
 	if len(b.Approvals) > 0 {
-		text += " The card is in this thread. " + continuesWhen(b)
+		text += sayCardInThread + continuesWhen(b)
 	}
 	if o := superseded(b); o.any() {
 		said, spans := o.words()
 		text = "Stopped for " + blockkit.List(parts) + "."
-		text, spans = text+" Then a newer message arrived."+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.PersonSpan(b.Requester), blockkit.Say(" sent a newer message.")}, spans...)
+		text, spans = text+sayNewerMessage+said, append([]blockkit.Span{blockkit.Say(text + " Then "), blockkit.PersonSpan(b.Requester), blockkit.Say(" sent a newer message.")}, spans...)
 		return []blockkit.Message{blockkit.ParagraphMessage(text, spans...)}, nil
 	}
 	if b.Settled() {
@@ -183,12 +183,12 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 // listing is the message of a run whose batch is listed in a digest instead of on a
 // card. link leads to the digest.
 func listing(b approvals.Batch, text string, link []blockkit.Span) blockkit.Message {
-	text += " A list of waiting requests shows it instead of a card."
+	text += sayOnList
 	next := " " + continuesWhen(b)
 	spans := append([]blockkit.Span{blockkit.Say(text)}, link...)
 	m := blockkit.ParagraphMessage(text+next, append(spans, blockkit.Say(next))...)
 	m.Blocks = append(m.Blocks, slack.NewActionBlock("",
-		blockkit.Button(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), "Review", "Review the request of this thread")))
+		blockkit.Button(ref.ActionReview.ID(0), ref.Card{Batch: b.ID}.String(), "Review", sayReviewSpoken)))
 	return m
 }
 
@@ -196,33 +196,33 @@ func listing(b approvals.Batch, text string, link []blockkit.Span) blockkit.Mess
 func continuesWhen(b approvals.Batch) string {
 	switch n := len(b.Approvals); {
 	case len(b.Calls) > 0:
-		return "The agent continues when everything is decided."
+		return sayContinuesLater
 	case n == 1:
-		return "The agent waits for this decision."
+		return sayWaits
 	case n == 2:
-		return "The agent continues when both calls are decided."
+		return sayContinuesBoth
 	default:
-		return "The agent continues when all " + blockkit.Number(n) + " calls are decided."
+		return sayContinuesAll + blockkit.Number(n) + " calls are decided."
 	}
 }
 
 // failed says that a run did not succeed, and where to ask again: in a new thread if
 // this one is closed.
 func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
-	where := "To try again, mention the agent in this thread."
+	where := sayTryHere
 	if closed {
-		where = "This thread can't continue. To try again, mention the agent in a new one."
+		where = sayTryElsewhere
 	}
 	words := blockkit.Brief(run.Failure, 1000)
 	if words == "" {
-		words = "The agent couldn't finish."
+		words = sayNotFinished
 	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent couldn't finish. ", blockkit.Bold), blockkit.Say(words))}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(sayNotFinishedMark, blockkit.Bold), blockkit.Say(words))}
 	said, what := done.paras()
 	paras = append(paras, what...)
-	paras = append(paras, blockkit.Line(blockkit.Say("It won't try again by itself. "+where)))
+	paras = append(paras, blockkit.Line(blockkit.Say(sayNoRetry+where)))
 	return blockkit.Message{
-		Text:   blockkit.Escape("The agent couldn't finish: " + blockkit.Clip(words, 300) + said),
+		Text:   blockkit.Escape(sayNotFinishedWhy + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
@@ -230,16 +230,16 @@ func failed(run agentrun.Run, closed bool, done effects) blockkit.Message {
 func parked(run agentrun.Run, done effects) blockkit.Message {
 	words := blockkit.Brief(run.Failure, 1000)
 	if words == "" {
-		words = "Countersign can't tell whether a call took effect."
+		words = sayEffectUnknown
 	}
-	paras := []blockkit.Para{blockkit.Line(blockkit.Styled("⚠ The agent stopped, and someone must check. ", blockkit.Bold), blockkit.Say(words))}
+	paras := []blockkit.Para{blockkit.Line(blockkit.Styled(sayMustCheckMark, blockkit.Bold), blockkit.Say(words))}
 	said, what := done.paras()
 	paras = append(paras, what...)
 	paras = append(paras, blockkit.Line(
-		blockkit.Say("Nothing is repeated automatically, and this thread waits. Check what really happened, then ask your Countersign admin to end run "),
+		blockkit.Say(sayNotRepeated),
 		blockkit.Styled(blockkit.Brief(string(run.ID), 80), blockkit.Code), blockkit.Say(".")))
 	return blockkit.Message{
-		Text:   blockkit.Escape("The agent stopped, and someone must check: " + blockkit.Clip(words, 300) + said),
+		Text:   blockkit.Escape(sayMustCheckWhy + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
 }
@@ -253,7 +253,7 @@ const maxMessages = 10
 func answer(run agentrun.Run) []blockkit.Message {
 	agent := blockkit.Brief(run.Agent, 60)
 	if strings.TrimSpace(run.Output) == "" {
-		text := agent + " is done and has nothing to add."
+		text := agent + sayNothingToAdd
 		return []blockkit.Message{blockkit.ParagraphMessage(text, blockkit.Say(text))}
 	}
 	chunks := blockkit.Split(blockkit.Visible(strings.TrimSpace(run.Output)), blockkit.AnswerRunes)
@@ -265,13 +265,13 @@ func answer(run agentrun.Run) []blockkit.Message {
 	messages := make([]blockkit.Message, 0, len(chunks))
 	for i, chunk := range chunks {
 		blocks := []slack.Block{blockkit.RichText(blockkit.Markdown(chunk)...)}
-		note := blockkit.Ours("Written by the agent's model")
+		note := blockkit.Ours(sayByModel)
 		if len(chunks) > 1 {
 			note = blockkit.Ours("%s, part %s of %s", note, blockkit.Num(i+1), blockkit.Num(len(chunks)))
 		}
 		if rest > 0 && i == len(chunks)-1 {
-			cutOff := "The answer is too long and was cut here. About " + blockkit.Count(rest, "more character") + " can't be shown."
-			blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(cutOff, blockkit.Bold), blockkit.Say(" Ask the agent for the rest in smaller parts."))))
+			cutOff := sayTooLong + blockkit.Count(rest, "more character") + " can't be shown."
+			blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(cutOff, blockkit.Bold), blockkit.Say(sayAskForRest))))
 		}
 		blocks = append(blocks, blockkit.Small(note))
 		messages = append(messages, blockkit.Message{Text: blockkit.Escape(agent + ": " + blockkit.Clip(chunk, 600)), Blocks: blocks})

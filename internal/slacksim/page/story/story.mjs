@@ -319,6 +319,19 @@ async function everywhere(page, name) {
   await page.setViewportSize(size);
 }
 
+/** whole takes a picture of one message from its beginning to its end, in both colors. */
+async function whole(page, of, name) {
+  if (!SHOTS) return;
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: size.width, height: 3000 }); // so that nothing covers it
+  for (const scheme of ["dark", "light"]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.waitForTimeout(250); // as in shot
+    await of.screenshot({ path: join(SHOTS, name + (scheme === "dark" ? "-dark" : "") + ".png") });
+  }
+  await page.setViewportSize(size);
+}
+
 /** pictures are those of the README: one card alone, in light and in dark. */
 async function pictures(page, of) {
   if (!SHOTS) return;
@@ -760,6 +773,16 @@ async function tooMany() {
   await list.getByRole("button", { name: "Review" }).click();
   await page.getByRole("dialog", { name: "Review" }).getByText("issue_refund").first().waitFor();
   await everywhere(page, "91-digest-review");
+  await page.getByRole("dialog", { name: "Review" }).getByRole("button", { name: "Close" }).last().click();
+  const composer = page.getByRole("textbox", { name: "Message #ops" });
+  for (const [word, says] of [["list", /the oldest first/], ["status", "Countersign is working."]]) {
+    await composer.fill("/countersign " + word);
+    await composer.press("Enter");
+    await page.locator(".ephemeral").getByText(says).first().waitFor();
+    await everywhere(page, "92-" + word);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.locator(".ephemeral").waitFor({ state: "detached" });
+  }
   await page.context().close();
 }
 
@@ -776,6 +799,7 @@ async function everyCard() {
     const wide = await line.evaluate((node) => [...node.querySelectorAll("*")].filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest(".sr")).length);
     assert.equal(wide, 0, name + " is cut off on a phone");
     if (/hostile|eight|long|decided/.test(name)) await shot(page, "50-" + name.replace(".json", ""));
+    if (/all_at_once|story|became|asked_again|nobody/.test(name)) await whole(page, line, "53-" + name.replace(".json", ""));
   }
   await page.context().close();
 }
