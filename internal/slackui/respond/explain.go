@@ -123,7 +123,7 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 	case errors.Is(err, approvals.ErrNoDecision):
 		return blockkit.Ours("You have no decision to take back: you made none, or the arguments were edited after it. Nothing changed. Press Approve or Deny to decide."), true
 	case errors.Is(err, approvals.ErrAbsence):
-		return blockkit.Ours("You can't be away like that: an absence lasts %s days at most, and you can't delegate to yourself, directly or through others. Nothing changed. Choose other dates or another delegate.", blockkit.Num(int(approvals.MaxAbsence.Hours()/24))), true
+		return blockkit.Ours("Countersign can't save this absence: it can last %s days at most, and you can't delegate to yourself, directly or through others. Nothing changed. Choose other dates or another delegate.", blockkit.Num(int(approvals.MaxAbsence.Hours()/24))), true
 	case errors.Is(err, approvals.ErrNotFound) && a.Attempt == Editing && a.Approval.Call.ID != "":
 		return blockkit.Ours("The tool of this call is gone, so its arguments can't be edited. Nothing changed. Deny the call, or ask your Countersign admin."), true
 	case errors.Is(err, approvals.ErrNotFound):
@@ -180,7 +180,7 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 		return blockkit.Ours("This call expired%s without enough approvals, so it won't run. Nothing changed. If you still need it, ask the agent again.", at)
 	case approvals.Withdrawn:
 		if o.Superseded {
-			return blockkit.Ours("This call was superseded%s by a newer message of %s, so it won't run. Nothing changed.", at, card.Names(card.Users(o.By)))
+			return blockkit.Ours("This call was superseded%s by a newer message from %s, so it won't run. Nothing changed.", at, card.Names(card.Users(o.By)))
 		}
 		return blockkit.Ours("This call was withdrawn%s%s, so it won't run. Nothing changed.", by, at)
 	case approvals.Pending:

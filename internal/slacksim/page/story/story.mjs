@@ -10,7 +10,7 @@
 //	CHROMIUM the browser
 //	SHOTS    where screenshots go; none are made if it is empty
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -319,6 +319,17 @@ async function everywhere(page, name) {
   await page.setViewportSize(size);
 }
 
+/** aloud writes down what a screen reader says of the app's messages, in the order in which they were sent: the texts, without blocks. */
+async function aloud(name) {
+  if (!SHOTS) return;
+  const { log } = await (await fetch(PAGE + "/sim/log")).json();
+  const said = log.filter((e) => /^chat\.(postMessage|update|postEphemeral)$/.test(e.kind)).map((e) => {
+    const sent = e.request.startsWith("{") ? JSON.parse(e.request) : Object.fromEntries(new URLSearchParams(e.request));
+    return `${e.kind} ${sent.channel}${sent.user ? " to " + sent.user : ""}: ${sent.text}`;
+  });
+  writeFileSync(join(SHOTS, name + ".txt"), said.join("\n") + "\n");
+}
+
 /** whole takes a picture of one message from its beginning to its end, in both colors. */
 async function whole(page, of, name) {
   if (!SHOTS) return;
@@ -452,6 +463,7 @@ async function aRefund() {
   await everywhere(page, "78-settled");
   const [written] = readdirSync(refunds);
   assert.equal(JSON.parse(readFileSync(join(refunds, written), "utf8")).cents, 4800);
+  await aloud("79-aloud");
   await page.context().close();
 }
 
@@ -474,6 +486,14 @@ async function severalAtOnce() {
   await guide(page).getByText("Now act as Bob").waitFor();
   await act(page, "Bob Brandt");
   const composer = page.getByRole("textbox", { name: "Message #ops" });
+  for (const [word, says] of [["list", /the oldest first/], ["status", "Countersign is working."]]) {
+    await composer.fill("/countersign " + word);
+    await composer.press("Enter");
+    await page.locator(".ephemeral").getByText(says).first().waitFor();
+    await everywhere(page, "83-" + word);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.locator(".ephemeral").waitFor({ state: "detached" });
+  }
   await composer.fill("/countersign approve tool:delete_*");
   await composer.press("Enter");
   const sheet = page.getByRole("dialog", { name: "Approve several calls" });
@@ -773,16 +793,6 @@ async function tooMany() {
   await list.getByRole("button", { name: "Review" }).click();
   await page.getByRole("dialog", { name: "Review" }).getByText("issue_refund").first().waitFor();
   await everywhere(page, "91-digest-review");
-  await page.getByRole("dialog", { name: "Review" }).getByRole("button", { name: "Close" }).last().click();
-  const composer = page.getByRole("textbox", { name: "Message #ops" });
-  for (const [word, says] of [["list", /the oldest first/], ["status", "Countersign is working."]]) {
-    await composer.fill("/countersign " + word);
-    await composer.press("Enter");
-    await page.locator(".ephemeral").getByText(says).first().waitFor();
-    await everywhere(page, "92-" + word);
-    await page.getByRole("button", { name: "Dismiss" }).click();
-    await page.locator(".ephemeral").waitFor({ state: "detached" });
-  }
   await page.context().close();
 }
 
