@@ -155,5 +155,8 @@ func (f Fallback) After(m Mrkdwn) Fallback { return Fallback{m.text + f.escaped}
 // Then returns the text with another one behind it.
 func (f Fallback) Then(g Fallback) Fallback { return Fallback{f.escaped + g.escaped} }
 
+// Trim returns the text without white space around it.
+func (f Fallback) Trim() Fallback { return Fallback{strings.TrimSpace(f.escaped)} }
+
 // String returns the text, escaped.
 func (f Fallback) String() string { return f.escaped }

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/slack-go/slack"
 
@@ -13,10 +12,11 @@ import (
 	"github.com/countersign/countersign/internal/summary"
 )
 
-// callsTold is how many calls a notice names one by one, and summaryRunes how long the
-// words of each may be.
+// callsTold is how many calls a notice names one by one, callsSpoken how many its
+// text names, and summaryRunes how long the words of each may be.
 const (
 	callsTold    = 10
+	callsSpoken  = 3
 	summaryRunes = 160
 )
 
@@ -24,11 +24,14 @@ const (
 // decisions no longer count, and which calls nobody can approve.
 func (n *Notices) message(ctx context.Context, reader directory.Reader, b approvals.Batch, l notice) blockkit.Message {
 	var paras []blockkit.Para
-	text := ""
+	var text blockkit.Fallback
 	if len(l.waits) > 0 {
-		text = blockkit.Count(len(l.waits), "call") + " of the agent " + blockkit.Brief(b.Agent, 60) + " " + blockkit.Verb(len(l.waits), "waits") + " for your approval."
+		head := blockkit.Count(len(l.waits), "call") + " " + blockkit.Verb(len(l.waits), "waits") + " for your approval"
+		text = blockkit.Ours("%s asked ", blockkit.Person(b.Requester)).Fallback().
+			Then(blockkit.Escape(blockkit.Brief(b.Agent, 60) + ". " + head + ": ")).
+			Then(n.spokenWaits(ctx, reader, b, l.waits))
 		paras = append(paras, blockkit.Line(
-			blockkit.Styled(blockkit.Count(len(l.waits), "call")+" "+blockkit.Verb(len(l.waits), "waits")+" for your approval", blockkit.Bold),
+			blockkit.Styled(head, blockkit.Bold),
 			blockkit.Say(": "), blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(".")))
 		for i, w := range l.waits {
 			if i == callsTold {
@@ -40,7 +43,7 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 	}
 	if len(l.cleared) > 0 {
 		lost := blockkit.Number(len(l.cleared)) + sayNoLongerCounts + blockkit.Verb(len(l.cleared), "counts")
-		text += " " + lost + sayBecauseEdited
+		text = text.Then(blockkit.Escape(" " + lost + ". ")).Then(n.spokenCleared(ctx, reader, b, l.cleared))
 		paras = append(paras, blockkit.Line(blockkit.Styled(lost, blockkit.Bold), blockkit.Say(sayEditedAfter)))
 		for i, c := range l.cleared {
 			if i == callsTold {
@@ -52,28 +55,65 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 	}
 	if len(l.stuck) > 0 {
 		told, more := n.stuckWords(ctx, reader, b, l.stuck)
-		text, paras = text+" "+told, append(paras, more...)
+		text, paras = text.Then(blockkit.Escape(" "+told)), append(paras, more...)
 	}
 	where := blockkit.Ours(sayReadAndDecide)
 	if len(l.waits)+len(l.cleared) == 0 {
 		where = blockkit.Ours(sayCardShows)
 	}
-	return blockkit.Message{Text: blockkit.Escape(strings.TrimSpace(text)), Blocks: []slack.Block{blockkit.RichText(paras...), blockkit.Small(where)}}
+	return blockkit.Message{Text: text.Trim(), Blocks: []slack.Block{blockkit.RichText(paras...), blockkit.Small(where)}}
 }
 
-// does says what a call does: in words if the Reader reads its arguments, else the name
-// of its tool in words. How bad it is stands beside it.
+// spokenWaits says of the calls that wait what they do, how bad that is and until when
+// they wait, for people who cannot see blocks.
+func (n *Notices) spokenWaits(ctx context.Context, reader directory.Reader, b approvals.Batch, waits []waitsFor) blockkit.Fallback {
+	var out blockkit.Fallback
+	for i, w := range waits {
+		if i == callsSpoken {
+			return out.Then(blockkit.Escape("And " + blockkit.Number(len(waits)-i) + " more."))
+		}
+		a := b.Approvals[w.call]
+		out = out.Then(blockkit.Escape(doesWords(ctx, reader, b, a) + ". " + blockkit.Risk(a.Severity) + ". "))
+		if d := a.Requirement.Deadline; !d.IsZero() {
+			out = out.Then(blockkit.Ours(sayDecideBy, blockkit.When(d)).Fallback())
+		}
+	}
+	return out
+}
+
+// spokenCleared says of the calls whose decisions were cleared what they do now and who
+// edited them.
+func (n *Notices) spokenCleared(ctx context.Context, reader directory.Reader, b approvals.Batch, cleared []clearedBy) blockkit.Fallback {
+	var out blockkit.Fallback
+	for i, c := range cleared {
+		if i == callsSpoken {
+			return out.Then(blockkit.Escape("And " + blockkit.Number(len(cleared)-i) + " more."))
+		}
+		a := b.Approvals[c.call]
+		out = out.Then(blockkit.Ours(sayEdited, blockkit.Person(c.by.By.User)).Fallback()).
+			Then(blockkit.Escape(doesWords(ctx, reader, b, a) + ". " + blockkit.Risk(a.Severity) + ". "))
+	}
+	return out
+}
+
+// does says what a call does, and beside it how bad that is.
 func does(ctx context.Context, reader directory.Reader, b approvals.Batch, a approvals.Approval) []blockkit.Span {
+	return []blockkit.Span{
+		blockkit.Say("• "), blockkit.Styled(doesWords(ctx, reader, b, a), blockkit.Bold),
+		blockkit.Say(" · " + blockkit.Risk(a.Severity)),
+	}
+}
+
+// doesWords says what a call does: in words if the Reader reads its arguments, else the
+// name of its tool in words.
+func doesWords(ctx context.Context, reader directory.Reader, b approvals.Batch, a approvals.Approval) string {
 	line := summary.Words(a.Call.Name)
 	if reader.Reads(b) {
 		if call, err := reader.Call(ctx, b, a.Call.ID); err == nil {
 			line = summary.Of(a.Summary, call.Name, call.Args, a.WriteOnly)
 		}
 	}
-	return []blockkit.Span{
-		blockkit.Say("• "), blockkit.Styled(blockkit.Brief(line, summaryRunes), blockkit.Bold),
-		blockkit.Say(" · " + blockkit.Risk(a.Severity)),
-	}
+	return blockkit.Brief(line, summaryRunes)
 }
 
 // waiting is the line of one call that waits: what it does, since when and until when
@@ -133,7 +173,7 @@ func (n *Notices) link(ctx context.Context, b approvals.Batch, call int) []block
 // call is the message in the thread when too many people could help to tell each of
 // them: it mentions their groups.
 func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals.Batch, news news) blockkit.Message {
-	calls := make([]int, 0, len(news.groups))
+	waits := make([]waitsFor, 0, len(news.groups))
 	var groups []approvals.GroupID
 	var users []approvals.UserID
 	for i := range b.Approvals {
@@ -141,7 +181,7 @@ func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals
 		if !ok {
 			continue
 		}
-		calls = append(calls, i)
+		waits = append(waits, waitsFor{call: i})
 		for _, f := range from {
 			groups, users = append(groups, f.Groups...), append(users, f.Users...)
 		}
@@ -153,14 +193,14 @@ func (n *Notices) call(ctx context.Context, reader directory.Reader, b approvals
 		from = append(from, blockkit.GroupSpan(g))
 	}
 	from = append(from, blockkit.PersonSpans(slices.Compact(users))...)
-	head := blockkit.Count(len(calls), "call") + " still " + blockkit.Verb(len(calls), "waits") + " for approval"
+	head := blockkit.Count(len(waits), "call") + " still " + blockkit.Verb(len(waits), "waits") + " for approval"
 	paras := []blockkit.Para{blockkit.Line(append([]blockkit.Span{blockkit.Styled(head, blockkit.Bold), blockkit.Say(", from ")}, blockkit.ListSpans(from, maxRecipients)...)...)}
-	for k, i := range calls {
-		if k == callsTold {
-			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(calls)-k)+" more.")))
+	for i, w := range waits {
+		if i == callsTold {
+			paras = append(paras, blockkit.Line(blockkit.Say("and "+blockkit.Number(len(waits)-i)+" more.")))
 			break
 		}
-		paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, waitsFor{call: i})...))
+		paras = append(paras, blockkit.Line(n.waiting(ctx, reader, b, w)...))
 	}
-	return blockkit.Message{Text: blockkit.Escape(head + "."), Blocks: []slack.Block{blockkit.RichText(paras...)}}
+	return blockkit.Message{Text: blockkit.Escape(head + ": ").Then(n.spokenWaits(ctx, reader, b, waits)).Trim(), Blocks: []slack.Block{blockkit.RichText(paras...)}}
 }
