@@ -786,7 +786,7 @@ async function tooMany() {
   const post = (n) => fetch(PAGE + "/sim/post", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ user: "U0ALICE", channel: "C0OPS", text: "@countersign refund the 48 euros of order 1042" + " ".repeat(n) }) });
   for (let n = 0; n < 24; n++) await post(n);
   const list = page.locator(".blocks.kit").filter({ hasText: /\d+ requests wait for approval/ }).first();
-  await list.waitFor();
+  await list.waitFor({ timeout: 90_000 }); // it is updated at the pace that Slack allows
   await act(page, "Bob Brandt");
   await list.getByRole("button", { name: "Review" }).waitFor();
   await everywhere(page, "90-digest");
