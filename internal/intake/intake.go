@@ -1,0 +1,168 @@
+// Package intake takes requests of agents that this program does not run. It is
+// the one use case behind every door: the HTTP API, the hooks of coding agents,
+// the MCP gateway and its permission prompt.
+//
+// A request becomes a run that is deferred from birth, in a thread of its own,
+// with a batch like any other: policy, cards, sheets, ladders and Homes do not
+// know the difference. Once the batch is settled it is delivered instead of
+// resumed. An agent can ask and withdraw; nothing here decides.
+package intake
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Client is an agent as its credential proved it. Nothing in a payload names
+// one. It sees its own requests and no others.
+type Client struct {
+	Name  string // of the agent, as people read it on a card; unique in the configuration
+	Owner approvals.UserID
+	// Triggers is everybody who can make the agent ask, if the credential is
+	// shared: all of them count as having asked. With an owner it is empty.
+	Triggers   []approvals.UserID
+	Channel    string // where its requests are shown
+	Credential string // the id of the credential, never the credential itself: the session of a door that has none
+}
+
+// An Ask is one request, as a door hands it in.
+type Ask struct {
+	Door       Door
+	Carries    Carries
+	ExternalID string // the caller's name for the request; with other calls under it, the request before is superseded
+	// IdempotencyKey makes a repetition the same request; with another payload it
+	// is [ErrKeyReused]. Empty for none.
+	IdempotencyKey string
+	Payload        approvals.Digest // of everything the caller sent, for IdempotencyKey
+
+	Group   string // where cards are drawn and listed together; nothing queues or supersedes across it
+	Session string // bounds who may find a decision again by its fingerprint; empty for the credential
+	Calls   []Call
+	State   json.RawMessage // opaque, given back with the answer; at most MaxState bytes
+	Within  time.Duration   // the request is withdrawn after it, if the policy does not end it before; 0 for the policy's
+	Trace   string          // the caller's traceparent, given back
+	Notify  string          // the name of a configured webhook endpoint of the client; empty for none
+	Prompt  string          // what the person wrote, if the door knows it; quoted, never trusted
+	Reuse   bool            // find an open or unused decision by its fingerprint, for doors whose callers ask again
+}
+
+// MaxState is how many bytes of opaque state a request may carry.
+const MaxState = 1 << 20
+
+// A Call is one call of a request. What is approved is all of it: tool, server,
+// definition, exact argument bytes and the directory.
+type Call struct {
+	ID         approvals.ToolCallID
+	Tool       string
+	Args       json.RawMessage
+	Cwd        string // where it runs; empty if the door cannot say, and the card says so
+	Repository string
+	Branch     string
+	Definition string // the pinned digest of the tool's definition; empty if there is none
+	Reason     string // the agent's words; quoted, never trusted
+	External   bool   // it is to be fulfilled, not approved
+}
+
+// A Door is how a request came in.
+type Door string
+
+// Carries says what a door can bring back. The card offers no button for what it
+// cannot.
+type Carries struct {
+	Edits   bool // changed arguments
+	Reasons bool // why a call was denied
+	Late    bool // an answer after the caller stopped waiting
+}
+
+// State of a request.
+type State string
+
+// The states. Each but Pending is final.
+const (
+	StatePending State = "pending"
+	StateSettled State = "settled"
+)
+
+// Outcome of one call. They are different answers: a caller tells its model
+// which it is.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomePending    Outcome = "pending"
+	OutcomeAllowed    Outcome = "allowed"  // the policy needs nobody
+	OutcomeRefused    Outcome = "refused"  // by the policy; nobody was asked
+	OutcomeApproved   Outcome = "approved" // by people
+	OutcomeDenied     Outcome = "denied"   // by a person
+	OutcomeExpired    Outcome = "expired"  // nobody decided in time
+	OutcomeWithdrawn  Outcome = "withdrawn"
+	OutcomeSuperseded Outcome = "superseded" // the same external id asked for something else
+	OutcomeFulfilled  Outcome = "fulfilled"  // an external call has its result
+)
+
+// A Request is what a client sees of what it asked.
+type Request struct {
+	ID         approvals.RunID
+	Batch      approvals.BatchID // empty if nobody is asked
+	ExternalID string
+	Group      string
+	State      State
+	Calls      []CallStatus // in the order of the Ask
+	StateDoc   json.RawMessage
+	CreatedAt  time.Time
+	ExpiresAt  time.Time // when the first open call expires; zero if none does
+	Trace      string
+	Version    string // changes with everything that a client can see: an ETag
+	Joined     bool   // it was found by its fingerprint, under another external id
+}
+
+// A CallStatus is where one call stands.
+type CallStatus struct {
+	ID          approvals.ToolCallID
+	Tool        string
+	Outcome     Outcome
+	Digest      approvals.Digest
+	Fingerprint string
+	Args        json.RawMessage // the bytes that count: as approved, or as asked while pending
+	Edited      bool            // Args are not those of the Ask
+	Reason      string          // why it was denied or refused, in words for the model
+	By          []approvals.UserID
+	Rule        string
+	DecidedAt   time.Time
+	UsableUntil time.Time // a decision that is not claimed by then is of no use; zero if it is none
+	ClaimedAt   time.Time // zero until it is claimed
+	Report      *Report
+	Result      approvals.CallResult // of an external call
+	Receipt     string               // signed, see package receipt; empty without a key
+}
+
+// A Report is what a caller says that became of an approved call. It is the
+// caller's word, and the card says so.
+type Report struct {
+	State   approvals.ExecutionState // Ran, RanFailed or NotRun
+	Took    time.Duration
+	Words   string
+	Excerpt string
+	At      time.Time
+}
+
+// A Claim is the one use of a decision.
+type Claim struct {
+	Call      approvals.ToolCallID
+	Tool      string
+	Args      json.RawMessage // exactly what was approved
+	Digest    approvals.Digest
+	ClaimedAt time.Time
+	Receipt   string
+}
+
+// An Event is that something changed about one of a client's requests.
+type Event struct {
+	ID      string // its place: events after it follow
+	Type    string // approval.created, approval.decided, approval.settled, ...
+	Request approvals.RunID
+	Call    approvals.ToolCallID // empty if it is about the request
+	At      time.Time
+}
