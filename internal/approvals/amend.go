@@ -14,6 +14,9 @@ const MaxAmendments = 10
 // amend gives the call new arguments. Approvals of the old arguments no longer
 // count.
 func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
+	if b.Limits.NoEdits {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNoEdits)
+	}
 	i, a, err := b.openTo(cmd.By, cmd.Call, cmd.At)
 	if err != nil {
 		return b, nil, err
@@ -50,7 +53,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 			return b, nil, err
 		}
 		until := a.Requirement.Deadline
-		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().endingBy(until), ruling.Why, ruling.Rule, 0
+		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().EndingBy(until), ruling.Why, ruling.Rule, 0
 		a.Unjudged, a.Summary = ruling.Unjudged, cmp.Or(ruling.Summary, a.Summary)
 		a.Severity = a.Severity.Worse(ruling.Severity)
 	case Refuse:
@@ -71,9 +74,10 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	return b.with(i, a).moved(at, event)
 }
 
-// endingBy returns the requirement with no later a deadline than this one, and
-// without the rungs that would come after it: an edit gives no more time.
-func (r Requirement) endingBy(until time.Time) Requirement {
+// EndingBy returns the requirement with no later a deadline than this one, and
+// without the rungs that would come after it: an edit gives no more time. The
+// zero time ends nothing.
+func (r Requirement) EndingBy(until time.Time) Requirement {
 	if until.IsZero() || !r.Deadline.IsZero() && !r.Deadline.After(until) {
 		return r
 	}

@@ -54,7 +54,7 @@ func (b Batch) Unbarred(a Approval, f From) From {
 // BarsParticipants reports whether the participants of the batch may not approve
 // a call that needs this: see [Requirement].
 func (b Batch) BarsParticipants(r Requirement) bool {
-	return r.Separation && !r.ParticipantsMaySign && len(b.Participants) > 0
+	return r.Separation && (!r.ParticipantsMaySign || b.shared()) && len(b.Participants) > 0
 }
 
 // MayDecide is nil if this verdict of the person on the call would be taken at

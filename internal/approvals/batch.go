@@ -49,6 +49,7 @@ type Batch struct {
 	Channel   string // where the run was asked for, or is to be shown; a policy may look at it
 	Requester UserID // who triggered the run
 	Executor  Executor
+	Limits    Limits
 
 	// Participants are the others who asked for the calls, each once: when the
 	// model made them, it had been sent prompts of these people, reasons that they
@@ -86,6 +87,7 @@ type Approval struct {
 	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
 	Preview     Preview         // what the call would change
+	Place       Place           // where it would run, if whoever executes it says so
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
@@ -104,6 +106,7 @@ type External struct {
 	Metadata  json.RawMessage
 	WriteOnly []string   // see [Approval]
 	Summary   string     // see [Approval]
+	Place     Place      // see [Approval]
 	Result    CallResult // nil while pending; ToolDenied when withdrawn
 	Ending    Ending
 }
@@ -139,6 +142,7 @@ type Deferral struct {
 
 	GateReason Quote   // see [Approval]
 	Preview    Preview // see [Approval]
+	Place      Place   // see [Approval]
 }
 
 // Settled reports whether every call has its outcome. A batch without calls is

@@ -43,7 +43,7 @@ func (d *Desk) Amend(ctx context.Context, id BatchID, r RequestID, cmd Amend) (B
 		if err := d.judge.fits(ctx, b, call); err != nil {
 			return change{}, fmt.Errorf("call %q: %w", string(cmd.Call), err)
 		}
-		cmd.Ruling = d.judge.rule(ctx, b, b.Approvals[i].Gate, call, cmd.At)
+		cmd.Ruling = d.judge.rule(ctx, b, b.Approvals[i], call, cmd.At)
 		next, events, err = b.Apply(cmd)
 		args := map[Digest]json.RawMessage{DigestOf(b.ID, call): call.Args}
 		return change{batch: next, events: events, args: args}, err
@@ -95,13 +95,14 @@ func (j judge) fits(ctx context.Context, b Batch, call ToolCall) error {
 // rule is the current policy's word on an amended call. The policy is given the
 // tool's reason from when the call was proposed. rule fails closed, and a
 // permitted call keeps its earlier requirement: an edit never removes one.
-func (j judge) rule(ctx context.Context, b Batch, gate Gate, call ToolCall, at time.Time) Ruling {
+func (j judge) rule(ctx context.Context, b Batch, a Approval, call ToolCall, at time.Time) Ruling {
 	ruling, err := j.policy.Rule(ctx, Proposal{
 		Call:      call,
-		Gate:      gate,
+		Gate:      a.Gate,
 		Agent:     b.Agent,
 		Requester: b.Requester,
 		Channel:   b.Channel,
+		Place:     a.Place,
 		SoFar:     b.SoFar.clone(),
 		At:        at,
 	})

@@ -38,7 +38,7 @@
 //  15. Time moves the batch, by [Climb] or [Expire], at [Batch.Next] and not
 //     before it.
 //  16. [Conclude] records what became of an approved call, once, and moves
-//     nothing else. Only a call in doubt is recorded anew.
+//     nothing else. Only a call in doubt, or claimed, is recorded anew.
 //
 // # The story
 //

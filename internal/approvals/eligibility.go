@@ -111,9 +111,16 @@ func (b Batch) bars(a Approval, v Verdict) func(UserID) bool {
 
 // asked reports whether this person counts as having asked for a call with this
 // requirement: the requester does, and a participant unless the rule says
-// otherwise.
+// otherwise. If the requester is a service, no rule can: see [ServiceUser].
 func (b Batch) asked(r Requirement, u UserID) bool {
-	return u == b.Requester || !r.ParticipantsMaySign && slices.Contains(b.Participants, u)
+	return u == b.Requester || (!r.ParticipantsMaySign || b.shared()) && slices.Contains(b.Participants, u)
+}
+
+// shared reports whether an agent asked whose credential several people share:
+// any of the participants may have been the one.
+func (b Batch) shared() bool {
+	_, ok := b.Requester.Service()
+	return ok
 }
 
 // Editors returns the people who changed the arguments at any time, each once, in

@@ -40,6 +40,8 @@ var (
 	ErrDenied = errors.New("someone denied it: withdraw it, or ask again")
 	// ErrAmendments: the arguments were changed as often as they may be.
 	ErrAmendments = fmt.Errorf("arguments changed %d times already", MaxAmendments)
+	// ErrNoEdits: whoever executes the call cannot be given other arguments.
+	ErrNoEdits = errors.New("the arguments of this call cannot be changed")
 	// ErrDecided: the person has already said the opposite about this call.
 	ErrDecided = errors.New("this person already decided otherwise")
 	// ErrReasonNeeded: an approval of this call must say why.

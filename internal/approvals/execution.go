@@ -20,12 +20,15 @@ type Execution struct {
 	// anything that the tool returned: it is for those who may read the arguments.
 	Words   string
 	Excerpt string
+	// By is whose word this is: the agent that executes its calls elsewhere. Empty
+	// if this program executed the call, or would have.
+	By string
 }
 
 // ExecutionState says how far an approved call came.
 type ExecutionState string
 
-// The states. Each but InDoubt is final.
+// The states. Each but InDoubt and Claimed is final.
 const (
 	Ran        ExecutionState = "ran"         // to its end, and the tool says that it succeeded
 	RanFailed  ExecutionState = "failed"      // it ran, and the tool says that it failed
@@ -33,15 +36,18 @@ const (
 	NotRun     ExecutionState = "not_run"     // a limit, arguments that became invalid, a tool that is gone, a run that ended
 	Refused    ExecutionState = "refused"     // the policy refused it when it was about to run
 	AskedAgain ExecutionState = "asked_again" // people are asked about it once more, in another batch
+	Claimed    ExecutionState = "claimed"     // whoever executes it elsewhere has taken the decision, and has said nothing since
 )
 
 // MaxExecutionWords is how many runes of an error or a result a batch keeps.
 const MaxExecutionWords = 300
 
 // Conclude records what became of the approved calls of a settled batch. Each is
-// recorded once; only a call in doubt may be recorded anew. What is recorded
-// already is left as it is, so a command may be repeated. A batch that is not
-// settled is [ErrOpen].
+// recorded once; only a call in doubt, or one of which nothing is known but that
+// it was claimed, may be recorded anew. What is recorded already is left as it
+// is, so a command may be repeated. A batch that is not settled is [ErrOpen],
+// unless all of it is the word of somebody else: who executes calls elsewhere
+// need not wait for the last of them.
 type Conclude struct {
 	Calls []Conclusion
 	At    time.Time
@@ -61,6 +67,7 @@ type Concluded struct {
 	Call  ToolCallID     `json:"call"`
 	State ExecutionState `json:"state"`
 	Took  time.Duration  `json:"took_ns,omitempty"`
+	By    string         `json:"by,omitempty"` // see [Execution]
 	At    time.Time      `json:"at,omitzero"`
 }
 
@@ -72,7 +79,7 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 	if cmd.At.IsZero() {
 		return b, nil, fmt.Errorf("%w: a command needs a time", ErrInvalid)
 	}
-	if !b.Settled() {
+	if !b.Settled() && !slices.ContainsFunc(cmd.Calls, func(c Conclusion) bool { return c.Execution.By != "" }) {
 		return b, nil, fmt.Errorf("batch %s: %w", b.ID, ErrOpen)
 	}
 	next := b
@@ -90,12 +97,12 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 		switch {
 		case a.Status != Approved:
 			return b, nil, fmt.Errorf("%w: call %q was not approved, so nothing became of it", ErrInvalid, string(c.Call))
-		case a.Execution.State != "" && (a.Execution.State != InDoubt || e.State == InDoubt):
+		case !a.Execution.yields(e):
 			continue
 		}
 		a.Execution = e
 		next = next.with(i, a)
-		events = append(events, Concluded{Batch: b.ID, Call: c.Call, State: e.State, Took: e.Took, At: e.At})
+		events = append(events, Concluded{Batch: b.ID, Call: c.Call, State: e.State, Took: e.Took, By: e.By, At: e.At})
 	}
 	if len(events) == 0 {
 		return b, nil, nil
@@ -104,14 +111,31 @@ func (b Batch) conclude(cmd Conclude) (Batch, []Event, error) {
 	return next, events, nil
 }
 
+// yields reports whether what is recorded is replaced by something newer.
+func (e Execution) yields(to Execution) bool {
+	switch e.State {
+	case "":
+		return true
+	case Claimed:
+		return to.State != Claimed
+	case InDoubt:
+		return to.State != InDoubt && to.State != Claimed
+	default:
+		return false
+	}
+}
+
 func (e Execution) check(at time.Time) (Execution, error) {
-	if !slices.Contains([]ExecutionState{Ran, RanFailed, InDoubt, NotRun, Refused, AskedAgain}, e.State) {
+	if !slices.Contains([]ExecutionState{Ran, RanFailed, InDoubt, NotRun, Refused, AskedAgain, Claimed}, e.State) {
 		return Execution{}, fmt.Errorf("%w: %q is no state of an execution", ErrInvalid, string(e.State))
 	}
 	if e.Took < 0 {
 		return Execution{}, fmt.Errorf("%w: an execution cannot take %s", ErrInvalid, e.Took)
 	}
-	for _, words := range []string{e.Words, e.Excerpt} {
+	if e.State == Claimed && e.By == "" {
+		return Execution{}, fmt.Errorf("%w: somebody claims a call", ErrInvalid)
+	}
+	for _, words := range []string{e.Words, e.Excerpt, e.By} {
 		if !utf8.ValidString(words) || utf8.RuneCountInString(words) > MaxExecutionWords {
 			return Execution{}, fmt.Errorf("%w: what is said of an execution is text of at most %d characters", ErrInvalid, MaxExecutionWords)
 		}

@@ -49,6 +49,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			Gate:        d.Gate,
 			GateReason:  d.GateReason,
 			Preview:     d.Preview.clone(),
+			Place:       d.Place,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),
@@ -64,7 +65,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		ref := d.Call.Ref(b.ID)
 		opened.Calls = append(opened.Calls, ref)
 		b.Calls = append(b.Calls, External{
-			Call: ref, Metadata: slices.Clone(d.Metadata), WriteOnly: slices.Clone(d.WriteOnly), Summary: d.Summary,
+			Call: ref, Metadata: slices.Clone(d.Metadata), WriteOnly: slices.Clone(d.WriteOnly), Summary: d.Summary, Place: d.Place,
 		})
 	}
 	return b, []Event{opened}, nil

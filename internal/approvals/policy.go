@@ -24,6 +24,7 @@ type Proposal struct {
 	Agent     string
 	Requester UserID
 	Channel   string
+	Place     Place // where it would run, if its executor says so
 	SoFar     SoFar
 	At        time.Time
 	// Entry is the key of this call in the ledger of the requester, if it may

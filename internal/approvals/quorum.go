@@ -36,6 +36,10 @@ type Requirement struct {
 	Direct DirectMessages
 	// ReasonNeeded refuses an approval that says no reason.
 	ReasonNeeded bool
+	// ClaimWithin is how long the decision on a call that is executed elsewhere
+	// waits for its caller, once every call of the batch is decided. 0 is
+	// [DefaultClaimWithin]. This program executes its own calls at once.
+	ClaimWithin time.Duration
 }
 
 // DirectMessages says which of those who can help with a call are asked by a direct

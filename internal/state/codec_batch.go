@@ -24,8 +24,21 @@ type storedBatch struct {
 	Participants []approvals.UserID `json:"participants,omitempty"`
 	Executor     approvals.Executor `json:"executor,omitempty"`
 
+	Limits storedLimits `json:"limits,omitzero"`
+
 	Said   storedQuote `json:"said,omitzero"`
 	Prompt storedQuote `json:"prompt,omitzero"`
+}
+
+type storedLimits struct {
+	NoEdits   bool `json:"no_edits,omitempty"`
+	NoReasons bool `json:"no_reasons,omitempty"`
+}
+
+type storedPlace struct {
+	Cwd        string `json:"cwd,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
 }
 
 type storedQuote struct {
@@ -63,6 +76,7 @@ type storedApproval struct {
 	GateReason storedQuote        `json:"gate_reason,omitzero"`
 	Preview    storedPreview      `json:"preview,omitzero"`
 	Severity   approvals.Severity `json:"severity,omitempty"`
+	Place      storedPlace        `json:"place,omitzero"`
 }
 
 type storedExternal struct {
@@ -70,6 +84,7 @@ type storedExternal struct {
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	WriteOnly []string        `json:"write_only,omitempty"`
 	Summary   string          `json:"summary,omitempty"`
+	Place     storedPlace     `json:"place,omitzero"`
 	Result    *storedResult   `json:"result,omitempty"`
 	Ending    storedEnding    `json:"ending,omitzero"`
 }
@@ -95,6 +110,7 @@ type storedRequirement struct {
 
 	ParticipantsMaySign bool                     `json:"participants_may_sign,omitempty"`
 	DirectTo            approvals.DirectMessages `json:"direct_to,omitempty"` // if not everyone
+	ClaimWithin         time.Duration            `json:"claim_within_ns,omitempty"`
 }
 
 type storedQuorum struct {
@@ -159,6 +175,7 @@ type storedExecution struct {
 	Took    time.Duration            `json:"took_ns,omitempty"`
 	Words   string                   `json:"words,omitempty"`
 	Excerpt string                   `json:"excerpt,omitempty"`
+	By      string                   `json:"by,omitempty"`
 }
 
 // storedResult is a sealed [approvals.CallResult]; the kinds are upstream's.
@@ -181,7 +198,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
 		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
 		Requester: b.Requester, Executor: b.Executor, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
-		Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
+		Limits: storedLimits(b.Limits), Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
 	}
 	for _, a := range b.Approvals {
 		s := storedApproval{
@@ -189,7 +206,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
-			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview),
+			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place),
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -205,7 +222,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 	}
 	for _, c := range b.Calls {
 		out.Calls = append(out.Calls, storedExternal{
-			storeRef(c.Call), c.Metadata, c.WriteOnly, c.Summary, storeResult(c.Result), storeEnding(c.Ending),
+			storeRef(c.Call), c.Metadata, c.WriteOnly, c.Summary, storedPlace(c.Place), storeResult(c.Result), storeEnding(c.Ending),
 		})
 	}
 	return encode(out)
@@ -220,7 +237,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	b := approvals.Batch{
 		ID: in.ID, Run: in.Run, Thread: in.Thread, Agent: in.Agent, Channel: in.Channel,
 		Requester: in.Requester, Executor: in.Executor, Participants: in.Participants, SoFar: approvals.SoFar(in.SoFar), OpenedAt: in.OpenedAt,
-		Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
+		Limits: approvals.Limits(in.Limits), Said: approvals.Quote(in.Said), Prompt: approvals.Quote(in.Prompt),
 	}
 	for _, s := range in.Approvals {
 		a := approvals.Approval{
@@ -228,7 +245,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
-			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview),
+			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place),
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{
@@ -246,7 +263,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 	}
 	for _, c := range in.Calls {
 		b.Calls = append(b.Calls, approvals.External{
-			Call: r.ref(c.Call), Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Result: r.result(c.Result), Ending: approvals.Ending(c.Ending),
+			Call: r.ref(c.Call), Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Place: approvals.Place(c.Place), Result: r.result(c.Result), Ending: approvals.Ending(c.Ending),
 		})
 	}
 	return b, r.err
@@ -277,7 +294,7 @@ func storeRequirement(r approvals.Requirement) storedRequirement {
 	out := storedRequirement{
 		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
 		ParticipantsMaySign: r.ParticipantsMaySign, EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
-		Direct: r.Direct == approvals.DirectEveryone, Deadline: r.Deadline.UTC(),
+		Direct: r.Direct == approvals.DirectEveryone, Deadline: r.Deadline.UTC(), ClaimWithin: r.ClaimWithin,
 	}
 	if !out.Direct {
 		out.DirectTo = r.Direct
@@ -331,7 +348,7 @@ func requirement(s storedRequirement) approvals.Requirement {
 	out := approvals.Requirement{
 		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
 		ParticipantsMaySign: s.ParticipantsMaySign, EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
-		Direct: s.DirectTo, Deadline: s.Deadline,
+		Direct: s.DirectTo, Deadline: s.Deadline, ClaimWithin: s.ClaimWithin,
 	}
 	if s.Direct {
 		out.Direct = approvals.DirectEveryone

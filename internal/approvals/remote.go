@@ -1,0 +1,40 @@
+package approvals
+
+import (
+	"strings"
+	"time"
+)
+
+// Limits are what whoever executes the calls of a batch cannot take back to
+// their agent. The zero value is none: this program, which resumes its own runs,
+// takes everything.
+type Limits struct {
+	NoEdits   bool // arguments that people changed: an [Amend] is [ErrNoEdits]
+	NoReasons bool // why a call was denied; a surface asks for none
+}
+
+// A Place is where a call would run, in the words of whoever executes it. It is
+// part of what people are shown, foreign text, and for those who may read the
+// arguments.
+type Place struct {
+	Cwd        string // the working directory
+	Repository string
+	Branch     string
+}
+
+// DefaultClaimWithin is how long a decision waits for whoever executes the call
+// elsewhere, if the requirement does not say.
+const DefaultClaimWithin = 15 * time.Minute
+
+// service is what the id of a requester begins with that is no person. No chat
+// service has such ids.
+const service = "service:"
+
+// ServiceUser returns the requester that stands for an agent whose credential
+// several people share. It is nobody: those people are the participants of the
+// batch, and none of them may approve if the rule separates.
+func ServiceUser(name string) UserID { return UserID(service + name) }
+
+// Service returns the name of the agent that this requester stands for, if it is
+// no person.
+func (u UserID) Service() (name string, ok bool) { return strings.CutPrefix(string(u), service) }
