@@ -45,6 +45,11 @@ var (
 	// ErrKeyReused: a remote request with this key was handed in before, with
 	// other calls.
 	ErrKeyReused = errors.New("the key was used for other calls")
+	// ErrUnjudged: the policy cannot say now whether a call may go ahead.
+	ErrUnjudged = errors.New("the policy cannot judge the call")
+	// ErrNowAsks: the call needed nobody when it was handed in, and the policy asks
+	// for approval now.
+	ErrNowAsks = errors.New("the policy asks for approval now")
 	// ErrRunEnded: the run has its outcome, which never changes.
 	ErrRunEnded = errors.New("the run has ended")
 )

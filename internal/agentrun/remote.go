@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -23,6 +24,9 @@ type RemoteRequest struct {
 	Requester    approvals.UserID
 	Participants []approvals.UserID // the others who may have asked, as in [approvals.Batch]
 	Channel      string             // where it is shown, as in [approvals.Batch]
+	Limits       approvals.Limits   // what its executor cannot take back
+	Prompt       string             // what the requester wrote, if the executor knows it; quoted
+	Until        time.Time          // nobody can decide from then on; zero leaves it to the policy
 	Calls        []RemoteCall
 }
 
@@ -38,6 +42,11 @@ type RemoteCall struct {
 	Gate      approvals.Gate  // why the tool itself asks, if it does
 	Metadata  json.RawMessage // a JSON object for the approvers, or nil
 	WriteOnly []string        // JSON pointers of arguments that people see as a length only
+	Place     approvals.Place // where it would run
+	Reason    string          // what the agent says about it; quoted
+	// External says that the call waits for a result instead of a decision. If the
+	// policy asks for it, people decide it like any other.
+	External bool
 }
 
 // A RemoteRun is a remote request as it is stored.
@@ -60,6 +69,19 @@ type RuledCall struct {
 // are fetched, there is nothing to do.
 type Deliverer func(ctx context.Context, r RemoteRun, answers approvals.DeferredToolResults) error
 
+// RemoteRunID returns the id of the run of a remote request. All that an executor
+// does for one agent is in one partition, so that it can be followed as one
+// stream of facts.
+func RemoteRunID(e approvals.Executor, agent, key string) approvals.RunID {
+	return approvals.RunID(approvals.NewID("run", RemotePartition(e, agent), derived("remote", string(e), agent, key)))
+}
+
+// RemotePartition returns the partition of every run that this executor hands in
+// for the agent.
+func RemotePartition(e approvals.Executor, agent string) int {
+	return approvals.PartitionOf("remote", string(e), agent)
+}
+
 // Submit rules on the calls of a remote request and commits it: its run, its
 // messages, and the batch of those calls that people are asked about, all in one
 // step. If they are asked about none, the run is completed at once. The same
@@ -70,10 +92,7 @@ func (r *Runner) Submit(ctx context.Context, q RemoteRequest) (RemoteRun, error)
 	if err := q.check(); err != nil {
 		return RemoteRun{}, err
 	}
-	id, err := q.run()
-	if err != nil {
-		return RemoteRun{}, err
-	}
+	id := RemoteRunID(q.Executor, q.Agent, q.Key)
 	stored := false // by this call
 	for range maxConflicts {
 		found, err := r.Remote(ctx, id)

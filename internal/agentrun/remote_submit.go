@@ -65,24 +65,21 @@ func (q RemoteRequest) check() error {
 }
 
 // origin is where the request came from. The channel in which it is shown may
-// change, so the thread is found without it.
+// change, so it is no part of what names the thread.
 func (q RemoteRequest) origin() Origin {
 	return Origin{Surface: string(q.Executor), Team: q.Agent, Root: q.Key}
 }
 
-func (q RemoteRequest) run() (approvals.RunID, error) {
-	thread := ThreadIDOf(q.origin())
-	partition, err := approvals.Partition(string(thread))
-	if err != nil {
-		return "", err
-	}
-	return approvals.RunID(approvals.NewID("run", partition, derived("remote", string(thread)))), nil
+// thread is the id of a thread of the request's own. It is derived from the
+// origin like any other, and in the partition of the agent.
+func (q RemoteRequest) thread() ThreadID {
+	return ThreadID(approvals.NewID("thread", RemotePartition(q.Executor, q.Agent), derived("thread", string(q.Executor), q.Agent, q.Key)))
 }
 
 // submit tries once to commit the request.
 func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest) error {
 	now, origin := r.c.Now(), q.origin()
-	thread := Thread{ID: ThreadIDOf(origin), Origin: origin}
+	thread := Thread{ID: q.thread(), Origin: origin}
 	thread.Origin.Channel = q.Channel
 	run := Run{
 		ID: id, Thread: thread.ID, Origin: thread.Origin, Agent: q.Agent, Executor: q.Executor, Requester: q.Requester,
@@ -94,24 +91,32 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	}
 	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
 	response := Response{RunID: id, At: now, FinishReason: FinishToolCall}
-	var asked []approvals.Deferral
+	var asked, elsewhere []approvals.Deferral
 	var refusals, counted []RequestPart // counted: what the policy knows of the calls before
 	for _, c := range q.Calls {
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
+		deferral := approvals.Deferral{
+			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Place: c.Place,
+		}
 		switch ruling := r.ruleRemote(ctx, run, approvals.Proposal{
-			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, SoFar: soFar, At: now,
+			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,
 		}).(type) {
 		case approvals.Permit:
+			if c.External {
+				open.Args[c.Ref(batch).Digest] = c.Args
+				elsewhere = append(elsewhere, deferral)
+				continue
+			}
 			counted = append(counted, returned(c.ToolCall, OutcomeSuccess, "", now))
 		case approvals.Refuse:
 			refusals = append(refusals, refused(c.ToolCall, ruling, now))
 			counted = append(counted, refusals[len(refusals)-1])
 		case approvals.Ask:
 			open.Args[c.Ref(batch).Digest] = c.Args
-			asked = append(asked, approvals.Deferral{
-				Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Ask: ruling,
-			})
+			deferral.Ask = ruling
+			deferral.Ask.Requirement = ruling.Requirement.EndingBy(q.Until)
+			asked = append(asked, deferral)
 		}
 	}
 	messages := []Message{response}
@@ -119,12 +124,12 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 		messages = append(messages, Request{Parts: refusals, Authors: []approvals.UserID{}, RunID: id, At: now})
 	}
 	out := Commit{Request: approvals.RequestID("submit:" + string(id)), Append: &Append{Thread: thread.ID, Messages: messages}}
-	if len(asked) > 0 {
+	if len(asked)+len(elsewhere) > 0 {
 		open.Batch, open.Events, err = approvals.Open(approvals.Batch{
 			ID: batch, Run: id, Thread: string(thread.ID), Agent: q.Agent, Channel: q.Channel, Executor: q.Executor,
-			Requester: q.Requester, Participants: q.Participants,
+			Requester: q.Requester, Participants: q.Participants, Limits: q.Limits, Said: q.said(), Prompt: approvals.QuoteOf(q.Prompt),
 			SoFar: SoFar([]Message{response, Request{Parts: counted}}, nil), OpenedAt: now,
-		}, asked, nil)
+		}, asked, elsewhere)
 		if err != nil {
 			return fmt.Errorf("open the batch of run %s: %w", id, err)
 		}
