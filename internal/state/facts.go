@@ -81,26 +81,55 @@ func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) i
 			yield(approvals.StoredEvent{}, err)
 			return
 		}
-		woken, leave := f.listeners.listen(f.c, p.n) //nolint:contextcheck // followers share the subscription, so it does not end with this one
-		defer leave()
-		for {
-			more, err := f.batchFacts(ctx, p.n, id, &after, yield)
-			if err != nil && ctx.Err() == nil {
-				yield(approvals.StoredEvent{}, err)
-			}
-			if err != nil || !more {
-				return
-			}
-			look := time.NewTimer(followSweep*3/4 + rand.N(followSweep/2)) //nolint:gosec // jitter is no secret
-			select {
-			case <-ctx.Done():
-			case <-woken:
-			case <-look.C:
-			}
-			look.Stop()
-			if ctx.Err() != nil {
-				return
-			}
+		f.follow(ctx, p.n, id, after, yield)
+	}
+}
+
+// FollowPartition is [Feed.Follow] of everything in a partition.
+func (f *Feed) FollowPartition(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error] {
+	return func(yield func(approvals.StoredEvent, error) bool) {
+		if partition < 0 || partition >= approvals.Partitions {
+			yield(approvals.StoredEvent{}, fmt.Errorf("%w: partition %d", approvals.ErrInvalid, partition))
+			return
+		}
+		f.follow(ctx, partition, "", after, yield)
+	}
+}
+
+// LastFact returns the place of the last fact of a partition: what follows it is
+// still to come. Without any fact it is empty.
+func (f *Feed) LastFact(ctx context.Context, partition int) (string, error) {
+	if partition < 0 || partition >= approvals.Partitions {
+		return "", fmt.Errorf("%w: partition %d", approvals.ErrInvalid, partition)
+	}
+	last, err := f.c.client.XRevRangeN(ctx, string(f.c.partition(partition).facts()), "+", "-", 1).Result()
+	if err != nil || len(last) == 0 {
+		return "", wrap(err, "read the last fact of partition %d", partition)
+	}
+	return last[0].ID, nil
+}
+
+// follow yields the facts of a batch, or of the whole partition if id is empty.
+func (f *Feed) follow(ctx context.Context, partition int, id approvals.BatchID, after string, yield func(approvals.StoredEvent, error) bool) {
+	woken, leave := f.listeners.listen(f.c, partition) //nolint:contextcheck // followers share the subscription, so it does not end with this one
+	defer leave()
+	for {
+		more, err := f.batchFacts(ctx, partition, id, &after, yield)
+		if err != nil && ctx.Err() == nil {
+			yield(approvals.StoredEvent{}, err)
+		}
+		if err != nil || !more {
+			return
+		}
+		look := time.NewTimer(followSweep*3/4 + rand.N(followSweep/2)) //nolint:gosec // jitter is no secret
+		select {
+		case <-ctx.Done():
+		case <-woken:
+		case <-look.C:
+		}
+		look.Stop()
+		if ctx.Err() != nil {
+			return
 		}
 	}
 }
@@ -109,7 +138,7 @@ func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) i
 // quarter.
 var followSweep = 5 * time.Second
 
-// batchFacts yields what there is of the batch after a place and moves the
+// batchFacts yields what there is of the batch, or of everything, after a place and moves the
 // place on. more is false if nothing more is wanted.
 func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.BatchID, after *string, yield func(approvals.StoredEvent, error) bool) (more bool, err error) {
 	for {
@@ -126,7 +155,7 @@ func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.Batch
 			if err != nil {
 				return false, err
 			}
-			if approvals.BatchOf(e) == id && !yield(approvals.StoredEvent{ID: m.ID, Event: e}, nil) {
+			if (id == "" || approvals.BatchOf(e) == id) && !yield(approvals.StoredEvent{ID: m.ID, Event: e}, nil) {
 				return false, nil
 			}
 		}
