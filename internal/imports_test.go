@@ -28,6 +28,7 @@ var may = map[string][]string{
 	"internal/agentrun/openaimodel/openaisim": {},
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
 	"internal/state/statetest":                {"internal/state"},
+	"internal/intake":                         {"internal/approvals", "internal/agentrun"},
 	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
 	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only
