@@ -199,6 +199,12 @@ func (d *Desk) Withdraw(ctx context.Context, id BatchID, r RequestID, cmd Withdr
 	return d.commits.apply(ctx, id, cmd.request(r), cmd)
 }
 
+// Conclude commits what became of approved calls that were executed elsewhere.
+func (d *Desk) Conclude(ctx context.Context, id BatchID, r RequestID, cmd Conclude) (Batch, error) {
+	cmd.At = d.at(cmd.At)
+	return d.commits.apply(ctx, id, cmd.request(r), cmd)
+}
+
 // Tick does what time does to a batch at this desk's clock: it takes the rungs
 // that are due and settles what is overdue. It is what the due index calls: a
 // batch that time does not move yet is left alone, without an error.

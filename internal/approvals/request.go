@@ -51,6 +51,15 @@ func (c Withdraw) request(r RequestID) RequestID {
 	return r.bind("withdraw", string(c.By), c.Reason)
 }
 
+func (c Conclude) request(r RequestID) RequestID {
+	parts := []string{"conclude"}
+	for _, of := range c.Calls {
+		e := of.Execution
+		parts = append(parts, string(of.Call), string(e.State), e.By, e.Words, e.Excerpt, e.Took.String())
+	}
+	return r.bind(parts...)
+}
+
 func requestOfAll(r RequestID, cmds []Decide) RequestID {
 	parts := []string{"decide all"}
 	for _, c := range cmds {

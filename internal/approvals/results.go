@@ -41,7 +41,7 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 			return DeferredToolResults{}, fmt.Errorf("%w: call %q is stored as %s but was %s", ErrInvalid, string(id), a.Status, implied)
 		}
 		if a.Status != Approved {
-			results.Approvals[id] = a.denied()
+			results.Approvals[id] = a.Denial()
 			continue
 		}
 		approved, err := b.approved(a, args[id])
@@ -131,9 +131,10 @@ func (b Batch) provenance(a Approval) json.RawMessage {
 	return compactJSON(meta)
 }
 
-// denied says why the call did not run. What people wrote is quoted: it is
+// Denial says, for the model, why a call that is settled and not approved did not
+// run. What people wrote is quoted: it is
 // information for the model, not an instruction to it.
-func (a Approval) denied() ToolDenied {
+func (a Approval) Denial() ToolDenied {
 	switch a.Status {
 	case Expired:
 		return ToolDenied{Message: ExpiredMessage}

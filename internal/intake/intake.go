@@ -25,7 +25,21 @@ type Client struct {
 	Triggers   []approvals.UserID
 	Channel    string // where its requests are shown
 	Credential string // the id of the credential, never the credential itself: the session of a door that has none
+
+	OpenLimit int           // so many of its requests may be open; 0 for [DefaultOpenLimit]
+	PerMinute int           // so many new requests may it make in a minute; 0 for [DefaultPerMinute]
+	Within    time.Duration // nobody can decide a request of it after that; 0 leaves it to the policy
+	Fulfills  []Fulfills    // the external calls of others that it may fulfill
 }
+
+// Fulfills are the calls of one tool of one agent.
+type Fulfills struct{ Agent, Tool string }
+
+// The limits of a client whose configuration says nothing.
+const (
+	DefaultOpenLimit = 100
+	DefaultPerMinute = 60
+)
 
 // An Ask is one request, as a door hands it in.
 type Ask struct {
@@ -41,11 +55,14 @@ type Ask struct {
 	Session string // bounds who may find a decision again by its fingerprint; empty for the credential
 	Calls   []Call
 	State   json.RawMessage // opaque, given back with the answer; at most MaxState bytes
-	Within  time.Duration   // the request is withdrawn after it, if the policy does not end it before; 0 for the policy's
+	Within  time.Duration   // nobody can decide it after that; 0 leaves it to the policy, which may end it before
 	Trace   string          // the caller's traceparent, given back
 	Notify  string          // the name of a configured webhook endpoint of the client; empty for none
 	Prompt  string          // what the person wrote, if the door knows it; quoted, never trusted
-	Reuse   bool            // find an open or unused decision by its fingerprint, for doors whose callers ask again
+	// Reuse finds an open request or an unused decision by its fingerprint, for
+	// doors whose callers ask again. It is for a request of one call. What such a
+	// request is, its fingerprint says: another external id joins it.
+	Reuse bool
 }
 
 // MaxState is how many bytes of opaque state a request may carry.
@@ -56,6 +73,7 @@ const MaxState = 1 << 20
 type Call struct {
 	ID         approvals.ToolCallID
 	Tool       string
+	Server     string // where the tool is from; empty for the agent's own
 	Args       json.RawMessage
 	Cwd        string // where it runs; empty if the door cannot say, and the card says so
 	Repository string
@@ -104,18 +122,19 @@ const (
 
 // A Request is what a client sees of what it asked.
 type Request struct {
-	ID         approvals.RunID
-	Batch      approvals.BatchID // empty if nobody is asked
-	ExternalID string
-	Group      string
-	State      State
-	Calls      []CallStatus // in the order of the Ask
-	StateDoc   json.RawMessage
-	CreatedAt  time.Time
-	ExpiresAt  time.Time // when the first open call expires; zero if none does
-	Trace      string
-	Version    string // changes with everything that a client can see: an ETag
-	Joined     bool   // it was found by its fingerprint, under another external id
+	ID           approvals.RunID
+	Batch        approvals.BatchID // empty if nobody is asked
+	ExternalID   string
+	Group        string
+	State        State
+	Calls        []CallStatus // in the order of the Ask
+	StateDoc     json.RawMessage
+	CreatedAt    time.Time
+	ExpiresAt    time.Time // when the first open call expires; zero if none does
+	Trace        string
+	SupersededBy approvals.RunID // the request that took the place of this one
+	Version      string          // changes with everything that a client can see: an ETag
+	Joined       bool            // it was found by its fingerprint: another external id asked first
 }
 
 // A CallStatus is where one call stands.
@@ -131,8 +150,11 @@ type CallStatus struct {
 	By          []approvals.UserID
 	Rule        string
 	DecidedAt   time.Time
-	UsableUntil time.Time // a decision that is not claimed by then is of no use; zero if it is none
+	// UsableUntil is when a decision that is not claimed is of no use any more. The
+	// time begins once every call of the request is decided; before it is zero.
+	UsableUntil time.Time
 	ClaimedAt   time.Time // zero until it is claimed
+	External    bool      // it waits for a result, not for a decision
 	Report      *Report
 	Result      approvals.CallResult // of an external call
 	Receipt     string               // signed, see package receipt; empty without a key

@@ -1,0 +1,183 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Ask takes a request. The same external id with the same calls is the same
+// request; with other calls it is a new one, and the one before is superseded.
+// Where the policy needs nobody, or refuses, the answer has it already.
+//
+// The record of a request is stored before its run, and all the rest after it.
+// Each step is the same when it is done again, so that a caller whose request was
+// cut off anywhere asks again.
+func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
+	if err := a.check(c); err != nil {
+		return Request{}, err
+	}
+	before, err := s.useKey(ctx, c, a)
+	if err != nil {
+		return Request{}, err
+	}
+	if before != "" {
+		return s.Get(ctx, c, before)
+	}
+	a = a.named(c)
+	var x found
+	if a.Reuse {
+		x, err = s.reuse(ctx, c, a)
+	} else {
+		x, err = s.submit(ctx, c, a, "external/"+a.ExternalID+"/"+payload(a.Calls))
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	if x, err = s.point(ctx, c, a, x); err != nil {
+		return Request{}, err
+	}
+	if err := s.keepKey(ctx, c, a, x.id); err != nil {
+		return Request{}, err
+	}
+	if err := s.c.Store.Confirm(ctx, string(x.id)); err != nil {
+		return Request{}, err
+	}
+	r, err := s.view(ctx, x)
+	r.Joined = err == nil && a.ExternalID != x.rec.ExternalID
+	return r, err
+}
+
+// named returns the request with an external id: one that has none is named by its
+// idempotency key, and otherwise by nothing that could be asked again.
+func (a Ask) named(c Client) Ask {
+	switch {
+	case a.ExternalID != "":
+	case a.IdempotencyKey != "":
+		a.ExternalID = "key-" + sum(c.Name, a.IdempotencyKey)
+	default:
+		a.ExternalID = uuid.NewString()
+	}
+	return a
+}
+
+// submit stores the request under a key and rules on its calls, once.
+func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (found, error) {
+	key = sum(key)
+	x := found{id: agentrun.RemoteRunID(Executor, c.Name, key)}
+	var err error
+	if x.rec, _, err = s.record(ctx, x.id); errors.Is(err, approvals.ErrNotFound) {
+		x.fresh = true
+		if err = s.reserve(ctx, c, a, x.id); err == nil {
+			x.rec, err = s.begin(ctx, c, a, x.id)
+		}
+	}
+	if err != nil {
+		return found{}, err
+	}
+	// Of a request that was found by its fingerprint, what it says of itself is
+	// that of whoever asked first.
+	calls := slices.Clone(a.Calls)
+	for i := range calls {
+		calls[i].ID = x.rec.Calls[i].ID
+	}
+	x.remote, err = s.c.Runner.Submit(ctx, x.rec.request(c, key, calls, a.Prompt))
+	return x, err
+}
+
+// begin creates the record, or returns the one that is there.
+func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID) (record, error) {
+	if len(a.State) > 0 {
+		_, version, err := s.c.Store.Memo(ctx, string(id), stateMemo)
+		if err == nil && version == 0 {
+			err = s.c.Store.CommitMemo(ctx, string(id), stateMemo, a.State, 0, 0)
+		}
+		if err != nil && !errors.Is(err, approvals.ErrConflict) {
+			return record{}, fmt.Errorf("keep the state of %s: %w", id, err)
+		}
+	}
+	now := s.c.Now()
+	return update(ctx, s, string(id), recordMemo, func(r *record, stored bool) (bool, error) {
+		if stored {
+			return false, nil
+		}
+		*r = record{
+			Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
+			Carries: storedCarries(a.Carries), Until: until(now, a.Within, c.Within), Trace: a.Trace, Notify: a.Notify,
+			HasState: len(a.State) > 0, Reuse: a.Reuse, CreatedAt: now.UTC(),
+		}
+		for _, call := range a.Calls {
+			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: fingerprint(c, a.Session, call)})
+		}
+		return true, nil
+	})
+}
+
+// until is when the first of these times is over, or zero.
+func until(now time.Time, all ...time.Duration) time.Time {
+	var first time.Duration
+	for _, d := range all {
+		if d > 0 && (first == 0 || d < first) {
+			first = d
+		}
+	}
+	if first == 0 {
+		return time.Time{}
+	}
+	return now.Add(first).UTC()
+}
+
+// request is what the runner rules on.
+func (r record) request(c Client, key string, calls []Call, prompt string) agentrun.RemoteRequest {
+	q := agentrun.RemoteRequest{
+		Executor: Executor, Key: key, Agent: c.Name, Requester: c.requester(), Participants: c.Triggers, Channel: c.Channel,
+		Limits: approvals.Limits{NoEdits: !r.Carries.Edits, NoReasons: !r.Carries.Reasons},
+		Prompt: prompt, Until: r.Until,
+	}
+	for _, call := range calls {
+		q.Calls = append(q.Calls, agentrun.RemoteCall{
+			ToolCall: approvals.ToolCall{ID: call.ID, Name: call.Tool, Args: call.Args},
+			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch},
+			Reason:   call.Reason, External: call.External,
+		})
+	}
+	return q
+}
+
+// useKey returns the request that the idempotency key was used for, if it was for
+// this payload. A key is kept as long as its request.
+func (s *Service) useKey(ctx context.Context, c Client, a Ask) (approvals.RunID, error) {
+	if a.IdempotencyKey == "" {
+		return "", nil
+	}
+	p, err := update(ctx, s, indexID(c.Name, "key", a.IdempotencyKey), keyMemo, func(p *pointer, stored bool) (bool, error) {
+		if stored && p.Payload != a.Payload.String() {
+			return false, ErrKeyReused
+		}
+		p.Schema, p.Payload = schema, a.Payload.String()
+		return !stored, nil
+	})
+	return p.Run, err
+}
+
+// keepKey notes which request the idempotency key stands for.
+func (s *Service) keepKey(ctx context.Context, c Client, a Ask, id approvals.RunID) error {
+	if a.IdempotencyKey == "" {
+		return nil
+	}
+	_, err := update(ctx, s, indexID(c.Name, "key", a.IdempotencyKey), keyMemo, func(p *pointer, _ bool) (bool, error) {
+		if p.Run != "" {
+			return false, nil
+		}
+		p.Schema, p.Payload, p.Run = schema, a.Payload.String(), id
+		return true, nil
+	})
+	return err
+}

@@ -1,0 +1,161 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Claim takes the decision on a call, once, and returns exactly what was approved.
+// The policy is asked once more: a rule that refuses now stops the call with an
+// [approvals.RefusedError], as it stops one of our own. Nothing but a claim uses a
+// decision. Whoever has no answer to a claim does not know whether it was the
+// one, and asks anew.
+func (s *Service) Claim(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID) (Claim, error) {
+	for range maxTries {
+		claim, err := s.claim(ctx, c, id, call)
+		if !errors.Is(err, approvals.ErrConflict) {
+			return claim, err
+		}
+	}
+	return Claim{}, fmt.Errorf("claim call %q: lost %d races: %w", string(call), maxTries, approvals.ErrConflict)
+}
+
+func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID) (Claim, error) {
+	rec, version, err := s.record(ctx, id) // read first: what follows is newer
+	if err != nil {
+		return Claim{}, err
+	}
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return Claim{}, err
+	}
+	r, err := s.view(ctx, x)
+	if err != nil {
+		return Claim{}, err
+	}
+	i := rec.call(call)
+	if i < 0 {
+		return Claim{}, fmt.Errorf("call %q: %w", string(call), approvals.ErrNotFound)
+	}
+	st, now := r.Calls[i], s.c.Now()
+	switch {
+	case !st.ClaimedAt.IsZero():
+		s.show(ctx, x, call)
+		return Claim{}, &ClaimedError{At: st.ClaimedAt}
+	case st.Outcome != OutcomeAllowed && st.Outcome != OutcomeApproved:
+		return Claim{}, &OutcomeError{Outcome: st.Outcome, Reason: st.Reason}
+	case !st.UsableUntil.IsZero() && !now.Before(st.UsableUntil):
+		return Claim{}, ErrTooLate
+	}
+	err = s.c.Runner.Clear(ctx, x.remote, approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args})
+	kept := rec.Calls[i]
+	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
+		kept.Refused = cmp.Or(refused.Reason, "The policy refuses it.")
+		err = cmp.Or(s.save(ctx, string(id), recordMemo, rec.with(i, kept), version), err)
+		if !errors.Is(err, approvals.ErrConflict) {
+			s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: now, Words: cut(refused.Reason)})
+		}
+	}
+	if err != nil {
+		return Claim{}, fmt.Errorf("claim call %q: %w", string(call), err)
+	}
+	kept.ClaimedAt, kept.ClaimedBy = now.UTC(), c.Credential
+	x.rec = rec.with(i, kept)
+	if err := s.save(ctx, string(id), recordMemo, x.rec, version); err != nil {
+		return Claim{}, err
+	}
+	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
+		return Claim{}, err
+	}
+	s.hubs.wake(id)
+	s.show(ctx, x, call)
+	if r, err = s.view(ctx, x); err != nil {
+		return Claim{}, err
+	}
+	st = r.Calls[i]
+	return Claim{Call: call, Tool: st.Tool, Args: st.Args, Digest: st.Digest, ClaimedAt: st.ClaimedAt, Receipt: st.Receipt}, nil
+}
+
+// Report keeps what the caller says became of a call that it claimed, once.
+func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID, report Report) (Request, error) {
+	switch report.State {
+	case approvals.Ran, approvals.RanFailed, approvals.NotRun:
+	default:
+		return Request{}, invalid("state", "must be %s, %s or %s", approvals.Ran, approvals.RanFailed, approvals.NotRun)
+	}
+	if report.Took < 0 {
+		return Request{}, invalid("took", "is negative")
+	}
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return Request{}, err
+	}
+	now := s.c.Now().UTC()
+	said := storedReport{State: report.State, Took: report.Took, Words: cut(report.Words), Excerpt: cut(report.Excerpt), At: now}
+	x.rec, err = s.change(ctx, id, func(r *record) (bool, error) {
+		i := r.call(call)
+		if i < 0 {
+			return false, fmt.Errorf("call %q: %w", string(call), approvals.ErrNotFound)
+		}
+		kept := r.Calls[i]
+		switch {
+		case kept.ClaimedAt.IsZero():
+			return false, ErrNotClaimed
+		case kept.Report != nil:
+			again := said
+			if again.At = kept.Report.At; *kept.Report != again {
+				return false, ErrReported
+			}
+			return false, nil
+		}
+		kept.Report = &said
+		*r = r.with(i, kept)
+		return true, nil
+	})
+	if err != nil {
+		return Request{}, err
+	}
+	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
+		return Request{}, err
+	}
+	s.hubs.wake(id)
+	s.show(ctx, x, call)
+	return s.Get(ctx, c, id)
+}
+
+// show puts on the card what the record has of a call that people approved. The
+// record is what counts: if this fails, it is logged, and the next one that comes
+// by shows it.
+func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) {
+	i := x.rec.call(call)
+	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() {
+		return
+	}
+	kept := x.rec.Calls[i]
+	e := approvals.Execution{State: approvals.Claimed, At: kept.ClaimedAt, By: x.rec.Agent}
+	if said := kept.Report; said != nil {
+		e = approvals.Execution{State: said.State, At: said.At, Took: said.Took, Words: said.Words, By: x.rec.Agent}
+		if said.State == approvals.Ran {
+			e.Words, e.Excerpt = "", said.Excerpt
+		}
+	}
+	s.conclude(ctx, x, call, e)
+}
+
+func (s *Service) conclude(ctx context.Context, x found, call approvals.ToolCallID, e approvals.Execution) {
+	if _, ok := x.remote.Batch.Approval(call); !ok {
+		return
+	}
+	request := approvals.RequestID("intake:" + string(x.id) + ":" + string(call) + ":" + string(e.State))
+	_, err := s.c.Desk.Conclude(context.WithoutCancel(ctx), x.remote.Batch.ID, request, approvals.Conclude{
+		Calls: []approvals.Conclusion{{Call: call, Execution: e}}, At: s.c.Now(),
+	})
+	if err != nil {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "what became of a call is not on its card", slog.String("request", string(x.id)), slog.Any("err", err))
+	}
+}

@@ -1,0 +1,57 @@
+package intake
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const (
+	fingerprintVersion = "countersign.fingerprint.v1"
+	payloadVersion     = "countersign.calls.v1"
+)
+
+// sum is SHA-256 over the parts, each with its length in front.
+func sum(parts ...string) string {
+	h := sha256.New()
+	for _, p := range parts {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// fingerprint finds a call again that is asked about once more: by the same
+// agent, within the session, with the same tool, definition, directory and exact
+// argument bytes. Arguments in another order are another call. It is never an
+// [approvals.Digest], which binds a decision to one call of one batch.
+func fingerprint(c Client, session string, call Call) string {
+	if session == "" {
+		session = "credential:" + c.Credential
+	} else {
+		session = "session:" + session
+	}
+	return sum(fingerprintVersion, c.Name, session, call.Tool, call.Server, call.Definition,
+		call.Cwd, call.Repository, call.Branch, strconv.FormatBool(call.External), string(call.Args))
+}
+
+// payload names the calls of a request, byte for byte.
+func payload(calls []Call) string {
+	parts := []string{payloadVersion}
+	for _, c := range calls {
+		parts = append(parts, string(c.ID), c.Tool, c.Server, c.Definition, c.Cwd, c.Repository, c.Branch,
+			strconv.FormatBool(c.External), string(c.Args))
+	}
+	return sum(parts...)
+}
+
+// indexID is the id of an index memo of the agent.
+func indexID(agent, kind, name string) string {
+	return approvals.NewID(kind, agentrun.RemotePartition(Executor, agent), sum(agent, name))
+}

@@ -1,0 +1,212 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The memos of the intake, by what they are about. All of an agent are in the
+// partition of its runs.
+const (
+	recordMemo   = "intake"          // a record, under the id of the run
+	stateMemo    = "intake-state"    // the opaque state of the caller, under the id of the run; written once
+	externalMemo = "intake-external" // the request that an external id names
+	keyMemo      = "intake-key"      // what an idempotency key was used for
+	printMemo    = "intake-print"    // the request that a fingerprint finds
+	agentMemo    = "intake-agent"    // the newest requests of an agent, and how many it made
+)
+
+// schema is the version of every memo.
+const schema = 1
+
+// A record is what is kept of a request besides its run and its batch. It is
+// stored before the run, so that a request which is shown is never without.
+type record struct {
+	Schema       int             `json:"v"`
+	Agent        string          `json:"agent"`
+	Door         Door            `json:"door,omitempty"`
+	Credential   string          `json:"credential,omitempty"`
+	ExternalID   string          `json:"external_id"`
+	Joins        []string        `json:"joins,omitempty"` // further external ids that found it
+	Group        string          `json:"group,omitempty"`
+	Session      string          `json:"session,omitempty"`
+	Carries      storedCarries   `json:"carries,omitzero"`
+	Until        time.Time       `json:"until,omitzero"`
+	Trace        string          `json:"trace,omitempty"`
+	Notify       string          `json:"notify,omitempty"`
+	HasState     bool            `json:"has_state,omitempty"`
+	Reuse        bool            `json:"reuse,omitempty"`
+	Calls        []storedCall    `json:"calls"`
+	Withdrawn    bool            `json:"withdrawn,omitempty"` // by the caller: decisions that were not used are of no use
+	SupersededBy approvals.RunID `json:"superseded_by,omitempty"`
+	CreatedAt    time.Time       `json:"created_at"`
+}
+
+type storedCarries struct {
+	Edits   bool `json:"edits,omitempty"`
+	Reasons bool `json:"reasons,omitempty"`
+	Late    bool `json:"late,omitempty"`
+}
+
+type storedCall struct {
+	ID          approvals.ToolCallID `json:"id"`
+	Fingerprint string               `json:"fingerprint"`
+	ClaimedAt   time.Time            `json:"claimed_at,omitzero"`
+	ClaimedBy   string               `json:"claimed_by,omitempty"` // the credential
+	Refused     string               `json:"refused,omitempty"`    // by the policy, when it was about to be claimed
+	Report      *storedReport        `json:"report,omitempty"`
+}
+
+type storedReport struct {
+	State   approvals.ExecutionState `json:"state"`
+	Took    time.Duration            `json:"took_ns,omitempty"`
+	Words   string                   `json:"words,omitempty"`
+	Excerpt string                   `json:"excerpt,omitempty"`
+	At      time.Time                `json:"at"`
+}
+
+// A pointer is what an index memo holds.
+type pointer struct {
+	Schema int             `json:"v"`
+	Run    approvals.RunID `json:"run,omitempty"`
+	// Replaced are the requests that the external id named before and that are not
+	// known to be withdrawn yet.
+	Replaced []approvals.RunID `json:"replaced,omitempty"`
+	Payload  string            `json:"payload,omitempty"`    // of an idempotency key
+	Turn     int               `json:"generation,omitempty"` // of a fingerprint: how many requests it has found before
+}
+
+// call returns the index of the call, or -1.
+func (r record) call(id approvals.ToolCallID) int {
+	for i, c := range r.Calls {
+		if c.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// with returns the record with call i replaced; r keeps its own.
+func (r record) with(i int, c storedCall) record {
+	calls := make([]storedCall, len(r.Calls))
+	copy(calls, r.Calls)
+	calls[i] = c
+	r.Calls = calls
+	return r
+}
+
+// found is a request as it is stored.
+type found struct {
+	id     approvals.RunID
+	rec    record
+	remote agentrun.RemoteRun
+	fresh  bool // it was made by this very question
+}
+
+// find loads a request of the client.
+func (s *Service) find(ctx context.Context, c Client, id approvals.RunID) (found, error) {
+	rec, _, err := s.record(ctx, id)
+	if err == nil && rec.Agent != c.Name {
+		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
+	}
+	if err != nil {
+		return found{}, err
+	}
+	remote, err := s.c.Runner.Remote(ctx, id)
+	if err != nil {
+		return found{}, err
+	}
+	return found{id: id, rec: rec, remote: remote}, nil
+}
+
+// record loads a record. Without one it is [approvals.ErrNotFound].
+func (s *Service) record(ctx context.Context, id approvals.RunID) (record, int64, error) {
+	var rec record
+	version, err := s.load(ctx, string(id), recordMemo, &rec)
+	if err == nil && version == 0 {
+		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
+	}
+	return rec, version, err
+}
+
+// load reads a memo; version 0 says that there is none.
+func (s *Service) load(ctx context.Context, id, memo string, into any) (version int64, err error) {
+	data, version, err := s.c.Store.Memo(ctx, id, memo)
+	if err != nil || version == 0 {
+		return 0, err
+	}
+	if err := decode(data, into); err != nil {
+		return 0, fmt.Errorf("decode %s of %s: %w", memo, id, err)
+	}
+	return version, nil
+}
+
+func decode(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: more than one value", approvals.ErrUnreadable)
+	}
+	var head struct {
+		Schema int `json:"v"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil || head.Schema != schema {
+		return fmt.Errorf("%w: version %d", approvals.ErrUnreadable, head.Schema)
+	}
+	return nil
+}
+
+// save stores a memo if it still has this version, else [approvals.ErrConflict].
+func (s *Service) save(ctx context.Context, id, memo string, v any, version int64) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s of %s: %w", memo, id, err)
+	}
+	return s.c.Store.CommitMemo(ctx, id, memo, data, version, 0)
+}
+
+// maxTries bounds how often a lost race is run again. Each loss means that
+// somebody else's change went through.
+const maxTries = 64
+
+// update changes a memo under its version, starting from zero if there is none.
+// change reports whether there is something to store.
+func update[T any](ctx context.Context, s *Service, id, memo string, change func(v *T, stored bool) (bool, error)) (T, error) {
+	for range maxTries {
+		var v T
+		version, err := s.load(ctx, id, memo, &v)
+		if err != nil {
+			return v, err
+		}
+		changed, err := change(&v, version > 0)
+		if err != nil || !changed {
+			return v, err
+		}
+		if err = s.save(ctx, id, memo, v, version); !errors.Is(err, approvals.ErrConflict) {
+			return v, err
+		}
+	}
+	var zero T
+	return zero, fmt.Errorf("change %s of %s: lost %d races: %w", memo, id, maxTries, approvals.ErrConflict)
+}
+
+// change changes the record of a request.
+func (s *Service) change(ctx context.Context, id approvals.RunID, change func(*record) (bool, error)) (record, error) {
+	return update(ctx, s, string(id), recordMemo, func(r *record, stored bool) (bool, error) {
+		if !stored {
+			return false, fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
+		}
+		return change(r)
+	})
+}

@@ -1,0 +1,82 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// reuse finds the open request or the unused decision of a call, or makes a new
+// request. A fingerprint has one request after the other: its key has how many
+// there were before, so that callers that ask at the same time meet in one.
+func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
+	print := fingerprint(c, a.Session, a.Calls[0])
+	index := indexID(c.Name, "print", print)
+	for range maxTries {
+		var at pointer
+		if _, err := s.load(ctx, index, printMemo, &at); err != nil {
+			return found{}, err
+		}
+		x, err := s.submit(ctx, c, a, fmt.Sprintf("fingerprint/%s/%d", print, at.Turn))
+		if err != nil {
+			return found{}, err
+		}
+		r, err := s.view(ctx, x)
+		if err != nil {
+			return found{}, err
+		}
+		if s.usable(r, x) {
+			return s.join(ctx, a, x)
+		}
+		_, err = update(ctx, s, index, printMemo, func(p *pointer, _ bool) (bool, error) {
+			if p.Turn != at.Turn {
+				return false, nil // somebody else has moved it
+			}
+			p.Schema, p.Turn = schema, at.Turn+1
+			return true, nil
+		})
+		if err != nil {
+			return found{}, err
+		}
+	}
+	return found{}, fmt.Errorf("find a request by its fingerprint: lost %d races: %w", maxTries, approvals.ErrConflict)
+}
+
+// usable reports whether a caller that asks again gets this request: it is open,
+// or its decision is not used and not too old. A denial stands as long as an
+// approval would, so that an agent in a loop does not ask people again and again.
+// A refusal stands for the caller that it was just made for.
+func (s *Service) usable(r Request, x found) bool {
+	call := r.Calls[0]
+	switch call.Outcome {
+	case OutcomePending:
+		return true
+	case OutcomeApproved, OutcomeAllowed, OutcomeDenied:
+		return call.ClaimedAt.IsZero() && s.c.Now().Before(call.UsableUntil)
+	case OutcomeRefused:
+		return x.fresh
+	default:
+		return false
+	}
+}
+
+// join notes that the request was found under another external id.
+func (s *Service) join(ctx context.Context, a Ask, x found) (found, error) {
+	if x.rec.ExternalID == a.ExternalID || slices.Contains(x.rec.Joins, a.ExternalID) || len(x.rec.Joins) >= maxJoins {
+		return x, nil
+	}
+	rec, err := s.change(ctx, x.id, func(r *record) (bool, error) {
+		if slices.Contains(r.Joins, a.ExternalID) || len(r.Joins) >= maxJoins {
+			return false, nil
+		}
+		r.Joins = append(r.Joins, a.ExternalID)
+		return true, nil
+	})
+	x.rec = rec
+	return x, err
+}
+
+// maxJoins is how many external ids of a request are kept besides the first.
+const maxJoins = 64

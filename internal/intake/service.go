@@ -1,0 +1,112 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Executor is who executes the calls of the requests: whoever asked.
+const Executor approvals.Executor = "client"
+
+// Store keeps what a [Service] knows of a request besides its run and its batch.
+// The state package has the one implementation.
+type Store interface {
+	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
+	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
+	Confirm(ctx context.Context, id string) error
+	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+}
+
+// Feed is where the facts of a partition are read; [state.Feed] does that.
+type Feed interface {
+	LastFact(ctx context.Context, partition int) (string, error)
+	FollowPartition(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error]
+}
+
+// Runner rules on requests and stores them; [agentrun.Runner] does.
+type Runner interface {
+	Submit(ctx context.Context, q agentrun.RemoteRequest) (agentrun.RemoteRun, error)
+	Remote(ctx context.Context, id approvals.RunID) (agentrun.RemoteRun, error)
+	Clear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall) error
+}
+
+// Desk moves batches; [approvals.Desk] does.
+type Desk interface {
+	Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error)
+	Call(ctx context.Context, b approvals.Batch, call approvals.ToolCallID) (approvals.ToolCall, error)
+	Withdraw(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Withdraw) (approvals.Batch, error)
+	Fulfill(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Fulfill) (approvals.Batch, error)
+	Conclude(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Conclude) (approvals.Batch, error)
+}
+
+// A Notifier tells the endpoint of a client that its request is settled. An error
+// means that it is to be tried again.
+type Notifier func(ctx context.Context, r Request, endpoint string) error
+
+// A Signer makes the receipt of a call of a request.
+type Signer func(ctx context.Context, r Request, c CallStatus) (string, error)
+
+// Config is what a [Service] works with. Notify, Sign and Log may be nil.
+type Config struct {
+	Store  Store
+	Feed   Feed
+	Runner Runner
+	Desk   Desk
+	Now    func() time.Time
+	Notify Notifier
+	Sign   Signer
+	Log    *slog.Logger
+}
+
+// Service is the use case behind the doors. It holds no request: any number of
+// services may work on one store.
+type Service struct {
+	c    Config
+	hubs hubs
+}
+
+// New returns a service.
+func New(c Config) (*Service, error) {
+	if c.Store == nil || c.Feed == nil || c.Runner == nil || c.Desk == nil || c.Now == nil {
+		return nil, errors.New("an intake needs a store, a feed, a runner, a desk and a clock")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{c: c}
+	s.hubs.feed, s.hubs.log = c.Feed, c.Log
+	return s, nil
+}
+
+// Get returns a request of the client as it stands. One of another agent is
+// [approvals.ErrNotFound].
+func (s *Service) Get(ctx context.Context, c Client, id approvals.RunID) (Request, error) {
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return Request{}, err
+	}
+	return s.view(ctx, x)
+}
+
+// Deliver is the [agentrun.Deliverer] of [Executor]. Where answers are fetched
+// there is nothing to do; a webhook endpoint is told.
+func (s *Service) Deliver(ctx context.Context, r agentrun.RemoteRun, _ approvals.DeferredToolResults) error {
+	if s.c.Notify == nil {
+		return nil
+	}
+	rec, _, err := s.record(ctx, r.Run.ID)
+	if err != nil || rec.Notify == "" {
+		return err
+	}
+	request, err := s.view(ctx, found{id: r.Run.ID, rec: rec, remote: r})
+	if err != nil {
+		return err
+	}
+	return s.c.Notify(ctx, request, rec.Notify)
+}

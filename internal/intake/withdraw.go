@@ -1,0 +1,89 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// CallerGone is the reason of a request that was withdrawn because its door can
+// bring no answer to a caller that stopped waiting.
+const CallerGone = "the caller stopped waiting, and no answer can reach it now"
+
+// Withdraw ends a request of the client: what is open is withdrawn, and decisions
+// that were not used cannot be used any more. It may be repeated. A request that
+// has its outcome is [approvals.ErrSettled].
+func (s *Service) Withdraw(ctx context.Context, c Client, id approvals.RunID, reason string) (Request, error) {
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return Request{}, err
+	}
+	if x.remote.Batch.ID == "" {
+		return Request{}, approvals.ErrSettled
+	}
+	_, err = s.c.Desk.Withdraw(ctx, x.remote.Batch.ID, approvals.RequestID("withdraw:"+id), approvals.Withdraw{By: c.actor(), Reason: cut(reason)})
+	if errors.Is(err, approvals.ErrSettled) && x.withdrawn(c) {
+		err = nil
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	_, err = s.change(ctx, id, func(r *record) (bool, error) {
+		changed := !r.Withdrawn
+		r.Withdrawn = true
+		return changed, nil
+	})
+	if err != nil {
+		return Request{}, err
+	}
+	if err := s.c.Store.Confirm(ctx, string(id)); err != nil {
+		return Request{}, err
+	}
+	s.hubs.wake(id)
+	return s.Get(ctx, c, id)
+}
+
+// Gone says that the caller of a request stopped waiting for it. If its door can
+// bring an answer later, nothing changes; otherwise the request is withdrawn, so
+// that nobody decides for nothing. A request that has its outcome keeps it.
+func (s *Service) Gone(ctx context.Context, c Client, id approvals.RunID) error {
+	rec, _, err := s.record(ctx, id)
+	if err != nil || rec.Carries.Late {
+		return err
+	}
+	_, err = s.Withdraw(ctx, c, id, CallerGone)
+	if errors.Is(err, approvals.ErrSettled) {
+		return nil
+	}
+	return err
+}
+
+// withdrawn reports whether the client has ended a call of the request before.
+func (x found) withdrawn(c Client) bool {
+	for _, a := range x.remote.Batch.Approvals {
+		if a.Status == approvals.Withdrawn && a.Ending.By == c.actor() {
+			return true
+		}
+	}
+	for _, e := range x.remote.Batch.Calls {
+		if _, denied := e.Result.(approvals.ToolDenied); denied && e.Ending.By == c.actor() && e.Ending.Reason != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// cut is the beginning of a text of the caller, as a batch can keep it.
+func cut(text string) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, string(utf8.RuneError)))
+	n := 0
+	for i := range text {
+		if n++; n > approvals.MaxExecutionWords-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
