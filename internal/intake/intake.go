@@ -86,6 +86,13 @@ type Call struct {
 // A Door is how a request came in.
 type Door string
 
+// The doors, as a configuration names them.
+const (
+	DoorAPI   Door = "api"   // the HTTP API
+	DoorHooks Door = "hooks" // what coding agents call before a tool
+	DoorMCP   Door = "mcp"   // the gateway and the permission prompt
+)
+
 // Carries says what a door can bring back. The card offers no button for what it
 // cannot.
 type Carries struct {

@@ -30,8 +30,8 @@ type agentRequest struct {
 	Done     bool            `json:"done,omitempty"`
 }
 
-// maxRecent is how many requests are listed that have their outcome.
-const maxRecent = 200
+// MaxDone is how many requests are kept for a list that have their outcome.
+const MaxDone = 200
 
 // unborn is how long a request that was counted may take to be stored.
 const unborn = time.Minute
@@ -103,7 +103,7 @@ func (s *Service) learn(ctx context.Context, d *agentDoc, now time.Time) error {
 
 // forget drops the oldest of those that have their outcome.
 func (d *agentDoc) forget() {
-	for done := len(d.Recent) - d.open(); done > maxRecent; done-- {
+	for done := len(d.Recent) - d.open(); done > MaxDone; done-- {
 		i := slices.IndexFunc(d.Recent, func(r agentRequest) bool { return r.Done })
 		d.Recent = slices.Delete(d.Recent, i, i+1)
 	}

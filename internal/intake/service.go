@@ -67,8 +67,9 @@ type Config struct {
 // Service is the use case behind the doors. It holds no request: any number of
 // services may work on one store.
 type Service struct {
-	c    Config
-	hubs hubs
+	c      Config
+	hubs   hubs
+	owners owners
 }
 
 // New returns a service.

@@ -198,3 +198,5 @@ func outcomes(r intake.Request) []intake.Outcome {
 	}
 	return all
 }
+
+func partitionOf(agent string) int { return agentrun.RemotePartition(intake.Executor, agent) }

@@ -1,0 +1,392 @@
+package intake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+func TestADecisionIsUsedOnce(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	var out *intake.OutcomeError
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorAs(t, err, &out)
+	require.Equal(t, intake.OutcomePending, out.Outcome)
+
+	w.approve(r, "c0")
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			claim, err := w.Claim(ctx, claude, r.ID, "c0")
+			if err == nil {
+				won.Add(1)
+				require.JSONEq(t, `{"n": 9007199254740993}`, string(claim.Args))
+				return
+			}
+			var used *intake.ClaimedError
+			require.ErrorAs(t, err, &used)
+			require.Equal(t, w.clock.now(), used.At)
+		})
+	}
+	wg.Wait()
+	require.Equal(t, int32(1), won.Load())
+	require.Equal(t, w.clock.now(), w.get(r.ID).Calls[0].ClaimedAt)
+}
+
+func TestAClaimReturnsTheBytesThatWereApproved(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write"))
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	_, err = w.desk.Amend(ctx, r.Batch, "edit", approvals.Amend{
+		Call: "c0", By: approvals.Principal{User: "alice"}, From: b.Approvals[0].Call.Digest, Args: []byte(`{"n" :1}`),
+	})
+	require.NoError(t, err)
+	w.approve(r, "c0")
+	got := w.get(r.ID).Calls[0]
+	require.True(t, got.Edited)
+	claim, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	require.Equal(t, `{"n" :1}`, string(claim.Args))
+	require.Equal(t, got.Digest, claim.Digest)
+}
+
+func TestADoorThatCarriesNoEditsHasNone(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	a := ask("x", "write")
+	a.Carries = intake.Carries{}
+	r := w.ask(a)
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Limits{NoEdits: true, NoReasons: true}, b.Limits)
+	_, err = w.desk.Amend(ctx, r.Batch, "edit", approvals.Amend{
+		Call: "c0", By: approvals.Principal{User: "alice"}, From: b.Approvals[0].Call.Digest, Args: []byte(`{"n":1}`),
+	})
+	require.ErrorIs(t, err, approvals.ErrNoEdits)
+}
+
+func TestADecisionWaitsAsLongAsThePolicySays(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	long := needs("bob")
+	long.ClaimWithin = time.Hour
+	w.policy.set("slow", approvals.Ask{Requirement: long})
+	quick, slow := w.ask(ask("x", "write")), w.ask(ask("y", "slow", "slow"))
+	w.approve(quick, "c0")
+	w.approve(slow, "c0")
+	w.clock.pass(approvals.DefaultClaimWithin)
+	_, err := w.Claim(ctx, claude, quick.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrTooLate)
+
+	w.clock.pass(2 * time.Hour)
+	w.approve(slow, "c1")
+	w.clock.pass(time.Hour - time.Second)
+	_, err = w.Claim(ctx, claude, slow.ID, "c0")
+	require.NoError(t, err, "the time begins with the last decision of the request")
+	w.clock.pass(time.Second)
+	_, err = w.Claim(ctx, claude, slow.ID, "c1")
+	require.ErrorIs(t, err, intake.ErrTooLate)
+}
+
+func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "free"))
+	w.approve(r, "c0")
+	w.policy.set("write", approvals.Refuse{Reason: "frozen"})
+	w.policy.set("free", approvals.Ask{Requirement: needs("bob")})
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+	_, err = w.Claim(ctx, claude, r.ID, "c1")
+	require.Error(t, err, "what needed nobody must still need nobody")
+	w.policy.set("write", approvals.Permit{})
+	var out *intake.OutcomeError
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorAs(t, err, &out, "a refusal is final")
+	require.Equal(t, intake.OutcomeRefused, out.Outcome)
+	b, err := w.store.Batch(ctx, r.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Refused, b.Approvals[0].Execution.State)
+}
+
+func TestADoorIsNoWayAroundADaysLimit(t *testing.T) {
+	w := newWorld(t)
+	w.policy.day = 5
+	var wg sync.WaitGroup
+	all := make([]intake.Request, 10)
+	for i := range all {
+		wg.Go(func() {
+			var err error
+			all[i], err = w.Ask(t.Context(), claude, ask(fmt.Sprint(i), "counted"))
+			require.NoError(t, err)
+		})
+	}
+	wg.Wait()
+	allowed := 0
+	for _, r := range all {
+		if r.Calls[0].Outcome == intake.OutcomeAllowed {
+			allowed++
+			_, err := w.Claim(t.Context(), claude, r.ID, "c0")
+			require.NoError(t, err)
+		}
+	}
+	require.Equal(t, 5, allowed)
+}
+
+func TestWhatTheCallerReportsIsOnTheCardAsItsWord(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write"))
+	w.approve(r, "c0")
+	said := intake.Report{State: approvals.Ran, Took: time.Second, Excerpt: "done"}
+	_, err := w.Report(ctx, claude, r.ID, "c0", said)
+	require.ErrorIs(t, err, intake.ErrNotClaimed)
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	execution := func() approvals.Execution {
+		b, err := w.store.Batch(ctx, r.Batch)
+		require.NoError(t, err)
+		return b.Approvals[0].Execution
+	}
+	require.Equal(t, approvals.Execution{State: approvals.Claimed, At: w.clock.now(), By: "claude"}, execution(), "though the other call is open")
+	for range 2 {
+		_, err = w.Report(ctx, claude, r.ID, "c0", said)
+		require.NoError(t, err)
+	}
+	require.Equal(t, approvals.Execution{State: approvals.Ran, At: w.clock.now(), Took: time.Second, Excerpt: "done", By: "claude"}, execution())
+	said.State = approvals.RanFailed
+	_, err = w.Report(ctx, claude, r.ID, "c0", said)
+	require.ErrorIs(t, err, intake.ErrReported)
+	said.State = approvals.InDoubt
+	_, err = w.Report(ctx, claude, r.ID, "c0", said)
+	require.ErrorIs(t, err, approvals.ErrInvalid)
+}
+
+func TestAWithdrawnRequestIsOver(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write"))
+	w.approve(r, "c0")
+	for range 2 {
+		got, err := w.Withdraw(ctx, claude, r.ID, "the user answered at the terminal")
+		require.NoError(t, err)
+		require.Equal(t, []intake.Outcome{intake.OutcomeWithdrawn, intake.OutcomeWithdrawn}, outcomes(got))
+		require.Contains(t, got.Calls[1].Reason, "the user answered at the terminal")
+	}
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrNotUsable)
+
+	done := w.ask(ask("y", "write"))
+	w.deny(done, "c0", "no")
+	_, err = w.Withdraw(ctx, claude, done.ID, "")
+	require.ErrorIs(t, err, approvals.ErrSettled)
+}
+
+func TestARequestWhoseCallerIsGoneIsWithdrawnIfNoAnswerCanReachIt(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	late, now := ask("x", "write"), ask("y", "write")
+	now.Carries.Late = false
+	a, b := w.ask(late), w.ask(now)
+	require.NoError(t, w.Gone(ctx, claude, a.ID))
+	require.NoError(t, w.Gone(ctx, claude, b.ID))
+	require.NoError(t, w.Gone(ctx, claude, b.ID))
+	require.Equal(t, intake.StatePending, w.get(a.ID).State)
+	require.Equal(t, intake.OutcomeWithdrawn, w.get(b.ID).Calls[0].Outcome)
+	require.Contains(t, w.get(b.ID).Calls[0].Reason, "stopped waiting")
+}
+
+func TestARequestEndsWhenItsCallerOrItsAgentSays(t *testing.T) {
+	w, c := newWorld(t), claude
+	c.Within = time.Hour
+	a := ask("x", "write")
+	a.Within = 2 * time.Hour
+	r, err := w.Ask(t.Context(), c, a)
+	require.NoError(t, err)
+	require.Equal(t, w.clock.now().Add(time.Hour), r.ExpiresAt)
+	w.clock.pass(time.Hour)
+	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
+	require.Error(t, w.decide(r, "c0", approvals.Approve, "bob", ""))
+}
+
+func TestAWaitEndsWithTheNextChange(t *testing.T) {
+	w := newWorld(t)
+	r := w.ask(ask("x", "write", "write"))
+	step := func(change func()) intake.Request {
+		var got intake.Request
+		var err error
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { got, err = w.Wait(t.Context(), claude, r.ID, r.Version) })
+		}
+		change()
+		wg.Wait()
+		require.NoError(t, err)
+		require.NotEqual(t, r.Version, got.Version)
+		r = got
+		return got
+	}
+	require.Equal(t, intake.OutcomeApproved, step(func() { w.approve(r, "c0") }).Calls[0].Outcome)
+	step(func() {
+		_, err := w.Claim(t.Context(), claude, r.ID, "c0")
+		require.NoError(t, err)
+	})
+	require.Equal(t, intake.StateSettled, step(func() { w.deny(r, "c1", "no") }).State)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	got, err := w.Wait(ctx, claude, r.ID, w.get(r.ID).Version)
+	require.NoError(t, err, "the end of the wait is no failure")
+	require.Equal(t, w.get(r.ID), got)
+}
+
+func TestEventsAreThoseOfTheAgentAndGoOnAfterTheLast(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	place, err := w.Place(ctx, claude)
+	require.NoError(t, err)
+	r := w.ask(ask("x", "write"))
+	w.approve(r, "c0")
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	_, err = w.Report(ctx, claude, r.ID, "c0", intake.Report{State: approvals.Ran})
+	require.NoError(t, err)
+	var types []string
+	var last string
+	for range 7 { // one at a time, each after the one before
+		for e, err := range w.Events(ctx, claude, place) {
+			require.NoError(t, err)
+			require.Equal(t, r.ID, e.Request)
+			types, place = append(types, e.Type), e.ID
+			break
+		}
+		if last = types[len(types)-1]; last == intake.EventReported {
+			break
+		}
+	}
+	require.Equal(t, []string{
+		intake.EventCreated, intake.EventDecided, intake.EventCall, intake.EventSettled, intake.EventClaimed, intake.EventReported,
+	}, types)
+	for _, err := range w.Events(ctx, claude, "nonsense") {
+		require.ErrorIs(t, err, approvals.ErrInvalid)
+	}
+	// Another agent whose facts are in the same partition.
+	other := claude
+	for i := 0; ; i++ {
+		if other.Name = fmt.Sprintf("agent-%d", i); w.samePartition(other.Name) {
+			break
+		}
+	}
+	hers, err := w.Ask(ctx, other, ask("x", "write"))
+	require.NoError(t, err)
+	for e, err := range w.Events(ctx, other, "0-0") {
+		require.NoError(t, err)
+		require.Equal(t, hers.ID, e.Request)
+		break
+	}
+}
+
+func (w *world) samePartition(name string) bool {
+	p, err := approvals.Partition(string(w.ask(ask("p", "write")).ID))
+	require.NoError(w, err)
+	return p == partitionOf(name)
+}
+
+func TestAnExternalCallIsFulfilledByWhoeverMay(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	a := ask("x", "free", "write")
+	a.Calls[0].External = true
+	r := w.ask(a)
+	require.Equal(t, []intake.Outcome{intake.OutcomePending, intake.OutcomePending}, outcomes(r))
+	require.True(t, r.Calls[0].External)
+	w.approve(r, "c1")
+	result := approvals.ToolReturn{ReturnValue: []byte(`"42"`)}
+	for name, c := range map[string]intake.Client{
+		"the agent":    {Name: "claude", Fulfills: []intake.Fulfills{{"claude", "free"}}},
+		"nobody":       {Name: "ci"},
+		"another tool": {Name: "ci", Fulfills: []intake.Fulfills{{"claude", "write"}}},
+	} {
+		require.ErrorIs(t, w.Fulfill(ctx, c, r.ID, "c0", result), approvals.ErrNotFound, name)
+	}
+	ci := intake.Client{Name: "ci", Fulfills: []intake.Fulfills{{"claude", "free"}, {"claude", "write"}}}
+	require.Error(t, w.Fulfill(ctx, ci, r.ID, "c1", result), "nobody approves by a result")
+	for range 2 {
+		require.NoError(t, w.Fulfill(ctx, ci, r.ID, "c0", result))
+	}
+	require.ErrorIs(t, w.Fulfill(ctx, ci, r.ID, "c0", approvals.ToolFailed{Message: "no"}), approvals.ErrSettled)
+	got := w.get(r.ID)
+	require.Equal(t, intake.StateSettled, got.State)
+	require.Equal(t, intake.OutcomeFulfilled, got.Calls[0].Outcome)
+	require.Equal(t, result, got.Calls[0].Result)
+}
+
+func TestAListHasTheNewestFirst(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	for i := range 5 {
+		a := ask(fmt.Sprint(i), "write")
+		a.Group = fmt.Sprint("g", i%2)
+		w.ask(a)
+		w.clock.pass(time.Second)
+	}
+	names := func(f intake.Filter) []string {
+		all, err := w.List(ctx, claude, f)
+		require.NoError(t, err)
+		var names []string
+		for _, r := range all {
+			names = append(names, r.ExternalID)
+		}
+		return names
+	}
+	require.Equal(t, []string{"4", "3", "2", "1", "0"}, names(intake.Filter{}))
+	require.Equal(t, []string{"4", "2"}, names(intake.Filter{Group: "g0", Limit: 2}))
+	require.Empty(t, names(intake.Filter{State: intake.StateSettled}))
+	_, err := w.List(ctx, intake.Client{Name: "codex"}, intake.Filter{})
+	require.NoError(t, err)
+}
+
+func TestAnAgentHasLimits(t *testing.T) {
+	w, ctx, c := newWorld(t), t.Context(), claude
+	c.OpenLimit, c.PerMinute = 2, 4
+	try := func(external string) (intake.Request, *intake.LimitError) {
+		r, err := w.Ask(ctx, c, ask(external, "write"))
+		limit, _ := errors.AsType[*intake.LimitError](err)
+		if limit == nil {
+			require.NoError(t, err)
+		}
+		return r, limit
+	}
+	first, _ := try("1")
+	_, limit := try("2")
+	require.Nil(t, limit)
+	_, limit = try("3")
+	require.Equal(t, 2, limit.Limit)
+	require.Positive(t, limit.RetryAfter)
+	_, limit = try("1")
+	require.Nil(t, limit, "it is there already")
+	w.deny(first, "c0", "no")
+	_, limit = try("3")
+	require.Nil(t, limit)
+	for i := range 2 {
+		r, err := w.Ask(ctx, c, ask(fmt.Sprint("free", i), "free"))
+		if i == 1 {
+			require.ErrorIs(t, err, intake.ErrLimit, r)
+		}
+	}
+	w.clock.pass(time.Minute)
+	_, err := w.Withdraw(ctx, c, mustFind(w, c, "2"), "")
+	require.NoError(t, err)
+	_, limit = try("5")
+	require.Nil(t, limit)
+}
+
+func mustFind(w *world, c intake.Client, external string) approvals.RunID {
+	all, err := w.List(w.Context(), c, intake.Filter{ExternalID: external})
+	require.NoError(w, err)
+	require.Len(w, all, 1)
+	return all[0].ID
+}

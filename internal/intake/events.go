@@ -1,0 +1,195 @@
+package intake
+
+import (
+	"context"
+	"iter"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The types of events.
+const (
+	EventCreated   = "approval.created"
+	EventDecided   = "approval.decided"   // by a person, about one call; it may need more people
+	EventRetracted = "approval.retracted" // a person took a decision back
+	EventAmended   = "approval.amended"   // a person changed the arguments of a call
+	EventFulfilled = "approval.fulfilled" // the result of an external call is in
+	EventCall      = "approval.call_settled"
+	EventSettled   = "approval.settled" // the last call has its outcome
+	EventClaimed   = "approval.claimed"
+	EventReported  = "approval.reported" // it is known what became of an approved call
+)
+
+// place is the form of the place of a fact.
+var place = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)
+
+// Place returns where events are now: those after it are still to come.
+func (s *Service) Place(ctx context.Context, c Client) (string, error) {
+	at, err := s.c.Feed.LastFact(ctx, agentrun.RemotePartition(Executor, c.Name))
+	if at == "" {
+		at = "0-0"
+	}
+	return at, err
+}
+
+// Events yields what happens to the requests of the client after a place, each
+// once and in the order in which it was committed, and waits for more until ctx
+// ends. The empty place is now. It ends after an error, and can be called again
+// with the ID of the last event. A request that needs nobody has no events, and
+// nothing that a payload says changes whose events they are.
+func (s *Service) Events(ctx context.Context, c Client, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		var err error
+		if after == "" {
+			after, err = s.Place(ctx, c)
+		} else if !place.MatchString(after) {
+			err = invalid("place", "is not that of an event")
+		}
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		for fact, err := range s.c.Feed.FollowPartition(ctx, agentrun.RemotePartition(Executor, c.Name), after) {
+			var e Event
+			if err == nil {
+				e = eventOf(fact.Event)
+				e.ID = fact.ID
+				e.Request, err = s.owned(ctx, c, approvals.BatchOf(fact.Event))
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if e.Request != "" && e.Type != "" && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// eventOf is what a client is told of a fact: no names, and nothing at all of
+// reminders, which are between people.
+func eventOf(fact approvals.Event) Event {
+	switch f := fact.(type) {
+	case approvals.Opened:
+		return Event{Type: EventCreated, At: f.At}
+	case approvals.Decided:
+		return Event{Type: EventDecided, Call: f.Call, At: f.At}
+	case approvals.Retracted:
+		return Event{Type: EventRetracted, Call: f.Call, At: f.At}
+	case approvals.Amended:
+		return Event{Type: EventAmended, Call: f.Call, At: f.At}
+	case approvals.Fulfilled:
+		return Event{Type: EventFulfilled, Call: f.Call, At: f.At}
+	case approvals.Settled:
+		return Event{Type: EventCall, Call: f.Call, At: f.At}
+	case approvals.Resolved:
+		return Event{Type: EventSettled, At: f.At}
+	case approvals.Concluded:
+		if f.State == approvals.Claimed {
+			return Event{Type: EventClaimed, Call: f.Call, At: f.At}
+		}
+		return Event{Type: EventReported, Call: f.Call, At: f.At}
+	case approvals.Reminded, approvals.Escalated:
+	}
+	return Event{}
+}
+
+// owned returns the request of the client that a batch is of, or nothing.
+func (s *Service) owned(ctx context.Context, c Client, id approvals.BatchID) (approvals.RunID, error) {
+	of, ok := s.owners.get(id)
+	if !ok {
+		b, err := s.c.Desk.Batch(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if b.Executor == Executor {
+			of = owner{b.Agent, b.Run}
+		}
+		s.owners.put(id, of)
+	}
+	if of.agent != c.Name {
+		return "", nil
+	}
+	return of.run, nil
+}
+
+// owners are whose the batches are: that never changes, and those who follow the
+// facts of a partition ask it for each.
+type owners struct {
+	mu  sync.Mutex
+	all map[approvals.BatchID]owner
+}
+
+type owner struct {
+	agent string
+	run   approvals.RunID
+}
+
+// maxOwners bounds the memory. What is forgotten is asked again.
+const maxOwners = 10_000
+
+func (o *owners) get(id approvals.BatchID) (owner, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of, ok := o.all[id]
+	return of, ok
+}
+
+func (o *owners) put(id approvals.BatchID, of owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil || len(o.all) >= maxOwners {
+		o.all = map[approvals.BatchID]owner{}
+	}
+	o.all[id] = of
+}
+
+// A Filter says which requests are listed. The zero value lists all.
+type Filter struct {
+	Group      string
+	ExternalID string
+	State      State
+	Since      time.Time // they were made after it
+	Limit      int       // 0 for [DefaultList]
+}
+
+// DefaultList is how many requests are listed if the filter does not say.
+const DefaultList = 50
+
+// List returns requests of the client, the newest first: those that are open, and
+// of the others the newest [MaxDone].
+func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, error) {
+	if f.Limit == 0 {
+		f.Limit = DefaultList
+	}
+	if f.Limit < 0 || f.Limit > MaxDone {
+		return nil, invalid("limit", "must be between 1 and %d", MaxDone)
+	}
+	var d agentDoc
+	if _, err := s.load(ctx, indexID(c.Name, "agent", ""), agentMemo, &d); err != nil {
+		return nil, err
+	}
+	var all []Request
+	for i := len(d.Recent) - 1; i >= 0 && len(all) < f.Limit; i-- {
+		of := d.Recent[i]
+		if f.Group != "" && of.Group != f.Group || f.ExternalID != "" && of.External != f.ExternalID || !of.At.After(f.Since) {
+			continue
+		}
+		r, err := s.Get(ctx, c, of.Run)
+		if isNotFound(err) {
+			continue // it was counted, and never stored
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.State == "" || r.State == f.State {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
