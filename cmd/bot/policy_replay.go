@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,8 @@ func asStrict(a, b approvals.Requirement) bool {
 	switch {
 	case a.Separation && !b.Separation, b.Separation && !a.ParticipantsMaySign && b.ParticipantsMaySign, !a.EditorMaySign && b.EditorMaySign, !a.Delegation && b.Delegation, a.ReasonNeeded && !b.ReasonNeeded:
 		return false
-	case max(1, b.Deny) > max(1, a.Deny), b.Deadline.After(a.Deadline):
+	case max(1, b.Deny) > max(1, a.Deny), b.Deadline.After(a.Deadline),
+		cmp.Or(b.ClaimWithin, approvals.DefaultClaimWithin) > cmp.Or(a.ClaimWithin, approvals.DefaultClaimWithin):
 		return false
 	}
 	for _, r := range b.Ladder {

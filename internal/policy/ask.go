@@ -19,6 +19,7 @@ type ask struct {
 	denials   int
 	denialsAt strictyaml.Mark
 	within    time.Duration
+	claim     time.Duration // that a decision waits for a remote agent; 0 for the default of the core
 	hours     *calendar
 	rungs     []rung
 	fragile   truth
@@ -42,7 +43,7 @@ func (a *ask) requirement(q approvals.Proposal, n *names) (approvals.Requirement
 	r := approvals.Requirement{
 		Quorums: make([]approvals.Quorum, len(a.quorums)), Deny: a.denials,
 		Separation: a.separation, ParticipantsMaySign: a.participants, EditorMaySign: a.editor, Delegation: a.delegates, ReasonNeeded: a.reason, Direct: a.dm,
-		Deadline: a.hours.add(q.At, a.within),
+		Deadline: a.hours.add(q.At, a.within), ClaimWithin: a.claim,
 	}
 	var err error
 	for i, of := range a.quorums {
@@ -96,7 +97,7 @@ func (f from) of(q approvals.Proposal, n *names) (approvals.From, error) {
 // refuses more.
 const maxWays = 64
 
-// newAsk reads an ask. Of within and hours it takes each that it leaves out from
+// newAsk reads an ask. Of within, claim_within and hours it takes each that it leaves out from
 // fallback, which is nil for the default itself; one that names no quorums is
 // the fallback with other words.
 func newAsk(f *askForm, n *names, fallback *ask) *ask {
@@ -171,8 +172,8 @@ func (f *askForm) others() string {
 	for key, set := range map[string]bool{
 		"denials": f.Denials.Written(), "veto": f.Veto.Written(), "within": f.Within.Written(), "hours": f.Hours.Written(), "remind": f.Remind.Written(),
 		"escalate": f.Escalate.Written(), "requester_may_sign": f.RequesterMaySign.Written(), "editor_may_sign": f.EditorMaySign.Written(),
-		"participants_may_sign": f.Participants.Written(),
-		"delegates":             f.Delegates.Written(), "reason": f.Reason.Written(), "dm": f.DM.Written(), "fragile": f.Fragile.Written(),
+		"participants_may_sign": f.Participants.Written(), "claim_within": f.ClaimWithin.Written(),
+		"delegates": f.Delegates.Written(), "reason": f.Reason.Written(), "dm": f.DM.Written(), "fragile": f.Fragile.Written(),
 	} {
 		if set {
 			return key
@@ -188,6 +189,12 @@ func (a *ask) times(f *askForm, n *names, fallback *ask) {
 		a.within = f.Within.d
 	case fallback != nil:
 		a.within = fallback.within
+	}
+	switch {
+	case f.ClaimWithin.Written():
+		a.claim = f.ClaimWithin.d
+	case fallback != nil:
+		a.claim = fallback.claim
 	}
 	switch {
 	case f.Hours.Written():

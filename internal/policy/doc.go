@@ -52,6 +52,7 @@
 //	  denials: 1                                 # so many people settle it as denied
 //	  veto: [{name: security, from: {people: [carol]}}]   # denials of these settle it too
 //	  within: 8h                                 # until the deadline; that of default if left out, there 24h
+//	  claim_within: 15m                          # how long the decision waits for a remote agent
 //	  hours: office                              # the times of this ask count in these hours only
 //	  remind: [2h, 6h]                           # after it was asked
 //	  escalate: [{after: 4h, quorum: operations, add: {roles: [manager]}, channel: war-room}]
@@ -73,6 +74,7 @@
 // A condition is CEL (https://cel.dev) and sees:
 //
 //	tool, agent                  text
+//	call.cwd, .repository and .branch   where a call of a remote agent would run, in its words; empty if it did not say
 //	args                         the arguments, by the tool's schema; args.?x.orValue(0) for what may be missing
 //	annotations.readOnlyHint     and destructiveHint, idempotentHint, openWorldHint, as in MCP; what is left out is its default there
 //	requester.id, .name          .name is empty for people whom the file does not name

@@ -269,6 +269,9 @@ func (n *names) requirement(r approvals.Requirement) []string {
 	if r.Deny > 1 {
 		lines = append(lines, fmt.Sprintf("denied by %d denials", r.Deny))
 	}
+	if r.ClaimWithin > 0 {
+		lines = append(lines, "a remote agent has "+hours(r.ClaimWithin)+" to use the decision")
+	}
 	for _, o := range []struct {
 		on   bool
 		what string

@@ -57,6 +57,9 @@ var variables = []struct {
 }{
 	{"tool", cel.StringType, func(f *facts) any { return f.q.Call.Name }},
 	{"agent", cel.StringType, func(f *facts) any { return f.q.Agent }},
+	{"call.cwd", cel.StringType, func(f *facts) any { return f.q.Place.Cwd }},
+	{"call.repository", cel.StringType, func(f *facts) any { return f.q.Place.Repository }},
+	{"call.branch", cel.StringType, func(f *facts) any { return f.q.Place.Branch }},
 	{"gate", cel.StringType, func(f *facts) any { return string(f.q.Gate) }},
 	{"now", cel.TimestampType, func(f *facts) any { return f.q.At }},
 	{"annotations.readOnlyHint", cel.BoolType, func(f *facts) any { return f.hints.readOnly }},

@@ -111,6 +111,7 @@ type askForm struct {
 	Denials          whole              `yaml:"denials"`
 	Veto             list[plainQuorum]  `yaml:"veto"`
 	Within           span               `yaml:"within"`
+	ClaimWithin      span               `yaml:"claim_within"`
 	Hours            text               `yaml:"hours"`
 	Remind           list[span]         `yaml:"remind"`
 	Escalate         list[escalateForm] `yaml:"escalate"`
@@ -210,6 +211,10 @@ type callForm struct {
 	strictyaml.Mark
 	Tool text `yaml:"tool"`
 	Args free `yaml:"args"`
+
+	Cwd        text `yaml:"cwd"`
+	Repository text `yaml:"repository"`
+	Branch     text `yaml:"branch"`
 }
 
 type soFarForm struct {

@@ -62,10 +62,10 @@ func keyCases() map[string][2]string {
 	example := func(e, changed string) [2]string {
 		doc := func(s string) string {
 			return keyHead + keyDefault + "rules:\n  - {name: r, tools: [delete_file], agents: [ops], channels: [war-room], requesters: {groups: [sre]}, deny: no, " +
-				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1 && today.executed[tool] == 3'}\n" +
+				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1 && today.executed[tool] == 3 && call.cwd + call.repository + call.branch == \"/srv acme main\"'}\n" +
 				"  - {name: a, tools: [list_files], allow: true}\nexamples:\n  - {" + s + "}\n"
 		}
-		all := "name: n, call: {tool: delete_file, args: {path: /a}}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
+		all := "name: n, call: {tool: delete_file, args: {path: /a}, cwd: \"/srv \", repository: \"acme \", branch: main}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
 			"so_far: {steps: 2, executed: {delete_file: 1}, failed: {delete_file: 1}, denied: {delete_file: 1}}, today: {executed: {delete_file: 3}}, expect: {deny: r}"
 		if !strings.Contains(all, e) {
 			panic("no such text: " + e)
@@ -155,6 +155,7 @@ func keyCases() map[string][2]string {
 		"askForm.denials":               ask(", denials: 2"),
 		"askForm.veto":                  ask(", veto: [{name: v, from: {groups: [security]}}]"),
 		"askForm.within":                ask(", within: 1h"),
+		"askForm.claim_within":          ask(", claim_within: 5m"),
 		"askForm.hours":                 ask(", hours: office"),
 		"askForm.remind":                ask(", remind: [1h]"),
 		"askForm.escalate":              ask(", escalate: [{after: 1h, channel: ops}]"),
@@ -195,7 +196,7 @@ func keyCases() map[string][2]string {
 		"escalateForm.channel": escalate("{after: 1h, channel: ops}", "{after: 1h, channel: war-room}"),
 
 		"exampleForm.name":      example("name: n, ", ""),
-		"exampleForm.call":      example("call: {tool: delete_file, args: {path: /a}}", "call: {tool: list_files}"),
+		"exampleForm.call":      example("tool: delete_file, args: {path: /a}", "tool: list_files"),
 		"exampleForm.gate":      example("gate: raised", "gate: declared"),
 		"exampleForm.agent":     example("agent: ops", "agent: billing"),
 		"exampleForm.requester": example("requester: alice", "requester: bob"),
@@ -208,6 +209,9 @@ func keyCases() map[string][2]string {
 		"todayForm.executed":    example("executed: {delete_file: 3}", "executed: {delete_file: 2}"),
 		"callForm.tool":         example("tool: delete_file", "tool: list_files"),
 		"callForm.args":         example("path: /a", "path: /b"),
+		"callForm.cwd":          example("/srv", "/etc"),
+		"callForm.repository":   example("acme", "other"),
+		"callForm.branch":       example("branch: main", "branch: dev"),
 		"soFarForm.steps":       example("steps: 2", "steps: 1"),
 		"soFarForm.executed":    example("executed: {delete_file: 1}", "executed: {delete_file: 2}"),
 		"soFarForm.failed":      example("failed: {delete_file: 1}", "failed: {delete_file: 2}"),

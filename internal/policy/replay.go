@@ -122,7 +122,7 @@ func same(a, b approvals.Ruling) bool {
 func sameRequirement(a, b approvals.Requirement) bool {
 	return slices.EqualFunc(a.Quorums, b.Quorums, sameQuorum) && slices.EqualFunc(a.Vetoes, b.Vetoes, sameQuorum) &&
 		slices.EqualFunc(a.Ladder, b.Ladder, sameRung) && a.Deny == b.Deny && a.Separation == b.Separation && a.ParticipantsMaySign == b.ParticipantsMaySign &&
-		a.Deadline.Equal(b.Deadline) && a.EditorMaySign == b.EditorMaySign && a.Delegation == b.Delegation && a.ReasonNeeded == b.ReasonNeeded && a.Direct == b.Direct
+		a.Deadline.Equal(b.Deadline) && a.EditorMaySign == b.EditorMaySign && a.Delegation == b.Delegation && a.ReasonNeeded == b.ReasonNeeded && a.ClaimWithin == b.ClaimWithin && a.Direct == b.Direct
 }
 
 func sameQuorum(a, b approvals.Quorum) bool {

@@ -13,7 +13,7 @@ import (
 
 // Strictest implements [approvals.Policy], for a call of which nothing is known:
 // see [Policy.Rule] for one that is. It needs every quorum of the file, with all
-// alternatives, has the shortest deadline, and one denial settles it. The
+// alternatives, has the shortest deadline and time to claim, and one denial settles it. The
 // requester, the participants, editors and delegates may not approve. Rules in
 // shadow mode do not count.
 func (p *Policy) Strictest(at time.Time) approvals.Requirement {
@@ -33,6 +33,9 @@ func (p *Policy) together(q approvals.Proposal, asks []*ask) approvals.Requireme
 		r.Vetoes = anyOf(r.Vetoes, a.resolved(a.vetoes, q, p.names))
 		if d := a.hours.add(q.At, a.within); r.Deadline.IsZero() || d.Before(r.Deadline) {
 			r.Deadline = d
+		}
+		if a.claim > 0 && (r.ClaimWithin == 0 || a.claim < r.ClaimWithin) {
+			r.ClaimWithin = a.claim
 		}
 		r.ReasonNeeded = r.ReasonNeeded || a.reason
 		r.Direct = r.Direct.Wider(a.dm)
