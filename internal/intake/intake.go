@@ -65,8 +65,9 @@ type Ask struct {
 	Reuse bool
 }
 
-// MaxState is how many bytes of opaque state a request may carry.
-const MaxState = 1 << 20
+// MaxState is how many bytes of opaque state a request may carry: 1 MiB of its
+// caller, and what its door adds to answer in the form in which it was asked.
+const MaxState = 1<<20 + 64<<10
 
 // A Call is one call of a request. What is approved is all of it: tool, server,
 // definition, exact argument bytes and the directory.
