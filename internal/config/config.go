@@ -25,6 +25,8 @@ type Config struct {
 	Redis  Redis         `yaml:"redis"`
 	Runs   Runs          `yaml:"runs"`
 
+	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
+
 	file        string               // that it was read from; no key
 	summariesAt map[[2]string]string // where the summary of an agent's tool is written; no key
 }
@@ -92,6 +94,7 @@ func (c Config) Check() error {
 	for i := range c.Agents {
 		c.checkAgent(i, wrong)
 	}
+	c.checkRemote(wrong)
 	if c.Policy == "" {
 		wrong("policy: not set; name the file that says who must approve what")
 	}

@@ -37,6 +37,9 @@ func Read(path string) (Config, error) {
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
 	}
+	for i := range c.RemoteAgents {
+		beside(&c.RemoteAgents[i].TokensFile)
+	}
 	return c, errors.Join(problems...)
 }
 

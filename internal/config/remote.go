@@ -1,0 +1,163 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A RemoteAgent is an agent that runs elsewhere and asks here before it acts.
+type RemoteAgent struct {
+	Name       string           `yaml:"name"`     // on cards; unique among all agents
+	Owner      approvals.UserID `yaml:"owner"`    // the person whose credential it is: they asked
+	Triggers   *Triggers        `yaml:"triggers"` // instead: everybody who can make it ask
+	Channel    string           `yaml:"channel"`  // where its requests are shown
+	Tokens     []string         `yaml:"tokens"`   // the SHA-256 of each, as sha256:HEX
+	TokensFile string           `yaml:"tokens_file"`
+	Doors      []string         `yaml:"doors"`      // where it may ask
+	Fulfills   []Fulfills       `yaml:"fulfills"`   // whose external calls it may give results for
+	OpenLimit  int              `yaml:"open_limit"` // so many of its requests may be open; 100 if left out
+	PerMinute  int              `yaml:"per_minute"` // so many new requests in a minute; 60 if left out
+	Within     time.Duration    `yaml:"within"`     // how long its requests can be decided at most; the policy's time if left out
+}
+
+// Triggers are the people who share a credential: each of them may be who asked.
+type Triggers struct {
+	Users []approvals.UserID `yaml:"users"`
+}
+
+// Fulfills are external calls of one agent.
+type Fulfills struct {
+	Agent string   `yaml:"agent"`
+	Tools []string `yaml:"tools"`
+}
+
+// Doors are the ways in which a remote agent may ask. Each is closed to it unless
+// it is listed.
+var Doors = []string{"api", "hooks", "mcp"}
+
+// maxRemoteName is how many characters the name of a remote agent may have: it
+// stands on every card.
+const maxRemoteName = 64
+
+// checkRemote returns what is wrong with the remote agents.
+func (c Config) checkRemote(wrong func(format string, args ...any)) {
+	names := map[string]string{}
+	for i, a := range c.Agents {
+		names[a.Name] = fmt.Sprintf("agents[%d]", i)
+	}
+	tokens := map[TokenHash]string{}
+	for i, a := range c.RemoteAgents {
+		at := fmt.Sprintf("remote_agents[%d]", i)
+		if where, ok := names[a.Name]; ok && a.Name != "" {
+			wrong("%s.name: %s is already called %q", at, where, a.Name)
+		}
+		names[a.Name] = at
+		a.check(at, wrong)
+		a.checkTokens(at, tokens, wrong)
+	}
+	for i, a := range c.RemoteAgents {
+		for j, f := range a.Fulfills {
+			at := fmt.Sprintf("remote_agents[%d].fulfills[%d]", i, j)
+			switch _, known := names[f.Agent]; {
+			case f.Agent == "" || len(f.Tools) == 0:
+				wrong("%s: must name an agent and its tools", at)
+			case f.Agent == a.Name:
+				wrong("%s.agent: an agent never gives the results of its own calls", at)
+			case !known:
+				wrong("%s.agent: there is no agent %q", at, f.Agent)
+			}
+		}
+	}
+}
+
+func (a RemoteAgent) check(at string, wrong func(format string, args ...any)) {
+	switch {
+	case strings.TrimSpace(a.Name) == "":
+		wrong("%s.name: not set; every agent needs a name", at)
+	case len([]rune(a.Name)) > maxRemoteName || strings.ContainsFunc(a.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		wrong("%s.name: must be one line of at most %d characters", at, maxRemoteName)
+	}
+	var triggers []approvals.UserID
+	if a.Triggers != nil {
+		triggers = a.Triggers.Users
+	}
+	switch {
+	case a.Owner == "" && len(triggers) == 0:
+		wrong("%s: set owner to the person whose credential it is, or list everyone who can make it ask in triggers.users; they never approve what they asked for themselves", at)
+	case a.Owner != "" && len(triggers) > 0:
+		wrong("%s: has an owner and triggers; keep owner for a credential of one person, triggers for one that several share", at)
+	}
+	for _, u := range slices.Concat([]approvals.UserID{a.Owner}, triggers) {
+		if u != "" && !userID.MatchString(string(u)) {
+			wrong("%s: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, u)
+		}
+	}
+	if !channelID.MatchString(a.Channel) {
+		wrong("%s.channel: %q is not a channel id such as C0123456789; it is where the requests are shown", at, a.Channel)
+	}
+	if len(a.Doors) == 0 {
+		wrong("%s.doors: there are none, so it could never ask; list some of %s", at, strings.Join(Doors, ", "))
+	}
+	for i, d := range a.Doors {
+		switch {
+		case !slices.Contains(Doors, d):
+			wrong("%s.doors: there is no %q; the doors are %s", at, d, strings.Join(Doors, ", "))
+		case slices.Contains(a.Doors[:i], d):
+			wrong("%s.doors: has %q twice", at, d)
+		}
+	}
+	for key, n := range map[string]int{"open_limit": a.OpenLimit, "per_minute": a.PerMinute} {
+		if n < 0 {
+			wrong("%s.%s: must not be negative, but is %d", at, key, n)
+		}
+	}
+	if a.Within != 0 && a.Within < time.Second {
+		wrong("%s.within: must be at least 1s, but is %s", at, a.Within)
+	}
+}
+
+// checkTokens reads the tokens. One token proves one agent.
+func (a RemoteAgent) checkTokens(at string, seen map[TokenHash]string, wrong func(format string, args ...any)) {
+	if len(a.Tokens) == 0 && a.TokensFile == "" {
+		wrong("%s: has no credential; set tokens or tokens_file", at)
+		return
+	}
+	hashes, err := a.hashes()
+	for _, p := range Problems(err) {
+		wrong("%s.%w", at, p)
+	}
+	for _, h := range hashes {
+		if other := seen[h]; other != "" {
+			wrong("%s: one of its tokens is also one of %s", at, other)
+		}
+		seen[h] = at
+	}
+}
+
+// hashes returns the tokens of the configuration and of the file.
+func (a RemoteAgent) hashes() ([]TokenHash, error) {
+	var all []TokenHash
+	var problems []error
+	for i, t := range a.Tokens {
+		h, err := ParseTokenHash(t)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("tokens[%d]: %w", i, err))
+			continue
+		}
+		all = append(all, h)
+	}
+	if a.TokensFile != "" {
+		more, err := readTokens(a.TokensFile)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("tokens_file: %w", err))
+		}
+		all = append(all, more...)
+	}
+	return all, errors.Join(problems...)
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func hashOf(token string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(token))) }
+
+func remote(t *testing.T, old, changed string) error {
+	t.Helper()
+	text := `agents:
+  - name: ops
+policy: policy.yaml
+remote_agents:
+  - name: claude-code
+    owner: U0ALICE
+    channel: C0OPS
+    tokens: [` + hashOf("one") + `]
+    doors: [api, hooks]
+    fulfills: [{agent: ops, tools: [lookup]}]
+    open_limit: 5
+    per_minute: 6
+    within: 1h
+  - name: ci
+    triggers: {users: [U0BOB01, U0CAROL]}
+    channel: C0OPS
+    tokens_file: ci.tokens
+    doors: [api]
+`
+	require.Contains(t, text, old)
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "ci.tokens"), []byte("# who\n"+hashOf("two")+" since May\n\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "bad.tokens"), []byte("ghp_secret\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "empty.tokens"), []byte("# none\n"), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(text, old, changed, 1)), 0o600))
+	c, err := Read(path)
+	require.NoError(t, err)
+	return c.Check()
+}
+
+func TestWhatARemoteAgentCannotBeFailsTheStart(t *testing.T) {
+	require.NoError(t, remote(t, "name: ci", "name: ci"))
+	for want, c := range map[string][2]string{
+		`remote_agents[1].name: agents[0] is already called "ops"`:       {"name: ci", "name: ops"},
+		`remote_agents[1].name: remote_agents[0] is already called`:      {"name: ci", "name: claude-code"},
+		"remote_agents[0]: set owner to the person":                      {"    owner: U0ALICE\n", ""},
+		"remote_agents[0]: has an owner and triggers":                    {"owner: U0ALICE", "owner: U0ALICE\n    triggers: {users: [U0BOB01]}"},
+		`"alice" is not a user id`:                                       {"owner: U0ALICE", "owner: alice"},
+		"remote_agents[0].channel":                                       {"channel: C0OPS", "channel: ops"},
+		"remote_agents[0].doors: there are none":                         {"    doors: [api, hooks]\n", ""},
+		`there is no "fax"; the doors are api, hooks, mcp`:               {"[api, hooks]", "[api, fax]"},
+		`remote_agents[0].doors: has "api" twice`:                        {"[api, hooks]", "[api, api]"},
+		"remote_agents[1]: has no credential":                            {"    tokens_file: ci.tokens\n", ""},
+		"remote_agents[1].tokens_file: line 1 is not sha256:":            {"ci.tokens", "bad.tokens"},
+		"remote_agents[1].tokens_file: has no token":                     {"ci.tokens", "empty.tokens"},
+		"remote_agents[1].tokens_file: open":                             {"ci.tokens", "no.tokens"},
+		"remote_agents[0].tokens[0]: is not sha256:":                     {hashOf("one"), "one"},
+		"remote_agents[1]: one of its tokens is also one of remote_agen": {hashOf("one"), hashOf("two")},
+		"remote_agents[0].open_limit":                                    {"open_limit: 5", "open_limit: -1"},
+		"remote_agents[0].within":                                        {"within: 1h", "within: 1ms"},
+		"remote_agents[0].fulfills[0].agent: there is no agent":          {"agent: ops,", "agent: other,"},
+		"an agent never gives the results of its own calls":              {"agent: ops,", "agent: claude-code,"},
+		"must name an agent and its tools":                               {"{agent: ops, tools: [lookup]}", "{agent: ops}"},
+	} {
+		err := remote(t, c[0], c[1])
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "ghp_secret", "what was written may be the token")
+	}
+}
+
+func TestTokensAreReplacedWithoutARestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	at := time.Now()
+	put := func(text string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		at = at.Add(time.Second)
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	put(hashOf("one"))
+	var log bytes.Buffer
+	tokens, err := NewTokens(RemoteAgent{Name: "ci", Tokens: []string{hashOf("zero")}, TokensFile: path}, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	has := func(names ...string) {
+		t.Helper()
+		var want []TokenHash
+		for _, n := range names {
+			want = append(want, sha256.Sum256([]byte(n)))
+		}
+		require.Equal(t, want, tokens.Now(t.Context()))
+	}
+	has("zero", "one")
+	put(hashOf("one") + "\n" + hashOf("two") + " the next one\n")
+	has("zero", "one", "two")
+	put("half a li")
+	has("zero", "one", "two")
+	has("zero", "one", "two")
+	require.Equal(t, 1, strings.Count(log.String(), "cannot be read"))
+	require.NotContains(t, log.String(), "half")
+	put(hashOf("two"))
+	has("zero", "two")
+	require.NoError(t, os.Remove(path))
+	has("zero", "two")
+}
