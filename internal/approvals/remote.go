@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -38,3 +39,20 @@ func ServiceUser(name string) UserID { return UserID(service + name) }
 // Service returns the name of the agent that this requester stands for, if it is
 // no person.
 func (u UserID) Service() (name string, ok bool) { return strings.CutPrefix(string(u), service) }
+
+// UsableUntil is when the decision on a call that is executed elsewhere can be
+// claimed no more: so long after the last call of the batch is decided as its
+// requirement says. It is zero while a call is open.
+func (b Batch) UsableUntil(a Approval) time.Time {
+	if !b.Settled() {
+		return time.Time{}
+	}
+	var last time.Time
+	for _, of := range b.Approvals {
+		last = later(last, of.Ending.At)
+	}
+	for _, of := range b.Calls {
+		last = later(last, of.Ending.At)
+	}
+	return last.Add(cmp.Or(a.Requirement.ClaimWithin, DefaultClaimWithin))
+}

@@ -2,6 +2,7 @@ package slackui_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,4 +104,81 @@ func TestARequestFromElsewhereInADirectMessageReachesItsApprovers(t *testing.T) 
 	b := o.elsewhere(o.opensAfter("", []approvals.UserID{"U0BOB"}, call("a", "delete_file", `{"path":"/srv/a"}`, by("bob", fromUser("U0BOB")))), "D0CAROL")
 	o.draw(b)
 	require.Len(t, o.directs("U0BOB"), 1)
+}
+
+// drawnElsewhere draws a request of a remote agent, after change, and returns its
+// card.
+func (o *workspace) drawnElsewhere(b approvals.Batch) slacksim.Message {
+	o.t.Helper()
+	b = o.elsewhere(b, "C0OPS")
+	o.draw(b)
+	all, err := o.Messages("U0BOB", "C0OPS", "")
+	require.NoError(o.t, err)
+	require.Len(o.t, all, 1)
+	return all[0]
+}
+
+func TestACardSaysWhereARemoteCallWouldRun(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre), call("b", "Bash", `{"command":"make"}`, sre))
+	b.Approvals[0].Place = approvals.Place{Cwd: "/srv/*app*", Repository: "acme/app", Branch: "main"}
+	shown := strings.ReplaceAll(o.drawnElsewhere(b).Shown(), "\n", "")
+	require.Contains(t, shown, "In /srv/*app* on branch main of acme/app.")
+	require.Contains(t, shown, "The agent didn't say in which directory it runs.", "and the calls are not drawn as one")
+}
+
+func TestACardSaysWhoSharesTheCredentialOfAnAgent(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	b := o.opens("", call("a", "deploy", `{}`, sre))
+	b.Agent, b.Requester, b.Participants = "ci-deployer", approvals.ServiceUser("ci-deployer"), []approvals.UserID{"U0ALICE", "U0DAVE"}
+	b.Approvals[0].Requirement.Separation, b.Approvals[0].Requirement.ParticipantsMaySign = true, true
+	shown := strings.ReplaceAll(o.drawnElsewhere(b).Shown(), "\n", "")
+	require.Contains(t, shown, "The agent ci-deployer, whose credential 2 people can use, asks.")
+	require.Contains(t, shown, "have this credential and may have asked for it, so they can't approve it.")
+	require.NotContains(t, shown, "someone")
+}
+
+func TestACardOffersNoButtonForWhatItsAgentCannotTake(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		o := newWorkspace(t, slacksim.Config{})
+		b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre))
+		b.Limits = approvals.Limits{NoEdits: none, NoReasons: none}
+		m := o.drawnElsewhere(b)
+		_, err := o.Click(slacksim.Click{User: "U0BOB", Channel: m.Channel, TS: m.TS, ActionID: "countersign.edit.0"})
+		require.Equal(t, none, err != nil, "there is a button exactly if it may be edited")
+		require.Equal(t, slacksim.ClickOutcome{Status: 200}, o.press("U0BOB", m, "deny", 0))
+		views := o.Views("U0BOB")
+		view := views[len(views)-1]
+		require.Equal(t, none, strings.Contains(fmt.Sprint(view), "can't be given a reason"))
+		_, err = o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: view.ID})
+		require.NoError(t, err)
+		require.Equal(t, approvals.Denied, o.batch(b.ID).Approvals[0].Status)
+	}
+}
+
+func TestACardSaysWhoseWordItIsThatACallRan(t *testing.T) {
+	for want, e := range map[string]approvals.Execution{
+		"The agent hasn't used the approval yet.":       {},
+		"Approval used by claude-code":                  {State: approvals.Claimed, By: "claude-code"},
+		"It hasn't reported yet whether it ran.":        {State: approvals.Claimed, By: "claude-code"},
+		"reported by claude-code":                       {State: approvals.Ran, By: "claude-code"},
+		"Not used in time: the agent has to ask again.": {},
+	} {
+		o := newWorkspace(t, slacksim.Config{})
+		b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre))
+		m := o.drawnElsewhere(b)
+		o.press("U0BOB", m, "approve", 0)
+		if e.State != "" {
+			e.At = o.now.read()
+			o.moves(o.batch(b.ID), func(b *approvals.Batch) { b.Approvals[0].Execution = e })
+		}
+		if strings.HasPrefix(want, "Not used") {
+			o.now.move(approvals.DefaultClaimWithin)
+		}
+		o.moves(o.batch(b.ID), func(*approvals.Batch) {})
+		o.draw(o.batch(b.ID))
+		all, err := o.Messages("U0BOB", "C0OPS", "")
+		require.NoError(t, err)
+		require.Contains(t, strings.ReplaceAll(all[0].Shown(), "\n", ""), want)
+	}
 }

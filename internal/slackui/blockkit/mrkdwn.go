@@ -2,12 +2,15 @@ package blockkit
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A literal is text of our source code. Other packages cannot name the type, so
@@ -98,10 +101,20 @@ func Plural(n int, one, several literal) Mrkdwn {
 // Since is [Ago].
 func Since(d time.Duration) Mrkdwn { return Mrkdwn{Ago(d)} }
 
-// Person mentions a person, if the id is one.
+// serviceForm is the form of an agent's name that means nothing in mrkdwn.
+var serviceForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9 -]{0,62}[A-Za-z0-9])?$`)
+
+// Person mentions a person, if the id is one. The requester that stands for an
+// agent is its name, and nobody is called.
 func Person[ID ~string](id ID) Mrkdwn {
 	if IDForm.MatchString(string(id)) {
 		return Mrkdwn{"<@" + string(id) + ">"}
+	}
+	if name, ok := approvals.UserID(id).Service(); ok {
+		if serviceForm.MatchString(name) {
+			return Mrkdwn{name}
+		}
+		return Ours("an agent")
 	}
 	return Ours("someone")
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A Span is a piece of a paragraph: text in one style, a mention, a link.
@@ -44,10 +46,14 @@ func Quoted(s string) Para {
 	return &slack.RichTextQuote{Type: slack.RTEQuote, Elements: []Span{Say(s)}}
 }
 
-// PersonSpan mentions a person. It is "someone" if the id is not valid.
+// PersonSpan mentions a person. It is "someone" if the id is not valid, and the
+// name of the agent for a requester that stands for one.
 func PersonSpan[ID ~string](id ID) Span {
 	if IDForm.MatchString(string(id)) {
 		return slack.NewRichTextSectionUserElement(string(id), nil)
+	}
+	if name, ok := approvals.UserID(id).Service(); ok {
+		return Styled(Brief(name, 60), Bold)
 	}
 	return Say("someone")
 }

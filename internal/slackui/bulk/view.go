@@ -321,7 +321,7 @@ func (x shownLine) paras() []blockkit.Para {
 		id = append(id, blockkit.Say(", edited by "))
 		id = append(id, blockkit.ListSpans(blockkit.PersonSpans(x.a.Editors()), blockkit.NamesShown)...)
 	}
-	out := []blockkit.Para{what, blockkit.Line(id...)}
+	out := append([]blockkit.Para{what, blockkit.Line(id...)}, form.Where(x.a, x.call.Args)...)
 	if x.a.Call.Digest != x.line.Digest {
 		out = append(out, blockkit.Line(blockkit.Styled(rowEdited, blockkit.Bold)))
 	}

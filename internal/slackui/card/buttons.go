@@ -62,8 +62,8 @@ func (r row) buttons(whole bool) slack.Block {
 		}
 		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
-	if known {
-		if _, can := form.NewForm(spec, r.Calls[a.Call.ID].Args, a.WriteOnly); can {
+	if edit, may := form.Spec(r.Batch, a.Call.Name, spec, known); may {
+		if _, can := form.NewForm(edit, r.Calls[a.Call.ID].Args, a.WriteOnly); can {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}
 	}

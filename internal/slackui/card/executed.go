@@ -30,6 +30,9 @@ func (r row) became() []blockkit.Para {
 	if took := r.took(); took != "" && (e.State == approvals.Ran || e.State == approvals.RanFailed) {
 		spans = append(spans, blockkit.Say(map[approvals.ExecutionState]string{approvals.Ran: " in ", approvals.RanFailed: " after "}[e.State]+took))
 	}
+	if e.State == approvals.Claimed {
+		spans = append(spans, blockkit.Say(" by "), blockkit.Styled(blockkit.Brief(e.By, 60), blockkit.Bold))
+	}
 	if !e.At.IsZero() {
 		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(e.At), blockkit.Say(")"))
 	}
@@ -41,7 +44,12 @@ func (r row) became() []blockkit.Para {
 		spans = append(spans, blockkit.Say(sayInDoubt))
 	case approvals.AskedAgain:
 		spans = append(spans, blockkit.Say(sayChangedSince))
+	case approvals.Claimed:
+		spans = append(spans, blockkit.Say(sayNotReported))
 	case approvals.RanFailed, approvals.NotRun, approvals.Refused:
+	}
+	if e.By != "" && e.State != approvals.Claimed {
+		spans = append(spans, blockkit.Say(sayReportedBy), blockkit.Styled(blockkit.Brief(e.By, 60), blockkit.Bold))
 	}
 	out := []blockkit.Para{blockkit.Line(spans...)}
 	if strings.TrimSpace(words) != "" {
@@ -62,13 +70,16 @@ const soon = 10 * time.Minute
 
 // notYet is what an approved call waits for, or that its outcome isn't known.
 func (r row) notYet() string {
+	until := r.Batch.UsableUntil(r.a)
 	switch {
+	case r.Batch.Executor != "" && !until.IsZero() && !r.now.Before(until):
+		return sayNotUsedInTime
 	case !r.Batch.Settled() && len(r.Batch.Approvals) > 1:
 		return sayNotRunUntil + everyCall(len(r.Batch.Approvals)) + " are decided."
 	case !r.Batch.Settled():
 		return sayNotRunElsewhere
 	case r.Batch.Executor != "":
-		return sayNobodyReported
+		return sayNotUsedYet
 	case r.now.Sub(r.settledAt()) < soon:
 		return sayRunning
 	}

@@ -25,7 +25,7 @@ func (r row) footer() slack.Block {
 	if q.ReasonNeeded {
 		said = append(said, blockkit.Ours(sayNeedsReason))
 	}
-	if q.Separation {
+	if _, shared := r.Batch.Requester.Service(); q.Separation && !shared {
 		said = append(said, blockkit.Ours("%s can't approve", blockkit.Person(r.Batch.Requester)))
 	}
 	if r.Batch.BarsParticipants(q) {

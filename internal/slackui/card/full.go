@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/form"
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
@@ -47,6 +48,7 @@ func FullHead(ptr ref.Pointer, a approvals.Approval, call approvals.ToolCall, pa
 		blockkit.Line(blockkit.Styled(blockkit.Brief(call.Name, 80), blockkit.Bold), blockkit.Say(" · "+blockkit.Count(len(call.Args), "byte")+" of arguments")),
 		blockkit.Line(blockkit.Say("Digest "), blockkit.Styled(a.Call.Digest.String(), blockkit.Code)),
 	}
+	top = append(top, form.Where(a, call.Args)...)
 	if ptr.Digest != a.Call.Digest {
 		top = append(top, blockkit.Line(blockkit.Styled(sayChangedMeanwhile, blockkit.Bold)))
 	}

@@ -39,6 +39,9 @@ func (o opening) paras() []blockkit.Para {
 func (o opening) asks() []blockkit.Para {
 	b := o.Batch
 	who := []blockkit.Span{blockkit.PersonSpan(b.Requester), blockkit.Say(" asked the agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold)}
+	if _, shared := b.Requester.Service(); shared {
+		who = []blockkit.Span{blockkit.Say("The agent "), blockkit.Styled(blockkit.Brief(b.Agent, 60), blockkit.Bold), blockkit.Say(", whose credential " + blockkit.Number(len(b.Participants)) + " " + blockkit.PluralForm(len(b.Participants), "person", "people") + " can use, asks")}
+	}
 	var out []blockkit.Para
 	if b.Prompt.Text == "" {
 		out = append(out, blockkit.Line(append(who, blockkit.Say("."))...))

@@ -27,6 +27,10 @@ func (o opening) participants() []blockkit.Para {
 		what = "these calls"
 	}
 	others := o.Batch.Participants
+	if _, shared := o.Batch.Requester.Service(); shared {
+		return []blockkit.Para{blockkit.Line(append(blockkit.ListSpans(blockkit.PersonSpans(others), blockkit.NamesShown),
+			blockkit.Say(" "+blockkit.PluralForm(len(others), "has", "have")+sayShareCredential+what+"."))...)}
+	}
 	wrote := sayAlsoWrote + o.itsThread() + ", so "
 	if o.Batch.Executor != "" {
 		wrote = sayMayHaveAsked

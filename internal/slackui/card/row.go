@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/form"
 )
 
 // A row of a drawing is one call, or several that do the same and have the same
@@ -38,6 +39,9 @@ func (r row) blocks() []slack.Block {
 	text = append(text, says(a, r.detail)...)
 	text = append(text, changes(a, r.detail)...)
 	call, known := r.Calls[a.Call.ID]
+	if known {
+		text = append(append(text, form.Where(a, call.Args)...), form.Unplaced(r.Batch, a, call.Args)...)
+	}
 	list, incomplete := blockkit.DrawArguments(blockkit.Arguments(call.Args, a.WriteOnly), r.detail)
 	text = append(text, exactly(a, known, len(list), incomplete))
 	var below [][]blockkit.Para

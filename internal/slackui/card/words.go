@@ -96,7 +96,11 @@ const (
 	sayChangedSince    = ": it didn't run. A new card asks about it."
 	sayNotRunUntil     = "Not run yet: the agent continues when "
 	sayNotRunElsewhere = "Not run yet: the agent also waits for calls that run elsewhere."
-	sayNobodyReported  = "Nobody has reported yet whether it ran."
+	sayNotUsedYet      = "The agent hasn't used the approval yet."
+	sayNotUsedInTime   = "Not used in time: the agent has to ask again."
+	sayNotReported     = ". It hasn't reported yet whether it ran."
+	sayReportedBy      = ", reported by "
+	sayShareCredential = " this credential and may have asked for it, so they can't approve "
 	sayRunning         = "Running or about to run."
 	sayNoRecord        = "No record yet of whether it ran. Check before you repeat it."
 )
@@ -229,11 +233,13 @@ var executed = map[approvals.ExecutionState]string{
 	approvals.NotRun:     "Didn't run",
 	approvals.Refused:    "Refused by the policy when it was about to run",
 	approvals.AskedAgain: "Asked again",
+	approvals.Claimed:    "Approval used",
 }
 
 // executedMarks are before those words; each says what the words say.
 var executedMarks = map[approvals.ExecutionState]string{
 	approvals.Ran: "✅ ", approvals.RanFailed: "❌ ", approvals.InDoubt: "❓ ", approvals.NotRun: "⏹ ", approvals.Refused: "⛔ ", approvals.AskedAgain: "↩ ",
+	approvals.Claimed: "➡ ",
 }
 
 // duration is how long a call took, as a person says it.

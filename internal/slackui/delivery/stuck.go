@@ -48,9 +48,11 @@ func (n *Notices) addStuck(ctx context.Context, all news, b approvals.Batch, i i
 	if s.anew, _, err = n.enough(ctx, alone, fresh); err != nil {
 		return err
 	}
-	l := all.notices[b.Requester]
-	l.stuck = append(l.stuck, s)
-	all.notices[b.Requester] = l
+	for _, person := range askers(b) {
+		l := all.notices[person]
+		l.stuck = append(l.stuck, s)
+		all.notices[person] = l
+	}
 	return nil
 }
 

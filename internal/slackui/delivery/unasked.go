@@ -121,10 +121,31 @@ func (n *Notices) Unasked(ctx context.Context, b approvals.Batch, calls []card.U
 			left = append(left, u)
 		}
 	}
-	if len(left) == 0 || b.Requester == "" {
+	if len(left) == 0 {
 		return nil
 	}
-	channel, err := n.API.OpenDirect(ctx, string(b.Requester))
+	for _, person := range askers(b) {
+		if err := n.tellUnasked(ctx, b, left, person); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askers are the people who are told what becomes of a request: its requester, or,
+// if that is an agent whose credential several people share, those people.
+func askers(b approvals.Batch) []approvals.UserID {
+	if _, shared := b.Requester.Service(); shared {
+		return b.Participants
+	}
+	if b.Requester == "" {
+		return nil
+	}
+	return []approvals.UserID{b.Requester}
+}
+
+func (n *Notices) tellUnasked(ctx context.Context, b approvals.Batch, left []card.Unasked, person approvals.UserID) error {
+	channel, err := n.API.OpenDirect(ctx, string(person))
 	if err != nil {
 		return err
 	}

@@ -45,15 +45,16 @@ func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value 
 	if err != nil {
 		return at, err
 	}
-	view, err := denialView(a, call, originOf(p, value))
+	view, err := denialView(b, a, call, originOf(p, value))
 	if err != nil {
 		return at, err
 	}
 	return at, s.respond.Open(ctx, p.Trigger, view)
 }
 
-// denialView is the form in which a denial is given with its reason.
-func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
+// denialView is the form in which a denial is given, with its reason if the agent
+// can be given one.
+func denialView(b approvals.Batch, a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
@@ -67,6 +68,10 @@ func denialView(a approvals.Approval, call approvals.ToolCall, o origin) (slack.
 	view := slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
 		Title: blockkit.Literal(denyTitle), Submit: blockkit.Literal(deny), Close: blockkit.Literal(cancel),
+	}
+	if b.Limits.NoReasons {
+		view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(append(text, blockkit.Line(blockkit.Say(unreasoned)))...)}}
+		return view, nil
 	}
 	reason := form.ReasonInputBlock(whyNot, whyNotHint, false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}

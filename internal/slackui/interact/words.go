@@ -34,6 +34,7 @@ const (
 	readOn           = "Read on"
 	backToArguments  = "Back to the arguments"
 	pageOfArguments  = "%s: page %d of the arguments"
+	unreasoned       = "The agent learns that it was denied, and can't be given a reason."
 	notAllShown      = "Not all arguments are shown here."
 	needsReason      = "Enter a reason."
 	notDecidedYet    = "Not decided yet: Slack or the store didn't answer in time. Press the button below again."

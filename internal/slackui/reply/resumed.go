@@ -82,7 +82,7 @@ func (r *Replies) effects(ctx context.Context, run agentrun.Run) (effects, error
 			switch e := a.Execution; e.State {
 			case approvals.Ran, approvals.RanFailed, approvals.InDoubt:
 				these = append(these, effect{a.Call.Name, e.At, e.State})
-			case approvals.NotRun, approvals.Refused, approvals.AskedAgain:
+			case approvals.NotRun, approvals.Refused, approvals.AskedAgain, approvals.Claimed:
 			}
 		}
 		all = append(these, all...)

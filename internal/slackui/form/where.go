@@ -1,0 +1,77 @@
+package form
+
+import (
+	"encoding/json"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+)
+
+// Where says where a call of a remote agent would run, in the agent's words and
+// uncut: it is part of what people approve. Of a command without a directory it
+// says that the agent did not say.
+func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
+	p := a.Place
+	if p == (approvals.Place{}) {
+		return nil
+	}
+	code := func(s string) blockkit.Span { return blockkit.Styled(blockkit.Visible(s), blockkit.Code) }
+	var spans []blockkit.Span
+	say := func(first, next string) {
+		if len(spans) == 0 {
+			next = first
+		}
+		spans = append(spans, blockkit.Say(next))
+	}
+	if p.Cwd != "" {
+		say("In ", "")
+		spans = append(spans, code(p.Cwd))
+	}
+	if p.Branch != "" {
+		say("On branch ", " on branch ")
+		spans = append(spans, code(p.Branch))
+	}
+	if p.Repository != "" {
+		say("In ", " of ")
+		spans = append(spans, code(p.Repository))
+	}
+	spans = append(spans, blockkit.Say("."))
+	if p.Cwd == "" && command(args) {
+		spans = append(spans, blockkit.Say(" "+unplaced))
+	}
+	return []blockkit.Para{blockkit.Line(spans...)}
+}
+
+// unplaced is said of a command whose directory nobody knows.
+const unplaced = "The agent didn't say in which directory it runs."
+
+// Unplaced is [Where] of a command of a remote agent that did not say where.
+func Unplaced(b approvals.Batch, a approvals.Approval, args json.RawMessage) []blockkit.Para {
+	if b.Executor == "" || a.Place != (approvals.Place{}) || !command(args) {
+		return nil
+	}
+	return []blockkit.Para{blockkit.Line(blockkit.Styled(unplaced, blockkit.Bold))}
+}
+
+// command reports whether the arguments hold a command for a terminal.
+func command(args json.RawMessage) bool {
+	var said struct {
+		Command any `json:"command"`
+		Cmd     any `json:"cmd"`
+	}
+	return json.Unmarshal(args, &said) == nil && (said.Command != nil || said.Cmd != nil)
+}
+
+// Spec returns the spec by which the arguments of a call can be changed. A tool of
+// a remote agent has no schema here, so that all that counts is that they are an
+// object; one that this program does not know otherwise has none.
+func Spec(b approvals.Batch, name string, spec agentrun.Spec, known bool) (agentrun.Spec, bool) {
+	if b.Limits.NoEdits {
+		return agentrun.Spec{}, false
+	}
+	if !known && b.Executor != "" {
+		return agentrun.Spec{Name: name, Schema: json.RawMessage(`{"type":"object"}`)}, true
+	}
+	return spec, known
+}
