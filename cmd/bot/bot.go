@@ -17,6 +17,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
@@ -31,6 +32,8 @@ type bot struct {
 	bulk     *approvals.Bulk
 	runner   *agentrun.Runner
 	catalog  *agentrun.Catalog
+	intake   *intake.Service
+	remote   []remoteAgent
 	ui       *slackui.UI
 	policy   *policy.Live
 	judging  policy.Options // what the policy is read against
@@ -59,12 +62,17 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	agentOf := func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok }
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: c.Runs.Lease,
-		Agents: agentOf,
+		Agents:  agentOf,
+		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
 	b.catalog = agentrun.NewCatalog(agentOf, log)
 	b.desk = approvals.NewDesk(b.store, b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
-	if b.ui, err = newUI(ctx, b, c, e); err == nil {
+	b.remote, err = newRemoteAgents(c, log)
+	if err = errors.Join(err, b.newIntake()); err == nil {
+		b.ui, err = newUI(ctx, b, c, e)
+	}
+	if err == nil {
 		b.people.open(b.ui)
 		b.tasks, err = state.NewTasks(b.work()...)
 		err = errors.Join(err, b.checkPeople(ctx))

@@ -14,8 +14,8 @@ import (
 // MaxID is how many bytes a name may have that a caller chooses.
 const MaxID = 256
 
-// maxCwd is how many bytes a path may have; no system takes a longer one.
-const maxCwd = 4096
+// maxCwd is how many bytes a directory may have: people see all of it.
+const maxCwd = 512
 
 // check refuses what could not be stored, shown or answered as it is.
 func (a Ask) check(c Client) error {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// A remoteAgent is an agent that runs elsewhere, with what proves it and the doors
+// that are open to it.
+type remoteAgent struct {
+	client intake.Client // its credential is filled in by whoever proves it
+	doors  []intake.Door
+	tokens *config.Tokens
+}
+
+// newRemoteAgents returns the remote agents of the configuration.
+func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
+	var all []remoteAgent
+	var problems []error
+	for _, a := range c.RemoteAgents {
+		tokens, err := config.NewTokens(a, log)
+		problems = append(problems, err)
+		r := remoteAgent{tokens: tokens, client: intake.Client{
+			Name: a.Name, Owner: a.Owner, Channel: a.Channel, OpenLimit: a.OpenLimit, PerMinute: a.PerMinute, Within: a.Within,
+		}}
+		if a.Triggers != nil {
+			r.client.Triggers = a.Triggers.Users
+		}
+		for _, d := range a.Doors {
+			r.doors = append(r.doors, intake.Door(d))
+		}
+		for _, f := range a.Fulfills {
+			for _, tool := range f.Tools {
+				r.client.Fulfills = append(r.client.Fulfills, intake.Fulfills{Agent: f.Agent, Tool: tool})
+			}
+		}
+		all = append(all, r)
+	}
+	return all, errors.Join(problems...)
+}
+
+// newIntake makes what the doors of remote agents work with.
+func (b *bot) newIntake() (err error) {
+	b.intake, err = intake.New(intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Log: b.log})
+	return err
+}
+
+// deliver gives the answers of a settled batch to the remote agent that asked.
+func (b *bot) deliver(ctx context.Context, r agentrun.RemoteRun, answers approvals.DeferredToolResults) error {
+	return b.intake.Deliver(ctx, r, answers)
+}
