@@ -284,3 +284,59 @@ func TestAMountainOfMetadataIsRefused(t *testing.T) {
 	_, err := d.runner.Submit(t.Context(), q)
 	require.ErrorIs(t, err, approvals.ErrInvalid)
 }
+
+func TestEverythingThatAnAgentHandsInIsInOnePartition(t *testing.T) {
+	d := newRemoteAdapter(t)
+	for i := range 4 {
+		got, err := d.runner.Submit(t.Context(), request(fmt.Sprint(i), "gated"))
+		require.NoError(t, err)
+		require.Equal(t, agentrun.RemoteRunID("api", "claude", fmt.Sprint(i)), got.Run.ID)
+		for _, id := range []string{string(got.Run.ID), string(got.Run.Thread), string(got.Batch.ID)} {
+			n, err := approvals.Partition(id)
+			require.NoError(t, err)
+			require.Equal(t, agentrun.RemotePartition("api", "claude"), n)
+		}
+	}
+}
+
+func TestARemoteRequestSaysWhatItsPeopleNeedToKnow(t *testing.T) {
+	d, until := newRemoteAdapter(t), time.Now().Add(time.Hour).UTC()
+	q := request("k1", "gated", "gated", "free")
+	q.Prompt, q.Until, q.Limits = "tidy up", until, approvals.Limits{NoEdits: true}
+	q.Calls[0].Reason, q.Calls[0].Place = "to make room", approvals.Place{Cwd: "/srv", Branch: "main"}
+	q.Calls[2].External = true
+	got, err := d.runner.Submit(t.Context(), q)
+	require.NoError(t, err)
+	b := got.Batch
+	require.Equal(t, "tidy up", b.Prompt.Text)
+	require.Equal(t, "to make room", b.Said.Text)
+	require.Equal(t, approvals.Limits{NoEdits: true}, b.Limits)
+	require.Equal(t, approvals.Place{Cwd: "/srv", Branch: "main"}, b.Approvals[0].Place)
+	require.Equal(t, approvals.Place{Cwd: "/srv", Branch: "main"}, d.policy.seen[0].Place, "the policy knows it")
+	require.Equal(t, until, b.Approvals[1].Requirement.Deadline)
+	require.Len(t, b.Calls, 1, "it waits for a result")
+	require.NoError(t, d.runner.Deliver(t.Context(), b.ID))
+	catalog := agentrun.NewCatalog(func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false }, nil)
+	require.NoError(t, catalog.CheckCall(t.Context(), b, approvals.ToolCall{ID: "c0", Name: "gated", Args: []byte(`{"n":1}`)}))
+	require.Error(t, catalog.CheckCall(t.Context(), b, approvals.ToolCall{ID: "c0", Name: "gated", Args: []byte(`[1]`)}))
+}
+
+func TestARemoteCallIsClearedUnlessThePolicyStopsIt(t *testing.T) {
+	d, ctx := newRemoteAdapter(t), t.Context()
+	got, err := d.runner.Submit(ctx, request("k1", "free", "gated"))
+	require.NoError(t, err)
+	d.approve(got.Batch, "c1")
+	got, err = d.runner.Remote(ctx, got.Run.ID)
+	require.NoError(t, err)
+	free, gated := got.Calls[0].ToolCall, got.Calls[1].ToolCall
+	require.NoError(t, d.runner.Clear(ctx, got, free))
+	require.NoError(t, d.runner.Clear(ctx, got, gated), "people have approved what is asked about")
+
+	d.policy.by["free"], d.policy.by["gated"] = d.policy.by["gated"], approvals.Refuse{Reason: "frozen"}
+	require.ErrorIs(t, d.runner.Clear(ctx, got, free), agentrun.ErrNowAsks)
+	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), approvals.ErrRefused)
+	d.policy.by["gated"] = approvals.Ask{Unjudged: true}
+	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), agentrun.ErrUnjudged)
+	d.policy.err = errors.New("down")
+	require.ErrorIs(t, d.runner.Clear(ctx, got, gated), agentrun.ErrUnjudged)
+}

@@ -134,6 +134,17 @@ func samples() map[string]any {
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
 			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},
 		},
+		"batch.v1.place": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ci", Channel: "C1", Requester: approvals.ServiceUser("ci"),
+			Executor: "client", Limits: approvals.Limits{NoEdits: true, NoReasons: true}, OpenedAt: noon,
+			Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Status: approvals.Approved, Ending: ending,
+				Place:       approvals.Place{Cwd: "/srv/app", Repository: "acme/app", Branch: "main"},
+				Requirement: approvals.Requirement{ClaimWithin: 5 * time.Minute},
+				Execution:   approvals.Execution{State: approvals.Claimed, At: noon, By: "ci"},
+			}},
+			Calls: []approvals.External{{Call: ref("c2", `{}`), Place: approvals.Place{Cwd: "/srv"}}},
+		},
 		"batch.v1.severity": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
 				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,

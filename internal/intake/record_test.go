@@ -1,0 +1,75 @@
+package intake
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+var writeDocuments = flag.Bool("update", false, "write the documents of this schema that are not in testdata yet")
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
+
+// documents are one of each kind with everything in it.
+func documents() map[string]any {
+	return map[string]any{
+		"record.v1": &record{
+			Schema: schema, Agent: "claude", Door: DoorHooks, Credential: "token:1", ExternalID: "toolu_1", Joins: []string{"toolu_2"},
+			Group: "g", Session: "s", Carries: storedCarries{Edits: true, Reasons: true, Late: true}, Until: noon, Trace: "00-1", Notify: "hook",
+			HasState: true, Reuse: true, Withdrawn: true, SupersededBy: "run-17-b", CreatedAt: noon,
+			Calls: []storedCall{{
+				ID: "c1", Fingerprint: "f", ClaimedAt: noon, ClaimedBy: "token:1", Refused: "frozen",
+				Report: &storedReport{State: approvals.RanFailed, Took: time.Second, Words: "no", Excerpt: "x", At: noon},
+			}, {ID: "c2", Fingerprint: "g"}},
+		},
+		"pointer.v1": &pointer{Schema: schema, Run: "run-17-a", Replaced: []approvals.RunID{"run-17-b"}, Payload: "p", Turn: 3},
+		"agent.v1": &agentDoc{Schema: schema, Minute: noon, Made: 2, Recent: []agentRequest{
+			{Run: "run-17-a", External: "x", Group: "g", At: noon, Done: true},
+		}},
+	}
+}
+
+func TestOldDocumentsDecodeForEver(t *testing.T) {
+	for name, want := range documents() {
+		path := filepath.Join("testdata", name+".json")
+		doc, err := json.Marshal(want)
+		require.NoError(t, err)
+		if _, err := os.Stat(path); *writeDocuments && os.IsNotExist(err) {
+			require.NoError(t, os.WriteFile(path, append(doc, '\n'), 0o600))
+		}
+		old, err := os.ReadFile(path) //nolint:gosec // of this test
+		require.NoError(t, err)
+		require.JSONEq(t, string(old), string(doc), "a changed form needs a document of its own")
+		got := map[string]any{"record.v1": &record{}, "pointer.v1": &pointer{}, "agent.v1": &agentDoc{}}[name]
+		require.NoError(t, decode(old, got))
+		require.Equal(t, want, got)
+	}
+}
+
+func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {
+	for _, doc := range []string{``, `{`, `{}`, `{"v":2}`, `{"v":1,"new":1}`, `{"v":1}{}`, `[]`} {
+		require.ErrorIs(t, decode([]byte(doc), &record{}), approvals.ErrUnreadable, doc)
+	}
+}
+
+// Both are stored or sent to people, so that neither may change its value.
+func TestAFingerprintStaysWhatItIs(t *testing.T) {
+	call := Call{Tool: "Bash", Server: "s", Args: []byte(`{"command":"ls"}`), Cwd: "/srv", Repository: "acme/app", Branch: "main", Definition: "d"}
+	c := Client{Name: "claude", Credential: "token:1"}
+	first := fingerprint(c, "s", call)
+	require.Len(t, first, 64)
+	require.Equal(t, first, fingerprint(c, "s", call))
+	require.NotEqual(t, fingerprint(c, "", call), fingerprint(c, "token:1", call), "a session is no credential")
+	require.False(t, strings.Contains(first, "ls"))
+	shifted := call
+	shifted.Tool, shifted.Server = "Bashs", ""
+	require.NotEqual(t, first, fingerprint(c, "s", shifted), "each part has its length in front")
+}
