@@ -34,7 +34,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	if err != nil {
 		return Claim{}, err
 	}
-	r, err := s.view(ctx, x)
+	r, err := s.standing(ctx, x)
 	if err != nil {
 		return Claim{}, err
 	}

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"regexp"
 	"sync"
@@ -104,10 +105,12 @@ func (s *Service) owned(ctx context.Context, c Client, id approvals.BatchID) (ap
 	of, ok := s.owners.get(id)
 	if !ok {
 		b, err := s.c.Desk.Batch(ctx, id)
-		if err != nil {
+		switch {
+		case errors.Is(err, approvals.ErrUnreadable), isNotFound(err):
+			return "", nil // it must not end the stream for all others
+		case err != nil:
 			return "", err
-		}
-		if b.Executor == Executor {
+		case b.Executor == Executor:
 			of = owner{b.Agent, b.Run}
 		}
 		s.owners.put(id, of)

@@ -23,7 +23,7 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 		if err != nil {
 			return found{}, err
 		}
-		r, err := s.view(ctx, x)
+		r, err := s.standing(ctx, x)
 		if err != nil {
 			return found{}, err
 		}

@@ -14,6 +14,21 @@ import (
 
 // view is the request as its client sees it now.
 func (s *Service) view(ctx context.Context, x found) (Request, error) {
+	r, err := s.standing(ctx, x)
+	if err == nil && x.rec.HasState {
+		if r.StateDoc, _, err = s.c.Store.Memo(ctx, string(x.id), stateMemo); err != nil {
+			err = fmt.Errorf("load the state of %s: %w", x.id, err)
+		}
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	return s.sign(ctx, r)
+}
+
+// standing is the request without what never changes the answer to how it stands:
+// the state of the caller, and the receipts.
+func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 	now := s.c.Now()
 	r := Request{
 		ID: x.id, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
@@ -42,17 +57,7 @@ func (s *Service) view(ctx context.Context, x found) (Request, error) {
 	if r.State == StatePending {
 		r.ExpiresAt = x.remote.Batch.Deadline()
 	}
-	if err := r.mark(); err != nil {
-		return Request{}, err
-	}
-	if x.rec.HasState {
-		data, _, err := s.c.Store.Memo(ctx, string(x.id), stateMemo)
-		if err != nil {
-			return Request{}, fmt.Errorf("load the state of %s: %w", x.id, err)
-		}
-		r.StateDoc = data
-	}
-	return s.sign(ctx, r)
+	return r, r.mark()
 }
 
 // mark gives the request its version: a digest of everything else in it. The state

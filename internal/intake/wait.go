@@ -14,19 +14,27 @@ import (
 // it stands when ctx ends. All that wait in a process for requests of one agent
 // share one subscription.
 func (s *Service) Wait(ctx context.Context, c Client, id approvals.RunID, version string) (Request, error) {
-	r, err := s.Get(ctx, c, id)
+	whole := context.WithoutCancel(ctx) // the end of the wait ends no question to the store
+	r, err := s.Get(whole, c, id)
 	if err != nil || r.Version != version || ctx.Err() != nil {
 		return r, err
 	}
-	woken, leave, err := s.hubs.join(ctx, id, r.Batch)
+	woken, leave, err := s.hubs.join(whole, id, r.Batch)
 	if err != nil {
 		return Request{}, err
 	}
 	defer leave()
 	for {
 		// Read after the subscription began, so that nothing falls between.
-		if r, err = s.Get(context.WithoutCancel(ctx), c, id); err != nil || r.Version != version || ctx.Err() != nil {
-			return r, err
+		x, err := s.find(whole, c, id)
+		if err == nil {
+			r, err = s.standing(whole, x)
+		}
+		if err != nil {
+			return Request{}, err
+		}
+		if r.Version != version || ctx.Err() != nil {
+			return s.view(whole, x)
 		}
 		// Time alone changes what a client sees: a deadline, and the end of a claim.
 		// Facts follow a deadline, but they may be late.
