@@ -43,9 +43,6 @@ func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	return []blockkit.Para{blockkit.Line(spans...)}
 }
 
-// unplaced is said of a command whose directory nobody knows.
-const unplaced = "The agent didn't say in which directory it runs."
-
 // Unplaced is [Where] of a command of a remote agent that did not say where.
 func Unplaced(b approvals.Batch, a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	if b.Executor == "" || a.Place != (approvals.Place{}) || !command(args) {

@@ -21,6 +21,9 @@ const (
 	whyApproveHint    = "Required if you approve. Everyone in the thread will read it."
 )
 
+// Of a command of a remote agent whose directory nobody knows.
+const unplaced = "The agent didn't say in which directory it runs."
+
 // What is said of one value.
 const (
 	allArguments = "All arguments"
