@@ -88,6 +88,7 @@ func (c RuledCall) counted(run Run) []RequestPart {
 		return []RequestPart{returned(c.ToolCall, OutcomeSuccess, "", run.CreatedAt)}
 	case approvals.Refuse:
 		return []RequestPart{refused(c.ToolCall, ruling, run.CreatedAt)}
+	case approvals.Ask:
 	}
 	return nil
 }

@@ -23,8 +23,13 @@ func (a Ask) check(c Client) error {
 		return fmt.Errorf("%w: a client has a name, a credential and somebody who asked", approvals.ErrInvalid)
 	}
 	for _, f := range []struct{ at, v string }{
-		{"external_id", a.ExternalID}, {"idempotency key", a.IdempotencyKey}, {"group", a.Group}, {"session", a.Session},
-		{"trace", a.Trace}, {"notify", a.Notify}, {"door", string(a.Door)},
+		{"external_id", a.ExternalID},
+		{"idempotency key", a.IdempotencyKey},
+		{"group", a.Group},
+		{"session", a.Session},
+		{"trace", a.Trace},
+		{"notify", a.Notify},
+		{"door", string(a.Door)},
 	} {
 		if err := name(f.at, f.v, MaxID); err != nil {
 			return err
@@ -65,9 +70,13 @@ func (c Call) check(at string) error {
 		max      int
 		required bool
 	}{
-		{".id", string(c.ID), MaxID, true}, {".tool", c.Tool, MaxID, true}, {".server", c.Server, MaxID, false},
-		{".definition", c.Definition, MaxID, false}, {".repository", c.Repository, MaxID, false},
-		{".branch", c.Branch, MaxID, false}, {".cwd", c.Cwd, maxCwd, false},
+		{".id", string(c.ID), MaxID, true},
+		{".tool", c.Tool, MaxID, true},
+		{".server", c.Server, MaxID, false},
+		{".definition", c.Definition, MaxID, false},
+		{".repository", c.Repository, MaxID, false},
+		{".branch", c.Branch, MaxID, false},
+		{".cwd", c.Cwd, maxCwd, false},
 	} {
 		if f.required && strings.TrimSpace(f.v) == "" {
 			return invalid(at+f.at, "is missing")

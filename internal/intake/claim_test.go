@@ -212,7 +212,7 @@ func TestARequestEndsWhenItsCallerOrItsAgentSays(t *testing.T) {
 	require.Equal(t, w.clock.now().Add(time.Hour), r.ExpiresAt)
 	w.clock.pass(time.Hour)
 	require.Equal(t, []intake.Outcome{intake.OutcomeExpired}, outcomes(w.get(r.ID)))
-	require.Error(t, w.decide(r, "c0", approvals.Approve, "bob", ""))
+	require.Error(t, w.decide(r, "c0", approvals.Approve, ""))
 }
 
 func TestAWaitEndsWithTheNextChange(t *testing.T) {

@@ -93,13 +93,13 @@ func (w *world) dying(at int, after bool) (*intake.Service, *killer) {
 
 // killed runs do on services that are killed one step later each time, before and
 // after the step, until one survives.
-func killed(t *testing.T, do func(t *testing.T, w *world, s *intake.Service) (finished bool, check func())) {
+func killed(t *testing.T, do func(w *world, s *intake.Service) (finished bool, check func())) {
 	t.Helper()
 	for _, after := range []bool{false, true} {
 		for at := 1; ; at++ {
 			w := newWorld(t)
 			s, k := w.dying(at, after)
-			finished, check := do(t, w, s)
+			finished, check := do(w, s)
 			require.True(t, finished || k.dead, "not killed, and still not finished")
 			check()
 			if !k.dead {
@@ -123,7 +123,7 @@ func TestAnAskThatWasCutOffAnywhereIsTakenOnceWhenItIsRepeated(t *testing.T) {
 		"with its state": func() intake.Ask { a := ask("x", "write"); a.State = []byte(`{"n":1}`); return a },
 	} {
 		t.Run(name, func(t *testing.T) {
-			killed(t, func(t *testing.T, w *world, s *intake.Service) (bool, func()) {
+			killed(t, func(w *world, s *intake.Service) (bool, func()) {
 				_, err := s.Ask(t.Context(), claude, of())
 				return err == nil, func() {
 					r := w.ask(of())
@@ -139,7 +139,7 @@ func TestAnAskThatWasCutOffAnywhereIsTakenOnceWhenItIsRepeated(t *testing.T) {
 }
 
 func TestASupersedingThatWasCutOffAnywhereLeavesOneRequestOpen(t *testing.T) {
-	killed(t, func(t *testing.T, w *world, s *intake.Service) (bool, func()) {
+	killed(t, func(w *world, s *intake.Service) (bool, func()) {
 		first := w.ask(ask("x", "write"))
 		_, err := s.Ask(t.Context(), claude, ask("x", "write", "write"))
 		return err == nil, func() {
@@ -154,7 +154,7 @@ func TestASupersedingThatWasCutOffAnywhereLeavesOneRequestOpen(t *testing.T) {
 }
 
 func TestAClaimThatWasCutOffAnywhereIsMadeOnceAtMost(t *testing.T) {
-	killed(t, func(t *testing.T, w *world, s *intake.Service) (bool, func()) {
+	killed(t, func(w *world, s *intake.Service) (bool, func()) {
 		r := w.ask(ask("x", "write"))
 		w.approve(r, "c0")
 		_, err := s.Claim(t.Context(), claude, r.ID, "c0")
@@ -174,7 +174,7 @@ func TestAClaimThatWasCutOffAnywhereIsMadeOnceAtMost(t *testing.T) {
 }
 
 func TestAWithdrawalThatWasCutOffAnywhereIsFinishedWhenItIsRepeated(t *testing.T) {
-	killed(t, func(t *testing.T, w *world, s *intake.Service) (bool, func()) {
+	killed(t, func(w *world, s *intake.Service) (bool, func()) {
 		r := w.ask(ask("x", "write", "write"))
 		w.approve(r, "c0")
 		_, err := s.Withdraw(t.Context(), claude, r.ID, "over")

@@ -65,7 +65,7 @@ func TestADecisionIsUsedAtMostOnceWhateverHappens(t *testing.T) {
 			"decide": func(r *rapid.T) {
 				id, _, q := pick()
 				v := rapid.SampledFrom([]approvals.Verdict{approvals.Approve, approvals.Deny}).Draw(r, "verdict")
-				if w.decide(q, "c0", v, "bob", "") == nil && v == approvals.Approve {
+				if w.decide(q, "c0", v, "") == nil && v == approvals.Approve {
 					approved[key{id, "c0"}] = string(q.Calls[0].Args)
 				}
 			},

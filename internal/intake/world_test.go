@@ -169,26 +169,27 @@ func (w *world) get(id approvals.RunID) intake.Request {
 	return r
 }
 
-func (w *world) decide(r intake.Request, call approvals.ToolCallID, v approvals.Verdict, by approvals.UserID, reason string) error {
+// decide is the word of bob.
+func (w *world) decide(r intake.Request, call approvals.ToolCallID, v approvals.Verdict, reason string) error {
 	w.Helper()
 	b, err := w.store.Batch(w.Context(), r.Batch)
 	require.NoError(w, err)
 	a, ok := b.Approval(call)
 	require.True(w, ok)
 	_, err = w.desk.Decide(w.Context(), r.Batch, approvals.RequestID(rand.Text()), approvals.Decide{Decision: approvals.Decision{
-		Call: call, By: approvals.Principal{User: by}, Verdict: v, Digest: a.Call.Digest, Reason: reason,
+		Call: call, By: approvals.Principal{User: "bob"}, Verdict: v, Digest: a.Call.Digest, Reason: reason,
 	}})
 	return err
 }
 
 func (w *world) approve(r intake.Request, call approvals.ToolCallID) {
 	w.Helper()
-	require.NoError(w, w.decide(r, call, approvals.Approve, "bob", ""))
+	require.NoError(w, w.decide(r, call, approvals.Approve, ""))
 }
 
 func (w *world) deny(r intake.Request, call approvals.ToolCallID, reason string) {
 	w.Helper()
-	require.NoError(w, w.decide(r, call, approvals.Deny, "bob", reason))
+	require.NoError(w, w.decide(r, call, approvals.Deny, reason))
 }
 
 func outcomes(r intake.Request) []intake.Outcome {

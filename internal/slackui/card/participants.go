@@ -29,7 +29,7 @@ func (o opening) participants() []blockkit.Para {
 	others := o.Batch.Participants
 	if _, shared := o.Batch.Requester.Service(); shared {
 		return []blockkit.Para{blockkit.Line(append(blockkit.ListSpans(blockkit.PersonSpans(others), blockkit.NamesShown),
-			blockkit.Say(" "+blockkit.PluralForm(len(others), "has", "have")+sayShareCredential+what+"."))...)}
+			blockkit.Say(" "+blockkit.PluralForm(len(others), "has", "have")+saySharers+what+"."))...)}
 	}
 	wrote := sayAlsoWrote + o.itsThread() + ", so "
 	if o.Batch.Executor != "" {

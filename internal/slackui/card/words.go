@@ -100,7 +100,7 @@ const (
 	sayNotUsedInTime   = "Not used in time: the agent has to ask again."
 	sayNotReported     = ". It hasn't reported yet whether it ran."
 	sayReportedBy      = ", reported by "
-	sayShareCredential = " this credential and may have asked for it, so they can't approve "
+	saySharers         = " this credential and may have asked for it, so they can't approve "
 	sayRunning         = "Running or about to run."
 	sayNoRecord        = "No record yet of whether it ran. Check before you repeat it."
 )
