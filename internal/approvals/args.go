@@ -29,3 +29,8 @@ func CheckArgs(raw json.RawMessage) error {
 	}
 	return nil
 }
+
+// CheckJSON says whether raw is exactly one JSON value that every reader reads
+// alike, in the sense of [CheckArgs], nested at most depth deep. The error names
+// the byte.
+func CheckJSON(raw []byte, depth int) error { return checkValue(raw, depth) }

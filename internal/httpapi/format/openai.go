@@ -1,0 +1,123 @@
+package format
+
+import (
+	"encoding/json"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// The longest texts that a request of a framework may have in one place.
+const (
+	maxName        = 256
+	maxDescription = 4 << 10
+)
+
+// readOpenAI reads the interruptions of OpenAI's Agents SDK, as JSON.stringify or
+// to_json writes them: a list, or an object that has it under that name. The SDK
+// takes no other arguments back, so the call cannot be edited.
+func readOpenAI(body json.RawMessage) (Reading, error) {
+	list := Value{Raw: body}
+	if list.has("interruptions") {
+		doc, err := list.Object("interruptions")
+		if err != nil {
+			return Reading{}, err
+		}
+		list = doc["interruptions"]
+	}
+	items, err := list.List()
+	if err != nil {
+		return Reading{}, err
+	}
+	if len(items) == 0 {
+		return Reading{}, fault(list.At, "has no interruptions")
+	}
+	r := Reading{Form: Form{Format: OpenAIAgents}, Carries: intake.Carries{Reasons: true, Late: true}}
+	for _, item := range items {
+		c, err := readInterruption(item)
+		if err != nil {
+			return Reading{}, err
+		}
+		r.Calls = append(r.Calls, c)
+	}
+	return r, nil
+}
+
+func readInterruption(item Value) (intake.Call, error) {
+	doc, err := item.Object("type", "rawItem", "raw_item", "agent", "toolName", "tool_name", "functionToolStateKey")
+	if err != nil {
+		return intake.Call{}, err
+	}
+	if kind, err := doc["type"].Text(maxName); err != nil || kind != "tool_approval_item" {
+		return intake.Call{}, fault(item.At+"/type", `must be "tool_approval_item"`)
+	}
+	raw, ok := doc["rawItem"]
+	if snake, both := doc["raw_item"]; both && ok {
+		return intake.Call{}, fault(item.At, "has rawItem and raw_item")
+	} else if both {
+		raw, ok = snake, true
+	}
+	if !ok {
+		return intake.Call{}, fault(item.At+"/rawItem", "is missing")
+	}
+	call, err := raw.Object("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "providerData", "provider_data")
+	if err != nil {
+		return intake.Call{}, err
+	}
+	if kind, err := call["type"].Text(maxName); err != nil || kind != "" && kind != "function_call" {
+		return intake.Call{}, fault(raw.At+"/type", `must be "function_call"; calls of hosted tools run at the provider and cannot be held here`)
+	}
+	id, err := oneOf(raw.At, call, "callId", "call_id")
+	if err != nil {
+		return intake.Call{}, err
+	}
+	tool, err := call["name"].Text(maxName)
+	if err == nil && tool == "" {
+		err = fault(raw.At+"/name", "is missing")
+	}
+	if err != nil {
+		return intake.Call{}, err
+	}
+	args, err := call["arguments"].ArgsText()
+	return intake.Call{ID: approvals.ToolCallID(id), Tool: tool, Args: args}, err
+}
+
+// oneOf returns the text under exactly one of two spellings of a key.
+func oneOf(at string, doc map[string]Value, a, b string) (string, error) {
+	v, first := doc[a]
+	w, second := doc[b]
+	if first == second {
+		return "", fault(at, "needs exactly one of %s and %s", a, b)
+	}
+	if second {
+		v = w
+	}
+	s, err := v.Text(maxName)
+	if err == nil && s == "" {
+		err = fault(v.At, "must not be empty")
+	}
+	return s, err
+}
+
+type openAIDecision struct {
+	CallID  approvals.ToolCallID `json:"callId"`
+	Approve bool                 `json:"approve"`
+	Message string               `json:"message,omitempty"`
+}
+
+// writeOpenAI writes one decision for each interruption, in their order: the
+// caller applies each with state.approve or state.reject. A call whose arguments
+// were changed cannot be expressed, and is not approved.
+func writeOpenAI(calls []intake.CallStatus) (json.RawMessage, error) {
+	out := make([]openAIDecision, len(calls))
+	for i, c := range calls {
+		out[i] = openAIDecision{CallID: c.ID, Approve: approved(c) && !c.Edited}
+		switch {
+		case approved(c) && c.Edited:
+			out[i].Message = "This tool call was approved with other arguments, which this framework cannot take back. It must not run."
+		case !approved(c):
+			out[i].Message = Words(c)
+		}
+	}
+	return compact(map[string]any{"decisions": out})
+}
