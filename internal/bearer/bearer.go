@@ -1,0 +1,166 @@
+// Package bearer proves which remote agent sends an HTTP request. A credential
+// is a bearer token, of which only the SHA-256 is known here, or a JSON Web Token
+// of an issuer that the configuration names. What does not prove an agent is
+// refused, and whoever is refused again and again is slowed down by address.
+package bearer
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// An Agent is an agent with the credentials that prove it.
+type Agent struct {
+	Client intake.Client // its Credential is filled in by [Guard.Prove]
+	Doors  []intake.Door // where it may ask; nowhere if there are none
+	Tokens []Sum
+	JWT    *JWT
+}
+
+// A Sum is the SHA-256 of a token.
+type Sum [sha256.Size]byte
+
+// SumOf returns the sum of a token.
+func SumOf(token string) Sum { return sha256.Sum256([]byte(token)) }
+
+// ID names the credential in logs and on cards without giving it away.
+func (s Sum) ID() string { return "token:" + hex.EncodeToString(s[:6]) }
+
+// A JWT says which JSON Web Tokens prove an agent: all three claims must match.
+type JWT struct {
+	Issuer   string
+	Audience string
+	Subject  string
+	Keys     string // a JWKS: a file, or an https URL
+}
+
+// Why a request proves no agent. A [*LimitedError] is another reason.
+var (
+	// ErrMissing: there is no credential in it, or more than one.
+	ErrMissing = errors.New("no bearer token")
+	// ErrRefused: the credential proves no agent of the configuration.
+	ErrRefused = errors.New("the bearer token proves no agent")
+	// ErrUnavailable: the keys of the issuer cannot be read at the moment.
+	ErrUnavailable = errors.New("the keys of the issuer cannot be read")
+)
+
+// A LimitedError is that too many requests of an address were refused.
+type LimitedError struct{ After time.Duration }
+
+func (e *LimitedError) Error() string { return "too many refused requests" }
+
+// Config is what a [Guard] needs.
+type Config struct {
+	Agents func() []Agent // those of now: the guard asks for every request
+	Now    func() time.Time
+	Log    *slog.Logger
+	HTTP   *http.Client // fetches keys; nil for one with a timeout and without redirects
+}
+
+// A Guard proves agents. It is safe for concurrent use.
+type Guard struct {
+	agents func() []Agent
+	now    func() time.Time
+	log    *slog.Logger
+	keys   keyring
+	failed failures
+}
+
+// New returns a guard.
+func New(c Config) *Guard {
+	if c.HTTP == nil {
+		c.HTTP = &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}}
+	}
+	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: c.HTTP, now: c.Now}, failed: failures{now: c.Now}}
+}
+
+// maxToken is how many bytes a credential may have.
+const maxToken = 8 << 10
+
+// Prove returns the agent that the request's Authorization header proves. The
+// error says why it proves none, in one of the ways that are listed above; it
+// never quotes the credential.
+func (g *Guard) Prove(r *http.Request) (Agent, error) {
+	a, err := g.prove(r)
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return a, err
+	}
+	if after, limited := g.failed.add(r.RemoteAddr); limited {
+		return Agent{}, &LimitedError{After: after}
+	}
+	g.log.InfoContext(r.Context(), "a request proved no agent", slog.String("from", address(r.RemoteAddr).String()), slog.Any("err", err))
+	return Agent{}, err
+}
+
+// Proves reports whether the request still proves the agent: its token may have
+// been taken away, and a JSON Web Token ends.
+func (g *Guard) Proves(r *http.Request, a Agent) bool {
+	b, err := g.prove(r)
+	return err == nil && b.Client.Name == a.Client.Name && slices.Equal(b.Doors, a.Doors)
+}
+
+func (g *Guard) prove(r *http.Request) (Agent, error) {
+	headers := r.Header.Values("Authorization")
+	if len(headers) != 1 {
+		return Agent{}, ErrMissing
+	}
+	scheme, token, ok := strings.Cut(headers[0], " ")
+	token = strings.Trim(token, " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Agent{}, ErrMissing
+	}
+	if len(token) > maxToken {
+		return Agent{}, ErrRefused
+	}
+	agents := g.agents()
+	if a, ok := byToken(agents, SumOf(token)); ok {
+		return a, nil
+	}
+	if strings.Count(token, ".") != 2 {
+		return Agent{}, ErrRefused
+	}
+	if after, limited := g.failed.limited(r.RemoteAddr); limited {
+		return Agent{}, &LimitedError{After: after} // signatures take time to verify
+	}
+	return g.byJWT(r.Context(), agents, token)
+}
+
+// byToken compares the sum with all sums, so that the time says nothing about
+// which it is.
+func byToken(agents []Agent, sum Sum) (Agent, bool) {
+	found := -1
+	for i, a := range agents {
+		for _, s := range a.Tokens {
+			found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(s[:], sum[:]), i, found)
+		}
+	}
+	if found < 0 {
+		return Agent{}, false
+	}
+	a := agents[found]
+	a.Client.Credential = sum.ID()
+	return a, true
+}
+
+// ParseSum reads the SHA-256 of a token as the configuration has it: "sha256:" and
+// 64 hex digits.
+func ParseSum(s string) (Sum, error) {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	b, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(b) != sha256.Size {
+		return Sum{}, fmt.Errorf("must be sha256: and %d hex digits", 2*sha256.Size)
+	}
+	return Sum(b), nil
+}

@@ -1,0 +1,313 @@
+package bearer_test
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// A world is a guard with its clock, its agents and what it logs.
+type world struct {
+	*bearer.Guard
+	now    time.Time
+	agents []bearer.Agent
+	log    bytes.Buffer
+}
+
+func newWorld(agents ...bearer.Agent) *world {
+	w := &world{now: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC), agents: agents}
+	w.Guard = bearer.New(bearer.Config{
+		Agents: func() []bearer.Agent { return w.agents }, Now: func() time.Time { return w.now },
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+	return w
+}
+
+func agent(name string, tokens ...string) bearer.Agent {
+	a := bearer.Agent{Client: intake.Client{Name: name}, Doors: []intake.Door{"http"}}
+	for _, t := range tokens {
+		a.Tokens = append(a.Tokens, bearer.SumOf(t))
+	}
+	return a
+}
+
+func request(authorization ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.RemoteAddr = "192.0.2.7:1234"
+	for _, a := range authorization {
+		r.Header.Add("Authorization", a)
+	}
+	return r
+}
+
+func TestATokenProvesItsAgent(t *testing.T) {
+	w := newWorld(agent("ci", "one", "two"), agent("laptop", "three"))
+	first, err := w.Prove(request("Bearer one"))
+	require.NoError(t, err)
+	require.Equal(t, "ci", first.Client.Name)
+	second, err := w.Prove(request("bearer two"))
+	require.NoError(t, err, "the name of the scheme has no case")
+	require.Equal(t, "ci", second.Client.Name)
+	require.NotEqual(t, first.Client.Credential, second.Client.Credential)
+	require.NotContains(t, first.Client.Credential, "one")
+	third, err := w.Prove(request("Bearer three"))
+	require.NoError(t, err)
+	require.Equal(t, "laptop", third.Client.Name)
+}
+
+func TestWhatProvesNobodyIsRefused(t *testing.T) {
+	w := newWorld(agent("ci", "one"), bearer.Agent{Client: intake.Client{Name: "none"}})
+	for _, c := range []struct {
+		headers []string
+		want    error
+	}{
+		{nil, bearer.ErrMissing},
+		{[]string{"Bearer one", "Bearer one"}, bearer.ErrMissing},
+		{[]string{"Basic b25lOg=="}, bearer.ErrMissing},
+		{[]string{"Bearer"}, bearer.ErrMissing},
+		{[]string{"Bearer "}, bearer.ErrMissing},
+		{[]string{"Bearer ONE"}, bearer.ErrRefused},
+		{[]string{"Bearer one,two"}, bearer.ErrRefused},
+		{[]string{"Bearer sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"}, bearer.ErrRefused},
+		{[]string{"Bearer a.b.c"}, bearer.ErrRefused},
+	} {
+		_, err := w.Prove(request(c.headers...))
+		require.ErrorIs(t, err, c.want, "%q", c.headers)
+	}
+}
+
+func TestATokenThatIsTakenAwayProvesNobody(t *testing.T) {
+	w := newWorld(agent("ci", "one"))
+	a, err := w.Prove(request("Bearer one"))
+	require.NoError(t, err)
+	require.True(t, w.Proves(request("Bearer one"), a))
+	w.agents = []bearer.Agent{agent("ci", "two")}
+	require.False(t, w.Proves(request("Bearer one"), a))
+	_, err = w.Prove(request("Bearer one"))
+	require.ErrorIs(t, err, bearer.ErrRefused)
+}
+
+func TestRefusalsAreLimitedByAddressAndNeverLogATokens(t *testing.T) {
+	w := newWorld(agent("ci", "one"))
+	for range 20 {
+		_, err := w.Prove(request("Bearer guess-4711"))
+		require.ErrorIs(t, err, bearer.ErrRefused)
+	}
+	lines := bytes.Count(w.log.Bytes(), []byte("\n"))
+	limited := new(bearer.LimitedError)
+	for range 100 {
+		_, err := w.Prove(request("Bearer guess-4711"))
+		require.ErrorAs(t, err, &limited)
+	}
+	require.Equal(t, time.Minute, limited.After)
+	require.Equal(t, lines, bytes.Count(w.log.Bytes(), []byte("\n")), "what is over the limit is not logged")
+	require.NotContains(t, w.log.String(), "4711")
+
+	_, err := w.Prove(request("Bearer one"))
+	require.NoError(t, err, "a good token counts from a limited address")
+	other := request("Bearer guess-4711")
+	other.RemoteAddr = "192.0.2.8:1234"
+	_, err = w.Prove(other)
+	require.ErrorIs(t, err, bearer.ErrRefused, "another address has its own limit")
+	w.now = w.now.Add(time.Minute)
+	_, err = w.Prove(request("Bearer guess-4711"))
+	require.ErrorIs(t, err, bearer.ErrRefused)
+}
+
+// An issuer signs JSON Web Tokens and serves its keys.
+type issuer struct {
+	t      *testing.T
+	server *httptest.Server
+	keys   jose.JSONWebKeySet
+	asked  atomic.Int32
+	down   atomic.Bool
+}
+
+func newIssuer(t *testing.T) *issuer {
+	i := &issuer{t: t}
+	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		i.asked.Add(1)
+		if i.down.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(i.keys)
+	}))
+	t.Cleanup(i.server.Close)
+	return i
+}
+
+func (i *issuer) key(id string, algorithm jose.SignatureAlgorithm) crypto.Signer {
+	i.t.Helper()
+	var k crypto.Signer
+	var err error
+	switch algorithm {
+	case jose.RS256:
+		k, err = rsa.GenerateKey(rand.Reader, 2048)
+	case jose.ES256:
+		k, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	default:
+		_, k, err = ed25519.GenerateKey(rand.Reader)
+	}
+	require.NoError(i.t, err)
+	i.keys.Keys = append(i.keys.Keys, jose.JSONWebKey{Key: k.Public(), KeyID: id, Algorithm: string(algorithm), Use: "sig"})
+	return k
+}
+
+func (i *issuer) sign(id string, algorithm jose.SignatureAlgorithm, key any, claims jwt.Claims) string {
+	i.t.Helper()
+	options := new(jose.SignerOptions)
+	if id != "" {
+		options = options.WithHeader("kid", id)
+	}
+	s, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, options)
+	require.NoError(i.t, err)
+	out, err := jwt.Signed(s).Claims(claims).Serialize()
+	require.NoError(i.t, err)
+	return out
+}
+
+func (w *world) claims() jwt.Claims {
+	return jwt.Claims{Issuer: "https://ci.example", Audience: jwt.Audience{"countersign"}, Subject: "repo:a/b", Expiry: jwt.NewNumericDate(w.now.Add(time.Minute))}
+}
+
+func withJWT(keys string) bearer.Agent {
+	a := agent("ci")
+	a.JWT = &bearer.JWT{Issuer: "https://ci.example", Audience: "countersign", Subject: "repo:a/b", Keys: keys}
+	return a
+}
+
+func TestAJSONWebTokenOfTheIssuerProvesItsAgent(t *testing.T) {
+	i := newIssuer(t)
+	w := newWorld(withJWT(i.server.URL))
+	for _, algorithm := range []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA} {
+		id := string(algorithm)
+		key := i.key(id, algorithm)
+		w.now = w.now.Add(time.Minute) // for a look at the new key
+		a, err := w.Prove(request("Bearer " + i.sign(id, algorithm, key, w.claims())))
+		require.NoError(t, err)
+		require.Equal(t, "ci", a.Client.Name)
+		require.NotEmpty(t, a.Client.Credential)
+	}
+}
+
+func TestAJSONWebTokenThatIsWrongInAnyWayProvesNobody(t *testing.T) {
+	i := newIssuer(t)
+	key := i.key("k", jose.ES256)
+	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	w := newWorld(withJWT(i.server.URL))
+	changed := func(change func(*jwt.Claims)) jwt.Claims {
+		c := w.claims()
+		change(&c)
+		return c
+	}
+	encoded, err := json.Marshal(i.keys.Keys[0])
+	require.NoError(t, err)
+	for name, token := range map[string]string{
+		"another key":       i.sign("k", jose.ES256, stranger, w.claims()),
+		"another key's id":  i.sign("other", jose.ES256, key, w.claims()),
+		"a shared secret":   i.sign("k", jose.HS256, append(encoded, encoded...), w.claims()),
+		"no end":            i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Expiry = nil })),
+		"over":              i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Expiry = jwt.NewNumericDate(w.now.Add(-time.Minute)) })),
+		"not yet":           i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.NotBefore = jwt.NewNumericDate(w.now.Add(time.Minute)) })),
+		"another audience":  i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Audience = jwt.Audience{"other"} })),
+		"no audience":       i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Audience = nil })),
+		"another issuer":    i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Issuer = "https://evil.example" })),
+		"another subject":   i.sign("k", jose.ES256, key, changed(func(c *jwt.Claims) { c.Subject = "repo:a/c" })),
+		"no signature":      "eyJhbGciOiJub25lIn0.e30.",
+		"a broken document": "a.b.c",
+	} {
+		w.now = w.now.Add(time.Second)
+		_, err := w.Prove(request("Bearer " + token))
+		require.ErrorIs(t, err, bearer.ErrRefused, name)
+	}
+	require.LessOrEqual(t, i.asked.Load(), int32(2), "an id that nobody knows does not ask the issuer each time")
+}
+
+func TestKeysRotate(t *testing.T) {
+	i := newIssuer(t)
+	old := i.key("old", jose.EdDSA)
+	w := newWorld(withJWT(i.server.URL))
+	prove := func(id string, key any) error {
+		_, err := w.Prove(request("Bearer " + i.sign(id, jose.EdDSA, key, w.claims())))
+		return err
+	}
+	require.NoError(t, prove("old", old))
+	i.keys.Keys = nil
+	fresh := i.key("new", jose.EdDSA)
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, prove("new", fresh), "a new key is looked for")
+	require.ErrorIs(t, prove("old", old), bearer.ErrRefused)
+
+	i.down.Store(true)
+	w.now = w.now.Add(15 * time.Minute)
+	require.NoError(t, prove("new", fresh), "keys outlive a short failure of the issuer")
+	w.now = w.now.Add(time.Hour)
+	require.ErrorIs(t, prove("new", fresh), bearer.ErrUnavailable, "not a long one")
+}
+
+func TestKeysOfAFileAreReadAnew(t *testing.T) {
+	i := newIssuer(t)
+	path := filepath.Join(t.TempDir(), "keys.json")
+	w := newWorld(withJWT(path))
+	old := i.key("k", jose.EdDSA)
+	put := func(at time.Time) {
+		raw, err := json.Marshal(i.keys)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, raw, 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	put(w.now)
+	_, err := w.Prove(request("Bearer " + i.sign("", jose.EdDSA, old, w.claims())))
+	require.NoError(t, err, "without an id there must be no choice")
+	i.keys.Keys = nil
+	fresh := i.key("k", jose.EdDSA)
+	put(w.now.Add(time.Second))
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, old, w.claims())))
+	require.ErrorIs(t, err, bearer.ErrRefused)
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	w.now = w.now.Add(2 * time.Hour)
+	_, err = w.Prove(request("Bearer " + i.sign("k", jose.EdDSA, fresh, w.claims())))
+	require.ErrorIs(t, err, bearer.ErrUnavailable)
+}
+
+func TestKeysComeOverTLS(t *testing.T) {
+	require.NoError(t, bearer.CheckKeys("https://ci.example/keys"))
+	require.NoError(t, bearer.CheckKeys("http://127.0.0.1:8000/keys"))
+	require.NoError(t, bearer.CheckKeys("/etc/countersign/keys.json"))
+	require.Error(t, bearer.CheckKeys("http://ci.example/keys"))
+	require.Error(t, bearer.CheckKeys("https:///keys"))
+}
+
+func TestASumIsReadStrictly(t *testing.T) {
+	s, err := bearer.ParseSum("sha256:7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed")
+	require.NoError(t, err)
+	require.Equal(t, bearer.SumOf("one"), s)
+	for _, bad := range []string{"", "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed", "sha256:00", "sha256:one"} {
+		_, err := bearer.ParseSum(bad)
+		require.Error(t, err, bad)
+	}
+}

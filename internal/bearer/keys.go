@@ -1,0 +1,180 @@
+package bearer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// How long fetched keys are used: without looking again; at least between two
+// looks for a key that is not among them, so that a made-up id costs the issuer
+// nothing; and at most while the issuer does not answer, because a key that it
+// took away must end.
+const (
+	keysFresh = 10 * time.Minute
+	keysAgain = 30 * time.Second
+	keysStale = time.Hour
+	maxKeys   = 256 << 10 // bytes
+)
+
+// A keyring keeps the keys of issuers by where they are read. Keys in a file are
+// read anew when the file changes.
+type keyring struct {
+	http *http.Client
+	now  func() time.Time
+
+	mu   sync.Mutex
+	sets map[string]*keySet
+}
+
+type keySet struct {
+	mu      sync.Mutex // held while the keys are read: one look at a time
+	keys    jose.JSONWebKeySet
+	read    time.Time // when they were
+	tried   time.Time // when that was tried last
+	changed time.Time // of a file
+}
+
+// find returns the key of an issuer that verifies a token.
+func (k *keyring) find(ctx context.Context, from, id, algorithm string) (jose.JSONWebKey, error) {
+	s := k.set(from)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := k.now()
+	err := s.refresh(ctx, k, from, now, keysFresh)
+	if err == nil || now.Sub(s.read) < keysStale && !s.read.IsZero() {
+		if key, ok := s.key(id, algorithm); ok {
+			return key, nil
+		}
+		if now.Sub(s.tried) < keysAgain {
+			return jose.JSONWebKey{}, ErrRefused
+		}
+		if err = s.refresh(ctx, k, from, now, 0); err == nil { // the issuer may have a new one
+			if key, ok := s.key(id, algorithm); ok {
+				return key, nil
+			}
+			return jose.JSONWebKey{}, ErrRefused
+		}
+	}
+	return jose.JSONWebKey{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+func (k *keyring) set(from string) *keySet {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sets == nil {
+		k.sets = map[string]*keySet{}
+	}
+	if k.sets[from] == nil {
+		k.sets[from] = &keySet{}
+	}
+	return k.sets[from]
+}
+
+// key returns the key with the id. A token without one is taken only if there is
+// no choice.
+func (s *keySet) key(id, algorithm string) (jose.JSONWebKey, bool) {
+	var found []jose.JSONWebKey
+	for _, key := range s.keys.Keys {
+		if (id == "" || key.KeyID == id) && strong(key, algorithm) {
+			found = append(found, key)
+		}
+	}
+	if len(found) != 1 {
+		return jose.JSONWebKey{}, false
+	}
+	return found[0], true
+}
+
+func (s *keySet) refresh(ctx context.Context, k *keyring, from string, now time.Time, fresh time.Duration) error {
+	if isURL(from) {
+		if !s.read.IsZero() && now.Sub(s.read) < fresh {
+			return nil
+		}
+		if fresh > 0 && !s.tried.IsZero() && now.Sub(s.tried) < keysAgain {
+			return fmt.Errorf("they were asked for less than %s ago", keysAgain)
+		}
+		s.tried = now
+		raw, err := k.fetch(ctx, from)
+		if err != nil {
+			return err
+		}
+		return s.take(raw, now)
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return fmt.Errorf("look at the keys: %w", err)
+	}
+	if s.tried = now; info.ModTime().Equal(s.changed) {
+		s.read = now
+		return nil
+	}
+	raw, err := os.ReadFile(from) //nolint:gosec // the operator names the file
+	if err != nil {
+		return fmt.Errorf("read the keys: %w", err)
+	}
+	if err := s.take(raw, now); err != nil {
+		return err
+	}
+	s.changed = info.ModTime()
+	return nil
+}
+
+func (s *keySet) take(raw []byte, now time.Time) error {
+	var keys jose.JSONWebKeySet
+	if err := json.Unmarshal(raw, &keys); err != nil {
+		return fmt.Errorf("understand the keys: %w", err)
+	}
+	s.keys, s.read = keys, now
+	return nil
+}
+
+func (k *keyring) fetch(ctx context.Context, from string) ([]byte, error) {
+	q, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, from, http.NoBody) // for everybody who waits
+	if err != nil {
+		return nil, fmt.Errorf("ask for the keys: %w", err)
+	}
+	answer, err := k.http.Do(q)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the keys: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("ask for the keys: the answer is %s", answer.Status)
+	}
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxKeys+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the keys: %w", err)
+	}
+	if len(raw) > maxKeys {
+		return nil, fmt.Errorf("read the keys: there are more than %d bytes", maxKeys)
+	}
+	return raw, nil
+}
+
+func isURL(from string) bool { return strings.HasPrefix(from, "https://") || strings.HasPrefix(from, "http://") }
+
+// CheckKeys says what is wrong with the place of a JWKS: keys come from a file, or
+// over TLS, or from this machine.
+func CheckKeys(from string) error {
+	if !isURL(from) {
+		return nil
+	}
+	u, err := url.Parse(from)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("%q is no URL", from)
+	}
+	if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" && host != "::1" {
+		return fmt.Errorf("must begin with https://: whoever changes the keys on their way becomes the agent")
+	}
+	return nil
+}
