@@ -44,7 +44,7 @@ func newWorld(agents ...bearer.Agent) *world {
 }
 
 func agent(name string, tokens ...string) bearer.Agent {
-	a := bearer.Agent{Client: intake.Client{Name: name}, Doors: []intake.Door{"http"}}
+	a := bearer.Agent{Client: intake.Client{Name: name}, Doors: []intake.Door{"api"}}
 	for _, t := range tokens {
 		a.Tokens = append(a.Tokens, bearer.SumOf(t))
 	}

@@ -161,7 +161,9 @@ func (k *keyring) fetch(ctx context.Context, from string) ([]byte, error) {
 	return raw, nil
 }
 
-func isURL(from string) bool { return strings.HasPrefix(from, "https://") || strings.HasPrefix(from, "http://") }
+func isURL(from string) bool {
+	return strings.HasPrefix(from, "https://") || strings.HasPrefix(from, "http://")
+}
 
 // CheckKeys says what is wrong with the place of a JWKS: keys come from a file, or
 // over TLS, or from this machine.

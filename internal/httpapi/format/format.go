@@ -28,9 +28,6 @@ const (
 	OpenAIAgents Name = "openai-agents"
 )
 
-// Names are all formats of frameworks.
-func Names() []Name { return []Name{PydanticAI, LangChain, OpenAIAgents} }
-
 // ErrOpen is returned for an answer while a call of it has no outcome.
 var ErrOpen = errors.New("not every call has an outcome")
 
@@ -145,6 +142,8 @@ func Words(c intake.CallStatus) string {
 		return c.Reason
 	}
 	switch c.Outcome {
+	case intake.OutcomeApproved, intake.OutcomeAllowed:
+		return "This tool call may run, but nobody has given its result."
 	case intake.OutcomeRefused:
 		return "The policy does not permit this tool call. Nobody was asked."
 	case intake.OutcomeExpired:

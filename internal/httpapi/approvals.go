@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/httpapi/format"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// create is POST /v1/approvals.
+func (a *API) create(c caller) (answer, error) {
+	wait, err := c.wait()
+	if err != nil {
+		return answer{}, err
+	}
+	ask, err := c.ask()
+	if err != nil {
+		return answer{}, err
+	}
+	q, err := a.c.Intake.Ask(c.r.Context(), c.Client, ask)
+	if err != nil {
+		return answer{}, err
+	}
+	if q, err = a.until(c, q, wait, settled); err != nil {
+		if c.left() {
+			err = errors.Join(err, a.gone(c, q.ID))
+		}
+		return answer{}, err
+	}
+	status := http.StatusCreated
+	if settled(q) {
+		status = http.StatusOK
+	}
+	out, err := c.reply(status, q)
+	return out.set("Location", "/v1/approvals/"+url.PathEscape(string(q.ID))), err
+}
+
+// gone says that the client of a new request stopped waiting for its answer: one
+// that no late answer can reach is withdrawn.
+func (a *API) gone(c caller, id approvals.RunID) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), maxHandling)
+	defer cancel()
+	return a.c.Intake.Gone(ctx, c.Client, id)
+}
+
+// reply answers with a request.
+func (c caller) reply(status int, q intake.Request) (answer, error) {
+	doc, _, err := requestOf(q)
+	if err != nil {
+		return answer{}, err
+	}
+	out, err := reply(status, doc)
+	out = out.set("ETag", etag(q)).set("Cache-Control", "no-cache, private")
+	if wait, err := c.wait(); err == nil && wait > 0 && c.r.Header.Get("Prefer") != "" && !c.r.URL.Query().Has("wait") {
+		out = out.set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
+	}
+	return out, err
+}
+
+// read is GET /v1/approvals/{id}. With If-None-Match it waits for a change,
+// otherwise until the request is settled.
+func (a *API) read(c caller) (answer, error) {
+	enough := settled
+	if c.conditional() {
+		enough = func(q intake.Request) bool { return !c.unchanged(q) }
+	}
+	q, err := a.get(c, enough)
+	if err != nil {
+		return answer{}, err
+	}
+	if c.unchanged(q) {
+		return answer{status: http.StatusNotModified}.set("ETag", etag(q)).set("Cache-Control", "no-cache, private"), nil
+	}
+	return c.reply(http.StatusOK, q)
+}
+
+// get returns the request of the path, after the wait that the client wants.
+func (a *API) get(c caller, enough func(intake.Request) bool) (intake.Request, error) {
+	wait, err := c.wait()
+	if err != nil {
+		return intake.Request{}, err
+	}
+	q, err := a.c.Intake.Get(c.r.Context(), c.Client, c.id())
+	if err != nil {
+		return q, err
+	}
+	return a.until(c, q, wait, enough)
+}
+
+// results is GET /v1/approvals/{id}/results: the answer as a framework takes it.
+func (a *API) results(c caller) (answer, error) {
+	q, err := a.get(c, settled)
+	if err != nil {
+		return answer{}, err
+	}
+	_, form, err := requestOf(q)
+	if err != nil {
+		return answer{}, err
+	}
+	name := format.Name(c.r.URL.Query().Get("format"))
+	if name == "" {
+		name = form.Format
+	}
+	if name == "" {
+		return answer{}, &format.Fault{At: "format", Problem: "is missing: the request was handed in without one"}
+	}
+	body, err := form.Write(name, q.Calls)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, media: "application/json", body: body}.set("ETag", etag(q)).set("Cache-Control", "no-cache, private"), nil
+}
+
+// list is GET /v1/approvals: the requests of the agent, the newest first.
+func (a *API) list(c caller) (answer, error) {
+	q := c.r.URL.Query()
+	f := intake.Filter{State: intake.State(q.Get("status")), Group: q.Get("group"), ExternalID: q.Get("external_id")}
+	if f.State != "" && f.State != intake.StatePending && f.State != intake.StateSettled {
+		return answer{}, &format.Fault{At: "status", Problem: "must be pending or settled"}
+	}
+	if q.Has("limit") {
+		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+		if err != nil || n == 0 {
+			return answer{}, &format.Fault{At: "limit", Problem: "must be a whole number of at least 1"}
+		}
+		f.Limit = int(n)
+	}
+	all, err := a.c.Intake.List(c.r.Context(), c.Client, f)
+	if err != nil {
+		return answer{}, err
+	}
+	doc := struct {
+		Approvals []wireRequest `json:"approvals"`
+	}{[]wireRequest{}}
+	for _, q := range all {
+		w, _, err := requestOf(q)
+		if err != nil {
+			return answer{}, err
+		}
+		doc.Approvals = append(doc.Approvals, w)
+	}
+	return reply(http.StatusOK, doc)
+}
+
+// withdraw is POST /v1/approvals/{id}/withdraw.
+func (a *API) withdraw(c caller) (answer, error) {
+	doc, err := c.object("reason")
+	if err != nil {
+		return answer{}, err
+	}
+	reason, err := doc["reason"].Text(maxReport)
+	if err != nil {
+		return answer{}, err
+	}
+	q, err := a.c.Intake.Withdraw(c.r.Context(), c.Client, c.id(), reason)
+	if err != nil {
+		return answer{}, a.withApproval(c, err)
+	}
+	return c.reply(http.StatusOK, q)
+}

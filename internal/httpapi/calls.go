@@ -1,0 +1,114 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/httpapi/format"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// claim is POST /v1/approvals/{id}/calls/{call}/claim.
+func (a *API) claim(c caller) (answer, error) {
+	if _, err := c.object(); err != nil {
+		return answer{}, err
+	}
+	got, err := a.c.Intake.Claim(c.r.Context(), c.Client, c.id(), c.call())
+	if err != nil {
+		return answer{}, err
+	}
+	return reply(http.StatusOK, wireClaim{
+		Call: got.Call, Tool: got.Tool, Digest: digest(got.Digest), ClaimedAt: got.ClaimedAt.UTC(), wireArgs: argsOf(got.Args), Receipt: got.Receipt,
+	})
+}
+
+// result is POST /v1/approvals/{id}/calls/{call}/result: what became of a call
+// that was claimed, or the result of one that is to be fulfilled.
+func (a *API) result(c caller) (answer, error) {
+	doc, err := c.object("state", "took_ms", "words", "excerpt", "result")
+	if err != nil {
+		return answer{}, err
+	}
+	if v, fulfilled := doc["result"]; fulfilled {
+		if len(doc) > 1 {
+			return answer{}, &format.Fault{At: "/result", Problem: "is of a call that is to be fulfilled; a report has state instead"}
+		}
+		return a.fulfill(c, v)
+	}
+	r, err := readReport(doc)
+	if err != nil {
+		return answer{}, err
+	}
+	q, err := a.c.Intake.Report(c.r.Context(), c.Client, c.id(), c.call(), r)
+	if err != nil {
+		return answer{}, err
+	}
+	return c.reply(http.StatusOK, q)
+}
+
+func readReport(doc map[string]format.Value) (intake.Report, error) {
+	var r intake.Report
+	state, err := doc["state"].Text(maxName)
+	if err != nil {
+		return r, err
+	}
+	r.State = approvals.ExecutionState(state)
+	if !slices.Contains([]approvals.ExecutionState{approvals.Ran, approvals.RanFailed, approvals.NotRun}, r.State) {
+		return r, &format.Fault{At: "/state", Problem: "must be ran, failed or not_run"}
+	}
+	if took := doc["took_ms"]; took.Raw != nil {
+		ms, err := strconv.ParseUint(string(took.Raw), 10, 40)
+		if err != nil {
+			return r, &format.Fault{At: took.At, Problem: "must be a whole number of milliseconds"}
+		}
+		r.Took = time.Duration(ms) * time.Millisecond //nolint:gosec // 40 bits
+	}
+	if r.Words, err = doc["words"].Text(maxReport); err != nil {
+		return r, err
+	}
+	r.Excerpt, err = doc["excerpt"].Text(maxReport)
+	return r, err
+}
+
+// maxReport is how many bytes a report may say; the card shows the beginning.
+const maxReport = 16 << 10
+
+func (a *API) fulfill(c caller, v format.Value) (answer, error) {
+	doc, err := encode(map[string]map[string]json.RawMessage{"calls": {"r": v.Raw}})
+	if err != nil {
+		return answer{}, err
+	}
+	var results approvals.DeferredToolResults
+	if err := json.Unmarshal(doc, &results); err != nil {
+		return answer{}, &format.Fault{At: v.At, Problem: "is no result of a call: " + plain(err)}
+	}
+	if err := a.c.Intake.Fulfill(c.r.Context(), c.Client, c.id(), c.call(), results.Calls["r"]); err != nil {
+		return answer{}, err
+	}
+	return reply(http.StatusOK, map[string]any{"call": c.call(), "outcome": intake.OutcomeFulfilled})
+}
+
+// withApproval adds to a refusal because a request is settled, how it stands.
+func (a *API) withApproval(c caller, err error) error {
+	if !errors.Is(err, approvals.ErrSettled) {
+		return err
+	}
+	q, again := a.c.Intake.Get(c.r.Context(), c.Client, c.id())
+	if again != nil {
+		return again
+	}
+	return refuse(kindSettled, "").with("outcomes", outcomes(q))
+}
+
+func outcomes(q intake.Request) map[approvals.ToolCallID]intake.Outcome {
+	out := map[approvals.ToolCallID]intake.Outcome{}
+	for _, c := range q.Calls {
+		out[c.ID] = c.Outcome
+	}
+	return out
+}

@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/httpapi/format"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// maxWait is how long a request may wait: proxies cut connections that are silent
+// for a minute.
+const maxWait = 55 * time.Second
+
+// A hold is a request that waits.
+type hold struct{ release context.CancelFunc }
+
+// hold returns a context that ends when the API drains, besides with ctx. Nothing
+// runs for it: it is only listed.
+func (a *API) hold(ctx context.Context, agent string) (context.Context, func(), error) {
+	held, cancel := context.WithCancel(ctx)
+	h := &hold{cancel}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		cancel()
+		return held, func() {}, nil
+	}
+	if len(a.holds[agent]) >= a.c.Holds {
+		cancel()
+		return nil, nil, refuse(kindLimited, "the agent has %d requests that wait", a.c.Holds).again(5 * time.Second)
+	}
+	if a.holds[agent] == nil {
+		a.holds[agent] = map[*hold]struct{}{}
+	}
+	a.holds[agent][h] = struct{}{}
+	return held, func() {
+		cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if delete(a.holds[agent], h); len(a.holds[agent]) == 0 {
+			delete(a.holds, agent)
+		}
+	}, nil
+}
+
+// Drain lets go of every request that waits, and holds none from now on: long
+// polls answer with what is so now, and streams end.
+func (a *API) Drain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	for _, holds := range a.holds {
+		for h := range holds {
+			h.release()
+		}
+	}
+}
+
+// Held is how many requests wait.
+func (a *API) Held() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, holds := range a.holds {
+		n += len(holds)
+	}
+	return n
+}
+
+// wait returns how long the client wants to wait: ?wait=50s, or Prefer: wait=50.
+func (c caller) wait() (time.Duration, error) {
+	if q := c.r.URL.Query(); q.Has("wait") {
+		d, err := time.ParseDuration(q.Get("wait"))
+		if seconds, bare := strconv.ParseUint(q.Get("wait"), 10, 16); bare == nil {
+			d, err = time.Duration(seconds)*time.Second, nil //nolint:gosec // 16 bits
+		}
+		if err != nil || d < 0 || d > maxWait {
+			return 0, &format.Fault{At: "wait", Problem: "must be a duration of at most " + maxWait.String() + ", such as 50s"}
+		}
+		return d, nil
+	}
+	for _, header := range c.r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(header, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
+			seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16)
+			if strings.EqualFold(name, "wait") && err == nil {
+				return min(time.Duration(seconds)*time.Second, maxWait), nil //nolint:gosec // 16 bits
+			}
+		}
+	}
+	return 0, nil // a preference that is not understood is none
+}
+
+// until waits while the request is as the client does not want it, and returns it
+// as it is then. The end of the wait is no error.
+func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(intake.Request) bool) (intake.Request, error) {
+	if wait == 0 || enough(q) {
+		return q, nil
+	}
+	ctx := c.r.Context()
+	held, release, err := a.hold(ctx, c.Client.Name)
+	if err != nil {
+		return q, err
+	}
+	defer release()
+	// A read deadline would end the request, because the server reads on to learn
+	// whether the client is still there. The body has been read.
+	_ = c.control.SetReadDeadline(time.Time{})
+	waiting, cancel := context.WithTimeout(held, wait)
+	defer cancel()
+	for waiting.Err() == nil && !enough(q) {
+		next, err := a.c.Intake.Wait(waiting, c.Client, q.ID, q.Version)
+		if waiting.Err() != nil {
+			break
+		}
+		if err != nil {
+			return q, err
+		}
+		q = next
+	}
+	if enough(q) || ctx.Err() != nil {
+		return q, ctx.Err()
+	}
+	return a.c.Intake.Get(ctx, c.Client, q.ID) // a wait that was missed
+}
+
+// left reports whether the client has closed its connection.
+func (c caller) left() bool { return errors.Is(c.r.Context().Err(), context.Canceled) }
+
+func settled(q intake.Request) bool { return q.State != intake.StatePending }
+
+// id returns the request that the path names.
+func (c caller) id() approvals.RunID { return approvals.RunID(c.r.PathValue("id")) }
+
+func (c caller) call() approvals.ToolCallID { return approvals.ToolCallID(c.r.PathValue("call")) }
+
+func etag(q intake.Request) string { return strconv.Quote(q.Version) }
+
+// unchanged reports whether the client has the request as it is.
+func (c caller) unchanged(q intake.Request) bool {
+	for _, header := range c.r.Header.Values("If-None-Match") {
+		for tag := range strings.SplitSeq(header, ",") {
+			if strings.TrimPrefix(strings.TrimSpace(tag), "W/") == etag(q) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c caller) conditional() bool { return len(c.r.Header.Values("If-None-Match")) > 0 }

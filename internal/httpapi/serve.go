@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/bearer"
+)
+
+// maxHandling is how long a request may take, besides what it waits.
+const maxHandling = 15 * time.Second
+
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := a.checkHost(r); p != nil {
+		p.answer().write(w)
+		return
+	}
+	if done := a.crossOrigin(w, r); done {
+		return
+	}
+	a.routes.ServeHTTP(w, r)
+}
+
+// checkHost refuses names that the listener does not have. A page of a browser on
+// this machine could otherwise reach a listener on loopback under a name of its
+// own (DNS rebinding).
+func (a *API) checkHost(r *http.Request) *problem {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	tcp, ok := local.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return nil
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() || strings.EqualFold(host, "localhost") {
+		return nil
+	}
+	if slices.ContainsFunc(a.c.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+		return nil
+	}
+	return refuse(kindHost, "the listener is on loopback")
+}
+
+// crossOrigin lets pages of the listed origins call the API, and no others. It
+// reports whether the request is answered.
+func (a *API) crossOrigin(w http.ResponseWriter, r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	w.Header().Add("Vary", "Origin")
+	if !slices.Contains(a.c.Origins, origin) {
+		refuse(kindOrigin, "").answer().write(w)
+		return true
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", "ETag, Location, Retry-After, Preference-Applied")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Prefer")
+	h.Set("Access-Control-Max-Age", "600")
+	answer{status: http.StatusNoContent}.write(w)
+	return true
+}
+
+// A resource answers the methods of one route.
+type resource struct {
+	api     *API
+	methods map[string]method
+}
+
+func (s resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m, ok := s.methods[r.Method]
+	switch {
+	case s.methods == nil:
+		refuse(kindNotFound, "").answer().write(w)
+	case !ok:
+		refuse(kindMethod, "").set("Allow", strings.Join(slices.Sorted(maps.Keys(s.methods)), ", ")).answer().write(w)
+	default:
+		s.api.answer(w, r, m)
+	}
+}
+
+// answer runs a method and sends what it returns, whatever happens in it.
+func (a *API) answer(w http.ResponseWriter, r *http.Request, m method) {
+	if m.stream != nil {
+		if err := a.stream(w, r, m); err != nil {
+			a.explain(r, err).answer().write(w)
+		}
+		return
+	}
+	limit := m.limit
+	if limit == 0 {
+		limit = maxHandling
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	// The deadlines of the server are those of short requests.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(a.c.Now().Add(a.c.BodyTime))
+	_ = control.SetWriteDeadline(a.c.Now().Add(limit + writeTime))
+	out, err := a.run(r.WithContext(ctx), w, m)
+	if err != nil {
+		out = a.explain(r, err).answer()
+	}
+	out.write(w)
+}
+
+// run runs a method. A panic is an error.
+func (a *API) run(r *http.Request, w http.ResponseWriter, m method) (out answer, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.c.Log.ErrorContext(r.Context(), "a handler panicked", slog.String("route", r.Pattern), slog.String("stack", string(debug.Stack())))
+			out, err = answer{}, refuse(kindInternal, "")
+		}
+	}()
+	if m.open != nil {
+		return m.open(r)
+	}
+	agent, err := a.agent(r)
+	if err != nil {
+		return answer{}, err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return m.agent(caller{agent, r, http.NewResponseController(w)})
+}
+
+// stream runs a method that writes by itself.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, m method) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.c.Log.ErrorContext(r.Context(), "a handler panicked", slog.String("route", r.Pattern), slog.String("stack", string(debug.Stack())))
+			panic(http.ErrAbortHandler) // the stream may have begun: it is cut, not ended
+		}
+	}()
+	agent, err := a.agent(r)
+	if err != nil {
+		return err
+	}
+	return m.stream(caller{agent, r, http.NewResponseController(w)}, w)
+}
+
+// agent returns the agent that the request proves, if it may use this API.
+func (a *API) agent(r *http.Request) (bearer.Agent, error) {
+	agent, err := a.c.Guard.Prove(r)
+	if err != nil {
+		return agent, err
+	}
+	if !slices.Contains(agent.Doors, Door) {
+		return agent, refuse(kindNoDoor, "the agent %q is not configured for %q", agent.Client.Name, string(Door))
+	}
+	return agent, nil
+}
+
+// challenge is what a client without a credential reads.
+const challenge = `Bearer realm="countersign"`
+
+// explain turns an error into what the client may read of it. What it does not
+// know is logged, and the client reads nothing of it.
+func (a *API) explain(r *http.Request, err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	if l, ok := errors.AsType[*bearer.LimitedError](err); ok {
+		return refuse(kindLimited, "too many requests from this address proved no agent").again(l.After)
+	}
+	switch {
+	case errors.Is(err, bearer.ErrMissing):
+		return refuse(kindUnauthorized, "the request needs exactly one bearer token").set("WWW-Authenticate", challenge)
+	case errors.Is(err, bearer.ErrRefused):
+		return refuse(kindUnauthorized, "").set("WWW-Authenticate", challenge+`, error="invalid_token"`)
+	case errors.Is(err, bearer.ErrUnavailable):
+		return refuse(kindUnavailable, "the keys of the issuer cannot be read").again(10 * time.Second)
+	}
+	if p := ofIntake(err); p != nil {
+		return p
+	}
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return refuse(kindUnavailable, "the client has left").again(time.Second)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.c.Log.WarnContext(r.Context(), "a request took too long", slog.String("route", r.Pattern))
+		return refuse(kindUnavailable, "it took too long").again(time.Second)
+	}
+	a.c.Log.ErrorContext(r.Context(), "cannot handle a request", slog.String("route", r.Pattern), slog.Any("err", err))
+	return refuse(kindUnavailable, "").again(5 * time.Second)
+}
