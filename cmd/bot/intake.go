@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
@@ -19,6 +20,7 @@ type remoteAgent struct {
 	client intake.Client // its credential is filled in by whoever proves it
 	doors  []intake.Door
 	tokens *config.Tokens
+	jwt    *bearer.JWT
 }
 
 // newRemoteAgents returns the remote agents of the configuration.
@@ -31,6 +33,9 @@ func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
 		r := remoteAgent{tokens: tokens, client: intake.Client{
 			Name: a.Name, Owner: a.Owner, Channel: a.Channel, OpenLimit: a.OpenLimit, PerMinute: a.PerMinute, Within: a.Within,
 		}}
+		if j := a.JWT; j != nil {
+			r.jwt = &bearer.JWT{Issuer: j.Issuer, Audience: j.Audience, Subject: j.Subject, Keys: j.Keys}
+		}
 		if a.Triggers != nil {
 			r.client.Triggers = a.Triggers.Users
 		}

@@ -68,6 +68,10 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 		}
 		return errors.Join(err, server.Close())
 	}
+	remote, err := b.serveRemote(ctx, c)
+	if err != nil {
+		return errors.Join(err, server.Close(), b.store.Close())
+	}
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	var reconcilers sync.WaitGroup
@@ -84,6 +88,8 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	select {
 	case err = <-served:
 		err = fmt.Errorf("serve HTTP: %w", err)
+	case err = <-remote.failed():
+		err = fmt.Errorf("serve remote agents: %w", err)
 	case <-ctx.Done():
 		log.InfoContext(ctx, "stopping")
 	}
@@ -92,7 +98,7 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownRequests)
 	defer cancel()
 	stopTaking()
-	err = errors.Join(err, server.Shutdown(closing))
+	err = errors.Join(err, remote.stop(closing), server.Shutdown(closing))
 	receiving.Wait()
 	stopWork()
 	reconcilers.Wait()

@@ -9,7 +9,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -152,15 +151,4 @@ func byToken(agents []Agent, sum Sum) (Agent, bool) {
 	a := agents[found]
 	a.Client.Credential = sum.ID()
 	return a, true
-}
-
-// ParseSum reads the SHA-256 of a token as the configuration has it: "sha256:" and
-// 64 hex digits.
-func ParseSum(s string) (Sum, error) {
-	digits, ok := strings.CutPrefix(s, "sha256:")
-	b, err := hex.DecodeString(digits)
-	if !ok || err != nil || len(b) != sha256.Size {
-		return Sum{}, fmt.Errorf("must be sha256: and %d hex digits", 2*sha256.Size)
-	}
-	return Sum(b), nil
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Runs   Runs          `yaml:"runs"`
 
 	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
+	HTTP         HTTP          `yaml:"http"`
 
 	file        string               // that it was read from; no key
 	summariesAt map[[2]string]string // where the summary of an agent's tool is written; no key
@@ -95,6 +96,7 @@ func (c Config) Check() error {
 		c.checkAgent(i, wrong)
 	}
 	c.checkRemote(wrong)
+	c.HTTP.check(wrong)
 	if c.Policy == "" {
 		wrong("policy: not set; name the file that says who must approve what")
 	}

@@ -39,6 +39,9 @@ func Read(path string) (Config, error) {
 	}
 	for i := range c.RemoteAgents {
 		beside(&c.RemoteAgents[i].TokensFile)
+		if j := c.RemoteAgents[i].JWT; j != nil && !isURL(j.Keys) {
+			beside(&j.Keys)
+		}
 	}
 	return c, errors.Join(problems...)
 }

@@ -19,6 +19,7 @@ type RemoteAgent struct {
 	Channel    string           `yaml:"channel"`  // where its requests are shown
 	Tokens     []string         `yaml:"tokens"`   // the SHA-256 of each, as sha256:HEX
 	TokensFile string           `yaml:"tokens_file"`
+	JWT        *JWT             `yaml:"jwt"`        // its JSON Web Tokens
 	Doors      []string         `yaml:"doors"`      // where it may ask
 	Fulfills   []Fulfills       `yaml:"fulfills"`   // whose external calls it may give results for
 	OpenLimit  int              `yaml:"open_limit"` // so many of its requests may be open; 100 if left out
@@ -51,7 +52,7 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 	for i, a := range c.Agents {
 		names[a.Name] = fmt.Sprintf("agents[%d]", i)
 	}
-	tokens := map[TokenHash]string{}
+	tokens, subjects := map[TokenHash]string{}, map[JWT]string{}
 	for i, a := range c.RemoteAgents {
 		at := fmt.Sprintf("remote_agents[%d]", i)
 		if where, ok := names[a.Name]; ok && a.Name != "" {
@@ -60,6 +61,7 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 		names[a.Name] = at
 		a.check(at, wrong)
 		a.checkTokens(at, tokens, wrong)
+		a.JWT.check(at+".jwt", subjects, wrong)
 	}
 	for i, a := range c.RemoteAgents {
 		for j, f := range a.Fulfills {
@@ -125,7 +127,9 @@ func (a RemoteAgent) check(at string, wrong func(format string, args ...any)) {
 // checkTokens reads the tokens. One token proves one agent.
 func (a RemoteAgent) checkTokens(at string, seen map[TokenHash]string, wrong func(format string, args ...any)) {
 	if len(a.Tokens) == 0 && a.TokensFile == "" {
-		wrong("%s: has no credential; set tokens or tokens_file", at)
+		if a.JWT == nil {
+			wrong("%s: has no credential; set tokens, tokens_file or jwt", at)
+		}
 		return
 	}
 	hashes, err := a.hashes()

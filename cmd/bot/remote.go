@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/httpapi"
+)
+
+// credentials lists the remote agents with their credentials as they are now.
+func (b *bot) credentials(ctx context.Context) []bearer.Agent {
+	now := make([]bearer.Agent, len(b.remote))
+	for i, r := range b.remote {
+		now[i] = bearer.Agent{Client: r.client, Doors: r.doors, JWT: r.jwt}
+		for _, h := range r.tokens.Now(ctx) {
+			now[i].Tokens = append(now[i].Tokens, bearer.Sum(h))
+		}
+	}
+	return now
+}
+
+// A remoteServer listens for agents that run elsewhere.
+type remoteServer struct {
+	*http.Server
+
+	api    *httpapi.API
+	served chan error
+}
+
+// serveRemote listens at http.listen. Without that setting nothing is served, and
+// it returns nil.
+func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, error) {
+	if c.HTTP.Listen == "" {
+		return nil, nil
+	}
+	agents := func() []bearer.Agent { return b.credentials(ctx) }
+	s := &remoteServer{served: make(chan error, 1)}
+	var err error
+	s.api, err = httpapi.New(httpapi.Config{
+		Intake: b.intake, Guard: bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log}),
+		Origins: c.HTTP.Origins, Hosts: c.HTTP.Hosts, Now: time.Now, Log: b.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on http.listen: %w", err)
+	}
+	s.Server = &http.Server{
+		Handler:           s.api,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(b.log.Handler(), slog.LevelWarn),
+	}
+	go func() { s.served <- s.Serve(l) }()
+	b.log.InfoContext(ctx, "listening for remote agents", slog.String("addr", l.Addr().String()))
+	return s, nil
+}
+
+// failed tells why the server ended by itself. Without a server it never does.
+func (s *remoteServer) failed() <-chan error {
+	if s == nil {
+		return nil
+	}
+	return s.served
+}
+
+// stop answers what waits with what is so now, and returns when everything is
+// answered.
+func (s *remoteServer) stop(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	s.api.Drain()
+	return s.Shutdown(ctx)
+}

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// HTTP is the listener for agents that run elsewhere. Without an address there is
+// none.
+type HTTP struct {
+	Listen  string   `yaml:"listen"`  // its address
+	Origins []string `yaml:"origins"` // of the pages that may call it from a browser; none if left out
+	Hosts   []string `yaml:"hosts"`   // names under which it answers on loopback, besides localhost
+}
+
+func (h HTTP) check(wrong func(format string, args ...any)) {
+	if h.Listen == "" {
+		if len(h.Origins)+len(h.Hosts) > 0 {
+			wrong("http.listen: not set, so the other settings of http have no effect")
+		}
+		return
+	}
+	_, port, err := net.SplitHostPort(h.Listen)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
+		wrong("http.listen: must be an address with a port, such as 127.0.0.1:8090 or :8090, but is %q", h.Listen)
+	}
+	for _, o := range h.Origins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || o != u.Scheme+"://"+u.Host || strings.ContainsAny(o, "*") {
+			wrong("http.origins: %q is no origin such as https://ops.example.com; it has a scheme and a host, and nothing stands for any", o)
+		}
+	}
+	for _, name := range h.Hosts {
+		if name == "" || strings.ContainsAny(name, ":/* ") {
+			wrong("http.hosts: %q is no name of a host such as agents.example.com, without a port", name)
+		}
+	}
+}
+
+// JWT says which JSON Web Tokens prove a remote agent. All of it is required.
+type JWT struct {
+	Issuer   string `yaml:"issuer"`
+	Audience string `yaml:"audience"`
+	Subject  string `yaml:"subject"`
+	Keys     string `yaml:"keys"` // the JWKS of the issuer: a file, or a URL
+}
+
+func (j *JWT) check(at string, seen map[JWT]string, wrong func(format string, args ...any)) {
+	if j == nil {
+		return
+	}
+	for _, f := range []struct{ key, value string }{{"issuer", j.Issuer}, {"audience", j.Audience}, {"subject", j.Subject}, {"keys", j.Keys}} {
+		if f.value == "" {
+			wrong("%s.%s: not set; a token of anybody would count", at, f.key)
+		}
+	}
+	if err := checkKeys(j.Keys); err != nil {
+		wrong("%s.keys: %w", at, err)
+	}
+	same := JWT{Issuer: j.Issuer, Audience: j.Audience, Subject: j.Subject}
+	if other := seen[same]; other != "" {
+		wrong("%s: %s has the same issuer, audience and subject; one token proves one agent", at, other)
+	}
+	seen[same] = at
+}
+
+// checkKeys says what is wrong with the place of keys: they come from a file, over
+// TLS, or from this machine.
+func checkKeys(from string) error {
+	if !isURL(from) {
+		return nil
+	}
+	u, err := url.Parse(from)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("%q is no address of keys", from)
+	}
+	if host := u.Hostname(); u.Scheme == "http" && host != "localhost" && host != "127.0.0.1" && host != "::1" {
+		return errors.New("must begin with https://: whoever changes the keys on their way becomes the agent")
+	}
+	return nil
+}
+
+func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
