@@ -144,6 +144,7 @@ type issuer struct {
 }
 
 func newIssuer(t *testing.T) *issuer {
+	t.Helper()
 	i := &issuer{t: t}
 	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		i.asked.Add(1)

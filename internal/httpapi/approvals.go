@@ -108,7 +108,7 @@ func (a *API) results(c caller) (answer, error) {
 		name = form.Format
 	}
 	if name == "" {
-		return answer{}, &format.Fault{At: "format", Problem: "is missing: the request was handed in without one"}
+		return answer{}, &format.RequestError{At: "format", Problem: "is missing: the request was handed in without one"}
 	}
 	body, err := form.Write(name, q.Calls)
 	if err != nil {
@@ -122,12 +122,12 @@ func (a *API) list(c caller) (answer, error) {
 	q := c.r.URL.Query()
 	f := intake.Filter{State: intake.State(q.Get("status")), Group: q.Get("group"), ExternalID: q.Get("external_id")}
 	if f.State != "" && f.State != intake.StatePending && f.State != intake.StateSettled {
-		return answer{}, &format.Fault{At: "status", Problem: "must be pending or settled"}
+		return answer{}, &format.RequestError{At: "status", Problem: "must be pending or settled"}
 	}
 	if q.Has("limit") {
 		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
 		if err != nil || n == 0 {
-			return answer{}, &format.Fault{At: "limit", Problem: "must be a whole number of at least 1"}
+			return answer{}, &format.RequestError{At: "limit", Problem: "must be a whole number of at least 1"}
 		}
 		f.Limit = int(n)
 	}

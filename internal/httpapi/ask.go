@@ -21,7 +21,7 @@ func (c caller) ask() (intake.Ask, error) {
 		return intake.Ask{}, err
 	}
 	if raw == nil {
-		return intake.Ask{}, &format.Fault{Problem: "the body is missing"}
+		return intake.Ask{}, &format.RequestError{Problem: "the body is missing"}
 	}
 	doc, err := format.Value{Raw: raw}.Object("external_id", "group", "session", "calls", "format", "body", "ids",
 		"state", "within", "prompt", "notify", "reuse", "carries")
@@ -78,7 +78,7 @@ func duration(v format.Value) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < time.Second {
-		return 0, &format.Fault{At: v.At, Problem: "must be a duration of at least 1s, such as 90m or 24h"}
+		return 0, &format.RequestError{At: v.At, Problem: "must be a duration of at least 1s, such as 90m or 24h"}
 	}
 	return d, nil
 }
@@ -91,17 +91,17 @@ func calls(doc map[string]format.Value) (format.Reading, error) {
 	case err != nil:
 		return format.Reading{}, err
 	case name == "" && body.Raw != nil:
-		return format.Reading{}, &format.Fault{At: "/format", Problem: "is missing: it says what body is"}
+		return format.Reading{}, &format.RequestError{At: "/format", Problem: "is missing: it says what body is"}
 	case name == "" && ids.Raw != nil:
-		return format.Reading{}, &format.Fault{At: "/ids", Problem: "are for a format whose calls have none"}
+		return format.Reading{}, &format.RequestError{At: "/ids", Problem: "are for a format whose calls have none"}
 	case name == "":
 		return readCalls(own, doc["carries"])
 	case own.Raw != nil:
-		return format.Reading{}, &format.Fault{At: "/calls", Problem: "are in body, if there is a format"}
+		return format.Reading{}, &format.RequestError{At: "/calls", Problem: "are in body, if there is a format"}
 	case doc["carries"].Raw != nil:
-		return format.Reading{}, &format.Fault{At: "/carries", Problem: "follows from the format"}
+		return format.Reading{}, &format.RequestError{At: "/carries", Problem: "follows from the format"}
 	case body.Raw == nil:
-		return format.Reading{}, &format.Fault{At: "/body", Problem: "is missing"}
+		return format.Reading{}, &format.RequestError{At: "/body", Problem: "is missing"}
 	}
 	var names []approvals.ToolCallID
 	if ids.Raw != nil {
@@ -140,7 +140,7 @@ func readCalls(v, carries format.Value) (format.Reading, error) {
 		}
 	}
 	if v.Raw == nil {
-		return r, &format.Fault{At: "/calls", Problem: "are missing"}
+		return r, &format.RequestError{At: "/calls", Problem: "are missing"}
 	}
 	list, err := v.List()
 	if err != nil {

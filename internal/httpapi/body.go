@@ -65,7 +65,7 @@ func (c caller) object(known ...string) (map[string]format.Value, error) {
 // the same without its quotes.
 func (c caller) idempotencyKey() (string, error) {
 	const name = "Idempotency-Key"
-	wrong := &format.Fault{At: name, Problem: "must be one text of 1 to 255 printable ASCII characters, in quotes or without"}
+	wrong := &format.RequestError{At: name, Problem: "must be one text of 1 to 255 printable ASCII characters, in quotes or without"}
 	values := c.r.Header.Values(name)
 	if len(values) == 0 {
 		return "", nil
@@ -94,10 +94,10 @@ func (c caller) idempotencyKey() (string, error) {
 func unquote(s string) (string, bool) {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
+		switch s[i] {
+		case '"':
 			return "", false
-		case s[i] == '\\':
+		case '\\':
 			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
 				return "", false
 			}

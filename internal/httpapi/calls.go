@@ -36,7 +36,7 @@ func (a *API) result(c caller) (answer, error) {
 	}
 	if v, fulfilled := doc["result"]; fulfilled {
 		if len(doc) > 1 {
-			return answer{}, &format.Fault{At: "/result", Problem: "is of a call that is to be fulfilled; a report has state instead"}
+			return answer{}, &format.RequestError{At: "/result", Problem: "is of a call that is to be fulfilled; a report has state instead"}
 		}
 		return a.fulfill(c, v)
 	}
@@ -59,14 +59,14 @@ func readReport(doc map[string]format.Value) (intake.Report, error) {
 	}
 	r.State = approvals.ExecutionState(state)
 	if !slices.Contains([]approvals.ExecutionState{approvals.Ran, approvals.RanFailed, approvals.NotRun}, r.State) {
-		return r, &format.Fault{At: "/state", Problem: "must be ran, failed or not_run"}
+		return r, &format.RequestError{At: "/state", Problem: "must be ran, failed or not_run"}
 	}
 	if took := doc["took_ms"]; took.Raw != nil {
 		ms, err := strconv.ParseUint(string(took.Raw), 10, 40)
 		if err != nil {
-			return r, &format.Fault{At: took.At, Problem: "must be a whole number of milliseconds"}
+			return r, &format.RequestError{At: took.At, Problem: "must be a whole number of milliseconds"}
 		}
-		r.Took = time.Duration(ms) * time.Millisecond //nolint:gosec // 40 bits
+		r.Took = time.Duration(ms) * time.Millisecond
 	}
 	if r.Words, err = doc["words"].Text(maxReport); err != nil {
 		return r, err
@@ -85,7 +85,7 @@ func (a *API) fulfill(c caller, v format.Value) (answer, error) {
 	}
 	var results approvals.DeferredToolResults
 	if err := json.Unmarshal(doc, &results); err != nil {
-		return answer{}, &format.Fault{At: v.At, Problem: "is no result of a call: " + plain(err)}
+		return answer{}, &format.RequestError{At: v.At, Problem: "is no result of a call: " + plain(err)}
 	}
 	if err := a.c.Intake.Fulfill(c.r.Context(), c.Client, c.id(), c.call(), results.Calls["r"]); err != nil {
 		return answer{}, err

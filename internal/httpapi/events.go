@@ -20,7 +20,7 @@ import (
 func (a *API) events(c caller, w http.ResponseWriter) error {
 	after := c.r.Header.Get("Last-Event-ID")
 	if len(after) > maxName || strings.ContainsFunc(after, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return &format.Fault{At: "Last-Event-ID", Problem: "must be the id of an event"}
+		return &format.RequestError{At: "Last-Event-ID", Problem: "must be the id of an event"}
 	}
 	held, release, err := a.hold(c.r.Context(), c.Client.Name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (a *API) events(c caller, w http.ResponseWriter) error {
 	for e, err := range a.c.Intake.Events(held, c.Client, after) {
 		if err != nil {
 			if held.Err() == nil {
-				a.explain(c.r, err) // logs it; the client comes again
+				_ = a.explain(c.r, err) // logs it; the client comes again
 			}
 			return nil
 		}

@@ -12,7 +12,7 @@ import (
 
 // ofIntake is the problem that an error of the intake or of a format is, or nil.
 func ofIntake(err error) *problem {
-	if f, ok := errors.AsType[*format.Fault](err); ok {
+	if f, ok := errors.AsType[*format.RequestError](err); ok {
 		p := refuse(kindInvalid, "")
 		p.faults = []wireFault{{At: f.At, Problem: f.Problem}}
 		return p
@@ -29,7 +29,7 @@ func ofIntake(err error) *problem {
 		}
 		p := refuse(kindNotApproved, "the call is %s", o.Outcome).with("outcome", o.Outcome)
 		if o.Reason != "" {
-			p.with("reason", o.Reason)
+			p = p.with("reason", o.Reason)
 		}
 		return p
 	}
@@ -80,8 +80,8 @@ func plain(err error) string {
 
 // within puts the place of a fault below another.
 func within(at string, err error) error {
-	if f, ok := errors.AsType[*format.Fault](err); ok {
-		return &format.Fault{At: at + f.At, Problem: f.Problem}
+	if f, ok := errors.AsType[*format.RequestError](err); ok {
+		return &format.RequestError{At: at + f.At, Problem: f.Problem}
 	}
 	return err
 }

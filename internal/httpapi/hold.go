@@ -77,10 +77,10 @@ func (c caller) wait() (time.Duration, error) {
 	if q := c.r.URL.Query(); q.Has("wait") {
 		d, err := time.ParseDuration(q.Get("wait"))
 		if seconds, bare := strconv.ParseUint(q.Get("wait"), 10, 16); bare == nil {
-			d, err = time.Duration(seconds)*time.Second, nil //nolint:gosec // 16 bits
+			d, err = time.Duration(seconds)*time.Second, nil
 		}
 		if err != nil || d < 0 || d > maxWait {
-			return 0, &format.Fault{At: "wait", Problem: "must be a duration of at most " + maxWait.String() + ", such as 50s"}
+			return 0, &format.RequestError{At: "wait", Problem: "must be a duration of at most " + maxWait.String() + ", such as 50s"}
 		}
 		return d, nil
 	}
@@ -89,7 +89,7 @@ func (c caller) wait() (time.Duration, error) {
 			name, value, _ := strings.Cut(strings.TrimSpace(preference), "=")
 			seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 16)
 			if strings.EqualFold(name, "wait") && err == nil {
-				return min(time.Duration(seconds)*time.Second, maxWait), nil //nolint:gosec // 16 bits
+				return min(time.Duration(seconds)*time.Second, maxWait), nil
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -105,9 +106,7 @@ func (p *problem) answer() answer {
 	if p.faults != nil {
 		doc["errors"] = p.faults
 	}
-	for k, v := range p.more {
-		doc[k] = v
-	}
+	maps.Copy(doc, p.more)
 	body, err := encode(doc)
 	if err != nil {
 		body = []byte(`{"type":"` + problems + kindInternal.name + `","title":"` + kindInternal.title + `","status":500}`)
@@ -157,9 +156,7 @@ func (a answer) write(w http.ResponseWriter) {
 		a = refuse(kindInternal, "the answer is empty").answer()
 	}
 	h := w.Header()
-	for k, v := range a.header {
-		h[k] = v
-	}
+	maps.Copy(h, a.header)
 	h.Set("X-Content-Type-Options", "nosniff")
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")

@@ -271,6 +271,7 @@ func (w *world) raw(text string) int {
 	require.NoError(w, err)
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(w, err)
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	require.NoError(w, err)
 	q, err := http.ReadRequest(bufio.NewReader(strings.NewReader(strings.SplitAfter(text, "\r\n\r\n")[0] + "\r\n")))

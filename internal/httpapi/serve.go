@@ -99,7 +99,7 @@ func (s resource) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer runs a method and sends what it returns, whatever happens in it.
 func (a *API) answer(w http.ResponseWriter, r *http.Request, m method) {
 	if m.stream != nil {
-		if err := a.stream(w, r, m); err != nil {
+		if err := a.stream(w, r, m); err != nil { //nolint:contextcheck // that of the request
 			a.explain(r, err).answer().write(w)
 		}
 		return
@@ -114,7 +114,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, m method) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(a.c.Now().Add(a.c.BodyTime))
 	_ = control.SetWriteDeadline(a.c.Now().Add(limit + writeTime))
-	out, err := a.run(r.WithContext(ctx), w, m)
+	out, err := a.run(r.WithContext(ctx), w, m) //nolint:contextcheck // that of the request
 	if err != nil {
 		out = a.explain(r, err).answer()
 	}

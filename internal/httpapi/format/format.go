@@ -2,7 +2,7 @@
 // that they take back. It is pure: JSON in, JSON out.
 //
 // A framework's request is read strictly: a key that is not known, a value of
-// another type and an id that occurs twice are a [*Fault] with its place. A
+// another type and an id that occurs twice are a [*RequestError] with its place. A
 // framework that has no ids for its calls gets ids, and one that takes answers by
 // position gets them in the order of its request, all at once: an answer in which
 // a call is missing is never written. No answer names another tool than the
@@ -35,13 +35,13 @@ var ErrOpen = errors.New("not every call has an outcome")
 // handed in with, and that needs something which only that format has.
 var ErrOther = errors.New("the request was handed in with another format")
 
-// A Fault is what is wrong with a request, and where: a JSON pointer into it.
-type Fault struct{ At, Problem string }
+// A RequestError is what is wrong with a request, and where: a JSON pointer into it.
+type RequestError struct{ At, Problem string }
 
-func (f *Fault) Error() string { return fmt.Sprintf("%s: %s", orRoot(f.At), f.Problem) }
+func (f *RequestError) Error() string { return fmt.Sprintf("%s: %s", orRoot(f.At), f.Problem) }
 
 // Unwrap says that a fault is [approvals.ErrInvalid].
-func (*Fault) Unwrap() error { return approvals.ErrInvalid }
+func (*RequestError) Unwrap() error { return approvals.ErrInvalid }
 
 func orRoot(at string) string {
 	if at == "" {
@@ -51,7 +51,7 @@ func orRoot(at string) string {
 }
 
 func fault(at, format string, args ...any) error {
-	return &Fault{At: at, Problem: fmt.Sprintf(format, args...)}
+	return &RequestError{At: at, Problem: fmt.Sprintf(format, args...)}
 }
 
 // A Form is what must be kept of a framework's request to answer in its format.
@@ -152,6 +152,7 @@ func Words(c intake.CallStatus) string {
 		return "The request for this tool call was withdrawn before anybody decided."
 	case intake.OutcomeSuperseded:
 		return "Another request replaced this tool call before anybody decided."
+	case intake.OutcomePending, intake.OutcomeDenied, intake.OutcomeFulfilled:
 	}
 	return approvals.DeniedMessage
 }

@@ -49,7 +49,7 @@ func TestPydanticRequestsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			r, err := format.Read(format.PydanticAI, c.JSON, nil)
 			if stricter[c.Name] != "" || !c.Accepted {
-				require.ErrorAs(t, err, new(*format.Fault))
+				require.ErrorAs(t, err, new(*format.RequestError))
 				return
 			}
 			require.NoError(t, err)
@@ -67,7 +67,8 @@ func TestPydanticRequestsAreReadLikeUpstreamOrMoreStrictly(t *testing.T) {
 func TestPydanticAnswersAreWhatUpstreamTakes(t *testing.T) {
 	r, err := format.Read(format.PydanticAI, read(t, "pydantic-ai.json"), nil)
 	require.NoError(t, err)
-	require.Equal(t, json.RawMessage(`{"order": "R-17",  "cents": 9007199254740993}`), r.Calls[1].Args, "the bytes are kept")
+	const sent = `{"order": "R-17",  "cents": 9007199254740993}`
+	require.Equal(t, sent, string(r.Calls[1].Args), "the bytes are kept") //nolint:testifylint // every byte counts
 	calls := settled(r, intake.OutcomeFulfilled, intake.OutcomeApproved, intake.OutcomeDenied, intake.OutcomeApproved)
 	calls[0].Result = approvals.ToolReturn{ReturnValue: json.RawMessage(`{"rows":12}`)}
 	calls[1].By = []approvals.UserID{"U1"}
@@ -168,7 +169,7 @@ func TestOpenAIInterruptionsAreAnsweredByTheirCallIDs(t *testing.T) {
 	r, err := format.Read(format.OpenAIAgents, read(t, "openai-agents.json"), nil)
 	require.NoError(t, err)
 	require.False(t, r.Carries.Edits, "the SDK takes no arguments back")
-	require.Equal(t, json.RawMessage(`{"cents":4200, "id":9007199254740993}`), r.Calls[0].Args)
+	require.Equal(t, []byte(`{"cents":4200, "id":9007199254740993}`), []byte(r.Calls[0].Args))
 	calls := settled(r, intake.OutcomeApproved, intake.OutcomeExpired)
 	out, err := r.Form.Write(format.OpenAIAgents, calls)
 	require.NoError(t, err)
@@ -214,7 +215,7 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		{"crewai", `{}`, "there is no format"},
 	} {
 		_, err := format.Read(c.name, json.RawMessage(c.in), nil)
-		require.ErrorAs(t, err, new(*format.Fault), c.in)
+		require.ErrorAs(t, err, new(*format.RequestError), c.in)
 		require.ErrorIs(t, err, approvals.ErrInvalid)
 		require.ErrorContains(t, err, c.want, c.in)
 	}

@@ -14,7 +14,7 @@ import (
 func readPydantic(body json.RawMessage) (Reading, error) {
 	var q approvals.DeferredToolRequests
 	if err := json.Unmarshal(body, &q); err != nil {
-		if f, ok := errors.AsType[*Fault](err); ok {
+		if f, ok := errors.AsType[*RequestError](err); ok {
 			return Reading{}, f
 		}
 		return Reading{}, fault("", "%s", plainly(err))
@@ -70,7 +70,7 @@ func (f Form) writePydantic(calls []intake.CallStatus) (json.RawMessage, error) 
 // denial there as a result.
 func asReturned(r approvals.CallResult) approvals.CallResult {
 	if d, denied := r.(approvals.ToolDenied); denied {
-		return approvals.ToolFailed{Message: d.Message}
+		return approvals.ToolFailed(d)
 	}
 	return r
 }

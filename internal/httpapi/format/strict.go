@@ -18,7 +18,7 @@ type Value struct {
 	Raw json.RawMessage
 }
 
-// Object takes an object apart. A key that is not known is a [*Fault]: it may be
+// Object takes an object apart. A key that is not known is a [*RequestError]: it may be
 // a known one misspelled, and its value would be lost.
 func (v Value) Object(known ...string) (map[string]Value, error) {
 	var fields map[string]json.RawMessage
