@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -27,11 +28,12 @@ func (a *API) create(c caller) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if q, err = a.until(c, q, wait, settled); err != nil {
-		if c.left() {
-			err = errors.Join(err, a.gone(c, q.ID))
-		}
-		return answer{}, err
+	q, err = a.until(c, q, wait, settled)
+	if c.left() {
+		return answer{}, errors.Join(err, a.gone(c, q.ID))
+	}
+	if err != nil { // it is stored: the client must learn its id
+		a.c.Log.WarnContext(c.r.Context(), "a new request cannot be waited for", slog.String("request", string(q.ID)), slog.Any("err", err))
 	}
 	status := http.StatusCreated
 	if settled(q) {
@@ -136,14 +138,10 @@ func (a *API) list(c caller) (answer, error) {
 		return answer{}, err
 	}
 	doc := struct {
-		Approvals []wireRequest `json:"approvals"`
-	}{[]wireRequest{}}
+		Approvals []wireListed `json:"approvals"`
+	}{[]wireListed{}}
 	for _, q := range all {
-		w, _, err := requestOf(q)
-		if err != nil {
-			return answer{}, err
-		}
-		doc.Approvals = append(doc.Approvals, w)
+		doc.Approvals = append(doc.Approvals, listed(q))
 	}
 	return reply(http.StatusOK, doc)
 }

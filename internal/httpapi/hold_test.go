@@ -236,5 +236,7 @@ func TestAnAgentHoldsOnlySoManyRequests(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, w.get(q.ID, "?wait=50s").status)
 	require.Equal(t, http.StatusTooManyRequests, w.do(http.MethodGet, "/v1/events", claudeToken, "").status)
 	require.Equal(t, http.StatusOK, w.get(q.ID, "").status, "what is answered at once is not held")
+	created := w.do(http.MethodPost, "/v1/approvals?wait=50s", claudeToken, strings.Replace(oneCall, "r1", "r2", 1))
+	require.Equal(t, http.StatusCreated, created.status, "whoever made a request must learn its id")
 	w.follow(otherToken, "").next(t)
 }

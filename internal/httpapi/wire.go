@@ -91,6 +91,36 @@ type wireEvent struct {
 	At       time.Time            `json:"at"`
 }
 
+// wireListed is a request in a list: what it is and how it stands, without its
+// arguments and its state.
+type wireListed struct {
+	ID         approvals.RunID  `json:"id"`
+	Status     intake.State     `json:"status"`
+	ExternalID string           `json:"external_id,omitempty"`
+	Group      string           `json:"group,omitempty"`
+	Calls      []wireListedCall `json:"calls"`
+	CreatedAt  time.Time        `json:"created_at"`
+	ExpiresAt  *time.Time       `json:"expires_at,omitempty"`
+}
+
+type wireListedCall struct {
+	ID        approvals.ToolCallID `json:"id"`
+	Tool      string               `json:"tool"`
+	Outcome   intake.Outcome       `json:"outcome"`
+	ClaimedAt *time.Time           `json:"claimed_at,omitempty"`
+}
+
+func listed(q intake.Request) wireListed {
+	out := wireListed{
+		ID: q.ID, Status: q.State, ExternalID: q.ExternalID, Group: q.Group, Calls: []wireListedCall{},
+		CreatedAt: q.CreatedAt.UTC(), ExpiresAt: given(q.ExpiresAt),
+	}
+	for _, c := range q.Calls {
+		out.Calls = append(out.Calls, wireListedCall{ID: c.ID, Tool: c.Tool, Outcome: c.Outcome, ClaimedAt: given(c.ClaimedAt)})
+	}
+	return out
+}
+
 // requestOf is the request as its client sees it, and the form that was kept to
 // answer in its format.
 func requestOf(q intake.Request) (wireRequest, format.Form, error) {

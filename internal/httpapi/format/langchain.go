@@ -16,7 +16,7 @@ import (
 func readLangChain(body json.RawMessage, names []approvals.ToolCallID) (Reading, error) {
 	root := Value{Raw: body}
 	if root.has("__interrupt__") {
-		doc, err := root.Object("__interrupt__")
+		doc, err := root.given("__interrupt__")
 		if err != nil {
 			return Reading{}, err
 		}
@@ -74,7 +74,7 @@ func (l *langchain) checkGroups(at string) error {
 func (l *langchain) interrupt(v Value) error {
 	g, value := Group{}, v
 	if v.has("value") {
-		doc, err := v.Object("id", "interrupt_id", "value", "when", "resumable", "ns")
+		doc, err := v.given("id", "interrupt_id", "value", "when", "resumable", "ns")
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (l *langchain) middleware(v Value, s Style, requests, configs, name, allowe
 	if err := l.style(s, v.At); err != nil {
 		return err
 	}
-	doc, err := v.Object(requests, configs)
+	doc, err := v.given(requests, configs)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func reviews(v Value, name, allowed, schema string) (map[string][]string, error)
 		return nil, err
 	}
 	for _, item := range list {
-		doc, err := item.Object(name, allowed, schema, "description")
+		doc, err := item.given(name, allowed, schema, "description")
 		if err != nil {
 			return nil, err
 		}
@@ -196,7 +196,7 @@ func reviews(v Value, name, allowed, schema string) (map[string][]string, error)
 }
 
 func readAction(v Value, name string, more ...string) (intake.Call, error) {
-	doc, err := v.Object(append([]string{name, "args", "arguments", "description"}, more...)...)
+	doc, err := v.given(append([]string{name, "args", "arguments", "description"}, more...)...)
 	if err != nil {
 		return intake.Call{}, err
 	}
@@ -227,7 +227,7 @@ func (l *langchain) inbox(list []Value, g *Group) error {
 		if err := l.style(Inbox, v.At); err != nil {
 			return err
 		}
-		doc, err := v.Object("action_request", "config", "description")
+		doc, err := v.given("action_request", "config", "description")
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func inboxConfig(v Value, at string) (map[string]bool, error) {
 	if v.Raw == nil {
 		return nil, fault(at, "is missing")
 	}
-	doc, err := v.Object(keys...)
+	doc, err := v.given(keys...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ const (
 func readOpenAI(body json.RawMessage) (Reading, error) {
 	list := Value{Raw: body}
 	if list.has("interruptions") {
-		doc, err := list.Object("interruptions")
+		doc, err := list.given("interruptions")
 		if err != nil {
 			return Reading{}, err
 		}
@@ -44,7 +44,7 @@ func readOpenAI(body json.RawMessage) (Reading, error) {
 }
 
 func readInterruption(item Value) (intake.Call, error) {
-	doc, err := item.Object("type", "rawItem", "raw_item", "agent", "toolName", "tool_name", "functionToolStateKey")
+	doc, err := item.given("type", "rawItem", "raw_item", "agent", "toolName", "tool_name", "functionToolStateKey")
 	if err != nil {
 		return intake.Call{}, err
 	}
@@ -60,7 +60,7 @@ func readInterruption(item Value) (intake.Call, error) {
 	if !ok {
 		return intake.Call{}, fault(item.At+"/rawItem", "is missing")
 	}
-	call, err := raw.Object("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "providerData", "provider_data")
+	call, err := raw.given("type", "id", "callId", "call_id", "name", "namespace", "arguments", "status", "providerData", "provider_data")
 	if err != nil {
 		return intake.Call{}, err
 	}

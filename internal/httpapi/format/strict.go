@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,8 @@ type Value struct {
 	Raw json.RawMessage
 }
 
-// Object takes an object apart. A key that is not known is a [*RequestError]: it may be
-// a known one misspelled, and its value would be lost.
+// Object takes an object apart. A key that is not known is a [*RequestError]: it
+// may be a known one misspelled, and its value would be lost.
 func (v Value) Object(known ...string) (map[string]Value, error) {
 	var fields map[string]json.RawMessage
 	if kind(v.Raw) != '{' || json.Unmarshal(v.Raw, &fields) != nil {
@@ -31,11 +32,17 @@ func (v Value) Object(known ...string) (map[string]Value, error) {
 		if !slices.Contains(known, key) {
 			return nil, fault(at, "there is no such key; the keys here are %s", strings.Join(known, ", "))
 		}
-		if string(raw) != "null" {
-			out[key] = Value{at, raw}
-		}
+		out[key] = Value{at, raw}
 	}
 	return out, nil
+}
+
+// given takes an object of a framework apart. Frameworks write null for what is
+// not there.
+func (v Value) given(known ...string) (map[string]Value, error) {
+	fields, err := v.Object(known...)
+	maps.DeleteFunc(fields, func(_ string, f Value) bool { return string(f.Raw) == "null" })
+	return fields, err
 }
 
 // List takes a list apart.
@@ -81,7 +88,7 @@ func (v Value) Flag() (bool, error) {
 // Args returns the arguments of a call: an object, whose bytes are kept as they
 // stand, or nothing.
 func (v Value) Args() (json.RawMessage, error) {
-	if v.Raw == nil {
+	if v.Raw == nil || string(v.Raw) == "null" {
 		return nil, nil
 	}
 	if err := approvals.CheckArgs(v.Raw); err != nil {
