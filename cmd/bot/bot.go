@@ -19,6 +19,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/receipt"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
 )
@@ -34,6 +35,8 @@ type bot struct {
 	catalog  *agentrun.Catalog
 	intake   *intake.Service
 	remote   []remoteAgent
+	receipts *receipt.Signer // nil: none are signed
+	keys     receipt.Keys    // with which receipts are checked
 	ui       *slackui.UI
 	policy   *policy.Live
 	judging  policy.Options // what the policy is read against
@@ -69,6 +72,9 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.desk = approvals.NewDesk(b.store, b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	b.remote, err = newRemoteAgents(c, log)
+	if err == nil {
+		b.receipts, b.keys, err = c.Receipts.Open()
+	}
 	if err = errors.Join(err, b.newIntake()); err == nil {
 		b.ui, err = newUI(ctx, b, c, e)
 	}

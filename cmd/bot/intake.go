@@ -54,7 +54,11 @@ func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
 
 // newIntake makes what the doors of remote agents work with.
 func (b *bot) newIntake() (err error) {
-	b.intake, err = intake.New(intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Log: b.log})
+	i := intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Log: b.log}
+	if b.receipts != nil {
+		i.Sign = b.sign
+	}
+	b.intake, err = intake.New(i)
 	return err
 }
 

@@ -25,6 +25,14 @@ func (b *bot) credentials(ctx context.Context) []bearer.Agent {
 	return now
 }
 
+// published returns the keys of receipts, if there are any.
+func (b *bot) published() func() []byte {
+	if b.keys.Empty() {
+		return nil
+	}
+	return b.keys.JWKS
+}
+
 // A remoteServer listens for agents that run elsewhere.
 type remoteServer struct {
 	*http.Server
@@ -44,7 +52,7 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	var err error
 	s.api, err = httpapi.New(httpapi.Config{
 		Intake: b.intake, Guard: bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log}),
-		Origins: c.HTTP.Origins, Hosts: c.HTTP.Hosts, Now: time.Now, Log: b.log,
+		Keys: b.published(), Origins: c.HTTP.Origins, Hosts: c.HTTP.Hosts, Now: time.Now, Log: b.log,
 	})
 	if err != nil {
 		return nil, err

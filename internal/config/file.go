@@ -34,6 +34,8 @@ func Read(path string) (Config, error) {
 	}
 	c.file = path
 	beside(&c.Policy)
+	beside(&c.Receipts.KeyFile)
+	beside(&c.Receipts.OldKeys)
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
 	}
