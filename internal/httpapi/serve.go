@@ -140,20 +140,42 @@ func (a *API) run(r *http.Request, w http.ResponseWriter, m method) (out answer,
 	return m.agent(caller{agent, r, http.NewResponseController(w)})
 }
 
-// stream runs a method that writes by itself.
+// stream runs a method that writes by itself. A panic before it has begun is an
+// error; later the stream is cut, which no client takes for its end.
 func (a *API) stream(w http.ResponseWriter, r *http.Request, m method) (err error) {
+	out := &begun{ResponseWriter: w}
 	defer func() {
-		if p := recover(); p != nil {
-			a.c.Log.ErrorContext(r.Context(), "a handler panicked", slog.String("route", r.Pattern), slog.String("stack", string(debug.Stack())))
-			panic(http.ErrAbortHandler) // the stream may have begun: it is cut, not ended
+		p := recover()
+		if p == nil {
+			return
 		}
+		a.c.Log.ErrorContext(r.Context(), "a handler panicked", slog.String("route", r.Pattern), slog.String("stack", string(debug.Stack())))
+		if out.header {
+			panic(http.ErrAbortHandler)
+		}
+		err = refuse(kindInternal, "")
 	}()
 	agent, err := a.agent(r)
 	if err != nil {
 		return err
 	}
-	return m.stream(caller{agent, r, http.NewResponseController(w)}, w)
+	return m.stream(caller{agent, r, http.NewResponseController(out)}, out)
 }
+
+// begun notices whether an answer has begun.
+type begun struct {
+	http.ResponseWriter
+
+	header bool
+}
+
+func (b *begun) WriteHeader(status int) {
+	b.header = true
+	b.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (b *begun) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // agent returns the agent that the request proves, if it may use this API.
 func (a *API) agent(r *http.Request) (bearer.Agent, error) {
