@@ -84,9 +84,9 @@ func TestTheProgramsOfTheDocumentationAskBeforeTheyRun(t *testing.T) {
 		}
 		decide := func(order, verdict string) {
 			card := w.sim.await(bob, "", name+": the card", says(order))
-			require.Empty(t, w.sim.click(bob, card, order, verdict).VisibleError)
+			require.Empty(t, w.sim.click(carol, card, order, verdict).VisibleError)
 			if verdict == "Deny" {
-				w.sim.submit(bob, w.sim.views(bob)[0], "too much")
+				w.sim.submit(carol, w.sim.views(carol)[0], "too much")
 			}
 		}
 		done := start(name + "-1")
