@@ -123,10 +123,10 @@ func newAsk(f *askForm, n *names, fallback *ask) *ask {
 	}
 	a.vetoes = newPlain(f.Veto.Items, n)
 	a.times(f, n, fallback)
-	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMaySign.Value, f.EditorMaySign.Value, f.Delegates.Value, f.Fragile
+	a.separation, a.editor, a.delegates, a.fragile = !f.RequesterMayApprove.Value, f.EditorMayApprove.Value, f.Delegates.Value, f.Fragile
 	a.participants, a.dm = f.Participants.Value, newDirect(f.DM)
-	if f.Participants.Written() && f.RequesterMaySign.Value {
-		n.Wrong(f.Participants.Mark, "has no effect with requester_may_sign: true, which already lets participants approve; remove one of them")
+	if f.Participants.Written() && f.RequesterMayApprove.Value {
+		n.Wrong(f.Participants.Mark, "has no effect with requester_may_approve: true, which already lets participants approve; remove one of them")
 	}
 	switch f.Reason.Value {
 	case "", "optional":
@@ -171,8 +171,8 @@ func newDirect(f truth) approvals.DirectMessages {
 func (f *askForm) others() string {
 	for key, set := range map[string]bool{
 		"denials": f.Denials.Written(), "veto": f.Veto.Written(), "within": f.Within.Written(), "hours": f.Hours.Written(), "remind": f.Remind.Written(),
-		"escalate": f.Escalate.Written(), "requester_may_sign": f.RequesterMaySign.Written(), "editor_may_sign": f.EditorMaySign.Written(),
-		"participants_may_sign": f.Participants.Written(), "claim_within": f.ClaimWithin.Written(),
+		"escalate": f.Escalate.Written(), "requester_may_approve": f.RequesterMayApprove.Written(), "editor_may_approve": f.EditorMayApprove.Written(),
+		"participants_may_approve": f.Participants.Written(), "claim_within": f.ClaimWithin.Written(),
 		"delegates": f.Delegates.Written(), "reason": f.Reason.Written(), "dm": f.DM.Written(), "fragile": f.Fragile.Written(),
 	} {
 		if set {

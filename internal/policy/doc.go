@@ -56,9 +56,9 @@
 //	  hours: office                              # the times of this ask count in these hours only
 //	  remind: [2h, 6h]                           # after it was asked
 //	  escalate: [{after: 4h, quorum: operations, add: {roles: [manager]}, channel: war-room}]
-//	  requester_may_sign: false
-//	  participants_may_sign: false               # whether others whose words the agent was sent approve
-//	  editor_may_sign: false
+//	  requester_may_approve: false
+//	  participants_may_approve: false            # whether others whose words the agent was sent approve
+//	  editor_may_approve: false
 //	  delegates: false                           # whether delegates of people who are away approve
 //	  reason: optional                           # or required
 //	  dm: true                                   # direct messages to everyone who can help; false: to nobody; left out: to those outside the conversation

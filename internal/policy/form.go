@@ -105,23 +105,23 @@ type valueForm struct {
 
 type askForm struct {
 	strictyaml.Mark
-	Why              text               `yaml:"why"`
-	Severity         text               `yaml:"severity"`
-	Quorums          list[quorumForm]   `yaml:"quorums"`
-	Denials          whole              `yaml:"denials"`
-	Veto             list[plainQuorum]  `yaml:"veto"`
-	Within           span               `yaml:"within"`
-	ClaimWithin      span               `yaml:"claim_within"`
-	Hours            text               `yaml:"hours"`
-	Remind           list[span]         `yaml:"remind"`
-	Escalate         list[escalateForm] `yaml:"escalate"`
-	RequesterMaySign truth              `yaml:"requester_may_sign"`
-	Participants     truth              `yaml:"participants_may_sign"`
-	EditorMaySign    truth              `yaml:"editor_may_sign"`
-	Delegates        truth              `yaml:"delegates"`
-	Reason           text               `yaml:"reason"`
-	DM               truth              `yaml:"dm"`
-	Fragile          truth              `yaml:"fragile"`
+	Why                 text               `yaml:"why"`
+	Severity            text               `yaml:"severity"`
+	Quorums             list[quorumForm]   `yaml:"quorums"`
+	Denials             whole              `yaml:"denials"`
+	Veto                list[plainQuorum]  `yaml:"veto"`
+	Within              span               `yaml:"within"`
+	ClaimWithin         span               `yaml:"claim_within"`
+	Hours               text               `yaml:"hours"`
+	Remind              list[span]         `yaml:"remind"`
+	Escalate            list[escalateForm] `yaml:"escalate"`
+	RequesterMayApprove truth              `yaml:"requester_may_approve"`
+	Participants        truth              `yaml:"participants_may_approve"`
+	EditorMayApprove    truth              `yaml:"editor_may_approve"`
+	Delegates           truth              `yaml:"delegates"`
+	Reason              text               `yaml:"reason"`
+	DM                  truth              `yaml:"dm"`
+	Fragile             truth              `yaml:"fragile"`
 }
 
 // A quorumForm is one quorum, or alternatives.

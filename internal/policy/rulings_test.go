@@ -255,7 +255,7 @@ rules:
 func TestTheStrictestRequirementNeedsEveryQuorumOfTheFile(t *testing.T) {
 	p := parse(t, `
 rules:
-  - {name: a, tools: [a], ask: {within: 2h, fragile: true, requester_may_sign: true, delegates: true, editor_may_sign: true, quorums: [{name: ops, need: 3, from: {groups: [sre]}}, {name: boss, from: {roles: [manager]}}]}}
+  - {name: a, tools: [a], ask: {within: 2h, fragile: true, requester_may_approve: true, delegates: true, editor_may_approve: true, quorums: [{name: ops, need: 3, from: {groups: [sre]}}, {name: boss, from: {roles: [manager]}}]}}
   - {name: b, tools: [b], ask: {quorums: [{any: [{name: one, from: {groups: [security]}}, {name: ops, need: 2, from: {people: [alice, bob, carol]}}]}]}}
   - {name: c, tools: [c], mode: shadow, ask: {within: 1h, quorums: [{name: shadow, from: {groups: [war-room]}}]}}
 `, policy.Options{})
