@@ -53,7 +53,7 @@ func openDurable(ctx context.Context, c config.Config, o state.Options) (*state.
 		return nil, err
 	}
 	o.Durability, o.Replicas = c.Redis.Level(), c.Redis.Replicas
-	o.Log.InfoContext(ctx, "what is acknowledged is durable", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
+	o.Log.InfoContext(ctx, "Redis keeps what redis.durability requires", slog.String("redis.durability", string(o.Durability)), slog.Int("replicas", o.Replicas))
 	if o.Durability == state.Everysec {
 		const mayLose = doctor.MayLose
 		o.Log.WarnContext(ctx, mayLose)

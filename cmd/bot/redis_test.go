@@ -63,7 +63,7 @@ func TestAClickWhileRedisIsAwayIsNotAcknowledged(t *testing.T) {
 	require.Empty(t, w.sim.click(bob, card, "2023-q1", "Approve").VisibleError)
 	card = w.sim.await(bob, root, "one approved", func(m message) bool { return m.TS == card.TS && len(m.buttons("2023-q1")) < 3 })
 	require.Equal(t, 1, strings.Count(card.words(), "Approved"))
-	require.Contains(t, p.out.String(), "request not done")
+	require.Contains(t, p.out.String(), "request failed")
 }
 
 // TestTheStartWaitsForRedis and says so, without the password.

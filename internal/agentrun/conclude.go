@@ -68,7 +68,7 @@ func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, word
 }
 
 // execution says what became of a call whose plan is carried out; words say why
-// the run ends, if it does. Of a call that goes on elsewhere nothing is known.
+// the run ends, if it does. Nothing is known of a call that runs elsewhere.
 func (p *plan) execution(words string, now time.Time) approvals.Execution {
 	switch {
 	case p.ran && (p.aside == AsideNone || words != ""):

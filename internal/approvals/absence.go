@@ -46,7 +46,7 @@ func (as Absences) Set(a Absence, now time.Time) (Absences, error) {
 	case a.Until.Sub(a.From) > MaxAbsence:
 		return as, fmt.Errorf("%w: it lasts longer than %d days", ErrAbsence, int(MaxAbsence/(24*time.Hour)))
 	case a.Delegate == a.User:
-		return as, fmt.Errorf("%w: nobody stands in for themselves", ErrAbsence)
+		return as, fmt.Errorf("%w: a person cannot be their own delegate", ErrAbsence)
 	}
 	next := slices.DeleteFunc(slices.Clone(as), func(b Absence) bool { return b.User == a.User || !now.Before(b.Until) })
 	if next.leads(a) {

@@ -39,9 +39,9 @@ func (c *checker) checkSocket(ctx context.Context) {
 	_, _, err := api.StartSocketModeContext(ctx)
 	switch {
 	case isCode(err, "invalid_auth", "not_authed", "not_allowed_token_type", "token_revoked", "token_expired", "missing_scope"):
-		c.problem(newAppToken, "Slack: opens no connection with SLACK_APP_TOKEN (apps.connections.open): %s", err)
+		c.problem(newAppToken, "Slack: cannot open a connection with SLACK_APP_TOKEN (apps.connections.open): %s", err)
 	case err != nil:
-		c.problem(slackAdvice(err), "Slack: opens no connection (apps.connections.open): %s", err)
+		c.problem(slackAdvice(err), "Slack: cannot open a connection (apps.connections.open): %s", err)
 	default:
 		c.fine("Slack: opens connections with SLACK_APP_TOKEN")
 		c.unknown(`look at "Socket Mode" in the app's settings`, "whether Socket Mode is turned on")

@@ -61,7 +61,7 @@ type Config struct {
 	Memos  memo.Store
 	Lists  directory.Lists // may be nil: then nothing is listed for anybody
 	Tools  directory.Tools // may be nil: then every approval is confirmed, and nothing can be edited
-	Bulk   bulk.Bulk       // may be nil: then nobody signs many calls at once
+	Bulk   bulk.Bulk       // may be nil: then nobody approves many calls at once
 	Health command.Health
 
 	// Membership is how old a looked-up membership or account may be when a
@@ -120,10 +120,10 @@ func (c Config) validate() error {
 	}
 	for agent, from := range c.MayAsk {
 		if agent == "" || (agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent)) {
-			problems = append(problems, fmt.Errorf("slackui: it is said who may ask %q, and no such agent answers mentions", agent))
+			problems = append(problems, fmt.Errorf("slackui: MayAsk names the agent %q, which answers no mentions", agent))
 		}
 		if len(from.Users) == 0 && len(from.Groups) == 0 {
-			problems = append(problems, fmt.Errorf("slackui: nobody may ask %q", agent))
+			problems = append(problems, fmt.Errorf("slackui: MayAsk lets nobody ask the agent %q", agent))
 		}
 	}
 	problems = append(problems, c.checkOverhear()...)
@@ -226,7 +226,7 @@ func (c Config) checkOverhear() []error {
 	var problems []error
 	for _, agent := range slices.Sorted(maps.Keys(c.Overhear)) {
 		if agent == "" || agent != c.Agent && !slices.Contains(slices.Collect(maps.Values(c.Agents)), agent) {
-			problems = append(problems, fmt.Errorf("slackui: %q is to overhear replies, and no such agent answers mentions", agent))
+			problems = append(problems, fmt.Errorf("slackui: Overhear names the agent %q, which answers no mentions", agent))
 		}
 	}
 	return problems

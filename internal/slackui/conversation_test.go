@@ -260,6 +260,6 @@ func TestAMessageThatSupersedesSaysWhatItEnded(t *testing.T) {
 
 func TestAnAgentThatIsNotThereOverhearsNothing(t *testing.T) {
 	_, err := slackui.New(slackui.Config{Agent: "ops", Overhear: map[string]bool{"opps": true, "ops": true}})
-	require.ErrorContains(t, err, `"opps" is to overhear replies`)
+	require.ErrorContains(t, err, `Overhear names the agent "opps"`)
 	require.NotContains(t, err.Error(), `"ops" is to`)
 }

@@ -1,6 +1,6 @@
 // Package slackui is Countersign in Slack: what people send it (mentions,
 // clicks, forms, slash commands) and what it shows them (cards, replies,
-// modals, ephemeral words).
+// modals, ephemeral messages).
 //
 // # In
 //
@@ -20,72 +20,71 @@
 // A button carries pointers: batch, call, and the digest of the arguments that
 // were shown. What they point at is read from the store. Who clicked is
 // resolved when they click; a lookup that fails never counts for or against
-// anybody.
+// anyone.
 //
 // What was shown is what runs. A card that has to cut a call has no button that
 // approves it: Approve opens a form that shows everything of it, page by page,
 // and has its button on the last one. Which calls these are is decided by what
-// [card.Render] left out, when the card is drawn and again when somebody clicks, so
+// [card.Render] left out, when the card is drawn and again when someone clicks, so
 // that a button of an older card opens the form too. A sheet leaves out what it
-// would cut. A denial needs no more than its form anywhere.
+// would cut. A denial never needs more than its form.
 //
 // # People
 //
 // A group is a user group, or a channel whose members are meant. Who is in it,
-// and who somebody is, Slack is asked again after [Config].Membership, or as
-// soon as it tells of a change. Full members count in groups; guests and people
+// and what account a person has, is looked up again after [Config].Membership, or
+// as soon as Slack reports a change. Full members count in groups; guests and people
 // of other organizations only where a call names them by id; bots and
-// deactivated accounts never. In an organization with many workspaces everybody
-// is a colleague, and the organization says whether a click is for our
-// installation: Slack may name no workspace, or another one.
+// deactivated accounts never. In an organization with many workspaces all members
+// are colleagues, and a click is for our installation if it names the
+// organization: Slack may name no workspace, or another one.
 //
-// However many need the same answer at once, in however many replicas, Slack is
+// When many lookups need the same answer at once, in any number of replicas, Slack is
 // asked once; an answer that people keep needing is renewed before it is too
 // old. What Slack does not answer, or not in time, counts as not known: nobody
-// signs by it, and whoever waits is told. A lookup never takes all the time that
-// a request has: a second is left for the store and for the answer.
+// approves by it, and the person who waits reads that. A lookup never takes all the
+// time that a request has: a second is left for the store and for the answer.
 //
-// People say themselves, and of themselves only, that they are away, until when
-// and who is asked in their place. Where a rule lets others sign for those who
-// are away, that one signs with the groups that the absent person is in at that
-// moment.
+// People can say that they are away, until when, and who their delegate is; nobody can
+// say it for them. Where a rule allows delegates, a delegate approves with the groups
+// that the absent person is in at that moment.
 //
 // # Out
 //
 // [delivery.Cards] draws a batch, at most eight calls a message, and [reply.Replies] draws a
 // run. [delivery.Notices] tells people by direct message that a call still waits for
-// them, that they may sign it now, or that their signature counts no more: one
-// message a person for all calls of a batch, and one in the thread that calls
+// them, that they can approve it now, or that their approval no longer counts: one
+// message a person for all calls of a batch, and one in the thread that mentions
 // the groups when more than twenty people could still help. They are
-// reconcilers: they are told an id, look at what is stored, and make the
-// messages agree with it, however often and wherever they are called.
+// reconcilers: they get an id, read what is stored, and make the messages agree
+// with it, however often and in whichever replica they are called.
 // What is posted already is kept in a memo beside the document; a claim in the
 // memo keeps two replicas from posting the same message, and versions keep an
 // old state from being drawn over a new one.
 //
 // Posting cannot be repeated safely: Slack has no key for it. A post whose
 // answer was lost is made again, so there may be a second copy of a card. A
-// click on any copy works. From the first click of somebody who may decide, that
+// click on any copy works. From the first click of someone who may decide, that
 // copy is kept up to date too, if Slack says with the click that the message was
 // posted as a card of this batch: no other message is ever drawn over.
 //
-// While Slack is away, limits us or is in trouble, cards and replies wait,
-// longer each time up to a minute, and none of that counts as a failure. What
-// Slack refuses by a word that stays true is one.
+// While Slack is unreachable, limits the bot or answers with a server error, cards and
+// replies wait, longer each time up to a minute, and none of that counts as a
+// failure. An error of Slack that will not pass by itself is one.
 //
 // # Elsewhere than on cards
 //
 // [home.Homes] keeps the Home tabs of those who opened theirs. A review is a card in
 // a modal, drawn by the same [card.Render], and everything leads to it: Homes, lists,
 // digests, the shortcut of a message. A sheet is a stored list for one person,
-// of which exactly the frozen lines are signed ([approvals.Sheet]); [bulk.Answers]
-// says afterwards what came of each. Whole arguments are shown to those whom a
-// request concerns, which is asked each time.
+// of which exactly the frozen lines are decided ([approvals.Sheet]); [bulk.Answers]
+// says afterwards what became of each. Whole arguments are shown to those whom a
+// request concerns, which is checked each time.
 //
-// A channel gets so many new cards a minute, and a person so many direct
-// messages, counted over all replicas. What is more goes into a digest, one
+// The new cards of a channel and the direct messages of a person are limited for each
+// minute, counted over all replicas. What exceeds the limit goes into a digest, one
 // message that is updated in place; every call stays within reach of those who
-// can sign it.
+// can approve it.
 //
 // # Text
 //

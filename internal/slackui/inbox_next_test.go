@@ -107,6 +107,6 @@ func TestNextDoesNotTakeAFailureForNothing(t *testing.T) {
 	o.uses("U0BOB", o.atHome("U0BOB"), "Review")
 	broken = errors.New("the store is away")
 	o.uses("U0BOB", o.top("U0BOB"), "Next waiting for you")
-	require.Contains(t, plainWords(o.top("U0BOB")), "It could not be looked up what waits for you.")
+	require.Contains(t, plainWords(o.top("U0BOB")), "Countersign couldn't look up what waits for you.")
 	require.NotContains(t, plainWords(o.top("U0BOB")), "Nothing else")
 }

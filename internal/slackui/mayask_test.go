@@ -62,7 +62,7 @@ func TestItIsNotSaidWhoMayAskAnAgentThatIsNotThere(t *testing.T) {
 	_, err := slackui.New(slackui.Config{Agent: "ops", Agents: map[string]string{"C0OPS": "dba"}, MayAsk: map[string]approvals.From{
 		"opps": {Users: []approvals.UserID{"U0BOB"}}, "ops": {}, "dba": {Users: []approvals.UserID{"U0BOB"}},
 	}})
-	require.ErrorContains(t, err, `who may ask "opps"`)
-	require.ErrorContains(t, err, `nobody may ask "ops"`)
+	require.ErrorContains(t, err, `MayAsk names the agent "opps"`)
+	require.ErrorContains(t, err, `MayAsk lets nobody ask the agent "ops"`)
 	require.NotContains(t, err.Error(), `"dba"`)
 }

@@ -30,7 +30,7 @@ func (u *UI) Able(ctx context.Context, user approvals.UserID) (bool, error) {
 	return u.able(ctx, user, directory.Sought{})
 }
 
-// AbleByName reports whether the person may sign where they are named by id,
+// AbleByName reports whether the person may approve where they are named by id,
 // which guests and people of other organizations may as well.
 func (u *UI) AbleByName(ctx context.Context, user approvals.UserID) (bool, error) {
 	return u.able(ctx, user, directory.Sought{Named: []approvals.UserID{user}})

@@ -50,7 +50,7 @@ func (d *Due) parkAfter(ctx context.Context, t Task, e entry, reason string, n i
 		return verdict{}, err
 	}
 	d.count(k, func(c *Counts) { c.Parked++ })
-	d.store.log.ErrorContext(ctx, "work is parked: it failed too often, and people must look", log...)
+	d.store.log.ErrorContext(ctx, "work is parked: it failed too often and needs attention", log...)
 	d.tell(ctx, t, e.id)
 	return verdict{}, nil
 }
@@ -62,7 +62,7 @@ func (d *Due) tell(ctx context.Context, t Task, id string) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			d.store.log.ErrorContext(ctx, "telling that work is parked broke down",
+			d.store.log.ErrorContext(ctx, "telling people that work is parked failed",
 				slog.String("kind", string(t.Kind)), slog.String("id", id), slog.Any("err", newPanicked(v)))
 		}
 	}()

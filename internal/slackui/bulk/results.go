@@ -68,7 +68,7 @@ func (a *Answers) answer(ctx context.Context, h *memo.Claim[answeredSheet], id a
 	}
 	err = a.Sheets.API.Direct(ctx, string(sheet.By), m)
 	if slackapi.HasCode(err, slackapi.Unreachable...) {
-		a.Log.WarnContext(ctx, "somebody cannot be told", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
+		a.Log.WarnContext(ctx, "person takes no direct messages", slog.String("sheet", string(id)), slog.String("user", string(sheet.By)), slog.Any("error", err))
 		err = nil
 	}
 	if err != nil {

@@ -54,7 +54,7 @@ type Place string
 const (
 	PlaceThread     Place = ""
 	PlaceEscalation Place = "escalation" // the channel of an escalation
-	PlaceDirect     Place = "direct"     // a direct message to somebody who can sign
+	PlaceDirect     Place = "direct"     // a direct message to someone who can approve
 	PlaceReview     Place = "review"     // a modal
 )
 

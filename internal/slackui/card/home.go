@@ -73,7 +73,7 @@ type Page struct {
 	from  int
 	total int
 	size  int
-	Next  approvals.Cursor // where the inbox goes on; empty at its end
+	Next  approvals.Cursor // where the inbox continues; empty at its end
 }
 
 // NewPage returns the page of a part of the Home that begins at from, or the

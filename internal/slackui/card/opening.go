@@ -142,8 +142,8 @@ func whyMissed(code string) string {
 	return sayNotInChannel
 }
 
-// blocksOf puts paragraphs into blocks. Slack folds a long block away, so none
-// goes on behind a long quotation.
+// blocksOf puts paragraphs into blocks. Slack folds a long block away, so nothing
+// follows a long quotation in its block.
 func blocksOf(paras []blockkit.Para) []slack.Block {
 	var blocks []slack.Block
 	var text []blockkit.Para

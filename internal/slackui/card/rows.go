@@ -42,7 +42,7 @@ func (d *drawing) groupRows() []row {
 
 // sameCall reports whether two calls differ only in their ids: they run the
 // same, need the same approval, and have the same decisions. A call that
-// somebody changed equals no other.
+// someone changed equals no other.
 func (d *drawing) sameCall(a, b approvals.Approval) bool {
 	x, known := d.Calls[a.Call.ID]
 	y, also := d.Calls[b.Call.ID]

@@ -29,7 +29,7 @@ func SummaryOf(a approvals.Approval, call approvals.ToolCall) string {
 	return blockkit.Brief(summary.Of(a.Summary, call.Name, call.Args, a.WriteOnly), summaryRunes)
 }
 
-// quote is what somebody wrote, as a quotation.
+// quote is what someone wrote, as a quotation.
 func quote(q approvals.Quote, most int) blockkit.Para {
 	text, left := blockkit.Cut(blockkit.Visible(strings.TrimSpace(q.Text)), most)
 	if left += q.Left; left > 0 {
@@ -38,5 +38,5 @@ func quote(q approvals.Quote, most int) blockkit.Para {
 	return blockkit.Quoted(text)
 }
 
-// quoted is how much of somebody's words a card quotes, with this detail.
+// quoted is how much of someone's words a card quotes, with this detail.
 func quoted(d blockkit.Detail) int { return min(d.Words, 300) }

@@ -41,7 +41,7 @@ func why(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 }
 
 // Progress is a line for each quorum, with alternatives in a list. It never
-// names somebody as missing who can't approve.
+// names someone as missing who can't approve.
 func Progress(b approvals.Batch, a approvals.Approval) []blockkit.Para {
 	all := a.Progress()
 	for i := range all {

@@ -31,7 +31,7 @@ type waitsFor struct {
 	places []approvals.Absence
 }
 
-// clearedBy is a call whose arguments somebody changed after the person decided.
+// clearedBy is a call whose arguments someone changed after the person decided.
 type clearedBy struct {
 	call int
 	by   approvals.Amendment

@@ -142,14 +142,14 @@ func (b *Budget) takeReserved(ctx context.Context, channel, what string) error {
 	return lostRace(approvals.ErrConflict)
 }
 
-var errReservedFull = errors.New("the person was told much in this minute")
+var errReservedFull = errors.New("the person got as many messages in the last minute as are allowed")
 
 // load reads the slots of a channel. If the memo cannot be decoded, it starts with an
 // empty one: a damaged memo must not keep messages from people.
 func (b *Budget) load(ctx context.Context, l memo.Notes[spent], id, channel string) (memo.Record[spent], int64, error) {
 	n, version, err := l.Load(ctx, id)
 	if errors.Is(err, memo.ErrUnreadable) {
-		b.Log.WarnContext(ctx, "what is stored of the messages of a channel cannot be read, and is begun anew",
+		b.Log.WarnContext(ctx, "message budget of a channel unreadable; starting an empty one",
 			slog.String("channel", channel), slog.Any("error", err))
 		return memo.Record[spent]{}, version, nil
 	}

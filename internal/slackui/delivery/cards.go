@@ -200,7 +200,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		}
 	}
 	if len(here) > 0 || t.left || !reader.Reads(b) || !slices.Contains(r.Parts, part) || (len(old) > 0 && b.Settled()) {
-		return nil // the card of a settled batch that somebody removed is not posted again
+		return nil // the card of a settled batch that someone removed is not posted again
 	}
 	m.LowPriority = false // there are few of these
 	ts, err := c.API.Post(ctx, t.channel, t.thread, m)

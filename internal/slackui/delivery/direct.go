@@ -123,7 +123,7 @@ func (c *Cards) toPerson(ctx context.Context, h *memo.Claim[anchors], b approval
 			err = c.part(ctx, h, b, part, at, r)
 		}
 		if slackapi.HasCode(err, slackapi.Unreachable...) {
-			c.Log.WarnContext(ctx, "somebody cannot be asked directly", slog.String("batch", string(b.ID)),
+			c.Log.WarnContext(ctx, "approver takes no direct messages", slog.String("batch", string(b.ID)),
 				slog.String("user", string(t.direct)), slog.Any("error", err))
 			if err := h.Save(ctx, func(n *anchors) {
 				n.unreached(t.direct)

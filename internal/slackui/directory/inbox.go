@@ -50,7 +50,7 @@ type Viewer struct {
 
 // Viewer looks up the person's groups, of all that batches have ever named, and for
 // whom they stand in. A group that cannot be looked up is left out and noted in
-// Unsure: a Viewer decides what is listed, never whether somebody may approve.
+// Unsure: a Viewer decides what is listed, never whether someone may approve.
 func (d *Directory) Viewer(ctx context.Context, user, team string) (Viewer, error) {
 	who := Viewer{Principal: approvals.Principal{User: approvals.UserID(user), GroupsAt: d.Now()}}
 	who.keys = []approvals.ListKey{approvals.WaitsForUser(who.User)}

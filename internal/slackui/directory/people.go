@@ -21,7 +21,7 @@ var (
 	ErrBot      = errors.New("a bot")
 	ErrGone     = errors.New("a deactivated account")
 	ErrGuest    = errors.New("a guest")
-	ErrStranger = errors.New("somebody from another organization")
+	ErrStranger = errors.New("a person from another organization")
 	ErrLookup   = errors.New("lookup failed")
 )
 
@@ -81,7 +81,7 @@ type Account struct {
 type Sought struct {
 	Groups []approvals.GroupID
 	Named  []approvals.UserID // whom a rule names, who may be guests or strangers
-	Others bool               // whether somebody may sign in the place of another
+	Others bool               // whether someone may approve in the place of another
 }
 
 // SoughtBy is what a person is looked up for where these are asked.
@@ -107,7 +107,7 @@ func (w Sought) names(user approvals.UserID) bool {
 }
 
 // Principal resolves the person: the groups that they are in, and the people for
-// whom they stand in. A guest, or somebody from another organization, is refused
+// whom they stand in. A guest, or someone from another organization, is refused
 // unless a rule names them; then they are in no group and stand in for nobody.
 func (d *Directory) Principal(ctx context.Context, user, team string, what Sought) (approvals.Principal, error) {
 	asking, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
@@ -214,7 +214,7 @@ func (d *Directory) Forget(ctx context.Context, kind, id string) error {
 	for range memo.Attempts {
 		_, version, err := d.Memos.Memo(ctx, d.Key(kind, id), kind)
 		if err != nil {
-			return fmt.Errorf("look what is remembered of %s: %w", id, err)
+			return fmt.Errorf("read what is remembered of %s: %w", id, err)
 		}
 		if version == 0 {
 			return nil

@@ -170,7 +170,7 @@ func (e envelope) home() (Event, error) {
 		return Event{}, nil
 	}
 	if !blockkit.IDForm.MatchString(h.User) {
-		return Event{}, errors.New("a Home of nobody")
+		return Event{}, errors.New("a Home without a person")
 	}
 	return Event{Home: &h}, nil
 }

@@ -70,7 +70,7 @@ func (s *HTTP) Shutdown(ctx context.Context) error {
 }
 
 // errBody says that a signed request cannot be read.
-var errBody = errors.New("the body makes no sense")
+var errBody = errors.New("the body is malformed")
 
 // signed reads the body, checks the signature over it, and lets handle answer
 // within our ackTimeout. An error that handle returns is answered 500, so that
@@ -109,7 +109,7 @@ func (s *HTTP) signed(handle func(ctx context.Context, body []byte) (Reply, erro
 			log.WarnContext(ctx, "request not understood", slog.Any("error", err))
 			http.Error(w, "bad request", http.StatusBadRequest)
 		case err != nil:
-			log.ErrorContext(ctx, "request not done", slog.Any("error", err))
+			log.ErrorContext(ctx, "request failed", slog.Any("error", err))
 			http.Error(w, "try again", http.StatusInternalServerError)
 		case !answer.IsZero():
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")

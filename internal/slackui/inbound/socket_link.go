@@ -187,7 +187,7 @@ func (l *link) take(ctx context.Context, f frame) {
 	select {
 	case places <- struct{}{}:
 	case <-ctx.Done():
-		l.socket.log.ErrorContext(ctx, "envelope not done", slog.String("type", blockkit.Brief(f.Type, 64)), slog.String("error", "too many envelopes at the same time"))
+		l.socket.log.ErrorContext(ctx, "envelope failed", slog.String("type", blockkit.Brief(f.Type, 64)), slog.String("error", "too many envelopes at the same time"))
 		cancel()
 		l.end()
 		return
@@ -237,7 +237,7 @@ func (l *link) answer(ctx context.Context, f frame) {
 	log := l.socket.log.With(slog.String("type", blockkit.Brief(f.Type, 64)), slog.Int("retry", f.Retry))
 	defer func() {
 		if p := recover(); p != nil {
-			log.ErrorContext(ctx, "envelope not done", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+			log.ErrorContext(ctx, "envelope failed", slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	answer, err := l.socket.handle(ctx, f)
@@ -245,10 +245,10 @@ func (l *link) answer(ctx context.Context, f frame) {
 	case errors.Is(err, errBody):
 		log.WarnContext(ctx, "envelope not understood", slog.Any("error", err))
 	case err != nil:
-		log.ErrorContext(ctx, "envelope not done", slog.Any("error", err))
+		log.ErrorContext(ctx, "envelope failed", slog.Any("error", err))
 	default:
 		if err := l.acknowledge(f, answer); err != nil {
-			log.ErrorContext(ctx, "envelope done and not acknowledged", slog.Any("error", err))
+			log.ErrorContext(ctx, "envelope handled, but not acknowledged", slog.Any("error", err))
 		}
 	}
 }

@@ -106,12 +106,12 @@ func (s *reviews) next(ctx context.Context, p inbound.Interaction) error {
 	return s.respond.After(ctx, s.respond.Screens, "show the next card", func(ctx context.Context) error {
 		who, err := s.people.Viewer(ctx, p.User, p.UserTeam)
 		if err != nil {
-			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
+			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours(nextUnknown), err)
 		}
 		to, found, looked, err := directory.NextAfter(ctx, s.cfg.Lists, who, memo.Urgency, now, s.cfg.Now())
 		switch {
 		case err != nil:
-			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours("It could not be looked up what waits for you. Press the button again in a moment."), err)
+			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, blockkit.Ours(nextUnknown), err)
 		case !found:
 			return s.redraw(ctx, p.Who(), screenOf(p), now, memo.Urgency, directory.NoneElse(who.Unsure, looked), nil)
 		}
@@ -185,7 +185,7 @@ func (s *Handler) answer(ctx context.Context, p inbound.Interaction, words block
 	}
 	err := s.respond.Open(ctx, p.Trigger, blockkit.Notice(words))
 	if errors.Is(err, respond.ErrForm) {
-		s.cfg.Log.WarnContext(ctx, "somebody was not told", slog.String("user", p.User), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "person not told", slog.String("user", p.User), slog.Any("error", err))
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (s *shortcuts) tellHere(ctx context.Context, p inbound.Interaction, words b
 	return err
 }
 
-// here opens the review of what waits for signatures in the thread, or says
+// here opens the review of what waits for approval in the thread, or says
 // that nothing does. With more than one request they are listed.
 func (s *shortcuts) here(ctx context.Context, p inbound.Interaction) (respond.Subject, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now()}

@@ -11,6 +11,7 @@ const (
 	oldForm         = "This form is from another version of Countersign. Nothing changed. Open the request again with `/countersign list`."
 	oldEditForm     = "This form is from another version of Countersign or of the tool. Nothing changed. Press Edit on the card to open it again."
 	notSupported    = "This version of Countersign doesn't support that. Nothing changed."
+	nextUnknown     = "Countersign couldn't look up what waits for you. Press the button again in a moment."
 	reviewNotLoaded = "Countersign couldn't load this. Close it, and open it again in a moment."
 	lostHead        = "Countersign no longer has this request"
 	lostRest        = ". Its record is gone, so nothing can be decided here. If you still need it, ask the agent again. Your Countersign admin can find more in the log."

@@ -89,7 +89,7 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 }
 
 // Claim makes the caller the only one who draws the document, until it releases
-// the claim or the lease ends. While somebody else holds the claim, Claim returns
+// the claim or the lease ends. While someone else holds the claim, Claim returns
 // a [*slackapi.LaterError].
 func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
@@ -109,15 +109,15 @@ func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	return h, nil
 }
 
-// lookAgain is how long to wait for somebody whose claim was last saved so long
+// lookAgain is how long to wait for a holder whose claim was last saved so long
 // ago. Most drawings end within milliseconds, so the wait begins short and grows
 // with the age of the claim.
 func lookAgain(since time.Duration) time.Duration {
 	return max(50*time.Millisecond, min(since, time.Second))
 }
 
-// ErrBusy says that somebody else holds the claim.
-var ErrBusy = errors.New("somebody else is drawing it")
+// ErrBusy says that someone else holds the claim.
+var ErrBusy = errors.New("it is being drawn elsewhere")
 
 // A Claim is the sole right to draw what a record is about. Body is the record as
 // it was last read or saved.

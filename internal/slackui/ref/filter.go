@@ -10,7 +10,7 @@ import (
 
 // A Filter selects open calls. Its parts are combined with and; of several ids,
 // tools, agents, people or threads any one is enough. The zero filter selects no
-// call. It carries no authority: whether a person may sign is judged for each
+// call. It carries no authority: whether a person may approve is judged for each
 // call that it finds.
 type Filter struct {
 	All     bool               `json:"all,omitempty"`

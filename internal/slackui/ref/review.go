@@ -51,7 +51,7 @@ type Review struct {
 	Urgency string `json:"u,omitempty"`
 }
 
-// Screen is a review that is open on somebody's screen.
+// Screen is a review that is open on a person's screen.
 type Screen struct {
 	View string `json:"v,omitempty"`
 	Hash string `json:"h,omitempty"`

@@ -205,7 +205,7 @@ func (r *Replies) show(ctx context.Context, h *memo.Claim[replies], run agentrun
 	}
 	err := r.API.Update(ctx, old.Channel, old.TS, m)
 	if slackapi.HasCode(err, slackapi.Gone...) {
-		// Somebody removed it, so it is posted again.
+		// Someone removed it, so it is posted again.
 		old.TS, old.Sum = "", ""
 		if err := h.Save(ctx, func(n *replies) { n.set(i, old) }); err != nil {
 			return err

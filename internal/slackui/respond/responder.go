@@ -40,7 +40,7 @@ func New(a *slackapi.Client, log *slog.Logger) *Responder {
 	return &Responder{api: a, log: log, Words: make(Places, maxWords), Copies: make(Places, maxCopies), Screens: make(Places, maxScreens)}
 }
 
-// Places bound how much of one kind of work goes on after answers.
+// Places limits how many follow-ups of one kind run at the same time.
 type Places chan struct{}
 
 // ErrNoPlace means that too many follow-ups run already.

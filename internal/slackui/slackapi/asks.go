@@ -27,7 +27,7 @@ const (
 var ErrSlow = errors.New("no answer in time")
 
 // asks are the questions that this process is asking Slack. Callers that ask the
-// same at the same time share one question and its answer. A question goes on when
+// same at the same time share one question and its answer. A question continues when
 // a caller stops waiting: other callers still need the answer. [asks.Wait] waits
 // for all questions.
 type asks struct {
@@ -90,7 +90,7 @@ func do[T any](ctx context.Context, a *asks, key string, ask func(ctx context.Co
 	got, err, _ := a.flights.Do(key, func() (value any, err error) {
 		defer func() {
 			if p := recover(); p != nil { // it would end the process: nobody else could catch it
-				err = fmt.Errorf("a defect in asking for %s: %v", key, p)
+				err = fmt.Errorf("panic while asking Slack for %s: %v", key, p)
 			}
 		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)

@@ -1,7 +1,7 @@
 package slackapi
 
 // Closed are Slack's error codes for a channel in which the app cannot post until
-// somebody changes that.
+// someone changes that.
 var Closed = []string{"not_in_channel", "channel_not_found", "is_archived", "restricted_action"}
 
 // Gone are Slack's error codes for a message that can never be updated again.

@@ -51,7 +51,7 @@ func hint(code string) string {
 	case "restricted_action":
 		return "the workspace does not let the app post there"
 	case "invalid_blocks", "invalid_arguments", "msg_blocks_too_long":
-		return "this is a defect of Countersign"
+		return "this is a bug in Countersign"
 	}
 	return ""
 }

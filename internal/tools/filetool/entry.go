@@ -114,7 +114,7 @@ func createFile(here *os.Root, name, at string) (*os.File, error) {
 	if err == nil {
 		return made, nil
 	}
-	// The file system may have given it another name. What somebody else put
+	// The file system may have given it another name. What someone else put
 	// there meanwhile stays.
 	meanwhile(at)
 	if entry, lstatErr := here.Lstat(name); statErr == nil && lstatErr == nil && os.SameFile(opened, entry) {
