@@ -165,8 +165,9 @@ func (v *textVisitor) Visit(n ast.Node) ast.Visitor {
 			return nil
 		case "internal":
 			was := v.internal
-			v.internal = true
 			for _, a := range n.Args {
+				_, code := a.(*ast.FuncLit) // what it says is not part of the error or record
+				v.internal = was || !code
 				ast.Walk(v, a)
 			}
 			v.internal = was
