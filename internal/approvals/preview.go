@@ -62,8 +62,8 @@ type Fact struct {
 	At    time.Time
 }
 
-// Content is what stands for the content of a preview in the batch: the content
-// itself lives beside it, like arguments, see [Desk.PreviewContent].
+// Content describes the content of a preview. The batch holds only this; the content
+// itself is stored beside the batch, like arguments, see [Desk.PreviewContent].
 type Content struct {
 	Digest Digest // zero: there is none
 	Size   int    // bytes that are kept

@@ -69,8 +69,8 @@ func compile(files []source, o Options) (*Policy, error) {
 	return p, nil
 }
 
-// readForms reads the files, and what they name. An error is that of files
-// that could not be read: the rest would speak of what is missing.
+// readForms reads the files, and what they name. If some cannot be
+// read, it returns only their errors: the others would follow from what is missing.
 func readForms(files []source, n *names) ([]*fileForm, error) {
 	forms := make([]*fileForm, len(files))
 	whole := true

@@ -14,10 +14,10 @@ import (
 // serve it on loopback only, because through its control API anyone can act as
 // any person. It is safe for concurrent use.
 //
-// Its parts know each other one way only: the engine nothing; the world and
-// its payloads the engine; what reaches the app (the journal, Socket Mode, the
-// courier, events) those; then what is written and shown (messages, screens,
-// response_urls), what people do, and the Web API.
+// Its parts depend on each other in one direction only. The engine depends on none;
+// the world and its payloads depend on the engine. Above them is what reaches the app
+// (the journal, Socket Mode, the courier, events), then what is written and shown
+// (messages, screens, response_urls), what people do, and the Web API.
 type Server struct {
 	*engine
 	*journal

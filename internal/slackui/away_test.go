@@ -204,7 +204,7 @@ func TestAGuestWhoIsNamedMayBeAway(t *testing.T) {
 }
 
 // Carol names Alice, who then asks for something, and names Dave for herself.
-func TestWhoAskedDoesNotChooseWhoSigns(t *testing.T) {
+func TestARequesterDoesNotChooseWhoApproves(t *testing.T) {
 	for _, separation := range []bool{true, false} {
 		o := atNoon(t, escaping())
 		root := o.say("U0ALICE", "clean up")

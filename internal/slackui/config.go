@@ -52,7 +52,7 @@ type Config struct {
 	Overhear map[string]bool
 
 	// Pending is what a new message does while calls of its thread wait, by the
-	// agent's name: whoever asked is told how they stop their own request.
+	// agent's name: their requesters read how to stop their own request.
 	Pending map[string]agentrun.PendingRule
 
 	Desk   Desk

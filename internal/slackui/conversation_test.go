@@ -100,9 +100,9 @@ func (f runnerFunc) Mention(ctx context.Context, m agentrun.Mention) (agentrun.R
 	return f(ctx, m)
 }
 
-// Who may not ask is told so when they mention the agent, and not when they
+// People who may not ask read that when they mention the agent, and not when they
 // speak to others in its thread.
-func TestWhoIsOverheardIsNotTurnedAwayAloud(t *testing.T) {
+func TestARefusedReplyWithoutAMentionGetsNoAnswer(t *testing.T) {
 	o := listening(t, overhears, onlyFor(approvals.From{Users: []approvals.UserID{"U0ALICE"}}))
 	root := o.say("U0ALICE", "@countersign clean up")
 	o.talks(root)

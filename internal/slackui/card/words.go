@@ -216,7 +216,7 @@ func everyCall(n int) string {
 }
 
 // notPreviewed says why nothing is known of what a call would change. A tool
-// without a preview is not spoken of.
+// without a preview is not mentioned.
 var notPreviewed = map[approvals.PreviewStatus]string{
 	approvals.PreviewReadAsks:     "Not previewed: reading the same needs an approval itself.",
 	approvals.PreviewReadRefused:  "Not previewed: the agent isn't allowed to read the same.",

@@ -75,7 +75,7 @@ func send(s *inbound.HTTP, method, path, body string) *httptest.ResponseRecorder
 
 func payloadForm(payload string) string { return url.Values{"payload": {payload}}.Encode() }
 
-func TestTheDoor(t *testing.T) {
+func TestWhichRequestsAreTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path, body string
 		status             int
@@ -174,9 +174,10 @@ func fill(p respond.Places) {
 	}
 }
 
-// With every place taken an answer is as quick as ever, and nobody is
-// acknowledged without a word: Slack shows its warning, or delivers again.
-func TestNobodyIsLeftWithoutAWord(t *testing.T) {
+// While no place for follow-ups is free, the answer is as quick as ever, and nothing
+// is acknowledged whose person would get no answer: Slack shows its warning, or
+// delivers again.
+func TestARequestWhoseFollowUpHasNoPlaceIsNotAcknowledged(t *testing.T) {
 	click := payloadForm(`{"type":"block_actions","team":{"id":"T0COUNTER"},"user":{"id":"U1"},"container":{"channel_id":"C1"},"actions":[{"action_id":"x"}]}`)
 	refused := payloadForm(`{"type":"block_actions","user":{"id":"U1"},"container":{"channel_id":"C1"},"actions":[{"action_id":"countersign.approve.0"}]}`)
 	odd := payloadForm(`{"type":"shortcut","team":{"id":"T0COUNTER"},"user":{"id":"U1"},"channel":{"id":"C1"}}`)
@@ -207,8 +208,8 @@ func (m oneMemo) CommitMemo(context.Context, string, string, []byte, int64, int6
 
 func (oneMemo) Confirm(context.Context, string) error { return nil }
 
-// A click on a card that we know costs nothing after its answer.
-func TestOnlyAnUnknownCopyIsTakenIntoCare(t *testing.T) {
+// A click on a known card starts no follow-up after its answer.
+func TestOnlyAnUnknownCopyOfACardIsAdopted(t *testing.T) {
 	for name, c := range map[string]struct {
 		memo    oneMemo
 		unknown bool

@@ -117,8 +117,8 @@ func (s set) lookAt(ctx context.Context, p string) (found, error) {
 
 // sameFile returns [*agentrun.PreconditionFailed] unless the file of this folder
 // is the one that people saw. It is open while it is compared with its name, so
-// between that and the removal only a moment is left: no system removes a name
-// on condition of what it stands for.
+// only a moment is left between the comparison and the removal: no system call removes
+// a name only if it still belongs to a given file.
 func (s set) sameFile(ctx context.Context, c agentrun.Call, here *os.Root, p string) error {
 	if c.Precondition == nil {
 		return nil
