@@ -38,7 +38,7 @@
 //	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
 //	                                                                          the last
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
-//	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo
+//	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo, CommitTimed
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete

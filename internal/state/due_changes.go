@@ -73,7 +73,7 @@ func (w *dueChanges) finish() {
 type Kind string
 
 // The kinds. The members of Runs and Replies are runs, those of Sheets and
-// Answers sheets, those of the others batches.
+// Answers sheets, those of Webhooks memos of that name, those of the others batches.
 const (
 	Runs       Kind = "runs"       // a run is queued, or its worker's lease is over
 	Replies    Kind = "replies"    // a run changed since its reply was drawn
@@ -85,11 +85,12 @@ const (
 	Homes      Kind = "homes"      // a batch changed since the pages of those whom it concerns were drawn
 	Sheets     Kind = "sheets"     // a sheet is submitted and not finished, or its worker's lease is over
 	Answers    Kind = "answers"    // a sheet is finished and the person not answered
+	Webhooks   Kind = "webhooks"   // a message is to be sent, or someone is to be told of an endpoint; see [Store.CommitTimed]
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers}
+	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers, Webhooks}
 }
 
 // document returns the key of the document that an item of this kind is about.
@@ -101,6 +102,8 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 		return p.batch(id), nil
 	case Sheets, Answers:
 		return p.sheet(id), nil
+	case Webhooks:
+		return p.memo(string(k), id), nil
 	default:
 		return "", fmt.Errorf("there is no kind of work %q", k)
 	}

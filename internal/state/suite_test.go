@@ -60,6 +60,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"storm":        storm,
 		"backlog":      backlog,
 		"ledger":       ledger,
+		"timed":        timed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
