@@ -47,12 +47,21 @@ func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 	if err := s.keepKey(ctx, c, a, x.id); err != nil {
 		return Request{}, err
 	}
-	if err := s.c.Store.Confirm(ctx, string(x.id)); err != nil {
+	r, err := s.view(ctx, x)
+	if err != nil {
 		return Request{}, err
 	}
-	r, err := s.view(ctx, x)
-	r.Joined = err == nil && a.ExternalID != x.rec.ExternalID
-	return r, err
+	r.Joined = a.ExternalID != x.rec.ExternalID
+	if r.State == StatePending {
+		err = s.notify(ctx, EventCreated, x.rec, r)
+	}
+	if err == nil {
+		err = s.c.Store.Confirm(ctx, string(x.id))
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	return r, nil
 }
 
 // named returns the request with an external id: one that has none is named by its

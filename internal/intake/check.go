@@ -35,6 +35,9 @@ func (a Ask) check(c Client) error {
 			return err
 		}
 	}
+	if a.Notify != "" && !slices.Contains(c.Endpoints, a.Notify) {
+		return invalid("notify", "names no webhook endpoint of the agent's configuration")
+	}
 	if a.Within < 0 {
 		return invalid("within", "is negative")
 	}

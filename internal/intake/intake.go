@@ -30,6 +30,7 @@ type Client struct {
 	PerMinute int           // so many new requests may it make in a minute; 0 for [DefaultPerMinute]
 	Within    time.Duration // nobody can decide a request of it after that; 0 leaves it to the policy
 	Fulfills  []Fulfills    // the external calls of others that it may fulfill
+	Endpoints []string      // the names of its webhook endpoints, of which a request may name one
 }
 
 // Fulfills are the calls of one tool of one agent.

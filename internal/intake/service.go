@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"time"
@@ -45,9 +46,18 @@ type Desk interface {
 	Conclude(ctx context.Context, id approvals.BatchID, r approvals.RequestID, cmd approvals.Conclude) (approvals.Batch, error)
 }
 
-// A Notifier tells the endpoint of a client that its request is settled. An error
-// means that it is to be tried again.
-type Notifier func(ctx context.Context, r Request, endpoint string) error
+// A Notifier tells the endpoint of an agent that something happened to a request of
+// it. An error means that it is to be tried again; then it may be told twice.
+type Notifier func(ctx context.Context, n Notice) error
+
+// A Notice is what an endpoint is told.
+type Notice struct {
+	Agent    string
+	Endpoint string
+	Type     string // [EventCreated] or [EventSettled]
+	At       time.Time
+	Request  Request
+}
 
 // A Signer makes the receipt of a call of a request.
 type Signer func(ctx context.Context, r Request, c CallStatus) (string, error)
@@ -109,5 +119,23 @@ func (s *Service) Deliver(ctx context.Context, r agentrun.RemoteRun, _ approvals
 	if err != nil {
 		return err
 	}
-	return s.c.Notify(ctx, request, rec.Notify)
+	return s.notify(ctx, EventSettled, rec, request)
+}
+
+// notify tells the endpoint that the request names, if it names one.
+func (s *Service) notify(ctx context.Context, event string, rec record, r Request) error {
+	if s.c.Notify == nil || rec.Notify == "" {
+		return nil
+	}
+	at := r.CreatedAt
+	for _, c := range r.Calls {
+		if event == EventSettled && c.DecidedAt.After(at) {
+			at = c.DecidedAt
+		}
+	}
+	err := s.c.Notify(ctx, Notice{Agent: rec.Agent, Endpoint: rec.Notify, Type: event, At: at, Request: r})
+	if err != nil {
+		return fmt.Errorf("notify %q of request %s: %w", rec.Notify, r.ID, err)
+	}
+	return nil
 }
