@@ -1,0 +1,164 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/webhook"
+)
+
+// A Status is where an endpoint stands, for the operator.
+type Status struct {
+	Agent      string    `json:"agent"`
+	Endpoint   string    `json:"endpoint"`
+	DisabledAt time.Time `json:"disabled_at,omitzero"`
+	Reason     string    `json:"reason,omitempty"` // why it is disabled
+	Delivered  time.Time `json:"delivered_at,omitzero"`
+	Waiting    int       `json:"waiting"`              // messages that are still to be delivered
+	LastError  string    `json:"last_error,omitempty"` // of those that wait, the last
+	GivenUp    []string  `json:"given_up,omitempty"`   // the newest requests whose message is not tried any more
+}
+
+// List returns every endpoint of which something is known.
+func (o *Outbox) List(ctx context.Context) ([]Status, error) {
+	var list []Status
+	for n := range approvals.Partitions {
+		all, _, err := load[endpoints](ctx, o, endpointsID(n))
+		if err != nil {
+			return nil, err
+		}
+		var here []Status
+		for _, e := range all.All {
+			here = append(here, Status{
+				Agent: e.Agent, Endpoint: e.Name, DisabledAt: e.DisabledAt, Reason: e.Reason, Delivered: e.Delivered, GivenUp: e.GivenUp,
+			})
+		}
+		last := map[int]time.Time{}
+		err = o.messages(ctx, n, func(_ string, m stored) error {
+			i := slices.IndexFunc(here, func(s Status) bool { return s.Agent == m.Agent && s.Endpoint == m.Endpoint })
+			if i < 0 {
+				i = len(here)
+				here = append(here, Status{Agent: m.Agent, Endpoint: m.Endpoint})
+			}
+			here[i].Waiting++
+			if m.Attempts.LastError != "" && !m.Attempts.Last.Before(last[i]) {
+				here[i].LastError, last[i] = m.Attempts.LastError, m.Attempts.Last
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, here...)
+	}
+	slices.SortFunc(list, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	return list, nil
+}
+
+// messages yields the messages of a partition that wait.
+func (o *Outbox) messages(ctx context.Context, partition int, f func(id string, m stored) error) error {
+	ids, err := o.c.Store.Timed(ctx, Surface, partition)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if id == endpointsID(partition) {
+			continue
+		}
+		d, _, err := load[document](ctx, o, id)
+		if err != nil {
+			return err
+		}
+		for _, m := range d.Messages {
+			if m.Attempts.State != webhook.Waiting {
+				continue
+			}
+			if err := f(id, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Enable has messages sent again to an endpoint that is disabled, and those that
+// wait for it sent at once, each with its whole schedule. It returns how many those
+// are. It may be repeated.
+func (o *Outbox) Enable(ctx context.Context, agent, name string) (waiting int, err error) {
+	known := false
+	for n := range approvals.Partitions {
+		all, _, err := load[endpoints](ctx, o, endpointsID(n))
+		if err != nil {
+			return waiting, err
+		}
+		if all.index(agent, name) < 0 {
+			continue
+		}
+		known = true
+		err = o.changeEndpoint(ctx, endpointsID(n), agent, name, func(e *endpoint) bool {
+			e.DisabledAt, e.Reason, e.Told, e.Telling, e.SlowUntil = time.Time{}, "", false, time.Time{}, time.Time{}
+			return true
+		})
+		if err != nil {
+			return waiting, err
+		}
+		again := map[string]int{}
+		err = o.messages(ctx, n, func(id string, m stored) error {
+			if m.Agent == agent && m.Endpoint == name {
+				again[id]++
+			}
+			return nil
+		})
+		if err != nil {
+			return waiting, err
+		}
+		for id, count := range again {
+			err := o.restart(ctx, id, func(m stored) bool {
+				return m.Agent == agent && m.Endpoint == name && m.Attempts.State == webhook.Waiting
+			})
+			if err != nil {
+				return waiting, err
+			}
+			waiting += count
+		}
+	}
+	if !known {
+		return 0, fmt.Errorf("endpoint %q of agent %q: %w", name, agent, approvals.ErrNotFound)
+	}
+	return waiting, nil
+}
+
+// Redeliver sends the messages about a request again, under the ids that they had,
+// and returns how many those are.
+func (o *Outbox) Redeliver(ctx context.Context, id string) (messages int, err error) {
+	err = o.restart(ctx, id, func(stored) bool { messages++; return true })
+	if err == nil && messages == 0 {
+		err = fmt.Errorf("messages about %s: %w", id, approvals.ErrNotFound)
+	}
+	return messages, err
+}
+
+// restart makes messages of a request due at once, as if they had never been sent.
+func (o *Outbox) restart(ctx context.Context, id string, which func(m stored) bool) error {
+	all, err := o.endpointsOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	return update(ctx, o, id, func(d *document) (time.Time, bool, error) {
+		changed := false
+		for i, m := range d.Messages {
+			if which(m) {
+				d.Messages[i].Attempts, d.Messages[i].Claimed = webhook.Attempts{}, time.Time{}
+				changed = true
+			}
+		}
+		at, _ := d.due(all, o.c.Now())
+		return at, changed, nil
+	})
+}

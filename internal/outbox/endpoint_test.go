@@ -1,0 +1,170 @@
+package outbox_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/outbox"
+)
+
+func (w *world) port() int {
+	w.Helper()
+	u, err := url.Parse(w.hook.URL)
+	require.NoError(w, err)
+	port, err := strconv.Atoi(u.Port())
+	require.NoError(w, err)
+	return port
+}
+
+// exhaust makes every attempt of the schedule.
+func (w *world) exhaust(id string) (attempts int) {
+	w.Helper()
+	began := w.clock.now()
+	for {
+		before := len(w.hook.arrivals())
+		err := w.Reconcile(w.Context(), id)
+		if len(w.hook.arrivals()) == before {
+			return attempts
+		}
+		attempts++
+		wait := w.waitOf(err)
+		if w.clock.now().Sub(began) > 60*time.Hour && wait == time.Hour {
+			return attempts
+		}
+		w.clock.pass(wait)
+	}
+}
+
+func TestAnEndpointThatTakesNothingFor75HoursIsDisabledAndPeopleAreToldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusInternalServerError, "")
+	id := w.put("a", "ci")
+	began := w.clock.now()
+	require.Equal(t, 10, w.exhaust(id))
+	require.InDelta(t, 75, w.clock.now().Sub(began).Hours(), 8)
+
+	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
+	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
+	require.Equal(t, []outbox.Disabled{{
+		Agent: "claude", Endpoint: "ci", At: w.told[0].At, Reason: "The receiver answered 500.",
+	}}, w.told)
+	require.Zero(t, w.due(endpointsID))
+
+	// What is new waits as well, and nothing is sent.
+	sent := len(w.hook.arrivals())
+	other := w.put("b", "ci")
+	require.Equal(t, time.Hour, w.waitOf(w.Reconcile(t.Context(), other)))
+	require.Len(t, w.hook.arrivals(), sent)
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, 2, list[0].Waiting)
+	require.False(t, list[0].DisabledAt.IsZero())
+
+	// Enabled again, both are sent at once.
+	w.hook.answers(http.StatusOK, "")
+	waiting, err := w.Enable(t.Context(), "claude", "ci")
+	require.NoError(t, err)
+	require.Equal(t, 2, waiting)
+	require.NoError(t, w.Reconcile(t.Context(), id))
+	require.NoError(t, w.Reconcile(t.Context(), other))
+	require.Len(t, w.hook.arrivals(), sent+2)
+
+	// The next time people are told again.
+	w.hook.answers(http.StatusGone, "")
+	third := w.put("c", "ci")
+	require.Error(t, w.Reconcile(t.Context(), third))
+	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
+	require.Len(t, w.told, 2)
+	require.Contains(t, w.told[1].Reason, "410")
+}
+
+// It works, and one message is refused by it: the message is given up, and the
+// operator can have it sent again.
+func TestAMessageThatAWorkingEndpointNeverTakesIsGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusBadRequest, "")
+	id := w.put("a", "ci")
+	require.Error(t, w.Reconcile(t.Context(), id))
+	w.clock.pass(time.Minute)
+	w.hook.answers(http.StatusOK, "")
+	require.NoError(t, w.Reconcile(t.Context(), w.put("b", "ci")))
+	w.hook.answers(http.StatusBadRequest, "")
+	for !w.due(id).IsZero() {
+		w.clock.pass(max(0, w.due(id).Sub(w.clock.now())) + time.Millisecond)
+		_ = w.Reconcile(t.Context(), id)
+	}
+	require.Zero(t, w.due(endpointsID), "the endpoint works")
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{id}, list[0].GivenUp)
+	require.Zero(t, list[0].DisabledAt)
+
+	w.hook.answers(http.StatusOK, "")
+	before := w.hook.arrivals()
+	n, err := w.Redeliver(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.NoError(t, w.Reconcile(t.Context(), id))
+	after := w.hook.arrivals()
+	require.Len(t, after, len(before)+1)
+	require.Equal(t, before[0].id, after[len(after)-1].id)
+}
+
+// A message that can never be sent does not disable the endpoint.
+func TestAnUnsendableMessageIsGivenUpAlone(t *testing.T) {
+	w := newWorld(t)
+	m := message("ci")
+	m.Data = json.RawMessage(`[]`)
+	require.NoError(t, w.Put(t.Context(), about("a"), m))
+	require.NoError(t, w.Reconcile(t.Context(), about("a")))
+	require.NoError(t, w.Reconcile(t.Context(), w.put("b", "ci")))
+	require.Len(t, w.hook.arrivals(), 1)
+	list, err := w.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{about("a")}, list[0].GivenUp)
+}
+
+// During a rolling change of the configuration, a process may not know an endpoint
+// that another one knows.
+func TestAMessageForAnEndpointThatIsNotConfiguredIsTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	id := w.put("a", "later")
+	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), id)))
+	w.urls["later"] = w.hook.URL
+	w.clock.pass(10 * time.Second)
+	require.NoError(t, w.Reconcile(t.Context(), id))
+	require.Len(t, w.hook.arrivals(), 1)
+}
+
+// Slack is away: people are told later, and nothing else waits for it.
+func TestPeopleAreToldOnceSlackIsBack(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(http.StatusGone, "")
+	require.Error(t, w.Reconcile(t.Context(), w.put("a", "ci")))
+	w.tellErr = errors.New("slack is away")
+	require.ErrorIs(t, w.Reconcile(t.Context(), endpointsID), w.tellErr)
+	require.Positive(t, w.waitOf(w.Reconcile(t.Context(), endpointsID)), "there is a pause")
+	w.tellErr = nil
+	w.clock.pass(time.Minute)
+	require.NoError(t, w.Reconcile(t.Context(), endpointsID))
+	require.Len(t, w.told, 1)
+}
+
+func TestWhatIsNotThereCannotBeEnabledOrSentAgain(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.Enable(t.Context(), "claude", "ci")
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+	_, err = w.Redeliver(t.Context(), about("a"))
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+	_, err = w.Redeliver(t.Context(), "nonsense")
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+}
