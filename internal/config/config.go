@@ -28,6 +28,7 @@ type Config struct {
 	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
 	HTTP         HTTP          `yaml:"http"`
 	Receipts     Receipts      `yaml:"receipts"`
+	Webhooks     Webhooks      `yaml:"webhooks"`
 
 	file        string               // that it was read from; no key
 	summariesAt map[[2]string]string // where the summary of an agent's tool is written; no key
@@ -99,6 +100,7 @@ func (c Config) Check() error {
 	c.checkRemote(wrong)
 	c.HTTP.check(wrong)
 	c.Receipts.check(wrong)
+	c.checkWebhooks(wrong)
 	if c.Policy == "" {
 		wrong("policy: not set; name the file that says who must approve what")
 	}

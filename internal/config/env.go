@@ -21,6 +21,15 @@ type Environment struct {
 	OpenAIBaseURL string
 	OpenAIModel   string
 	LogLevel      string
+
+	others map[string]Secret // every variable, for those that the configuration names
+}
+
+// Named returns the value of the variable that the configuration names, and whether
+// it is set to something.
+func (e Environment) Named(name string) (Secret, bool) {
+	s := e.others[name]
+	return s, s.Open() != ""
 }
 
 // A Variable is one that the process environment may hold.
@@ -57,7 +66,10 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			problems = append(problems, fmt.Errorf("%s: there is no such setting", name))
 		}
 	}
-	var e Environment
+	e := Environment{others: map[string]Secret{}}
+	for name, value := range values {
+		e.others[name] = NewSecret(value)
+	}
 	for _, v := range Variables {
 		value := values[v.Name]
 		if value == "" {

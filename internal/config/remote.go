@@ -25,6 +25,7 @@ type RemoteAgent struct {
 	OpenLimit  int              `yaml:"open_limit"` // so many of its requests may be open; 100 if left out
 	PerMinute  int              `yaml:"per_minute"` // so many new requests in a minute; 60 if left out
 	Within     time.Duration    `yaml:"within"`     // how long its requests can be decided at most; the policy's time if left out
+	Webhooks   []Webhook        `yaml:"webhooks"`   // of which a request may name one
 }
 
 // Triggers are the people who share a credential: each of them may be who asked.

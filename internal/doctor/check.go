@@ -71,6 +71,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	c.checkTools()
 	c.checkPolicy()
 	c.checkEnvironment()
+	c.checkWebhooks()
 	addresses{c}.check()
 	if o.Online {
 		c.checkSlack(ctx)

@@ -147,3 +147,14 @@ func (c *checker) checkEnvironment() {
 		c.fine("environment: everything that is required is set")
 	}
 }
+
+// checkWebhooks looks at the secrets of webhooks, which are in the environment.
+func (c *checker) checkWebhooks() {
+	all, err := c.config.Endpoints(c.env)
+	for _, p := range config.Problems(err) {
+		c.problem(`set it to whsec_ and 32 random bytes: echo "whsec_$(openssl rand -base64 32)"`, "%s", p)
+	}
+	if err == nil && len(all) > 0 {
+		c.fine("webhooks: %s with a secret", counted(len(all), "endpoint", "endpoints"))
+	}
+}
