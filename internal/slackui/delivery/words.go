@@ -31,6 +31,16 @@ const (
 	sayMoreFrom        = ": more people can approve it from "
 )
 
+// To the channel of an agent whose webhook is disabled.
+const (
+	sayTheWebhook     = "The webhook "
+	sayOfTheAgent     = " of the agent "
+	sayNoLongerGets   = " no longer gets messages. "
+	sayMessagesWait   = " Its messages wait. Once the receiver works again, an admin of Countersign can enable it with "
+	sayEnableCommand  = "bot admin enable"
+	sayEnableFinished = "."
+)
+
 // The status line.
 const (
 	statusWaiting   = "is waiting for approvals"
