@@ -18,6 +18,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/outbox"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/receipt"
 	"github.com/countersign/countersign/internal/slackui"
@@ -37,6 +38,8 @@ type bot struct {
 	remote   []remoteAgent
 	receipts *receipt.Signer // nil: none are signed
 	keys     receipt.Keys    // with which receipts are checked
+	webhooks webhooks
+	outbox   *outbox.Outbox
 	ui       *slackui.UI
 	policy   *policy.Live
 	judging  policy.Options // what the policy is read against
@@ -75,7 +78,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if err == nil {
 		b.receipts, b.keys, err = c.Receipts.Open()
 	}
-	if err = errors.Join(err, b.newIntake()); err == nil {
+	if err = errors.Join(err, b.newOutbox(c, e), b.newIntake()); err == nil {
 		b.ui, err = newUI(ctx, b, c, e)
 	}
 	if err == nil {

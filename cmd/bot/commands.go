@@ -136,7 +136,7 @@ like the data they are about.`,
 }
 
 var adminCommands = &command{
-	name: "admin", short: "Lists stuck work, and repairs it.",
+	name: "admin", short: "Lists stuck work and webhooks, and repairs them.",
 	about: `
 For those who operate the bot. These commands work on the Redis that REDIS_URL
 names, while the bot runs or while it does not.`,
@@ -179,6 +179,34 @@ agent continues with it. It needs REDIS_URL.`,
 				{name: "JSON", what: "The result, as JSON: a text needs its quotes.", check: isJSON},
 			},
 			example: `bot admin fulfill batch-01-7f3a call-2 '"done"'`,
+		},
+		{
+			name: "webhooks", short: "Lists the webhooks of remote agents, and the disabled ones.", run: adminWebhooks,
+			about: `
+Lists the webhooks for which there were messages: whether each is enabled, when
+it took a message, and how many wait for it. Requests whose message is no longer
+tried follow, each on a line. It needs REDIS_URL.`,
+			example: "bot admin webhooks",
+		},
+		{
+			name: "enable", short: "Enables a webhook again.", run: adminEnable,
+			about: `
+Enables a webhook that was disabled because its receiver took no message for
+three days, or answered 410. The messages that wait for it are sent at once. It
+needs REDIS_URL.`,
+			args: []argument{
+				{name: "AGENT", what: "The name of the remote agent: the first column of bot admin webhooks."},
+				{name: "WEBHOOK", what: "The name of its webhook: the second column."},
+			},
+			example: "bot admin enable claude-code ci",
+		},
+		{
+			name: "redeliver", short: "Sends the webhook messages about a request again.", run: adminRedeliver,
+			about: `
+Sends the messages about a request again, also those that were delivered, under
+the ids that they had. It needs REDIS_URL.`,
+			args:    []argument{{name: "REQUEST", what: "The id of the request, as the API and bot admin webhooks show it."}},
+			example: "bot admin redeliver run-01-7f3a",
 		},
 	},
 }

@@ -42,6 +42,9 @@ func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
 		for _, d := range a.Doors {
 			r.doors = append(r.doors, intake.Door(d))
 		}
+		for _, w := range a.Webhooks {
+			r.client.Endpoints = append(r.client.Endpoints, w.Name)
+		}
 		for _, f := range a.Fulfills {
 			for _, tool := range f.Tools {
 				r.client.Fulfills = append(r.client.Fulfills, intake.Fulfills{Agent: f.Agent, Tool: tool})
@@ -54,7 +57,7 @@ func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
 
 // newIntake makes what the doors of remote agents work with.
 func (b *bot) newIntake() (err error) {
-	i := intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Log: b.log}
+	i := intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Notify: b.notify, Log: b.log}
 	if b.receipts != nil {
 		i.Sign = b.sign
 	}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/outbox"
+)
+
+func adminWebhooks(ctx context.Context, in *call) error {
+	asJSON := in.flags.Bool("json", false, "Write JSON.")
+	return administer(ctx, in, func(a admin, _ []string) error { return a.webhooks(ctx, *asJSON) })
+}
+
+func adminEnable(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, args []string) error { return a.enable(ctx, args[0], args[1]) })
+}
+
+func adminRedeliver(ctx context.Context, in *call) error {
+	return administer(ctx, in, func(a admin, args []string) error { return a.redeliver(ctx, args[0]) })
+}
+
+// outbox is one that sends nothing: the bot does.
+func (a admin) outbox() (*outbox.Outbox, error) {
+	return outbox.New(outbox.Config{Store: a.store, Now: time.Now, Log: a.log})
+}
+
+// webhooks lists the endpoints that messages were made for.
+func (a admin) webhooks(ctx context.Context, asJSON bool) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	list, err := o.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list the webhooks: %w", err)
+	}
+	if asJSON {
+		doc, err := json.MarshalIndent(append([]outbox.Status{}, list...), "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the webhooks: %w", err)
+		}
+		return a.say(string(doc) + "\n")
+	}
+	var out strings.Builder
+	disabled := 0
+	for _, s := range list {
+		state := "enabled"
+		if !s.DisabledAt.IsZero() {
+			disabled++
+			state = "disabled since " + s.DisabledAt.UTC().Format(time.RFC3339)
+		}
+		delivered := "never delivered"
+		if !s.Delivered.IsZero() {
+			delivered = "delivered " + s.Delivered.UTC().Format(time.RFC3339)
+		}
+		why := s.Reason
+		if why == "" {
+			why = s.LastError
+		}
+		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\t%d waiting\t%s\n", s.Agent, s.Endpoint, state, delivered, s.Waiting, why)
+		for _, id := range s.GivenUp {
+			fmt.Fprintf(&out, "%s\t%s\tgiven up\t%s\n", s.Agent, s.Endpoint, id)
+		}
+	}
+	fmt.Fprintf(&out, "%s, %d disabled\n", counted(len(list), "webhook", "webhooks"), disabled)
+	return a.say(out.String())
+}
+
+// enable has messages sent to a disabled endpoint again.
+func (a admin) enable(ctx context.Context, agent, name string) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	waiting, err := o.Enable(ctx, agent, name)
+	if err != nil {
+		return fmt.Errorf("enable: %w", err)
+	}
+	return a.say(fmt.Sprintf("enabled; %s due now\n", counted(waiting, "message is", "messages are")))
+}
+
+// redeliver sends the messages about a request again.
+func (a admin) redeliver(ctx context.Context, request string) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	n, err := o.Redeliver(ctx, request)
+	if err != nil {
+		return fmt.Errorf("redeliver: %w", err)
+	}
+	return a.say(fmt.Sprintf("%s due now\n", counted(n, "message is", "messages are")))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/outbox"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+const hookKey = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+
+// A hooked bot has the remote agent "claude" with the webhook "ci" at a receiver.
+type hooked struct {
+	*follower
+
+	mu     sync.Mutex
+	status int
+	got    []hookedMessage
+}
+
+type hookedMessage struct {
+	id   string
+	Type string
+	Data struct {
+		ID, State, Agent string
+		Calls            []struct{ Outcome, Digest, Arguments string }
+	}
+}
+
+func newHooked(t *testing.T) *hooked {
+	t.Helper()
+	h := &hooked{status: http.StatusOK}
+	receiver := httptest.NewServer(http.HandlerFunc(h.receive))
+	t.Cleanup(receiver.Close)
+	u, err := url.Parse(receiver.URL)
+	require.NoError(t, err)
+	i := newInstallation(t, slacksim.Config{})
+	i.text, i.rules = twoAgents+fmt.Sprintf(`
+remote_agents:
+  - name: claude
+    owner: %s
+    channel: %s
+    tokens: ["sha256:%064d"]
+    doors: [api]
+    webhooks:
+      - {name: ci, url: "%s/hook", secrets: [CI_SECRET], events: [approval.created, approval.settled], arguments: true}
+webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%s]}
+`, alice, ops, 0, receiver.URL, u.Port()), oneOfSRE
+	i.env["CI_SECRET"] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(hookKey))
+	h.follower = &follower{installation: i, b: i.bot()}
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); h.b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+	i.mentions(h.b) // Slack knows where the bot is
+	return h
+}
+
+func (h *hooked) receive(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	mac := hmac.New(sha256.New, []byte(hookKey))
+	_, _ = fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), body)
+	signed := r.Header.Get("webhook-signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	m := hookedMessage{id: r.Header.Get("webhook-id")}
+	if !signed || json.Unmarshal(body, &m) != nil {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	h.got = append(h.got, m)
+	w.WriteHeader(h.status)
+}
+
+func (h *hooked) answers(status int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status = status
+}
+
+func (h *hooked) messages() []hookedMessage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]hookedMessage(nil), h.got...)
+}
+
+// ask hands in a call that somebody of @sre must approve.
+func (h *hooked) ask(external string) intake.Request {
+	h.t.Helper()
+	client := h.b.remote[0].client
+	client.Credential = "token:0"
+	r, err := h.b.intake.Ask(h.t.Context(), client, intake.Ask{
+		Door: intake.DoorAPI, ExternalID: external, Notify: "ci",
+		Calls: []intake.Call{{ID: "c1", Tool: "deploy", Args: json.RawMessage(`{"to": "prod"}`)}},
+	})
+	require.NoError(h.t, err)
+	return r
+}
+
+func (h *hooked) approve(r intake.Request) {
+	h.t.Helper()
+	_, err := h.b.desk.Decide(h.t.Context(), r.Batch, approvals.RequestID("click:"+r.ID), approvals.Decide{Decision: approvals.Decision{
+		Call: "c1", By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve, Digest: r.Calls[0].Digest,
+	}})
+	require.NoError(h.t, err)
+}
+
+func (h *hooked) admin(args ...string) string {
+	h.t.Helper()
+	var out, logged bytes.Buffer
+	err := run(h.t.Context(), append(append([]string{"admin"}, args...), "--config", h.o.Path), h.o.Environ, &out, &logged)
+	require.NoError(h.t, err, "%s", logged.String())
+	return out.String()
+}
+
+// It takes state.Webhooks, and state.Deliveries before it.
+func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T) {
+	h := newHooked(t)
+	first := h.ask("one")
+	statetest.Await(t, "that it waits", func() bool { return len(h.messages()) == 1 })
+	h.approve(first)
+	statetest.Await(t, "that it is decided", func() bool { return len(h.messages()) == 2 })
+	got := h.messages()
+	require.Equal(t, "approval.created", got[0].Type)
+	require.Equal(t, "pending", got[0].Data.State)
+	require.Equal(t, "approval.settled", got[1].Type)
+	require.Equal(t, string(first.ID), got[1].Data.ID)
+	require.Equal(t, "approved", got[1].Data.Calls[0].Outcome)
+	require.Equal(t, []byte(`{"to": "prod"}`), []byte(got[1].Data.Calls[0].Arguments), "byte for byte")
+	require.Contains(t, h.admin("webhooks"), "claude\tci\tenabled\tdelivered ")
+
+	h.answers(http.StatusGone)
+	second := h.ask("two")
+	h.sees("the channel that is told", func() bool { return h.reads(bob, ops, "", "no longer gets messages") })
+	h.approve(second)
+	var list []outbox.Status
+	statetest.Await(t, "the other message", func() bool {
+		require.NoError(t, json.Unmarshal([]byte(h.admin("webhooks", "--json")), &list))
+		return list[0].Waiting == 2
+	})
+	require.Len(t, list, 1)
+	require.Contains(t, list[0].Reason, "410")
+	require.Contains(t, h.admin("webhooks"), "1 webhook, 1 disabled\n")
+	require.Len(t, h.messages(), 3)
+
+	h.answers(http.StatusOK)
+	require.Equal(t, "enabled; 2 messages are due now\n", h.admin("enable", "claude", "ci"))
+	statetest.Await(t, "both messages", func() bool { return len(h.messages()) == 5 })
+	require.Contains(t, h.admin("webhooks"), "1 webhook, 0 disabled\n")
+
+	require.Equal(t, "2 messages are due now\n", h.admin("redeliver", string(first.ID)))
+	statetest.Await(t, "the first ones again", func() bool { return len(h.messages()) == 7 })
+	ids := map[string]int{}
+	for _, m := range h.messages() {
+		ids[m.id]++
+	}
+	require.Len(t, ids, 4, "a message that is sent again has its id")
+}
+
+func TestASecretThatIsMissingFailsTheStart(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text = twoAgents + `
+remote_agents:
+  - name: claude
+    owner: U0ALICE
+    channel: C0OPS
+    tokens: ["sha256:` + strings.Repeat("0", 64) + `"]
+    doors: [api]
+    webhooks: [{name: ci, url: "https://ci.example.com/", secrets: [CI_SECRET]}]
+`
+	i.rules = oneOfSRE
+	i.o.Online = false
+	require.Contains(t, i.check(), "remote_agents[0].webhooks[0].secrets[0]: CI_SECRET: is not set in the environment")
+	c, err := config.Read(i.o.Path)
+	require.NoError(t, err)
+	require.NoError(t, c.Check())
+	e, err := config.ReadEnvironment(i.o.Environ)
+	require.NoError(t, err)
+	_, err = newBot(t.Context(), c, e, nil, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "CI_SECRET: is not set in the environment")
+}
