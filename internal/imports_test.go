@@ -32,6 +32,8 @@ var may = map[string][]string{
 	"internal/bearer":                         {"internal/intake"},
 	"internal/httpapi":                        {"internal/approvals", "internal/intake", "internal/bearer", "internal/httpapi/format"},
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},
+	"internal/hook":                           {},
+	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer"},
 	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
 	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/httpapi"
 )
 
@@ -38,6 +39,7 @@ type remoteServer struct {
 	*http.Server
 
 	api    *httpapi.API
+	hooks  *hookserver.Server
 	served chan error
 }
 
@@ -49,20 +51,28 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	}
 	agents := func() []bearer.Agent { return b.credentials(ctx) }
 	s := &remoteServer{served: make(chan error, 1)}
+	guard := bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log})
 	var err error
 	s.api, err = httpapi.New(httpapi.Config{
-		Intake: b.intake, Guard: bearer.New(bearer.Config{Agents: agents, Now: time.Now, Log: b.log}),
+		Intake: b.intake, Guard: guard,
 		Keys: b.published(), Origins: c.HTTP.Origins, Hosts: c.HTTP.Hosts, Now: time.Now, Log: b.log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.hooks, err = hookserver.New(hookserver.Config{Intake: b.intake, Guard: guard, Refuses: s.api.Refuses, Now: time.Now, Log: b.log})
+	if err != nil {
+		return nil, err
+	}
+	routes := http.NewServeMux()
+	routes.Handle(hookserver.Path, s.hooks.Hooks())
+	routes.Handle("/", s.api)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on http.listen: %w", err)
 	}
 	s.Server = &http.Server{
-		Handler:           s.api,
+		Handler:           routes,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
 		WriteTimeout:      30 * time.Second,
@@ -90,5 +100,6 @@ func (s *remoteServer) stop(ctx context.Context) error {
 		return nil
 	}
 	s.api.Drain()
+	s.hooks.Drain()
 	return s.Shutdown(ctx)
 }

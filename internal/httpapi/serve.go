@@ -53,6 +53,19 @@ func (a *API) checkHost(r *http.Request) *problem {
 	return refuse(kindHost, "the listener is on loopback")
 }
 
+// Refuses says why a request to a handler beside the API is not let in: under a
+// name that the listener does not have, or from a page of a browser. It is empty
+// for a request that is.
+func (a *API) Refuses(r *http.Request) string {
+	switch {
+	case a.checkHost(r) != nil:
+		return "the listener does not answer under this name"
+	case r.Header.Get("Origin") != "":
+		return "pages of browsers may not ask here"
+	}
+	return ""
+}
+
 // crossOrigin lets pages of the listed origins call the API, and no others. It
 // reports whether the request is answered.
 func (a *API) crossOrigin(w http.ResponseWriter, r *http.Request) bool {

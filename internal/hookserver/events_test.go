@@ -1,0 +1,98 @@
+package hookserver_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+const deploy = `{"command":"make deploy","description":"x"}`
+
+func after(event, more string) string {
+	whole := body(event, "t1", "Bash", deploy)
+	return whole[:len(whole)-1] + more + "}"
+}
+
+func TestTheCardLearnsWhatBecameOfTheCall(t *testing.T) {
+	for event, c := range map[string]struct {
+		more  string
+		state approvals.ExecutionState
+		text  string
+	}{
+		"PostToolUse":        {`,"tool_response":{"stdout":"deployed","stderr":""}`, approvals.Ran, "deployed"},
+		"PostToolUseFailure": {`,"error":"exit status 2"`, approvals.RanFailed, "exit status 2"},
+		"PermissionDenied":   {`,"reason":"a rule"`, approvals.NotRun, "a rule"},
+	} {
+		t.Run(event, func(t *testing.T) {
+			w := newWorld(t)
+			q, answer := w.later("", bash("t1", "make deploy"))
+			w.decide(q, approvals.Approve, "")
+			require.Equal(t, "allow", (<-answer).Decision)
+			require.Empty(t, w.now("", after(event, c.more)))
+			report := w.stands(q.ID).Report
+			require.NotNil(t, report)
+			require.Equal(t, c.state, report.State)
+			require.Equal(t, c.text, report.Words+report.Excerpt)
+			require.Empty(t, w.now("", after(event, c.more)), "it may be said again")
+		})
+	}
+}
+
+func TestAnAnswerAtTheTerminalWithdrawsTheCard(t *testing.T) {
+	for event, reason := range map[string]string{
+		"PostToolUse":        "it was answered at the terminal first, and the tool ran",
+		"PostToolUseFailure": "it was answered at the terminal first, and the tool ran",
+		"PermissionDenied":   "it was answered at the terminal first, and the tool did not run",
+		"SessionEnd":         "the session of the agent ended",
+	} {
+		t.Run(event, func(t *testing.T) {
+			w := newWorld(t)
+			q, answer := w.later("", bash("t1", "make deploy"))
+			require.Empty(t, w.now("", after(event, "")))
+			require.Equal(t, intake.OutcomeWithdrawn, w.stands(q.ID).Outcome)
+			require.Equal(t, reason, w.reason(q))
+			require.Equal(t, "deny", (<-answer).Decision)
+		})
+	}
+}
+
+func TestEventsOfAnotherCallOrSessionChangeNothing(t *testing.T) {
+	w := newWorld(t)
+	q, _ := w.later("", bash("t1", "make deploy"))
+	w.now("", body("PostToolUse", "t2", "Bash", `{"command":"ls"}`))
+	w.now("", `{"hook_event_name":"SessionEnd","session_id":"s-2"}`)
+	w.now("", `{"hook_event_name":"SessionEnd"}`)
+	w.now("", `{"hook_event_name":"Stop","session_id":"s-1"}`)
+	got, err := w.ask(t.Context(), "", "api-token", after("SessionEnd", ""))
+	require.NoError(t, err)
+	require.Empty(t, got, "an event decides nothing, whoever sends it")
+	require.Equal(t, intake.OutcomePending, w.stands(q.ID).Outcome)
+}
+
+func TestAPermissionRequestFindsTheOpenRequestOrSaysNothing(t *testing.T) {
+	w := newWorld(t)
+	request := `{"session_id":"s-1","cwd":"/srv/app","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":` + deploy + `}`
+	require.Empty(t, w.now("", request), "it opens nothing")
+	require.Empty(t, w.watch.asked)
+
+	require.Contains(t, w.now("?hold=1s", bash("t1", "make deploy")).Reason, "Pending")
+	q := <-w.watch.asked
+	require.Equal(t, "deny", w.now("?hold=1s", request).Request.Behavior)
+	w.edit(q, `{"command":"make -n deploy"}`)
+	w.decide(q, approvals.Approve, "")
+	require.Empty(t, w.now("", request), "what was changed is another call")
+	again, answer := w.later("", bash("t2", "make deploy"))
+	require.Equal(t, q.ID, again.ID)
+	require.Equal(t, "allow", (<-answer).Decision)
+
+	require.Contains(t, w.now("?hold=1s", bash("t3", "make deploy")).Reason, "Pending")
+	q = <-w.watch.asked
+	w.decide(q, approvals.Approve, "")
+	got := w.now("", request)
+	require.Equal(t, "PermissionRequest", got.Event)
+	require.Equal(t, "allow", got.Request.Behavior)
+	require.False(t, w.stands(q.ID).ClaimedAt.IsZero())
+}

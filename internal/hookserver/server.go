@@ -1,0 +1,128 @@
+// Package hookserver answers coding agents that ask before a tool runs: the
+// PreToolUse hook of Claude Code over HTTP, and the permission prompt as a tool
+// of MCP. What is asked is one call, in the one use case of package intake.
+//
+// A coding agent takes most failures of whoever it asks for a yes: a status that
+// is not 200, a body that is not JSON, an empty body, a time-out. So every answer
+// under the route of a hook is 200 with a whole JSON document that is built
+// before the first byte, and each failure, each panic and each deadline in here
+// becomes a denial. Only a claimed decision becomes a permission.
+package hookserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// Intake is what the server needs of [intake.Service].
+type Intake interface {
+	Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error)
+	Wait(ctx context.Context, c intake.Client, id approvals.RunID, version string) (intake.Request, error)
+	List(ctx context.Context, c intake.Client, f intake.Filter) ([]intake.Request, error)
+	Withdraw(ctx context.Context, c intake.Client, id approvals.RunID, reason string) (intake.Request, error)
+	Claim(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID) (intake.Claim, error)
+	Report(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID, r intake.Report) (intake.Request, error)
+	Gone(ctx context.Context, c intake.Client, id approvals.RunID) error
+}
+
+// Config is what a [Server] works with.
+type Config struct {
+	Intake  Intake
+	Guard   *bearer.Guard
+	Refuses func(r *http.Request) string // why a request is not let in before its credential is looked at; empty if it is
+	Now     func() time.Time
+	Log     *slog.Logger
+
+	Handling time.Duration // how long a request may take, besides what it is held; 20s if left out
+	Holds    int           // how many requests of one agent are held at once; 500 if left out
+	Progress time.Duration // how often a caller of MCP is told that its call waits; 10s if left out
+}
+
+// A Server is the door of coding agents.
+type Server struct {
+	c Config
+
+	over context.Context //nolint:containedctx // the life of what is held, which [Server.Drain] ends
+	end  context.CancelFunc
+
+	mu    sync.Mutex
+	holds map[string]int // by agent
+}
+
+// New returns a server.
+func New(c Config) (*Server, error) {
+	if c.Intake == nil || c.Guard == nil || c.Refuses == nil || c.Now == nil || c.Log == nil {
+		return nil, errors.New("the hooks need an intake, a guard, a check of requests, a clock and a log")
+	}
+	c.Handling = cmp.Or(c.Handling, 20*time.Second)
+	c.Holds = cmp.Or(c.Holds, 500)
+	c.Progress = cmp.Or(c.Progress, 10*time.Second)
+	s := &Server{c: c, holds: map[string]int{}}
+	s.over, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Drain answers everything that is held with what is so now, and holds nothing
+// from now on.
+func (s *Server) Drain() { s.end() }
+
+// agent returns the agent that the request proves, if it may use this door, or
+// why not, in words for the agent.
+func (s *Server) agent(r *http.Request, door intake.Door) (intake.Client, string) {
+	if why := s.c.Refuses(r); why != "" {
+		return intake.Client{}, why
+	}
+	agent, err := s.c.Guard.Prove(r)
+	switch {
+	case errors.Is(err, bearer.ErrMissing):
+		return intake.Client{}, "the request has no bearer token; the variable with the token may be unset, or not in allowedEnvVars"
+	case errors.Is(err, bearer.ErrRefused):
+		return intake.Client{}, "the token proves no agent"
+	case errors.Is(err, bearer.ErrUnavailable):
+		return intake.Client{}, "the keys of the issuer cannot be read now"
+	case err != nil:
+		return intake.Client{}, "too many requests from this address proved no agent"
+	case !slices.Contains(agent.Doors, door):
+		return intake.Client{}, "the configuration of this agent does not list the door " + string(door)
+	}
+	return agent.Client, ""
+}
+
+// hold counts a request of the agent that is held, or says that it is one too
+// many.
+func (s *Server) hold(agent string) (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.holds[agent] >= s.c.Holds {
+		return nil, false
+	}
+	s.holds[agent]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.holds[agent]--; s.holds[agent] == 0 {
+			delete(s.holds, agent)
+		}
+	}, true
+}
+
+// Held is how many requests are held.
+func (s *Server) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, of := range s.holds {
+		n += of
+	}
+	return n
+}
