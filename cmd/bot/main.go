@@ -7,6 +7,7 @@
 //	bot policy    what a policy does, before it does it
 //	bot receipt   whether a receipt verifies
 //	bot admin     what is stuck, and what to do about it
+//	bot hook      what a coding agent calls before it runs a tool
 //
 // The table of commands is in commands.go, with everything that their help
 // says; command.go makes them work.
@@ -24,6 +25,9 @@ import (
 )
 
 func main() {
+	if isHook(os.Args[1:]) {
+		os.Exit(hookMain(os.Args[1:], os.Environ()))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	redis.SetLogger(redisLog{config.NewLogger(os.Stderr, os.Getenv("COUNTERSIGN_LOG_LEVEL"))})
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)

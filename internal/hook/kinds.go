@@ -1,0 +1,227 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Kind is an agent, by how it asks.
+type Kind string
+
+// The kinds.
+const (
+	ClaudeCode Kind = "claude-code"
+	Codex      Kind = "codex"
+	Cursor     Kind = "cursor"
+	VSCode     Kind = "vscode"
+	Gemini     Kind = "gemini"
+)
+
+// Kinds lists the kinds for people.
+func Kinds() string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(forms)) {
+		all = append(all, string(k))
+	}
+	return strings.Join(all, ", ")
+}
+
+// A form is how one kind of agent asks and is answered.
+type form struct {
+	hold  time.Duration // less than the agent waits without a setting
+	edits bool          // it runs changed input
+	read  func(map[string]json.RawMessage) (question, error)
+	write func(question, verdict) ([]byte, error)
+}
+
+// forms are all kinds. testdata/kinds.json has an example of each, and says which
+// were seen from the real program.
+var forms = map[Kind]form{
+	ClaudeCode: {9 * time.Minute, true, readClaude, writeClaude},
+	// The input of Codex has only the command: nobody can say where it runs.
+	Codex:  {9 * time.Minute, true, readCodex, writeClaude},
+	Cursor: {50 * time.Second, false, readCursor, writeCursor},
+	VSCode: {25 * time.Second, true, readClaude, writeClaude},
+	Gemini: {50 * time.Second, true, readGemini, writeGemini},
+}
+
+// fields reads texts by their names.
+func fields(doc map[string]json.RawMessage, to map[string]*string) error {
+	for key, into := range to {
+		if raw, there := doc[key]; there && !bytes.Equal(raw, []byte("null")) && json.Unmarshal(raw, into) != nil {
+			return fmt.Errorf("%s in the question is no text", key)
+		}
+	}
+	return nil
+}
+
+// whole checks that a question that decides has all its parts.
+func (q question) whole(input json.RawMessage) (question, error) {
+	if !q.decides {
+		if q.outcome != "" && q.session == "" {
+			return q, errors.New("the question names no session")
+		}
+		if len(input) > 0 {
+			q.input, _ = compact(input) // only compared
+		}
+		return q, nil
+	}
+	if q.session == "" || q.tool == "" {
+		return q, errors.New("the question names no session or no tool")
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")) {
+		return q, errors.New("the input of the tool is no JSON object")
+	}
+	var err error
+	q.input, err = compact(input)
+	return q, err
+}
+
+func readClaude(doc map[string]json.RawMessage) (question, error) {
+	var q question
+	var failure, reason string
+	err := fields(doc, map[string]*string{
+		"hook_event_name": &q.event, "session_id": &q.session, "tool_use_id": &q.use, "tool_name": &q.tool, "cwd": &q.cwd,
+		"error": &failure, "reason": &reason,
+	})
+	if err != nil {
+		return q, err
+	}
+	var server struct{ Name string }
+	if raw, there := doc["mcp_server"]; there && json.Unmarshal(raw, &server) != nil {
+		return q, errors.New("mcp_server in the question is no object")
+	}
+	q.server = server.Name
+	switch q.event {
+	case "":
+		return q, errors.New("the question does not name its event")
+	case "PreToolUse":
+		q.decides = true
+	case "PostToolUse":
+		q.outcome, q.response = "ran", textOf(doc["tool_response"])
+	case "PostToolUseFailure":
+		q.outcome, q.response = "failed", failure
+	case "PermissionDenied":
+		q.outcome, q.response = "not_run", reason
+	case "SessionEnd":
+		q.outcome = "ended"
+	}
+	return q.whole(doc["tool_input"])
+}
+
+func textOf(raw json.RawMessage) string {
+	var text string
+	var doc struct{ Stdout string }
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+		return text
+	case json.Unmarshal(raw, &doc) == nil && doc.Stdout != "":
+		return doc.Stdout
+	}
+	return string(raw)
+}
+
+func readCodex(doc map[string]json.RawMessage) (question, error) {
+	q, err := readClaude(doc)
+	q.cwd = ""
+	return q, err
+}
+
+// writeClaude denies and allows as Claude Code, Codex and VS Code read it.
+func writeClaude(_ question, v verdict) ([]byte, error) {
+	type output struct {
+		Event    string          `json:"hookEventName"`
+		Decision string          `json:"permissionDecision"`
+		Reason   string          `json:"permissionDecisionReason"`
+		Input    json.RawMessage `json:"updatedInput,omitempty"`
+	}
+	o := output{"PreToolUse", "deny", v.reason, nil}
+	if v.allow {
+		o.Decision, o.Input = "allow", v.input
+	}
+	return encode(struct {
+		Output output `json:"hookSpecificOutput"`
+	}{o})
+}
+
+func readCursor(doc map[string]json.RawMessage) (question, error) {
+	q := question{decides: true}
+	var command string
+	err := fields(doc, map[string]*string{
+		"hook_event_name": &q.event, "conversation_id": &q.session, "tool_use_id": &q.use, "tool_name": &q.tool, "cwd": &q.cwd,
+		"command": &command,
+	})
+	if err != nil {
+		return q, err
+	}
+	input := doc["tool_input"]
+	switch q.event {
+	case "beforeShellExecution":
+		q.tool = "Shell"
+		if input, err = encode(map[string]string{"command": command}); err != nil {
+			return q, err
+		}
+	case "beforeMCPExecution":
+		var text string // the input is JSON in a text
+		if json.Unmarshal(input, &text) == nil {
+			input = json.RawMessage(text)
+		}
+		q.tool = "mcp:" + q.tool
+	case "preToolUse":
+	case "":
+		return q, errors.New("the question does not name its event")
+	default:
+		return question{event: q.event}, nil
+	}
+	return q.whole(input)
+}
+
+func writeCursor(_ question, v verdict) ([]byte, error) {
+	doc := map[string]any{"permission": "deny", "user_message": v.reason, "agent_message": v.reason}
+	if v.allow {
+		doc = map[string]any{"permission": "allow"}
+	}
+	return encode(doc)
+}
+
+func readGemini(doc map[string]json.RawMessage) (question, error) {
+	var q question
+	err := fields(doc, map[string]*string{
+		"hook_event_name": &q.event, "session_id": &q.session, "tool_name": &q.tool, "cwd": &q.cwd,
+	})
+	if err != nil {
+		return q, err
+	}
+	if q.event == "" {
+		return q, errors.New("the question does not name its event")
+	}
+	q.decides = q.event == "BeforeTool"
+	return q.whole(doc["tool_input"])
+}
+
+func writeGemini(_ question, v verdict) ([]byte, error) {
+	doc := map[string]any{"decision": "deny", "reason": v.reason}
+	if v.allow {
+		doc = map[string]any{"decision": "allow", "reason": v.reason}
+		if v.input != nil {
+			doc["hookSpecificOutput"] = map[string]any{"hookEventName": "BeforeTool", "tool_input": v.input}
+		}
+	}
+	return encode(doc)
+}
+
+func encode(doc any) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
