@@ -32,6 +32,15 @@ The token of the agent is in COUNTERSIGN_TOKEN, or in a file that only its owner
 may read.`,
 			example: "bot hook ask --kind claude-code --url https://countersign.your-company.com",
 		},
+		{
+			name: "doctor", short: "Checks that no tool runs without an answer.", run: runHookDoctor,
+			about: `
+Checks on the machine of an agent that nothing lets a tool run unasked: the
+version of Claude Code, its settings, the token, and that calls are refused. Its
+own calls to Countersign are refused before anybody is asked. With --write it
+writes the settings first. It exits with 1 if anything is bad.`,
+			example: "bot hook doctor --url https://countersign.your-company.com --write",
+		},
 	},
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/hookserver"
+	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -79,6 +80,17 @@ func (i *watched) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intak
 	return q, err
 }
 
+// A whole intake is what the HTTP API needs, asked through the watched one.
+type whole struct {
+	httpapi.Intake
+
+	watch *watched
+}
+
+func (i whole) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error) {
+	return i.watch.Ask(ctx, c, a)
+}
+
 func (i *watched) Gone(ctx context.Context, c intake.Client, id approvals.RunID) error {
 	err := i.Intake.Gone(ctx, c, id)
 	i.gone <- id
@@ -95,8 +107,10 @@ type world struct {
 	policy *rules
 	intake *intake.Service
 	watch  *watched
-	log    *bytes.Buffer
+	log    *lockedWriter
 }
+
+func (w *world) logger() *slog.Logger { return slog.New(slog.NewTextHandler(w.log, nil)) }
 
 const token = "claude-token"
 
@@ -104,7 +118,7 @@ var claude = intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Creden
 
 func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	t.Helper()
-	w := &world{T: t, log: &bytes.Buffer{}, policy: &rules{by: map[string]approvals.Ruling{
+	w := &world{T: t, log: &lockedWriter{to: &bytes.Buffer{}}, policy: &rules{by: map[string]approvals.Ruling{
 		"Read": approvals.Permit{}, "Never": approvals.Refuse{Reason: "not on Fridays"},
 	}}}
 	var err error
@@ -118,7 +132,7 @@ func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	w.intake, err = intake.New(intake.Config{Store: w.store, Feed: state.NewFeed(w.store), Runner: runner, Desk: w.desk, Now: time.Now})
 	require.NoError(t, err)
 	w.watch = &watched{Intake: w.intake, asked: make(chan intake.Request, 64), gone: make(chan approvals.RunID, 64)}
-	log := slog.New(slog.NewTextHandler(&lockedWriter{to: w.log}, nil))
+	log := w.logger()
 	agents := []bearer.Agent{
 		{Client: claude, Doors: []intake.Door{intake.DoorHooks, intake.DoorMCP}, Tokens: []bearer.Sum{bearer.SumOf(token)}},
 		{Client: intake.Client{Name: "elsewhere", Owner: "carol", Channel: "C1"}, Doors: []intake.Door{intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf("api-token")}},

@@ -1,0 +1,128 @@
+package hook_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/hook"
+)
+
+// script writes a program that a machine could have.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700)) //nolint:gosec // it is run
+	return path
+}
+
+// guarded is Countersign as far as the doctor asks it.
+func guarded(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reason := "the token proves no agent"
+		if r.Header.Get("Authorization") == "Bearer good" {
+			reason = "the question names no session"
+		}
+		_, _ = w.Write([]byte(`{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"` + reason + `"}}`))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
+	const fine = `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
+	change := func(old, with string) string { return strings.Replace(fine, old, with, 1) }
+	for name, c := range map[string]struct {
+		version, managed, user, project, token string
+		codex                                  string // its hooks.json
+		self                                   string
+		bad                                    bool
+		says                                   string
+	}{
+		"nothing is wrong":                        {says: "asks Countersign before every tool"},
+		"a version that ignores the setting":      {version: "2.1.197 (Claude Code)", bad: true, says: "2.1.197 ignores onFailure"},
+		"a version of another time":               {version: "3.0.1", says: "3.0.1 understands"},
+		"a program without a version":             {version: "hello", bad: true, says: "does not say its version"},
+		"a failure that does not block":           {managed: change(`,"onFailure":"block"`, ""), bad: true, says: "tools run whenever Countersign is away"},
+		"a matcher that leaves tools out":         {managed: change(`"matcher":"*"`, `"matcher":"Bash"`), bad: true, says: `"Bash" leaves out`},
+		"a client that gives up first":            {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
+		"a hook of another server":                {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
+		"hooks that others may add to":            {managed: change("true", "false"), says: "allowManagedHooksOnly is not true"},
+		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
+		"hooks that managed settings switch off":  {managed: change("{", `{"disableAllHooks":true,`), bad: true, says: "disableAllHooks"},
+		"no settings at all":                      {managed: "-", bad: true, says: "no settings ask Countersign"},
+		"settings that the agent can edit":        {managed: "-", user: fine, says: "can edit the settings of its user"},
+		"a project that switches hooks off":       {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},
+		"a project that may not switch them off":  {project: `{"disableAllHooks":true}`, says: "disableAllHooks"},
+		"a project with another token":            {project: `{"env":{"COUNTERSIGN_TOKEN":"x"}}`, says: "sets COUNTERSIGN_TOKEN"},
+		"a project with hooks of its own":         {managed: "-", user: fine, project: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}`, says: "1 other PreToolUse hooks"},
+		"a project that bypasses permissions":     {project: `{"permissions":{"defaultMode":"bypassPermissions"}}`, says: "only hooks are left"},
+		"the command hook":                        {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"/usr/bin/bot hook ask --hold 2m","timeout":180}]}]}}`, says: "asks Countersign before every tool"},
+		"the command hook on an old version":      {version: "2.1.197", managed: `{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook","timeout":600}]}]}}`, says: "does without it"},
+		"the command hook with too little time":   {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook","timeout":60}]}]}}`, bad: true, says: "gives up first"},
+		"a token that is refused":                 {token: "worse", bad: true, says: "proves no agent"},
+		"a token that is missing":                 {token: "-", bad: true, says: "COUNTERSIGN_TOKEN"},
+		"a program that exits with another code":  {self: "exit 1", bad: true, says: "does not exit with 2"},
+		"Codex, which cannot fail closed":         {codex: "{}", bad: true, says: "CANNOT FAIL CLOSED"},
+		"Codex with a hook that breaks all hooks": {codex: `{"hooks":[{"type": "http"}]}`, bad: true, says: "no hook in it is called"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := guarded(t)
+			or := func(v, other string) string {
+				if v == "" {
+					return other
+				}
+				return strings.TrimPrefix(strings.ReplaceAll(v, "URL", url), "-")
+			}
+			dir := tree(t, map[string]string{"project/.git/HEAD": ""})
+			for path, content := range map[string]string{
+				"managed.json": or(c.managed, or(fine, "")), "home/.claude/settings.json": or(c.user, ""),
+				"project/.claude/settings.local.json": or(c.project, ""), "home/.codex/hooks.json": c.codex,
+			} {
+				if content != "" {
+					require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o750))
+					require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600))
+				}
+			}
+			checks := hook.Doctor(t.Context(), hook.Config{URL: url, Token: or(c.token, "good"), Now: time.Now}, hook.Place{
+				Managed: filepath.Join(dir, "managed.json"), Home: filepath.Join(dir, "home"), Project: filepath.Join(dir, "project"),
+				Claude: script(t, "echo '"+or(c.version, "2.1.330 (Claude Code)")+"'"), Codex: c.codex != "", Self: script(t, or(c.self, "exit 2")),
+			})
+			var out bytes.Buffer
+			good, err := hook.Print(&out, checks)
+			require.NoError(t, err)
+			require.Equal(t, !c.bad, good, out.String())
+			require.Contains(t, out.String(), c.says)
+		})
+	}
+}
+
+func TestTheSettingsThatAreWrittenSatisfyTheDoctor(t *testing.T) {
+	url, dir := guarded(t), t.TempDir()
+	p := hook.Place{Managed: filepath.Join(dir, "etc", "managed.json"), Home: dir, Project: dir, Self: script(t, "exit 2")}
+	path, err := hook.Write(url, p)
+	require.NoError(t, err)
+	require.Equal(t, p.Managed, path)
+	var out bytes.Buffer
+	good, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: url, Token: "good", Now: time.Now}, p))
+	require.NoError(t, err)
+	require.True(t, good, out.String())
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), "good", "the token stays in the environment")
+	_, err = hook.Write(url, p)
+	require.ErrorContains(t, err, "is not overwritten")
+
+	p.Managed = filepath.Join(dir, "etc", "managed.json", "below") // where nothing can be written
+	path, err = hook.Write(url, p)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, ".claude", "settings.json"), path)
+}

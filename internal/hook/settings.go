@@ -1,0 +1,299 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ManagedPath is the file of the settings of Claude Code that its agent cannot
+// change, unless it runs as root.
+func ManagedPath() string {
+	switch runtime.GOOS {
+	case "darwin":
+		return "/Library/Application Support/ClaudeCode/managed-settings.json"
+	case "windows":
+		return `C:\Program Files\ClaudeCode\managed-settings.json`
+	}
+	return "/etc/claude-code/managed-settings.json"
+}
+
+// clientTimeout is how long Claude Code is told to wait for a hook.
+const clientTimeout = 600
+
+// A setting is what of a settings file matters here.
+type setting struct {
+	ManagedOnly bool                     `json:"allowManagedHooksOnly,omitempty"`
+	Disabled    bool                     `json:"disableAllHooks,omitempty"`
+	Hooks       map[string][]hookMatcher `json:"hooks,omitempty"`
+	Env         map[string]any           `json:"env,omitempty"`
+	Permissions struct {
+		Mode string `json:"defaultMode"`
+	} `json:"permissions,omitzero"`
+}
+
+type hookMatcher struct {
+	Matcher string      `json:"matcher"`
+	Hooks   []hookEntry `json:"hooks"`
+}
+
+type hookEntry struct {
+	Type      string            `json:"type"`
+	URL       string            `json:"url,omitempty"`
+	Command   string            `json:"command,omitempty"`
+	Timeout   float64           `json:"timeout,omitempty"`
+	OnFailure string            `json:"onFailure,omitempty"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	AllowEnv  []string          `json:"allowedEnvVars,omitempty"`
+}
+
+// Settings are the settings of Claude Code that gate every tool through the hook
+// over HTTP. The token stays in the environment.
+func Settings(base string, managed bool) ([]byte, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("the URL of Countersign is missing or is no URL")
+	}
+	u = u.JoinPath("/v1/hooks/claude-code")
+	u.RawQuery = "hold=9m"
+	entry := hookEntry{
+		Type: "http", URL: u.String(), Timeout: clientTimeout, OnFailure: "block",
+		Headers: map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, AllowEnv: []string{"COUNTERSIGN_TOKEN"},
+	}
+	s := setting{ManagedOnly: managed, Hooks: map[string][]hookMatcher{}}
+	s.Hooks["PreToolUse"] = []hookMatcher{{"*", []hookEntry{entry}}}
+	entry.Timeout, entry.OnFailure = 30, "" // these decide nothing
+	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "PermissionDenied", "SessionEnd"} {
+		s.Hooks[event] = []hookMatcher{{"*", []hookEntry{entry}}}
+	}
+	raw, err := json.MarshalIndent(s, "", "  ")
+	return append(raw, '\n'), err
+}
+
+// Write writes the settings where none are yet, and returns where. It prefers
+// managed settings; an agent can edit those of its user.
+func Write(base string, p Place) (string, error) {
+	var last error
+	for _, to := range []struct {
+		path    string
+		managed bool
+	}{{p.Managed, true}, {filepath.Join(p.Home, ".claude", "settings.json"), false}} {
+		raw, err := Settings(base, to.managed)
+		if err != nil {
+			return "", err
+		}
+		err = create(to.path, raw)
+		if err == nil {
+			return to.path, nil
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("%s is there already and is not overwritten: add what `bot hook doctor --print` prints", to.path)
+		}
+		last = err
+	}
+	return "", fmt.Errorf("write the settings: %w", last)
+}
+
+func create(path string, raw []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // all users of the machine read it
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // all users of the machine read it, and no secret is in it
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	return errors.Join(err, f.Close())
+}
+
+// load reads a settings file. Nothing is fine; what cannot be read is not.
+func load(path string) (setting, bool, error) {
+	var s setting
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	raw := regular(path)
+	if raw == nil {
+		return s, true, errors.New("cannot be read")
+	}
+	if json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &s) != nil {
+		return s, true, errors.New("is not JSON as Claude Code writes it")
+	}
+	return s, true, nil
+}
+
+// settings checks the files in which hooks are set.
+func settings(p Place, c Config) []Check {
+	var all []Check
+	s, there, err := load(p.Managed)
+	managed, gated := false, false
+	switch {
+	case err != nil:
+		all = append(all, Check{Bad, p.Managed, err.Error()})
+	case !there:
+		all = append(all, Check{Warn, p.Managed, "is missing: an agent can edit the settings of its user. Run this with --write as root"})
+	default:
+		gates, problems := s.gates(c)
+		gated = gates
+		managed = gates && s.ManagedOnly && !s.Disabled
+		all = append(all, rows(p.Managed, gates, problems)...)
+		if !s.ManagedOnly {
+			all = append(all, Check{Warn, p.Managed, "allowManagedHooksOnly is not true: other settings may add hooks that change what runs"})
+		}
+		if s.Disabled {
+			all = append(all, Check{Bad, p.Managed, "disableAllHooks is true"})
+		}
+	}
+	for _, path := range []string{
+		filepath.Join(p.Home, ".claude", "settings.json"), filepath.Join(p.Project, ".claude", "settings.json"), filepath.Join(p.Project, ".claude", "settings.local.json"),
+	} {
+		s, there, err := load(path)
+		if err != nil {
+			all = append(all, Check{Warn, path, err.Error()})
+		}
+		if !there || err != nil {
+			continue
+		}
+		gates, problems := s.gates(c)
+		gated = gated || gates
+		if gates && !managed {
+			all = append(all, rows(path, gates, problems)...)
+		}
+		all = append(all, s.weakens(path, managed)...)
+	}
+	if !gated {
+		all = append(all, Check{Bad, "settings", "no settings ask Countersign before a tool runs"})
+	}
+	return all
+}
+
+// byCommand reports whether the managed settings ask with a command. Its denial
+// holds whatever another hook says.
+func byCommand(p Place, c Config) bool {
+	s, _, err := load(p.Managed)
+	if err != nil {
+		return false
+	}
+	for _, m := range s.Hooks["PreToolUse"] {
+		for _, h := range m.Hooks {
+			if ours, _ := h.ours(c); ours && h.Type == "command" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func rows(path string, gates bool, problems []string) []Check {
+	var all []Check
+	for _, p := range problems {
+		all = append(all, Check{Bad, path, p})
+	}
+	switch {
+	case !gates && len(problems) == 0:
+		all = append(all, Check{Bad, path, "has no PreToolUse hook that asks Countersign"})
+	case len(problems) == 0:
+		all = append(all, Check{OK, path, "asks Countersign before every tool"})
+	}
+	return all
+}
+
+// gates reports whether a hook of the settings asks Countersign, and what lets a
+// tool run past it.
+func (s setting) gates(c Config) (bool, []string) {
+	found := false
+	var problems []string
+	for _, m := range s.Hooks["PreToolUse"] {
+		for _, h := range m.Hooks {
+			ours, hold := h.ours(c)
+			if !ours {
+				continue
+			}
+			found = true
+			if m.Matcher != "*" && m.Matcher != "" && m.Matcher != ".*" {
+				problems = append(problems, fmt.Sprintf("the matcher %q leaves out other tools", m.Matcher))
+			}
+			if h.OnFailure != "block" && h.Type == "http" {
+				problems = append(problems, `onFailure is not "block": tools run whenever Countersign is away`)
+			}
+			if limit := time.Duration(max(h.Timeout, 0) * float64(time.Second)); hold > 0 && limit > 0 && limit <= hold+15*time.Second {
+				problems = append(problems, fmt.Sprintf("the timeout of %s is not 15s longer than the hold of %s: Claude Code gives up first", limit, hold))
+			}
+		}
+	}
+	return found, problems
+}
+
+// ours reports whether a hook asks Countersign, and how long it holds a call.
+func (h hookEntry) ours(c Config) (bool, time.Duration) {
+	switch h.Type {
+	case "http":
+		u, err := url.Parse(h.URL)
+		base, err2 := url.Parse(c.URL)
+		if err != nil || err2 != nil || u.Host != base.Host || !strings.HasSuffix(u.Path, "/v1/hooks/claude-code") {
+			return false, 0
+		}
+		hold, err := time.ParseDuration(u.Query().Get("hold"))
+		if err != nil {
+			hold = forms[ClaudeCode].hold
+		}
+		return true, hold
+	case "command":
+		words := strings.Fields(h.Command)
+		at := slices.Index(words, "hook")
+		if at < 1 || !strings.HasPrefix(filepath.Base(words[at-1]), "bot") {
+			return false, 0
+		}
+		hold := forms[ClaudeCode].hold
+		for i, w := range words {
+			if w == "--hold" && i+1 < len(words) {
+				if d, err := time.ParseDuration(words[i+1]); err == nil {
+					hold = d
+				}
+			}
+		}
+		return true, hold
+	}
+	return false, 0
+}
+
+// weakens lists what settings that an agent can edit do to the gate.
+func (s setting) weakens(path string, managed bool) []Check {
+	level := Bad
+	if managed {
+		level = Warn // managed settings win
+	}
+	var all []Check
+	if s.Disabled {
+		all = append(all, Check{level, path, "disableAllHooks is true"})
+	}
+	for name := range s.Env {
+		if strings.HasPrefix(name, "COUNTERSIGN_") {
+			all = append(all, Check{Warn, path, "sets " + name + ", which every agent here then uses"})
+		}
+	}
+	others := 0
+	for _, m := range s.Hooks["PreToolUse"] {
+		for _, h := range m.Hooks {
+			if h.URL == "" && !strings.Contains(h.Command, " hook") {
+				others++
+			}
+		}
+	}
+	if others > 0 && !managed {
+		all = append(all, Check{Warn, path, fmt.Sprintf("has %d other PreToolUse hooks, which may change what runs after it was approved", others)})
+	}
+	if s.Permissions.Mode == "bypassPermissions" {
+		all = append(all, Check{Warn, path, "defaultMode is bypassPermissions: only hooks are left to stop a tool"})
+	}
+	return all
+}
