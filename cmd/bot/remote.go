@@ -66,6 +66,7 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	}
 	routes := http.NewServeMux()
 	routes.Handle(hookserver.Path, s.hooks.Hooks())
+	routes.Handle(hookserver.PromptPath, s.hooks.Prompt())
 	routes.Handle("/", s.api)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
 	if err != nil {

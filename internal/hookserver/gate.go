@@ -15,7 +15,8 @@ import (
 // A verdict is what the agent is told of its call. The zero value denies it.
 type verdict struct {
 	allow   bool
-	input   json.RawMessage // what runs, if people changed it; else nil
+	args    json.RawMessage // what runs
+	input   json.RawMessage // the same, if people changed it; else nil
 	reason  string          // why not, in words for the model
 	pending bool            // it is denied because nobody has decided
 }
@@ -71,7 +72,7 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 	if err != nil {
 		return s.explain(ctx, err)
 	}
-	v := verdict{allow: true}
+	v := verdict{allow: true, args: claim.Args}
 	if call.Edited {
 		v.input = claim.Args
 	}

@@ -18,10 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/hookserver"
-	"github.com/countersign/countersign/internal/httpapi"
-	"github.com/countersign/countersign/internal/intake"
 )
 
 // The real client is too large for every run: `make soak` installs it.
@@ -82,12 +79,7 @@ type session struct {
 func (w *world) session(mode, query, onFailure string) *session {
 	w.Helper()
 	s := &session{world: w, dir: w.TempDir()}
-	log := w.logger()
-	agents := []bearer.Agent{{Client: claude, Doors: []intake.Door{intake.DoorAPI}, Tokens: []bearer.Sum{bearer.SumOf(token)}}}
-	api, err := httpapi.New(httpapi.Config{Intake: whole{w.intake, w.watch}, Now: time.Now, Log: log, Guard: bearer.New(bearer.Config{Agents: func() []bearer.Agent { return agents }, Now: time.Now, Log: log})})
-	require.NoError(w, err)
-	s.api = httptest.NewServer(api)
-	w.Cleanup(s.api.Close)
+	s.api = w.commands()
 	hook := map[string]any{"type": "http", "url": w.server.URL + hookserver.ClaudePath + query, "timeout": 60, "headers": map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, "allowedEnvVars": []string{"COUNTERSIGN_TOKEN"}}
 	switch mode {
 	case "command":
@@ -216,6 +208,10 @@ func TestTheRealClaudeCode(t *testing.T) {
 				s.server.Close()
 				s.api.Close()
 				out := <-s.run("echo asked >> out")
+				if mode == "http" && strings.HasPrefix(string(version), "2.1.197") {
+					require.Equal(t, "asked\n", s.ran(), "this version ignores onFailure, as `bot hook doctor` says")
+					return
+				}
 				require.Empty(t, s.ran(), out)
 				t.Log(s.seen)
 			})

@@ -148,6 +148,7 @@ func newWorld(t *testing.T, changes ...func(*hookserver.Config)) *world {
 	require.NoError(t, err)
 	routes := http.NewServeMux()
 	routes.Handle(hookserver.Path, w.hooks.Hooks())
+	routes.Handle(hookserver.PromptPath, w.hooks.Prompt())
 	w.server = httptest.NewServer(routes)
 	t.Cleanup(func() {
 		w.hooks.Drain()

@@ -1,0 +1,232 @@
+package hookserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// The permission prompt: `--permission-prompt-tool mcp__countersign__approve` of
+// Claude Code names PromptTool of a server "countersign" whose URL ends with
+// PromptPath.
+const (
+	PromptPath = "/v1/mcp/permission"
+	PromptTool = "approve"
+)
+
+const (
+	// promptHold is how long a prompt is held: progress keeps its caller waiting.
+	promptHold = 23 * time.Hour
+	// silentHold is how long a prompt is held whose caller takes no progress: such
+	// callers give up after a minute.
+	silentHold = 50 * time.Second
+)
+
+// promptSchema is what the tool takes.
+var promptSchema = json.RawMessage(`{"type":"object","properties":{"tool_name":{"type":"string"},"input":{"type":"object"},"tool_use_id":{"type":"string"}},"required":["tool_name","input"]}`)
+
+// Prompt is the handler of [PromptPath]: a server of MCP over streamable HTTP
+// with one tool, which keeps no session.
+func (s *Server) Prompt() http.Handler {
+	handler := mcp.NewStreamableHTTPHandler(s.promptServer, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true, Logger: slog.New(slog.DiscardHandler)})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, why := s.agent(r, intake.DoorMCP)
+		if why != "" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+			http.Error(w, why, http.StatusUnauthorized)
+			return
+		}
+		opts, err := readOptions(r.URL.RawQuery)
+		if err != nil || opts.deferred {
+			http.Error(w, "the URL of the permission prompt may have hold=9m and late=keep, and nothing else", http.StatusBadRequest)
+			return
+		}
+		if !r.URL.Query().Has("hold") {
+			opts.hold = promptHold
+		}
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
+		_ = control.SetWriteDeadline(s.c.Now().Add(opts.hold + 2*s.c.Handling))
+		if err != nil {
+			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), promptKey{}, prompting{c, opts})))
+	})
+}
+
+type promptKey struct{}
+
+// A prompting is who asks, and how long it waits.
+type prompting struct {
+	client intake.Client
+	opts   options
+}
+
+// promptServer is the server of one request.
+func (s *Server) promptServer(r *http.Request) *mcp.Server {
+	who, ok := r.Context().Value(promptKey{}).(prompting)
+	if !ok {
+		return nil
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{
+		Name: PromptTool, InputSchema: promptSchema,
+		Description: "Asks people whether a tool may run, and waits for their decision. It is the permission prompt of an agent, and decides nothing by itself.",
+	}, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(r.Context(), cancel)() // whose end is that of the connection
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(s.prompt(ctx, q, who))}}}, nil
+	})
+	return server
+}
+
+// prompt answers a prompt. A panic is a denial.
+func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompting) (out []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.c.Log.ErrorContext(ctx, "a permission prompt panicked", slog.String("stack", string(debug.Stack())))
+			out = promptAnswer(deny("something is wrong with Countersign; its log says more"))
+		}
+	}()
+	call, err := readPrompt(q.Params.Arguments)
+	if err != nil {
+		return promptAnswer(deny(err.Error()))
+	}
+	a := asking{hold: who.opts.hold, Ask: intake.Ask{
+		Door: intake.DoorMCP, Carries: intake.Carries{Edits: true, Reasons: true, Late: who.opts.keep}, Reuse: true, Calls: []intake.Call{call},
+	}}
+	if call.ID != "call" {
+		a.ExternalID = "prompt/" + string(call.ID)
+	}
+	token := q.Params.GetProgressToken()
+	if token == nil {
+		a.hold = min(a.hold, silentHold)
+		return promptAnswer(s.decide(ctx, who.client, a))
+	}
+	p := &progress{every: s.c.Progress, send: func(n float64, text string) {
+		_ = q.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: text})
+	}}
+	a.tell = p.tell
+	stop := p.start(ctx)
+	defer stop()
+	return promptAnswer(s.decide(ctx, who.client, a))
+}
+
+// readPrompt reads what a permission prompt is asked.
+func readPrompt(raw json.RawMessage) (intake.Call, error) {
+	call := intake.Call{ID: "call"}
+	if err := approvals.CheckJSON(raw, maxDepth); err != nil {
+		return call, errors.New("the question is not JSON that every reader reads alike")
+	}
+	doc := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return call, errors.New("the question is not a JSON object")
+	}
+	var use string
+	for key, to := range map[string]*string{"tool_name": &call.Tool, "tool_use_id": &use} {
+		if value, there := doc[key]; there && json.Unmarshal(value, to) != nil {
+			return call, fmt.Errorf("%s in the question is no text", key)
+		}
+	}
+	if use != "" {
+		call.ID = approvals.ToolCallID(use)
+	}
+	if call.Args = doc["input"]; call.Tool == "" || len(call.Args) == 0 {
+		return call, errors.New("the question names no tool or no input")
+	}
+	return call, nil
+}
+
+// promptAnswer is the text that Claude Code reads. What runs is always in it, so
+// that nothing but what was approved can run.
+func promptAnswer(v verdict) []byte {
+	b := behavior{Behavior: "deny", Message: v.reason}
+	switch {
+	case v.allow:
+		b = behavior{Behavior: "allow", Input: v.args}
+	case b.Message == "":
+		b.Message = "Not run: there is no approval."
+	}
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return []byte(`{"behavior":"deny","message":"Not run: Countersign could not write an answer."}`)
+	}
+	return raw
+}
+
+// progress tells a caller that its call waits: at once, whenever something
+// changes, and every so often, with values that rise. A caller that hears nothing
+// gives up.
+type progress struct {
+	every time.Duration
+	send  func(n float64, text string)
+
+	mu   sync.Mutex
+	n    float64
+	text string
+}
+
+// start tells it until the returned function is called, which waits for the end.
+func (p *progress) start(ctx context.Context) (stop func()) {
+	p.say("asking")
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(p.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				p.say("")
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// tell says how the request stands.
+func (p *progress) tell(q intake.Request) {
+	if q.State != intake.StatePending {
+		return
+	}
+	text := "waiting for an approval in Slack, request " + string(q.ID)
+	if n := len(q.Calls[0].By); n > 0 {
+		text += fmt.Sprintf("; approved by %d so far", n)
+	}
+	p.say(text)
+}
+
+// say sends a text, or the one before again.
+func (p *progress) say(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text != "" {
+		p.text = text
+	}
+	p.n++
+	p.send(p.n, p.text)
+}
