@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"slices"
@@ -31,6 +32,14 @@ standard error, because agents take other codes for a yes.
 The token of the agent is in COUNTERSIGN_TOKEN, or in a file that only its owner
 may read.`,
 			example: "bot hook ask --kind claude-code --url https://countersign.your-company.com",
+		},
+		{
+			name: "mcp", short: "Is the permission prompt of Claude Code.", run: runHookBridge,
+			about: `
+Serves MCP on standard input and output, with one tool: the permission prompt
+that "claude --permission-prompt-tool mcp__countersign__approve" calls. It waits
+until people have decided. Whatever is no permission denies.`,
+			example: "bot hook mcp --url https://countersign.your-company.com",
 		},
 		{
 			name: "doctor", short: "Checks that no tool runs without an answer.", run: runHookDoctor,
@@ -124,4 +133,25 @@ func runHook(ctx context.Context, in *call) error {
 		err = errors.New(strings.ReplaceAll(err.Error(), c.Token, "[token]"))
 	}
 	return err
+}
+
+// runHookBridge is bot hook mcp.
+func runHookBridge(ctx context.Context, in *call) error {
+	c, file := hookFlags(in)
+	in.flags.DurationVar(&c.Hold, "hold", 0, "How long a call waits, as a `DURATION` such as 9m. 0s is 23 hours.")
+	in.flags.BoolVar(&c.Keep, "keep", false, "Leaves a request open when the agent stops waiting for it.")
+	if _, err := in.parse(); err != nil {
+		return err
+	}
+	if c.Hold < 0 {
+		return in.wrong("--hold is negative")
+	}
+	if err := hookToken(c, *file, in.environ); err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find where this program runs: %w", err)
+	}
+	return hook.Bridge(ctx, *c, dir, 10*time.Second, os.Stdin, os.Stdout)
 }

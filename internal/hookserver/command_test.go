@@ -2,11 +2,14 @@ package hookserver_test
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -72,4 +75,41 @@ func TestTheCommandHookKeepsToTheAPI(t *testing.T) {
 
 	require.Contains(t, call(body("PreToolUse", "t6", "Never", "{}"), 0), "not on Fridays")
 	require.Contains(t, call(body("PreToolUse", "t7", "Read", "{}"), 0), `"allow"`)
+}
+
+func TestTheBridgeIsThePermissionPromptOverStandardInput(t *testing.T) {
+	w := newWorld(t)
+	c := hook.Config{URL: w.commands().URL, Token: token, Now: time.Now, Git: func(string) (string, string) { return "", "main" }}
+	in, toBridge := io.Pipe()
+	fromBridge, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- hook.Bridge(t.Context(), c, "/srv/app", 10*time.Millisecond, in, out) }()
+	p := &prompter{world: w, progress: make(chan mcp.ProgressNotificationParams, 10_000)}
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { p.progress <- *r.Params },
+	})
+	var err error
+	p.session, err = client.Connect(t.Context(), &mcp.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
+	require.NoError(t, err)
+
+	answer := p.prompt(t.Context(), prompted, "p-1")
+	q := <-w.watch.asked
+	require.Less(t, (<-p.progress).Progress, (<-p.progress).Progress)
+	b, err := w.store.Batch(t.Context(), q.Batch)
+	require.NoError(t, err)
+	require.Equal(t, approvals.Place{Cwd: "/srv/app", Branch: "main"}, b.Approvals[0].Place)
+	w.decide(q, approvals.Approve, "")
+	require.JSONEq(t, `{"behavior":"allow","updatedInput":{"command":"make deploy"}}`, <-answer)
+
+	answer = p.prompt(t.Context(), prompted, "p-2")
+	w.decide(<-w.watch.asked, approvals.Deny, "not today")
+	require.Contains(t, <-answer, "not today")
+	require.Contains(t, <-p.prompt(t.Context(), `{"tool_name":"Bash","input":[]}`, nil), `"behavior":"deny"`)
+
+	p.prompt(t.Context(), `{"tool_name":"Bash","input":{"command":"sleep"}}`, nil)
+	q = <-w.watch.asked
+	require.NoError(t, toBridge.Close(), "the agent ends")
+	<-ended
+	require.Equal(t, q.ID, <-w.watch.gone)
+	require.Equal(t, intake.OutcomeWithdrawn, w.stands(q.ID).Outcome)
 }

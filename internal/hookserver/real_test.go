@@ -91,6 +91,18 @@ func (w *world) session(mode, query, onFailure string) *session {
 			hold = strings.TrimPrefix(query, "?hold=")
 		}
 		hook = map[string]any{"type": "command", "command": path + " hook ask --hold " + hold + " --url " + s.api.URL, "timeout": 60}
+	case "bridge":
+		path := filepath.Join(s.dir, "bot")
+		out, err := exec.CommandContext(w.Context(), "go", "build", "-o", path, "../../cmd/bot").CombinedOutput()
+		require.NoError(w, err, string(out))
+		hold := "9s"
+		if query != "" {
+			hold = strings.TrimPrefix(query, "?hold=")
+		}
+		s.args = []string{
+			"--permission-prompt-tool", "mcp__countersign__approve", "--mcp-config",
+			fmt.Sprintf(`{"mcpServers":{"countersign":{"type":"stdio","command":%q,"args":["hook","mcp","--hold",%q,"--url",%q]}}}`, path, hold, s.api.URL),
+		}
 	case "prompt":
 		s.args = []string{
 			"--permission-prompt-tool", "mcp__countersign__approve", "--mcp-config",
@@ -102,7 +114,7 @@ func (w *world) session(mode, query, onFailure string) *session {
 	}
 	hooks := []any{map[string]any{"matcher": "*", "hooks": []any{hook}}}
 	doc := map[string]any{"permissions": map[string]any{"allow": []string{"Bash"}}, "hooks": map[string]any{"PreToolUse": hooks, "PostToolUse": hooks, "PostToolUseFailure": hooks, "SessionEnd": hooks}}
-	if mode == "prompt" {
+	if mode == "prompt" || mode == "bridge" {
 		doc = map[string]any{"permissions": map[string]any{"ask": []string{"Bash"}}}
 	}
 	raw, err := json.Marshal(doc)
@@ -170,7 +182,7 @@ func TestTheRealClaudeCode(t *testing.T) {
 	version, err := exec.CommandContext(t.Context(), *realClaude, "--version").Output()
 	require.NoError(t, err)
 	t.Logf("Claude Code %s", version)
-	for _, mode := range []string{"http", "command", "prompt"} {
+	for _, mode := range []string{"http", "command", "prompt", "bridge"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Run("allow", func(t *testing.T) {
 				s := newWorld(t).session(mode, "", "block")
@@ -180,7 +192,7 @@ func TestTheRealClaudeCode(t *testing.T) {
 				s.decide(q, approvals.Approve, "")
 				out := <-done
 				require.Equal(t, "asked\n", s.ran(), out)
-				if mode != "prompt" {
+				if mode == "http" || mode == "command" {
 					require.NotNil(t, s.stands(q.ID).Report, "the card knows that it ran")
 					require.Equal(t, approvals.Ran, s.stands(q.ID).Report.State)
 				}

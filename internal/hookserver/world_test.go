@@ -91,6 +91,10 @@ func (i whole) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.R
 	return i.watch.Ask(ctx, c, a)
 }
 
+func (i whole) Gone(ctx context.Context, c intake.Client, id approvals.RunID) error {
+	return i.watch.Gone(ctx, c, id)
+}
+
 func (i *watched) Gone(ctx context.Context, c intake.Client, id approvals.RunID) error {
 	err := i.Intake.Gone(ctx, c, id)
 	i.gone <- id
