@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/summary"
 )
 
 // Ask takes a request. The same external id with the same calls is the same
@@ -154,7 +155,7 @@ func (r record) request(c Client, key string, calls []Call, prompt string) agent
 		q.Calls = append(q.Calls, agentrun.RemoteCall{
 			ToolCall: approvals.ToolCall{ID: call.ID, Name: call.Tool, Args: call.Args},
 			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch},
-			Reason:   call.Reason, External: call.External,
+			Reason:   call.Reason, External: call.External, Summary: summary.Known(call.Tool),
 		})
 	}
 	return q
