@@ -44,9 +44,11 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 	@.ci/vuln
 
 fuzz: ## Fuzz the core against its invariants for a minute
+	d=$$(mktemp -d) && trap 'rm -rf '$$d EXIT && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@2.1.330 && \
+		$(GO) test -count=1 -timeout=20m -run RealClaudeCode -v ./internal/hookserver -claude=$$d/node_modules/.bin/claude
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, the real Claude Code, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50

@@ -207,3 +207,9 @@ func TestAHookWhoseHoldIsOverDeniesInWords(t *testing.T) {
 	require.Contains(t, got.stdout, `"deny"`)
 	require.Contains(t, got.stdout, "Ask again with exactly the same call to keep waiting. Request run-1.")
 }
+
+func TestThePolicyOfTheClaudeCodeExampleHolds(t *testing.T) {
+	out, stderr, code := said(t, "policy", "test", "../../examples/claude-code/policy.yaml")
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "7 of 7 examples hold")
+}
