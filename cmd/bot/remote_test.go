@@ -42,7 +42,7 @@ func (w *world) listen() *remote {
 	w.config = write(w.t, string(old)+fmt.Sprintf(`
 http: {listen: %q}
 remote_agents:
-  - {name: refunds, owner: %s, channel: %s, tokens_file: %q, doors: [api], per_minute: 10000, open_limit: 10000}
+  - {name: refunds, owner: %s, channel: %s, tokens_file: %q, doors: [api, hooks, mcp], per_minute: 10000, open_limit: 10000}
 `, addr, alice, ops, r.tokens))
 	return r
 }
