@@ -13,7 +13,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -51,7 +53,7 @@ func newAPI(c Config) (*api, error) {
 		return nil, errors.New("the URL of Countersign must begin with https://, except on this machine")
 	}
 	client := *cmp.Or(c.HTTP, http.DefaultClient)
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errors.New("Countersign answers with a redirect") }
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return errors.New("it answers with a redirect") }
 	return &api{base, c.Token, &client}, nil
 }
 
@@ -98,7 +100,7 @@ func (a *api) do(ctx context.Context, limit time.Duration, method, path string, 
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // without the URL
 		}
-		return fmt.Errorf("Countersign cannot be reached: %w", err)
+		return fmt.Errorf("the API cannot be reached: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	got, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
@@ -126,13 +128,8 @@ type problem struct {
 }
 
 func (p *problem) Error() string {
-	text := fmt.Sprintf("Countersign answers %d", p.status)
-	for _, more := range []string{p.Title, p.Detail, p.Reason} {
-		if more != "" {
-			text += ": " + more
-		}
-	}
-	return text
+	words := []string{fmt.Sprintf("Countersign answers %d", p.status), p.Title, p.Detail, p.Reason}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
 }
 
 // decide asks about a call, waits until it is decided or the hold is over, and
@@ -287,11 +284,11 @@ const maxLooked = 20
 
 // path is the path of something about the request.
 func (s status) path(of ...string) string {
-	path := "/v1/approvals/" + url.PathEscape(s.ID)
+	parts := []string{"/v1/approvals", url.PathEscape(s.ID)}
 	for _, part := range of {
-		path += "/" + url.PathEscape(part)
+		parts = append(parts, url.PathEscape(part))
 	}
-	return path
+	return strings.Join(parts, "/")
 }
 
 // became says what became of a call, if the request is about it and does not know

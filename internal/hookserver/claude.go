@@ -108,7 +108,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	done := make(chan []byte, 1)
-	go func() { done <- s.guarded(r.WithContext(ctx), body, opts) }()
+	go func() { done <- s.guarded(ctx, r.WithContext(ctx), body, opts) }()
 	select {
 	case out := <-done:
 		send(w, out)
@@ -126,10 +126,10 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 }
 
 // guarded answers a hook. A panic and an empty answer are denials.
-func (s *Server) guarded(r *http.Request, body []byte, opts options) (out []byte) {
+func (s *Server) guarded(ctx context.Context, r *http.Request, body []byte, opts options) (out []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.c.Log.ErrorContext(r.Context(), "a hook panicked", slog.String("stack", string(debug.Stack())))
+			s.c.Log.ErrorContext(ctx, "a hook panicked", slog.String("stack", string(debug.Stack())))
 			out = preToolUse(deny("something is wrong with Countersign; its log says more"), options{})
 		}
 	}()
@@ -150,7 +150,7 @@ func (s *Server) guarded(r *http.Request, body []byte, opts options) (out []byte
 		}
 		return preToolUse(deny(why), options{})
 	}
-	if out = s.event(r.Context(), c, h, opts); len(out) == 0 {
+	if out = s.event(ctx, c, h, opts); len(out) == 0 {
 		out = preToolUse(deny("Countersign has an empty answer"), options{})
 	}
 	return out

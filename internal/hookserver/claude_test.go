@@ -16,7 +16,7 @@ import (
 
 func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
 	w := newWorld(t)
-	q, answer := w.later("", bash("t1", "make deploy"))
+	q, answer := w.later(bash("t1", "make deploy"))
 	b, err := w.store.Batch(t.Context(), q.Batch)
 	require.NoError(t, err)
 	require.Equal(t, "/srv/app", b.Approvals[0].Place.Cwd, "people see where it runs")
@@ -31,7 +31,7 @@ func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
 
 func TestADenialCarriesItsReason(t *testing.T) {
 	w := newWorld(t)
-	q, answer := w.later("", bash("t1", "make deploy"))
+	q, answer := w.later(bash("t1", "make deploy"))
 	w.decide(q, approvals.Deny, "not before the freeze ends")
 	got := <-answer
 	require.Equal(t, "deny", got.Decision)
@@ -40,7 +40,7 @@ func TestADenialCarriesItsReason(t *testing.T) {
 
 func TestWhatPeopleChangedIsWhatRuns(t *testing.T) {
 	w := newWorld(t)
-	q, answer := w.later("", bash("t1", "make deploy"))
+	q, answer := w.later(bash("t1", "make deploy"))
 	w.edit(q, `{"command":"make -n deploy"}`)
 	w.decide(q, approvals.Approve, "")
 	got := <-answer
@@ -69,7 +69,7 @@ func TestAHoldEndsWithADenialThatAsksToAskAgain(t *testing.T) {
 	require.Equal(t, "allow", w.now("", bash("t2", "make deploy")).Decision, "the same call finds the decision")
 	require.Equal(t, q.ID, (<-w.watch.asked).ID)
 
-	again, answer := w.later("", bash("t3", "make deploy"))
+	again, answer := w.later(bash("t3", "make deploy"))
 	require.NotEqual(t, q.ID, again.ID, "a decision is for one execution")
 	w.decide(again, approvals.Deny, "once is enough")
 	require.Equal(t, "deny", (<-answer).Decision)
@@ -122,7 +122,7 @@ func TestACallerThatIsGoneLeavesNoOpenCard(t *testing.T) {
 
 func TestAServerThatStopsAnswersWhatItHolds(t *testing.T) {
 	w := newWorld(t)
-	q, answer := w.later("", bash("t1", "make deploy"))
+	q, answer := w.later(bash("t1", "make deploy"))
 	w.hooks.Drain()
 	require.Contains(t, (<-answer).Reason, "Pending")
 	require.Equal(t, intake.OutcomePending, w.stands(q.ID).Outcome)
@@ -177,8 +177,8 @@ func TestEveryFailureOfTheHookIsADenial(t *testing.T) {
 		"a name of another host":       {"", token, good, func(c *hookserver.Config) { c.Refuses = func(*http.Request) string { return "wrong host" } }, "wrong host"},
 		"a store that fails":           {"", token, good, failing(errors.New("redis: dial 10.0.0.1")), "cannot answer now"},
 		"too many requests":            {"", token, good, failing(&intake.LimitError{What: "open requests", Limit: 3, RetryAfter: time.Second}), "at most 3 open requests"},
-		"a request that is settled without a call": {"", token, good, with(func(hookserver.Intake) hookserver.Intake { return broken{} }), "something is wrong"},
-		"an intake that hangs":                     {"?hold=1s", token, good, with(func(hookserver.Intake) hookserver.Intake { return hang{} }), "took too long"},
+		"a request without a call":     {"", token, good, with(func(hookserver.Intake) hookserver.Intake { return broken{} }), "something is wrong"},
+		"an intake that hangs":         {"?hold=1s", token, good, with(func(hookserver.Intake) hookserver.Intake { return hang{} }), "took too long"},
 		"a panic": {"", token, good, func(c *hookserver.Config) {
 			c.Intake = &watched{Intake: c.Intake, fail: func() error { panic("bug") }}
 		}, "something is wrong"},
@@ -201,7 +201,7 @@ func TestEveryFailureOfTheHookIsADenial(t *testing.T) {
 
 func TestAHookThatIsHeldTooOftenIsADenial(t *testing.T) {
 	w := newWorld(t, func(c *hookserver.Config) { c.Holds = 1 })
-	q, answer := w.later("", bash("t1", "make a"))
+	q, answer := w.later(bash("t1", "make a"))
 	require.Contains(t, w.now("", bash("t2", "make b")).Reason, "1 calls that wait")
 	w.decide(q, approvals.Approve, "")
 	require.Equal(t, "allow", (<-answer).Decision)
@@ -209,7 +209,7 @@ func TestAHookThatIsHeldTooOftenIsADenial(t *testing.T) {
 
 func TestAnApprovalThatThePolicyRefusesByNowDoesNotRun(t *testing.T) {
 	w := newWorld(t)
-	q, answer := w.later("", bash("t1", "make deploy"))
+	q, answer := w.later(bash("t1", "make deploy"))
 	w.policy.set("Bash", approvals.Refuse{Reason: "the freeze began"})
 	w.decide(q, approvals.Approve, "")
 	got := <-answer

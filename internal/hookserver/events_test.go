@@ -28,7 +28,7 @@ func TestTheCardLearnsWhatBecameOfTheCall(t *testing.T) {
 	} {
 		t.Run(event, func(t *testing.T) {
 			w := newWorld(t)
-			q, answer := w.later("", bash("t1", "make deploy"))
+			q, answer := w.later(bash("t1", "make deploy"))
 			w.decide(q, approvals.Approve, "")
 			require.Equal(t, "allow", (<-answer).Decision)
 			require.Empty(t, w.now("", after(event, c.more)))
@@ -50,7 +50,7 @@ func TestAnAnswerAtTheTerminalWithdrawsTheCard(t *testing.T) {
 	} {
 		t.Run(event, func(t *testing.T) {
 			w := newWorld(t)
-			q, answer := w.later("", bash("t1", "make deploy"))
+			q, answer := w.later(bash("t1", "make deploy"))
 			require.Empty(t, w.now("", after(event, "")))
 			require.Equal(t, intake.OutcomeWithdrawn, w.stands(q.ID).Outcome)
 			require.Equal(t, reason, w.reason(q))
@@ -61,7 +61,7 @@ func TestAnAnswerAtTheTerminalWithdrawsTheCard(t *testing.T) {
 
 func TestEventsOfAnotherCallOrSessionChangeNothing(t *testing.T) {
 	w := newWorld(t)
-	q, _ := w.later("", bash("t1", "make deploy"))
+	q, _ := w.later(bash("t1", "make deploy"))
 	w.now("", body("PostToolUse", "t2", "Bash", `{"command":"ls"}`))
 	w.now("", `{"hook_event_name":"SessionEnd","session_id":"s-2"}`)
 	w.now("", `{"hook_event_name":"SessionEnd"}`)
@@ -84,7 +84,7 @@ func TestAPermissionRequestFindsTheOpenRequestOrSaysNothing(t *testing.T) {
 	w.edit(q, `{"command":"make -n deploy"}`)
 	w.decide(q, approvals.Approve, "")
 	require.Empty(t, w.now("", request), "what was changed is another call")
-	again, answer := w.later("", bash("t2", "make deploy"))
+	again, answer := w.later(bash("t2", "make deploy"))
 	require.Equal(t, q.ID, again.ID)
 	require.Equal(t, "allow", (<-answer).Decision)
 

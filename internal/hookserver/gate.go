@@ -84,7 +84,7 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 func (s *Server) wait(ctx context.Context, c intake.Client, q intake.Request, a asking) (intake.Request, error) {
 	held, cancel := context.WithTimeout(ctx, a.hold)
 	defer cancel()
-	stop := context.AfterFunc(s.over, cancel)
+	stop := context.AfterFunc(s.over, cancel) //nolint:contextcheck // the end of the server, beside that of the caller
 	defer stop()
 	for {
 		if a.tell != nil {

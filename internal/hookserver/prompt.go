@@ -92,7 +92,7 @@ func (s *Server) promptServer(r *http.Request) *mcp.Server {
 	}, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(r.Context(), cancel)() // whose end is that of the connection
+		defer context.AfterFunc(r.Context(), cancel)() //nolint:contextcheck // its end is that of the connection
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(s.prompt(ctx, q, who))}}}, nil
 	})
 	return server

@@ -229,11 +229,11 @@ func (w *world) now(query, body string) said {
 }
 
 // later calls the hook and returns the request that it made, and its answer.
-func (w *world) later(query, body string) (intake.Request, <-chan said) {
+func (w *world) later(body string) (intake.Request, <-chan said) {
 	w.Helper()
 	answers := make(chan said, 1)
 	go func() {
-		s, err := w.ask(w.Context(), query, token, body)
+		s, err := w.ask(w.Context(), "", token, body)
 		if err != nil {
 			s.Reason = err.Error()
 		}
