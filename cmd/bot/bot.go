@@ -57,7 +57,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	}
 	agents, err := newAgents(c, e, sets, log)
 	b := &bot{log: log}
-	if err := errors.Join(err, b.openPolicy(c, sets)); err != nil {
+	if err := errors.Join(err, b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
 	if b.store, err = openDurable(ctx, c, storeOptions(c, e, log)); err != nil {

@@ -73,7 +73,8 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 		if err != nil {
 			return o, "", err
 		}
-		o.Tools, path = config.PolicyTools(c, sets), c.Policy
+		o, path = config.PolicyOptions(c, sets), c.Policy
+		o.Now = p.now
 	case p.tools != "":
 		tools, err := policy.ReadTools(p.tools)
 		if err != nil {

@@ -43,6 +43,12 @@ func policyCheck(ctx context.Context, in *call) error {
 			fmt.Fprintf(&out, "    %-5s  %s%s\n", s.Kind, s.Rule, shadowWords(s))
 		}
 	}
+	for _, agent := range o.Remote {
+		fmt.Fprintf(&out, "  any tool, agent %s, which runs elsewhere\n", agent)
+		for _, s := range coverageOf(ctx, loaded, agent) {
+			fmt.Fprintf(&out, "    %-5s  %s%s\n", s.Kind, s.Rule, shadowWords(s))
+		}
+	}
 	if len(o.Tools) == 0 {
 		fmt.Fprintf(&out, "  none are known, so conditions on arguments were not checked; use --config or --tools\n")
 	}
@@ -91,6 +97,13 @@ func coverage(ctx context.Context, loaded *policy.Policy, t policy.Tool) []polic
 	return all
 }
 
+// coverageOf are the rules that may decide about calls of a remote agent, whatever
+// their tools.
+func coverageOf(ctx context.Context, loaded *policy.Policy, agent string) []policy.Step {
+	e := loaded.Explain(ctx, approvals.Proposal{Agent: agent})
+	return slices.DeleteFunc(e.Steps, func(s policy.Step) bool { return s.Outcome == policy.Unmatched && s.Why == "another agent" })
+}
+
 // saysForAll reports whether the last step before the default leaves it nothing:
 // a setting of the tool or of its agent, or what the code says where it never
 // asks.
@@ -121,6 +134,13 @@ func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o 
 		for _, t := range o.Tools {
 			c := covered{Agent: t.Agent, Tool: t.Name, By: []decider{}}
 			for _, s := range coverage(ctx, loaded, t) {
+				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow})
+			}
+			tools = append(tools, c)
+		}
+		for _, agent := range o.Remote {
+			c := covered{Agent: agent, Tool: "*", By: []decider{}}
+			for _, s := range coverageOf(ctx, loaded, agent) {
 				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow})
 			}
 			tools = append(tools, c)

@@ -27,6 +27,10 @@ func policyExplain(ctx context.Context, in *call) error {
 		return nil
 	})
 	p.flags.StringVar(&call.Channel, "channel", "", "The `ID` of the channel in which the agent was asked.")
+	var place policy.RecordedPlace
+	p.flags.StringVar(&place.Cwd, "cwd", "", "The `DIRECTORY` in which a remote agent says that the call would run.")
+	p.flags.StringVar(&place.Repository, "repository", "", "The `NAME` of the repository there.")
+	p.flags.StringVar(&place.Branch, "branch", "", "The `NAME` of the branch there.")
 	at := p.flags.String("at", "", "The `TIME` of the call, such as 2026-03-01T09:00:00Z. Without it, now.")
 	gate := p.flags.Bool("gate", false, "The code of the tool asks for approval for this call.")
 	if err := p.parse(); err != nil {
@@ -64,6 +68,9 @@ func policyExplain(ctx context.Context, in *call) error {
 	}
 	if call.At.IsZero() {
 		call.At = p.now()
+	}
+	if place != (policy.RecordedPlace{}) {
+		call.Place = &place
 	}
 	if *gate {
 		call.Gate = approvals.GateDeclared

@@ -32,11 +32,15 @@ func (l *ledger) Entries(ctx context.Context, user approvals.UserID) ([]approval
 }
 
 // openPolicy reads the policy of the configuration; follow follows its changes.
-func (b *bot) openPolicy(c config.Config, sets config.ToolSets) (err error) {
+func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolSets) (err error) {
 	b.path = c.Policy
-	b.judging = policy.Options{Tools: config.PolicyTools(c, sets), Directory: &b.people, Ledger: &b.ledger, Shadow: b.onShadow, Now: time.Now}
-	b.policy, err = policy.Open(c.Policy, b.judging, b.onPolicy)
-	return err
+	b.judging = config.PolicyOptions(c, sets)
+	b.judging.Directory, b.judging.Ledger, b.judging.Shadow, b.judging.Now = &b.people, &b.ledger, b.onShadow, time.Now
+	if b.policy, err = policy.Open(c.Policy, b.judging, b.onPolicy); err != nil {
+		return err
+	}
+	b.warnOf(ctx, b.policy.Current())
+	return nil
 }
 
 // defaultReload is the default of policy_reload.
@@ -76,8 +80,16 @@ func (b *bot) onPolicy(ctx context.Context, before, after *policy.Policy, err er
 	if gone := policy.Lifted(before, after); len(gone) > 0 {
 		b.log.WarnContext(ctx, "rules that denied or asked were removed", slog.Any("rules", gone))
 	}
+	b.warnOf(ctx, after)
 	if err := b.checkPeople(ctx); err != nil {
 		b.log.WarnContext(ctx, "the new policy has rules that not enough people can approve", slog.Any("err", err))
+	}
+}
+
+// warnOf logs what the policy may not mean.
+func (b *bot) warnOf(ctx context.Context, p *policy.Policy) {
+	for _, w := range p.Warnings() {
+		b.log.WarnContext(ctx, "the policy may not mean what it says", slog.String("warning", w))
 	}
 }
 

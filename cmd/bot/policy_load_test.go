@@ -62,7 +62,7 @@ func TestTheSettingsOfToolsRuleWhereTheFileDoesNot(t *testing.T) {
 			require.NoError(t, read.CheckPolicy(config.Environment{}, nil, time.Now))
 			sets, err := config.NewToolSets(read, config.Environment{}, nil)
 			require.NoError(t, err)
-			p, err := policy.Load(read.Policy, policy.Options{Tools: config.PolicyTools(read, sets)})
+			p, err := policy.Load(read.Policy, config.PolicyOptions(read, sets))
 			require.NoError(t, err)
 			for call, want := range c.want {
 				tool, args := call, "{}"

@@ -175,7 +175,9 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 		}
 		sets, err := config.NewToolSets(config.Config{Agents: []config.Agent{{Name: "ops", Files: folder}}}, config.Environment{}, nil)
 		require.NoError(t, err)
-		_, err = policy.Parse(place, []byte(text), policy.Options{Tools: config.PolicyTools(config.Config{Agents: []config.Agent{{Name: "ops"}}}, sets), Now: time.Now})
+		o := config.PolicyOptions(config.Config{Agents: []config.Agent{{Name: "ops"}}}, sets)
+		o.Now = time.Now
+		_, err = policy.Parse(place, []byte(text), o)
 		require.NoError(t, err, place)
 	}
 }

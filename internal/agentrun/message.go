@@ -99,8 +99,13 @@ type Text struct{ Content string }
 type Thinking struct{ Content string }
 
 // CallPart is a call that the model makes. Its arguments are the exact bytes
-// that the model wrote, which need not be JSON.
-type CallPart struct{ approvals.ToolCall }
+// that the model wrote, which need not be JSON. Place is where a call of a remote
+// agent would run, in its words; the model never reads it.
+type CallPart struct {
+	approvals.ToolCall
+
+	Place approvals.Place
+}
 
 func (Text) responsePart()     {}
 func (Thinking) responsePart() {}

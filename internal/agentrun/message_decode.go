@@ -127,7 +127,11 @@ func decodeResponsePart(b []byte) (ResponsePart, error) {
 			return nil, err
 		}
 		args, err := arguments(in)
-		return CallPart{approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}}, err
+		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}}
+		if in.Place != nil {
+			part.Place = approvals.Place(*in.Place)
+		}
+		return part, err
 	}
 	return nil, fmt.Errorf("unknown part_kind %q in a response", in.PartKind)
 }

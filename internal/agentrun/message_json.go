@@ -54,6 +54,14 @@ type partJSON struct {
 	Outcome   Outcome              `json:"outcome,omitempty"`
 	Metadata  json.RawMessage      `json:"metadata,omitempty"`
 	Timestamp *time.Time           `json:"timestamp,omitempty"`
+	// Place is ours, not upstream's.
+	Place *placeJSON `json:"place,omitempty"`
+}
+
+type placeJSON struct {
+	Cwd        string `json:"cwd,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
 }
 
 // EncodeMessage writes one message.
@@ -126,6 +134,10 @@ func encodeResponsePart(p ResponsePart) ([]byte, error) {
 		}
 		if !utf8.Valid(p.Args) {
 			out.Bytes = p.Args
+		}
+		if p.Place != (approvals.Place{}) {
+			place := placeJSON(p.Place)
+			out.Place = &place
 		}
 		return json.Marshal(out)
 	}

@@ -61,6 +61,7 @@ type RemoteRun struct {
 type RuledCall struct {
 	approvals.ToolCall
 
+	Place  approvals.Place
 	Ruling approvals.Ruling
 }
 
@@ -200,8 +201,10 @@ func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
 	for _, m := range messages {
 		switch m := m.(type) {
 		case Response:
-			for _, c := range m.calls() {
-				all = append(all, RuledCall{ToolCall: c})
+			for _, p := range m.Parts {
+				if c, ok := p.(CallPart); ok {
+					all = append(all, RuledCall{ToolCall: c.ToolCall, Place: c.Place})
+				}
 			}
 		case Request:
 			for _, p := range m.Parts {

@@ -3,6 +3,7 @@ package agentrun
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -20,6 +21,9 @@ func (r *Runner) Clear(ctx context.Context, remote RemoteRun, call approvals.Too
 	p := approvals.Proposal{
 		Call: call, Agent: remote.Run.Agent, Requester: remote.Run.Requester, Channel: remote.Run.Origin.Channel,
 		SoFar: remote.soFar(call.ID), At: r.c.Now(),
+	}
+	if i := slices.IndexFunc(remote.Calls, func(c RuledCall) bool { return c.ID == call.ID }); i >= 0 {
+		p.Place = remote.Calls[i].Place
 	}
 	a, asked := remote.Batch.Approval(call.ID)
 	if asked {

@@ -94,7 +94,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	var asked, elsewhere []approvals.Deferral
 	var refusals, counted []RequestPart // counted: what the policy knows of the calls before
 	for _, c := range q.Calls {
-		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall})
+		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall, Place: c.Place})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
 		deferral := approvals.Deferral{
 			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Place: c.Place,

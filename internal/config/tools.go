@@ -86,8 +86,17 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 	return sets, errors.Join(problems...)
 }
 
-// PolicyTools returns what a policy knows of the tools.
-func PolicyTools(c Config, sets ToolSets) []policy.Tool {
+// PolicyOptions returns what a policy is read against: the tools of the agents,
+// and the names of those that run elsewhere.
+func PolicyOptions(c Config, sets ToolSets) policy.Options {
+	o := policy.Options{Tools: policyTools(c, sets)}
+	for _, a := range c.RemoteAgents {
+		o.Remote = append(o.Remote, a.Name)
+	}
+	return o
+}
+
+func policyTools(c Config, sets ToolSets) []policy.Tool {
 	var all []policy.Tool
 	for i, a := range c.Agents {
 		for _, t := range sets[a.Name] {
@@ -120,6 +129,8 @@ func (c Config) CheckPolicy(e Environment, extra ToolsFor, now func() time.Time)
 	if err != nil {
 		sets = nil // a rule may be for a tool that is missing
 	}
-	_, wrong := policy.Load(c.Policy, policy.Options{Tools: PolicyTools(c, sets), Now: now})
+	o := PolicyOptions(c, sets)
+	o.Now = now
+	_, wrong := policy.Load(c.Policy, o)
 	return errors.Join(err, wrong)
 }

@@ -94,7 +94,8 @@ func (c *checker) checkPolicy() {
 		c.unknown("fix the agents first", "%s: whether its rules fit the agents' tools", c.config.Policy)
 		sets = nil
 	}
-	c.judging = policy.Options{Tools: config.PolicyTools(c.config, sets), Now: c.Now}
+	c.judging = config.PolicyOptions(c.config, sets)
+	c.judging.Now = c.Now
 	c.policy, err = policy.Load(c.config.Policy, c.judging)
 	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)
@@ -102,7 +103,7 @@ func (c *checker) checkPolicy() {
 	if err == nil {
 		c.fine("%s: %s, version %s", c.config.Policy, counted(len(c.policy.Rules()), "rule", "rules"), c.policy.Version())
 		for _, w := range c.policy.Warnings() {
-			c.warn("remove the form if that is more than was meant", "%s", w)
+			c.warn("change the rule if that is not what was meant", "%s", w)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func compile(files []source, o Options) (*Policy, error) {
 	p := &Policy{content: sum, version: hex.EncodeToString(sum[:4]), options: o, names: n, plans: map[[2]string]*plan{}}
 	p.defaultName = nameDefault + "@" + p.version
 	p.groups = slices.Sorted(maps.Values(n.groups))
-	b := &builder{checker: &checker{Problems: &found, names: n, envs: map[string]*typed{}}, p: p}
+	b := &builder{checker: &checker{Problems: &found, names: n, remote: o.Remote, envs: map[string]*typed{}}, p: p}
 	b.build(forms)
 	if err := found.Err(); err != nil {
 		return nil, err

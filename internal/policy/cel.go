@@ -50,9 +50,10 @@ var untyped = sync.OnceValues(func() (*cel.Env, error) {
 // A checker type-checks conditions for the tools that they can be asked of.
 type checker struct {
 	*strictyaml.Problems
-	names *names
-	tools []*tool
-	envs  map[string]*typed // by schema
+	names  *names
+	tools  []*tool
+	remote []string          // agents whose tools are not known
+	envs   map[string]*typed // by schema
 
 	several bool // the condition at hand is for several tools
 }

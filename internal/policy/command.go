@@ -15,7 +15,7 @@ import (
 // the one, and cannot be judged by the other.
 type command struct {
 	argument  string // the argument that holds the command
-	cwd       string // the argument that holds the directory in which it runs
+	cwd       string // the argument that holds the directory in which it runs, see [command.directories]
 	others    []string
 	permitted shellcmd.Permitted
 	sought    shellcmd.Sought
@@ -104,9 +104,27 @@ func (c *command) matches(f *facts) (ok bool, why string, err error) {
 			return false, "the call has an argument that is not listed under other_args", nil
 		}
 	}
-	cwd, _ := s.text(c.cwd)
-	why = c.permitted.Mismatch(p.commands, cwd)
-	return why == "", why, nil
+	for _, dir := range c.directories(f) {
+		if why = c.permitted.Mismatch(p.commands, dir); why != "" {
+			return false, why, nil
+		}
+	}
+	return true, "", nil
+}
+
+// directories are where the command may run, each of which counts. A call of a
+// remote agent runs where its agent says, and one that does not say it runs
+// nowhere that is listed: its model could write any argument. If there is the
+// argument too, the command may run in either.
+func (c *command) directories(f *facts) (all []string) {
+	if cwd := f.q.Place.Cwd; cwd != "" || slices.Contains(f.p.options.Remote, f.q.Agent) {
+		all = append(all, cwd)
+	}
+	if _, written := f.shell().args[c.cwd]; written || len(all) == 0 {
+		cwd, _ := f.shell().text(c.cwd)
+		all = append(all, cwd)
+	}
+	return all
 }
 
 // finds is an error where the command may run what is sought: then people are

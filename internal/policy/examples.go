@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,8 +165,8 @@ func countsIn(t table[whole]) map[string]int {
 	return m
 }
 
-// tool returns the known tool, of whichever agent has it if none is
-// named.
+// tool returns the known tool, of whichever agent has it if none is named. One
+// that is not known is taken for one of a remote agent, if there are such.
 func (x *examiner) tool(e exampleForm) (*tool, bool) {
 	var tools []string
 	for _, t := range x.p.tools {
@@ -175,6 +176,9 @@ func (x *examiner) tool(e exampleForm) (*tool, bool) {
 		if !e.Agent.Written() || t.Agent == e.Agent.Value {
 			tools = append(tools, t.Name)
 		}
+	}
+	if remote := x.p.options.Remote; len(remote) > 0 && (!e.Agent.Written() || slices.Contains(remote, e.Agent.Value)) {
+		return &tool{Tool: Tool{Agent: cmp.Or(e.Agent.Value, remote[0])}, shape: nothing}, true
 	}
 	if len(x.p.tools) > 0 {
 		x.Wrong(e.Call.Tool.Mark, "no agent %shas a tool %q%s", quoted(e.Agent.Value), e.Call.Tool.Value, strictyaml.Hint(e.Call.Tool.Value, tools))

@@ -25,7 +25,8 @@ type Explanation struct {
 	By string // the rule that decided, name@version
 
 	// Unknown says that the agent has no such tool, and Misfits why the arguments
-	// do not fit it. No rule is asked then: the call goes back to the model.
+	// do not fit it. No rule is asked then: the call goes back to the model. It is
+	// said of no remote agent: its tools are not known.
 	Unknown bool
 	Misfits []string
 
@@ -82,7 +83,7 @@ func (p *Policy) explain(f *facts) Explanation {
 	if ask, ok := v.ruling.(approvals.Ask); ok {
 		e.Severity = pl.hints.severity.Worse(ask.Severity)
 	}
-	e.Unknown = len(p.tools) > 0 && !slices.ContainsFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent })
+	e.Unknown = len(p.tools) > 0 && !slices.Contains(p.options.Remote, e.Agent) && !slices.ContainsFunc(p.tools, func(t *tool) bool { return t.Name == e.Tool && t.Agent == e.Agent })
 	for i, r := range p.rules {
 		s, seen := steps[r]
 		shadow := r.shadow || p.shadow && i < p.own

@@ -54,9 +54,12 @@ func (c *checker) constants(when text, a *cel.Ast) {
 		for _, t := range c.tools {
 			tools.names, agents.names = append(tools.names, t.Name), append(agents.names, t.Agent)
 		}
-		known["tool"], known["agent"] = tools, agents
-		for _, of := range []string{"run.executed", "run.failed", "run.denied", executedToday} {
-			known[of] = tools
+		agents.names = append(agents.names, c.remote...)
+		known["agent"] = agents
+		for _, of := range []string{"tool", "run.executed", "run.failed", "run.denied", executedToday} {
+			if len(c.remote) == 0 { // the tools of remote agents are not known
+				known[of] = tools
+			}
 		}
 	}
 	named(a.NativeRep().Expr(), nil, func(of, s string) {

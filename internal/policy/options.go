@@ -11,9 +11,13 @@ import (
 // Options say what a file is read against. The zero Options know no tool, so
 // that no condition on arguments is type-checked, and no people.
 type Options struct {
-	// Tools are all tools of all agents. A rule for a tool that is not among
-	// them is refused. A call of one asks with the file's default.
+	// Tools are all tools of the agents of this program. A rule for a tool that is
+	// not among them is refused, unless it may be for one of Remote. A call of one
+	// asks with the file's default.
 	Tools []Tool
+	// Remote are the agents that run elsewhere. Their tools are not known: a rule
+	// that may be for one of them can name any tool.
+	Remote []string
 	// Roster is who is in which group, and who can approve at all. With it, a
 	// requirement that nobody can meet is refused when the file is read.
 	Roster *Roster

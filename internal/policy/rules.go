@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (b *builder) newRule(f ruleForm) *rule {
 	if f.When.Written() {
 		r.isWhen = true
 		if f.When.Value != "" {
-			b.condition(f.When, b.concerned(r), true).of(r)
+			b.condition(f.When, b.concerned(r), !b.remote(r)).of(r)
 		}
 	}
 	r.unsound = b.Count() > before
@@ -44,22 +45,8 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 	for _, t := range b.p.tools {
 		tools, agents = append(tools, t.Name), append(agents, t.Agent)
 	}
-	for _, g := range f.Tools.Items {
-		_, err := path.Match(g.Value, "")
-		matches := func(name string) bool { ok, _ := path.Match(g.Value, name); return ok }
-		switch {
-		case g.Value == "":
-		case strings.Contains(g.Value, "[!"):
-			b.Wrong(g.Mark, "%q: [!a] matches ! or a; write [^a] for anything but a", g.Value)
-		case err != nil:
-			b.Wrong(g.Mark, "%q is not a valid pattern; use * for any text, ? for one character, [ab] for one of several", g.Value)
-		case len(tools) > 0 && !slices.ContainsFunc(tools, matches):
-			b.Wrong(g.Mark, "no agent has a tool %q, so the rule would match nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
-		case slices.Contains(r.tools, g.Value):
-			b.Wrong(g.Mark, "is listed twice")
-		default:
-			r.tools = append(r.tools, g.Value)
-		}
+	if len(agents) > 0 {
+		agents = append(agents, b.p.options.Remote...)
 	}
 	for _, a := range f.Agents.Items {
 		switch {
@@ -70,6 +57,26 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 			b.Wrong(a.Mark, "is listed twice")
 		default:
 			r.agents = append(r.agents, a.Value)
+		}
+	}
+	for _, g := range f.Tools.Items {
+		_, err := path.Match(g.Value, "")
+		matches := func(name string) bool { ok, _ := path.Match(g.Value, name); return ok }
+		switch {
+		case g.Value == "":
+		case strings.Contains(g.Value, "[!"):
+			b.Wrong(g.Mark, "%q: [!a] matches ! or a; write [^a] for anything but a", g.Value)
+		case err != nil:
+			b.Wrong(g.Mark, "%q is not a valid pattern; use * for any text, ? for one character, [ab] for one of several", g.Value)
+		case len(tools) > 0 && !slices.ContainsFunc(tools, matches) && !b.remote(r):
+			b.Wrong(g.Mark, "no agent has a tool %q, so the rule would match nothing%s", g.Value, strictyaml.Hint(g.Value, tools))
+		case slices.Contains(r.tools, g.Value):
+			b.Wrong(g.Mark, "is listed twice")
+		default:
+			r.tools = append(r.tools, g.Value)
+			if hint := strictyaml.Hint(g.Value, tools); hint != "" && len(r.agents) == 0 && !slices.ContainsFunc(tools, matches) {
+				b.warn(g.Mark, fmt.Sprintf("no agent of this program has a tool %q, so it is taken for one of a remote agent%s", g.Value, hint))
+			}
 		}
 	}
 	for _, ch := range f.Channels.Items {
@@ -88,6 +95,12 @@ func (b *builder) readScope(r *rule, f ruleForm) {
 			b.names.look("requester.groups", t.Value, t.Mark)
 		}
 	}
+}
+
+// remote reports whether the rule may be for calls of a remote agent, whose tools
+// are not known.
+func (b *builder) remote(r *rule) bool {
+	return slices.ContainsFunc(b.p.options.Remote, r.forAgent)
 }
 
 // readEffect reads what the rule does.
@@ -188,10 +201,10 @@ func (b *builder) lint() {
 		switch {
 		case r.unsound:
 			continue
-		case len(b.p.tools) > 0 && len(tools) == 0:
+		case len(b.p.tools) > 0 && len(tools) == 0 && !b.remote(r):
 			b.Wrong(r.mark, "never matches: none of these agents has this tool")
 			continue
-		case r.kind == KindAllow && len(tools) > 0 && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
+		case r.kind == KindAllow && len(tools) > 0 && !b.remote(r) && !slices.ContainsFunc(tools, func(t *tool) bool { return t.Asks != AsksAlways }):
 			b.Wrong(r.mark, "has no effect: the code of this tool always asks for approval, and allow does not override that")
 			continue
 		}
@@ -204,8 +217,10 @@ func (b *builder) lint() {
 
 func (b *builder) lintCovered(i int, r *rule, tools []*tool) {
 	var by *rule
-	if len(b.p.tools) == 0 {
-		by = b.coverUnknown(i, r)
+	if len(b.p.tools) == 0 || b.remote(r) {
+		if by = b.coverUnknown(i, r); by == nil {
+			return
+		}
 	}
 	for _, t := range tools {
 		if by = b.coverOf(i, r, t); by == nil {
@@ -230,7 +245,7 @@ func (b *builder) lintDenied(r *rule, tools []*tool) {
 		for _, t := range tools {
 			denied = denied && o.concerns(t.Agent, t.Name)
 		}
-		if denied && (len(tools) > 0 || part(o.tools, r.tools) && part(o.agents, r.agents)) {
+		if denied && (len(tools) > 0 && !b.remote(r) || part(o.tools, r.tools) && part(o.agents, r.agents)) {
 			b.Wrong(r.mark, "lists %s, which %s (%s) denies, and a deny always wins; remove the form, or narrow the deny", run, o.name, o.mark)
 			return
 		}
@@ -290,7 +305,7 @@ func (b *builder) coverOf(i int, r *rule, t *tool) *rule {
 	return nil
 }
 
-// coverUnknown is for a file that is read without tools: then only what is
+// coverUnknown is for calls of tools that are not known: then only what is
 // written the same, or left out, is known to cover.
 func (b *builder) coverUnknown(i int, r *rule) *rule {
 	for j, o := range b.p.rules[:b.p.own] {

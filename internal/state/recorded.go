@@ -102,8 +102,7 @@ type history struct {
 	messages []agentrun.Message
 	runs     map[approvals.RunID]agentrun.Run
 	lapsed   map[approvals.ToolCallID]bool
-	asked    map[approvals.ToolCallID]string          // the rule, perhaps without a name
-	places   map[approvals.ToolCallID]approvals.Place // of the calls that people were asked about
+	asked    map[approvals.ToolCallID]string // the rule, perhaps without a name
 	results  map[approvals.ToolCallID]agentrun.Outcome
 }
 
@@ -131,7 +130,7 @@ func (r recordReader) recorded(ctx context.Context, id agentrun.ThreadID) ([]Rec
 			out = append(out, RecordedCall{
 				Proposal: approvals.Proposal{
 					Call: c.ToolCall, Agent: run.Agent, Requester: run.Requester, Channel: run.Origin.Channel,
-					Place: h.places[c.ID], SoFar: soFar, At: response.At,
+					Place: c.Place, SoFar: soFar, At: response.At,
 				},
 				Thread: id, Run: run.ID, Ruled: h.ruled(c.ID), Rule: rule,
 			})
@@ -144,7 +143,7 @@ func (r recordReader) recorded(ctx context.Context, id agentrun.ThreadID) ([]Rec
 func (r recordReader) history(ctx context.Context, id agentrun.ThreadID) (history, error) {
 	h := history{
 		runs: make(map[approvals.RunID]agentrun.Run), lapsed: make(map[approvals.ToolCallID]bool),
-		asked: make(map[approvals.ToolCallID]string), places: make(map[approvals.ToolCallID]approvals.Place), results: make(map[approvals.ToolCallID]agentrun.Outcome),
+		asked: make(map[approvals.ToolCallID]string), results: make(map[approvals.ToolCallID]agentrun.Outcome),
 	}
 	thread, err := r.store.Thread(ctx, id)
 	if err != nil {
@@ -190,7 +189,6 @@ func (r recordReader) follow(ctx context.Context, h history, id approvals.RunID)
 				return err
 			}
 			for _, a := range b.Approvals {
-				h.places[a.Call.ID] = a.Place
 				if before := h.asked[a.Call.ID]; before == "" {
 					h.asked[a.Call.ID] = a.Rule
 				}
