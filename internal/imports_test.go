@@ -47,7 +47,7 @@ var may = map[string][]string{
 	"internal/strictyaml":                     {"internal/approvals"},
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
-	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/receipt", "internal/state", "internal/strictyaml", "internal/summary", "internal/tools/filetool", "internal/webhook", "manifests"},
+	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/receipt", "internal/state", "internal/strictyaml", "internal/summary", "internal/tools", "internal/tools/filetool", "internal/webhook", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
 	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/config", "manifests"},
 	"manifests":                               {},

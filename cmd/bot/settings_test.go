@@ -46,6 +46,8 @@ func addKeys(keys map[string]string, at string, t reflect.Type) {
 		switch {
 		case kind == reflect.TypeFor[config.Approval]():
 			keys[place] = "approval"
+		case kind == reflect.TypeFor[config.Schema]():
+			keys[place] = "JSON Schema"
 		case kind == reflect.TypeFor[time.Duration]():
 			keys[place] = "duration"
 		case kind.Kind() == reflect.Struct:

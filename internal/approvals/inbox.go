@@ -27,12 +27,16 @@ func ShownIn(channel string) ListKey { return ListKey("channel:" + channel) }
 // AskedBy lists what this person asked for.
 func AskedBy(u UserID) ListKey { return ListKey("requester:" + string(u)) }
 
+// AwaitsResult lists the batches of this agent in which an external call has no
+// result yet.
+func AwaitsResult(agent string) ListKey { return ListKey("external:" + agent) }
+
 // A Cursor is a place between two batches of a list. It is opaque; the empty
 // one is before the first, and, as an answer, says that there is no more.
 type Cursor string
 
 // Concerns returns the lists that the batch is on, sorted, each once: none if
-// no approval of it is pending. All quorums and vetoes of its pending approvals
+// no approval of it is pending, but for [AwaitsResult]. All quorums and vetoes of its pending approvals
 // count, also those that are not asked yet and those of people who have
 // decided.
 func (b Batch) Concerns() []ListKey {
@@ -63,14 +67,14 @@ func (b Batch) Concerns() []ListKey {
 		}
 		all = append(all, Everything)
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	if b.Channel != "" {
+	if len(all) > 0 && b.Channel != "" {
 		all = append(all, ShownIn(b.Channel))
 	}
-	if b.Requester != "" {
+	if len(all) > 0 && b.Requester != "" {
 		all = append(all, AskedBy(b.Requester))
+	}
+	if b.Agent != "" && slices.ContainsFunc(b.Calls, func(c External) bool { return c.Result == nil }) {
+		all = append(all, AwaitsResult(b.Agent))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -44,12 +44,16 @@ func TestABatchIsOnTheListsOfWhomItConcerns(t *testing.T) {
 	require.Empty(t, ended.Concerns(), "what is settled concerns nobody")
 	require.Len(t, ended.Deciders(), 1)
 	require.Empty(t, Batch{Channel: "C-ops", Requester: "req", Calls: []External{{}}}.Concerns(), "nobody is asked")
+	half := Batch{Agent: "ops", Channel: "C-ops", Requester: "req", Calls: []External{{Result: ToolFailed{}}, {}}}
+	require.Equal(t, []ListKey{AwaitsResult("ops")}, half.Concerns())
+	half.Calls[1].Result = ToolFailed{}
+	require.Empty(t, half.Concerns())
 }
 
 func TestTheKindsOfListsAreApart(t *testing.T) {
 	t.Parallel()
 	seen := map[ListKey]bool{Everything: true}
-	for _, k := range []ListKey{WaitsForUser("C1"), WaitsForGroup("C1"), ShownIn("C1"), AskedBy("C1")} {
+	for _, k := range []ListKey{WaitsForUser("C1"), WaitsForGroup("C1"), ShownIn("C1"), AskedBy("C1"), AwaitsResult("C1")} {
 		require.False(t, seen[k], k)
 		seen[k] = true
 	}

@@ -46,8 +46,11 @@ type Agent struct {
 	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
 	Approval     Approval             `yaml:"approval"` // which calls need approval, if the policy has no rule for them
 	Tools        map[string]Tool      `yaml:"tools"`    // by name
-	Timeout      time.Duration        `yaml:"timeout"`  // of one answer of the model; 5m if left out
-	Limits       Limits               `yaml:"limits"`
+
+	ExternalTools []ExternalTool `yaml:"external_tools"` // whose calls run elsewhere
+
+	Timeout time.Duration `yaml:"timeout"` // of one answer of the model; 5m if left out
+	Limits  Limits        `yaml:"limits"`
 }
 
 // Tool is what is different for one tool of an agent.

@@ -117,6 +117,9 @@ func (f *form) walk(at string, n ast.Node, t reflect.Type) {
 	case reflect.TypeFor[Approval]():
 		f.approval(at, n)
 		return
+	case reflect.TypeFor[Schema]():
+		f.schema(at, n)
+		return
 	case reflect.TypeFor[Template]():
 		f.template(at, n)
 		return

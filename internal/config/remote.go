@@ -65,6 +65,9 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 		a.JWT.check(at+".jwt", subjects, wrong)
 	}
 	for i, a := range c.RemoteAgents {
+		if len(a.Fulfills) > 0 && !slices.Contains(a.Doors, "api") {
+			wrong("remote_agents[%d].fulfills: results come in over the HTTP API; add api to doors", i)
+		}
 		for j, f := range a.Fulfills {
 			at := fmt.Sprintf("remote_agents[%d].fulfills[%d]", i, j)
 			switch _, known := names[f.Agent]; {

@@ -64,6 +64,8 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 			}
 			all = append(all, set...)
 		}
+		elsewhere, more := c.externalTools(i)
+		all, problems = append(all, elsewhere...), append(problems, more...)
 		own := map[string]bool{}
 		for _, t := range all {
 			name := t.Spec().Name
@@ -83,6 +85,7 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 		}
 		sets[a.Name] = all
 	}
+	problems = append(problems, c.checkFulfilled(sets)...)
 	return sets, errors.Join(problems...)
 }
 

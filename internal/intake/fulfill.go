@@ -2,9 +2,12 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -19,7 +22,7 @@ func (s *Service) Fulfill(ctx context.Context, c Client, id approvals.RunID, cal
 	if err != nil {
 		return err
 	}
-	if run.Deferred == "" || run.Agent == c.Name {
+	if run.Deferred == "" {
 		return missing
 	}
 	b, err := s.c.Desk.Batch(ctx, run.Deferred)
@@ -27,7 +30,7 @@ func (s *Service) Fulfill(ctx context.Context, c Client, id approvals.RunID, cal
 		return err
 	}
 	i := slices.IndexFunc(b.Calls, func(e approvals.External) bool { return e.Call.ID == call })
-	if i < 0 || !slices.Contains(c.Fulfills, Fulfills{Agent: run.Agent, Tool: b.Calls[i].Call.Name}) {
+	if i < 0 || !c.fulfills(run.Agent, b.Calls[i].Call.Name) {
 		return missing
 	}
 	request := approvals.RequestID("fulfill:" + string(id) + ":" + string(call))
@@ -35,6 +38,68 @@ func (s *Service) Fulfill(ctx context.Context, c Client, id approvals.RunID, cal
 		return fmt.Errorf("fulfill call %q: %w", string(call), err)
 	}
 	return nil
+}
+
+// A WaitingCall is an external call of another agent that has no result yet.
+type WaitingCall struct {
+	Request  approvals.RunID // with Call it names the call for [Service.Fulfill]
+	Call     approvals.ToolCallID
+	Agent    string
+	Tool     string
+	Args     json.RawMessage
+	Digest   approvals.Digest
+	Metadata json.RawMessage // of its tool: a JSON object, or nil
+	Place    approvals.Place
+	Since    time.Time
+}
+
+// Waiting returns a page of the external calls that the client may fulfill, the
+// oldest first, and where the next page begins: nowhere if that is empty. A page
+// has the calls of at most limit batches, and may have none before the end. Calls
+// of its own it never sees here.
+func (s *Service) Waiting(ctx context.Context, c Client, after approvals.Cursor, limit int) ([]WaitingCall, approvals.Cursor, error) {
+	if limit == 0 {
+		limit = DefaultList
+	}
+	if limit < 0 || limit > MaxDone {
+		return nil, "", invalid("limit", "must be between 1 and %d", MaxDone)
+	}
+	var keys []approvals.ListKey
+	for _, f := range c.Fulfills {
+		if f.Agent != c.Name {
+			keys = append(keys, approvals.AwaitsResult(f.Agent))
+		}
+	}
+	batches, next, err := s.c.Store.Inbox(ctx, keys, after, limit)
+	if err != nil {
+		return nil, "", fmt.Errorf("list what waits for %s: %w", c.Name, err)
+	}
+	var all []WaitingCall
+	for _, b := range batches {
+		for _, e := range b.Calls {
+			if e.Result != nil || !c.fulfills(b.Agent, e.Call.Name) {
+				continue
+			}
+			call, err := s.c.Desk.Call(ctx, b, e.Call.ID)
+			if errors.Is(err, approvals.ErrStale) {
+				s.c.Log.ErrorContext(ctx, "an external call cannot be read", slog.String("run", string(b.Run)), slog.String("call", string(e.Call.ID)))
+				continue // it must not hide the others
+			}
+			if err != nil {
+				return nil, "", err
+			}
+			all = append(all, WaitingCall{
+				Request: b.Run, Call: call.ID, Agent: b.Agent, Tool: call.Name, Args: call.Args, Digest: e.Call.Digest,
+				Metadata: e.Metadata, Place: e.Place, Since: b.OpenedAt,
+			})
+		}
+	}
+	return all, next, nil
+}
+
+// fulfills reports whether the client may give the results of these calls.
+func (c Client) fulfills(agent, tool string) bool {
+	return agent != c.Name && slices.Contains(c.Fulfills, Fulfills{Agent: agent, Tool: tool})
 }
 
 func isNotFound(err error) bool { return errors.Is(err, approvals.ErrNotFound) }

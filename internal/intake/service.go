@@ -22,6 +22,7 @@ type Store interface {
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	Confirm(ctx context.Context, id string) error
 	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
+	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
 }
 
 // Feed is where the facts of a partition are read; [state.Feed] does that.
