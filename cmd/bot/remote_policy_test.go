@@ -47,7 +47,7 @@ func TestAPolicyMayNameToolsOfRemoteAgents(t *testing.T) {
 	require.NotContains(t, i.check(), "no agent has a tool")
 	i.bot()
 	i.text = wholeConfig
-	i.rules = strings.Replace(bashPolicy, "agents: [claude], ", "", -1)
+	i.rules = strings.ReplaceAll(bashPolicy, "agents: [claude], ", "")
 	require.Contains(t, i.check(), `no agent has a tool "Bash", so the rule would match nothing`, "without remote agents it is a mistake")
 	i.text, i.rules = wholeConfig+claudeConfig, oneOfSRE+"\nrules:\n  - {name: a, tools: [Bash], agents: [ops], deny: never}\n"
 	require.Contains(t, i.check(), `no agent has a tool "Bash", so the rule would match nothing`, "the tools of ops are known")
