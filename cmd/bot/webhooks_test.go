@@ -29,16 +29,16 @@ import (
 
 const hookKey = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
 
-// A hooked bot has the remote agent "claude" with the webhook "ci" at a receiver.
-type hooked struct {
+// A webhookBot has the remote agent "claude" with the webhook "ci" at a receiver.
+type webhookBot struct {
 	*follower
 
 	mu     sync.Mutex
 	status int
-	got    []hookedMessage
+	got    []webhookMessage
 }
 
-type hookedMessage struct {
+type webhookMessage struct {
 	id   string
 	Type string
 	Data struct {
@@ -47,9 +47,9 @@ type hookedMessage struct {
 	}
 }
 
-func newHooked(t *testing.T) *hooked {
+func newWebhookBot(t *testing.T) *webhookBot {
 	t.Helper()
-	h := &hooked{status: http.StatusOK}
+	h := &webhookBot{status: http.StatusOK}
 	receiver := httptest.NewServer(http.HandlerFunc(h.receive))
 	t.Cleanup(receiver.Close)
 	u, err := url.Parse(receiver.URL)
@@ -76,14 +76,14 @@ webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%s]}
 	return h
 }
 
-func (h *hooked) receive(w http.ResponseWriter, r *http.Request) {
+func (h *webhookBot) receive(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	mac := hmac.New(sha256.New, []byte(hookKey))
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), body)
 	signed := r.Header.Get("webhook-signature") == "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	m := hookedMessage{id: r.Header.Get("webhook-id")}
+	m := webhookMessage{id: r.Header.Get("webhook-id")}
 	if !signed || json.Unmarshal(body, &m) != nil {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -92,20 +92,20 @@ func (h *hooked) receive(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(h.status)
 }
 
-func (h *hooked) answers(status int) {
+func (h *webhookBot) answers(status int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.status = status
 }
 
-func (h *hooked) messages() []hookedMessage {
+func (h *webhookBot) messages() []webhookMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]hookedMessage(nil), h.got...)
+	return append([]webhookMessage(nil), h.got...)
 }
 
 // ask hands in a call that somebody of @sre must approve.
-func (h *hooked) ask(external string) intake.Request {
+func (h *webhookBot) ask(external string) intake.Request {
 	h.t.Helper()
 	client := h.b.remote[0].client
 	client.Credential = "token:0"
@@ -117,7 +117,7 @@ func (h *hooked) ask(external string) intake.Request {
 	return r
 }
 
-func (h *hooked) approve(r intake.Request) {
+func (h *webhookBot) approve(r intake.Request) {
 	h.t.Helper()
 	_, err := h.b.desk.Decide(h.t.Context(), r.Batch, approvals.RequestID("click:"+r.ID), approvals.Decide{Decision: approvals.Decision{
 		Call: "c1", By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}}, Verdict: approvals.Approve, Digest: r.Calls[0].Digest,
@@ -125,7 +125,7 @@ func (h *hooked) approve(r intake.Request) {
 	require.NoError(h.t, err)
 }
 
-func (h *hooked) admin(args ...string) string {
+func (h *webhookBot) admin(args ...string) string {
 	h.t.Helper()
 	var out, logged bytes.Buffer
 	err := run(h.t.Context(), append(append([]string{"admin"}, args...), "--config", h.o.Path), h.o.Environ, &out, &logged)
@@ -135,7 +135,7 @@ func (h *hooked) admin(args ...string) string {
 
 // It takes state.Webhooks, and state.Deliveries before it.
 func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T) {
-	h := newHooked(t)
+	h := newWebhookBot(t)
 	first := h.ask("one")
 	statetest.Await(t, "that it waits", func() bool { return len(h.messages()) == 1 })
 	h.approve(first)
