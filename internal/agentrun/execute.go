@@ -161,6 +161,7 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 		deferred *CallDeferred
 		retry    *RetryError
 		failed   *FailedError
+		unsure   *UnsureError
 	)
 	call := slog.String("call", string(p.call.ID))
 	switch {
@@ -186,17 +187,20 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 		words = panickedMessage
 	case ctx.Err() != nil:
 		return Finish{}, false
+	case errors.As(err, &unsure):
+		words = cut(unsure.Message)
 	case late:
 		words = fmt.Sprintf(lateMessage, timeout(p.tool))
 	}
-	unsure := late || errors.Is(err, errPanicked)
-	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: unsure}, true
+	doubt := late || unsure != nil || errors.Is(err, errPanicked)
+	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: doubt}, true
 }
 
 // outcome names, for the log, how an execution ended. The empty Finish has an
 // unknown outcome.
 func outcome(f Finish, err error, late bool) string {
 	_, said := errors.AsType[*FailedError](err)
+	_, unsure := errors.AsType[*UnsureError](err)
 	switch part := f.Part.(type) {
 	case RetryPrompt:
 		return "retry"
@@ -206,6 +210,8 @@ func outcome(f Finish, err error, late bool) string {
 			return string(part.Outcome)
 		case errors.Is(err, errPanicked):
 			return "panicked"
+		case unsure:
+			return "unsure"
 		case late:
 			return "timeout"
 		}

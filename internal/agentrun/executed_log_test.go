@@ -59,6 +59,7 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 		"it works":          {nil, []string{began, "call finished: t a success 1s"}},
 		"it fails":          {func(_ *world, f *fake) { f.execute = ends(errors.New("hunter2")) }, []string{began, "call finished: t a failed 1s"}},
 		"it says why":       {func(_ *world, f *fake) { f.execute = ends(&agentrun.FailedError{}) }, []string{began, "call finished: t a failed 1s"}},
+		"it is not sure":    {func(_ *world, f *fake) { f.execute = ends(&agentrun.UnsureError{}) }, []string{began, "call finished: t a unsure 1s"}},
 		"it wants another":  {func(_ *world, f *fake) { f.execute = ends(&agentrun.RetryError{}) }, []string{began, "call finished: t a retry 1s"}},
 		"it asks":           {func(_ *world, f *fake) { f.execute = ends(&agentrun.ApprovalRequired{}) }, []string{began, "call finished: t a approval_required 1s"}},
 		"it goes elsewhere": {func(_ *world, f *fake) { f.execute = ends(&agentrun.CallDeferred{}) }, []string{began, "call finished: t a deferred 1s"}},

@@ -92,7 +92,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	}
 	response, err := s.agent.Model.Request(ctx, ModelRequest{
 		Instructions: s.agent.Instructions,
-		Messages:     forModel(s.history),
+		Messages:     callable(forModel(s.history)),
 		Tools:        definitions(s.agent.Tools),
 	})
 	if cause := context.Cause(ctx); cause != nil {
@@ -102,6 +102,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		s.log(ctx, slog.LevelWarn, "model failed", slog.String("err", modelClass(err)))
 		return true, s.fail(ctx, nil, modelWords(err))
 	}
+	response = s.tools.called(response)
 	response.RunID, response.At = run.ID, s.now()
 	used := func(r *Run) {
 		r.Steps++

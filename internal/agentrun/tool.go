@@ -20,7 +20,7 @@ type Tool interface {
 	// Execute does it, at most once per approval. Besides a plain error,
 	// which becomes a failed result, it may return [*ApprovalRequired] (unless
 	// the call is approved), [*CallDeferred], [*RetryError], [*FailedError] or
-	// [*PreconditionFailed].
+	// [*PreconditionFailed], and [*UnsureError] if it cannot say what happened.
 	Execute(ctx context.Context, c Call) (Result, error)
 }
 
@@ -149,6 +149,11 @@ type RetryError struct{ Message string }
 // the log keeps only the types, because its text may hold arguments.
 type FailedError struct{ Message string }
 
+// UnsureError says that it is not known whether the call took effect, such as
+// when a server that was asked to do it did not answer. The model reads Message,
+// and the call is not repeated.
+type UnsureError struct{ Message string }
+
 // An ArgumentError is what is wrong with the arguments of a call, in words.
 // Pointer is the JSON pointer (RFC 6901) of the argument, also of one that is
 // missing; the empty one is all of them. An error of [Tool].Validate may have
@@ -165,6 +170,7 @@ func (*ApprovalRequired) Error() string { return "approval required" }
 func (*CallDeferred) Error() string     { return "call deferred" }
 func (e *RetryError) Error() string     { return "model retry: " + e.Message }
 func (e *FailedError) Error() string    { return "tool failed: " + e.Message }
+func (e *UnsureError) Error() string    { return "outcome not known: " + e.Message }
 
 // Error is the message with the place before it.
 func (e *ArgumentError) Error() string {

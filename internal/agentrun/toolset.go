@@ -12,15 +12,16 @@ import (
 // A toolset has the tools of an agent by their names.
 type toolset map[string]Tool
 
-// toolsetOf returns the tools, or the name that two of them have.
+// toolsetOf returns the tools, or the name that two of them have for a model.
 func toolsetOf(tools []Tool) (set toolset, twice string) {
 	set = make(toolset, len(tools))
+	callables := make(map[string]bool, len(tools))
 	for _, t := range tools {
 		name := t.Spec().Name
-		if _, taken := set[name]; taken {
+		if callables[CallableName(name)] {
 			return nil, name
 		}
-		set[name] = t
+		set[name], callables[CallableName(name)] = t, true
 	}
 	return set, ""
 }
@@ -39,7 +40,10 @@ func (s toolset) names(calls []approvals.ToolCall) []string {
 // unknown returns the message for a model that named an unknown tool: it lists
 // the tools.
 func (s toolset) unknown(name string) string {
-	names := slices.Sorted(maps.Keys(s))
+	var names []string
+	for _, n := range slices.Sorted(maps.Keys(s)) {
+		names = append(names, CallableName(n))
+	}
 	if len(names) == 0 {
 		return fmt.Sprintf("Unknown tool name: '%s'. No tools available.", name)
 	}
@@ -51,7 +55,7 @@ func definitions(tools []Tool) []ToolDefinition {
 	var defs []ToolDefinition
 	for _, t := range tools {
 		s := t.Spec()
-		defs = append(defs, ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
+		defs = append(defs, ToolDefinition{Name: CallableName(s.Name), Description: s.Description, Parameters: s.Schema})
 	}
 	return defs
 }
