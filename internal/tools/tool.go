@@ -204,7 +204,7 @@ func (t *typed[In, Out]) decode(c agentrun.Call) (In, error) {
 	if strings.TrimSpace(string(args)) == "" {
 		args = json.RawMessage("{}")
 	}
-	if err := validate(t.schema, args); err != nil {
+	if err := Validate(t.schema, args); err != nil {
 		return in, err
 	}
 	if err := json.Unmarshal(args, &in); err != nil {

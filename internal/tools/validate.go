@@ -9,10 +9,10 @@ import (
 	"github.com/countersign/countersign/internal/argschema"
 )
 
-// validate returns what is wrong with the arguments in words for the model:
+// Validate returns what is wrong with the arguments in words for the model:
 // where, and what. In the tree of the error each wrong argument is an
 // [*agentrun.ArgumentError], in words for people.
-func validate(schema argschema.Schema, args json.RawMessage) error {
+func Validate(schema argschema.Schema, args json.RawMessage) error {
 	wrong, err := schema.Judge(args)
 	if err != nil || len(wrong) == 0 {
 		return err

@@ -1,0 +1,246 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// How a server is connected to: within how long, and after how long again.
+const (
+	connectWithin = 30 * time.Second
+	listWithin    = 30 * time.Second
+	firstPause    = time.Second
+	longestPause  = time.Minute
+	steadyAfter   = time.Minute // a connection that held so long has no history of failures
+	waitsFor      = 10 * time.Second
+)
+
+// A link is an open connection to a server.
+type link struct {
+	server  Server
+	session *mcp.ClientSession
+	program *program // of a server over stdio
+	tap     *tap
+	changed chan struct{} // the server says that its list has changed
+	lost    chan struct{} // the connection has ended
+}
+
+// dial starts or reaches the server.
+func dial(ctx context.Context, s Server, log *slog.Logger) (_ *link, err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	l := &link{server: s, tap: newTap(), changed: make(chan struct{}, 1), lost: make(chan struct{})}
+	var transport mcp.Transport
+	if s.Command != "" {
+		if l.program, err = startProgram(s); err != nil {
+			return nil, err
+		}
+		transport = &stdio{l.program, l.tap, log}
+	} else {
+		transport = web(s, l.tap)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ClientOptions{
+		// Nothing of this process is for a server: no roots, no sampling, no
+		// elicitation. And a request for input is an answer for people.
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		Logger:         slog.New(slog.DiscardHandler), // it quotes messages
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case l.changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	l.session, err = client.Connect(ctx, transport, nil)
+	if err != nil {
+		return nil, errors.Join(l.explain(err), l.end())
+	}
+	go func() {
+		_ = l.session.Wait()
+		close(l.lost)
+	}()
+	return l, nil
+}
+
+func (l *link) end() error {
+	if l.session != nil {
+		closed := make(chan struct{})
+		go func() { _ = l.session.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(endsWithin):
+		}
+	}
+	if l.program != nil {
+		return l.program.close()
+	}
+	return nil
+}
+
+// explain returns an error without secrets, and with the last words of the
+// program.
+func (l *link) explain(err error) error {
+	words := approvals.Visible(clip(l.server.conceal(err.Error()), 500))
+	if l.program != nil {
+		if last := l.server.conceal(l.program.words.String()); last != "" {
+			words += "; it wrote: " + last
+		}
+	}
+	return errors.New(words)
+}
+
+// list returns the tools of the server, as it sent them.
+func (l *link) list(ctx context.Context) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	var all []json.RawMessage
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		e, meta := l.tap.begin()
+		_, err := l.session.ListTools(ctx, &mcp.ListToolsParams{Meta: meta, Cursor: cursor})
+		a, _, _ := e.outcome()
+		l.tap.end(e)
+		if a == nil || a.Error != nil {
+			return nil, l.explain(fmt.Errorf("it did not list its tools: %w", cmpErr(err)))
+		}
+		var page struct {
+			Tools []json.RawMessage `json:"tools"`
+			Next  string            `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(a.Result, &page); err != nil {
+			return nil, fmt.Errorf("its list of tools cannot be read: %w", err)
+		}
+		all = append(all, page.Tools...)
+		if len(all) > maxTools {
+			return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+		}
+		if cursor = page.Next; cursor == "" {
+			return all, nil
+		}
+		if seen[cursor] {
+			return nil, errors.New("its list of tools does not end")
+		}
+		seen[cursor] = true
+	}
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("the list was not on the wire")
+	}
+	return err
+}
+
+// A connection keeps a link to one server open.
+type connection struct {
+	server Server
+	log    *slog.Logger
+	update func(live []Listed) // what the server lists now
+
+	mu    sync.Mutex
+	link  *link         // nil while there is none
+	moved chan struct{} // closed when there is another
+}
+
+func newConnection(s Server, log *slog.Logger, update func([]Listed)) *connection {
+	return &connection{server: s, log: log, update: update, moved: make(chan struct{})}
+}
+
+// run keeps the server connected until ctx ends, and then ends it.
+func (c *connection) run(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		steady := time.NewTimer(steadyAfter)
+		err := c.hold(ctx)
+		c.set(nil)
+		if ctx.Err() != nil {
+			return
+		}
+		if !steady.Stop() {
+			pause = firstPause
+		}
+		c.log.WarnContext(ctx, "no connection to an MCP server", slog.Any("err", err), slog.Duration("again", pause))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // no secret
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// hold connects and follows the list of tools, until the connection ends.
+func (c *connection) hold(ctx context.Context) error {
+	l, err := dial(ctx, c.server, c.log)
+	if err != nil {
+		return err
+	}
+	defer l.end() //nolint:errcheck // it ends in any case
+	for {
+		raw, err := l.list(ctx)
+		if err != nil {
+			return err
+		}
+		c.update(listed(c.server, raw))
+		c.set(l)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-l.lost:
+			return l.explain(errors.New("the connection ended"))
+		case <-l.changed:
+			select { // several changes in a moment are one
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// set makes the link the current one; nil if there is none.
+func (c *connection) set(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == l {
+		return
+	}
+	if l != nil {
+		c.log.Info("connected to an MCP server")
+	}
+	close(c.moved)
+	c.link, c.moved = l, make(chan struct{})
+}
+
+// current returns a link other than last, for which it waits a while.
+func (c *connection) current(ctx context.Context, last *link, patient time.Duration) (*link, error) {
+	patience := time.NewTimer(min(patient, waitsFor))
+	defer patience.Stop()
+	for {
+		c.mu.Lock()
+		l, moved := c.link, c.moved
+		c.mu.Unlock()
+		if l != nil && l != last {
+			return l, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return nil, errNotConnected
+		case <-patience.C:
+			return nil, errNotConnected
+		}
+	}
+}
+
+var errNotConnected = errors.New("the server is not connected")

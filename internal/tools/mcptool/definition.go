@@ -1,0 +1,162 @@
+package mcptool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/argschema"
+)
+
+// A Definition is a tool as its server described it.
+type Definition struct {
+	Name string
+	// Raw is the object that the server sent, without the space between its
+	// tokens, and else byte for byte.
+	Raw json.RawMessage
+	// Digest is the SHA-256 of Raw.
+	Digest string
+
+	description string
+	schema      json.RawMessage
+	judged      argschema.Schema
+	annotations annotations
+}
+
+type annotations struct {
+	ReadOnlyHint    *bool `json:"readOnlyHint"`
+	DestructiveHint *bool `json:"destructiveHint"`
+	IdempotentHint  *bool `json:"idempotentHint"`
+	OpenWorldHint   *bool `json:"openWorldHint"`
+}
+
+// toolName is what MCP recommends for the name of a tool, see
+// https://modelcontextprotocol.io/specification/2025-11-25/server/tools.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_./-]{1,128}$`)
+
+// maxDescription is how much of a description a model reads.
+const maxDescription = 8 << 10
+
+// readDefinition reads a tool of a server. With an error the tool cannot be
+// used; Name, Raw and Digest are set as far as they are known.
+func readDefinition(raw json.RawMessage) (Definition, error) {
+	var d Definition
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		return d, fmt.Errorf("it is not JSON: %w", err)
+	}
+	sum := sha256.Sum256(compact.Bytes())
+	d.Raw, d.Digest = compact.Bytes(), "sha256:"+hex.EncodeToString(sum[:])
+	var wire struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Annotations annotations     `json:"annotations"`
+	}
+	err := json.Unmarshal(d.Raw, &wire)
+	d.Name = wire.Name
+	switch {
+	case err != nil:
+		return d, fmt.Errorf("it is not a tool: %w", err)
+	case !toolName.MatchString(wire.Name):
+		return d, errors.New("its name is not made of 1 to 128 letters, digits, _, -, . or /")
+	case len(d.Raw) > maxDefinition:
+		return d, fmt.Errorf("its definition has %d bytes, more than %d", len(d.Raw), maxDefinition)
+	}
+	if err := approvals.CheckArgs(d.Raw); err != nil {
+		return d, fmt.Errorf("its definition can be read in two ways: %w", err)
+	}
+	var object struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(wire.InputSchema, &object); err != nil || object.Type != "object" {
+		return d, errors.New("its inputSchema is not the schema of an object")
+	}
+	if d.judged, err = argschema.Compile(wire.InputSchema); err != nil {
+		return d, fmt.Errorf("its inputSchema cannot be judged: %w", err)
+	}
+	d.schema, d.annotations = wire.InputSchema, wire.Annotations
+	if !hasProperties(d.schema) {
+		d.schema = withProperties(d.schema)
+	}
+	d.description = clip(approvals.Visible(wire.Description), maxDescription)
+	return d, nil
+}
+
+// hasProperties reports whether the schema has the key that the parameters of a
+// function need, even with nothing in it.
+func hasProperties(schema json.RawMessage) bool {
+	var s map[string]json.RawMessage
+	return json.Unmarshal(schema, &s) == nil && s["properties"] != nil
+}
+
+func withProperties(schema json.RawMessage) json.RawMessage {
+	inside := bytes.TrimSpace(schema)
+	return slices.Concat([]byte(`{"properties":{},`), inside[1:])
+}
+
+// hints are the annotations that count: those that make us more careful, and
+// all of them if the operator trusts the server.
+func (d Definition) hints(trusted bool) agentrun.Annotations {
+	is := func(b *bool) bool { return b != nil && *b }
+	a := d.annotations
+	if trusted {
+		return agentrun.Annotations{
+			ReadOnlyHint: is(a.ReadOnlyHint), DestructiveHint: a.DestructiveHint,
+			IdempotentHint: is(a.IdempotentHint), OpenWorldHint: a.OpenWorldHint,
+		}
+	}
+	only := func(b *bool) *bool {
+		if is(b) {
+			return b
+		}
+		return nil
+	}
+	return agentrun.Annotations{DestructiveHint: only(a.DestructiveHint), OpenWorldHint: only(a.OpenWorldHint)}
+}
+
+// writeOnly are the arguments that the schema marks as writeOnly, as JSON
+// pointers. What is inside a list stands for every entry of it.
+func (d Definition) writeOnly() []string {
+	var all []string
+	var walk func(at string, schema json.RawMessage, depth int)
+	walk = func(at string, schema json.RawMessage, depth int) {
+		var s struct {
+			WriteOnly  bool                       `json:"writeOnly"`
+			Properties map[string]json.RawMessage `json:"properties"`
+			Items      json.RawMessage            `json:"items"`
+		}
+		if depth > 32 || json.Unmarshal(schema, &s) != nil {
+			return
+		}
+		if s.WriteOnly && at != "" {
+			all = append(all, at)
+			return
+		}
+		for key, inside := range s.Properties {
+			walk(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(key), inside, depth+1)
+		}
+		if len(s.Items) > 0 {
+			walk(at+"/*", s.Items, depth+1)
+		}
+	}
+	walk("", d.schema, 0)
+	slices.Sort(all)
+	return all
+}
+
+// clip cuts text to so many bytes, between two characters, and says so.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + fmt.Sprintf(" [cut: the first %d of %d bytes]", limit, len(s))
+}

@@ -1,0 +1,138 @@
+package mcptool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Set is the servers of all agents, with the tools that were accepted.
+type Set struct {
+	servers []*serverTools
+}
+
+// Open returns the set. It reaches no server: [Set.Run] does.
+func Open(servers []Server, pins Pins, log *slog.Logger) *Set {
+	s := &Set{}
+	for _, c := range servers {
+		t := &serverTools{
+			config: c, pins: pins, accepted: pins.accepted[Place{c.Agent, c.Name}],
+			log: log.With(slog.String("agent", c.Agent), slog.String("server", c.Name)),
+		}
+		t.connection = newConnection(c, t.log, t.update)
+		s.servers = append(s.servers, t)
+	}
+	return s
+}
+
+// Tools returns the tools of an agent, by their names.
+func (s *Set) Tools(agent string) []agentrun.Tool {
+	var all []agentrun.Tool
+	for _, t := range s.servers {
+		if t.config.Agent != agent {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(t.accepted)) {
+			if t.config.takes(name) {
+				all = append(all, newTool(t, t.accepted[name]))
+			}
+		}
+	}
+	return all
+}
+
+// Run keeps the servers connected until ctx ends, and then ends their programs.
+func (s *Set) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, t := range s.servers {
+		running.Go(func() { t.connection.run(ctx) })
+	}
+	running.Wait()
+}
+
+// List starts or reaches a server, returns the tools that it lists and that the
+// configuration wants, and ends it.
+func List(ctx context.Context, s Server, log *slog.Logger) ([]Listed, error) {
+	l, err := dial(ctx, s, log)
+	if err != nil {
+		return nil, err
+	}
+	defer l.end() //nolint:errcheck // it ends in any case
+	raw, err := l.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return listed(s, raw), nil
+}
+
+// serverTools is one server, with its accepted tools and what it lists now.
+type serverTools struct {
+	config     Server
+	pins       Pins
+	accepted   map[string]Definition
+	connection *connection
+	log        *slog.Logger
+
+	mu   sync.Mutex
+	live map[string]string // digests by tool; nil while nothing is known
+	told map[string]string // what the log was told of a tool
+}
+
+// update takes what the server lists, and logs what is not as it was accepted.
+func (t *serverTools) update(live []Listed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.live = map[string]string{}
+	for _, l := range live {
+		if l.Why == nil {
+			t.live[l.Name] = l.Digest
+		}
+	}
+	if !t.pins.Knows(Place{t.config.Agent, t.config.Name}) {
+		t.log.Error("no tool of this MCP server is available, because nobody has accepted them; run bot mcp pins accept",
+			slog.Int("tools", len(live)))
+		return
+	}
+	told := map[string]string{}
+	for _, c := range t.pins.Compare(t.config, live) {
+		what := string(c.Kind) + string(c.After)
+		if told[c.Tool] = what; t.told[c.Tool] == what {
+			continue
+		}
+		t.log.Error("a tool of an MCP server is not as it was accepted, so it is not available; run bot mcp pins",
+			slog.String("tool", approvals.Visible(clip(c.Tool, maxLabel))), slog.String("is", string(c.Kind)))
+	}
+	t.told = told
+}
+
+var (
+	errGone    = errors.New("its server does not have it any more")
+	errChanged = errors.New("its server has changed it, and an operator has not accepted the change")
+)
+
+// usable says why a tool is not as it was accepted, if it is not.
+func (t *serverTools) usable(d Definition) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch digest, there := t.live[d.Name]; {
+	case t.live == nil:
+		return nil // it is asked before the call is made
+	case !there:
+		return errGone
+	case digest != d.Digest:
+		return errChanged
+	}
+	return nil
+}
+
+// Describe says of a server in one line how it is reached.
+func (s Server) Describe() string {
+	return fmt.Sprintf("%s (%s)", s.Name, approvals.Visible(s.where()))
+}

@@ -1,0 +1,221 @@
+package mcptool
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// defaultPath is the PATH of a program whose configuration names none.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// How long a program may take to end: after its input was closed, and after it
+// was told to.
+const (
+	endsWithin = 2 * time.Second
+	diesWithin = 2 * time.Second
+)
+
+// A program is a running server over stdio.
+type program struct {
+	cmd    *exec.Cmd
+	in     *os.File
+	out    *os.File
+	words  tail          // of its standard error
+	ended  chan struct{} // it has been waited for
+	ending sync.Once
+}
+
+// startProgram starts the program of a server in a process group of its own. It
+// has the variables of the configuration and three descriptors, and nothing
+// else of this process.
+func startProgram(s Server) (*program, error) {
+	path, err := exec.LookPath(s.Command)
+	if err != nil {
+		return nil, fmt.Errorf("find the program: %w", err)
+	}
+	theirIn, ourOut, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe: %w", err)
+	}
+	ourIn, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a pipe: %w", err), theirIn.Close(), ourOut.Close())
+	}
+	env := maps.Clone(s.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	if env["PATH"] == "" {
+		env["PATH"] = defaultPath
+	}
+	p := &program{in: ourOut, out: ourIn, ended: make(chan struct{})}
+	p.cmd = exec.Command(path, s.Args...) //nolint:gosec,noctx // the operator names the program; it ends with close
+	p.cmd.Dir = os.TempDir()
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		p.cmd.Env = append(p.cmd.Env, name+"="+env[name])
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirIn, theirOut, &p.words
+	p.cmd.WaitDelay = diesWithin
+	err = launch(p.cmd, p.ended)
+	_, _ = theirIn.Close(), theirOut.Close() // the program has its own
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the program: %w", err), ourIn.Close(), ourOut.Close())
+	}
+	return p, nil
+}
+
+// close ends the program and everything that it started in its group: its input
+// is closed, then it is told to end, then it is killed.
+func (p *program) close() error {
+	p.ending.Do(func() {
+		_ = p.in.Close()
+		if !p.endsWithin(endsWithin) {
+			terminate(p.cmd)
+			if !p.endsWithin(diesWithin) {
+				kill(p.cmd)
+			}
+		}
+		<-p.ended
+		_ = p.out.Close()
+	})
+	return nil
+}
+
+func (p *program) endsWithin(d time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// stdio is the transport of a running program.
+type stdio struct {
+	program *program
+	tap     *tap
+	log     *slog.Logger
+}
+
+// Connect implements [mcp.Transport].
+func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	r := &lines{from: bufio.NewReaderSize(t.program.out, 64<<10), tap: t.tap, log: t.log, close: t.program.close}
+	return (&mcp.IOTransport{Reader: r, Writer: &messages{t.program, t.tap}, MaxLineLength: maxMessage}).Connect(ctx)
+}
+
+// messages is what is written to a program.
+type messages struct {
+	program *program
+	tap     *tap
+}
+
+// Write is called with one message.
+func (m *messages) Write(b []byte) (int, error) {
+	if e := m.tap.sending(b); e != nil {
+		e.leaves()
+	}
+	return m.program.in.Write(b)
+}
+
+func (m *messages) Close() error { return m.program.close() }
+
+// lines is what a program writes, without the lines that are no messages. A line
+// that is longer than a message may be ends it.
+type lines struct {
+	from  *bufio.Reader
+	rest  []byte
+	tap   *tap
+	log   *slog.Logger
+	noise int
+	close func() error
+}
+
+var errTooLong = fmt.Errorf("the server sent a message of more than %d bytes", maxMessage)
+
+func (l *lines) Read(b []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.line()
+		if isMessage(line) {
+			l.tap.arrived(line)
+			l.rest = append(line, '\n')
+			break
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if l.noise++; l.noise == 1 {
+				l.log.Warn("an MCP server writes to standard output what is no message; it is ignored")
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+func (l *lines) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.from.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxMessage:
+			return nil, errTooLong
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		}
+		return bytes.TrimRight(line, "\r\n"), err
+	}
+}
+
+func (l *lines) Close() error { return l.close() }
+
+func isMessage(line []byte) bool {
+	var m struct {
+		Version string `json:"jsonrpc"`
+	}
+	return json.Unmarshal(line, &m) == nil && m.Version == "2.0"
+}
+
+// A tail keeps the end of what was written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const maxTail = 2 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - maxTail; over > 0 {
+		t.kept = append([]byte(nil), t.kept[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return approvals.Visible(string(bytes.TrimSpace(t.kept)))
+}
+
+var _ io.Writer = (*tail)(nil)

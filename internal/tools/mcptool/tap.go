@@ -1,0 +1,120 @@
+package mcptool
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+)
+
+// tokenKey is where a request says, in its _meta, which exchange it begins.
+const tokenKey = "countersign.dev/request"
+
+// An exchange is one request with what became of it on the wire.
+type exchange struct {
+	token string
+
+	mu     sync.Mutex
+	left   bool // bytes of the request may have reached the server
+	status int  // that HTTP answered, if it was not a success
+	answer *answer
+}
+
+// An answer is a JSON-RPC response as it arrived.
+type answer struct {
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int64  `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func (e *exchange) leaves() { e.mu.Lock(); e.left = true; e.mu.Unlock() }
+
+func (e *exchange) refused(status int) { e.mu.Lock(); e.status = status; e.mu.Unlock() }
+
+// outcome returns the answer, whether the request had left, and the status with
+// which HTTP refused it.
+func (e *exchange) outcome() (a *answer, left bool, status int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.answer, e.left, e.status
+}
+
+// A tap reads the messages of one connection beside the SDK. Of several answers
+// to one request the first counts.
+type tap struct {
+	mu      sync.Mutex
+	byToken map[string]*exchange
+	byID    map[string]*exchange
+}
+
+func newTap() *tap { return &tap{byToken: map[string]*exchange{}, byID: map[string]*exchange{}} }
+
+// begin returns a new exchange, and the _meta of its request.
+func (t *tap) begin() (*exchange, map[string]any) {
+	e := &exchange{token: rand.Text()}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.byToken[e.token] = e
+	return e, map[string]any{tokenKey: e.token}
+}
+
+func (t *tap) end(e *exchange) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byToken, e.token)
+	for id, other := range t.byID {
+		if other == e {
+			delete(t.byID, id)
+		}
+	}
+}
+
+// sending returns the exchange that a message begins; nil if it begins none.
+func (t *tap) sending(message []byte) *exchange {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(message, &m) != nil || len(m.ID) == 0 {
+		return nil
+	}
+	var token string
+	if json.Unmarshal(m.Params.Meta[tokenKey], &token) != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.byToken[token]
+	if e != nil {
+		t.byID[string(m.ID)] = e
+	}
+	return e
+}
+
+// arrived notes a message if it is the answer to an exchange.
+func (t *tap) arrived(message []byte) {
+	var m struct {
+		answer
+
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(message, &m) != nil || m.Method != "" || len(m.ID) == 0 || len(m.Result) == 0 && m.Error == nil {
+		return
+	}
+	t.mu.Lock()
+	e := t.byID[string(bytes.TrimSpace(m.ID))]
+	t.mu.Unlock()
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.answer == nil {
+		e.answer = &m.answer
+	}
+}

@@ -1,0 +1,119 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/tools"
+)
+
+// A Tool is one tool of a server, by the definition that the operator accepted.
+type Tool struct {
+	server  *serverTools
+	defined Definition
+	spec    agentrun.Spec
+}
+
+func newTool(s *serverTools, d Definition) *Tool {
+	c := s.config
+	t := &Tool{server: s, defined: d}
+	t.spec = agentrun.Spec{
+		Name: c.Name + "." + d.Name, Description: d.description, Schema: d.schema, Kind: agentrun.KindFunction,
+		Timeout: c.timeout(d.Name) + overhead, Annotations: d.hints(c.TrustAnnotations),
+	}
+	if c.TrustAnnotations {
+		t.spec.WriteOnly = d.writeOnly()
+	}
+	return t
+}
+
+// overhead is how much longer the limit of an execution is than that of the
+// request, so that a request that ran out of time is told from one that was
+// never sent.
+const overhead = waitsFor + 5*time.Second
+
+// Spec implements [agentrun.Tool].
+func (t *Tool) Spec() agentrun.Spec { return t.spec }
+
+// Gated reports whether calls need approval where neither the policy nor the
+// configuration says otherwise: always, unless a trusted server says that the
+// tool only reads.
+func (t *Tool) Gated() bool { return !t.spec.Annotations.ReadOnlyHint }
+
+// Validate judges the arguments by the schema of the server. A tool that is not
+// as it was accepted refuses every call.
+func (t *Tool) Validate(_ context.Context, c agentrun.Call) error {
+	if err := t.server.usable(t.defined); err != nil {
+		return &agentrun.FailedError{Message: t.sentence(err.Error())}
+	}
+	return tools.Validate(t.defined.judged, arguments(c))
+}
+
+func (t *Tool) sentence(why string) string {
+	return fmt.Sprintf("The tool %s was not called: %s.", agentrun.CallableName(t.spec.Name), why)
+}
+
+func arguments(c agentrun.Call) json.RawMessage {
+	if strings.TrimSpace(string(c.Args)) == "" {
+		return json.RawMessage("{}")
+	}
+	return c.Args
+}
+
+// Execute makes the call. It is sent once: only one that never left is tried
+// again, on the next connection.
+func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
+	var last *link
+	for {
+		l, err := t.server.connection.current(ctx, last, t.server.config.timeout(t.defined.Name))
+		if err == nil {
+			err = t.server.usable(t.defined)
+		}
+		if err != nil {
+			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
+		}
+		result, sent, err := t.send(ctx, l, arguments(c))
+		if sent || last != nil {
+			return result, err
+		}
+		last = l
+	}
+}
+
+// send makes the call on one connection. sent is false if it never left.
+func (t *Tool) send(ctx context.Context, l *link, args json.RawMessage) (_ agentrun.Result, sent bool, _ error) {
+	within := t.server.config.timeout(t.defined.Name)
+	limited, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	e, meta := l.tap.begin()
+	defer l.tap.end(e)
+	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: args})
+	answered, left, status := e.outcome()
+	switch {
+	case answered != nil:
+		result, err := t.server.config.read(answered)
+		return result, true, err
+	case !left:
+		t.server.log.WarnContext(ctx, "a call did not reach its MCP server", slog.String("tool", t.spec.Name), slog.Any("err", l.explain(cmpErr(err))))
+		return agentrun.Result{}, false, &agentrun.FailedError{Message: t.sentence("the server could not be reached")}
+	case refusals[status]:
+		return agentrun.Result{}, true, &agentrun.FailedError{Message: t.sentence(fmt.Sprintf("the server refused the request with the HTTP status %d", status))}
+	case status != 0:
+		return agentrun.Result{}, true, unsure("The server answered with the HTTP status %d.", status)
+	case limited.Err() != nil:
+		return agentrun.Result{}, true, unsure("The server did not answer within %s.", within)
+	}
+	return agentrun.Result{}, true, unsure("The connection to the server ended before it answered.")
+}
+
+func unsure(format string, args ...any) error {
+	return &agentrun.UnsureError{Message: fmt.Sprintf(format, args...) +
+		" It is not known whether the call took effect, so it is not repeated."}
+}

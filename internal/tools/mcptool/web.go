@@ -1,0 +1,158 @@
+package mcptool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// web returns the transport of a server over streamable HTTP. It follows no
+// redirect: the headers are for this address.
+func web(s Server, t *tap) mcp.Transport {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = 0 // a call has its own limit
+	base.TLSHandshakeTimeout = 10 * time.Second
+	return &mcp.StreamableClientTransport{
+		Endpoint: s.URL, MaxEventSize: maxMessage,
+		HTTPClient: &http.Client{
+			Transport:     &tapped{base: base, headers: s.Headers, tap: t},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// tapped sends requests with the headers of the configuration, and reads the
+// messages in both directions.
+type tapped struct {
+	base    *http.Transport
+	headers map[string]string
+	tap     *tap
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *tapped) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, begun, err := t.outgoing(r)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range t.headers {
+		r.Header.Set(name, value)
+	}
+	resp, err := t.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if begun != nil && resp.StatusCode >= 300 {
+		begun.refused(resp.StatusCode)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch kind {
+	case "text/event-stream":
+		resp.Body = &events{body: resp.Body, tap: t.tap}
+	case "application/json":
+		resp.Body = &whole{body: resp.Body, tap: t.tap}
+	}
+	return resp, nil
+}
+
+// outgoing returns a copy of the request, and the exchange that it begins.
+func (t *tapped) outgoing(r *http.Request) (*http.Request, *exchange, error) {
+	if r.Body == nil || r.Method != http.MethodPost {
+		return r.Clone(r.Context()), nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	_ = r.Body.Close() // it is in memory
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the request: %w", err)
+	}
+	ctx, begun := r.Context(), t.tap.sending(body)
+	if begun != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			WroteHeaders: begun.leaves, // the body follows in the same moment
+		})
+	}
+	r = r.Clone(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.GetBody = nil // it is never sent twice
+	return r, begun, nil
+}
+
+// whole is a response with one message.
+type whole struct {
+	body io.ReadCloser
+	tap  *tap
+	read []byte
+}
+
+func (w *whole) Read(b []byte) (int, error) {
+	n, err := w.body.Read(b)
+	if w.read = append(w.read, b[:n]...); len(w.read) > maxMessage {
+		return 0, errTooLong
+	}
+	if errors.Is(err, io.EOF) {
+		w.tap.arrived(w.read)
+	}
+	return n, err
+}
+
+func (w *whole) Close() error { return w.body.Close() }
+
+// events is a response of server-sent events, each with one message.
+type events struct {
+	body io.ReadCloser
+	tap  *tap
+	line []byte
+	data []byte
+}
+
+func (e *events) Read(b []byte) (int, error) {
+	n, err := e.body.Read(b)
+	for _, c := range b[:n] {
+		if c != '\n' {
+			e.line = append(e.line, c)
+			continue
+		}
+		e.ends(bytes.TrimSuffix(e.line, []byte("\r")))
+		e.line = e.line[:0]
+	}
+	if len(e.line)+len(e.data) > maxMessage {
+		return 0, errTooLong
+	}
+	if errors.Is(err, io.EOF) {
+		e.ends(nil)
+	}
+	return n, err
+}
+
+// ends takes a line; an empty one ends an event.
+func (e *events) ends(line []byte) {
+	if len(line) == 0 {
+		if len(e.data) > 0 {
+			e.tap.arrived(e.data)
+		}
+		e.data = nil
+		return
+	}
+	if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+		e.data = append(append(e.data, bytes.TrimPrefix(data, []byte(" "))...), '\n')
+	}
+}
+
+func (e *events) Close() error { return e.body.Close() }
+
+// refusals are the statuses with which a server, or what is before it, refuses a
+// request before anything is done.
+var refusals = map[int]bool{
+	http.StatusBadRequest: true, http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true,
+	http.StatusMethodNotAllowed: true, http.StatusNotAcceptable: true, http.StatusRequestEntityTooLarge: true,
+	http.StatusUnsupportedMediaType: true, http.StatusTooManyRequests: true,
+	http.StatusMovedPermanently: true, http.StatusFound: true, http.StatusSeeOther: true,
+	http.StatusTemporaryRedirect: true, http.StatusPermanentRedirect: true,
+}
