@@ -48,7 +48,7 @@ var may = map[string][]string{
 	"internal/argschema":                      {},
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/receipt", "internal/state", "internal/strictyaml", "internal/summary", "internal/tools", "internal/tools/filetool", "internal/tools/mcptool", "internal/webhook", "manifests"},
-	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "manifests"},
+	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "internal/tools/mcptool", "manifests"},
 	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/tools/mcptool", "internal/config", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign/countersign/internal/receipt"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 // bot is everything wired together.
@@ -46,17 +47,22 @@ type bot struct {
 	path     string         // of the policy
 	people   whoIsWho
 	ledger   ledger
+	servers  *mcptool.Set // nil: there are none
 	log      *slog.Logger
 	stopping atomic.Bool
 }
 
 func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
+	c, servers, err := openServers(ctx, c, e, log)
+	if err != nil {
+		return nil, err
+	}
 	sets, err := config.NewToolSets(c, e, extra)
 	if err != nil {
 		return nil, err
 	}
 	agents, err := newAgents(c, e, sets, log)
-	b := &bot{log: log}
+	b := &bot{log: log, servers: servers}
 	if err := errors.Join(err, b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // runCheck says everything that is wrong with an installation, at once.
 func runCheck(ctx context.Context, in *call) error {
-	o := doctor.Options{Extra: in.extra, Environ: in.environ, HTTP: http.DefaultTransport, Now: time.Now}
+	o := doctor.Options{Extra: in.extra, Environ: in.environ, HTTP: http.DefaultTransport, Now: time.Now, Accepted: withAccepted, Rules: coverage}
 	in.flags.StringVar(&o.Path, "config", "", "The configuration `FILE`.")
 	in.flags.StringVar(&o.Address, "url", "", "The `URL` at which Slack reaches the bot. With --online, the running bot is asked there.")
 	in.flags.BoolVar(&o.Online, "online", false, "Ask Slack, Redis and the model provider too. Nothing is written anywhere; each model is asked for a few tokens.")

@@ -54,7 +54,7 @@ func (p *policyCommand) parse() (err error) {
 
 // against returns what a policy is read against, and the policy that the
 // configuration names.
-func (p *policyCommand) against() (policy.Options, string, error) {
+func (p *policyCommand) against(ctx context.Context) (policy.Options, string, error) {
 	o := policy.Options{Now: p.now}
 	var path string
 	switch {
@@ -69,6 +69,9 @@ func (p *policyCommand) against() (policy.Options, string, error) {
 			return o, "", err
 		}
 		e, _ := config.ReadEnvironment(p.environ) // what is missing for serve is not needed here
+		if c, _, err = withAccepted(ctx, c, e); err != nil {
+			return o, "", err
+		}
 		sets, err := config.NewToolSets(c, e, p.extra)
 		if err != nil {
 			return o, "", err
@@ -105,7 +108,7 @@ func (p *policyCommand) path(configured string) (string, error) {
 
 // load reads the policy against all that the flags say.
 func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Options, string, error) {
-	o, configured, err := p.against()
+	o, configured, err := p.against(ctx)
 	if err != nil {
 		return nil, o, "", err
 	}

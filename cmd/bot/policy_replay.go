@@ -41,7 +41,7 @@ func policyReplay(ctx context.Context, in *call) error {
 	if !slices.Contains([]string{failOnLenient, failOnAny, failOnNothing}, *fail) {
 		return in.wrong("--fail-on is %q; it must be lenient, any or nothing", *fail)
 	}
-	o, configured, err := p.against()
+	o, configured, err := p.against(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,10 @@ func runServe(ctx context.Context, in *call) error {
 	c, err := config.Read(*path)
 	e, envErr := config.ReadEnvironment(in.environ)
 	if err == nil {
-		err = errors.Join(c.Check(), c.CheckPolicy(e, in.extra, time.Now))
+		err = c.Check()
+		if !c.HasMCP() || c.MCPLock != "" { // else the tools are in Redis, and newBot checks them
+			err = errors.Join(err, c.CheckPolicy(e, in.extra, time.Now))
+		}
 	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err
@@ -74,7 +77,12 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	}
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
-	var reconcilers sync.WaitGroup
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	var servers, reconcilers sync.WaitGroup
+	if b.servers != nil {
+		servers.Go(func() { b.servers.Run(serving) })
+	}
 	reconcilers.Go(func() { b.reconcile(work) })
 	reconcilers.Go(func() { b.follow(work, c.Reload) })
 	taking, stopTaking := context.WithCancel(ctx)
@@ -102,6 +110,8 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	receiving.Wait()
 	stopWork()
 	reconcilers.Wait()
+	stopServing()
+	servers.Wait()
 	err = errors.Join(err, b.close(closing))
 	log.InfoContext(ctx, "stopped")
 	return err

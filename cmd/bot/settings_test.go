@@ -90,7 +90,7 @@ func rows(t *testing.T, page string) map[string][]string {
 			} else if strings.HasPrefix(name, ".") {
 				name = parent + name
 			}
-			if slices.Contains([]string{"policy", "policy_reload"}, name) || strings.Contains(name, ".") || isName.MatchString(name) {
+			if slices.Contains([]string{"mcp_lock", "policy", "policy_reload"}, name) || strings.Contains(name, ".") || isName.MatchString(name) {
 				require.NotContains(t, found, name, "%s has it twice", page)
 				found[name] = cells[1:]
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 // Config is the configuration file. Every key is enforced; one that is not
@@ -29,7 +30,9 @@ type Config struct {
 	HTTP         HTTP          `yaml:"http"`
 	Receipts     Receipts      `yaml:"receipts"`
 	Webhooks     Webhooks      `yaml:"webhooks"`
+	MCPLock      string        `yaml:"mcp_lock"` // the file of the accepted tools of MCP servers; they are kept in Redis if left out
 
+	servers     *mcptool.Set         // that the agents use; no key
 	file        string               // that it was read from; no key
 	summariesAt map[[2]string]string // where the summary of an agent's tool is written; no key
 }
@@ -40,6 +43,7 @@ type Agent struct {
 	Instructions string               `yaml:"instructions"`
 	Model        string               `yaml:"model"`    // overrides OPENAI_MODEL
 	Files        string               `yaml:"files"`    // the folder that the built-in file tools work on
+	MCP          map[string]MCPServer `yaml:"mcp"`      // MCP servers whose tools it has, by name
 	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
 	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
 	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
@@ -146,6 +150,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 		}
 	}
 	a.checkConversation(at, wrong)
+	a.checkMCP(at, wrong)
 	if a.Who != nil {
 		for _, p := range Problems(a.Who.check(at + ".who")) {
 			wrong("%w", p)

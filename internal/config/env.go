@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -30,6 +31,17 @@ type Environment struct {
 func (e Environment) Named(name string) (Secret, bool) {
 	s := e.others[name]
 	return s, s.Open() != ""
+}
+
+// With returns the environment with another variable that the configuration can
+// name.
+func (e Environment) With(name, value string) Environment {
+	e.others = maps.Clone(e.others)
+	if e.others == nil {
+		e.others = map[string]Secret{}
+	}
+	e.others[name] = NewSecret(value)
+	return e
 }
 
 // A Variable is one that the process environment may hold.

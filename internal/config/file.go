@@ -36,8 +36,15 @@ func Read(path string) (Config, error) {
 	beside(&c.Policy)
 	beside(&c.Receipts.KeyFile)
 	beside(&c.Receipts.OldKeys)
+	beside(&c.MCPLock)
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
+		for name, m := range c.Agents[i].MCP {
+			if strings.ContainsRune(m.Command, filepath.Separator) {
+				beside(&m.Command)
+				c.Agents[i].MCP[name] = m
+			}
+		}
 	}
 	for i := range c.RemoteAgents {
 		beside(&c.RemoteAgents[i].TokensFile)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/tools/filetool"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 // ToolsFor returns tools of an agent that its configuration does not name. A
@@ -57,6 +58,11 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 			}
 			all = append(all, set...)
 		}
+		served, err := c.mcpTools(a)
+		if err != nil {
+			problems = append(problems, Problems(err)...)
+		}
+		all = append(all, served...)
 		if extra != nil {
 			set, err := extra(a.Name)
 			if err != nil {
@@ -66,13 +72,17 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 		}
 		elsewhere, more := c.externalTools(i)
 		all, problems = append(all, elsewhere...), append(problems, more...)
-		own := map[string]bool{}
+		own, callable := map[string]bool{}, map[string]string{}
 		for _, t := range all {
 			name := t.Spec().Name
-			if own[name] {
+			as := agentrun.CallableName(name)
+			switch other, taken := callable[as]; {
+			case own[name]:
 				wrong("agent %s: two tools are called %s", a.Name, name)
+			case taken:
+				wrong("agent %s: a model would call both %s and %s as %s; rename the server, or exclude one of them", a.Name, other, name, as)
 			}
-			own[name] = true
+			own[name], callable[as] = true, name
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
 			if !own[name] {
@@ -107,12 +117,25 @@ func policyTools(c Config, sets ToolSets) []policy.Tool {
 			all = append(all, policy.Tool{
 				Agent: a.Name, Name: s.Name, Schema: s.Schema, WriteOnly: s.WriteOnly,
 				Annotations: policy.Annotations(s.Annotations), Asks: policy.Asks(s.Asks()), Severity: s.Stated(),
-				Setting:      a.Tools[s.Name].Approval.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, s.Name)),
+				Setting:      a.settingOf(i, t),
 				AgentSetting: a.Approval.setting(fmt.Sprintf("agents[%d].approval", i)),
 			})
 		}
 	}
 	return all
+}
+
+// settingOf is the setting of a tool. Calls of a tool of an MCP server need
+// approval unless the policy or a setting of that one tool says otherwise: what
+// was said of all tools of the agent was not said of those.
+func (a Agent) settingOf(i int, t agentrun.Tool) policy.Setting {
+	name := t.Spec().Name
+	own := a.Tools[name].Approval
+	if served, ok := t.(*mcptool.Tool); ok && own.Kind == "" && served.Gated() {
+		server, _, _ := strings.Cut(name, ".")
+		return Approval{Kind: ApprovalAll}.setting(fmt.Sprintf("agents[%d].mcp.%s", i, server))
+	}
+	return own.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, name))
 }
 
 func (a Approval) setting(place string) policy.Setting {

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 // Options say what is to be looked at.
@@ -27,6 +28,10 @@ type Options struct {
 	Online  bool
 	HTTP    http.RoundTripper
 	Now     func() time.Time
+	// Accepted returns the configuration with the accepted tools of its MCP
+	// servers, and those tools.
+	Accepted func(ctx context.Context, c config.Config, e config.Environment) (config.Config, mcptool.Pins, error)
+	Rules    Deciders
 }
 
 // A Mark is what a look at one thing gave.
@@ -61,6 +66,7 @@ type checker struct {
 	judging policy.Options // what the policy is read against
 	policy  *policy.Policy // nil if it could not be read
 	env     config.Environment
+	pins    *mcptool.Pins // nil: not known
 }
 
 // Check looks at everything, in the order in which it is set up.
@@ -68,6 +74,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	c := &checker{Options: o}
 	c.env, _ = config.ReadEnvironment(o.Environ) // what is wrong with it is said in its turn
 	c.checkFile()
+	c.acceptTools(ctx)
 	c.checkTools()
 	c.checkPolicy()
 	c.checkEnvironment()
@@ -78,6 +85,7 @@ func Check(ctx context.Context, o Options) []Finding {
 		c.checkSocket(ctx)
 		addresses{c}.checkRunning(ctx)
 		c.checkRedis(ctx)
+		c.checkServers(ctx)
 		modelCheck{checker: c}.check(ctx)
 	}
 	return c.scrubbed()

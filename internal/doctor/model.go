@@ -100,7 +100,7 @@ func (m modelCheck) tryAll(ctx context.Context) {
 		key := []string{name}
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
-			tools = append(tools, agentrun.ToolDefinition{Name: s.Name, Description: s.Description, Parameters: s.Schema})
+			tools = append(tools, callable(s))
 			key = append(key, s.Name)
 		}
 		if k := strings.Join(key, " "); !tried[k] {

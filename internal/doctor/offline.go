@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
 func (c *checker) checkFile() {
@@ -72,6 +73,11 @@ func (c *checker) toolWords(a config.Agent, all []agentrun.Tool) string {
 		names = append(names, t.Spec().Name)
 	}
 	onFolder := len(all) - len(added)
+	for _, t := range all {
+		if _, served := t.(*mcptool.Tool); served {
+			onFolder-- // they are behind those on the folder
+		}
+	}
 	words := strings.Join(names[onFolder:], ", ")
 	if onFolder == 0 {
 		return words

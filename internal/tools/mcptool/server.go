@@ -149,7 +149,8 @@ func (s Server) where() string {
 	if s.Command != "" {
 		return strings.Join(append([]string{s.Command}, s.Args...), " ")
 	}
-	return s.URL
+	at, _, _ := strings.Cut(s.URL, "?") // there are keys in some
+	return at
 }
 
 // conceal returns text without the secrets of the server, should it have said

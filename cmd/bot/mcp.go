@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcptool"
+)
+
+// pinsMemo is where Redis has the accepted tools of MCP servers.
+var pinsMemo = approvals.NewID("mcp", 0, "pins")
+
+const pinsSurface = "pins"
+
+// openServers returns the configuration with its MCP servers, which [bot.serve]
+// connects, and their accepted tools.
+func openServers(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (config.Config, *mcptool.Set, error) {
+	if !c.HasMCP() {
+		return c, nil, nil
+	}
+	servers, err := c.Servers(e)
+	if err != nil {
+		return c, nil, err
+	}
+	pins, _, err := readPins(ctx, c, e, log)
+	if err != nil {
+		return c, nil, err
+	}
+	set := mcptool.Open(servers, pins, log)
+	return c.WithServers(set), set, nil
+}
+
+// withAccepted returns the configuration with the accepted tools of its MCP
+// servers, and those tools, for commands that judge calls and make none.
+func withAccepted(ctx context.Context, c config.Config, e config.Environment) (config.Config, mcptool.Pins, error) {
+	if !c.HasMCP() {
+		return c, mcptool.Pins{}, nil
+	}
+	pins, _, err := readPins(ctx, c, e, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return c, pins, err
+	}
+	return c.WithServers(c.Accepted(pins)), pins, nil
+}
+
+// readPins returns the pins of the lock file, or those in Redis with their
+// version there.
+func readPins(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (pins mcptool.Pins, version int64, err error) {
+	if c.MCPLock != "" {
+		pins, err = c.Pins()
+		return pins, 0, err
+	}
+	if e.RedisURL.Open() == "" {
+		return pins, 0, config.ErrNoPins
+	}
+	store, err := openPins(ctx, c, e, log)
+	if err != nil {
+		return pins, 0, err
+	}
+	b, version, err := store.Memo(ctx, pinsMemo, pinsSurface)
+	if err = errors.Join(err, store.Close()); err != nil || b == nil {
+		return pins, version, err
+	}
+	pins, err = mcptool.ReadPins(b)
+	return pins, version, err
+}
+
+// openPins opens the store for the pins alone: nothing there is acknowledged to
+// a person.
+func openPins(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+	c.Redis.Durability = state.None
+	store, err := openForCommand(ctx, c, storeOptions(c, e, log))
+	if err != nil {
+		return nil, fmt.Errorf("read which tools of MCP servers are accepted: %w", err)
+	}
+	return store, nil
+}
