@@ -13,7 +13,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +36,7 @@ type Options struct {
 	Addr    string          // where the page is served; [Addr], or a free port, if it is empty
 	Expose  bool            // the page may be served to other machines
 	Folder  string          // that the agent works on; a new one if it is empty
+	MCP     string          // the command, or the URL, of an MCP server whose tools the agent has; none if it is empty
 	Level   string          // of the log
 	Extra   config.ToolsFor // the tools that the program adds
 	Environ []string        // may name a model
@@ -64,6 +67,9 @@ type demo struct {
 	env     config.Environment
 	folder  string
 	policy  string // the file
+	mcp     map[string]config.MCPServer
+	lock    string   // the file of the tools of mcp
+	added   []string // their names
 	slack   *slacksim.Server
 	page    net.Listener
 	bot     net.Listener
@@ -76,7 +82,10 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err := errors.Join(d.prepareFolder(d.Folder), d.preparePolicy()); err != nil {
 		return err
 	}
-	d.env = config.Environment{LogLevel: d.Level}
+	d.env = config.Environment{LogLevel: d.Level}.With("PATH", os.Getenv("PATH")).With("HOME", os.Getenv("HOME"))
+	if err := d.prepareServer(ctx); err != nil {
+		return err
+	}
 	if err := d.prepareModel(ctx, d.Environ); err != nil {
 		return err
 	}
@@ -98,7 +107,11 @@ func (d *demo) prepareModel(ctx context.Context, environ []string) error {
 	if err != nil {
 		return err
 	}
-	d.serve(l, openaisim.New(Stories()...))
+	stories := Stories()
+	if len(d.added) > 0 {
+		stories = append(stories, d.callIt())
+	}
+	d.serve(l, openaisim.New(stories...))
 	d.env.OpenAIKey, d.env.OpenAIModel = config.NewSecret("scripted"), openaisim.ModelName
 	d.env.OpenAIBaseURL = "http://" + l.Addr().String() + "/v1"
 	return nil
@@ -138,7 +151,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 		return fmt.Errorf("listen for the bot: %w", err)
 	}
 	url, bot := here(d.page), here(d.bot)
-	inside, err := newInspector(d.env.RedisURL.Open(), configuration(d.folder, d.policy).Redis.Prefix, people())
+	inside, err := newInspector(d.env.RedisURL.Open(), d.configuration().Redis.Prefix, people())
 	if err != nil {
 		return err
 	}
@@ -230,8 +243,11 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 func (d *demo) run(ctx context.Context) error {
 	welcome := func() {
 		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nothing can be done about an error
+		if len(d.added) > 0 {
+			_, _ = fmt.Fprintf(d.Stdout, addedWords, strings.Join(d.added, ", ")) // as above
+		}
 	}
-	return d.Serve(ctx, d.bot, configuration(d.folder, d.policy), d.env, d.Extra.And(addedTools(d.folder)), welcome, config.NewLogger(d.Stderr, d.Level))
+	return d.Serve(ctx, d.bot, d.configuration(), d.env, d.Extra.And(addedTools(d.folder)), welcome, config.NewLogger(d.Stderr, d.Level))
 }
 
 const welcomeWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.
@@ -242,6 +258,10 @@ const welcomeWords = `Countersign demo: everything runs on this machine, in memo
   Policy  %[4]s
           (edit it: changes apply within two seconds)
   Web API %[1]s/api/  (token: %[2]s)
+`
+
+const addedWords = `  MCP     every call of these tools waits for approval, unless you write a rule for
+          mcp.TOOL into the policy: %s
 `
 
 // close ends what was started, the last first.
