@@ -223,8 +223,8 @@ func (c *connection) set(l *link) {
 }
 
 // current returns a link other than last, for which it waits a while.
-func (c *connection) current(ctx context.Context, last *link, patient time.Duration) (*link, error) {
-	patience := time.NewTimer(min(patient, waitsFor))
+func (c *connection) current(ctx context.Context, last *link) (*link, error) {
+	patience := time.NewTimer(waitsFor)
 	defer patience.Stop()
 	for {
 		c.mu.Lock()

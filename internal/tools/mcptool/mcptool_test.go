@@ -1,6 +1,7 @@
 package mcptool_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,7 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 
 // The program has what its configuration gives it, and cannot read ours.
 func TestAProgramLearnsNothingOfTheBot(t *testing.T) {
+	onLinux(t)
 	t.Setenv("SLACK_BOT_TOKEN", "xoxb-secret")
 	got, err := start(t, stdioServer(t, "hostile")).call("srv.spy", `{}`)
 	require.NoError(t, err)
@@ -125,7 +127,9 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 func TestAServerThatIsNotThereIsAClearError(t *testing.T) {
 	s := webServer(t)
 	r := start(t, s)
-	s.Headers, s.Timeout = map[string]string{"Authorization": "wrong"}, 100*time.Millisecond
-	_, err := startWith(t, s, r.pins).call("srv.add", `{"a":1,"b":1}`)
+	s.Headers = map[string]string{"Authorization": "wrong"}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := startWith(t, s, r.pins).tools["srv.add"].Execute(ctx, agentrun.Call{})
 	require.EqualError(t, err, "tool failed: The tool srv_add was not called: the server is not connected.")
 }

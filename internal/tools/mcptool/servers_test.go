@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,8 @@ func TestMain(m *testing.M) {
 		if err := goodServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 			os.Exit(1)
 		}
+	case "hold":
+		hold()
 	default:
 		hostileServer(kind)
 	}
@@ -98,7 +101,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change",
+	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it
@@ -183,6 +186,13 @@ func hostileCall(name string, result func(string, ...any), say func(string, ...a
 		result(`{"content":[{"type":"hologram","data":"x"}]}`)
 	case "spy":
 		text(spy())
+	case "pid":
+		text(fmt.Sprint(os.Getpid()))
+	case "child":
+		child := exec.Command("sleep", "600")
+		if child.Start() == nil {
+			text(fmt.Sprint(child.Process.Pid))
+		}
 	case "change":
 		changed.Set()
 		say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)

@@ -72,7 +72,7 @@ func arguments(c agentrun.Call) json.RawMessage {
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
 	var last *link
 	for {
-		l, err := t.server.connection.current(ctx, last, t.server.config.timeout(t.defined.Name))
+		l, err := t.server.connection.current(ctx, last)
 		if err == nil {
 			err = t.server.usable(t.defined)
 		}
