@@ -175,16 +175,18 @@ func (p *pinned) accept(ctx context.Context) error {
 	if _, err := p.compare(ctx); err != nil {
 		return fmt.Errorf("nothing was accepted: %w", err)
 	}
-	where, err := "Redis", error(nil)
-	if p.config.MCPLock != "" {
-		where, err = p.config.MCPLock, writeLock(p.config.MCPLock, p.pins.Bytes())
+	where := p.config.MCPLock
+	if where != "" {
+		if err := writeLock(where, p.pins.Bytes()); err != nil {
+			return err
+		}
 	} else {
-		err = p.store(ctx)
+		where = "Redis"
+		if err := p.store(ctx); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.stdout, "\nAccepted; it is in %s. Restart the bot, which reads it when it starts.\n", where)
+	_, err := fmt.Fprintf(p.stdout, "\nAccepted; it is in %s. Restart the bot, which reads it when it starts.\n", where)
 	return err
 }
 

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// tokenKey is where a request says, in its _meta, which exchange it begins.
-const tokenKey = "countersign.dev/request"
+// exchangeKey is where a request says, in its _meta, which exchange it begins.
+const exchangeKey = "countersign.dev/request"
 
 // An exchange is one request with what became of it on the wire.
 type exchange struct {
@@ -57,7 +57,7 @@ func (t *tap) begin() (*exchange, map[string]any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byToken[e.token] = e
-	return e, map[string]any{tokenKey: e.token}
+	return e, map[string]any{exchangeKey: e.token}
 }
 
 func (t *tap) end(e *exchange) {
@@ -83,7 +83,7 @@ func (t *tap) sending(message []byte) *exchange {
 		return nil
 	}
 	var token string
-	if json.Unmarshal(m.Params.Meta[tokenKey], &token) != nil {
+	if json.Unmarshal(m.Params.Meta[exchangeKey], &token) != nil {
 		return nil
 	}
 	t.mu.Lock()
