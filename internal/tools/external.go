@@ -54,7 +54,7 @@ func (t external) Validate(_ context.Context, c agentrun.Call) error {
 	if err := approvals.CheckArgs(args); err != nil {
 		return &agentrun.ArgumentError{Message: err.Error()}
 	}
-	return validate(t.schema, args)
+	return Validate(t.schema, args)
 }
 
 func (external) Execute(context.Context, agentrun.Call) (agentrun.Result, error) {
