@@ -104,14 +104,17 @@ func (h *webhookBot) messages() []webhookMessage {
 	return append([]webhookMessage(nil), h.got...)
 }
 
-// ask hands in a call that somebody of @sre must approve.
+// deploys are the arguments of the call that is handed in, with a space to lose.
+const deploys = `{"to": "prod"}`
+
+// ask hands in a call that someone of @sre must approve.
 func (h *webhookBot) ask(external string) intake.Request {
 	h.t.Helper()
 	client := h.b.remote[0].client
 	client.Credential = "token:0"
 	r, err := h.b.intake.Ask(h.t.Context(), client, intake.Ask{
 		Door: intake.DoorAPI, ExternalID: external, Notify: "ci",
-		Calls: []intake.Call{{ID: "c1", Tool: "deploy", Args: json.RawMessage(`{"to": "prod"}`)}},
+		Calls: []intake.Call{{ID: "c1", Tool: "deploy", Args: json.RawMessage(deploys)}},
 	})
 	require.NoError(h.t, err)
 	return r
@@ -146,7 +149,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	require.Equal(t, "approval.settled", got[1].Type)
 	require.Equal(t, string(first.ID), got[1].Data.ID)
 	require.Equal(t, "approved", got[1].Data.Calls[0].Outcome)
-	require.Equal(t, []byte(`{"to": "prod"}`), []byte(got[1].Data.Calls[0].Arguments), "byte for byte")
+	require.Equal(t, deploys, got[1].Data.Calls[0].Arguments, "byte for byte")
 	require.Contains(t, h.admin("webhooks"), "claude\tci\tenabled\tdelivered ")
 
 	h.answers(http.StatusGone)
