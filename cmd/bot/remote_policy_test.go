@@ -15,6 +15,7 @@ import (
 )
 
 const claudeConfig = `
+http: {listen: "127.0.0.1:8090"}
 remote_agents:
   - name: claude
     owner: U0ALICE

@@ -56,6 +56,7 @@ func newWebhookBot(t *testing.T) *webhookBot {
 	require.NoError(t, err)
 	i := newInstallation(t, slacksim.Config{})
 	i.text, i.rules = twoAgents+fmt.Sprintf(`
+http: {listen: "127.0.0.1:8090"}
 remote_agents:
   - name: claude
     owner: %s
@@ -149,7 +150,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	require.Equal(t, "approval.settled", got[1].Type)
 	require.Equal(t, string(first.ID), got[1].Data.ID)
 	require.Equal(t, "approved", got[1].Data.Calls[0].Outcome)
-	require.Equal(t, deploys, got[1].Data.Calls[0].Arguments, "byte for byte")
+	require.Equal(t, deploys, got[1].Data.Calls[0].Arguments) //nolint:testifylint // byte for byte
 	require.Contains(t, h.admin("webhooks"), "claude\tci\tenabled\tdelivered ")
 
 	h.answers(http.StatusGone)
@@ -183,6 +184,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 func TestASecretThatIsMissingFailsTheStart(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.text = twoAgents + `
+http: {listen: "127.0.0.1:8090"}
 remote_agents:
   - name: claude
     owner: U0ALICE

@@ -64,6 +64,9 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 		a.checkTokens(at, tokens, wrong)
 		a.JWT.check(at+".jwt", subjects, wrong)
 	}
+	if len(c.RemoteAgents) > 0 && c.HTTP.Listen == "" {
+		wrong("http.listen: not set, so no remote agent can reach the bot; set an address such as 127.0.0.1:8090")
+	}
 	for i, a := range c.RemoteAgents {
 		if len(a.Fulfills) > 0 && !slices.Contains(a.Doors, "api") {
 			wrong("remote_agents[%d].fulfills: results come in over the HTTP API; add api to doors", i)

@@ -21,6 +21,7 @@ func remote(t *testing.T, old, changed string) error {
 	text := `agents:
   - name: ops
 policy: policy.yaml
+http: {listen: "127.0.0.1:8090"}
 remote_agents:
   - name: claude-code
     owner: U0ALICE
@@ -57,6 +58,7 @@ func TestWhatARemoteAgentCannotBeFailsTheStart(t *testing.T) {
 		"remote_agents[0]: has an owner and triggers":                    {"owner: U0ALICE", "owner: U0ALICE\n    triggers: {users: [U0BOB01]}"},
 		`"alice" is not a user id`:                                       {"owner: U0ALICE", "owner: alice"},
 		"remote_agents[0].channel":                                       {"channel: C0OPS", "channel: ops"},
+		"http.listen: not set, so no remote agent can reach the bot":     {"http: {listen: \"127.0.0.1:8090\"}\n", ""},
 		"remote_agents[0].doors: there are none":                         {"    doors: [api, hooks]\n", ""},
 		`there is no "fax"; the doors are api, hooks, mcp`:               {"[api, hooks]", "[api, fax]"},
 		`remote_agents[0].doors: has "api" twice`:                        {"[api, hooks]", "[api, api]"},

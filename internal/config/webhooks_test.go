@@ -18,6 +18,7 @@ func hooked(t *testing.T, old, changed string) (Config, error) {
 	text := `agents:
   - name: ops
 policy: policy.yaml
+http: {listen: "127.0.0.1:8090"}
 remote_agents:
   - name: claude
     owner: U0ALICE
