@@ -113,10 +113,10 @@ func TestWhatAskingAgainCannotMendIsAskedOnce(t *testing.T) {
 		code  agentrun.ModelErrorCode
 		words string
 	}{
-		openaisim.ContextLength:   {agentrun.ContextTooLong, "start a new thread"},
+		openaisim.ContextLength:   {agentrun.ContextTooLong, "Start a new thread"},
 		openaisim.ContentFiltered: {agentrun.ContentFiltered, "content filter"},
-		openaisim.Unauthorized:    {agentrun.ModelRefused, "operator of this bot must look at the API key"},
-		openaisim.ModelNotFound:   {agentrun.ModelRefused, "operator of this bot must look at the model's name"},
+		openaisim.Unauthorized:    {agentrun.ModelRefused, "check the key and its permissions"},
+		openaisim.ModelNotFound:   {agentrun.ModelRefused, "check the model name"},
 		openaisim.QuotaExceeded:   {agentrun.ModelRefused, "plan and billing"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
