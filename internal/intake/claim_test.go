@@ -219,18 +219,19 @@ func TestAWaitEndsWithTheNextChange(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask(ask("x", "write", "write"))
 	step := func(change func()) intake.Request {
-		var got intake.Request
-		var err error
 		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() { got, err = w.Wait(t.Context(), claude, r.ID, r.Version) })
+		all, errs := make([]intake.Request, 3), make([]error, 3)
+		for i := range all {
+			wg.Go(func() { all[i], errs[i] = w.Wait(t.Context(), claude, r.ID, r.Version) })
 		}
 		change()
 		wg.Wait()
-		require.NoError(t, err)
-		require.NotEqual(t, r.Version, got.Version)
-		r = got
-		return got
+		for i, got := range all {
+			require.NoError(t, errs[i])
+			require.NotEqual(t, r.Version, got.Version)
+		}
+		r = w.get(r.ID)
+		return r
 	}
 	require.Equal(t, intake.OutcomeApproved, step(func() { w.approve(r, "c0") }).Calls[0].Outcome)
 	step(func() {
