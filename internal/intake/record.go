@@ -1,12 +1,10 @@
 package intake
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -143,28 +141,10 @@ func (s *Service) load(ctx context.Context, id, memo string, into any) (version 
 	if err != nil || version == 0 {
 		return 0, err
 	}
-	if err := decode(data, into); err != nil {
+	if err := approvals.DecodeMemo(data, schema, into); err != nil {
 		return 0, fmt.Errorf("decode %s of %s: %w", memo, id, err)
 	}
 	return version, nil
-}
-
-func decode(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: more than one value", approvals.ErrUnreadable)
-	}
-	var head struct {
-		Schema int `json:"v"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil || head.Schema != schema {
-		return fmt.Errorf("%w: version %d", approvals.ErrUnreadable, head.Schema)
-	}
-	return nil
 }
 
 // save stores a memo if it still has this version, else [approvals.ErrConflict].
@@ -177,7 +157,7 @@ func (s *Service) save(ctx context.Context, id, memo string, v any, version int6
 }
 
 // maxTries bounds how often a lost race is run again. Each loss means that
-// somebody else's change went through.
+// another change went through.
 const maxTries = 64
 
 // update changes a memo under its version, starting from zero if there is none.

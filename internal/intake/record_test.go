@@ -48,14 +48,14 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(old), string(doc), "a changed form needs a document of its own")
 		got := map[string]any{"record.v1": &record{}, "pointer.v1": &pointer{}, "agent.v1": &agentDoc{}}[name]
-		require.NoError(t, decode(old, got))
+		require.NoError(t, approvals.DecodeMemo(old, schema, got))
 		require.Equal(t, want, got)
 	}
 }
 
 func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {
 	for _, doc := range []string{``, `{`, `{}`, `{"v":2}`, `{"v":1,"new":1}`, `{"v":1}{}`, `[]`} {
-		require.ErrorIs(t, decode([]byte(doc), &record{}), approvals.ErrUnreadable, doc)
+		require.ErrorIs(t, approvals.DecodeMemo([]byte(doc), schema, &record{}), approvals.ErrUnreadable, doc)
 	}
 }
 

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -145,32 +143,14 @@ func load[T any](ctx context.Context, o *Outbox, id string) (v T, version int64,
 	if err != nil || version == 0 {
 		return v, 0, err
 	}
-	if err := decode(data, &v); err != nil {
+	if err := approvals.DecodeMemo(data, schema, &v); err != nil {
 		return v, 0, fmt.Errorf("decode the outbox of %s: %w", id, err)
 	}
 	return v, version, nil
 }
 
-func decode(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: more than one value", approvals.ErrUnreadable)
-	}
-	var head struct {
-		Schema int `json:"v"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil || head.Schema != schema {
-		return fmt.Errorf("%w: version %d", approvals.ErrUnreadable, head.Schema)
-	}
-	return nil
-}
-
-// maxTries bounds how often a lost race is run again. Each loss means that somebody
-// else's change went through.
+// maxTries bounds how often a lost race is run again. Each loss means that another
+// change went through.
 const maxTries = 64
 
 // update changes a memo under its version, starting from zero if there is none.
