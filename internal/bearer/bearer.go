@@ -1,7 +1,7 @@
 // Package bearer proves which remote agent sends an HTTP request. A credential
 // is a bearer token, of which only the SHA-256 is known here, or a JSON Web Token
 // of an issuer that the configuration names. What does not prove an agent is
-// refused, and whoever is refused again and again is slowed down by address.
+// refused, and an address with many refusals is limited.
 package bearer
 
 import (

@@ -47,7 +47,7 @@ func Git(dir string) (repository, branch string) {
 }
 
 // regular reads a regular file of at most maxGitFile bytes. It does not wait for
-// a pipe that somebody put there.
+// a pipe that is in its place.
 func regular(path string) []byte {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) //nolint:gosec // only regular, small files, and nothing of them is run
 	if err != nil {

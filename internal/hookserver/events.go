@@ -96,8 +96,8 @@ func (s *Server) permissionRequest(ctx context.Context, c intake.Client, h hook,
 	return body
 }
 
-// after tells the request of a call what became of it. If people were still asked,
-// somebody answered at the terminal first.
+// after reports what became of a call. If its request was still open, the person
+// at the terminal answered first, and the request is withdrawn.
 func (s *Server) after(ctx context.Context, c intake.Client, h hook, opts options) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Handling)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/intake"
 )
 
-// A verdict is what the agent is told of its call. The zero value denies it.
+// A verdict is the answer to the agent about its call. The zero value denies it.
 type verdict struct {
 	allow   bool
 	args    json.RawMessage // what runs
@@ -31,7 +31,7 @@ type asking struct {
 	intake.Ask
 
 	hold time.Duration
-	tell func(intake.Request) // is told how the request stands, whenever that changes; may be nil
+	tell func(intake.Request) // is called with the request whenever it changes; may be nil
 }
 
 // decide asks about a call, waits until it is decided, its hold is over or its

@@ -2,7 +2,7 @@
 // PreToolUse hook of Claude Code over HTTP, and the permission prompt as a tool
 // of MCP. What is asked is one call, in the one use case of package intake.
 //
-// A coding agent takes most failures of whoever it asks for a yes: a status that
+// A coding agent runs the tool after most failures of its approver: a status that
 // is not 200, a body that is not JSON, an empty body, a time-out. So every answer
 // under the route of a hook is 200 with a whole JSON document that is built
 // before the first byte, and each failure, each panic and each deadline in here
@@ -45,7 +45,7 @@ type Config struct {
 
 	Handling time.Duration // how long a request may take, besides what it is held; 20s if left out
 	Holds    int           // how many requests of one agent are held at once; 500 if left out
-	Progress time.Duration // how often a caller of MCP is told that its call waits; 10s if left out
+	Progress time.Duration // how often a caller of MCP gets a progress message; 10s if left out
 }
 
 // A Server is the door of coding agents.

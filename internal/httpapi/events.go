@@ -15,8 +15,8 @@ import (
 )
 
 // events is GET /v1/events: a stream of server-sent events about the requests of
-// the agent that the credential proves, and of no other. It goes on after
-// Last-Event-ID, or with what happens from now on.
+// the agent that the credential proves, and of no other. It begins after
+// Last-Event-ID, or without one with the next event.
 func (a *API) events(c caller, w http.ResponseWriter) error {
 	after := c.r.Header.Get("Last-Event-ID")
 	if len(after) > maxName || strings.ContainsFunc(after, func(r rune) bool { return r < ' ' || r > '~' }) {

@@ -92,8 +92,8 @@ func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (foun
 	if err != nil {
 		return found{}, err
 	}
-	// Of a request that was found by its fingerprint, what it says of itself is
-	// that of whoever asked first.
+	// A request that was found by its fingerprint keeps the call ids of the caller
+	// that asked first.
 	calls := slices.Clone(a.Calls)
 	for i := range calls {
 		calls[i].ID = x.rec.Calls[i].ID

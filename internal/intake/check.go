@@ -20,7 +20,7 @@ const maxCwd = 512
 // check refuses what could not be stored, shown or answered as it is.
 func (a Ask) check(c Client) error {
 	if c.Name == "" || c.Credential == "" || c.requester() == "" {
-		return fmt.Errorf("%w: a client has a name, a credential and somebody who asked", approvals.ErrInvalid)
+		return fmt.Errorf("%w: a client has a name, a credential and a requester", approvals.ErrInvalid)
 	}
 	for _, f := range []struct{ at, v string }{
 		{"external_id", a.ExternalID},

@@ -32,7 +32,7 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 		}
 		_, err = update(ctx, s, index, printMemo, func(p *pointer, _ bool) (bool, error) {
 			if p.Turn != at.Turn {
-				return false, nil // somebody else has moved it
+				return false, nil // another caller has moved it
 			}
 			p.Schema, p.Turn = schema, at.Turn+1
 			return true, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// Executor is who executes the calls of the requests: whoever asked.
+// Executor says that the client that asked executes the calls.
 const Executor approvals.Executor = "client"
 
 // Store keeps what a [Service] knows of a request besides its run and its batch.
@@ -51,7 +51,7 @@ type Desk interface {
 // it. An error means that it is to be tried again; then it may be told twice.
 type Notifier func(ctx context.Context, n Notice) error
 
-// A Notice is what an endpoint is told.
+// A Notice is a message for an endpoint.
 type Notice struct {
 	Agent    string
 	Endpoint string
@@ -107,7 +107,7 @@ func (s *Service) Get(ctx context.Context, c Client, id approvals.RunID) (Reques
 }
 
 // Deliver is the [agentrun.Deliverer] of [Executor]. Where answers are fetched
-// there is nothing to do; a webhook endpoint is told.
+// there is nothing to do; a webhook endpoint gets a message.
 func (s *Service) Deliver(ctx context.Context, r agentrun.RemoteRun, _ approvals.DeferredToolResults) error {
 	if s.c.Notify == nil {
 		return nil

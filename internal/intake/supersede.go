@@ -13,8 +13,8 @@ import (
 const replacedReason = "the agent asked for something else in its place"
 
 // point moves the external id to this request, and ends the requests that it named
-// before. Whoever moves it last wins, and everybody who comes by ends what is left
-// over from somebody who was cut off.
+// before. The last to move it wins. Every later ask ends the requests that a crash
+// between the two steps left open.
 func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, error) {
 	index := indexID(c.Name, "external", a.ExternalID)
 	old := false
@@ -63,7 +63,7 @@ func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, e
 }
 
 // replace ends a request that its external id does not name any more, unless
-// somebody else has found it by its fingerprint. Decisions that were used stay
+// another caller has found it by its fingerprint. Decisions that were used stay
 // used.
 func (s *Service) replace(ctx context.Context, c Client, a Ask, id, by approvals.RunID) error {
 	shared := false

@@ -62,13 +62,13 @@ type hubs struct {
 	all map[int]*hub
 }
 
-// A hub follows the facts of one partition while somebody waits there.
+// A hub follows the facts of one partition while a caller waits for one of them.
 type hub struct {
 	waiting map[chan struct{}]subject
 	end     context.CancelFunc
 }
 
-// A subject is what somebody waits for.
+// A subject is what a caller waits for.
 type subject struct {
 	run   approvals.RunID
 	batch approvals.BatchID
@@ -93,7 +93,7 @@ func (h *hubs) join(ctx context.Context, id approvals.RunID, batch approvals.Bat
 	}
 	of := h.all[n]
 	if of == nil {
-		following, end := context.WithCancel(context.WithoutCancel(ctx)) // whoever comes first may leave first
+		following, end := context.WithCancel(context.WithoutCancel(ctx)) // the first to wait may be the first to leave
 		of = &hub{waiting: map[chan struct{}]subject{}, end: end}
 		h.all[n] = of
 		go h.follow(following, n, of, place)
@@ -109,8 +109,8 @@ func (h *hubs) join(ctx context.Context, id approvals.RunID, batch approvals.Bat
 	}, nil
 }
 
-// follow wakes whom the facts of a partition concern. After a failure it wakes
-// everybody, and goes on where it was.
+// follow wakes the callers that the facts of a partition concern. After a failure it wakes
+// every waiting caller and continues after the last fact.
 func (h *hubs) follow(ctx context.Context, partition int, of *hub, after string) {
 	for ctx.Err() == nil {
 		for e, err := range h.feed.FollowPartition(ctx, partition, after) {

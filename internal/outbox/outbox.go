@@ -62,7 +62,7 @@ func New(c Config) (*Outbox, error) {
 	return &Outbox{c: c}, nil
 }
 
-// A Message is what an endpoint of an agent is told.
+// A Message is for one endpoint of an agent.
 type Message struct {
 	Agent    string
 	Endpoint string
@@ -195,7 +195,7 @@ func (o *Outbox) settle(ctx context.Context, id string, m stored, outcome webhoo
 	return update(ctx, o, id, func(d *document) (time.Time, bool, error) {
 		i := d.index(m.ID)
 		if i < 0 || !d.Messages[i].Claimed.Equal(m.Claimed) {
-			return time.Time{}, false, nil // somebody took it over, or put it back
+			return time.Time{}, false, nil // another process took it over, or an operator sent it again
 		}
 		d.Messages[i].Attempts, d.Messages[i].Claimed = next, time.Time{}
 		at, _ := d.due(all, now)
