@@ -103,6 +103,26 @@ func hookToken(c *hook.Config, file string, environ []string) error {
 	return err
 }
 
+// parseWaiting reads the flags and the token of a command whose agent waits.
+func parseWaiting(in *call, c *hook.Config, file *string) error {
+	in.flags.BoolVar(&c.Keep, "keep", false, "Leaves a request open when the agent stops waiting for it.")
+	if _, err := in.parse(); err != nil {
+		return err
+	}
+	if c.Hold < 0 {
+		return in.wrong("--hold is negative")
+	}
+	return hookToken(c, *file, in.environ)
+}
+
+// withoutToken keeps the token of the agent out of what is printed.
+func withoutToken(c *hook.Config, err error) error {
+	if err == nil || c.Token == "" {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), c.Token, "[token]"))
+}
+
 func environment(environ []string) map[string]string {
 	all := map[string]string{}
 	for _, e := range environ {
@@ -117,41 +137,23 @@ func runHook(ctx context.Context, in *call) error {
 	c, file := hookFlags(in)
 	kind := in.flags.String("kind", string(hook.ClaudeCode), "The `KIND` of agent that asks: "+hook.Kinds()+".")
 	in.flags.DurationVar(&c.Hold, "hold", 0, "How long the agent waits, as a `DURATION` such as 9m. It must be less than the time after which the agent gives up its hook. 0s is what the kind allows without a setting.")
-	in.flags.BoolVar(&c.Keep, "keep", false, "Leaves a request open when the agent stops waiting for it.")
-	if _, err := in.parse(); err != nil {
-		return err
-	}
-	if c.Hold < 0 {
-		return in.wrong("--hold is negative")
-	}
-	if err := hookToken(c, *file, in.environ); err != nil {
+	if err := parseWaiting(in, c, file); err != nil {
 		return err
 	}
 	c.Kind = hook.Kind(*kind)
-	err := hook.Run(ctx, *c, os.Stdin, in.stdout)
-	if err != nil && c.Token != "" {
-		err = errors.New(strings.ReplaceAll(err.Error(), c.Token, "[token]"))
-	}
-	return err
+	return withoutToken(c, hook.Run(ctx, *c, os.Stdin, in.stdout))
 }
 
 // runHookBridge is bot hook mcp.
 func runHookBridge(ctx context.Context, in *call) error {
 	c, file := hookFlags(in)
 	in.flags.DurationVar(&c.Hold, "hold", 0, "How long a call waits, as a `DURATION` such as 9m. 0s is 23 hours.")
-	in.flags.BoolVar(&c.Keep, "keep", false, "Leaves a request open when the agent stops waiting for it.")
-	if _, err := in.parse(); err != nil {
-		return err
-	}
-	if c.Hold < 0 {
-		return in.wrong("--hold is negative")
-	}
-	if err := hookToken(c, *file, in.environ); err != nil {
+	if err := parseWaiting(in, c, file); err != nil {
 		return err
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return fmt.Errorf("find where this program runs: %w", err)
 	}
-	return hook.Bridge(ctx, *c, dir, 10*time.Second, os.Stdin, os.Stdout)
+	return withoutToken(c, hook.Bridge(ctx, *c, dir, 10*time.Second, os.Stdin, os.Stdout))
 }
