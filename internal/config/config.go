@@ -46,6 +46,7 @@ type Agent struct {
 	MCP          map[string]MCPServer `yaml:"mcp"`      // MCP servers whose tools it has, by name
 	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
 	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
+	Owners       *People              `yaml:"owners"`   // who decide about the agent itself; nobody if left out
 	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
 	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
 	Approval     Approval             `yaml:"approval"` // which calls need approval, if the policy has no rule for them
@@ -156,6 +157,11 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 			wrong("%w", p)
 		}
 	}
+	if a.Owners != nil {
+		for _, p := range Problems(a.Owners.check(at + ".owners")) {
+			wrong("%w", p)
+		}
+	}
 	everywhere := slices.IndexFunc(before, func(o Agent) bool { return len(o.Channels) == 0 })
 	if len(a.Channels) == 0 && everywhere >= 0 {
 		wrong("%s.channels: not set, but agents[%d] already answers everywhere; list the channels of one of them", at, everywhere)
@@ -176,10 +182,20 @@ func (c Config) MayAsk() map[string]approvals.From {
 	who := map[string]approvals.From{}
 	for _, a := range c.Agents {
 		if a.Who != nil {
-			who[a.Name] = approvals.From{Users: a.Who.Users, Groups: a.Who.Groups}
+			who[a.Name] = a.Who.from()
 		}
 	}
 	return who
+}
+
+// OwnedBy returns who decides about the agent itself: about what its MCP servers
+// changed, and where the policy names nobody. An agent without owners has an
+// empty one, which admits nobody.
+func (a Agent) OwnedBy() approvals.From {
+	if a.Owners == nil {
+		return approvals.From{}
+	}
+	return a.Owners.from()
 }
 
 // Problems takes joined errors apart.

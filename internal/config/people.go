@@ -40,6 +40,8 @@ func (p People) check(at string) error {
 	return errors.Join(problems...)
 }
 
+func (p People) from() approvals.From { return approvals.From{Users: p.Users, Groups: p.Groups} }
+
 // IsUser reports whether this is what Slack's ids of people look like.
 func IsUser(id string) bool { return userID.MatchString(id) }
 

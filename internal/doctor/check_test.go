@@ -35,6 +35,16 @@ func TestCheckOfAnInstallationInOrderFindsNothing(t *testing.T) {
 	}
 }
 
+func TestCheckLooksUpTheOwnersOfAgents(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.replace("    who:", "    owners: {users: [U0CAROL, U0GONE], groups: [S0NONE]}\n    who:")
+	i.rules = oneOfSRE
+	found := i.check()
+	require.Contains(t, found, "agents[0].owners.users: U0CAROL is carol")
+	require.Contains(t, found, "agents[0].owners.users: U0GONE is deactivated")
+	require.Contains(t, found, "agents[0].owners.groups: there is no user group S0NONE")
+}
+
 func TestCheckOfflineAsksNobody(t *testing.T) {
 	i := newInstallation(t, slacksim.Config{})
 	i.o.Online, i.o.HTTP = false, nil // a question would panic
@@ -84,7 +94,7 @@ default: {why: x, quorums: [{name: sre, need: 3, from: {groups: [none], people: 
 		"agents[1].who.users: U0GONE is deactivated",
 		"policy.yaml:2:15: U0BOT is a bot",
 		"policy.yaml:2:30: U0NOBODY is not in this workspace",
-		"policy.yaml:2:47: U0GUEST is gita, who is a guest and can approve where the policy names them",
+		"policy.yaml:2:47: U0GUEST is gita, who is a guest and can approve where they are named",
 		"policy.yaml: whether its rules fit the agents' tools",
 	} {
 		require.Contains(t, found, want)

@@ -18,20 +18,24 @@ import (
 // each.
 func (s slackCheck) named() (users map[approvals.UserID]string, groups map[approvals.GroupID]string) {
 	users, groups = map[approvals.UserID]string{}, map[approvals.GroupID]string{}
-	for i, a := range s.config.Agents {
-		if a.Who == nil {
-			continue
+	named := func(at string, by *config.People) {
+		if by == nil {
+			return
 		}
-		for _, u := range a.Who.Users {
+		for _, u := range by.Users {
 			if users[u] == "" && config.IsUser(string(u)) {
-				users[u] = fmt.Sprintf("agents[%d].who.users", i)
+				users[u] = at + ".users"
 			}
 		}
-		for _, g := range a.Who.Groups {
+		for _, g := range by.Groups {
 			if groups[g] == "" && config.IsGroup(string(g)) {
-				groups[g] = fmt.Sprintf("agents[%d].who.groups", i)
+				groups[g] = at + ".groups"
 			}
 		}
+	}
+	for i, a := range s.config.Agents {
+		named(fmt.Sprintf("agents[%d].who", i), a.Who)
+		named(fmt.Sprintf("agents[%d].owners", i), a.Owners)
 	}
 	if s.policy == nil {
 		return users, groups
@@ -102,7 +106,7 @@ func (s slackCheck) checkPeople(ctx context.Context) {
 		default:
 			why = s.lookup.unable(u)
 			if guest := strings.HasPrefix(why, "is a guest") || strings.HasPrefix(why, "belongs to"); guest && s.signsByName(id) {
-				s.fine("%s: %s is %s, who %s and can approve where the policy names them", places[id], id, u.Name, why)
+				s.fine("%s: %s is %s, who %s and can approve where they are named", places[id], id, u.Name, why)
 				continue
 			}
 		}
@@ -139,8 +143,8 @@ func (s slackCheck) checkRoster(ctx context.Context) {
 	}
 }
 
-// signsByName reports whether the policy names this person, and nothing else
-// does.
+// signsByName reports whether this person is named as one who decides, and not as
+// one who starts an agent, which guests never can.
 func (s slackCheck) signsByName(id approvals.UserID) bool {
 	for _, a := range s.config.Agents {
 		if a.Who != nil && slices.Contains(a.Who.Users, id) {
