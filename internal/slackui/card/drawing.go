@@ -13,6 +13,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
 // A drawing is a card at one time, with as much detail as fits into a message.
@@ -121,7 +122,7 @@ func (d *drawing) worst() (s approvals.Severity, n, open int) {
 // ended is how a call ended, in one word.
 func ended(o approvals.Outcome) string {
 	if o.Superseded {
-		return superseded
+		return verdict.Superseded
 	}
 	return Statuses[o.Status]
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
 // footer is the small print under an open row. Text of the policy is in plain
@@ -37,7 +38,7 @@ func (r row) footer() slack.Block {
 	said[0] = said[0].Capitalized()
 	elements := []slack.MixedElement{blockkit.Join(append(said, r.digests()), " · ").Object()}
 	for i, v := range q.Vetoes {
-		if i == quorumsShown {
+		if i == verdict.QuorumsShown {
 			elements = append(elements, blockkit.Literal(blockkit.Count(len(q.Vetoes)-i, "more group")+" can stop it."))
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 	"github.com/countersign/countersign/internal/summary"
 )
 
@@ -63,7 +64,7 @@ func (p OpenCalls) Progress() string {
 	}
 	var said []string
 	for i, q := range p.Leading().Progress() {
-		if i == quorumsShown {
+		if i == verdict.QuorumsShown {
 			said = append(said, "and more")
 			break
 		}

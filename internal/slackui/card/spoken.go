@@ -7,6 +7,7 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
 // summariesSpoken is how many calls the text of a message names.
@@ -40,7 +41,7 @@ func (d *drawing) sentence() blockkit.Fallback {
 	if o := calls[0].Outcome(d.now); o.Status != approvals.Pending {
 		said = said.Then(blockkit.Escape(" " + ended(o)))
 		if len(o.By) > 0 {
-			said = said.Then(blockkit.Ours(" by %s", Names(Users(o.By))).Fallback())
+			said = said.Then(blockkit.Ours(" by %s", Names(verdict.Users(o.By))).Fallback())
 		}
 		said = said.Then(blockkit.Escape("."))
 	}

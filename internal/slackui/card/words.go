@@ -48,10 +48,6 @@ const (
 // Who must approve, and until when.
 const (
 	sayWhy                = "Why this needs approval: "
-	sayNoApprovers        = "Nobody can approve this: the policy names no approvers."
-	sayMoreQuorums        = "More approvals are needed: the policy names "
-	sayNeverMet           = ", which can never be met"
-	sayNobodyCan          = "nobody who can approve, so it can't be approved"
 	sayExpires            = "Expires %s and then won't run"
 	sayOneDenial          = "one denial stops it"
 	sayNeedsReason        = "an approval needs a reason"
@@ -88,9 +84,6 @@ const (
 
 // What people decided, and what became of the call.
 const (
-	saySuperseded      = " sent a newer message before it was decided. It won't run."
-	sayExpiredAlone    = ": nobody denied it, but the time to approve it ran out. It won't run."
-	sayUnknownStatus   = "This version doesn't know its status."
 	sayUnknownOutcome  = "This version doesn't know what became of it."
 	sayInDoubt         = ": it may or may not have taken effect. Check before you repeat it."
 	sayChangedSince    = ": it didn't run. A new card asks about it."
@@ -184,8 +177,6 @@ var Statuses = map[approvals.Status]string{
 	approvals.Pending: "Waiting", approvals.Approved: "Approved", approvals.Denied: "Denied",
 	approvals.Expired: "Expired", approvals.Withdrawn: "Withdrawn",
 }
-
-const superseded = "Superseded"
 
 // riskOf says the worst severity of several calls, and how many have it if not
 // all do.

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
 // openEdit opens the form that changes the arguments. If the person may not change
@@ -194,9 +195,9 @@ func editedView(at respond.Subject, args []byte, sum []card.Difference, approved
 	}
 	outcome := a.Outcome(at.Now)
 	if outcome.Status == approvals.Pending {
-		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(stillNeeded, blockkit.Bold))}, card.Progress(at.Batch, a)...)...))
+		blocks = append(blocks, blockkit.RichText(append([]blockkit.Para{blockkit.Line(blockkit.Styled(stillNeeded, blockkit.Bold))}, verdict.Progress(at.Batch, a)...)...))
 	} else {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(card.Outcome(outcome)...)))
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(verdict.Outcome(outcome)...)))
 	}
 	v := blockkit.Message{Blocks: blocks}.View()
 	v.Title = blockkit.Literal(editedTitle)

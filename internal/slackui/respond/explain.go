@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/verdict"
 )
 
 // Subject is what an explanation can refer to. All of it may be missing.
@@ -171,7 +172,7 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 		at = blockkit.Ours(" (%s)", blockkit.When(o.At))
 	}
 	if len(o.By) > 0 {
-		by = blockkit.Ours(" by %s", card.Names(card.Users(o.By)))
+		by = blockkit.Ours(" by %s", card.Names(verdict.Users(o.By)))
 	}
 	switch o.Status {
 	case approvals.Approved:
@@ -182,7 +183,7 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 		return blockkit.Ours("This call expired%s without enough approvals, so it won't run. Nothing changed. If you still need it, ask the agent again.", at)
 	case approvals.Withdrawn:
 		if o.Superseded {
-			return blockkit.Ours("This call was superseded%s by a newer message from %s, so it won't run. Nothing changed.", at, card.Names(card.Users(o.By)))
+			return blockkit.Ours("This call was superseded%s by a newer message from %s, so it won't run. Nothing changed.", at, card.Names(verdict.Users(o.By)))
 		}
 		return blockkit.Ours("This call was withdrawn%s%s, so it won't run. Nothing changed.", by, at)
 	case approvals.Pending:
