@@ -21,6 +21,9 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
+	if a.InDoubt() {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrInDoubt)
+	}
 	cmd.By = a.voice(cmd.By, cmd.At, b.bars(a, Approve))
 	if cmd.By.User != b.Requester && !admits(a.Requirement.Quorums, cmd.By) {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNotEligible)

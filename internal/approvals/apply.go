@@ -91,6 +91,8 @@ func (b Batch) Apply(cmd Command) (Batch, []Event, error) {
 		return b.withdraw(cmd)
 	case Conclude:
 		return b.conclude(cmd)
+	case Report:
+		return b.report(cmd)
 	}
 	return b, nil, fmt.Errorf("%w: unknown command %T", ErrInvalid, cmd)
 }

@@ -18,12 +18,13 @@ const (
 	Denied    Status = "denied"
 	Expired   Status = "expired"   // the deadline passed; nobody refused
 	Withdrawn Status = "withdrawn" // the batch was ended from outside
+	Confirmed Status = "confirmed" // a person said that a call in doubt took effect
 )
 
 // Settled reports whether s is one of the outcomes. The empty status is not.
 func (s Status) Settled() bool {
 	switch s {
-	case Approved, Denied, Expired, Withdrawn:
+	case Approved, Denied, Expired, Withdrawn, Confirmed:
 		return true
 	case Pending:
 		return false
@@ -94,6 +95,7 @@ type Approval struct {
 	Status      Status
 	Decisions   []Decision // at most one a person, in the order they were made
 	Amendments  []Amendment
+	Doubt       Doubt     // if it is not known whether the call took effect, zero otherwise
 	EditedBy    []UserID  // who changed the arguments when the call was asked about before, in an earlier batch
 	Climbed     int       // how many rungs of the ladder have been taken
 	Ending      Ending    // how it was settled, zero while pending
@@ -143,6 +145,7 @@ type Deferral struct {
 	GateReason Quote   // see [Approval]
 	Preview    Preview // see [Approval]
 	Place      Place   // see [Approval]
+	Doubt      Doubt   // see [Approval]; ignored for external calls
 }
 
 // Settled reports whether every call has its outcome. A batch without calls is

@@ -21,8 +21,8 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 	if d.Digest.IsZero() || d.Digest != a.Call.Digest {
 		return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrStale)
 	}
-	if d.Verdict != Approve && d.Verdict != Deny {
-		return b, nil, fmt.Errorf("%w: %q is no verdict", ErrInvalid, string(d.Verdict))
+	if err := a.takes(d.Verdict); err != nil {
+		return b, nil, err
 	}
 	if err := checkReason(d.Reason); err != nil {
 		return b, nil, err
@@ -33,7 +33,7 @@ func (b Batch) decide(cmd Decide) (Batch, []Event, error) {
 		}
 		return b, nil, nil
 	}
-	if a.Requirement.ReasonNeeded && d.Verdict == Approve && oneLine(d.Reason) == "" {
+	if a.Requirement.ReasonNeeded && d.Verdict == a.Yes() && oneLine(d.Reason) == "" {
 		return b, nil, fmt.Errorf("call %q: %w", string(d.Call), ErrReasonNeeded)
 	}
 

@@ -25,10 +25,15 @@ type Absent struct {
 // Verdict is what a person says about a call.
 type Verdict string
 
-// The verdicts. The zero value is neither.
+// The verdicts. The zero value is none of them.
 const (
 	Approve Verdict = "approve"
 	Deny    Verdict = "deny"
+
+	// Those about a call in doubt, see [Doubt].
+	RunAgain Verdict = "run_again"
+	Happened Verdict = "happened"
+	GiveUp   Verdict = "give_up"
 )
 
 // A Decision is one person's word on one call. Digest is of the arguments

@@ -21,8 +21,8 @@ type DeferredToolResults struct {
 	Metadata  map[ToolCallID]json.RawMessage
 }
 
-// ApprovalResult answers a call that needed people: [ToolApproved] or
-// [ToolDenied].
+// ApprovalResult answers a call that needed people: [ToolApproved],
+// [ToolDenied] or, of a call in doubt, [ToolHappened].
 //
 //sumtype:decl
 type ApprovalResult interface{ approvalResult() }
@@ -40,6 +40,10 @@ type ToolApproved struct{ OverrideArgs json.RawMessage }
 // ToolDenied stops the call. The model reads Message as it stands; an empty
 // one stays empty.
 type ToolDenied struct{ Message string }
+
+// ToolHappened says that a call in doubt took effect, by the word of a person.
+// The model reads Message as it stands. Upstream does not have it.
+type ToolHappened struct{ Message string }
 
 // DeniedMessage is what the model reads about a denial without words.
 const DeniedMessage = "The tool call was denied."
@@ -61,6 +65,7 @@ type ModelRetry struct{ Message string }
 
 func (ToolApproved) approvalResult() {}
 func (ToolDenied) approvalResult()   {}
+func (ToolHappened) approvalResult() {}
 func (ToolDenied) callResult()       {}
 func (ToolReturn) callResult()       {}
 func (ToolFailed) callResult()       {}

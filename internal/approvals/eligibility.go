@@ -13,7 +13,9 @@ func (b Batch) implied(a Approval) Status {
 	switch {
 	case b.denied(a):
 		return Denied
-	case a.Requirement.met(b.counted(a, Approve)):
+	case a.InDoubt() && len(b.counted(a, Happened)) > 0:
+		return Confirmed
+	case a.Requirement.met(b.counted(a, a.Yes())):
 		return Approved
 	case a.Ending.At.IsZero():
 		return Pending
@@ -25,7 +27,11 @@ func (b Batch) implied(a Approval) Status {
 
 // denied reports whether enough of the approvers have denied the call, or enough
 // people of a veto. A person who is named by a veto alone counts for that only.
+// Of a call in doubt it reports whether one person gave it up.
 func (b Batch) denied(a Approval) bool {
+	if a.InDoubt() {
+		return len(b.counted(a, GiveUp)) > 0
+	}
 	r, people := a.Requirement, b.counted(a, Deny)
 	signers := 0
 	for _, p := range people {
@@ -84,7 +90,7 @@ func (b Batch) maySign(a Approval, p Principal, v Verdict) error {
 	if err := b.barred(a, p.User, v); err != nil {
 		return fmt.Errorf("call %q: %w", string(a.Call.ID), err)
 	}
-	if admits(a.Requirement.Quorums, p) || v != Approve && admits(a.Requirement.Vetoes, p) {
+	if admits(a.Requirement.Quorums, p) || v == Deny && !a.InDoubt() && admits(a.Requirement.Vetoes, p) {
 		return nil
 	}
 	return fmt.Errorf("call %q: %w", string(a.Call.ID), ErrNotEligible)

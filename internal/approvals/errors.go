@@ -55,6 +55,9 @@ var (
 	ErrRefused = errors.New("refused by policy")
 	// ErrInvalid: the command, arguments or results are not well formed.
 	ErrInvalid = errors.New("invalid")
+	// ErrInDoubt: people are asked whether the call took effect, so it can be
+	// neither approved, denied nor changed. See [Doubt].
+	ErrInDoubt = errors.New("in doubt: it is answered with a verdict of its own")
 	// ErrOpen: results were asked for while something is still pending.
 	ErrOpen = errors.New("not all calls are decided")
 )

@@ -18,10 +18,11 @@ type Opened struct {
 	Calls     []CallRef `json:"calls,omitempty"`
 	At        time.Time `json:"at,omitzero"`
 
-	Participants []UserID `json:"participants,omitempty"` // see [Batch]
+	Participants []UserID     `json:"participants,omitempty"` // see [Batch]
+	Doubts       []ToolCallID `json:"doubts,omitempty"`       // those of Approvals that are in doubt, see [Doubt]
 }
 
-// Decided says that a person approved or denied a call.
+// Decided says that a person gave a verdict on a call.
 type Decided struct {
 	Batch BatchID `json:"batch"`
 	Decision

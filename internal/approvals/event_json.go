@@ -35,6 +35,7 @@ var eventKinds = []eventKind{
 	{"fulfilled", reflect.TypeFor[Fulfilled](), decoded(func(e Fulfilled) Event { e.At = plain(e.At); return e })},
 	{"settled", reflect.TypeFor[Settled](), decoded(func(e Settled) Event { e.At = plain(e.At); return e })},
 	{"concluded", reflect.TypeFor[Concluded](), decoded(func(e Concluded) Event { e.At = plain(e.At); return e })},
+	{"reported", reflect.TypeFor[Reported](), decoded(func(e Reported) Event { e.At = plain(e.At); return e })},
 	{"resolved", reflect.TypeFor[Resolved](), decoded(func(e Resolved) Event { e.At = plain(e.At); return e })},
 }
 

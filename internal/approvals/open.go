@@ -39,6 +39,9 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		}
 		ref := d.Call.Ref(b.ID)
 		opened.Approvals = append(opened.Approvals, ref)
+		if !d.Doubt.Began.IsZero() {
+			opened.Doubts = append(opened.Doubts, ref.ID)
+		}
 		b.Approvals = append(b.Approvals, Approval{
 			Call:        ref,
 			Proposed:    ref.Digest,
@@ -54,6 +57,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),
 			EditedBy:    slices.Clone(d.EditedBy),
+			Doubt:       d.Doubt.plain(),
 			Requirement: d.Ask.Requirement.clone(),
 			Status:      Pending,
 		})

@@ -16,6 +16,7 @@ type Outcome struct {
 	By         []Seat
 	Reason     string // of a withdrawal
 	Superseded bool   // it was withdrawn because the person who asked wrote something new
+	InDoubt    bool   // people were asked what became of the call, see [Doubt]
 }
 
 // StatusAt returns the status of the call at this time: an open call is expired
@@ -33,12 +34,16 @@ func (a Approval) OpenAt(now time.Time) bool { return a.StatusAt(now) == Pending
 // Outcome returns how the call stands at this time: its status, since when, and
 // who brought it about.
 func (a Approval) Outcome(now time.Time) Outcome {
-	o := Outcome{Status: a.StatusAt(now), At: a.Ending.At, Superseded: a.Superseded()}
+	o := Outcome{Status: a.StatusAt(now), At: a.Ending.At, Superseded: a.Superseded(), InDoubt: a.InDoubt()}
 	switch o.Status {
 	case Approved:
 		o.By = a.approvers()
 	case Denied:
-		for _, u := range a.Deciders(Deny) {
+		for _, u := range a.Deciders(a.No()) {
+			o.By = append(o.By, Seat{User: u})
+		}
+	case Confirmed:
+		for _, u := range a.Deciders(Happened) {
 			o.By = append(o.By, Seat{User: u})
 		}
 	case Withdrawn:
@@ -64,7 +69,7 @@ func (a Approval) approvers() []Seat {
 		}
 	}
 	var all []Seat
-	for _, u := range a.Deciders(Approve) {
+	for _, u := range a.Deciders(a.Yes()) {
 		all = append(all, Seat{User: u, For: counted[u]})
 	}
 	return all

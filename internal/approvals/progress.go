@@ -31,7 +31,7 @@ func (s Seat) String() string {
 // may be counted for two alternatives, of which only one is taken.
 func (a Approval) Progress() []Progress {
 	// A barred person has no recorded decision.
-	s := a.Requirement.standing(a.voices(Approve, func(UserID) bool { return false }))
+	s := a.Requirement.standing(a.voices(a.Yes(), func(UserID) bool { return false }))
 	quorums := a.Requirement.clone().Quorums
 	progress := make([]Progress, len(quorums))
 	for i, q := range quorums {
@@ -53,11 +53,11 @@ func (b Batch) Helps(a Approval, p Principal) bool {
 	if a.Status != Pending || a.decisionOf(p.User) >= 0 {
 		return false
 	}
-	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a, Approve)))
-	if b.maySign(a, p, Approve) != nil {
+	p = a.Requirement.record(a.voice(p, time.Time{}, b.bars(a, a.Yes())))
+	if b.maySign(a, p, a.Yes()) != nil {
 		return false
 	}
-	r, people := a.Requirement, b.counted(a, Approve)
+	r, people := a.Requirement, b.counted(a, a.Yes())
 	now, then := r.standing(people), r.standing(append(people, p))
 	for i, way := range then.ways {
 		if _, fillable := way.missing(); fillable && way.filled(now.open) > now.ways[i].filled(now.open) {
@@ -72,10 +72,10 @@ func (b Batch) Helps(a Approval, p Principal) bool {
 // have decided are not counted again. It is for saying that nobody is left who
 // can approve.
 func (b Batch) Suffices(a Approval, all []Principal) bool {
-	yes := b.counted(a, Approve)
+	yes := b.counted(a, a.Yes())
 	for _, p := range all {
 		p.For = nil
-		if a.decisionOf(p.User) < 0 && b.maySign(a, p, Approve) == nil {
+		if a.decisionOf(p.User) < 0 && b.maySign(a, p, a.Yes()) == nil {
 			yes = append(yes, a.Requirement.record(p))
 		}
 	}

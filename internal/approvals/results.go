@@ -41,7 +41,7 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 			return DeferredToolResults{}, fmt.Errorf("%w: call %q is stored as %s but was %s", ErrInvalid, string(id), a.Status, implied)
 		}
 		if a.Status != Approved {
-			results.Approvals[id] = a.Denial()
+			results.Approvals[id] = a.unapproved()
 			continue
 		}
 		approved, err := b.approved(a, args[id])
@@ -65,8 +65,8 @@ func (b Batch) Results(args map[ToolCallID]json.RawMessage) (DeferredToolResults
 }
 
 // Authors returns whose words the model reads with the answers of the batch, in
-// the order of the calls, each once: those who denied a call or ended it and
-// said why, and those who changed arguments with which a call is to run. What
+// the order of the calls, each once: those who denied a call, gave it up, said
+// that it took effect or ended it, and wrote something, and those who changed arguments with which a call is to run. What
 // it does next may follow from these words, so the resumed run keeps them as
 // participants of the calls that come after. People who only approve give the
 // model no words and are not among them.
@@ -79,7 +79,7 @@ func (b Batch) Authors() []UserID {
 	}
 	for _, a := range b.Approvals {
 		for _, d := range a.Decisions {
-			if a.Status == Denied && d.Verdict == Deny {
+			if a.Status == Denied && d.Verdict == a.No() || a.Status == Confirmed && d.Verdict == Happened {
 				said(d.By.User, d.Reason)
 			}
 		}
@@ -120,7 +120,7 @@ func (b Batch) provenance(a Approval) json.RawMessage {
 		AmendedBy  []UserID `json:"amended_by,omitempty"`
 		At         string   `json:"at"`
 	}{At: a.Ending.At.Format(time.RFC3339Nano)}
-	for _, p := range b.counted(a, Approve) {
+	for _, p := range b.counted(a, a.Yes()) {
 		meta.ApprovedBy = append(meta.ApprovedBy, p.User)
 	}
 	for _, m := range a.Amendments {
@@ -129,6 +129,14 @@ func (b Batch) provenance(a Approval) json.RawMessage {
 		}
 	}
 	return compactJSON(meta)
+}
+
+// unapproved says how the call was answered, if it is not to run.
+func (a Approval) unapproved() ApprovalResult {
+	if a.InDoubt() {
+		return a.doubted()
+	}
+	return a.Denial()
 }
 
 // Denial says, for the model, why a call that is settled and not approved did not
@@ -140,7 +148,7 @@ func (a Approval) Denial() ToolDenied {
 		return ToolDenied{Message: ExpiredMessage}
 	case Withdrawn:
 		return ToolDenied{Message: because(WithdrawnMessage, a.Ending.Reason)}
-	case Denied, Pending, Approved: // only Denied comes here
+	case Denied, Pending, Approved, Confirmed: // only Denied comes here
 	}
 	var reasons []string
 	for _, d := range a.Decisions {
@@ -156,16 +164,23 @@ const maxQuoted = 1000
 
 // because adds the reason to the sentence, as a quoted string on one line.
 func because(sentence, reason string) string {
-	reason = oneLine(reason)
-	if reason == "" {
+	return quoting(sentence, "The reason that was given", reason)
+}
+
+// quoting adds what someone wrote to the sentence, as a quoted string on one line;
+// what names it.
+func quoting(sentence, what, words string) string {
+	words = oneLine(words)
+	if words == "" {
 		return sentence
 	}
-	intro := " The reason that was given, quoted: "
-	if runes := []rune(reason); len(runes) > maxQuoted {
-		reason = string(runes[:maxQuoted])
-		intro = fmt.Sprintf(" The beginning of the reason that was given, %d of %d characters, quoted: ", maxQuoted, len(runes))
+	intro := " " + what + ", quoted: "
+	if runes := []rune(words); len(runes) > maxQuoted {
+		words = string(runes[:maxQuoted])
+		begins := strings.ToLower(what[:1]) + what[1:]
+		intro = fmt.Sprintf(" The beginning of %s, %d of %d characters, quoted: ", begins, maxQuoted, len(runes))
 	}
-	return sentence + intro + string(compactJSON(reason))
+	return sentence + intro + string(compactJSON(words))
 }
 
 // oneLine removes what a reader would not see and what would start a new line.

@@ -109,6 +109,8 @@ func approvalResultJSON(r ApprovalResult) (any, error) {
 		return approvedJSON{kindApproved, r.OverrideArgs}, checkOverride(r.OverrideArgs)
 	case ToolDenied:
 		return messageJSON{kindDenied, r.Message}, checkMessage(r.Message)
+	case ToolHappened:
+		return nil, fmt.Errorf("%w: upstream has no answer for a call in doubt", ErrInvalid)
 	}
 	return nil, fmt.Errorf("%w: %T neither approves nor denies", ErrInvalid, r)
 }
