@@ -3,6 +3,7 @@ package agentrun
 import (
 	"cmp"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/summary"
 )
 
@@ -14,7 +15,9 @@ type Agent struct {
 	Tools        []Tool
 	Limits       Limits
 	Pending      PendingRule
-	Summaries    map[string]string // by tool, each goes before what the tool declares; see [Spec]
+	Summaries    map[string]string  // by tool, each goes before what the tool declares; see [Spec]
+	Effects      map[string]Effect  // likewise
+	Owners       []approvals.UserID // who decide where the policy names nobody
 }
 
 // summary returns the template that is in force for calls of a tool, without

@@ -58,11 +58,12 @@ func Match(pending []approvals.ToolCall, b approvals.Batch, r approvals.Deferred
 type answers struct {
 	session *session
 	rulings *rulings
+	doubts  *doubts
 }
 
 // plans makes a plan for each call that is pending, from what people and other
 // systems said. ended says that the run is over instead, because the answers do
-// not fit or a call is in doubt.
+// not fit.
 func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool, err error) {
 	b, err := a.session.claim.store.Batch(ctx, run.Batch)
 	if err != nil {
@@ -87,9 +88,6 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	if err != nil {
 		return nil, true, a.session.refuse(ctx, err)
 	}
-	if tool, ok := a.session.journal.inDoubt(pending); ok {
-		return nil, true, a.session.park(ctx, tool)
-	}
 	plans = make([]*plan, len(pending))
 	for i, c := range pending {
 		p := &plan{
@@ -103,6 +101,7 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 			// editors of this call too.
 			p.gate, p.unjudged, p.editedBy = asked.Gate, asked.Unjudged, asked.Editors()
 			p.expects(b.ID, asked)
+			p.decided(b, asked)
 			if err := a.applyApproval(ctx, run, p, answer); err != nil {
 				return nil, false, err
 			}
@@ -175,23 +174,44 @@ func refusal(err error) bool {
 // applyApproval plans a call that people decided about. An error means that the
 // plan is not known yet.
 func (a *answers) applyApproval(ctx context.Context, run Run, p *plan, answer approvals.ApprovalResult) error {
-	approved, ok := answer.(approvals.ToolApproved)
-	if !ok {
-		message := approvals.DeniedMessage
-		if denied, ok := answer.(approvals.ToolDenied); ok {
-			message = denied.Message
+	outcome, message := OutcomeDenied, approvals.DeniedMessage
+	if p.doubt != nil {
+		outcome = OutcomeInterrupted // whether it was executed is not known
+	}
+	switch answer := answer.(type) {
+	case approvals.ToolApproved:
+		if answer.OverrideArgs != nil {
+			p.call.Args = answer.OverrideArgs
 		}
-		p.answer(returned(p.call, OutcomeDenied, message, a.session.now()))
-		return nil
+		return a.carryOn(ctx, run, p)
+	case approvals.ToolHappened:
+		outcome, message = OutcomeSuccess, answer.Message
+	case approvals.ToolDenied:
+		message = answer.Message
 	}
-	if approved.OverrideArgs != nil {
-		p.call.Args = approved.OverrideArgs
-	}
+	p.answer(returned(p.call, outcome, message, a.session.now()))
+	return nil
+}
+
+// carryOn plans a call that is approved: it has run, it may have run, or it is to
+// run now.
+func (a *answers) carryOn(ctx context.Context, run Run, p *plan) error {
 	if finish, ok := a.session.journal.finish(p.call.ID); ok {
 		p.finished(finish)
 		return nil
 	}
-	return a.rulings.considerSigned(ctx, run, p)
+	consider := func() error { return a.rulings.considerSigned(ctx, run, p) }
+	if e, ok := a.session.journal.begun(p.call.ID); ok {
+		return a.doubts.settle(ctx, run, p, e, consider)
+	}
+	if err := consider(); err != nil {
+		return err
+	}
+	if p.doubt != nil && p.aside == AsideApproval {
+		return a.doubts.ask(ctx, p)
+	}
+	p.admitDoubt(a.session.now())
+	return nil
 }
 
 // applyResult plans a call that ran elsewhere.

@@ -71,6 +71,8 @@ func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, word
 // the run ends, if it does. Nothing is known of a call that runs elsewhere.
 func (p *plan) execution(words string, now time.Time) approvals.Execution {
 	switch {
+	case p.begun:
+		return approvals.Execution{State: approvals.InDoubt, At: now}
 	case p.ran && (p.aside == AsideNone || words != ""):
 		return executionOf(Finish{Part: p.part, Aside: p.aside, Took: p.took, Unsure: p.unsure}, words, now)
 	case p.stale && words != "" && p.part == nil:
@@ -106,7 +108,7 @@ func executionOf(f Finish, words string, at time.Time) approvals.Execution {
 	switch f.Aside {
 	case AsidePrecondition:
 		return approvals.Execution{State: approvals.NotRun, At: at, Words: staleMessage}
-	case AsideApproval:
+	case AsideApproval, AsideDoubt:
 		return approvals.Execution{State: approvals.NotRun, At: at, Words: words}
 	case AsideExternal: // it may have begun there
 		return approvals.Execution{State: approvals.InDoubt, At: at, Took: f.Took, Words: words}

@@ -110,7 +110,7 @@ func TestARunThatEndsBeforeItsCallsSaysThatTheyDidNotRun(t *testing.T) {
 }
 
 // A worker dies in the middle of a call: the batch says that the call is in
-// doubt, that the others did not run, and what had run already.
+// doubt, and what became of the others.
 func TestACallInDoubtIsSaidToBe(t *testing.T) {
 	w := newWorld(t)
 	first, second, third := w.does("first", agentrun.KindUnapproved), w.does("second", agentrun.KindUnapproved), w.does("third", agentrun.KindUnapproved)
@@ -130,13 +130,19 @@ func TestACallInDoubtIsSaidToBe(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, w.runner().Work(ctx, resumed))
 	w.now = func() time.Time { return epoch.Add(time.Hour) }
-	require.Equal(t, agentrun.RunParked, w.work(resumed).Status)
+	again := w.work(resumed)
 
 	require.Equal(t, approvals.Ran, w.executionOf(run.Deferred, "a").State)
 	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "b").State)
-	require.Equal(t, approvals.NotRun, w.executionOf(run.Deferred, "c").State)
+	require.Equal(t, approvals.Ran, w.executionOf(run.Deferred, "c").State, "it was approved and had not begun")
 
-	require.NoError(t, w.runner().Abandon(t.Context(), resumed, "looked at"))
+	people, _ := w.pending(again)
+	require.Equal(t, []string{"b"}, people)
+	asked, _ := w.batch(again.Deferred).Approval("b")
+	require.Equal(t, run.Deferred, asked.Doubt.Approved)
+	require.Equal(t, signedBy("bob"), asked.Requirement, "the requirement that it was approved under")
+	w.decide(again.Deferred, "b", approvals.GiveUp, "")
+	require.Equal(t, agentrun.RunCompleted, w.resume(again.Deferred).Status)
 	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "b").State, "nobody has said what became of it")
 }
 

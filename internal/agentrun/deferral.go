@@ -31,7 +31,10 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 				d.WriteOnly, d.Summary, d.Severity = spec.WriteOnly, s.agent.summary(spec), spec.Stated()
 			}
 			open.Args[p.call.Ref(id).Digest] = p.call.Args
-			if p.aside == AsideApproval {
+			if p.aside == AsideDoubt {
+				d.Doubt = *p.doubt
+			}
+			if p.aside == AsideApproval || p.aside == AsideDoubt {
 				ask = append(ask, d)
 			} else {
 				elsewhere = append(elsewhere, d)

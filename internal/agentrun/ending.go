@@ -51,19 +51,6 @@ func (s *session) refuse(ctx context.Context, err error) error {
 	return s.fail(ctx, nil, "The answers don't match the calls that were waiting, so nothing was run.")
 }
 
-// park stops the run for people to look at: a call is in doubt.
-func (s *session) park(ctx context.Context, tool string) error {
-	s.log(ctx, slog.LevelError, "run parked", slog.String("tool", tool))
-	return s.commit(ctx, nil, func(r *Run, _ *Thread, out *Commit) error {
-		if err := s.conclude(ctx, out, nil, "The run stopped before this call."); err != nil {
-			return err
-		}
-		parked(r, fmt.Sprintf("The bot stopped while %s was running. The call may or may not have happened, "+
-			"so it is not repeated. Check the result in the tool's own system, then end this run.", tool))
-		return nil
-	})
-}
-
 // closing answers every call of the history that has no result, from what is
 // known, from the journal, or by saying that there is none.
 func closing(history []Message, journal journal, known []RequestPart, now time.Time) []RequestPart {

@@ -37,8 +37,6 @@ var (
 	ErrThreadClosed = errors.New("the thread is closed")
 	// ErrRunHeld: a worker has the run.
 	ErrRunHeld = errors.New("a worker has the run")
-	// ErrInDoubt: a call of the run was started by a worker that is gone.
-	ErrInDoubt = errors.New("it is not known whether a call happened")
 	// ErrElsewhere: the run is not executed by this program. It is neither worked
 	// on nor resumed; its answers are delivered.
 	ErrElsewhere = errors.New("the run is executed elsewhere")

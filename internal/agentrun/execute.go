@@ -71,8 +71,11 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	}
 	entry := x.session.journal[p.call.ID]
 	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, x.session.claim.fence
-	if err := x.record(ctx, &entry, EntryClaimed); err != nil {
-		return err
+	// A call that was begun stays so in the journal until its end is known.
+	if !p.begun {
+		if err := x.record(ctx, &entry, EntryClaimed); err != nil {
+			return err
+		}
 	}
 	if holds, err := x.precondition(ctx, run, p); err != nil {
 		return err
@@ -84,7 +87,7 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	}
 	x.begun.Add(1)
 	if err := x.record(ctx, &entry, EntryStarted); err != nil {
-		return x.stepBack(ctx, &entry, err)
+		return x.stepBack(ctx, &entry, p, err)
 	}
 	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
 	began := x.session.now()
@@ -101,11 +104,21 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	if !known {
 		return context.Cause(ctx)
 	}
+	if p.begun && finish.Aside != AsideNone {
+		// This execution did nothing, and of the one before nothing is known.
+		x.begun.Add(-1)
+		p.finished(finish)
+		p.begun = true
+		return nil
+	}
 	entry.Finish = finish
 	// What is known is stored even when the worker is told to stop.
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.session.claim.lease)
 	defer cancel()
 	if err := x.record(saving, &entry, EntryFinished); err != nil {
+		if errors.Is(err, errClaimLost) {
+			x.report(saving, entry)
+		}
 		return err
 	}
 	x.begun.Add(-1)
@@ -116,8 +129,8 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 // stepBack is for a call whose beginning is stored and may be lost with the
 // store's machine: it must not begin. Only this worker knows that, so it writes
 // it into the entry; otherwise the call would stay in doubt for ever.
-func (x *executor) stepBack(ctx context.Context, e *Entry, cause error) error {
-	if !errors.Is(cause, approvals.ErrNotDurable) {
+func (x *executor) stepBack(ctx context.Context, e *Entry, p *plan, cause error) error {
+	if !errors.Is(cause, approvals.ErrNotDurable) || p.begun {
 		return cause
 	}
 	e.Version++
@@ -225,7 +238,7 @@ func outcome(f Finish, err error, late bool) string {
 		return "deferred"
 	case AsidePrecondition:
 		return "precondition_failed"
-	case AsideNone:
+	case AsideNone, AsideDoubt:
 	}
 	return "unknown"
 }

@@ -94,7 +94,7 @@ func (w *world) story(d death) (commits int) {
 		run, err = r.Mention(ctx, agentrun.Mention{Event: "e1", Origin: origin, Agent: "ops", Requester: "alice", Text: "go"})
 		return err
 	})
-	for range 3 {
+	for range 6 {
 		do(func(r *agentrun.Runner) error { return r.Work(ctx, run.ID) })
 		run = w.run(run.ID)
 		if run.Status != agentrun.RunDeferred {
@@ -113,7 +113,11 @@ func (w *world) story(d death) (commits int) {
 // ran elsewhere.
 func (w *world) answerAll(id approvals.BatchID) {
 	w.t.Helper()
+	w.answerDoubts(id)
 	for _, a := range w.batch(id).Approvals {
+		if a.InDoubt() {
+			continue
+		}
 		verdict := approvals.Approve
 		if strings.HasSuffix(string(a.Call.ID), "2") {
 			verdict = approvals.Deny
@@ -125,51 +129,71 @@ func (w *world) answerAll(id approvals.BatchID) {
 	}
 }
 
-// Kill the process at every commit, before and after it is applied: no effect
-// happens twice, and the run ends completed, or parked because it cannot be
-// known.
+// Kill the process at every commit, before and after it is applied, and let people
+// answer each call in doubt in each way: no effect happens twice that they did not
+// let run again, the run goes on to its end, and the model is told what is known.
 func TestKilledAtEveryCommit(t *testing.T) {
 	whole := newWorld(t)
 	commits := whole.story(death{})
 	require.Greater(t, commits, 20)
 	want := brief(whole.history())
-	parked := 0
-	for k := 1; k <= commits; k++ {
-		for _, after := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				t.Logf("killed at commit %d, after it was applied: %v", k, after)
-				w := newWorld(t)
-				w.story(death{k, after})
-				ran := w.executed()
-				slices.Sort(ran)
-				require.Len(t, slices.Compact(slices.Clone(ran)), len(ran), "no effect twice: %v", ran)
-				active := w.thread().Active
-				if active == "" {
-					require.Equal(t, want, brief(w.history()))
-					return
-				}
-				parked++
-				run := w.run(active)
-				require.Equal(t, agentrun.RunParked, run.Status)
-				require.Contains(t, run.Failure, "may or may not have happened")
-				require.NoError(t, w.runner().Work(t.Context(), active), "a run in doubt is not continued")
-				require.NoError(t, w.runner().Abandon(t.Context(), active, "Ended by hand."))
-				require.Empty(t, w.thread().Active)
-				requireAnswered(t, w.history())
-			})
+	said := map[approvals.Verdict]string{
+		approvals.GiveUp: approvals.DoubtGivenUpMessage, approvals.Happened: approvals.HappenedMessage,
+	}
+	for _, verdict := range []approvals.Verdict{approvals.GiveUp, approvals.Happened, approvals.RunAgain} {
+		doubts := 0
+		for k := 1; k <= commits; k++ {
+			for _, after := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					t.Logf("killed at commit %d, after it was applied: %v", k, after)
+					w := newWorld(t)
+					w.doubt = verdict
+					w.story(death{k, after})
+					require.Empty(t, w.thread().Active)
+					requireAnswered(t, w.history())
+					ran, all := w.executed(), strings.Join(brief(w.history()), "\n")
+					slices.Sort(ran)
+					switch once := slices.Compact(slices.Clone(ran)); {
+					case w.doubtsAsked() == 0:
+						require.Len(t, once, len(ran), "no effect twice: %v", ran)
+						require.Equal(t, want, brief(w.history()))
+						return
+					case verdict == approvals.RunAgain:
+						require.LessOrEqual(t, len(ran), len(once)+w.doubtsAsked(), "so many more were approved: %v", ran)
+						require.ElementsMatch(t, want, brief(w.history()), "people let it run again")
+					default:
+						require.Len(t, once, len(ran), "no effect twice: %v", ran)
+						require.Contains(t, all, said[verdict])
+						require.Contains(t, all, "said bob")
+					}
+					doubts++
+				})
+			}
+		}
+		t.Logf("%s: %d commits, %d of %d deaths in doubt", verdict, commits, doubts, 2*commits)
+		require.Positive(t, doubts)
+	}
+}
+
+// doubtsAsked counts the calls in doubt about which people were asked.
+func (w *world) doubtsAsked() (n int) {
+	for _, id := range w.store.opened() {
+		for _, a := range w.batch(id).Approvals {
+			if a.InDoubt() {
+				n++
+			}
 		}
 	}
-	t.Logf("%d commits, %d of %d deaths in doubt", commits, parked, 2*commits)
-	require.Positive(t, parked)
+	return n
 }
 
-// A death within a tool leaves the call started. The siblings that had not
-// begun are not begun again.
-func TestACallInDoubtStopsItsSiblings(t *testing.T) {
-	synctest.Test(t, aCallInDoubtStopsItsSiblings)
+// A death within a tool leaves the call started. People are asked about it, and
+// the siblings that had not begun go on meanwhile.
+func TestACallInDoubtDoesNotStopItsSiblings(t *testing.T) {
+	synctest.Test(t, aCallInDoubtDoesNotStopItsSiblings)
 }
 
-func aCallInDoubtStopsItsSiblings(t *testing.T) {
+func aCallInDoubtDoesNotStopItsSiblings(t *testing.T) {
 	t.Helper()
 	w := newWorld(t)
 	store := &mortal{hooked: w.store}
@@ -192,24 +216,24 @@ func aCallInDoubtStopsItsSiblings(t *testing.T) {
 	require.NoError(t, w.runner().Work(t.Context(), id))
 	require.Equal(t, agentrun.RunRunning, w.run(id).Status, "the lease is not over")
 	clock = clock.Add(time.Minute)
-	parked := w.work(id)
-	require.Equal(t, agentrun.RunParked, parked.Status)
-	require.Contains(t, parked.Failure, "one")
-	require.Equal(t, []string{"one:1"}, w.executed())
-	require.Len(t, w.model.requests, 1, "the model is not asked again")
-	next := w.mention("more")
-	require.Equal(t, agentrun.RunWaiting, next.Status, "the thread waits")
-	require.ErrorIs(t, w.runner().Retry(t.Context(), id), agentrun.ErrInDoubt, "going on could repeat it")
+	deferred := w.work(id)
+	people, _ := w.pending(deferred)
+	require.Equal(t, []string{"a"}, people)
+	require.Equal(t, []string{"one:1", "two:1"}, w.executed())
+	require.Len(t, w.model.requests, 1, "the model is not asked before people have answered")
+	asked, _ := w.batch(deferred.Deferred).Approval("a")
+	require.Equal(t, signedBy("bob", "carol"), asked.Requirement, "of a call that the policy had permitted: everyone whom it can ask")
+	require.Equal(t, string(id)+"/a", asked.Doubt.Key)
+	require.Empty(t, asked.Doubt.Approved)
 
-	require.NoError(t, w.runner().Abandon(t.Context(), id, "Ended by hand."))
+	w.decide(deferred.Deferred, "a", approvals.Happened, "ticket 7 is there")
+	require.Equal(t, agentrun.RunCompleted, w.resume(deferred.Deferred).Status)
+	require.Equal(t, []string{"one:1", "two:1"}, w.executed())
 	require.Equal(t, []string{
-		"user: go", `call a one{"x":1}`, `call b two{"x":1}`,
-		`a interrupted: "The run ended during this call. It is not known whether the call took effect."`,
-		`b interrupted: "The run ended before this call was completed. It has no result."`,
+		"user: go", `call a one{"x":1}`, `call b two{"x":1}`, `b success: "two:1"`,
+		`a success: "The tool did not report how this call ended. A person says that it took effect. What they wrote, quoted: \"ticket 7 is there\""`,
+		"text: done",
 	}, brief(w.history()))
-	require.Equal(t, "Ended by hand.", w.run(id).Failure)
-	require.Equal(t, agentrun.RunCompleted, w.work(next.ID).Status)
-	require.ErrorIs(t, w.runner().Abandon(t.Context(), id, "again"), agentrun.ErrRunEnded)
 }
 
 // Two runners look at the same things at the same time, all the time.

@@ -10,7 +10,7 @@ import (
 // An Entry is the journal of one executed call of one run. It goes from
 // claimed to started to finished, each a commit of its own, and the effect
 // happens only after started is stored. A call that is found started by an
-// owner who is gone is in doubt: it is never repeated.
+// owner who is gone is in doubt: see [Effect] for what becomes of it.
 type Entry struct {
 	Run     approvals.RunID
 	Call    approvals.ToolCallID
@@ -55,6 +55,9 @@ const (
 	// AsidePrecondition is that nothing was executed: what the call would change
 	// was not what people had seen. They are asked again, [MaxReasks] times.
 	AsidePrecondition Aside = "precondition"
+	// AsideDoubt is that people are asked what became of the call. No execution
+	// ends with it, so it is in no journal.
+	AsideDoubt Aside = "doubt"
 )
 
 // A journal has the entries of one run, as they were when its claim began.
@@ -68,15 +71,11 @@ func journalOf(entries []Entry) journal {
 	return j
 }
 
-// inDoubt returns the tool of a call that a worker who is gone began and did
-// not finish.
-func (j journal) inDoubt(calls []approvals.ToolCall) (tool string, ok bool) {
-	for _, c := range calls {
-		if e := j[c.ID]; e.State == EntryStarted {
-			return e.Tool, true
-		}
-	}
-	return "", false
+// begun returns the entry of a call that a worker who is gone began and did not
+// finish.
+func (j journal) begun(id approvals.ToolCallID) (Entry, bool) {
+	e := j[id]
+	return e, e.State == EntryStarted
 }
 
 // finish returns how a call ended that was executed before a crash.

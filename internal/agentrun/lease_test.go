@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // timed runs f in a bubble in which time passes only while all wait.
@@ -157,7 +158,7 @@ func TestAZombie(t *testing.T) {
 }
 
 // The same, within a tool: the call is in doubt for the one who took over, its
-// late end is not accepted, and the tool after it does not begin.
+// late end is not accepted but said, and the tool after it does not begin.
 func TestAZombieWithinATool(t *testing.T) {
 	timed(t, func(w *world) {
 		t := w.t
@@ -165,17 +166,27 @@ func TestAZombieWithinATool(t *testing.T) {
 		w.now = func() time.Time { return clock }
 		id := w.mention("go").ID
 		another := func() error { return w.runner().Work(t.Context(), id) }
+		slept := false
 		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
-			clock = clock.Add(time.Minute)
+			if slept {
+				return nil
+			}
+			slept, clock = true, clock.Add(time.Minute)
 			return another()
 		})}
 		w.model.answers = []any{calls([3]string{"a", "wait", ""}, [3]string{"b", "wait", ""})}
-		require.Equal(t, agentrun.RunParked, w.work(id).Status)
-		require.Equal(t, []string{"wait a"}, w.executed())
+		run := w.work(id)
+		people, _ := w.pending(run)
+		require.Equal(t, []string{"a"}, people)
+		require.Equal(t, []string{"wait a", "wait b"}, w.executed(), "b by the one who took over")
+		require.Equal(t, approvals.Ran, w.batch(run.Deferred).Approvals[0].Doubt.Late.State, "what the zombie did is said")
+		require.Equal(t, approvals.Pending, w.batch(run.Deferred).Approvals[0].Status, "and decides nothing")
 		entries, err := w.store.Journal(t.Context(), id)
 		require.NoError(t, err)
-		require.Len(t, entries, 1)
-		require.Equal(t, agentrun.EntryStarted, entries[0].State)
+		require.Len(t, entries, 2)
+		for _, e := range entries {
+			require.Equal(t, e.Call == "a", e.State == agentrun.EntryStarted)
+		}
 	})
 }
 
@@ -317,7 +328,7 @@ func TestAContextThatEnds(t *testing.T) {
 		for name, c := range map[string]struct {
 			says error
 			want agentrun.Status
-		}{"done": {nil, agentrun.RunCompleted}, "cut off": {errors.New("cut off"), agentrun.RunParked}} {
+		}{"done": {nil, agentrun.RunCompleted}, "cut off": {errors.New("cut off"), agentrun.RunDeferred}} {
 			w := newWorld(t)
 			w.now = time.Now
 			ctx, cancel := context.WithCancel(t.Context())

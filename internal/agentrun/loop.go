@@ -15,15 +15,17 @@ type worker struct {
 	rulings  *rulings
 	executor *executor
 	answers  *answers
+	doubts   *doubts
 	previews *previews
 }
 
 func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
 	rules := &rulings{session: s, tally: r.tally()}
+	doubtful := &doubts{session: s, rulings: rules}
 	return &worker{
-		r: r, session: s, rulings: rules,
-		answers:  &answers{session: s, rulings: rules},
+		r: r, session: s, rulings: rules, doubts: doubtful,
+		answers:  &answers{session: s, rulings: rules, doubts: doubtful},
 		previews: &previews{session: s, rulings: rules, parallel: r.c.Parallel},
 		executor: &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining},
 	}
@@ -139,9 +141,6 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	if err != nil {
 		return true, s.refuse(ctx, err)
 	}
-	if tool, ok := s.journal.inDoubt(calls); ok {
-		return true, s.park(ctx, tool)
-	}
 	first := run.From
 	if run.Batch != "" {
 		first++ // what people's answers led to is not the model's fault
@@ -150,10 +149,19 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	var plans []*plan
 	for _, c := range calls {
 		p := &plan{call: c, tool: s.tools[c.Name], proposed: c.Args, soFar: s.count(standIns(plans)...)}
+		consider := func() error {
+			w.rulings.consider(ctx, run, p, retry[c.Name])
+			return nil
+		}
 		if finish, ok := s.journal.finish(c.ID); ok {
 			p.finished(finish)
+		} else if e, ok := s.journal.begun(c.ID); ok {
+			err = w.doubts.settle(ctx, run, p, e, consider)
 		} else {
-			w.rulings.consider(ctx, run, p, retry[c.Name])
+			err = consider()
+		}
+		if err != nil {
+			return false, err
 		}
 		plans = append(plans, p)
 	}
@@ -195,6 +203,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Activity = nil
 	}
 	if words != "" {
+		leaveInDoubt(plans, s.now())
 		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
@@ -206,7 +215,13 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		switch {
 		case p.stale && p.again >= MaxReasks:
 			p.answer(returned(p.call, OutcomeInterrupted, staleMessage, s.now()))
+			p.admitDoubt(s.now())
 			words = fmt.Sprintf(staleWords, p.call.Name, p.again+1)
+		case p.doubt != nil && (p.stale || p.ran && p.aside == AsideApproval):
+			p.again++
+			if err := w.doubts.ask(ctx, p); err != nil {
+				return false, err
+			}
 		case p.stale:
 			p.aside, p.raised, p.again = AsideApproval, true, p.again+1
 		}
@@ -223,6 +238,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		words = exhausted(plans, retry, charged)
 	}
 	if words != "" {
+		leaveInDoubt(plans, s.now())
 		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}

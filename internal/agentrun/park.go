@@ -55,9 +55,8 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 }
 
 // Retry lets a worker continue a parked run: the cause is mended, say the
-// policy can be asked again. It refuses a run in which a call is in doubt
-// ([ErrInDoubt]), because going on could repeat it, and one that is not parked
-// ([ErrRunHeld] or [ErrRunEnded]).
+// policy can be asked again. It refuses a run that is not parked ([ErrRunHeld] or
+// [ErrRunEnded]). People are asked about a call of the run that is in doubt.
 func (r *Runner) Retry(ctx context.Context, id approvals.RunID) error {
 	run, err := r.c.Store.Run(ctx, id)
 	if err != nil {
@@ -69,15 +68,6 @@ func (r *Runner) Retry(ctx context.Context, id approvals.RunID) error {
 	case RunWaiting, RunQueued, RunRunning:
 		return fmt.Errorf("%w: run %s is %s", ErrRunHeld, id, run.Status)
 	case RunParked:
-	}
-	entries, err := r.c.Store.Journal(ctx, id)
-	if err != nil {
-		return fmt.Errorf("load journal of %s: %w", id, err)
-	}
-	for _, e := range entries {
-		if e.State == EntryStarted {
-			return fmt.Errorf("%w: %s of run %s", ErrInDoubt, e.Tool, id)
-		}
 	}
 	request := approvals.RequestID(fmt.Sprintf("retry:%s:%d", id, run.Version))
 	run.Status, run.Failure = RunQueued, ""

@@ -76,8 +76,7 @@ func TestParkLosesARaceAgainstAWorker(t *testing.T) {
 	require.ErrorIs(t, w.runner().Park(t.Context(), id, "x"), down)
 }
 
-// What was parked for another cause than a call in doubt can be tried again,
-// and what is in doubt cannot.
+// What was parked can be tried again.
 func TestRetry(t *testing.T) {
 	w := newWorld(t)
 	clock := epoch

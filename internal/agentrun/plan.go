@@ -44,6 +44,11 @@ type plan struct {
 	again        int              // how often they were asked once more before that
 	stale        bool             // it was not executed, because its precondition failed
 
+	begun   bool               // a worker who is gone began it, and how it ended is not known
+	doubt   *approvals.Doubt   // it may have taken effect before, in this run or an earlier one
+	askedIn approvals.Batch    // where people were asked about it, if they were
+	asked   approvals.Approval // what they were asked
+
 	writeOnly []string
 	editedBy  []approvals.UserID // who changed the arguments that people approved before
 }
@@ -62,6 +67,7 @@ func (p *plan) finished(f Finish) {
 		p.execute, p.stale = false, true
 		return
 	}
+	p.begun = false
 	p.ran, p.prompt, p.took, p.unsure = true, f.Prompt, f.Took, f.Unsure
 	if f.Aside == AsideNone {
 		p.answer(f.Part)
@@ -75,7 +81,7 @@ func (p *plan) finished(f Finish) {
 func (p *plan) toolCall(run Run, retry int) Call {
 	return Call{
 		ToolCall: p.call, Run: run.ID, Agent: run.Agent, Requester: run.Requester,
-		Approved: p.approved, Metadata: p.signed, Precondition: p.precondition, Retry: retry,
+		Approved: p.approved, Metadata: p.signed, Precondition: p.precondition, Key: p.key(run), Retry: retry,
 	}
 }
 

@@ -39,7 +39,7 @@ func standIns(plans []*plan) []RequestPart {
 	var parts []RequestPart
 	for _, p := range plans {
 		switch {
-		case p.execute, p.ran, p.stale, p.aside == AsideExternal:
+		case p.execute, p.ran, p.stale, p.aside == AsideExternal, p.aside == AsideDoubt:
 			parts = append(parts, ToolReturn{ToolName: p.call.Name, CallID: p.call.ID, Outcome: OutcomeSuccess})
 		case p.part != nil:
 			parts = append(parts, p.part)
@@ -64,7 +64,7 @@ func countRan(plans []*plan) int {
 func toSign(plans []*plan) int {
 	n := 0
 	for _, p := range plans {
-		if p.aside == AsideApproval && (p.tool == nil || p.tool.Spec().Kind != KindExternal) {
+		if (p.aside == AsideApproval || p.aside == AsideDoubt) && (p.tool == nil || p.tool.Spec().Kind != KindExternal) {
 			n++
 		}
 	}

@@ -65,6 +65,10 @@ func (p *plan) failedPrecondition(err error) bool {
 // goes from claimed to finished and was never started.
 func (x *executor) refuse(ctx context.Context, e *Entry, p *plan) error {
 	e.Finish = Finish{Aside: AsidePrecondition}
+	if p.begun { // what the journal says of its first execution stays
+		p.finished(e.Finish)
+		return nil
+	}
 	x.session.log(ctx, slog.LevelInfo, "call not run", slog.String("call", string(e.Call)), slog.String("tool", e.Tool), slog.String("by", "precondition"))
 	if err := x.record(ctx, e, EntryFinished); err != nil {
 		return err

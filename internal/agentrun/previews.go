@@ -27,9 +27,10 @@ func (v *previews) compute(ctx context.Context, run Run, plans []*plan) error {
 	var group errgroup.Group
 	group.SetLimit(v.parallel)
 	for _, p := range plans {
-		if p.aside != AsideApproval {
-			continue
+		if p.aside != AsideApproval && !(p.aside == AsideDoubt && p.stale) {
+			continue // of a call in doubt people see what they had approved
 		}
+		p.content = ""
 		p.preview = approvals.Preview{Again: p.again}
 		if p.stale {
 			p.preview.Before = p.before

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,11 @@ import (
 //     is said;
 //   - a call was executed only if the policy permits it and its tool asks for
 //     nobody, or after a person approved it;
-//   - no execution happens twice;
+//   - no execution happens twice, unless the tool is pure or idempotent: then it is
+//     given the same key;
+//   - however many processes die, a call of another tool is executed at most once
+//     for each time that people approved it with the whole quorum, or that the
+//     policy permitted it;
 //   - what a person writes while calls are pending ends them, and is read once;
 //   - the policy is told the same counts about a call, whichever process asks;
 //   - no call acts on what is not as people saw it.
@@ -33,15 +38,30 @@ func TestAnyConversation(t *testing.T) {
 		clock := epoch
 		w.now = func() time.Time { return clock }
 		executed := map[string]int{}
+		calls, quorums := map[approvals.ToolCallID]int{}, map[approvals.ToolCallID]int{}
+		keys := map[string][]string{}
+		effects := map[string]agentrun.Effect{}
+		for _, tool := range []string{"plain", "gated", "alone"} {
+			effects[tool] = rapid.SampledFrom(agentrun.Effects).Draw(rt, "effect of "+tool)
+		}
+		w.agent.Effects = effects
+		repeats := func(tool string) bool {
+			return effects[tool] == agentrun.EffectPure || effects[tool] == agentrun.EffectIdempotent
+		}
 		approved := map[approvals.ToolCallID]bool{}
 		refused := map[string]bool{}
 		world := &thing{}
 		w.agent.Tools = w.randomTools(rt, world, func(c agentrun.Call) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			executed[fmt.Sprintf("%s %s", c.Run, c.ID)]++
+			if calls[c.ID]++; repeats(c.Name) {
+				at := fmt.Sprintf("%s %s", c.Run, c.ID)
+				keys[at] = append(keys[at], c.Key)
+			} else {
+				executed[fmt.Sprintf("%s %s", c.Run, c.ID)]++
+			}
 			require.False(rt, refused[c.Name], "the policy refuses %s", c.Name)
-			if c.Name == "gated" || c.Name == "gatedalone" || c.Name == "predicate" || c.Name == "asked" {
+			if gates[c.Name] {
 				require.True(rt, c.Approved && approved[c.ID], "%s without approval", c.ID)
 			}
 		})
@@ -73,12 +93,20 @@ func TestAnyConversation(t *testing.T) {
 		if rapid.IntRange(0, 2).Draw(rt, "dies") == 0 {
 			store.death = death{rapid.IntRange(1, 60).Draw(rt, "commit"), rapid.Bool().Draw(rt, "after")}
 		}
-		do := func(f func(r *agentrun.Runner) error) {
+		deaths := rapid.IntRange(0, 4).Draw(rt, "more deaths")
+		var do func(f func(r *agentrun.Runner) error)
+		do = func(f func(r *agentrun.Runner) error) {
 			if err := f(runner); err != nil || store.dead {
 				require.True(rt, store.dead, "%v", err)
 				clock = clock.Add(time.Hour)
-				runner, store.dead = w.runner(), false
-				require.NoError(rt, f(runner))
+				if runner = w.runner(); deaths > 0 {
+					deaths--
+					store = &mortal{hooked: w.store, death: death{rapid.IntRange(1, 30).Draw(rt, "commit"), rapid.Bool().Draw(rt, "after")}}
+					runner = w.runnerOn(store)
+				} else {
+					store = &mortal{hooked: w.store}
+				}
+				do(f)
 			}
 		}
 		ctx := context.Background()
@@ -95,7 +123,16 @@ func TestAnyConversation(t *testing.T) {
 				break
 			}
 			writes := rapid.IntRange(0, 4).Draw(rt, "writes") == 0
+			w.doubt = rapid.SampledFrom([]approvals.Verdict{approvals.GiveUp, approvals.Happened, approvals.RunAgain}).Draw(rt, "doubt")
+			w.answerDoubts(run.Deferred)
 			for _, a := range w.batch(run.Deferred).Approvals {
+				if a.InDoubt() {
+					if w.doubt == approvals.RunAgain {
+						quorums[a.Call.ID]++
+						approved[a.Call.ID] = true
+					}
+					continue
+				}
 				if writes && rapid.Bool().Draw(rt, "is not decided") {
 					continue
 				}
@@ -105,6 +142,9 @@ func TestAnyConversation(t *testing.T) {
 					w.amend(run.Deferred, a.Call.ID, `{"x": 77}`)
 				}
 				w.decide(run.Deferred, a.Call.ID, verdict, "")
+				if verdict == approvals.Approve {
+					quorums[a.Call.ID]++
+				}
 			}
 			if rapid.IntRange(0, 2).Draw(rt, "moves on") == 0 {
 				world.value.Add(1)
@@ -135,9 +175,6 @@ func TestAnyConversation(t *testing.T) {
 			require.NoError(rt, err)
 			run = w.run(id)
 		}
-		if run.Status == agentrun.RunParked {
-			require.NoError(rt, runner.Abandon(ctx, run.ID, "Ended by hand."))
-		}
 		require.Empty(rt, w.thread().Active)
 		require.Empty(rt, w.thread().Queue)
 		if all := "\n" + strings.Join(brief(w.history()), "\n") + "\n"; run.Status == agentrun.RunCompleted {
@@ -153,8 +190,25 @@ func TestAnyConversation(t *testing.T) {
 		for call, n := range executed {
 			require.Equal(rt, 1, n, call)
 		}
+		for _, of := range w.store.opened() {
+			for _, a := range w.batch(of).Approvals {
+				if n := calls[a.Call.ID]; !repeats(a.Call.Name) {
+					// What was not gated had been permitted once.
+					require.LessOrEqual(rt, n, quorums[a.Call.ID]+1, "%s", a.Call.ID)
+					if gates[a.Call.Name] {
+						require.LessOrEqual(rt, n, quorums[a.Call.ID], "%s", a.Call.ID)
+					}
+				}
+			}
+		}
+		for call, all := range keys {
+			require.Len(rt, slices.Compact(slices.Clone(all)), 1, "%s: %v", call, all)
+		}
 	})
 }
+
+// gates are the tools whose calls run only when people have approved them.
+var gates = map[string]bool{"gated": true, "gatedalone": true, "predicate": true, "asked": true}
 
 // randomTools has a tool of every kind; some fail in some way, some of the time.
 func (w *world) randomTools(rt *rapid.T, world *thing, ran func(agentrun.Call)) []agentrun.Tool {

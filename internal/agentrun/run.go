@@ -93,5 +93,5 @@ const (
 	RunMerged    Status = "merged"   // the resume run of what it supersedes has taken up its prompt
 	RunCompleted Status = "completed"
 	RunFailed    Status = "failed"
-	RunParked    Status = "parked" // a call is in doubt, or every attempt failed: people must look; the thread waits
+	RunParked    Status = "parked" // every attempt failed: people must look; the thread waits
 )

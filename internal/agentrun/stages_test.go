@@ -193,9 +193,6 @@ func (l life) live() {
 		require.NoError(rt, err)
 		run = l.run(id)
 	}
-	if run.Status == agentrun.RunParked {
-		do(func() error { return runner.Abandon(ctx, run.ID, "Ended by hand.") })
-	}
 	requireAnswered(rt, l.history())
 }
 
@@ -221,8 +218,10 @@ func (l life) randomAnswers() []any {
 func (l life) decideAll(id approvals.BatchID) {
 	rt := l.rt
 	writes := rapid.IntRange(0, 5).Draw(rt, "writes") == 0
+	l.doubt = rapid.SampledFrom([]approvals.Verdict{approvals.GiveUp, approvals.Happened, approvals.RunAgain}).Draw(rt, "doubt")
+	l.answerDoubts(id)
 	for _, a := range l.batch(id).Approvals {
-		if writes && rapid.Bool().Draw(rt, "is left open") {
+		if a.InDoubt() || writes && rapid.Bool().Draw(rt, "is left open") {
 			continue
 		}
 		if rapid.IntRange(0, 2).Draw(rt, "amends") == 0 {

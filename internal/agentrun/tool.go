@@ -50,6 +50,12 @@ type Spec struct {
 	Summary       string        // a template that says what a call does, as in package summary; checked when tools are loaded
 	Annotations   Annotations
 	Preview       *Previewer // nil: nothing is said of what a call would change
+	// Effect says what a second execution of a call would do; see [Agent] for who
+	// else can say it. MCP's hints never set it.
+	Effect Effect
+	// Lookup asks whether a call that was begun took effect. It changes nothing.
+	// An effect of [EffectLookup] needs it.
+	Lookup func(ctx context.Context, c Call) (Looked, error)
 	// Severity says how bad it is if a call runs that should not have run.
 	// [Spec.Stated] is the one that counts.
 	Severity approvals.Severity
@@ -119,7 +125,11 @@ type Call struct {
 	Approved           bool            // a person approved exactly these arguments
 	Metadata           json.RawMessage // what came with the approval, a JSON object or nil
 	Precondition       []byte          // what the [Preview] said that people approved; nil: there was none, or it does not have to hold
-	Retry              int             // how often the model has been asked to correct this tool's calls
+	// Key names the execution: an idempotent tool passes it to what it acts on, so
+	// that the same call twice takes effect once. It stays the same when a call in
+	// doubt is run again, and no other call has it.
+	Key   string
+	Retry int // how often the model has been asked to correct this tool's calls
 }
 
 // A Result is what a tool returns. Value is any JSON; Content, if not empty,

@@ -1,6 +1,7 @@
 package agentrun_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,9 @@ type world struct {
 	fences int
 	mu     sync.Mutex
 	ran    []string // executions, in the order in which they began
+	// What bob says of a call in doubt; empty: he gives it up. Carol joins him if
+	// it is to run again.
+	doubt approvals.Verdict
 }
 
 var origin = agentrun.Origin{Surface: "slack", Team: "T1", Channel: "C1", Root: "1.1"}
@@ -125,6 +129,27 @@ func (w *world) decide(id approvals.BatchID, call approvals.ToolCallID, v approv
 		}
 	}
 	w.t.Fatalf("no call %s in batch %s", call, id)
+}
+
+// answerDoubts lets bob say what is to become of the calls in doubt of a batch, and
+// returns how many there are.
+func (w *world) answerDoubts(id approvals.BatchID) (doubts int) {
+	w.t.Helper()
+	for _, a := range w.batch(id).Approvals {
+		if !a.InDoubt() {
+			continue
+		}
+		doubts++
+		verdict := cmp.Or(w.doubt, approvals.GiveUp)
+		w.decide(id, a.Call.ID, verdict, "said bob")
+		if asked, _ := w.batch(id).Approval(a.Call.ID); asked.Status == approvals.Pending {
+			require.Equal(w.t, approvals.RunAgain, verdict)
+			require.NoError(w.t, w.store.move(id, nil, approvals.Decide{Decision: approvals.Decision{
+				Call: a.Call.ID, By: approvals.Principal{User: "carol"}, Verdict: verdict, Digest: a.Call.Digest, At: epoch,
+			}}))
+		}
+	}
+	return doubts
 }
 
 // amend lets alice, who asked, change the arguments of a call.

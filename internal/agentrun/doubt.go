@@ -1,0 +1,180 @@
+package agentrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The doubts decide what becomes of calls that a worker began whose end is not
+// known. The effect of the tool says how: such a call is run again, looked up, or
+// people are asked about it.
+type doubts struct {
+	session *session
+	rulings *rulings
+}
+
+// settle gives a plan to a call that a worker who is gone began. again plans it
+// as if it had not begun. If it cannot run again, for whatever reason, people are
+// asked: that it may have taken effect must not be forgotten.
+func (d *doubts) settle(ctx context.Context, run Run, p *plan, e Entry, again func() error) error {
+	p.begun = true
+	if p.doubt == nil {
+		p.doubt = &approvals.Doubt{Began: e.At, Key: p.key(run), Approved: p.askedIn.ID}
+	}
+	effect := EffectNone
+	if p.tool != nil {
+		effect = d.session.agent.effect(p.tool.Spec())
+	}
+	switch effect {
+	case EffectPure, EffectIdempotent:
+		return d.rerun(ctx, p, again)
+	case EffectLookup:
+		looked, err := d.look(ctx, run, p)
+		if err != nil {
+			return err
+		}
+		switch looked.Happened {
+		case HappenedYes:
+			d.log(ctx, p, "looked up: happened")
+			part := returned(p.call, OutcomeSuccess, "", d.session.now())
+			part.Content, part.Metadata = value(looked.Result.Value), d.session.metadata(ctx, p.call, looked.Result.Metadata)
+			p.finished(Finish{Part: part, Prompt: cut(looked.Result.Content)})
+			return nil
+		case HappenedNo:
+			return d.rerun(ctx, p, again)
+		case HappenedUnknown:
+		}
+	case EffectNone:
+	}
+	return d.ask(ctx, p)
+}
+
+// rerun has the call executed once more, if it may run.
+func (d *doubts) rerun(ctx context.Context, p *plan, again func() error) error {
+	if err := again(); err != nil {
+		return err
+	}
+	if !p.execute {
+		return d.ask(ctx, p)
+	}
+	d.log(ctx, p, "run again")
+	return nil
+}
+
+// ask sets the call aside for people. If they had approved it, another execution
+// needs what that approval was bound to: the same requirement, of the same people,
+// and the same precondition.
+func (d *doubts) ask(ctx context.Context, p *plan) error {
+	d.log(ctx, p, "people are asked")
+	p.part, p.execute, p.refused, p.aside = nil, false, false, AsideDoubt
+	if !p.approved {
+		p.ask = d.rulings.doubtful(d.session.agent)
+		return nil
+	}
+	b, a := p.askedIn, p.asked
+	p.metadata, p.gate, p.preview = a.Metadata, a.Gate, a.Preview
+	p.ask = approvals.Ask{
+		Requirement: a.Requirement.Restarted(b.OpenedAt, d.session.now()),
+		Why:         a.Why, Rule: a.Rule, Unjudged: a.Unjudged, Summary: a.Summary, Severity: a.Severity,
+	}
+	content := a.Preview.Content.Digest
+	if content.IsZero() {
+		return nil
+	}
+	raw, err := d.session.claim.store.Args(ctx, b.ID, content)
+	switch {
+	case errors.Is(err, approvals.ErrNotFound):
+		p.preview.Content = approvals.Content{}
+	case err != nil:
+		return fmt.Errorf("load the preview of %q: %w", string(p.call.ID), err)
+	}
+	p.content = string(raw)
+	return nil
+}
+
+// look asks the tool. One that fails does not know; an error means that the
+// worker is to stop.
+func (d *doubts) look(ctx context.Context, run Run, p *plan) (Looked, error) {
+	looked, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Looked, error) {
+		return p.tool.Spec().Lookup(ctx, p.toolCall(run, 0))
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return Looked{}, cause
+	}
+	if err == nil && late {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		d.session.log(ctx, slog.LevelWarn, "lookup failed", slog.String("call", string(p.call.ID)), slog.String("err", class(err)))
+		return Looked{}, nil
+	}
+	return looked, nil
+}
+
+func (d *doubts) log(ctx context.Context, p *plan, what string) {
+	attrs := []slog.Attr{slog.String("call", string(p.call.ID)), slog.String("what", what)}
+	if p.tool != nil {
+		attrs = append(attrs, slog.String("tool", p.call.Name))
+	}
+	d.session.log(ctx, slog.LevelWarn, "call in doubt", attrs...)
+}
+
+// whyDoubt is why people are asked about a call in doubt that the policy had
+// permitted.
+const whyDoubt = "The policy let this call run without approval. It may or may not have taken effect, so people decide what to do."
+
+// doubtful is whom to ask about a call that the policy had permitted: everyone
+// whom the policy can ask, or else the owners of the agent. Nobody may decide if
+// there are neither.
+func (r *rulings) doubtful(agent Agent) approvals.Ask {
+	ask := approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyDoubt}
+	if len(ask.Requirement.Quorums) == 0 && len(agent.Owners) > 0 {
+		ask.Requirement = approvals.Requirement{Quorums: []approvals.Quorum{{
+			Name: "owners", Need: 1, From: approvals.From{Users: agent.Owners},
+		}}}
+	}
+	return ask
+}
+
+// key names the execution of the call for its tool.
+func (p *plan) key(run Run) string {
+	if p.doubt != nil {
+		return p.doubt.Key
+	}
+	return string(run.ID) + "/" + string(p.call.ID)
+}
+
+// decided gives the plan of a call what people were asked about it.
+func (p *plan) decided(b approvals.Batch, asked approvals.Approval) {
+	p.askedIn, p.asked = b, asked
+	if asked.InDoubt() {
+		p.doubt = &approvals.Doubt{Began: asked.Doubt.Began, Key: asked.Doubt.Key, Approved: asked.Doubt.Approved}
+	}
+}
+
+// admitDoubt keeps a call in doubt that people let run again, and that does not,
+// from being answered as if it had never begun.
+func (p *plan) admitDoubt(at time.Time) {
+	if p.doubt != nil && p.part != nil && !p.ran {
+		p.part = returned(p.call, OutcomeInterrupted, notAgainMessage+" "+wordsOf(p.part), at)
+	}
+}
+
+// leaveInDoubt answers the calls in doubt of a run that ends before anyone is asked
+// about them.
+func leaveInDoubt(plans []*plan, at time.Time) {
+	for _, p := range plans {
+		if p.doubt != nil && p.part == nil && !p.ran {
+			p.answer(returned(p.call, OutcomeInterrupted, doubtMessage, at))
+		}
+	}
+}
+
+// notAgainMessage is what the model reads about a call in doubt that people let run
+// again and that did not.
+const notAgainMessage = "It is not known whether this call took effect the first time. It was not run again:"
