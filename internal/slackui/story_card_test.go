@@ -75,6 +75,31 @@ func asked(tb testing.TB) card.Card {
 	return telling(tb, []approvals.Deferral{d})
 }
 
+// doubting are cards that ask about calls in doubt, and how these were answered.
+func doubting(tb testing.TB) map[string]card.Card {
+	tb.Helper()
+	began := noon.Add(-10 * time.Minute)
+	d := refund("c1", "12900")
+	d.Doubt = approvals.Doubt{Began: began, Key: "run-07-r/c1", Approved: "batch-07-before"}
+	owners := d
+	owners.Call.ID, owners.Ask.Requirement = "c2", approvals.Requirement{}
+	owners.Ask.Why = "The policy let this call run without approval. It may or may not have taken effect, so people decide what to do."
+	late := approvals.Report{Call: "c1", At: noon, Execution: approvals.Execution{
+		State: approvals.Ran, Took: time.Minute, Excerpt: "refund re_1 of 129.00 EUR <!channel>",
+	}}
+	one := func(cmds ...approvals.Command) card.Card { return drawn(tb, []approvals.Deferral{d}, cmds...) }
+	return map[string]card.Card{
+		"doubt":           telling(tb, []approvals.Deferral{d}),
+		"doubt_late":      one(late),
+		"doubt_several":   telling(tb, []approvals.Deferral{d, owners, refund("c3", "500")}),
+		"doubt_again":     one(says("U0BOB", approvals.RunAgain, d, "")),
+		"doubt_happened":  one(says("U0BOB", approvals.Happened, d, "refund re_1 is in the *ledger*")),
+		"doubt_given_up":  one(says("U0BOB", approvals.GiveUp, d, "the order is gone")),
+		"doubt_expired":   one(approvals.Expire{At: noon.Add(5 * time.Hour)}),
+		"doubt_withdrawn": one(approvals.Withdraw{By: "U0ALICE", Reason: approvals.Superseded, At: noon}),
+	}
+}
+
 // undestructive says of the tools of a card that they destroy nothing.
 func undestructive(c card.Card) card.Card {
 	no := false
@@ -107,6 +132,7 @@ func allCards(tb testing.TB) map[string]card.Card {
 	tb.Helper()
 	all := golden(tb)
 	maps.Copy(all, stories(tb))
+	maps.Copy(all, doubting(tb))
 	return all
 }
 

@@ -42,7 +42,8 @@ const (
 	leftGone     Reason = "gone"     // Slack does not know one of its groups
 	leftChanged  Reason = "changed"  // its arguments are not those that were drawn
 	leftSettled  Reason = "settled"
-	leftCut      Reason = "cut" // a list does not show it whole
+	leftCut      Reason = "cut"   // a list does not show it whole
+	leftDoubt    Reason = "doubt" // people are asked whether it took effect
 	leftOther    Reason = "other"
 )
 

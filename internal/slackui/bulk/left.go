@@ -59,6 +59,8 @@ func leavesOut(w directory.Viewer, b approvals.Batch, a approvals.Approval, v ap
 	err := w.MayDecide(b, a, v, now)
 	_, decided := a.DecisionBy(w.User)
 	switch {
+	case errors.Is(err, approvals.ErrInDoubt):
+		return leftDoubt
 	case errors.Is(err, approvals.ErrOwnEdit):
 		return leftEdit
 	case errors.Is(err, approvals.ErrOwnWords):

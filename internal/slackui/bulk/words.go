@@ -91,6 +91,7 @@ var leftWords = map[Reason]string{
 	leftChanged:  "whose arguments were edited after the card was drawn: read it again",
 	leftSettled:  "already decided",
 	leftCut:      "that a list can't show in full: review and approve each on its own",
+	leftDoubt:    "in doubt: open each and decide it on its own",
 	leftOther:    "that can't be decided here",
 }
 

@@ -26,7 +26,7 @@ func (d *drawing) mayBeTogether(a approvals.Approval) bool {
 	harmless := known && !Destructive(spec.Annotations)
 	_, decided := a.DecisionBy(d.Viewer)
 	switch {
-	case !loaded, decided, !d.detail.Shows(a, call), len(a.Requirement.Quorums) == 0, a.Requirement.ReasonNeeded:
+	case a.InDoubt(), !loaded, decided, !d.detail.Shows(a, call), len(a.Requirement.Quorums) == 0, a.Requirement.ReasonNeeded:
 		return false
 	case a.Severity == approvals.SeverityUnset:
 		return harmless

@@ -50,7 +50,11 @@ func (r row) buttons(whole bool) slack.Block {
 	spec, known := r.Tools[a.Call.Name]
 	_, decided := a.DecisionBy(r.Viewer)
 	var all []slack.BlockElement
-	if len(a.Requirement.Quorums) > 0 && !decided {
+	switch {
+	case len(a.Requirement.Quorums) == 0 || decided:
+	case a.InDoubt():
+		all = r.doubtButtons(whole, button, known)
+	default:
 		approve := button(ref.ActionApprove, "Approve", "Approve", slack.StylePrimary)
 		switch {
 		case !whole:
@@ -62,7 +66,7 @@ func (r row) buttons(whole bool) slack.Block {
 		}
 		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
-	if edit, may := form.Spec(r.Batch, a.Call.Name, spec, known); may {
+	if edit, may := form.Spec(r.Batch, a.Call.Name, spec, known); may && !a.InDoubt() {
 		if _, can := form.NewForm(edit, r.Calls[a.Call.ID].Args, a.WriteOnly); can {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}

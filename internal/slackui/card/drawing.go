@@ -66,6 +66,9 @@ func (d *drawing) title() string {
 	calls := d.OnCard()
 	if len(calls) == 1 {
 		a := calls[0]
+		if a.OpenAt(d.now) && a.InDoubt() {
+			return sayDoubtRow + d.Summary(a)
+		}
 		if a.OpenAt(d.now) {
 			return d.Summary(a)
 		}
@@ -90,10 +93,13 @@ func (d *drawing) standing() string {
 		by[a.StatusAt(d.now)]++
 	}
 	if d.allOpen() {
+		if d.anyDoubt() {
+			return blockkit.Count(by[approvals.Pending], "call") + " need a decision"
+		}
 		return blockkit.Count(by[approvals.Pending], "call") + " need approval"
 	}
 	var said []string
-	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+	for _, s := range []approvals.Status{approvals.Pending, approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn, approvals.Confirmed} {
 		if by[s] > 0 {
 			said = append(said, fmt.Sprintf("%d %s", by[s], strings.ToLower(Statuses[s])))
 		}
@@ -123,6 +129,9 @@ func (d *drawing) worst() (s approvals.Severity, n, open int) {
 func ended(o approvals.Outcome) string {
 	if o.Superseded {
 		return verdict.Superseded
+	}
+	if word, other := doubtStatuses[o.Status]; other && o.InDoubt {
+		return word
 	}
 	return Statuses[o.Status]
 }

@@ -16,11 +16,20 @@ func (r row) footer() slack.Block {
 	a, q := r.a, r.a.Requirement
 	var said []blockkit.Mrkdwn
 	if !q.Deadline.IsZero() {
-		said = append(said, blockkit.Ours(sayExpires, blockkit.When(q.Deadline)))
+		expires := blockkit.Ours(sayExpires, blockkit.When(q.Deadline))
+		if a.InDoubt() {
+			expires = blockkit.Ours(sayDoubtExpires, blockkit.When(q.Deadline))
+		}
+		said = append(said, expires)
 	}
-	if deny := max(q.Deny, 1); deny == 1 {
+	switch deny := max(q.Deny, 1); {
+	case a.InDoubt() && len(q.Quorums) == 0:
+		said = append(said, blockkit.Ours(sayDoubtNobody))
+	case a.InDoubt():
+		said = append(said, blockkit.Ours(sayDoubtOne))
+	case deny == 1:
 		said = append(said, blockkit.Ours(sayOneDenial))
-	} else {
+	default:
 		said = append(said, blockkit.Ours("%s denials stop it", blockkit.Num(deny)))
 	}
 	if q.ReasonNeeded {
@@ -38,6 +47,9 @@ func (r row) footer() slack.Block {
 	said[0] = said[0].Capitalized()
 	elements := []slack.MixedElement{blockkit.Join(append(said, r.digests()), " · ").Object()}
 	for i, v := range q.Vetoes {
+		if a.InDoubt() {
+			break // a veto is of no use: it has run or not
+		}
 		if i == verdict.QuorumsShown {
 			elements = append(elements, blockkit.Literal(blockkit.Count(len(q.Vetoes)-i, "more group")+" can stop it."))
 			break

@@ -170,14 +170,15 @@ func (h Home) decided() []slack.Block {
 	}
 	for _, p := range s.rows {
 		by := map[approvals.Status]int{}
-		verdicts := map[approvals.Verdict]int{}
+		verdicts, doubts := map[approvals.Verdict]int{}, false
 		for _, i := range p.Calls {
 			by[p.Batch.Approvals[i].StatusAt(h.Now)]++
 			mine, _ := p.Batch.Approvals[i].DecisionBy(h.Person)
 			verdicts[mine.Verdict]++
+			doubts = doubts || p.Batch.Approvals[i].InDoubt()
 		}
 		var ended []blockkit.Mrkdwn
-		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn} {
+		for _, s := range []approvals.Status{approvals.Approved, approvals.Denied, approvals.Expired, approvals.Withdrawn, approvals.Confirmed} {
 			if n := by[s]; n > 0 && len(p.Calls) > 1 {
 				ended = append(ended, blockkit.Ours("%s %s", blockkit.Num(n), counted[s]))
 			} else if n > 0 {
@@ -186,6 +187,8 @@ func (h Home) decided() []slack.Block {
 		}
 		you := blockkit.Ours("You approved")
 		switch {
+		case doubts:
+			you = blockkit.Ours("You decided")
 		case verdicts[approvals.Approve] == 0:
 			you = blockkit.Ours("You denied")
 		case verdicts[approvals.Deny] > 0:

@@ -46,6 +46,9 @@ func (p OpenCalls) leading() int {
 // 2 more calls".
 func (p OpenCalls) Title(n int) string {
 	does := cmp.Or(p.Does, summary.Words(p.Leading().Call.Name))
+	if a := p.Leading(); a.InDoubt() {
+		does = sayDoubtRow + does
+	}
 	if len(p.Calls) == 1 {
 		return blockkit.Brief(does, n-1)
 	}

@@ -19,7 +19,7 @@ func (o opening) blocks() []slack.Block { return blocksOf(o.paras()) }
 func (o opening) paras() []blockkit.Para {
 	var paras []blockkit.Para
 	if s, n, open := o.worst(); open > 0 {
-		paras = append(paras, blockkit.Line(blockkit.Styled(riskOf(s, n, open), blockkit.Bold), blockkit.Say(" "+waiting(open, len(o.OnCard())))))
+		paras = append(paras, blockkit.Line(blockkit.Styled(riskOf(s, n, open), blockkit.Bold), blockkit.Say(" "+waiting(open, len(o.OnCard()), o.anyDoubt()))))
 	}
 	paras = append(paras, o.asks()...)
 	if said := o.waits(); said != "" {
@@ -81,7 +81,7 @@ func (o opening) waits() string {
 // over says whether people decided all calls.
 func (o opening) over() string {
 	if slices.ContainsFunc(o.Batch.Approvals, func(a approvals.Approval) bool {
-		return a.Status != approvals.Approved && a.Status != approvals.Denied
+		return a.Status != approvals.Approved && a.Status != approvals.Denied && a.Status != approvals.Confirmed
 	}) {
 		return "Closed."
 	}

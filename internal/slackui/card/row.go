@@ -36,6 +36,7 @@ func (r row) blocks() []slack.Block {
 			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Risk(a.Severity), blockkit.Bold)))
 		}
 	}
+	text = append(text, r.doubtful()...)
 	text = append(text, says(a, r.detail)...)
 	text = append(text, changes(a, r.detail)...)
 	call, known := r.Calls[a.Call.ID]
@@ -122,6 +123,9 @@ func (r row) cutWords(incomplete bool) string {
 		return ""
 	case len(r.a.Requirement.Quorums) == 0:
 		return sayViewFullShows
+	}
+	if r.a.InDoubt() {
+		return sayAgainOpens
 	}
 	return sayApproveOpens
 }

@@ -47,6 +47,8 @@ func (d *drawing) sameCall(a, b approvals.Approval) bool {
 	x, known := d.Calls[a.Call.ID]
 	y, also := d.Calls[b.Call.ID]
 	switch {
+	case a.InDoubt() || b.InDoubt(): // each is decided by itself
+		return false
 	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
 		len(a.Amendments)+len(b.Amendments) > 0,
 		a.Summary != b.Summary, a.Severity != b.Severity, a.Place != b.Place, !sameExecution(a.Execution, b.Execution),

@@ -32,6 +32,11 @@ func (d *drawing) sentence() blockkit.Fallback {
 		}
 		said = said.Then(blockkit.Escape(" " + d.standing() + "."))
 	}
+	for _, a := range calls {
+		if a.InDoubt() && a.OpenAt(d.now) {
+			said = said.Then(blockkit.Escape(" " + inDoubt(a)))
+		}
+	}
 	if s, n, open := d.worst(); open > 0 {
 		said = said.Then(blockkit.Escape(" " + riskOf(s, n, open))).Then(d.needs().Fallback())
 	}
@@ -86,6 +91,9 @@ func (d *drawing) needs() blockkit.Mrkdwn {
 			from = append(from[:blockkit.NamesShown:blockkit.NamesShown], blockkit.Ours("%s more", blockkit.Num(len(from)-blockkit.NamesShown)))
 		}
 		said = blockkit.Ours(sayWaitingFor, blockkit.And(from))
+		if d.anyDoubt() {
+			said = blockkit.Ours(sayWaitingForDecision, blockkit.And(from))
+		}
 	}
 	if !ends.IsZero() {
 		said = blockkit.Ours("%s Expires %s.", said, blockkit.When(ends))

@@ -175,7 +175,42 @@ const (
 // it.
 var Statuses = map[approvals.Status]string{
 	approvals.Pending: "Waiting", approvals.Approved: "Approved", approvals.Denied: "Denied",
-	approvals.Expired: "Expired", approvals.Withdrawn: "Withdrawn",
+	approvals.Expired: "Expired", approvals.Withdrawn: "Withdrawn", approvals.Confirmed: "Happened",
+}
+
+// doubtStatuses are those words where they differ for a call in doubt.
+var doubtStatuses = map[approvals.Status]string{approvals.Approved: "Run again", approvals.Denied: "Given up"}
+
+const (
+	doubtMark        = "❓ "
+	sayDoubtRow      = "In doubt: "
+	sayMayOrMayNot   = " may or may not have taken effect. Check before you decide."
+	sayBegan         = "It began "
+	sayStoppedBefore = ", and Countersign stopped before it ended."
+	// What the answers to a call in doubt mean.
+	sayDoubtChoices = "Run it again is a new approval and needs everyone below. It happened and Give up need one of them. " +
+		"The first decision counts."
+	sayReportedLate       = "Reported late: "
+	sayDoubtExpires       = "Expires %s and then won't run again"
+	sayDoubtNobody        = "nobody can decide it"
+	sayDoubtOne           = "one approver can give it up"
+	sayAgainOpens         = "Not everything is shown. Run it again opens all of it, and you approve there."
+	sayWaitingForDecision = " Waiting for a decision of %s."
+	sayAgain              = "Run it again"
+	sayAgainSpoken        = "Run it again,"
+	sayAgainLater         = "Run it again…"
+	sayAgainSure          = "Run this call again?"
+	sayMayHaveHappened    = ". It may have taken effect already. "
+	sayHappened           = "It happened…"
+	sayHappenedSpoken     = "It happened,"
+	sayGiveUp             = "Give up…"
+	sayGiveUpSpoken       = "Give up,"
+)
+
+// reported is what a worker says late of a call in doubt.
+var reported = map[approvals.ExecutionState]string{
+	approvals.Ran: "it ran", approvals.RanFailed: "it ran and failed", approvals.InDoubt: "it ended without saying what it did",
+	approvals.NotRun: "it didn't run",
 }
 
 // riskOf says the worst severity of several calls, and how many have it if not
@@ -187,12 +222,17 @@ func riskOf(s approvals.Severity, n, all int) string {
 	return fmt.Sprintf("%s: %d of %d calls.", blockkit.Risk(s), n, all)
 }
 
-// waiting says how many of the calls of a card wait for approval.
-func waiting(open, all int) string {
-	if open == all {
-		return "Waiting for approval."
+// waiting says how many of the calls of a card wait for approval, or for a decision
+// if some are in doubt.
+func waiting(open, all int, doubt bool) string {
+	what := "approval"
+	if doubt {
+		what = "a decision"
 	}
-	return fmt.Sprintf("%d of %d calls %s for approval.", open, all, blockkit.PluralForm(open, "waits", "wait"))
+	if open == all {
+		return "Waiting for " + what + "."
+	}
+	return fmt.Sprintf("%d of %d calls %s for %s.", open, all, blockkit.PluralForm(open, "waits", "wait"), what)
 }
 
 // everyCall is "this call", "both calls" or "all 4 calls".
@@ -250,4 +290,5 @@ func duration(d time.Duration) string {
 var counted = map[approvals.Status]blockkit.Mrkdwn{
 	approvals.Pending: blockkit.Ours("waiting"), approvals.Approved: blockkit.Ours("approved"),
 	approvals.Denied: blockkit.Ours("denied"), approvals.Expired: blockkit.Ours("expired"), approvals.Withdrawn: blockkit.Ours("withdrawn"),
+	approvals.Confirmed: blockkit.Ours("happened"),
 }

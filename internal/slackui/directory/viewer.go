@@ -12,7 +12,7 @@ import (
 // Sees reports whether a list of the person may have this call: one that they may
 // approve, that they asked for, or that is shown in the channel where they are.
 func (w Viewer) Sees(b approvals.Batch, a approvals.Approval, channel string, now time.Time) bool {
-	return b.Requester == w.User || ref.ShownIn(b, a, channel) || w.MayDecide(b, a, approvals.Approve, now) == nil
+	return b.Requester == w.User || ref.ShownIn(b, a, channel) || w.MayDecide(b, a, a.Yes(), now) == nil
 }
 
 // MayDecide returns nil if this verdict of the person on the call would count now.

@@ -16,7 +16,10 @@ type press func(ctx context.Context, s *Handler, p inbound.Interaction) (at resp
 // actions has a row for every button.
 var actions = map[ref.Action]press{
 	ref.ActionApprove: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
-		return s.decisions.approve(ctx, p, p.Press.Value)
+		return s.decisions.approveAs(ctx, p, p.Press.Value, approvals.Approve)
+	},
+	ref.ActionAgain: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		return s.decisions.approveAs(ctx, p, p.Press.Value, approvals.RunAgain)
 	},
 	ref.ActionAll: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return s.decisions.approveAll(ctx, p, p.Press.Value)
@@ -26,7 +29,9 @@ var actions = map[ref.Action]press{
 		return at, err == nil, err
 	},
 	ref.ActionSign:       opens(func(s *Handler) opener { return s.decisions.openSigning }),
-	ref.ActionDeny:       opens(func(s *Handler) opener { return s.decisions.askReason }),
+	ref.ActionDeny:       opens(func(s *Handler) opener { return s.decisions.askReason(approvals.Deny) }),
+	ref.ActionHappened:   opens(func(s *Handler) opener { return s.decisions.askReason(approvals.Happened) }),
+	ref.ActionGiveUp:     opens(func(s *Handler) opener { return s.decisions.askReason(approvals.GiveUp) }),
 	ref.ActionEdit:       opens(func(s *Handler) opener { return s.edits.openEdit }),
 	ref.ActionView:       opens(func(s *Handler) opener { return s.reviews.viewFull }),
 	ref.ActionReview:     opens(func(s *Handler) opener { return s.reviews.showOrOpen }),

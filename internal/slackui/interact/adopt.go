@@ -68,5 +68,5 @@ func (s *verdicts) mayDecide(ctx context.Context, who directory.Who, b approvals
 	may := func(v approvals.Verdict) bool {
 		return directory.Viewer{Principal: principal}.MayDecide(b, a, v, s.cfg.Now()) == nil
 	}
-	return may(approvals.Approve) || may(approvals.Deny), nil
+	return may(a.Yes()) || may(a.No()), nil
 }

@@ -25,17 +25,23 @@ type origin struct {
 	Review  ref.Screen `json:"r,omitzero"` // the review that it was pressed in
 }
 
-// askReason opens the form for a denial, or it explains at once why the denial
-// would not be taken.
-func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+// askReason returns what opens the form for a denial, or for an answer to a call in
+// doubt, or explains at once why the verdict would not be taken.
+func (s *decisions) askReason(v approvals.Verdict) opener {
+	return func(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+		return s.openReason(ctx, p, value, v)
+	}
+}
+
+func (s *decisions) openReason(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (respond.Subject, error) {
 	at, c, err := s.verdicts.caseOf(ctx, p, value)
-	at.Attempt = respond.Denying
+	at.Attempt = attempts[v]
 	if err != nil {
 		return at, err
 	}
 	b, a := c.Batch, c.Approval
-	if err := c.MayDecide(approvals.Deny); err != nil {
-		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to deny call %s of batch %s: %w", a.Call.ID, b.ID, err))
+	if err := c.MayDecide(v); err != nil {
+		return at, s.verdicts.refusal(ctx, at, fmt.Errorf("try to say %s about call %s of batch %s: %w", v, a.Call.ID, b.ID, err))
 	}
 	reader, err := s.people.MayRead(ctx, p.Who(), b)
 	if err != nil {
@@ -45,16 +51,31 @@ func (s *decisions) askReason(ctx context.Context, p inbound.Interaction, value 
 	if err != nil {
 		return at, err
 	}
-	view, err := denialView(b, a, call, originOf(p, value))
+	view, err := reasonForms[v].view(b, a, call, originOf(p, value))
 	if err != nil {
 		return at, err
 	}
 	return at, s.respond.Open(ctx, p.Trigger, view)
 }
 
-// denialView is the form in which a denial is given, with its reason if the agent
-// can be given one.
-func denialView(b approvals.Batch, a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
+// attempts says what a person tries with a verdict.
+var attempts = map[approvals.Verdict]respond.Attempt{
+	approvals.Deny: respond.Denying, approvals.RunAgain: respond.Answering, approvals.Happened: respond.Answering, approvals.GiveUp: respond.Answering,
+}
+
+// A reasonForm is what a form asks in which a verdict is given with its reason.
+type reasonForm struct{ callback, title, submit, label, hint string }
+
+// reasonForms are the forms of the verdicts that have one of their own.
+var reasonForms = map[approvals.Verdict]reasonForm{
+	approvals.Deny:     {ref.CallbackDeny, denyTitle, deny, whyNot, whyNotHint},
+	approvals.Happened: {ref.CallbackHappened, happenedTitle, happened, whatHappened, whatHappenedHint},
+	approvals.GiveUp:   {ref.CallbackGiveUp, giveUpTitle, giveUp, whyGiveUp, whyGiveUpHint},
+}
+
+// view is the form in which a verdict is given, with its reason if the agent can
+// be given one.
+func (f reasonForm) view(b approvals.Batch, a approvals.Approval, call approvals.ToolCall, o origin) (slack.ModalViewRequest, error) {
 	metadata, err := json.Marshal(o)
 	if err != nil {
 		return slack.ModalViewRequest{}, fmt.Errorf("write the form: %w", err)
@@ -66,14 +87,14 @@ func denialView(b approvals.Batch, a approvals.Approval, call approvals.ToolCall
 		text = append(text, blockkit.Line(blockkit.Say(notAllShown)))
 	}
 	view := slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: ref.CallbackDeny, PrivateMetadata: string(metadata),
-		Title: blockkit.Literal(denyTitle), Submit: blockkit.Literal(deny), Close: blockkit.Literal(cancel),
+		Type: slack.VTModal, CallbackID: f.callback, PrivateMetadata: string(metadata),
+		Title: blockkit.Literal(f.title), Submit: blockkit.Literal(f.submit), Close: blockkit.Literal(cancel),
 	}
 	if b.Limits.NoReasons {
 		view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(append(text, blockkit.Line(blockkit.Say(unreasoned)))...)}}
 		return view, nil
 	}
-	reason := form.ReasonInputBlock(whyNot, whyNotHint, false, true)
+	reason := form.ReasonInputBlock(f.label, f.hint, false, true)
 	view.Blocks = slack.Blocks{BlockSet: []slack.Block{blockkit.RichText(text...), reason}}
 	return view, nil
 }
@@ -85,6 +106,10 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 	switch p.View.Callback {
 	case ref.CallbackDeny:
 		return s.decisions.given(ctx, p, approvals.Deny)
+	case ref.CallbackHappened:
+		return s.decisions.given(ctx, p, approvals.Happened)
+	case ref.CallbackGiveUp:
+		return s.decisions.given(ctx, p, approvals.GiveUp)
 	case ref.CallbackApprove:
 		return s.decisions.approvedForm(ctx, p)
 	case ref.CallbackEdit:
@@ -120,7 +145,7 @@ func (s *decisions) notGiven(ctx context.Context, p inbound.Interaction, at resp
 		return inbound.Under(map[string]string{form.ReasonBlock: needsReason}), nil
 	case respond.IsTryAgain(err) && field:
 		return inbound.Under(map[string]string{form.ReasonBlock: notDecidedYet}), nil
-	case respond.IsTryAgain(err) && v == approvals.Approve:
+	case respond.IsTryAgain(err) && (v == approvals.Approve || v == approvals.RunAgain):
 		m := readSigning(p)
 		return inbound.Replace(m.aside(blockkit.Ours(notDecidedYet), backToArguments, m.Read-1)), nil
 	}

@@ -40,9 +40,9 @@ func readSigning(p inbound.Interaction) signing {
 	return m
 }
 
-// approve commits an approval of a call that the card shows whole. Any other it
-// opens in the signing form: then nothing is decided yet.
-func (s *decisions) approve(ctx context.Context, p inbound.Interaction, value string) (at respond.Subject, decided bool, err error) {
+// approveAs commits an approval of a call that the card shows whole, by the verdict
+// of the button. Any other it opens in the signing form: then nothing is decided yet.
+func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (at respond.Subject, decided bool, err error) {
 	if at, err = s.verdicts.read(ctx, p, value); err != nil {
 		return at, false, err
 	}
@@ -51,7 +51,7 @@ func (s *decisions) approve(ctx context.Context, p inbound.Interaction, value st
 		return at, false, err
 	}
 	if whole {
-		at, err = s.verdicts.decide(ctx, p, value, approvals.Approve, "")
+		at, err = s.verdicts.decide(ctx, p, value, v, "")
 	}
 	if !whole || errors.Is(err, approvals.ErrReasonNeeded) {
 		at, err = s.openSigning(ctx, p, value)
@@ -142,7 +142,7 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 		return at, none, err
 	}
 	b, a := c.Batch, c.Approval
-	if err := c.MayDecide(approvals.Approve); err != nil {
+	if err := c.MayDecide(a.Yes()); err != nil {
 		return at, none, s.verdicts.refusal(ctx, at, fmt.Errorf("try to approve call %s of batch %s: %w", a.Call.ID, b.ID, err))
 	}
 	if _, decided := a.DecisionBy(c.Decision.By.User); decided {
@@ -165,12 +165,16 @@ func (s *decisions) signingView(ctx context.Context, p inbound.Interaction, m si
 		Type: slack.VTModal, CallbackID: ref.CallbackApprove, PrivateMetadata: m.String(),
 		Title: blockkit.Literal(approveTitle), Close: blockkit.Literal(cancel),
 	}
+	submit, readFirst := approve, readAllFirst
+	if a.InDoubt() {
+		view.Title, submit, readFirst = blockkit.Literal(againTitle), runAgain, readAllFirstAgain
+	}
 	blocks = append(blocks, pages[page]...)
 	if page == len(pages)-1 {
-		view.Submit = blockkit.Literal(approve)
+		view.Submit = blockkit.Literal(submit)
 		blocks = append(blocks, s.lastWords(b, a, len(pages), m.Reason)...)
 	} else {
-		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(readAllFirst, blockkit.Bold))))
+		blocks = append(blocks, blockkit.RichText(blockkit.Line(blockkit.Styled(readFirst, blockkit.Bold))))
 	}
 	if turn := card.PageButtons(ptr, page, len(pages)); turn != nil {
 		blocks = append(blocks, turn)
@@ -202,6 +206,9 @@ func (s *decisions) lastWords(b approvals.Batch, a approvals.Approval, pages int
 		words = exactlyOnPages + blockkit.Number(pages) + " pages."
 	}
 	spec, known := directory.SpecOf(s.cfg.Tools, b, a)
+	if a.InDoubt() {
+		words = mayHaveHappened + words
+	}
 	if card.Confirmed(a, spec, known) {
 		words = card.HarmWarning(a.Severity, known) + " " + words
 	}
@@ -222,12 +229,12 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 	m := readSigning(p)
 	at, _, err := s.verdicts.caseOf(ctx, p, m.Value)
 	if err != nil {
-		return s.notGiven(ctx, p, at, approvals.Approve, err)
+		return s.notGiven(ctx, p, at, at.Approval.Yes(), err)
 	}
 	if at.Approval.Status == approvals.Pending {
 		reader, err := s.people.MayRead(ctx, p.Who(), at.Batch)
 		if err != nil {
-			return s.notGiven(ctx, p, at, approvals.Approve, err)
+			return s.notGiven(ctx, p, at, at.Approval.Yes(), err)
 		}
 		call, err := reader.Call(ctx, at.Batch, at.Approval.Call.ID)
 		if err != nil {
@@ -237,7 +244,7 @@ func (s *decisions) approvedForm(ctx context.Context, p inbound.Interaction) (in
 			return inbound.Replace(m.aside(blockkit.Ours(notAllRead), readOn, m.Read)), nil
 		}
 	}
-	return s.given(ctx, p, approvals.Approve) // it explains what is wrong with the call, too
+	return s.given(ctx, p, at.Approval.Yes()) // it explains what is wrong with the call, too
 }
 
 // aside is a small form that stands for the signing form where that is too

@@ -90,9 +90,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 // for the explanation of that.
 func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
 	at, c, err := s.caseOf(ctx, p, value)
-	if v == approvals.Deny {
-		at.Attempt = respond.Denying
-	}
+	at.Attempt = attempts[v]
 	if err != nil {
 		return at, err
 	}

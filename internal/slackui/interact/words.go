@@ -48,6 +48,22 @@ const (
 	stopByMention    = " To stop it, mention the agent in the thread in a new message."
 )
 
+// Calls in doubt.
+const (
+	againTitle        = "Run this call again"
+	runAgain          = "Run it again"
+	readAllFirstAgain = "Read all pages first: Run it again is on the last one."
+	mayHaveHappened   = "It may have taken effect already. "
+	happenedTitle     = "This call happened"
+	happened          = "It happened"
+	whatHappened      = "What do you know about its result?"
+	whatHappenedHint  = "The agent and everyone in the thread will read it, as your words. If you write something, you can't approve what the agent does next in this thread, unless the policy allows it."
+	giveUpTitle       = "Give up on this call"
+	giveUp            = "Give up"
+	whyGiveUp         = "Why?"
+	whyGiveUpHint     = "The call won't run again. The agent and everyone in the thread will read it. If you give a reason, you can't approve what the agent does next in this thread, unless the policy allows it."
+)
+
 // Editing.
 const (
 	nothingToSave       = "There is nothing to save yet. Change something, or cancel."

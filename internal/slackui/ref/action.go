@@ -20,6 +20,9 @@ const (
 	ActionSign       Action = "countersign.sign"        // opens the form in which a call that its card does not show whole is approved
 	ActionAll        Action = "countersign.all"         // approves all open calls that a card shows
 	ActionDeny       Action = "countersign.deny"        // opens the form for a denial
+	ActionAgain      Action = "countersign.again"       // approves that a call in doubt runs once more
+	ActionHappened   Action = "countersign.happened"    // opens the form in which a person says that a call in doubt took effect
+	ActionGiveUp     Action = "countersign.give_up"     // opens the form in which a call in doubt is given up
 	ActionEdit       Action = "countersign.edit"        // opens the form for changed arguments
 	ActionRetract    Action = "countersign.retract"     // takes back the person's own decision
 	ActionView       Action = "countersign.view"        // opens the whole arguments of a call
@@ -52,13 +55,15 @@ func ActionOf(id string) Action {
 
 // The callback ids of views and shortcuts.
 const (
-	CallbackApprove = "countersign.approve" // the reason for an approval
-	CallbackDeny    = "countersign.deny"    // the reason for a denial
-	CallbackEdit    = "countersign.edit"    // changed arguments
-	CallbackHere    = "countersign.here"    // the message shortcut
-	CallbackHome    = "countersign.home"    // the Home tab
-	CallbackReview  = "countersign.review"  // a review
-	CallbackSheet   = "countersign.sheet"   // a sheet
+	CallbackApprove  = "countersign.approve"  // the reason for an approval
+	CallbackDeny     = "countersign.deny"     // the reason for a denial
+	CallbackHappened = "countersign.happened" // that a call in doubt took effect
+	CallbackGiveUp   = "countersign.give_up"  // that a call in doubt is given up
+	CallbackEdit     = "countersign.edit"     // changed arguments
+	CallbackHere     = "countersign.here"     // the message shortcut
+	CallbackHome     = "countersign.home"     // the Home tab
+	CallbackReview   = "countersign.review"   // a review
+	CallbackSheet    = "countersign.sheet"    // a sheet
 )
 
 // A Pointer is the value of a button of a call. It carries no authority: the

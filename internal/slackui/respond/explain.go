@@ -33,6 +33,8 @@ type Attempt string
 const (
 	Editing Attempt = "edit"
 	Denying Attempt = "deny"
+	// Answering is any verdict on a call in doubt.
+	Answering Attempt = "answer"
 )
 
 // Explain turns err into what the person may read: what happened, that nothing
@@ -95,6 +97,10 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 	switch {
 	case errors.Is(err, approvals.ErrSettled):
 		return settledWords(a), true
+	case errors.Is(err, approvals.ErrExpired) && a.Approval.InDoubt():
+		return blockkit.Ours("Too late: the deadline was %s. Nothing changed. The call won't run again.", blockkit.When(a.Approval.Requirement.Deadline)), true
+	case errors.Is(err, approvals.ErrInDoubt):
+		return blockkit.Ours("It isn't known whether this call took effect, so it can't be approved, denied or edited. Nothing changed. Open the request with `/countersign list` and press Run it again, It happened or Give up."), true
 	case errors.Is(err, approvals.ErrExpired):
 		return blockkit.Ours("Too late: the deadline was %s. Nothing changed. The call won't run. If you still need it, ask the agent again.", blockkit.When(a.Approval.Requirement.Deadline)), true
 	case errors.Is(err, approvals.ErrOwnEdit):
@@ -167,6 +173,9 @@ func IsTryAgain(err error) bool {
 
 func settledWords(a Subject) blockkit.Mrkdwn {
 	o := a.Approval.Outcome(a.Now)
+	if o.InDoubt && o.Status != approvals.Withdrawn {
+		return blockkit.Ours("Someone else already decided this. Nothing changed.")
+	}
 	var at, by blockkit.Mrkdwn
 	if !o.At.IsZero() {
 		at = blockkit.Ours(" (%s)", blockkit.When(o.At))
@@ -186,13 +195,16 @@ func settledWords(a Subject) blockkit.Mrkdwn {
 			return blockkit.Ours("This call was superseded%s by a newer message from %s, so it won't run. Nothing changed.", at, card.Names(verdict.Users(o.By)))
 		}
 		return blockkit.Ours("This call was withdrawn%s%s, so it won't run. Nothing changed.", by, at)
-	case approvals.Pending:
+	case approvals.Pending, approvals.Confirmed:
 	}
 	return blockkit.Ours("Someone else already decided this. Nothing changed.")
 }
 
 // past is what the person has decided before.
 func past(a Subject) blockkit.Mrkdwn {
+	if a.Approval.InDoubt() {
+		return blockkit.Ours("decided")
+	}
 	if d, _ := a.Approval.DecisionBy(approvals.UserID(a.User)); d.Verdict == approvals.Deny {
 		return blockkit.Ours("denied")
 	}
@@ -226,8 +238,12 @@ func (a Subject) approvers() blockkit.Mrkdwn {
 
 // verb is what the person wants to do to the call.
 func (a Subject) verb() blockkit.Mrkdwn {
-	if a.Attempt == Denying {
+	switch a.Attempt {
+	case Denying:
 		return blockkit.Ours("deny")
+	case Answering:
+		return blockkit.Ours("decide")
+	case Editing:
 	}
 	return blockkit.Ours("approve")
 }

@@ -25,6 +25,8 @@ func withdrawn(o approvals.Outcome) []blockkit.Span {
 func Outcome(o approvals.Outcome) []blockkit.Span {
 	var spans []blockkit.Span
 	switch o.Status {
+	case approvals.Confirmed:
+		spans = answered(o)
 	case approvals.Approved:
 		spans = append([]blockkit.Span{blockkit.Styled("✅ Approved", blockkit.Bold), blockkit.Say(" by ")}, Seats(o.By)...)
 	case approvals.Denied:
@@ -37,6 +39,9 @@ func Outcome(o approvals.Outcome) []blockkit.Span {
 		return []blockkit.Span{blockkit.Say("Waiting.")}
 	default:
 		return []blockkit.Span{blockkit.Say(sayUnknownStatus)}
+	}
+	if doubt := answered(o); doubt != nil && o.InDoubt {
+		spans = doubt
 	}
 	if !o.At.IsZero() {
 		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(o.At), blockkit.Say(")"))
@@ -70,7 +75,7 @@ func Reasons(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 			out = append(out, blockkit.Quoted(text))
 		}
 	}
-	for _, v := range []approvals.Verdict{approvals.Deny, approvals.Approve} {
+	for _, v := range []approvals.Verdict{approvals.Deny, approvals.GiveUp, approvals.Happened, approvals.Approve, approvals.RunAgain} {
 		for _, said := range a.Decisions {
 			open, silent := a.Status == approvals.Pending, strings.TrimSpace(said.Reason) == ""
 			switch {

@@ -12,3 +12,12 @@ const (
 	saySuperseded    = " sent a newer message before it was decided. It won't run."
 	sayUnknownStatus = "This version doesn't know its status."
 )
+
+// Calls in doubt.
+const (
+	sayApprovedBy     = ", approved by "
+	saySays           = ", says "
+	sayPersonsWords   = ". The agent reads that as a person's words."
+	sayDoubtExpired   = ": nobody decided in time. It won't run again, and whether it took effect isn't known."
+	sayDoubtWithdrawn = ". It won't run again, and whether it took effect isn't known."
+)

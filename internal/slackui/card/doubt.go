@@ -1,0 +1,90 @@
+package card
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slack-go/slack"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/summary"
+)
+
+// doubtful says of a call in doubt what is not known, since when, and what people
+// can do about it.
+func (r row) doubtful() []blockkit.Para {
+	a := r.a
+	if !a.InDoubt() {
+		return nil
+	}
+	var said []blockkit.Span
+	if a.OpenAt(r.now) {
+		said = append(said, blockkit.Styled(doubtMark+inDoubt(a)+" ", blockkit.Bold))
+	}
+	out := []blockkit.Para{blockkit.Line(append(said,
+		blockkit.Say(sayBegan), blockkit.DateSpan(a.Doubt.Began), blockkit.Say(sayStoppedBefore))...)}
+	out = append(out, r.late()...)
+	if a.OpenAt(r.now) && len(a.Requirement.Quorums) > 0 {
+		out = append(out, blockkit.Line(blockkit.Say(sayDoubtChoices)))
+	}
+	return out
+}
+
+// inDoubt says that it is not known whether the call took effect.
+func inDoubt(a approvals.Approval) string {
+	what := blockkit.Brief(summary.Words(a.Call.Name), 60)
+	if first, n := utf8.DecodeRuneInString(what); n > 0 {
+		what = string(unicode.ToLower(first)) + what[n:]
+	}
+	return sayDoubtRow + what + sayMayOrMayNot
+}
+
+// late is what the worker that began the call said when people had been asked.
+func (r row) late() []blockkit.Para {
+	e := r.a.Doubt.Late
+	word, known := reported[e.State]
+	if !known {
+		return nil
+	}
+	spans := []blockkit.Span{blockkit.Styled(sayReportedLate, blockkit.Bold), blockkit.Say(word)}
+	if !e.At.IsZero() {
+		spans = append(spans, blockkit.Say(" ("), blockkit.DateSpan(e.At), blockkit.Say(")"))
+	}
+	words := e.Words
+	if e.State == approvals.Ran {
+		words = e.Excerpt
+	}
+	if strings.TrimSpace(words) == "" {
+		return []blockkit.Para{blockkit.Line(append(spans, blockkit.Say("."))...)}
+	}
+	return []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(":"))...), quote(approvals.Quote{Text: words}, quoted(r.detail))}
+}
+
+// doubtButtons are the answers to a call in doubt. A call that the card does not
+// show whole is run again from a form that does.
+func (r row) doubtButtons(whole bool, button func(act ref.Action, label, says string, style slack.Style) *blockkit.ButtonElement, known bool) []slack.BlockElement {
+	again := button(ref.ActionAgain, sayAgain, sayAgainSpoken, slack.StylePrimary)
+	switch {
+	case !whole:
+		again = button(ref.ActionSign, sayAgainLater, sayAgainSpoken, slack.StylePrimary)
+	case r.a.Requirement.ReasonNeeded:
+		again.Text = blockkit.Literal(sayAgainLater)
+	default:
+		again.Confirm = confirmation(sayAgainSure, r.Summary(r.a)+sayMayHaveHappened+
+			HarmWarning(r.a.Severity, known)+sayApproveExactly, sayAgain)
+	}
+	return []slack.BlockElement{
+		again,
+		button(ref.ActionHappened, sayHappened, sayHappenedSpoken, slack.StyleDefault),
+		button(ref.ActionGiveUp, sayGiveUp, sayGiveUpSpoken, slack.StyleDanger),
+	}
+}
+
+// anyDoubt reports whether an open call of the card is in doubt.
+func (d *drawing) anyDoubt() bool {
+	return slices.ContainsFunc(d.OnCard(), func(a approvals.Approval) bool { return a.InDoubt() && a.OpenAt(d.now) })
+}
