@@ -2,7 +2,7 @@
 // an agent's tool call may run, what they said, and what follows from it. It
 // does no I/O, reads no clock, and imports nothing but the standard library.
 //
-// These sixteen sentences always hold, and a fuzz test checks each of them
+// These seventeen sentences always hold, and a fuzz test checks each of them
 // after every command:
 //
 //  1. [Batch.Apply] never changes its receiver.
@@ -39,6 +39,10 @@
 //     before it.
 //  16. [Conclude] records what became of an approved call, once, and moves
 //     nothing else. Only a call in doubt, or claimed, is recorded anew.
+//  17. A call in doubt is answered by [RunAgain], [Happened] and [GiveUp] and by
+//     no other verdict, and never amended. Run again needs the whole requirement;
+//     the others, one person who may approve. [Report] records once what its
+//     worker says late, and moves nothing else.
 //
 // # The story
 //

@@ -10,7 +10,7 @@ import (
 	. "github.com/countersign/countersign/internal/approvals"
 )
 
-// invariants are the sixteen sentences of the package comment, in their order.
+// invariants are the first sixteen sentences of the package comment, in their order.
 // Each is checked after every command.
 var invariants = []func(require.TestingT, *machine, step){
 	invariant1ReceiverUnchanged,
