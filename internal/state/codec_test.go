@@ -145,6 +145,16 @@ func samples() map[string]any {
 			}},
 			Calls: []approvals.External{{Call: ref("c2", `{}`), Place: approvals.Place{Cwd: "/srv"}}},
 		},
+		"batch.v1.doubt": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Requirement: requirement, Status: approvals.Confirmed, Ending: ending,
+				Decisions: []approvals.Decision{{Call: "c1", By: approvals.Principal{User: "U1"}, Verdict: approvals.Happened, Digest: now.Digest, Reason: "it is gone", At: noon}},
+				Doubt: approvals.Doubt{
+					Began: noon, Key: "run-17-a/c1", Approved: "batch-17-a",
+					Late: approvals.Execution{State: approvals.Ran, At: noon, Took: time.Minute, Excerpt: "gone"},
+				},
+			}},
+		},
 		"batch.v1.severity": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
 				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,
