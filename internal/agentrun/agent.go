@@ -15,9 +15,9 @@ type Agent struct {
 	Tools        []Tool
 	Limits       Limits
 	Pending      PendingRule
-	Summaries    map[string]string  // by tool, each goes before what the tool declares; see [Spec]
-	Effects      map[string]Effect  // likewise
-	Owners       []approvals.UserID // who decide where the policy names nobody
+	Summaries    map[string]string // by tool, each goes before what the tool declares; see [Spec]
+	Effects      map[string]Effect // likewise
+	Owners       approvals.From    // who decide where the policy names nobody
 }
 
 // summary returns the template that is in force for calls of a tool, without

@@ -133,10 +133,8 @@ const whyDoubt = "The policy let this call run without approval. It may or may n
 // there are neither.
 func (r *rulings) doubtful(agent Agent) approvals.Ask {
 	ask := approvals.Ask{Requirement: r.policy.Strictest(r.session.now()), Why: whyDoubt}
-	if len(ask.Requirement.Quorums) == 0 && len(agent.Owners) > 0 {
-		ask.Requirement = approvals.Requirement{Quorums: []approvals.Quorum{{
-			Name: "owners", Need: 1, From: approvals.From{Users: agent.Owners},
-		}}}
+	if len(ask.Requirement.Quorums) == 0 && len(agent.Owners.Users)+len(agent.Owners.Groups) > 0 {
+		ask.Requirement = approvals.Requirement{Quorums: []approvals.Quorum{{Name: "owners", Need: 1, From: agent.Owners}}}
 	}
 	return ask
 }

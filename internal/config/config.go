@@ -62,6 +62,9 @@ type Agent struct {
 type Tool struct {
 	Approval Approval `yaml:"approval"`
 	Summary  Template `yaml:"summary"`
+	// Effect says what a second execution of a call would do; that of the tool if
+	// left out.
+	Effect agentrun.Effect `yaml:"effect"`
 }
 
 // A Template says what a call does, as in package summary.
@@ -152,6 +155,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 	a.checkConversation(at, wrong)
 	a.checkMCP(at, wrong)
+	a.checkEffects(at, wrong)
 	if a.Who != nil {
 		for _, p := range Problems(a.Who.check(at + ".who")) {
 			wrong("%w", p)

@@ -90,6 +90,9 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 					i, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 			}
 		}
+		if err := c.checkLookups(i, all); err != nil {
+			problems = append(problems, err)
+		}
 		if err := c.checkSummaries(i, all); err != nil {
 			problems = append(problems, err)
 		}

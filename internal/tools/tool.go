@@ -1,11 +1,13 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +49,11 @@ type Spec[In any] struct {
 	Summary     string
 	Annotations agentrun.Annotations // what a policy may know of its effects; the zero value is the worst
 	Severity    approvals.Severity   // how bad a call is that should not have run; left out: what Annotations say, see [agentrun.Spec.Stated]
+	// Effect says what a second execution of a call would do, and Lookup whether one
+	// that was begun took effect; see [agentrun.Effect]. A tool with a Lookup and no
+	// Effect has that of a lookup.
+	Effect agentrun.Effect
+	Lookup func(ctx context.Context, c agentrun.Call, in In) (agentrun.Looked, error)
 	// Preview says what a call would change, for the people who are asked about
 	// it. PreviewReads goes with it: it names the tool and the arguments of the
 	// call that the preview amounts to, and the preview is made only where the
@@ -83,6 +90,10 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 		return nil, fmt.Errorf("tool %s: Approval when and ApproveWhen go together", s.Name)
 	case (s.Preview != nil) != (s.PreviewReads != nil):
 		return nil, fmt.Errorf("tool %s: Preview and PreviewReads go together", s.Name)
+	case s.Effect != "" && !slices.Contains(agentrun.Effects, s.Effect):
+		return nil, fmt.Errorf("tool %s: Effect is %q, must be one of %v", s.Name, s.Effect, agentrun.Effects)
+	case s.Effect == agentrun.EffectLookup && s.Lookup == nil:
+		return nil, fmt.Errorf("tool %s: the effect lookup needs a Lookup", s.Name)
 	case s.Preview == nil && s.ChecksPrecondition:
 		return nil, fmt.Errorf("tool %s: without a Preview there is no precondition", s.Name)
 	}
@@ -113,6 +124,17 @@ func New[In, Out any](s Spec[In], f func(ctx context.Context, c agentrun.Call, i
 		Name: s.Name, Description: s.Description, Schema: raw, Kind: kind,
 		Sequential: s.Sequential, MaxRetries: s.MaxRetries, Timeout: s.Timeout, WriteOnly: hidden,
 		Annotations: s.Annotations, Summary: s.Summary, Severity: s.Severity,
+	}
+	t.spec.Effect = s.Effect
+	if s.Lookup != nil {
+		t.spec.Effect = cmp.Or(s.Effect, agentrun.EffectLookup)
+		t.spec.Lookup = func(ctx context.Context, c agentrun.Call) (agentrun.Looked, error) {
+			in, err := t.decode(c)
+			if err != nil {
+				return agentrun.Looked{}, err
+			}
+			return s.Lookup(ctx, c, in)
+		}
 	}
 	if s.ApproveWhen != nil {
 		t.spec.NeedsApproval = func(ctx context.Context, c agentrun.Call) (bool, error) {

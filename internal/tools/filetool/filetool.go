@@ -47,12 +47,14 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Description: "Lists the files of the folder with their sizes.",
 		Approval:    tools.Never,
 		Annotations: reads,
+		Effect:      agentrun.EffectPure,
 	}, s.list)
 	read, err2 := tools.New(tools.Spec[file]{
 		Name:        readFile,
 		Description: "Reads a text file.",
 		Approval:    tools.Never,
 		Annotations: reads,
+		Effect:      agentrun.EffectPure,
 		Check:       checkRead,
 		Summary:     "Read {args.path}",
 	}, s.read)
