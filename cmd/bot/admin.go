@@ -102,7 +102,7 @@ type admin struct {
 const mostParked = 200
 
 // parked lists the work that was given up after many failures, and the runs
-// that wait for an operator, because a call is in doubt or they failed too often.
+// that wait for an operator, because they failed too often.
 func (a admin) parked(ctx context.Context) error {
 	runs, err := a.store.ParkedRuns(ctx, mostParked)
 	if err != nil {
@@ -123,8 +123,7 @@ func (a admin) parked(ctx context.Context) error {
 	return a.say(out.String())
 }
 
-// retry has parked work tried again: an item of the due index, or a run in
-// which nothing is in doubt.
+// retry has parked work tried again: an item of the due index, or a run.
 func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
 	err := a.due().Unpark(ctx, kind, id)
 	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {

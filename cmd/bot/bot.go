@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +32,7 @@ import (
 type bot struct {
 	store    *state.Store
 	due      *state.Due
+	clock    *state.Clock
 	tasks    state.Tasks
 	desk     *approvals.Desk
 	bulk     *approvals.Bulk
@@ -70,21 +73,29 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, err
 	}
 	b.ledger.store.Store(b.store)
-	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork})
+	lease := c.Runs.Lease
+	if lease <= 0 {
+		lease = agentrun.DefaultLease
+	}
+	b.clock = b.store.Clock(lease)
+	err = b.clock.Check(ctx) // a process with another time does not start
+	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock})
 	agentOf := func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok }
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: c.Runs.Lease,
+		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
 		Agents:  agentOf,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
+	b.warnOfDoubts(ctx, agents)
 	b.catalog = agentrun.NewCatalog(agentOf, log)
 	b.desk = approvals.NewDesk(b.store, b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
+	skewed := err
 	b.remote, err = newRemoteAgents(c, log)
 	if err == nil {
 		b.receipts, b.keys, err = c.Receipts.Open()
 	}
-	if err = errors.Join(err, b.newOutbox(c, e), b.newIntake()); err == nil {
+	if err = errors.Join(skewed, err, b.newOutbox(c, e), b.newIntake()); err == nil {
 		b.ui, err = newUI(ctx, b, c, e)
 	}
 	if err == nil {
@@ -96,6 +107,19 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, errors.Join(err, b.store.Close())
 	}
 	return b, nil
+}
+
+// warnOfDoubts names the agents for which nobody could decide about a call in
+// doubt: their policy names no approvers, and they have no owners.
+func (b *bot) warnOfDoubts(ctx context.Context, agents map[string]agentrun.Agent) {
+	if len(b.policy.Strictest(time.Now()).Quorums) > 0 {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(agents)) {
+		if o := agents[name].Owners; len(o.Users)+len(o.Groups) == 0 {
+			b.log.WarnContext(ctx, "nobody can decide about a call in doubt: the policy names no approvers; set agents[].owners", slog.String("agent", name))
+		}
+	}
 }
 
 func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
@@ -115,7 +139,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log 
 		}
 		agents[a.Name] = agentrun.Agent{
 			Name: a.Name, Instructions: a.Instructions, Model: model, Tools: sets[a.Name],
-			Pending: a.Pending, Summaries: a.Summaries(),
+			Pending: a.Pending, Summaries: a.Summaries(), Effects: a.Effects(), Owners: a.OwnedBy(),
 			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
 	}
@@ -192,6 +216,9 @@ func (b *bot) ready(ctx context.Context) error {
 	}
 	if err := b.store.Writable(ctx); err != nil {
 		return errors.New(state.Refusal(err)) // its own text may hold an address
+	}
+	if skew, ok := errors.AsType[*state.SkewError](b.clock.Check(ctx)); ok {
+		return skew
 	}
 	if !b.due.Healthy(time.Now()) {
 		return errors.New("the reconcilers have stopped")

@@ -146,14 +146,14 @@ names, while the bot runs or while it does not.`,
 			name: "parked", short: "Lists the work that the bot has given up.", run: adminParked,
 			about: `
 Lists the work that the bot gave up after many failures, and the runs that wait
-for an operator because a call may or may not have happened. It needs REDIS_URL.`,
+for an operator. It needs REDIS_URL.`,
 			example: "bot admin parked",
 		},
 		{
 			name: "retry", short: "Retries parked work.", run: adminRetry,
 			about: `
-Has the bot try parked work again. A run with a call that may or may not have
-happened is refused: abandon it instead. It needs REDIS_URL.`,
+Has the bot try parked work again. If a call of a run is in doubt, people are
+asked about it in its thread. It needs REDIS_URL.`,
 			args: []argument{
 				{name: "KIND", what: "The kind of work: the first column of bot admin parked; runs for a run.", check: isKind},
 				{name: "ID", what: "The id of the work: the second column of bot admin parked."},

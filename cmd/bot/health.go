@@ -12,7 +12,7 @@ import (
 func (b *bot) health() slackui.Health {
 	return slackui.Health{
 		Store: func(ctx context.Context) error {
-			return errors.Join(b.store.Ping(ctx), b.store.Writable(ctx))
+			return errors.Join(b.store.Ping(ctx), b.store.Writable(ctx), b.clock.Check(ctx))
 		},
 		Looking: func() bool { return b.due.Healthy(time.Now()) },
 		Parked: func(ctx context.Context) (int, error) {

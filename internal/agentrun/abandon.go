@@ -36,7 +36,9 @@ func (r *Runner) abandon(ctx context.Context, id approvals.RunID, words string, 
 	case RunDeferred, RunMerged, RunCompleted, RunFailed:
 		return fmt.Errorf("%w: run %s is %s", ErrRunEnded, id, run.Status)
 	case RunRunning:
-		if now.Before(run.LeaseEnds) {
+		if held, err := r.held(ctx, run); err != nil {
+			return err
+		} else if held {
 			return fmt.Errorf("%w: run %s", ErrRunHeld, id)
 		}
 	case RunWaiting, RunQueued, RunParked:

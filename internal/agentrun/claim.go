@@ -17,6 +17,7 @@ import (
 type claim struct {
 	store Store
 	now   func() time.Time
+	time  func(context.Context) (time.Time, error) // by which leases are judged
 	lease time.Duration
 	log   *slog.Logger
 	fence Fence
@@ -25,7 +26,8 @@ type claim struct {
 	mu      sync.Mutex // guards what follows, also while a commit is under way
 	run     Run        // as stored
 	thread  Thread     // as stored when it was last read
-	renewed time.Time
+	renewed time.Time // when, by the clock of this process
+	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
 	commits int
 }
 
@@ -52,16 +54,19 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 	for range maxConflicts {
 		run, thread, out := c.run, c.thread, Commit{Request: c.request()}
 		run.Activity, thread.Queue = slices.Clone(run.Activity), slices.Clone(thread.Queue)
-		now := c.now()
-		run.LeaseEnds = now.Add(c.lease)
+		at, renewed := c.leaseTime(ctx), c.now()
+		run.LeaseEnds = at.Add(c.lease)
 		if err := change(&run, &thread, &out); err != nil {
 			return err
 		}
 		out.Runs = append(out.Runs, run)
 		err := c.store.Commit(ctx, out)
+		if err == nil || errors.Is(err, approvals.ErrNotDurable) {
+			c.ends = renewed.Add(c.lease)
+		}
 		if err == nil {
 			run.Version++
-			c.run, c.renewed = run, now
+			c.run, c.renewed = run, renewed
 			if out.Thread != nil {
 				thread.Version++
 				c.thread = thread
@@ -128,10 +133,20 @@ func (c *claim) renew(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.now().Before(c.run.LeaseEnds) {
+	if c.now().Before(c.ends) {
 		return nil
 	}
 	return err
+}
+
+// leaseTime is the time by which the lease is renewed. A store that does not say
+// it does not take the renewal either.
+func (c *claim) leaseTime(ctx context.Context) time.Time {
+	at, _ := c.time(ctx)
+	if at.IsZero() {
+		return c.now()
+	}
+	return at
 }
 
 // fresh makes sure that no more than half of the lease is gone: an execution

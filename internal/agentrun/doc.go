@@ -137,9 +137,10 @@
 //	work.go                                claim a run, work on it, let go of it
 //	loop.go                                worker: one step after the other, and how a step ends
 //	answers.go                             answers: from the answers of a batch to plans
+//	doubt.go                               doubts: calls that a worker began and did not finish
 //	rulings.go                             rulings: what the tool and the policy say of a call
 //	previews.go                            previews: what the calls would change, for the approvers
-//	execute.go, precondition.go            executor: run the calls, and write the journal
+//	execute.go, precondition.go, late.go   executor: run the calls, and write the journal
 //	deferral.go, ending.go                 the ways in which a run ends
 //	session.go, authors.go                 session: what a worker knows of its run
 //	claim.go, runner.go                    a worker's hold on a run; the Runner and its Config
@@ -148,7 +149,7 @@
 //	intake.go, history.go, result.go       read a response and a history, make results
 //	guard.go                               call what others have written
 //	store.go, model.go, agent.go           the ports and the agent
-//	tool.go, preview.go                    the port of the tools
+//	tool.go, effect.go, preview.go         the port of the tools
 //	run.go, journal.go, message*.go        the documents; limits.go, ids.go, errors.go beside them
 //
 // A step has one goroutine, and calls that run at the same time have one each.
@@ -162,9 +163,10 @@
 //     What cannot be judged, by an error, a panic or an unknown answer, is asked
 //     about with the strictest requirement. What is already approved waits until it
 //     can be judged, and after many attempts for people ([Runner.Park]).
-//   - A call is executed twice. Each execution is an [Entry] in the journal: its
-//     beginning is stored before the effect, its end after. A call that a dead
-//     worker began is in doubt, and parks the run for people to look at.
+//   - A call is executed twice without being asked about again. Each execution is an
+//     [Entry] in the journal: its beginning is stored before the effect, its end
+//     after. A call that a dead worker began is in doubt: the [Effect] of its tool
+//     says that it may run again, or people do, with the whole quorum.
 //   - Anything is executed after a limit is reached, or could not be followed by
 //     the request that tells the model what happened. Nor are people asked about
 //     calls that a limit would stop if all of them were approved.

@@ -38,7 +38,9 @@ func (r *Runner) park(ctx context.Context, id approvals.RunID, words string) err
 	case RunWaiting:
 		return fmt.Errorf("%w: run %s waits for its turn", approvals.ErrInvalid, id)
 	case RunRunning:
-		if r.c.Now().Before(run.LeaseEnds) {
+		if held, err := r.held(ctx, run); err != nil {
+			return err
+		} else if held {
 			return fmt.Errorf("%w: run %s", ErrRunHeld, id)
 		}
 	case RunQueued:

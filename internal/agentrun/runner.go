@@ -1,6 +1,7 @@
 package agentrun
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,21 +12,28 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but Ledger, NewFence,
-// Lease, Parallel, Log and Deliver are required.
+// LeaseTime, Lease, Parallel, Log and Deliver are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
 	Ledger   Ledger // of the calls that were allowed to run, for a policy that counts them
 	Agents   func(name string) (Agent, bool)
 	Now      func() time.Time
-	NewFence func() Fence  // nil: random
-	Lease    time.Duration // how long a claim lasts without renewal; 0 means 30 s
-	Parallel int           // calls of one step that run at the same time; 0 means 8
-	Log      *slog.Logger
+	NewFence func() Fence // nil: random
+	// LeaseTime is the time by which leases are judged, the same for all runners
+	// of a store. With an error that comes with a time nothing is claimed, and what
+	// is held goes on; nil: Now.
+	LeaseTime func(ctx context.Context) (time.Time, error)
+	Lease     time.Duration // how long a claim lasts without renewal; 0 means 30 s
+	Parallel  int           // calls of one step that run at the same time; 0 means 8
+	Log       *slog.Logger
 
 	// Deliver says who is given the answers of remote runs, by executor.
 	Deliver map[approvals.Executor]Deliverer
 }
+
+// DefaultLease is how long a claim lasts without renewal if nothing else is said.
+const DefaultLease = 30 * time.Second
 
 // A Runner runs agents. It holds no run: everything between two steps is in the
 // store, and any runner can continue it.
@@ -41,7 +49,10 @@ func NewRunner(c Config) *Runner {
 		c.NewFence = func() Fence { return Fence(uuid.NewString()) }
 	}
 	if c.Lease <= 0 {
-		c.Lease = 30 * time.Second
+		c.Lease = DefaultLease
+	}
+	if c.LeaseTime == nil {
+		c.LeaseTime = func(context.Context) (time.Time, error) { return c.Now(), nil }
 	}
 	if c.Parallel <= 0 {
 		c.Parallel = 8

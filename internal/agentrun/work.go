@@ -27,19 +27,36 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if run.Executor != "" {
 		return fmt.Errorf("%w: run %s", ErrElsewhere, id)
 	}
-	if at, ok := run.Due(); !ok || r.c.Now().Before(at) && run.Status == RunRunning {
+	at, ok := run.Due()
+	if !ok {
 		return nil
 	}
-	c, err := r.take(ctx, run)
+	now, err := r.c.LeaseTime(ctx)
+	if err != nil {
+		return fmt.Errorf("claim run %s: %w", id, err)
+	}
+	if now.Before(at) && run.Status == RunRunning {
+		return nil
+	}
+	c, err := r.take(ctx, run, now)
 	if c == nil || err != nil {
 		return err
 	}
 	return r.continueRun(ctx, c)
 }
 
+// held reports whether the lease of a running run is not over.
+func (r *Runner) held(ctx context.Context, run Run) (bool, error) {
+	now, err := r.c.LeaseTime(ctx)
+	if err != nil {
+		return false, fmt.Errorf("judge the lease of run %s: %w", run.ID, err)
+	}
+	return now.Before(run.LeaseEnds), nil
+}
+
 // take claims a run for a new worker. Without an error and without a claim,
 // someone else was faster or has it.
-func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
+func (r *Runner) take(ctx context.Context, run Run, now time.Time) (*claim, error) {
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
 		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
@@ -51,10 +68,10 @@ func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 		return nil, fmt.Errorf("run %s is %s but not the active run of %s", run.ID, run.Status, thread.ID)
 	}
 	c := &claim{
-		store: r.c.Store, now: r.c.Now, lease: r.c.Lease, log: r.c.Log,
+		store: r.c.Store, now: r.c.Now, time: r.c.LeaseTime, lease: r.c.Lease, log: r.c.Log,
 		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
 	}
-	now := c.now()
+	at := r.c.Now()
 	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.Add(c.lease)
 	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
 	if errors.Is(err, approvals.ErrConflict) {
@@ -64,7 +81,8 @@ func (r *Runner) take(ctx context.Context, run Run) (*claim, error) {
 		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
 	run.Version++
-	c.run, c.renewed = run, now
+	c.run, c.renewed = run, at
+	c.ends = at.Add(c.lease)
 	return c, nil
 }
 

@@ -16,6 +16,7 @@ type DueOptions struct {
 	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long reconcilers may continue once Run is to end; 0 means 10 s
+	Clock    *Clock                          // while it refuses, nothing is looked for; nil: the clock of the process is trusted
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
 }
 

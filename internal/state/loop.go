@@ -271,6 +271,12 @@ func (l *loop) look(ctx context.Context) bool {
 	if pipe.Len() == 0 {
 		return false
 	}
+	if c := l.d.o.Clock; c != nil {
+		if err := c.Check(ctx); err != nil {
+			l.failed(ctx, err)
+			return false
+		}
+	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		l.failed(ctx, err)
 		return false

@@ -1,0 +1,75 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Clock compares the clock of this process with that of the store. Leases and
+// due times are times of whoever wrote them, so a process whose clock differs by
+// much would take work from others before its time, or lose its own to them.
+type Clock struct {
+	store *Store
+	most  time.Duration
+
+	mu     sync.Mutex
+	skewed bool // at the last comparison, so that a change is logged once
+}
+
+// A SkewError says that the clock of this process is too far from the store's.
+type SkewError struct {
+	By   time.Duration // positive: this process is ahead
+	Most time.Duration
+}
+
+func (e *SkewError) Error() string {
+	return fmt.Sprintf("the clock of this process differs by %s from that of Redis, and more than %s is too much", e.By.Round(time.Millisecond), e.Most)
+}
+
+// Clock returns a clock that refuses a difference of more than a quarter of the
+// lease.
+func (s *Store) Clock(lease time.Duration) *Clock { return &Clock{store: s, most: lease / 4} }
+
+// Now returns the time of the store. If the clock of this process differs from it
+// by more than it may, there is a [*SkewError] too: the time is still that of the
+// store, for work that is under way. Any other error means that the store did not
+// answer.
+func (c *Clock) Now(ctx context.Context) (time.Time, error) {
+	before := c.store.now()
+	at, err := c.store.client.Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask redis for its time: %w", err)
+	}
+	took := c.store.now().Sub(before)
+	by := before.Add(took / 2).Sub(at)
+	// How long the answer took may all be on one way, so that much is not known.
+	skewed := max(by.Abs()-took.Abs()/2, 0) > c.most
+	c.note(ctx, by, skewed)
+	if skewed {
+		return at, &SkewError{By: by, Most: c.most}
+	}
+	return at, nil
+}
+
+// Check is nil if the clocks agree.
+func (c *Clock) Check(ctx context.Context) error {
+	_, err := c.Now(ctx)
+	return err
+}
+
+func (c *Clock) note(ctx context.Context, by time.Duration, skewed bool) {
+	c.mu.Lock()
+	changed := c.skewed != skewed
+	c.skewed = skewed
+	c.mu.Unlock()
+	attrs := []any{slog.Duration("ahead_by", by), slog.Duration("most", c.most)}
+	switch {
+	case changed && skewed:
+		c.store.log.ErrorContext(ctx, "the clock of this process is wrong; it takes no work", attrs...)
+	case changed:
+		c.store.log.InfoContext(ctx, "the clock of this process is right again", attrs...)
+	}
+}

@@ -1,0 +1,80 @@
+package state_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// A process whose clock differs from the store's by more than a quarter of the
+// lease is refused, in either direction, and says so once; one that differs by
+// less is not.
+func TestAClockThatDiffersIsRefused(t *testing.T) {
+	client := statetest.Miniredis(t)
+	for by, refused := range map[time.Duration]bool{0: false, 5 * time.Second: false, -5 * time.Second: false, 9 * time.Second: true, -9 * time.Second: true} {
+		var log bytes.Buffer
+		skew := by
+		s, err := state.Open(t.Context(), state.Options{
+			Client: client, Now: func() time.Time { return time.Now().Add(skew) }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		require.NoError(t, err)
+		c := s.Clock(30 * time.Second)
+		at, err := c.Now(t.Context())
+		require.WithinDuration(t, time.Now(), at, 4*time.Second, "it is the time of the store")
+		if !refused {
+			require.NoError(t, err, by)
+			continue
+		}
+		differs := new(state.SkewError)
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, by > 0, differs.By > 0)
+		require.Error(t, c.Check(t.Context()))
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("takes no work")))
+		skew = 0
+		require.NoError(t, c.Check(t.Context()))
+		require.Contains(t, log.String(), "right again")
+	}
+}
+
+// What is due is not looked for while the clock is wrong, and is when it is right
+// again.
+func TestASkewedProcessLooksForNoWork(t *testing.T) {
+	c := statetest.Miniredis(t)
+	var behind atomic.Int64
+	behind.Store(int64(time.Hour))
+	now := func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }
+	said := make(chan string, 10)
+	s, err := state.Open(t.Context(), state.Options{Client: c, Now: now, Log: slog.New(slog.NewTextHandler(heard(said), nil))})
+	require.NoError(t, err)
+	d := state.NewDue(s, state.DueOptions{Sweep: 10 * time.Millisecond, Clock: s.Clock(30 * time.Second)})
+	got := make(chan string, 10)
+	commitRun(t, s, agentrun.Run{ID: ids{7}.run("r"), Status: agentrun.RunQueued, CreatedAt: start0})
+	work(t, d, state.Runs, func(_ context.Context, id string) error { got <- id; return nil })
+	for line := ""; !strings.Contains(line, "takes no work"); {
+		line = wait(t, "the log", said)
+	}
+	require.Empty(t, got)
+	behind.Store(0)
+	require.Equal(t, string(ids{7}.run("r")), wait(t, "the run", got))
+}
+
+// heard is a log that a test waits for.
+type heard chan<- string
+
+func (l heard) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
+}
