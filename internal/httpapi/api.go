@@ -37,6 +37,7 @@ type Intake interface {
 	Claim(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID) (intake.Claim, error)
 	Report(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID, r intake.Report) (intake.Request, error)
 	Fulfill(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID, r approvals.CallResult) error
+	Waiting(ctx context.Context, c intake.Client, after approvals.Cursor, limit int) ([]intake.WaitingCall, approvals.Cursor, error)
 	Gone(ctx context.Context, c intake.Client, id approvals.RunID) error
 	Place(ctx context.Context, c intake.Client) (string, error)
 	Events(ctx context.Context, c intake.Client, after string) iter.Seq2[intake.Event, error]
@@ -111,6 +112,7 @@ func (a *API) table() map[string]map[string]method {
 		"/v1/approvals/{id}/withdraw":            {http.MethodPost: {agent: a.withdraw}},
 		"/v1/approvals/{id}/calls/{call}/claim":  {http.MethodPost: {agent: a.claim}},
 		"/v1/approvals/{id}/calls/{call}/result": {http.MethodPost: {agent: a.result}},
+		"/v1/waiting-calls":                      {http.MethodGet: {agent: a.waiting}},
 		"/v1/events":                             {http.MethodGet: {stream: a.events}},
 		"/v1/openapi.json":                       {http.MethodGet: {open: document}},
 		problems + "{name}":                      {http.MethodGet: {open: func(r *http.Request) (answer, error) { return aboutKind(r.PathValue("name")) }}},

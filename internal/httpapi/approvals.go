@@ -126,12 +126,9 @@ func (a *API) list(c caller) (answer, error) {
 	if f.State != "" && f.State != intake.StatePending && f.State != intake.StateSettled {
 		return answer{}, &format.RequestError{At: "status", Problem: "must be pending or settled"}
 	}
-	if q.Has("limit") {
-		n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
-		if err != nil || n == 0 {
-			return answer{}, &format.RequestError{At: "limit", Problem: "must be a whole number of at least 1"}
-		}
-		f.Limit = int(n)
+	var err error
+	if f.Limit, err = c.limit(); err != nil {
+		return answer{}, err
 	}
 	all, err := a.c.Intake.List(c.r.Context(), c.Client, f)
 	if err != nil {
@@ -144,6 +141,19 @@ func (a *API) list(c caller) (answer, error) {
 		doc.Approvals = append(doc.Approvals, listed(q))
 	}
 	return reply(http.StatusOK, doc)
+}
+
+// limit is how much of a list the client wants; 0 if it does not say.
+func (c caller) limit() (int, error) {
+	q := c.r.URL.Query()
+	if !q.Has("limit") {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(q.Get("limit"), 10, 16)
+	if err != nil || n == 0 {
+		return 0, &format.RequestError{At: "limit", Problem: "must be a whole number of at least 1"}
+	}
+	return int(n), nil
 }
 
 // withdraw is POST /v1/approvals/{id}/withdraw.

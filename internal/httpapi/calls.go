@@ -93,6 +93,35 @@ func (a *API) fulfill(c caller, v format.Value) (answer, error) {
 	return reply(http.StatusOK, map[string]any{"call": c.call(), "outcome": intake.OutcomeFulfilled})
 }
 
+// waiting is GET /v1/waiting-calls: a page of the external calls of other agents
+// that the agent may fulfill.
+func (a *API) waiting(c caller) (answer, error) {
+	q := c.r.URL.Query()
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	after := q.Get("after")
+	if len(after) > maxCursor {
+		return answer{}, &format.RequestError{At: "after", Problem: "must be next of an answer before"}
+	}
+	all, next, err := a.c.Intake.Waiting(c.r.Context(), c.Client, approvals.Cursor(after), limit)
+	if err != nil {
+		return answer{}, err
+	}
+	doc := struct {
+		Calls []wireWaiting    `json:"calls"`
+		Next  approvals.Cursor `json:"next,omitempty"`
+	}{[]wireWaiting{}, next}
+	for _, w := range all {
+		doc.Calls = append(doc.Calls, waitingOf(w))
+	}
+	return reply(http.StatusOK, doc)
+}
+
+// maxCursor is how many bytes the place of a page may have. Ours have fewer.
+const maxCursor = 1 << 10
+
 // withApproval adds to a refusal because a request is settled, how it stands.
 func (a *API) withApproval(c caller, err error) error {
 	if !errors.Is(err, approvals.ErrSettled) {

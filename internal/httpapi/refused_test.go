@@ -34,6 +34,7 @@ func operations(id approvals.RunID) []operation {
 		{http.MethodPost, at + "/withdraw", `{}`},
 		{http.MethodPost, at + "/calls/c1/claim", `{}`},
 		{http.MethodPost, at + "/calls/c1/result", `{"state":"ran"}`},
+		{http.MethodGet, "/v1/waiting-calls", ""},
 		{http.MethodGet, "/v1/events", ""},
 	}
 }
@@ -112,6 +113,10 @@ func (b broken) Report(context.Context, intake.Client, approvals.RunID, approval
 
 func (b broken) Fulfill(context.Context, intake.Client, approvals.RunID, approvals.ToolCallID, approvals.CallResult) error {
 	return b.fail()
+}
+
+func (b broken) Waiting(context.Context, intake.Client, approvals.Cursor, int) ([]intake.WaitingCall, approvals.Cursor, error) {
+	return nil, "", b.fail()
 }
 
 func (b broken) Gone(context.Context, intake.Client, approvals.RunID) error { return b.fail() }

@@ -84,6 +84,28 @@ type wireClaim struct {
 	Receipt string `json:"receipt,omitempty"`
 }
 
+// wireWaiting is a call that waits for its result.
+type wireWaiting struct {
+	Approval approvals.RunID      `json:"approval"`
+	Call     approvals.ToolCallID `json:"call"`
+	Agent    string               `json:"agent"`
+	Tool     string               `json:"tool"`
+	Digest   string               `json:"digest"`
+	wireArgs
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Cwd        string          `json:"cwd,omitempty"`
+	Repository string          `json:"repository,omitempty"`
+	Branch     string          `json:"branch,omitempty"`
+	Since      time.Time       `json:"since"`
+}
+
+func waitingOf(w intake.WaitingCall) wireWaiting {
+	return wireWaiting{
+		Approval: w.Request, Call: w.Call, Agent: w.Agent, Tool: w.Tool, Digest: digest(w.Digest), wireArgs: argsOf(w.Args), Metadata: w.Metadata,
+		Cwd: w.Place.Cwd, Repository: w.Place.Repository, Branch: w.Place.Branch, Since: w.Since.UTC(),
+	}
+}
+
 type wireEvent struct {
 	Type     string               `json:"type"`
 	Approval approvals.RunID      `json:"approval"`
