@@ -22,7 +22,10 @@ import (
 )
 
 // The real client is too large for every run: `make soak` installs it.
-var realClaude = flag.String("claude", "", "the program of Claude Code to run against the door")
+var (
+	realClaude = flag.String("claude", "", "the program of Claude Code to run against the door")
+	realHold   = flag.Duration("hold", 0, "how long a call of the real Claude Code is held before it is approved; it is not held if left out")
+)
 
 // model is a scripted Anthropic API: it calls Bash with one command after the
 // other, and then ends.
@@ -80,7 +83,7 @@ func (w *world) session(mode, query, onFailure string) *session {
 	w.Helper()
 	s := &session{world: w, dir: w.TempDir()}
 	s.api = w.commands()
-	hook := map[string]any{"type": "http", "url": w.server.URL + hookserver.ClaudePath + query, "timeout": 60, "headers": map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, "allowedEnvVars": []string{"COUNTERSIGN_TOKEN"}}
+	hook := map[string]any{"type": "http", "url": w.server.URL + hookserver.ClaudePath + query, "timeout": 600, "headers": map[string]string{"Authorization": "Bearer $COUNTERSIGN_TOKEN"}, "allowedEnvVars": []string{"COUNTERSIGN_TOKEN"}}
 	switch mode {
 	case "command":
 		path := filepath.Join(s.dir, "bot")
@@ -90,7 +93,7 @@ func (w *world) session(mode, query, onFailure string) *session {
 		if query != "" {
 			hold = strings.TrimPrefix(query, "?hold=")
 		}
-		hook = map[string]any{"type": "command", "command": path + " hook ask --hold " + hold + " --url " + s.api.URL, "timeout": 60}
+		hook = map[string]any{"type": "command", "command": path + " hook ask --hold " + hold + " --url " + s.api.URL, "timeout": 600}
 	case "bridge":
 		path := filepath.Join(s.dir, "bot")
 		out, err := exec.CommandContext(w.Context(), "go", "build", "-o", path, "../../cmd/bot").CombinedOutput()
@@ -150,7 +153,7 @@ func (s *session) run(commands ...string) <-chan string {
 	s.Cleanup(stub.Close)
 	work := filepath.Join(s.dir, "work")
 	require.NoError(s, os.MkdirAll(work, 0o750))
-	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute+*realHold)
 	cmd := exec.CommandContext(ctx, *realClaude, append([]string{"-p", "go", "--output-format", "json", "--settings", s.settings}, s.args...)...)
 	cmd.Dir = work
 	cmd.Env = append(os.Environ(), "HOME="+s.dir, "ANTHROPIC_BASE_URL="+stub.URL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
@@ -245,6 +248,34 @@ func TestTheRealClaudeCode(t *testing.T) {
 				out := <-done
 				require.Equal(t, "asked\n", s.ran(), out)
 			})
+		})
+	}
+}
+
+// The client waits for as long as people take. Nobody watches this for minutes in
+// every run: -hold says for how long.
+func TestTheRealClaudeCodeWaitsForALateDecision(t *testing.T) {
+	if *realClaude == "" || *realHold == 0 {
+		t.Skip("needs -claude with the program of Claude Code, and -hold")
+	}
+	for _, mode := range []string{"http", "command", "prompt", "bridge"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := newWorld(t).session(mode, "?hold=9m", "block")
+			done := s.run("echo asked >> out")
+			q := <-s.watch.asked
+			begun := time.Now()
+			select {
+			case out := <-done:
+				require.Fail(t, "the client gave up", "after %s: %s", time.Since(begun), out)
+			case <-time.After(*realHold):
+			}
+			require.Empty(t, s.ran())
+			s.decide(q, approvals.Approve, "")
+			decided := time.Now()
+			out := <-done
+			require.Equal(t, "asked\n", s.ran(), out)
+			t.Logf("held for %s; the client ended %s after the decision", decided.Sub(begun).Round(time.Second), time.Since(decided).Round(time.Millisecond))
 		})
 	}
 }
