@@ -99,12 +99,14 @@ type Text struct{ Content string }
 type Thinking struct{ Content string }
 
 // CallPart is a call that the model makes. Its arguments are the exact bytes
-// that the model wrote, which need not be JSON. Place is where a call of a remote
-// agent would run, in its words; the model never reads it.
+// that the model wrote, which need not be JSON. Of a call of a remote agent, Place
+// is where it would run, in the agent's words, and Rule is what permitted or
+// refused it; the model never reads them.
 type CallPart struct {
 	approvals.ToolCall
 
 	Place approvals.Place
+	Rule  string
 }
 
 func (Text) responsePart()     {}

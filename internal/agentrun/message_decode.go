@@ -127,7 +127,7 @@ func decodeResponsePart(b []byte) (ResponsePart, error) {
 			return nil, err
 		}
 		args, err := arguments(in)
-		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}}
+		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}, Rule: in.Rule}
 		if in.Place != nil {
 			part.Place = approvals.Place(*in.Place)
 		}

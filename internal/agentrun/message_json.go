@@ -54,8 +54,9 @@ type partJSON struct {
 	Outcome   Outcome              `json:"outcome,omitempty"`
 	Metadata  json.RawMessage      `json:"metadata,omitempty"`
 	Timestamp *time.Time           `json:"timestamp,omitempty"`
-	// Place is ours, not upstream's.
+	// Place and Rule are ours, not upstream's.
 	Place *placeJSON `json:"place,omitempty"`
+	Rule  string     `json:"rule,omitempty"`
 }
 
 type placeJSON struct {
@@ -128,7 +129,7 @@ func encodeResponsePart(p ResponsePart) ([]byte, error) {
 	case Thinking:
 		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content)})
 	case CallPart:
-		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null")}
+		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule}
 		if p.Args != nil {
 			out.Args = jsonString(string(p.Args))
 		}

@@ -197,13 +197,14 @@ func (r *Runner) Deliver(ctx context.Context, id approvals.BatchID) error {
 // result and is not in the batch was permitted.
 func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
 	var all []RuledCall
-	refusals := map[approvals.ToolCallID]string{}
+	refusals, rules := map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]string{}
 	for _, m := range messages {
 		switch m := m.(type) {
 		case Response:
 			for _, p := range m.Parts {
 				if c, ok := p.(CallPart); ok {
 					all = append(all, RuledCall{ToolCall: c.ToolCall, Place: c.Place})
+					rules[c.ID] = c.Rule
 				}
 			}
 		case Request:
@@ -227,9 +228,9 @@ func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
 		case asked:
 			all[i].Ruling = approvals.Ask{Requirement: a.Requirement, Why: a.Why, Rule: a.Rule, Unjudged: a.Unjudged}
 		case no:
-			all[i].Ruling = approvals.Refuse{Reason: reason}
+			all[i].Ruling = approvals.Refuse{Reason: reason, Rule: rules[c.ID]}
 		default:
-			all[i].Ruling = approvals.Permit{}
+			all[i].Ruling = approvals.Permit{Rule: rules[c.ID]}
 		}
 	}
 	return all, nil

@@ -58,7 +58,7 @@ func (r *Runner) stands(ctx context.Context, p approvals.Proposal, a approvals.A
 	case approvals.Permit:
 		return nil
 	case approvals.Refuse:
-		return &approvals.RefusedError{Reason: ruling.Reason}
+		return &approvals.RefusedError{Reason: ruling.Reason, Rule: ruling.Rule}
 	case approvals.Ask:
 		switch {
 		case ruling.Unjudged && !a.Unjudged:

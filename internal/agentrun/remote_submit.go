@@ -93,7 +93,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	response := Response{RunID: id, At: now, FinishReason: FinishToolCall}
 	var asked, elsewhere []approvals.Deferral
 	var refusals, counted []RequestPart // counted: what the policy knows of the calls before
-	for _, c := range q.Calls {
+	for i, c := range q.Calls {
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall, Place: c.Place})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
 		deferral := approvals.Deferral{
@@ -103,6 +103,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,
 		}).(type) {
 		case approvals.Permit:
+			response.Parts[i] = CallPart{c.ToolCall, c.Place, ruling.Rule}
 			if c.External {
 				open.Args[c.Ref(batch).Digest] = c.Args
 				elsewhere = append(elsewhere, deferral)
@@ -110,6 +111,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 			}
 			counted = append(counted, returned(c.ToolCall, OutcomeSuccess, "", now))
 		case approvals.Refuse:
+			response.Parts[i] = CallPart{c.ToolCall, c.Place, ruling.Rule}
 			refusals = append(refusals, refused(c.ToolCall, ruling, now))
 			counted = append(counted, refusals[len(refusals)-1])
 		case approvals.Ask:

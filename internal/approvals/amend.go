@@ -60,7 +60,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		a.Unjudged, a.Summary = ruling.Unjudged, cmp.Or(ruling.Summary, a.Summary)
 		a.Severity = a.Severity.Worse(ruling.Severity)
 	case Refuse:
-		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason})
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason, Rule: ruling.Rule})
 	default:
 		return b, nil, fmt.Errorf("%w: amended without a ruling", ErrInvalid)
 	}

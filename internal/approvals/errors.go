@@ -62,8 +62,9 @@ var (
 	ErrOpen = errors.New("not all calls are decided")
 )
 
-// A RefusedError is an [ErrRefused] with what the policy says, for people.
-type RefusedError struct{ Reason string }
+// A RefusedError is an [ErrRefused] with what the policy says, for people, and the
+// rule that refuses.
+type RefusedError struct{ Reason, Rule string }
 
 func (e *RefusedError) Error() string {
 	if e.Reason == "" {

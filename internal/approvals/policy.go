@@ -61,15 +61,17 @@ const (
 //sumtype:decl
 type Ruling interface{ ruling() }
 
-// Permit lets the call run at once.
-type Permit struct{}
+// Permit lets the call run at once. Rule names the rule that permits it, and the
+// version of the policy that it is from.
+type Permit struct{ Rule string }
 
-// Refuse denies the call at once; no approval helps. The model reads Reason.
-type Refuse struct{ Reason string }
+// Refuse denies the call at once; no approval helps. The model reads Reason. Rule
+// names the rule that refuses it, as in [Permit].
+type Refuse struct{ Reason, Rule string }
 
 // Ask sets the call aside until Requirement is met. Why is the rule's own
 // wording of why such calls need approval; approvers read it as the rule's. Rule
-// names the rule that asks, and the version of the policy that it is from.
+// names the rule that asks, as in [Permit].
 // Summary is the rule's template for the summary of the call, if it has one.
 // Unjudged says that a rule that might have refused could not be judged, so that
 // this asks instead of it. Severity is what the policy states, if it states one.

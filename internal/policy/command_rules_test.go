@@ -39,13 +39,13 @@ rules:
 			require.NoError(t, err)
 			switch ask, asks := r.(approvals.Ask); {
 			case want == policy.Unmatched:
-				require.Equal(t, approvals.Permit{}, r, command)
+				require.Equal(t, approvals.Permit{}, unnamed(r), command)
 			case want == policy.Broken:
 				require.True(t, asks, command)
 				require.GreaterOrEqual(t, len(ask.Requirement.Quorums), 2, "every quorum of the file")
 				require.Contains(t, ask.Why, "The rule sought could not be judged for this call: what its command runs cannot be read from it.")
 			case kind == policy.KindDeny:
-				require.Equal(t, approvals.Refuse{Reason: "Not from here."}, r, command)
+				require.Equal(t, approvals.Refuse{Reason: "Not from here."}, unnamed(r), command)
 			default:
 				require.Equal(t, "leads", ask.Requirement.Quorums[0].Name)
 			}

@@ -172,7 +172,7 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		case err != nil:
 			v.broken = append(v.broken, broken{r, err})
 		case ok && v.by == nil:
-			v.by, v.ruling = r, approvals.Refuse{Reason: reason}
+			v.by, v.ruling = r, approvals.Refuse{Reason: reason, Rule: r.full}
 			if said == nil {
 				return v
 			}
@@ -237,7 +237,7 @@ func (said note) rule(r *rule, decided, ok bool, why string, err error) {
 
 func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 	if r.kind == KindAllow {
-		return approvals.Permit{}, nil
+		return approvals.Permit{Rule: r.full}, nil
 	}
 	req, err := r.ask.requirement(f.q, p.names)
 	return approvals.Ask{
@@ -292,7 +292,7 @@ func (p *Policy) would(f *facts, r *rule, v verdict) (approvals.Ruling, bool) {
 	case refused, r.kind != KindDeny && (earlier || len(v.broken) > 0):
 		return v.ruling, true
 	case err == nil && r.kind == KindDeny:
-		return approvals.Refuse{Reason: reason}, true
+		return approvals.Refuse{Reason: reason, Rule: r.full}, true
 	case err == nil:
 		ruling, err := p.ruling(r, f)
 		if err == nil {

@@ -77,7 +77,7 @@ rules:
   - {name: yes, tools: [x], allow: true}
 `, policy.Options{})
 	e := p.Explain(t.Context(), call("x", `{"there":true}`))
-	require.Equal(t, approvals.Refuse{Reason: "no"}, e.Ruling)
+	require.Equal(t, approvals.Refuse{Reason: "no"}, unnamed(e.Ruling))
 	require.Equal(t, "no@"+p.Version(), e.By)
 	var outcomes []policy.Outcome
 	for _, s := range e.Steps {

@@ -109,12 +109,15 @@ func (p *Policy) recalled(ctx context.Context, call Recorded) *facts {
 	return f
 }
 
-// same compares rulings, but for the version of the policy.
+// same compares rulings, but for the version of the policy, and for which rule
+// permits or refuses where that comes to the same.
 func same(a, b approvals.Ruling) bool {
 	x, ask := a.(approvals.Ask)
 	y, too := b.(approvals.Ask)
 	if !ask || !too {
-		return a == b // what is not an ask holds only texts
+		no, refused := a.(approvals.Refuse)
+		and, again := b.(approvals.Refuse)
+		return ask == too && refused == again && no.Reason == and.Reason
 	}
 	return x.Why == y.Why && x.Summary == y.Summary && x.Severity == y.Severity && short(x.Rule) == short(y.Rule) && sameRequirement(x.Requirement, y.Requirement)
 }

@@ -63,6 +63,42 @@ func say(tb testing.TB, p *policy.Policy, q approvals.Proposal) string {
 	return ""
 }
 
+// unnamed is the ruling without the rule that permits or refuses.
+func unnamed(r approvals.Ruling) approvals.Ruling {
+	switch r := r.(type) {
+	case approvals.Permit:
+		return approvals.Permit{}
+	case approvals.Refuse:
+		return approvals.Refuse{Reason: r.Reason}
+	default:
+		return r
+	}
+}
+
+// What let a call run without anybody can be found again later, like what asked.
+func TestEveryRulingNamesItsRuleAndTheVersionOfThePolicy(t *testing.T) {
+	p := parse(t, `
+rules:
+  - {name: yes, tools: [x], allow: true}
+  - {name: no, tools: [y], deny: Not here.}
+  - {name: perhaps, tools: [z], ask: {why: It writes.}}
+`, policy.Options{})
+	for tool, rule := range map[string]string{"x": "yes", "y": "no", "z": "perhaps", "other": "default"} {
+		r, err := p.Rule(t.Context(), call(tool, "{}"))
+		require.NoError(t, err)
+		var got string
+		switch r := r.(type) {
+		case approvals.Permit:
+			got = r.Rule
+		case approvals.Refuse:
+			got = r.Rule
+		case approvals.Ask:
+			got = r.Rule
+		}
+		require.Equal(t, rule+"@"+p.Version(), got)
+	}
+}
+
 func call(tool, args string) approvals.Proposal {
 	return approvals.Proposal{Agent: "ops", Call: approvals.ToolCall{ID: "1", Name: tool, Args: []byte(args)}, Requester: "U0ALICE001", Channel: "C0WARROOM1", At: monday}
 }

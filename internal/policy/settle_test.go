@@ -53,10 +53,10 @@ func TestADirectoryThatLacksADenyForAMomentIsNotTaken(t *testing.T) {
 				go func() { _ = live.Reload(ctx); close(done) }() // what came of it is counted
 			}
 			time.Sleep(450 * time.Millisecond) // of the bubble; one look saw it
-			require.Equal(t, approvals.Refuse{Reason: "no"}, rules())
+			require.Equal(t, approvals.Refuse{Reason: "no"}, unnamed(rules()))
 			write(deny, "rules:\n  - {name: no, tools: [x], when: args.a, deny: no}\n")
 			time.Sleep(time.Second)
-			require.Equal(t, approvals.Refuse{Reason: "no"}, rules())
+			require.Equal(t, approvals.Refuse{Reason: "no"}, unnamed(rules()))
 			require.Zero(t, changes)
 
 			require.NoError(t, os.Remove(deny))
@@ -65,7 +65,7 @@ func TestADirectoryThatLacksADenyForAMomentIsNotTaken(t *testing.T) {
 				require.NoError(t, live.Reload(ctx))
 			}
 			time.Sleep(time.Second)
-			require.Equal(t, approvals.Permit{}, rules(), "what stays is taken")
+			require.Equal(t, approvals.Permit{}, unnamed(rules()), "what stays is taken")
 			require.Equal(t, 1, changes)
 			cancel()
 			<-done
