@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ func receiptVerify(ctx context.Context, in *call) error {
 	tool := in.flags.String("tool", "", "The `NAME` of the tool that is about to run. Another one fails.")
 	argsAt := in.flags.String("args", "", "The `FILE` with the exact argument bytes of the call that is about to run. Others fail.")
 	audit := in.flags.Bool("audit", false, "Only verify the receipt, whatever its outcome is and even if it can no longer be used.")
+	asJSON := in.flags.Bool("json", false, "Write the statement as it was signed.")
 	words, err := in.parse()
 	if err != nil {
 		return err
@@ -61,6 +63,9 @@ func receiptVerify(ctx context.Context, in *call) error {
 			return fmt.Errorf("the signature is right, but %w", err)
 		}
 	}
+	if *asJSON {
+		return json.NewEncoder(in.stdout).Encode(s)
+	}
 	_, err = io.WriteString(in.stdout, receiptInWords(s, *argsAt != ""))
 	return err
 }
@@ -76,21 +81,14 @@ func receiptInWords(s receipt.Statement, checked bool) string {
 	}
 	people := func(name string, all []receipt.Person) {
 		for _, p := range all {
-			who := p.ID
-			if p.Name != "" {
-				who = fmt.Sprintf("%s (%s)", p.Name, p.ID)
-			}
-			if p.For != "" {
-				who += ", in the place of " + p.For
-			}
-			line(name, who)
+			line(name, personInWords(p, ", in the place of "))
 		}
 	}
 	arguments := s.Arguments
 	if checked {
 		arguments += ", as given"
 	}
-	out.WriteString("The receipt verifies.\n\n")
+	out.WriteString("The receipt verifies.\n" + approvals.Visible(accountOf(s)) + "\n\n")
 	line("Outcome", string(s.Outcome))
 	people("Approved by", s.Approvers)
 	people("Denied by", s.Deniers)
@@ -103,11 +101,53 @@ func receiptInWords(s receipt.Statement, checked bool) string {
 	line("Agent", s.Agent)
 	line("Rule", s.Rule)
 	line("Policy", s.Policy)
-	line("Decided at", s.DecidedAt.Format(time.RFC3339))
+	line("Decided at", inWords(s.DecidedAt))
 	if !s.NotAfter.IsZero() {
-		line("Not after", s.NotAfter.Format(time.RFC3339))
+		line("Not after", inWords(s.NotAfter))
 	}
 	return out.String()
+}
+
+func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// accountOf says in a sentence who decided what, when, and by which rule.
+func accountOf(s receipt.Statement) string {
+	decided := map[receipt.Outcome]string{
+		receipt.Approved:   listInWords(s.Approvers) + " approved",
+		receipt.Denied:     listInWords(s.Deniers) + " denied",
+		receipt.Permitted:  "The policy permitted, without asking anyone,",
+		receipt.Refused:    "The policy refused",
+		receipt.Expired:    "Nobody decided in time about",
+		receipt.Withdrawn:  "The request was withdrawn before it was used for",
+		receipt.Superseded: "Another request took the place of",
+	}
+	account := fmt.Sprintf("%s a call of %s by the agent %s at %s", decided[s.Outcome], s.Tool, s.Agent, inWords(s.DecidedAt))
+	if s.Rule != "" {
+		account += ", by the rule " + s.Rule
+		if s.Policy != "" {
+			account += " of version " + s.Policy + " of the policy"
+		}
+	}
+	return account + "."
+}
+
+func personInWords(p receipt.Person, instead string) string {
+	who := p.ID
+	if p.Name != "" {
+		who = fmt.Sprintf("%s (%s)", p.Name, p.ID)
+	}
+	if p.For != "" {
+		who += instead + p.For
+	}
+	return who
+}
+
+func listInWords(people []receipt.Person) string {
+	all := make([]string, 0, len(people))
+	for _, p := range people {
+		all = append(all, personInWords(p, " for "))
+	}
+	return strings.Join(all, " and ")
 }
 
 func readReceipt(words []string) (string, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -67,10 +68,17 @@ func TestReceiptVerifySaysWhoApprovedWhat(t *testing.T) {
 	out, stderr, code := said(t, "receipt", "verify", "--keys", r.keys, "--tool", "delete_file", "--args", r.args, good)
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
-	require.Regexp(t, `(?s)^The receipt verifies\.\n\nOutcome      approved\nApproved by  Bob\\u202e \(U0BOB\)\n`+
+	require.Regexp(t, `(?s)^The receipt verifies\.\nBob\\u202e \(U0BOB\) and U0CAROL for U0DAVE approved a call of delete_file by the agent deployer at \S+Z, `+
+		`by the rule deletions of version p1 of the policy\.\n\nOutcome      approved\nApproved by  Bob\\u202e \(U0BOB\)\n`+
 		`Approved by  U0CAROL, in the place of U0DAVE\nEdited by    Alice \(U0ALICE\)\nTool         delete_file\n`+
 		`Arguments    sha256:\w{64}, as given\nCall         call-1\nRequest      batch-01-7f3a\nAgent        deployer\nRule         deletions\n`+
 		`Policy       p1\nDecided at   \S+Z\nNot after    \S+Z\n$`, out)
+
+	out, stderr, code = said(t, "receipt", "verify", "--keys", r.keys, "--json", good)
+	require.Zero(t, code, stderr)
+	signed, err := base64.RawURLEncoding.DecodeString(strings.Split(good, ".")[1])
+	require.NoError(t, err)
+	require.JSONEq(t, string(signed), out, "what was signed")
 
 	before := os.Stdin
 	t.Cleanup(func() { os.Stdin = before })
@@ -157,4 +165,27 @@ func TestReceiptKeyOverwritesNothing(t *testing.T) {
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
+	r := newReceipts(t)
+	for outcome, want := range map[receipt.Outcome]string{
+		receipt.Denied:     "U0ERIN denied a call of delete_file by the agent deployer at ",
+		receipt.Permitted:  "The policy permitted, without asking anyone, a call of delete_file",
+		receipt.Refused:    "The policy refused a call of delete_file",
+		receipt.Expired:    "Nobody decided in time about a call of delete_file",
+		receipt.Withdrawn:  "The request was withdrawn before it was used for a call of delete_file",
+		receipt.Superseded: "Another request took the place of a call of delete_file",
+	} {
+		text := r.sign(func(s *receipt.Statement) {
+			s.Outcome, s.Approvers = outcome, nil
+			if outcome == receipt.Denied {
+				s.Deniers = []receipt.Person{{ID: "U0ERIN"}}
+			}
+		})
+		out, stderr, code := said(t, "receipt", "verify", "--audit", "--keys", r.keys, text)
+		require.Zero(t, code, stderr)
+		require.Contains(t, out, "\n"+want)
+		require.Contains(t, out, ", by the rule deletions of version p1 of the policy.\n")
+	}
 }

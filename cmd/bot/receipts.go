@@ -1,9 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
@@ -19,33 +18,32 @@ var outcomes = map[intake.Outcome]receipt.Outcome{
 }
 
 // sign returns the receipt of a call of a remote agent. A call that may run has
-// none before every call of its request is decided: until then nothing says how
-// long the decision can be used.
-func (b *bot) sign(ctx context.Context, r intake.Request, c intake.CallStatus) (string, error) {
+// none before every call of its request is decided, or it is claimed: until then
+// nothing says how long the decision can be used.
+func (b *bot) sign(r intake.Request, c intake.CallStatus) (string, error) {
 	outcome, ok := outcomes[c.Outcome]
 	mayRun := outcome == receipt.Approved || outcome == receipt.Permitted
 	if !ok || c.DecidedAt.IsZero() || mayRun && c.UsableUntil.IsZero() {
 		return "", nil
 	}
-	run, err := b.store.Run(ctx, r.ID)
-	if err != nil {
-		return "", err
-	}
 	s := receipt.Statement{
 		Request: string(r.ID), Call: string(c.ID), Tool: c.Tool, Arguments: receipt.DigestOf(c.Args), Fingerprint: c.Fingerprint,
-		Agent: run.Agent, Outcome: outcome, Rule: c.Rule, DecidedAt: c.DecidedAt,
+		Agent: r.Agent, Outcome: outcome, Editors: peopleOf(c.Editors), DecidedAt: c.DecidedAt,
 	}
+	s.Rule, s.Policy, _ = strings.Cut(c.Rule, "@") // the name of a rule has none
 	if mayRun {
 		s.NotAfter = c.UsableUntil
 	}
-	if r.Batch != "" {
-		batch, err := b.desk.Batch(ctx, r.Batch)
-		if err != nil {
-			return "", err
-		}
-		if a, ok := batch.Approval(c.ID); ok {
-			addPeople(&s, a)
-		}
+	var people []receipt.Person
+	for _, seat := range c.By {
+		people = append(people, receipt.Person{ID: string(seat.User), For: string(seat.For)})
+	}
+	switch outcome {
+	case receipt.Approved:
+		s.Approvers = people
+	case receipt.Denied:
+		s.Deniers = people
+	case receipt.Permitted, receipt.Refused, receipt.Expired, receipt.Withdrawn, receipt.Superseded:
 	}
 	signed, err := b.receipts.Sign(s)
 	if err != nil {
@@ -54,23 +52,10 @@ func (b *bot) sign(ctx context.Context, r intake.Request, c intake.CallStatus) (
 	return signed, nil
 }
 
-// addPeople names who decided and who changed the arguments.
-func addPeople(s *receipt.Statement, a approvals.Approval) {
-	var people []receipt.Person
-	for _, seat := range a.Outcome(s.DecidedAt).By {
-		people = append(people, receipt.Person{ID: string(seat.User), For: string(seat.For)})
+func peopleOf(ids []approvals.UserID) []receipt.Person {
+	var all []receipt.Person
+	for _, id := range ids {
+		all = append(all, receipt.Person{ID: string(id)})
 	}
-	switch s.Outcome {
-	case receipt.Approved:
-		s.Approvers = people
-	case receipt.Denied:
-		s.Deniers = people
-	case receipt.Permitted, receipt.Refused, receipt.Expired, receipt.Withdrawn, receipt.Superseded:
-	}
-	for _, m := range a.Amendments {
-		p := receipt.Person{ID: string(m.By.User)}
-		if !slices.Contains(s.Editors, p) {
-			s.Editors = append(s.Editors, p)
-		}
-	}
+	return all
 }

@@ -65,6 +65,8 @@ func TestAReceiptComesWithEveryDecision(t *testing.T) {
 	require.NoError(t, s.Usable(time.Now()))
 	require.NoError(t, s.Covers("delete_file", []byte(approved.Text)))
 	require.Equal(t, []string{id, "refunds", bob}, []string{s.Request, s.Agent, s.Approvers[0].ID})
+	require.Regexp(t, `^[0-9a-f]{8}$`, s.Policy)
+	require.NotContains(t, s.Rule, "@")
 	var claim call
 	require.NoError(t, json.Unmarshal(agent.body(http.MethodPost, "/v1/approvals/"+id+"/calls/c1/claim"), &claim))
 	require.Equal(t, approved.Receipt, claim.Receipt, "equal statements have equal receipts")

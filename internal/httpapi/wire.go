@@ -167,7 +167,7 @@ func requestOf(q intake.Request) (wireRequest, format.Form, error) {
 func callOf(c intake.CallStatus) (wireCall, error) {
 	w := wireCall{
 		ID: c.ID, Tool: c.Tool, Outcome: c.Outcome, Digest: digest(c.Digest), Fingerprint: c.Fingerprint, wireArgs: argsOf(c.Args), Edited: c.Edited, External: c.External,
-		Reason: c.Reason, By: c.By, Rule: c.Rule, DecidedAt: given(c.DecidedAt), UsableUntil: given(c.UsableUntil), ClaimedAt: given(c.ClaimedAt), Receipt: c.Receipt,
+		Reason: c.Reason, By: usersOf(c.By), Rule: c.Rule, DecidedAt: given(c.DecidedAt), UsableUntil: given(c.UsableUntil), ClaimedAt: given(c.ClaimedAt), Receipt: c.Receipt,
 	}
 	if r := c.Report; r != nil {
 		w.Report = &wireReport{State: r.State, Took: r.Took.Milliseconds(), Words: r.Words, Excerpt: r.Excerpt, At: given(r.At)}
@@ -186,6 +186,14 @@ func callOf(c intake.CallStatus) (wireCall, error) {
 		w.Result = doc.Calls["r"]
 	}
 	return w, nil
+}
+
+func usersOf(by []approvals.Seat) []approvals.UserID {
+	var all []approvals.UserID
+	for _, s := range by {
+		all = append(all, s.User)
+	}
+	return all
 }
 
 func digest(d approvals.Digest) string { return "sha256:" + d.String() }

@@ -21,7 +21,7 @@ func TestARequestIsAnsweredAsFarAsThePolicyNeedsNobody(t *testing.T) {
 	w.approve(r, "c2")
 	r = w.get(r.ID)
 	require.Equal(t, intake.StateSettled, r.State)
-	require.Equal(t, []approvals.UserID{"bob"}, r.Calls[2].By)
+	require.Equal(t, []approvals.Seat{{User: "bob"}}, r.Calls[2].By)
 	require.Equal(t, "writes@1", r.Calls[2].Rule)
 	require.Equal(t, w.clock.now().Add(approvals.DefaultClaimWithin), r.Calls[2].UsableUntil)
 

@@ -55,7 +55,7 @@ func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call 
 	err = s.c.Runner.Clear(ctx, x.remote, approvals.ToolCall{ID: call, Name: st.Tool, Args: st.Args})
 	kept := rec.Calls[i]
 	if refused, ok := errors.AsType[*approvals.RefusedError](err); ok {
-		kept.Refused = cmp.Or(refused.Reason, "The policy refuses it.")
+		kept.Refused, kept.RefusedBy, kept.RefusedAt = cmp.Or(refused.Reason, "The policy refuses it."), refused.Rule, now.UTC()
 		err = cmp.Or(s.save(ctx, string(id), recordMemo, rec.with(i, kept), version), err)
 		if !errors.Is(err, approvals.ErrConflict) {
 			s.conclude(ctx, x, call, approvals.Execution{State: approvals.Refused, At: now, Words: cut(refused.Reason)})

@@ -98,11 +98,50 @@ func TestADecisionWaitsAsLongAsThePolicySays(t *testing.T) {
 	require.ErrorIs(t, err, intake.ErrTooLate)
 }
 
+// Another call of the request does not keep it open: what is claimed counts from its
+// claim, also after the rest is decided.
+func TestWhatIsClaimedEarlyIsUsableFromItsClaim(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	r := w.ask(ask("x", "write", "write"))
+	w.approve(r, "c0")
+	require.Zero(t, w.get(r.ID).Calls[0].UsableUntil, "nothing says how long it waits")
+	w.clock.pass(time.Hour)
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.NoError(t, err)
+	until := w.clock.now().Add(approvals.DefaultClaimWithin)
+	require.Equal(t, until, w.get(r.ID).Calls[0].UsableUntil)
+	w.clock.pass(time.Hour)
+	w.approve(r, "c1")
+	got := w.get(r.ID)
+	require.Equal(t, until, got.Calls[0].UsableUntil)
+	require.Equal(t, w.clock.now().Add(approvals.DefaultClaimWithin), got.Calls[1].UsableUntil)
+}
+
+// A permitted call that the policy refuses later is refused for good, like one that
+// people approved.
+func TestAPermittedCallThatIsRefusedAtItsClaimStaysRefused(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	w.policy.set("free", approvals.Permit{Rule: "open@1"})
+	r := w.ask(ask("x", "free"))
+	require.Equal(t, "open@1", r.Calls[0].Rule)
+	w.policy.set("free", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
+	require.Equal(t, "open@1", w.get(r.ID).Calls[0].Rule, "the rule that ruled on it")
+	_, err := w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, approvals.ErrRefused)
+	w.policy.set("free", approvals.Permit{})
+	_, err = w.Claim(ctx, claude, r.ID, "c0")
+	require.ErrorIs(t, err, intake.ErrNotUsable)
+	got := w.get(r.ID).Calls[0]
+	require.Equal(t, intake.OutcomeRefused, got.Outcome)
+	require.Equal(t, "freeze@2", got.Rule)
+}
+
 func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	w, ctx := newWorld(t), t.Context()
 	r := w.ask(ask("x", "write", "free"))
 	w.approve(r, "c0")
-	w.policy.set("write", approvals.Refuse{Reason: "frozen"})
+	w.clock.pass(time.Minute)
+	w.policy.set("write", approvals.Refuse{Reason: "frozen", Rule: "freeze@2"})
 	w.policy.set("free", approvals.Ask{Requirement: needs("bob")})
 	_, err := w.Claim(ctx, claude, r.ID, "c0")
 	require.ErrorIs(t, err, approvals.ErrRefused)
@@ -113,6 +152,10 @@ func TestThePolicyIsAskedOnceMoreAtTheClaim(t *testing.T) {
 	_, err = w.Claim(ctx, claude, r.ID, "c0")
 	require.ErrorAs(t, err, &out, "a refusal is final")
 	require.Equal(t, intake.OutcomeRefused, out.Outcome)
+	got := w.get(r.ID).Calls[0]
+	require.Equal(t, "freeze@2", got.Rule, "the rule that refuses, not the one that asked")
+	require.Equal(t, w.clock.now(), got.DecidedAt)
+	require.Empty(t, got.By)
 	b, err := w.store.Batch(ctx, r.Batch)
 	require.NoError(t, err)
 	require.Equal(t, approvals.Refused, b.Approvals[0].Execution.State)

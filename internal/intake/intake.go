@@ -132,6 +132,7 @@ const (
 // A Request is what a client sees of what it asked.
 type Request struct {
 	ID           approvals.RunID
+	Agent        string            // that asked
 	Batch        approvals.BatchID // empty if nobody is asked
 	ExternalID   string
 	Group        string
@@ -153,14 +154,16 @@ type CallStatus struct {
 	Outcome     Outcome
 	Digest      approvals.Digest
 	Fingerprint string
-	Args        json.RawMessage // the bytes that count: as approved, or as asked while pending
-	Edited      bool            // Args are not those of the Ask
-	Reason      string          // why it was denied or refused, in words for the model
-	By          []approvals.UserID
-	Rule        string
+	Args        json.RawMessage    // the bytes that count: as approved, or as asked while pending
+	Edited      bool               // Args are not those of the Ask
+	Reason      string             // why it was denied or refused, in words for the model
+	By          []approvals.Seat   // who approved or denied it, in their order
+	Editors     []approvals.UserID // who changed the arguments
+	Rule        string             // that asked, permitted or refused, and the version of its policy, as rule@version
 	DecidedAt   time.Time
 	// UsableUntil is when a decision that is not claimed is of no use any more. The
-	// time begins once every call of the request is decided; before it is zero.
+	// time begins once every call of the request is decided; before it is zero,
+	// unless the call is claimed: then it began with the claim.
 	UsableUntil time.Time
 	ClaimedAt   time.Time // zero until it is claimed
 	External    bool      // it waits for a result, not for a decision

@@ -60,6 +60,8 @@ type storedCall struct {
 	ClaimedAt   time.Time            `json:"claimed_at,omitzero"`
 	ClaimedBy   string               `json:"claimed_by,omitempty"` // the credential
 	Refused     string               `json:"refused,omitempty"`    // by the policy, when it was about to be claimed
+	RefusedBy   string               `json:"refused_by,omitempty"` // the rule
+	RefusedAt   time.Time            `json:"refused_at,omitzero"`
 	Report      *storedReport        `json:"report,omitempty"`
 }
 

@@ -60,8 +60,9 @@ type Notice struct {
 	Request  Request
 }
 
-// A Signer makes the receipt of a call of a request.
-type Signer func(ctx context.Context, r Request, c CallStatus) (string, error)
+// A Signer makes the receipt of a call of a request, of nothing but what these say.
+// A call that has none yet has an empty one.
+type Signer func(r Request, c CallStatus) (string, error)
 
 // Config is what a [Service] works with. Notify, Sign and Log may be nil.
 type Config struct {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -23,7 +24,7 @@ func (s *Service) view(ctx context.Context, x found) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return s.sign(ctx, r)
+	return s.sign(r)
 }
 
 // standing is the request without what never changes the answer to how it stands:
@@ -31,7 +32,7 @@ func (s *Service) view(ctx context.Context, x found) (Request, error) {
 func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 	now := s.c.Now()
 	r := Request{
-		ID: x.id, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
+		ID: x.id, Agent: x.rec.Agent, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
 		CreatedAt: x.remote.Run.CreatedAt, Trace: x.rec.Trace, SupersededBy: x.rec.SupersededBy,
 	}
 	if len(x.rec.Calls) != len(x.remote.Calls) {
@@ -72,7 +73,7 @@ func (r *Request) mark() error {
 }
 
 // sign adds the receipts of the calls that are decided.
-func (s *Service) sign(ctx context.Context, r Request) (Request, error) {
+func (s *Service) sign(r Request) (Request, error) {
 	if s.c.Sign == nil {
 		return r, nil
 	}
@@ -80,7 +81,7 @@ func (s *Service) sign(ctx context.Context, r Request) (Request, error) {
 		if c.Outcome == OutcomePending {
 			continue
 		}
-		receipt, err := s.c.Sign(ctx, r, c)
+		receipt, err := s.c.Sign(r, c)
 		if err != nil {
 			return Request{}, fmt.Errorf("sign the receipt of call %q: %w", string(c.ID), err)
 		}
@@ -89,17 +90,23 @@ func (s *Service) sign(ctx context.Context, r Request) (Request, error) {
 	return r, nil
 }
 
-// usableUntil is when the decision on call i is of no use any more, if every call
-// of the request is decided: an agent that waits for several of them can use none
-// before.
+// usableUntil is when the decision on call i is of no use any more. Its time begins
+// once every call of the request is decided, because an agent that waits for
+// several of them can use none before. Of a call that was claimed earlier, it began
+// with the claim.
 func (x found) usableUntil(r Request, i int, decided time.Time) time.Time {
-	if r.State == StatePending {
+	c := r.Calls[i]
+	from := decided
+	switch early := !c.ClaimedAt.IsZero() && (r.State == StatePending || c.ClaimedAt.Before(decided)); {
+	case early:
+		from = c.ClaimedAt
+	case r.State == StatePending:
 		return time.Time{}
 	}
-	switch r.Calls[i].Outcome {
+	switch c.Outcome {
 	case OutcomeApproved, OutcomeDenied, OutcomeAllowed:
-		a, _ := x.remote.Batch.Approval(r.Calls[i].ID)
-		return decided.Add(cmp.Or(a.Requirement.ClaimWithin, approvals.DefaultClaimWithin))
+		a, _ := x.remote.Batch.Approval(c.ID)
+		return from.Add(cmp.Or(a.Requirement.ClaimWithin, approvals.DefaultClaimWithin))
 	default:
 		return time.Time{}
 	}
@@ -117,6 +124,7 @@ func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentr
 	}
 	if a, ok := x.remote.Batch.Approval(c.ID); ok {
 		err := s.asked(ctx, x, a, &st, now)
+		kept.refuse(&st)
 		return st, err
 	}
 	for _, e := range x.remote.Batch.Calls {
@@ -127,10 +135,11 @@ func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentr
 	}
 	switch ruling := c.Ruling.(type) {
 	case approvals.Permit:
-		st.Outcome = OutcomeAllowed
+		st.Outcome, st.Rule = OutcomeAllowed, ruling.Rule
 		x.end(&st)
+		kept.refuse(&st)
 	case approvals.Refuse:
-		st.Outcome, st.Reason = OutcomeRefused, ruling.Reason
+		st.Outcome, st.Reason, st.Rule = OutcomeRefused, ruling.Reason, ruling.Rule
 	default:
 		return st, fmt.Errorf("%w: nobody is asked about call %q", approvals.ErrUnreadable, string(c.ID))
 	}
@@ -141,11 +150,10 @@ func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentr
 func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *CallStatus, now time.Time) error {
 	o := a.Outcome(now)
 	st.Digest, st.Rule, st.DecidedAt = a.Call.Digest, a.Rule, o.At
-	for _, seat := range o.By {
-		if o.Status != approvals.Withdrawn {
-			st.By = append(st.By, seat.User)
-		}
+	if o.Status != approvals.Withdrawn {
+		st.By = o.By
 	}
+	st.Editors = editors(a)
 	switch o.Status {
 	case approvals.Pending:
 		st.Outcome, st.DecidedAt = OutcomePending, time.Time{}
@@ -166,9 +174,6 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 	default:
 	}
 	x.end(st)
-	if x.rec.Calls[x.rec.call(st.ID)].Refused != "" {
-		st.Outcome, st.Reason = OutcomeRefused, x.rec.Calls[x.rec.call(st.ID)].Refused
-	}
 	if a.Call.Digest == a.Proposed {
 		return nil
 	}
@@ -178,6 +183,30 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 	}
 	st.Edited, st.Args = !bytes.Equal(call.Args, st.Args), call.Args
 	return nil
+}
+
+// editors are the people who changed the arguments, also when the call was asked
+// about before, each once and in their order.
+func editors(a approvals.Approval) []approvals.UserID {
+	all := slices.Clone(a.EditedBy)
+	for _, m := range a.Amendments {
+		if !slices.Contains(all, m.By.User) {
+			all = append(all, m.By.User)
+		}
+	}
+	return all
+}
+
+// refuse is what became of a call that the policy refused when it was about to be
+// claimed.
+func (c storedCall) refuse(st *CallStatus) {
+	if c.Refused == "" {
+		return
+	}
+	st.Outcome, st.Reason, st.Rule, st.By = OutcomeRefused, c.Refused, c.RefusedBy, nil
+	if !c.RefusedAt.IsZero() {
+		st.DecidedAt = c.RefusedAt
+	}
 }
 
 // end is what became of a decision that was not used when the caller withdrew its

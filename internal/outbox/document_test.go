@@ -68,7 +68,7 @@ func TestAMessageThatIsTooLargeLeavesOutWhatItsReceiverCanFetch(t *testing.T) {
 		for range calls {
 			n.Request.Calls = append(n.Request.Calls, intake.CallStatus{
 				ID: "c", Tool: "t", Outcome: intake.OutcomeApproved, UsableUntil: noon,
-				Args: make([]byte, args), Receipt: string(make([]byte, receipt)), By: []approvals.UserID{"U0BOB"}, Reason: "because",
+				Args: make([]byte, args), Receipt: string(make([]byte, receipt)), By: []approvals.Seat{{User: "U0BOB"}}, Reason: "because",
 			})
 		}
 		return n

@@ -34,6 +34,9 @@ func (s Statement) encode() []byte {
 	))
 }
 
+// MarshalJSON returns the statement as a receipt holds it.
+func (s Statement) MarshalJSON() ([]byte, error) { return s.encode(), nil }
+
 // A member is a key of an object with its value as JSON; without a value it is
 // left out.
 type member struct{ key, value string }

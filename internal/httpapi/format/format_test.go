@@ -71,7 +71,7 @@ func TestPydanticAnswersAreWhatUpstreamTakes(t *testing.T) {
 	require.Equal(t, sent, string(r.Calls[1].Args), "the bytes are kept") //nolint:testifylint // every byte counts
 	calls := settled(r, intake.OutcomeFulfilled, intake.OutcomeApproved, intake.OutcomeDenied, intake.OutcomeApproved)
 	calls[0].Result = approvals.ToolReturn{ReturnValue: json.RawMessage(`{"rows":12}`)}
-	calls[1].By = []approvals.UserID{"U1"}
+	calls[1].By = []approvals.Seat{{User: "U1"}}
 	calls[2].Reason = "Finance says no"
 	calls[3].Edited, calls[3].Args = true, json.RawMessage(`{"cents":1000}`)
 	out, err := r.Form.Write(format.PydanticAI, calls)

@@ -57,7 +57,7 @@ func (f Form) writePydantic(calls []intake.CallStatus) (json.RawMessage, error) 
 		default:
 			out.Approvals[c.ID] = approvals.ToolApproved{}
 		}
-		about, err := compact(map[string]any{"approved_by": orEmpty(c.By), "rule": c.Rule, "digest": "sha256:" + c.Digest.String()})
+		about, err := compact(map[string]any{"approved_by": approversOf(c.By), "rule": c.Rule, "digest": "sha256:" + c.Digest.String()})
 		if err != nil {
 			return nil, err
 		}
@@ -84,9 +84,10 @@ func orNone(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
+func approversOf(by []approvals.Seat) []approvals.UserID {
+	list := []approvals.UserID{}
+	for _, s := range by {
+		list = append(list, s.User)
 	}
 	return list
 }

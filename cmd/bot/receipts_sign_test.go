@@ -1,0 +1,64 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/receipt"
+)
+
+// What a receipt says comes from what the agent is told of the call, and from
+// nothing else: it is signed without a look at the store.
+func TestAReceiptSaysWhatTheRequestSays(t *testing.T) {
+	key, err := receipt.GenerateKey()
+	require.NoError(t, err)
+	signer, err := receipt.ParseSigner(key)
+	require.NoError(t, err)
+	b, at := &bot{receipts: signer}, time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	call := func(o intake.Outcome) intake.CallStatus {
+		return intake.CallStatus{
+			ID: "c1", Tool: "refund", Args: []byte(`{}`), Fingerprint: "f", Outcome: o, Rule: "refunds@1a2b3c4d", DecidedAt: at, UsableUntil: at.Add(time.Hour),
+			By: []approvals.Seat{{User: "U2", For: "U3"}, {User: "U4"}}, Editors: []approvals.UserID{"U5"},
+		}
+	}
+	plain := receipt.Statement{
+		Request: "run-1", Call: "c1", Tool: "refund", Arguments: receipt.DigestOf([]byte(`{}`)), Fingerprint: "f", Agent: "till",
+		Rule: "refunds", Policy: "1a2b3c4d", DecidedAt: at, Editors: []receipt.Person{{ID: "U5"}},
+	}
+	people := []receipt.Person{{ID: "U2", For: "U3"}, {ID: "U4"}}
+	for o, change := range map[intake.Outcome]func(s *receipt.Statement){
+		intake.OutcomeApproved: func(s *receipt.Statement) {
+			s.Outcome, s.Approvers, s.NotAfter = receipt.Approved, people, at.Add(time.Hour)
+		},
+		intake.OutcomeAllowed:    func(s *receipt.Statement) { s.Outcome, s.NotAfter = receipt.Permitted, at.Add(time.Hour) },
+		intake.OutcomeDenied:     func(s *receipt.Statement) { s.Outcome, s.Deniers = receipt.Denied, people },
+		intake.OutcomeRefused:    func(s *receipt.Statement) { s.Outcome = receipt.Refused },
+		intake.OutcomeExpired:    func(s *receipt.Statement) { s.Outcome = receipt.Expired },
+		intake.OutcomeWithdrawn:  func(s *receipt.Statement) { s.Outcome = receipt.Withdrawn },
+		intake.OutcomeSuperseded: func(s *receipt.Statement) { s.Outcome = receipt.Superseded },
+	} {
+		want := plain
+		change(&want)
+		text, err := b.sign(intake.Request{ID: "run-1", Agent: "till"}, call(o))
+		require.NoError(t, err, o)
+		got, err := receipt.Verify(receipt.NewKeys(signer.Key()), text)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for name, change := range map[string]func(c *intake.CallStatus){
+		"pending":                          func(c *intake.CallStatus) { c.Outcome = intake.OutcomePending },
+		"it has its result":                func(c *intake.CallStatus) { c.Outcome = intake.OutcomeFulfilled },
+		"others of the request are open":   func(c *intake.CallStatus) { c.UsableUntil = time.Time{} },
+		"nobody knows when it was decided": func(c *intake.CallStatus) { c.DecidedAt = time.Time{} },
+	} {
+		c := call(intake.OutcomeApproved)
+		change(&c)
+		text, err := b.sign(intake.Request{ID: "run-1", Agent: "till"}, c)
+		require.NoError(t, err, name)
+		require.Empty(t, text, name)
+	}
+}
