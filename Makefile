@@ -44,15 +44,17 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 	@.ci/vuln
 
 fuzz: ## Fuzz the core against its invariants for a minute
-	d=$$(mktemp -d) && trap 'rm -rf '$$d EXIT && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@2.1.330 && \
-		$(GO) test -count=1 -timeout=20m -run RealClaudeCode -v ./internal/hookserver -claude=$$d/node_modules/.bin/claude
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, the real Claude Code, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, two versions of the real Claude Code, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./cmd/bot -power=50
+	for v in 2.1.330 2.1.197; do d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@$$v && \
+		node $$d/node_modules/@anthropic-ai/claude-code/install.cjs && \
+		$(GO) test -count=1 -timeout=30m -run RealClaudeCode -v ./internal/hookserver -claude=$$d/node_modules/.bin/claude -hold=400s; \
+		ended=$$?; rm -rf $$d; [ $$ended = 0 ] || exit 1; done
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./internal/config
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy

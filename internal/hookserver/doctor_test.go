@@ -1,6 +1,11 @@
 package hookserver_test
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,4 +25,35 @@ func TestTheDoctorProvesARefusalWithoutAskingAnybody(t *testing.T) {
 		require.Contains(t, text, found)
 	}
 	require.Empty(t, w.watch.asked)
+}
+
+// The doctor reads the version from the program itself, so that it is run against
+// the real one too: with the hook over HTTP, and with the command hook.
+func TestTheDoctorKnowsTheRealClaudeCode(t *testing.T) {
+	if *realClaude == "" {
+		t.Skip("needs -claude with the program of Claude Code")
+	}
+	version, err := exec.CommandContext(t.Context(), *realClaude, "--version").Output()
+	require.NoError(t, err)
+	ignores := strings.HasPrefix(string(version), "2.1.197")
+	w := newWorld(t)
+	self := filepath.Join(t.TempDir(), "bot")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", self, "../../cmd/bot").CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, kind := range []string{"http", "command"} {
+		dir := t.TempDir()
+		p := hook.Place{Home: dir, Project: dir, Managed: filepath.Join(dir, "managed.json"), Claude: *realClaude, Self: self}
+		if kind == "command" {
+			require.NoError(t, os.WriteFile(p.Managed, []byte(`{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"command","command":"bot hook ask","timeout":600}]}]}}`), 0o600))
+		} else {
+			_, err := hook.Write(w.server.URL, p)
+			require.NoError(t, err)
+		}
+		var found bytes.Buffer
+		good, err := hook.Print(&found, hook.Doctor(t.Context(), hook.Config{URL: w.server.URL, Token: token, Now: time.Now}, p))
+		require.NoError(t, err)
+		require.Equal(t, !ignores || kind == "command", good, found.String())
+		require.Equal(t, ignores, strings.Contains(found.String(), "ignores onFailure"), found.String())
+		t.Logf("%s:\n%s", kind, strings.ReplaceAll(found.String(), dir, ""))
+	}
 }
