@@ -65,7 +65,6 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 		return nil, err
 	}
 	routes := http.NewServeMux()
-	routes.Handle(hookserver.Path, s.hooks.Hooks())
 	routes.Handle(hookserver.PromptPath, s.hooks.Prompt())
 	routes.Handle("/", s.api)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
@@ -73,7 +72,7 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 		return nil, fmt.Errorf("listen on http.listen: %w", err)
 	}
 	s.Server = &http.Server{
-		Handler:           routes,
+		Handler:           answered(routes, s.hooks.Hooks()),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
 		WriteTimeout:      30 * time.Second,
@@ -84,6 +83,18 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	go func() { s.served <- s.Serve(l) }()
 	b.log.InfoContext(ctx, "listening for remote agents", slog.String("addr", l.Addr().String()))
 	return s, nil
+}
+
+// answered has the hooks answer all that is theirs. The mux would redirect a path
+// that is not clean, which agents do not take for a denial.
+func answered(others, hooks http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hookserver.Answers(r.URL.Path) {
+			hooks.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 // failed tells why the server ended by itself. Without a server it never does.

@@ -1,6 +1,7 @@
 package hookserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	pathpkg "path"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -30,8 +33,18 @@ const (
 	defaultHold = 9 * time.Minute
 	maxHold     = 24 * time.Hour
 	maxBody     = 4 << 20
+	// maxUnproven is how much is read of a question whose sender proves no agent:
+	// enough to tell whether the answer decides.
+	maxUnproven = 64 << 10
 	maxDepth    = 80
 )
+
+// Answers reports whether a request for this path is one for [Server.Hooks]: also
+// one whose path is written otherwise, such as //v1/hooks/claude-code, because a
+// redirect is no denial.
+func Answers(path string) bool {
+	return strings.HasPrefix(strings.ToLower(pathpkg.Clean("/"+path))+"/", Path)
+}
 
 // Hooks is the handler of everything below [Path].
 func (s *Server) Hooks() http.Handler { return http.HandlerFunc(s.claude) }
@@ -84,36 +97,47 @@ var nothing = []byte("{}")
 // claude answers a hook. The handler works on its own, so that whatever it does,
 // its deadline has an answer.
 func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil { // only send writes, and it is the last
+			send(w, s.panicked(r.Context()))
+		}
+	}()
 	opts, err := readOptions(r.URL.RawQuery)
-	limit := opts.hold + 2*s.c.Handling
+	limit := opts.hold + s.c.Handling
+	opts.until = s.c.Now().Add(opts.hold)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
-	_ = control.SetWriteDeadline(s.c.Now().Add(limit + 3*s.c.Handling))
+	_ = control.SetWriteDeadline(s.c.Now().Add(limit + 2*s.c.Handling))
 	if err != nil {
 		send(w, preToolUse(deny(err.Error()), options{}))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	who, why := s.agent(r, intake.DoorHooks)
+	most := int64(maxBody)
+	if why != "" {
+		most = maxUnproven
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	// A read deadline would end the request, because the server reads on to learn
 	// whether the client is still there.
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
-		why := "the question did not arrive as a whole"
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			why = fmt.Sprintf("the question has more than %d bytes", maxBody)
+			why = cmp.Or(why, fmt.Sprintf("the question has more than %d bytes", maxBody))
 		}
+		why = cmp.Or(why, "the question did not arrive as a whole")
 		send(w, preToolUse(deny(why), options{}))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	done := make(chan []byte, 1)
-	go func() { done <- s.guarded(ctx, r.WithContext(ctx), body, opts) }()
+	go func() { done <- s.guarded(ctx, r, who, why, body, opts) }()
 	select {
 	case out := <-done:
 		send(w, out)
 	case <-ctx.Done():
-		grace := time.NewTimer(s.c.Handling)
+		grace := time.NewTimer(s.c.Handling / 4)
 		defer grace.Stop()
 		select {
 		case out := <-done: // it says better why
@@ -125,12 +149,12 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// guarded answers a hook. A panic and an empty answer are denials.
-func (s *Server) guarded(ctx context.Context, r *http.Request, body []byte, opts options) (out []byte) {
+// guarded answers a hook; why says why its sender proves no agent. A panic is a
+// denial.
+func (s *Server) guarded(ctx context.Context, r *http.Request, c caller, why string, body []byte, opts options) (out []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.c.Log.ErrorContext(ctx, "a hook panicked", slog.String("stack", string(debug.Stack())))
-			out = preToolUse(deny("something is wrong with Countersign; its log says more"), options{})
+			out = s.panicked(ctx)
 		}
 	}()
 	if r.Method != http.MethodPost {
@@ -143,21 +167,26 @@ func (s *Server) guarded(ctx context.Context, r *http.Request, body []byte, opts
 	if err != nil {
 		return preToolUse(deny(err.Error()), options{})
 	}
-	c, why := s.agent(r, intake.DoorHooks)
 	if why != "" {
 		if !h.decides() {
 			return nothing
 		}
 		return preToolUse(deny(why), options{})
 	}
-	if out = s.event(ctx, c, h, opts); len(out) == 0 {
-		out = preToolUse(deny("Countersign has an empty answer"), options{})
-	}
-	return out
+	return s.event(ctx, c, h, opts)
 }
 
-// send sends a whole answer.
+func (s *Server) panicked(ctx context.Context) []byte {
+	s.c.Log.ErrorContext(ctx, "a hook panicked", slog.String("stack", string(debug.Stack())))
+	return preToolUse(deny("something is wrong with Countersign; its log says more"), options{})
+}
+
+// send sends a whole answer. One that would be empty is a denial: clients take an
+// empty 200 for a yes.
 func send(w http.ResponseWriter, body []byte) {
+	if len(body) == 0 {
+		body = preToolUse(deny("Countersign has an empty answer"), options{})
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
@@ -173,6 +202,8 @@ type options struct {
 	hold     time.Duration
 	keep     bool // a request whose client is gone stays open
 	deferred bool // a call that nobody has decided is deferred, and not denied
+
+	until time.Time // when the hold ends, counted from the start of the request
 }
 
 func readOptions(query string) (options, error) {
@@ -211,8 +242,17 @@ type hook struct {
 	response json.RawMessage
 }
 
-// decides reports whether the answer decides if a tool runs.
-func (h hook) decides() bool { return h.event == eventPre || h.event == eventRequest || h.event == "" }
+// decides reports whether the answer decides if a tool runs, as far as that is
+// known: an event that is not known may, if it names a tool that has no result.
+func (h hook) decides() bool {
+	switch h.event {
+	case eventPre, eventRequest, "":
+		return true
+	case eventPost, eventFailed, eventDenied, eventEnd:
+		return false
+	}
+	return (h.tool != "" || len(h.input) > 0) && len(h.response) == 0
+}
 
 // readHook reads the keys exactly as they are named, from JSON that every reader
 // reads alike.

@@ -2,6 +2,7 @@ package hookserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -11,7 +12,7 @@ import (
 )
 
 // The events of Claude Code that are understood. Any other is answered with
-// nothing: it decides nothing.
+// nothing, unless it may decide whether a tool runs: then it is denied.
 const (
 	eventPre     = "PreToolUse"
 	eventRequest = "PermissionRequest"
@@ -29,7 +30,7 @@ const (
 )
 
 // event answers one event.
-func (s *Server) event(ctx context.Context, c intake.Client, h hook, opts options) []byte {
+func (s *Server) event(ctx context.Context, c caller, h hook, opts options) []byte {
 	switch h.event {
 	case "":
 		return preToolUse(deny("the question does not name its event"), options{})
@@ -37,22 +38,26 @@ func (s *Server) event(ctx context.Context, c intake.Client, h hook, opts option
 		if h.session == "" || h.tool == "" || len(h.input) == 0 {
 			return preToolUse(deny("the question names no session, no tool or no input"), options{})
 		}
-		return preToolUse(s.decide(ctx, c, h.asking(opts)), opts)
+		return preToolUse(s.decide(ctx, c.Client, h.asking(c, opts)), opts)
 	case eventRequest:
 		return s.permissionRequest(ctx, c, h, opts)
 	case eventPost, eventFailed, eventDenied, eventEnd:
-		s.after(ctx, c, h, opts)
+		s.after(ctx, c.Client, h, opts)
+	default:
+		if h.decides() {
+			return preToolUse(deny("the event is not known, and may decide whether a tool runs"), options{})
+		}
 	}
 	return nothing
 }
 
 // asking is the call of a PreToolUse hook. The same call of the same session finds
 // the request or the decision that is there.
-func (h hook) asking(opts options) asking {
-	return asking{hold: opts.hold, Ask: intake.Ask{
+func (h hook) asking(c caller, opts options) asking {
+	return asking{until: opts.until, still: c.still, Ask: intake.Ask{
 		Door: intake.DoorHooks, Carries: intake.Carries{Edits: true, Reasons: true, Late: opts.keep},
 		ExternalID: h.external(), Group: h.session, Session: h.session, Reuse: true,
-		Calls: []intake.Call{{ID: h.call(), Tool: h.tool, Server: h.server, Args: h.input, Cwd: h.cwd}},
+		Calls: []intake.Call{h.asked()},
 	}}
 }
 
@@ -65,26 +70,24 @@ func (h hook) external() string {
 	return h.session + "/" + h.use
 }
 
-func (h hook) call() approvals.ToolCallID {
-	if h.use == "" {
-		return "call"
-	}
-	return approvals.ToolCallID(h.use)
+// asked is the call as the intake is asked about it.
+func (h hook) asked() intake.Call {
+	return intake.Call{ID: approvals.ToolCallID(cmp.Or(h.use, "call")), Tool: h.tool, Server: h.server, Args: h.input, Cwd: h.cwd}
 }
 
 // permissionRequest answers the hook that is called when a person at the terminal
 // is about to be asked. It is no gate: it is not called for what a rule allows,
 // and its call has no id. So it answers for a request that PreToolUse has opened,
 // and otherwise says nothing.
-func (s *Server) permissionRequest(ctx context.Context, c intake.Client, h hook, opts options) []byte {
-	q, ok := s.find(ctx, c, h, func(q intake.Request) bool {
+func (s *Server) permissionRequest(ctx context.Context, c caller, h hook, opts options) []byte {
+	q, ok := s.find(ctx, c.Client, h, func(q intake.Request) bool {
 		call := q.Calls[0]
 		return q.State == intake.StatePending || call.Outcome == intake.OutcomeApproved && call.ClaimedAt.IsZero()
 	})
 	if !ok {
 		return nothing
 	}
-	v := s.follow(ctx, c, q, asking{hold: opts.hold})
+	v := s.follow(ctx, c.Client, q, asking{until: opts.until, still: c.still})
 	out := hookOutput{Event: eventRequest, Request: &behavior{Behavior: "deny", Message: v.reason}}
 	if v.allow {
 		out.Request = &behavior{Behavior: "allow", Input: v.input}
@@ -149,7 +152,8 @@ func (s *Server) withdraw(ctx context.Context, c intake.Client, h hook, reason s
 }
 
 // find returns the newest request of the session that is about the call of the
-// hook: by its id, or else by the tool and the exact arguments.
+// hook: by its id, or else by its fingerprint, which has the directory and the
+// server in it, and the exact arguments. What people changed is another call.
 func (s *Server) find(ctx context.Context, c intake.Client, h hook, fits func(intake.Request) bool) (intake.Request, bool) {
 	if h.session == "" {
 		return intake.Request{}, false
@@ -159,10 +163,11 @@ func (s *Server) find(ctx context.Context, c intake.Client, h hook, fits func(in
 		s.c.Log.WarnContext(ctx, "cannot find the request of a call", slog.Any("err", err))
 		return intake.Request{}, false
 	}
+	print := intake.Fingerprint(c, h.session, h.asked())
 	for _, same := range []func(intake.Request) bool{
 		func(q intake.Request) bool { return h.use != "" && q.ExternalID == h.external() },
 		func(q intake.Request) bool {
-			return q.Calls[0].Tool == h.tool && bytes.Equal(q.Calls[0].Args, h.input)
+			return q.Calls[0].Fingerprint == print && bytes.Equal(q.Calls[0].Args, h.input)
 		},
 	} {
 		for _, q := range all {

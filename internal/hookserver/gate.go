@@ -26,12 +26,15 @@ func deny(why string) verdict {
 	return verdict{reason: "Not run: " + why + ". Nobody denied this call."}
 }
 
-// An asking is one call that is asked about, and how long its caller waits.
+// An asking is one call that is asked about, and until when its caller waits.
 type asking struct {
 	intake.Ask
 
-	hold time.Duration
-	tell func(intake.Request) // is called with the request whenever it changes; may be nil
+	until time.Time
+	tell  func(intake.Request) // is called with the request whenever it changes; may be nil
+	// still reports whether the credential still proves the agent. It is asked after
+	// the wait, because a token may be taken away while a call is held.
+	still func() bool
 }
 
 // decide asks about a call, waits until it is decided, its hold is over or its
@@ -66,6 +69,9 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 	if call.Outcome != intake.OutcomeAllowed && call.Outcome != intake.OutcomeApproved {
 		return notApproved(q)
 	}
+	if !a.still() {
+		return deny("the token does not prove the agent any more")
+	}
 	claiming, cancel := context.WithTimeout(ctx, s.c.Handling)
 	defer cancel()
 	claim, err := s.c.Intake.Claim(claiming, c, q.ID, call.ID)
@@ -82,7 +88,7 @@ func (s *Server) follow(ctx context.Context, c intake.Client, q intake.Request, 
 // wait returns the request once it is decided, or as it stands when the hold is
 // over or the server ends.
 func (s *Server) wait(ctx context.Context, c intake.Client, q intake.Request, a asking) (intake.Request, error) {
-	held, cancel := context.WithTimeout(ctx, a.hold)
+	held, cancel := context.WithTimeout(ctx, a.until.Sub(s.c.Now()))
 	defer cancel()
 	stop := context.AfterFunc(s.over, cancel) //nolint:contextcheck // the end of the server, beside that of the caller
 	defer stop()

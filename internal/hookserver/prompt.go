@@ -75,7 +75,7 @@ type promptKey struct{}
 
 // A prompting is who asks, and how long it waits.
 type prompting struct {
-	client intake.Client
+	client caller
 	opts   options
 }
 
@@ -110,7 +110,7 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 	if err != nil {
 		return promptAnswer(deny(err.Error()))
 	}
-	a := asking{hold: who.opts.hold, Ask: intake.Ask{
+	a := asking{until: s.c.Now().Add(who.opts.hold), still: who.client.still, Ask: intake.Ask{
 		Door: intake.DoorMCP, Carries: intake.Carries{Edits: true, Reasons: true, Late: who.opts.keep}, Reuse: true, Calls: []intake.Call{call},
 	}}
 	if call.ID != "call" {
@@ -118,8 +118,8 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 	}
 	token := q.Params.GetProgressToken()
 	if token == nil {
-		a.hold = min(a.hold, silentHold)
-		return promptAnswer(s.decide(ctx, who.client, a))
+		a.until = s.c.Now().Add(min(who.opts.hold, silentHold))
+		return promptAnswer(s.decide(ctx, who.client.Client, a))
 	}
 	p := &progress{every: s.c.Progress, send: func(n float64, text string) {
 		_ = q.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: text})
@@ -127,7 +127,7 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 	a.tell = p.tell
 	stop := p.start(ctx)
 	defer stop()
-	return promptAnswer(s.decide(ctx, who.client, a))
+	return promptAnswer(s.decide(ctx, who.client.Client, a))
 }
 
 // readPrompt reads what a permission prompt is asked.

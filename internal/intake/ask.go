@@ -124,7 +124,7 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 			HasState: len(a.State) > 0, Reuse: a.Reuse, CreatedAt: now.UTC(),
 		}
 		for _, call := range a.Calls {
-			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: fingerprint(c, a.Session, call)})
+			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
 		}
 		return true, nil
 	})

@@ -27,11 +27,11 @@ func sum(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// fingerprint finds a call again that is asked about once more: by the same
+// Fingerprint finds a call again that is asked about once more: by the same
 // agent, within the session, with the same tool, definition, directory and exact
 // argument bytes. Arguments in another order are another call. It is never an
 // [approvals.Digest], which binds a decision to one call of one batch.
-func fingerprint(c Client, session string, call Call) string {
+func Fingerprint(c Client, session string, call Call) string {
 	if session == "" {
 		session = "credential:" + c.Credential
 	} else {

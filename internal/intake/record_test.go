@@ -67,12 +67,12 @@ func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {
 func TestAFingerprintStaysWhatItIs(t *testing.T) {
 	call := Call{Tool: "Bash", Server: "s", Args: []byte(`{"command":"ls"}`), Cwd: "/srv", Repository: "acme/app", Branch: "main", Definition: "d"}
 	c := Client{Name: "claude", Credential: "token:1"}
-	first := fingerprint(c, "s", call)
+	first := Fingerprint(c, "s", call)
 	require.Len(t, first, 64)
-	require.Equal(t, first, fingerprint(c, "s", call))
-	require.NotEqual(t, fingerprint(c, "", call), fingerprint(c, "token:1", call), "a session is no credential")
+	require.Equal(t, first, Fingerprint(c, "s", call))
+	require.NotEqual(t, Fingerprint(c, "", call), Fingerprint(c, "token:1", call), "a session is no credential")
 	require.NotContains(t, first, "ls")
 	shifted := call
 	shifted.Tool, shifted.Server = "Bashs", ""
-	require.NotEqual(t, first, fingerprint(c, "s", shifted), "each part has its length in front")
+	require.NotEqual(t, first, Fingerprint(c, "s", shifted), "each part has its length in front")
 }

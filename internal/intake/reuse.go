@@ -12,7 +12,7 @@ import (
 // request. A fingerprint has one request after the other: its key has how many
 // there were before, so that callers that ask at the same time meet in one.
 func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
-	print := fingerprint(c, a.Session, a.Calls[0])
+	print := Fingerprint(c, a.Session, a.Calls[0])
 	index := indexID(c.Name, "print", print)
 	for range maxTries {
 		var at pointer

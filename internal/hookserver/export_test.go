@@ -1,0 +1,4 @@
+package hookserver
+
+// Send is how every answer of a hook is sent.
+var Send = send
