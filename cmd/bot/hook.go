@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -56,7 +55,7 @@ writes the settings first. It exits with 1 if anything is bad.`,
 // isHook reports whether the program is what an agent calls before a tool: then
 // every failure must exit with 2.
 func isHook(args []string) bool {
-	return len(args) > 0 && args[0] == hookCommands.name && !slices.Contains(args, "doctor")
+	return len(args) > 0 && args[0] == hookCommands.name && !(len(args) > 1 && args[1] == "doctor")
 }
 
 // hookArgs makes "bot hook", also with flags, into "bot hook ask".

@@ -20,7 +20,12 @@ var doctorOn = flag.String("claude", "", "the program of Claude Code that bot ho
 // hook asks as Claude Code does over HTTP.
 func (r *remote) hook(question string) string {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url+"/v1/hooks/claude-code", strings.NewReader(question))
+	return r.hookAt("/v1/hooks/claude-code", question)
+}
+
+func (r *remote) hookAt(path, question string) string {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.url+path, strings.NewReader(question))
 	require.NoError(r.t, err)
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	req.Header.Set("Content-Type", "application/json")
@@ -52,6 +57,11 @@ func TestAClickAnswersACodingAgent(t *testing.T) {
 	require.Empty(t, w.sim.click(bob, card, "make by-command", "Approve").VisibleError)
 	require.NoError(t, cmd.Wait(), stderr.String())
 	require.Contains(t, stdout.String(), `"permissionDecision":"allow"`)
+
+	// A redirect is no denial, so there is none.
+	for _, path := range []string{"//v1/hooks/claude-code", "/v1/hooks", "/v1/hooks/claude-code/", "/v1/x/../hooks/claude-code"} {
+		require.Contains(t, agent.hookAt(path, hookQuestion), `"permissionDecision":"deny"`, path)
+	}
 
 	dir := t.TempDir()
 	doctor := func(more ...string) (string, int) {

@@ -135,7 +135,7 @@ func (p *problem) Error() string {
 // decide asks about a call, waits until it is decided or the hold is over, and
 // claims an approval.
 func (a *api) decide(ctx context.Context, c Config, f form, q question) (verdict, error) {
-	until := c.Now().Add(c.Hold)
+	until := c.until
 	git := c.Git
 	if git == nil {
 		git = Git
@@ -171,7 +171,7 @@ func (a *api) decide(ctx context.Context, c Config, f form, q question) (verdict
 	}
 	if ctx.Err() != nil {
 		a.leave(ctx, s, c.Keep)
-		return verdict{}, errors.New("the hook was stopped")
+		return verdict{}, stoppedBy(ctx)
 	}
 	if err != nil {
 		return verdict{}, err
@@ -228,6 +228,14 @@ func (a *api) settle(ctx context.Context, f form, q question, s status) (verdict
 		v.input = json.RawMessage(claim.Args)
 	}
 	return v, nil
+}
+
+// stoppedBy is why a question is not answered any more.
+func stoppedBy(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errTooLong) {
+		return errors.New("the answer took too long")
+	}
+	return errors.New("the hook was stopped")
 }
 
 // leave withdraws a request whose agent has stopped waiting, as well as the little

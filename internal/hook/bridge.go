@@ -86,9 +86,9 @@ func (b *bridge) decide(ctx context.Context, raw json.RawMessage) (v verdict, er
 			v, err = verdict{}, fmt.Errorf("a bug in the bridge: %v", p)
 		}
 	}()
-	doc := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return v, errors.New("the question is no JSON object")
+	doc, err := fieldsOf(raw)
+	if err != nil {
+		return v, fmt.Errorf("the question %w", err)
 	}
 	q := question{decides: true, session: b.session, cwd: b.dir}
 	if err := fields(doc, map[string]*string{"tool_name": &q.tool, "tool_use_id": &q.use}); err != nil {
@@ -97,7 +97,9 @@ func (b *bridge) decide(ctx context.Context, raw json.RawMessage) (v verdict, er
 	if q, err = q.whole(doc["input"]); err != nil {
 		return v, err
 	}
-	v, err = b.api.decide(ctx, b.c, forms[ClaudeCode], q)
+	c := b.c
+	c.until = c.Now().Add(c.Hold)
+	v, err = b.api.decide(ctx, c, forms[ClaudeCode], q)
 	if v.allow && v.input == nil {
 		v.input = q.input
 	}

@@ -39,7 +39,7 @@ func guarded(t *testing.T) string {
 
 func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 	const fine = `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"matcher":"*","hooks":[{"type":"http","url":"URL/v1/hooks/claude-code?hold=9m","timeout":600,"onFailure":"block"}]}]}}`
-	change := func(old, with string) string { return strings.Replace(fine, old, with, 1) }
+	change := func(oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(fine) }
 	for name, c := range map[string]struct {
 		version, managed, user, project, token string
 		codex                                  string // its hooks.json
@@ -54,10 +54,12 @@ func TestTheDoctorFindsWhatLetsAToolRunUnasked(t *testing.T) {
 		"a failure that does not block":           {managed: change(`,"onFailure":"block"`, ""), bad: true, says: "tools run whenever Countersign is away"},
 		"a matcher that leaves tools out":         {managed: change(`"matcher":"*"`, `"matcher":"Bash"`), bad: true, says: `"Bash" leaves out`},
 		"a client that gives up first":            {managed: change("hold=9m", "hold=10m"), bad: true, says: "gives up first"},
+		"a hold that its default cuts off":        {managed: change(`,"timeout":600`, "", "hold=9m", "hold=20m"), bad: true, says: "gives up first"},
+		"a command whose exit code is lost":       {managed: `{"allowManagedHooksOnly":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"bot hook ask || true","timeout":600}]}]}}`, bad: true, says: "exit code"},
 		"a hook of another server":                {managed: change("URL", "https://else.example"), bad: true, says: "no PreToolUse hook"},
 		"hooks that others may add to":            {managed: change("true", "false"), says: "allowManagedHooksOnly is not true"},
 		"managed settings that are no JSON":       {managed: "{", bad: true, says: "is not JSON"},
-		"hooks that managed settings switch off":  {managed: change("{", `{"disableAllHooks":true,`), bad: true, says: "disableAllHooks"},
+		"hooks that managed settings switch off":  {managed: change(`{"allow`, `{"disableAllHooks":true,"allow`), bad: true, says: "disableAllHooks"},
 		"no settings at all":                      {managed: "-", bad: true, says: "no settings ask Countersign"},
 		"settings that the agent can edit":        {managed: "-", user: fine, says: "can edit the settings of its user"},
 		"a project that switches hooks off":       {managed: "-", user: fine, project: `{"disableAllHooks":true}`, bad: true, says: "disableAllHooks"},

@@ -121,6 +121,8 @@ func origin(gitdir string) string {
 		if u, err := url.Parse(value); err == nil && u.Host != "" {
 			u.User, u.RawQuery, u.Fragment = nil, "", ""
 			value = u.String()
+		} else if who, _, _ := strings.Cut(value, "@"); strings.Contains(who, ":") {
+			return "" // a password may be in it, as in https://bot:50%@example.com
 		}
 		return plain(value)
 	}

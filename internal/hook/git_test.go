@@ -37,6 +37,8 @@ func TestARepositoryIsReadWithoutGit(t *testing.T) {
 		"from a directory within":    {map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": gitConfig, "a/b/c": ""}, "a/b", "https://example.com/app.git", "main"},
 		"a commit":                   {map[string]string{".git/HEAD": strings.Repeat("0a", 20) + "\n"}, ".", "", "commit 0a0a0a0a0a0a"},
 		"over SSH":                   {map[string]string{".git/HEAD": "x", ".git/config": "[remote \"origin\"]\nurl=git@example.com:a/b.git\n"}, ".", "git@example.com:a/b.git", ""},
+		"a URL that cannot be read":  {map[string]string{".git/HEAD": "x", ".git/config": "[remote \"origin\"]\nurl=https://bot:ghp%secret@example.com/a/b.git\n"}, ".", "", ""},
+		"a password without a URL":   {map[string]string{".git/HEAD": "x", ".git/config": "[remote \"origin\"]\nurl=bot:secret@example.com:a/b.git\n"}, ".", "", ""},
 		"a work tree":                {map[string]string{"w/.git": "gitdir: ../main/.git/worktrees/w\n", "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n", "main/.git/worktrees/w/commondir": "../..\n", "main/.git/config": gitConfig}, "w", "https://example.com/app.git", "w"},
 		"no repository":              {map[string]string{"a": ""}, ".", "", ""},
 		"control characters":         {map[string]string{".git/HEAD": "ref: refs/heads/a\x1b[2Jb\n", ".git/config": "[remote \"origin\"]\nurl=a\x07b\n"}, ".", "", ""},

@@ -14,6 +14,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"io"
 	"net/http"
 	"time"
+	"unicode/utf8"
 )
 
 // Config is what [Run] works with.
@@ -30,17 +32,66 @@ type Config struct {
 	Kind  Kind          // the agent that asks
 	Hold  time.Duration // how long the agent waits; 0 for what its kind allows
 	Keep  bool          // a request stays open when the agent stops waiting for it
+	// Grace is how long the answer may take after the hold; 0 for what its kind
+	// allows. Then the agent would give up by itself, and run the tool.
+	Grace time.Duration
 	HTTP  *http.Client
 	Now   func() time.Time
 	Git   func(dir string) (repository, branch string) // nil for [Git]
+
+	until time.Time // when the hold ends
 }
 
 // maxInput is how many bytes a question may have.
 const maxInput = 4 << 20
 
+// leaving is how long what is left to do may take when the hook has to end.
+const leaving = 2500 * time.Millisecond
+
+var errTooLong = errors.New("not run: the answer took too long")
+
 // Run answers the question that it reads. It writes either a whole answer or
-// nothing; with an error, the tool must not run.
-func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) (err error) {
+// nothing; with an error, the tool must not run. Whatever it waits for, it returns
+// before the agent gives up: its input, the API, a file of the repository, or who
+// reads the answer.
+func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
+	form, ok := forms[c.Kind]
+	if !ok {
+		return fmt.Errorf("not run: there is no kind of agent %q; the kinds are %s", c.Kind, Kinds())
+	}
+	c.Hold, c.Grace = cmp.Or(c.Hold, form.hold), cmp.Or(c.Grace, form.grace)
+	c.until = c.Now().Add(c.Hold)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Hold+c.Grace, errTooLong)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- run(ctx, c, form, in, out) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(leaving)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		if err == nil {
+			err = stopped(ctx) // the answer may be there, but not in time
+		}
+		return err
+	case <-late.C:
+		return stopped(ctx)
+	}
+}
+
+// stopped says why the hook has to end.
+func stopped(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errTooLong) {
+		return cause
+	}
+	return errors.New("not run: the hook was stopped")
+}
+
+func run(ctx context.Context, c Config, form form, in io.Reader, out io.Writer) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("not run: a bug in the hook: %v", p)
@@ -49,13 +100,6 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) (err error)
 	q, err := read(ctx, in)
 	if err != nil {
 		return err
-	}
-	form, ok := forms[c.Kind]
-	if !ok {
-		return fmt.Errorf("not run: there is no kind of agent %q; the kinds are %s", c.Kind, Kinds())
-	}
-	if c.Hold == 0 {
-		c.Hold = form.hold
 	}
 	ask, err := form.read(q)
 	if err != nil {
@@ -79,7 +123,7 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) (err error)
 		return fmt.Errorf("not run: %w. Nobody denied this call", err)
 	}
 	if ctx.Err() != nil {
-		return errors.New("not run: the hook was stopped")
+		return stopped(ctx)
 	}
 	if len(answer) == 0 || !json.Valid(answer) {
 		return errors.New("not run: the hook has no answer")
@@ -105,17 +149,42 @@ func read(ctx context.Context, in io.Reader) (map[string]json.RawMessage, error)
 	var r result
 	select {
 	case <-ctx.Done():
-		return nil, errors.New("not run: the hook was stopped")
+		return nil, stopped(ctx)
 	case r = <-done:
 	}
-	doc := map[string]json.RawMessage{}
+	doc, bad := fieldsOf(r.raw)
 	switch {
 	case r.err != nil:
 		return nil, fmt.Errorf("not run: read the question: %w", r.err)
 	case len(r.raw) > maxInput:
 		return nil, fmt.Errorf("not run: the question has more than %d bytes", maxInput)
-	case json.Unmarshal(r.raw, &doc) != nil || doc == nil:
-		return nil, errors.New("not run: the question on standard input is no JSON object")
+	case bad != nil:
+		return nil, fmt.Errorf("not run: the question on standard input %w", bad)
+	}
+	return doc, nil
+}
+
+var errNoObject = errors.New("is no JSON object")
+
+// fieldsOf takes an object apart. One that has a key twice is read differently by
+// other programs.
+func fieldsOf(raw []byte) (map[string]json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') || !json.Valid(raw) || !utf8.Valid(raw) {
+		return nil, errNoObject
+	}
+	doc := map[string]json.RawMessage{}
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return nil, errNoObject
+		}
+		if _, twice := doc[key]; twice {
+			return nil, errors.New("has a key twice")
+		}
+		doc[key] = value
 	}
 	return doc, nil
 }

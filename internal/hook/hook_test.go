@@ -118,7 +118,7 @@ func TestAnAgentThatNeverClosesItsEndIsStopped(t *testing.T) {
 	in, end := io.Pipe()
 	defer func() { _ = end.Close() }()
 	failed := make(chan error, 1)
-	go func() { failed <- hook.Run(ctx, hook.Config{Now: time.Now}, in, io.Discard) }()
+	go func() { failed <- hook.Run(ctx, hook.Config{Now: time.Now, Kind: hook.ClaudeCode}, in, io.Discard) }()
 	_, err := io.WriteString(end, `{"session_id":"s"`)
 	require.NoError(t, err)
 	cancel()

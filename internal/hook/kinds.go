@@ -34,7 +34,8 @@ func Kinds() string {
 
 // A form is how one kind of agent asks and is answered.
 type form struct {
-	hold  time.Duration // less than the agent waits without a setting
+	hold  time.Duration // with grace and [leaving], less than the agent waits without a setting
+	grace time.Duration // how long the answer may take after the hold; see [margin]
 	edits bool          // it runs changed input
 	read  func(map[string]json.RawMessage) (question, error)
 	write func(question, verdict) ([]byte, error)
@@ -43,12 +44,12 @@ type form struct {
 // forms are all kinds. testdata/kinds.json has an example of each, and says which
 // were seen from the real program.
 var forms = map[Kind]form{
-	ClaudeCode: {9 * time.Minute, true, readClaude, writeClaude},
+	ClaudeCode: {9 * time.Minute, 12 * time.Second, true, readClaude, writeClaude},
 	// The input of Codex has only the command: nobody can say where it runs.
-	Codex:  {9 * time.Minute, true, readCodex, writeClaude},
-	Cursor: {50 * time.Second, false, readCursor, writeCursor},
-	VSCode: {25 * time.Second, true, readClaude, writeClaude},
-	Gemini: {50 * time.Second, true, readGemini, writeGemini},
+	Codex:  {9 * time.Minute, 12 * time.Second, true, readCodex, writeClaude},
+	Cursor: {50 * time.Second, 6 * time.Second, false, readCursor, writeCursor},
+	VSCode: {25 * time.Second, 2 * time.Second, true, readClaude, writeClaude},
+	Gemini: {50 * time.Second, 6 * time.Second, true, readGemini, writeGemini},
 }
 
 // fields reads texts by their names.
@@ -111,8 +112,25 @@ func readClaude(doc map[string]json.RawMessage) (question, error) {
 		q.outcome, q.response = "not_run", reason
 	case "SessionEnd":
 		q.outcome = "ended"
+	case "PermissionRequest": // is no gate: it is not sent for what a rule allows
+	default:
+		if err := undecided(q.event, doc); err != nil {
+			return q, err
+		}
 	}
 	return q.whole(doc["tool_input"])
+}
+
+// undecided refuses an event that is not known and names a tool that has no result:
+// a tool may run by its answer. It is that of another kind of agent, or a new one.
+func undecided(event string, doc map[string]json.RawMessage) error {
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return len(doc[key]) > 0 && string(doc[key]) != "null" })
+	}
+	if has("tool_name", "tool_input", "command") && !has("tool_response", "tool_output", "output", "result_json", "error") {
+		return fmt.Errorf("the event %.40q is not one of this kind of agent; --kind may be wrong", event)
+	}
+	return nil
 }
 
 func textOf(raw json.RawMessage) string {
@@ -177,7 +195,14 @@ func readCursor(doc map[string]json.RawMessage) (question, error) {
 	case "":
 		return q, errors.New("the question does not name its event")
 	default:
-		return question{event: q.event}, nil
+		q.decides = false
+		if err := undecided(q.event, doc); err != nil {
+			return q, err
+		}
+		if strings.HasPrefix(q.event, "before") {
+			return q, fmt.Errorf("the event %.40q is not one that is answered", q.event)
+		}
+		return q, nil
 	}
 	return q.whole(input)
 }
@@ -201,7 +226,11 @@ func readGemini(doc map[string]json.RawMessage) (question, error) {
 	if q.event == "" {
 		return q, errors.New("the question does not name its event")
 	}
-	q.decides = q.event == "BeforeTool"
+	if q.decides = q.event == "BeforeTool"; !q.decides {
+		if err := undecided(q.event, doc); err != nil {
+			return q, err
+		}
+	}
 	return q.whole(doc["tool_input"])
 }
 

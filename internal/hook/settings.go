@@ -27,8 +27,13 @@ func ManagedPath() string {
 	return "/etc/claude-code/managed-settings.json"
 }
 
-// clientTimeout is how long Claude Code is told to wait for a hook.
+// clientTimeout is how long Claude Code is told to wait for a hook, and waits
+// without a setting.
 const clientTimeout = 600
+
+// margin is how much longer than the hold Claude Code has to wait at least: the
+// answer leaves within it, here and at /v1/hooks/.
+const margin = 15 * time.Second
 
 // A setting is what of a settings file matters here.
 type setting struct {
@@ -225,8 +230,18 @@ func (s setting) gates(c Config) (bool, []string) {
 			if h.OnFailure != "block" && h.Type == "http" {
 				problems = append(problems, `onFailure is not "block": tools run whenever Countersign is away`)
 			}
-			if limit := time.Duration(max(h.Timeout, 0) * float64(time.Second)); hold > 0 && limit > 0 && limit <= hold+15*time.Second {
-				problems = append(problems, fmt.Sprintf("the timeout of %s is not 15s longer than the hold of %s: Claude Code gives up first", limit, hold))
+			limit := clientTimeout * time.Second
+			if h.Timeout > 0 {
+				limit = time.Duration(h.Timeout * float64(time.Second))
+			}
+			if limit <= hold+margin {
+				problems = append(problems, fmt.Sprintf("the timeout of %s is not %s longer than the hold of %s: Claude Code gives up first", limit, margin, hold))
+			}
+			if strings.ContainsAny(h.Command, "|&;\n") {
+				problems = append(problems, "the command is more than one program, so the exit code that stops a tool may be lost")
+			}
+			if strings.HasPrefix(h.URL, "http:") && strings.HasPrefix(c.URL, "https:") {
+				problems = append(problems, "the URL begins with http://, so the token is sent in plain text")
 			}
 		}
 	}

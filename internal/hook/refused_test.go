@@ -1,0 +1,108 @@
+package hook_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/hook"
+)
+
+// A hook that is set up with the kind of another agent knows none of its events.
+// An answer that decides nothing would run every tool.
+func TestAQuestionOfAnotherKindOfAgentIsAnError(t *testing.T) {
+	claude := `{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"T","tool_input":{"a":1}}`
+	cursor := `{"conversation_id":"s","hook_event_name":"beforeShellExecution","command":"make"}`
+	gemini := `{"session_id":"s","hook_event_name":"BeforeTool","tool_name":"T","tool_input":{"a":1}}`
+	for kind, questions := range map[hook.Kind][]string{
+		hook.ClaudeCode: {cursor, gemini, strings.Replace(claude, "PreToolUse", "pretooluse", 1), strings.Replace(claude, "PreToolUse", "PreToolUse2", 1)},
+		hook.Codex:      {cursor, gemini},
+		hook.VSCode:     {cursor, gemini},
+		hook.Cursor:     {claude, gemini, `{"conversation_id":"s","hook_event_name":"beforeReadFile","file_path":"/x"}`},
+		hook.Gemini:     {claude, cursor},
+	} {
+		for _, q := range questions {
+			a := newAPI(t, "approved", "")
+			var out bytes.Buffer
+			require.Error(t, hook.Run(t.Context(), a.config(kind), strings.NewReader(q), &out), "%s %s", kind, q)
+			require.Empty(t, out.String())
+			require.Nil(t, a.asked)
+		}
+	}
+}
+
+func TestAnEventAfterACallDecidesNothing(t *testing.T) {
+	for kind, q := range map[hook.Kind]string{
+		hook.Cursor: `{"conversation_id":"s","hook_event_name":"afterShellExecution","command":"make","output":"x"}`,
+		hook.Gemini: `{"session_id":"s","hook_event_name":"AfterTool","tool_name":"T","tool_input":{},"tool_response":{}}`,
+		hook.Codex:  `{"session_id":"s","hook_event_name":"UserPromptSubmit","prompt":"x"}`,
+		hook.VSCode: `{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"T","tool_input":{}}`,
+	} {
+		a := newAPI(t, "approved", "")
+		var out bytes.Buffer
+		require.NoError(t, hook.Run(t.Context(), a.config(kind), strings.NewReader(q), &out), "%s %s", kind, q)
+		require.JSONEq(t, `{}`, out.String())
+	}
+}
+
+// The client runs the tool when its hook takes too long, so the hook ends first,
+// whatever it waits for.
+func TestTheHookEndsBeforeItsAgentGivesUp(t *testing.T) {
+	stuck := make(chan struct{})
+	defer close(stuck)
+	ask := `{"session_id":"s","cwd":"/srv","hook_event_name":"PreToolUse","tool_name":"T","tool_input":{}}`
+	silent, _ := io.Pipe()
+	_, unread := io.Pipe()
+	for name, change := range map[string]func(c *hook.Config) (io.Reader, io.Writer){
+		"its input does not end": func(*hook.Config) (io.Reader, io.Writer) {
+			return io.MultiReader(strings.NewReader(ask), silent), io.Discard
+		},
+		"the API does not answer": func(c *hook.Config) (io.Reader, io.Writer) {
+			a := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stuck }))
+			c.URL = a.URL
+			return strings.NewReader(ask), io.Discard
+		},
+		"a file cannot be read": func(c *hook.Config) (io.Reader, io.Writer) {
+			c.Git = func(string) (string, string) { <-stuck; return "", "" }
+			return strings.NewReader(ask), io.Discard
+		},
+		"nobody reads its answer": func(*hook.Config) (io.Reader, io.Writer) {
+			return strings.NewReader(ask), unread
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newAPI(t, "approved", "").config(hook.ClaudeCode)
+			c.Hold, c.Grace = time.Millisecond, 50*time.Millisecond
+			in, out := change(&c)
+			require.ErrorContains(t, hook.Run(t.Context(), c, in, out), "took too long")
+		})
+	}
+}
+
+func TestAKeyThatIsThereTwiceIsAnError(t *testing.T) {
+	for _, q := range []string{
+		`{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"T","tool_input":{"command":"ls"},"tool_input":{"command":"rm"}}`,
+		`{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"T","tool_input":{}} {}`,
+		"{\"session_id\":\"s\xff\",\"hook_event_name\":\"PreToolUse\",\"tool_name\":\"T\",\"tool_input\":{}}",
+	} {
+		a := newAPI(t, "approved", "")
+		require.Error(t, hook.Run(t.Context(), a.config(hook.ClaudeCode), strings.NewReader(q), io.Discard))
+		require.Nil(t, a.asked)
+	}
+}
+
+func TestTheDoctorFindsATokenThatIsSentInPlainText(t *testing.T) {
+	dir := tree(t, map[string]string{"managed.json": `{"hooks":{"PreToolUse":[{"hooks":[{"type":"http","url":"http://127.0.0.1:1/v1/hooks/claude-code","onFailure":"block"}]}]}}`})
+	var out bytes.Buffer
+	good, err := hook.Print(&out, hook.Doctor(t.Context(), hook.Config{URL: "https://127.0.0.1:1", Token: "t", Now: time.Now}, hook.Place{Managed: filepath.Join(dir, "managed.json"), Home: dir, Project: dir, Self: script(t, "exit 2")}))
+	require.NoError(t, err)
+	require.False(t, good)
+	require.Contains(t, out.String(), "in plain text")
+}
