@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/httpapi/format"
 	"github.com/countersign/countersign/internal/intake"
 )
@@ -31,6 +32,9 @@ func (a *API) create(c caller) (answer, error) {
 	q, err = a.until(c, q, wait, settled)
 	if c.left() {
 		return answer{}, errors.Join(err, a.gone(c, q.ID))
+	}
+	if errors.Is(err, bearer.ErrRefused) {
+		return answer{}, err
 	}
 	if err != nil { // it is stored: the client must learn its id
 		a.c.Log.WarnContext(c.r.Context(), "a new request cannot be waited for", slog.String("request", string(q.ID)), slog.Any("err", err))

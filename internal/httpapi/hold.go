@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/httpapi/format"
 	"github.com/countersign/countersign/internal/intake"
 )
@@ -97,7 +98,7 @@ func (c caller) wait() (time.Duration, error) {
 }
 
 // until waits while the request is as the client does not want it, and returns it
-// as it is then. The end of the wait is no error.
+// as it is then. The end of the wait is no error; that of the credential is.
 func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(intake.Request) bool) (intake.Request, error) {
 	if wait == 0 || enough(q) {
 		return q, nil
@@ -123,8 +124,14 @@ func (a *API) until(c caller, q intake.Request, wait time.Duration, enough func(
 		}
 		q = next
 	}
-	if enough(q) || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return q, ctx.Err()
+	}
+	if !a.c.Guard.Proves(c.r, c.Agent) { // it may have been taken away meanwhile
+		return q, bearer.ErrRefused
+	}
+	if enough(q) {
+		return q, nil
 	}
 	return a.c.Intake.Get(ctx, c.Client, q.ID) // a wait that was missed
 }

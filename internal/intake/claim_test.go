@@ -428,6 +428,23 @@ func TestAnAgentHasLimits(t *testing.T) {
 	require.Nil(t, limit)
 }
 
+func TestALimitSaysWhenToTryAgain(t *testing.T) {
+	for within, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Hour: 30 * time.Second, 12 * time.Second: 12 * time.Second} {
+		w, c := newWorld(t), claude
+		c.OpenLimit = 2
+		for i, d := range []time.Duration{0, within} {
+			a := ask(fmt.Sprint(i), "write")
+			a.Within = d
+			_, err := w.Ask(t.Context(), c, a)
+			require.NoError(t, err)
+		}
+		_, err := w.Ask(t.Context(), c, ask("one too many", "write"))
+		limit, ok := errors.AsType[*intake.LimitError](err)
+		require.True(t, ok, err)
+		require.Equal(t, want, limit.RetryAfter, "the first that ends by itself, and people may decide before")
+	}
+}
+
 func mustFind(w *world, c intake.Client, external string) approvals.RunID {
 	all, err := w.List(w.Context(), c, intake.Filter{ExternalID: external})
 	require.NoError(w, err)

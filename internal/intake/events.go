@@ -165,7 +165,8 @@ type Filter struct {
 const DefaultList = 50
 
 // List returns requests of the client, the newest first: those that are open, and
-// of the others the newest [MaxDone].
+// of the others the newest [MaxDone]. They are without what makes them large or
+// costly, the state of the caller and the receipts: [Service.Get] has these.
 func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, error) {
 	if f.Limit == 0 {
 		f.Limit = DefaultList
@@ -183,7 +184,11 @@ func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, erro
 		if f.Group != "" && of.Group != f.Group || f.ExternalID != "" && of.External != f.ExternalID || !of.At.After(f.Since) {
 			continue
 		}
-		r, err := s.Get(ctx, c, of.Run)
+		var r Request
+		x, err := s.find(ctx, c, of.Run)
+		if err == nil {
+			r, err = s.standing(ctx, x)
+		}
 		if isNotFound(err) {
 			continue // it was counted, and never stored
 		}

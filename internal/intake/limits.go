@@ -51,13 +51,15 @@ func (s *Service) reserve(ctx context.Context, c Client, a Ask, id approvals.Run
 			return false, &LimitError{What: "requests in a minute", Limit: perMinute, RetryAfter: d.Minute.Add(time.Minute).Sub(now)}
 		}
 		d.Recent = append(d.Recent, agentRequest{Run: id, External: a.ExternalID, Group: a.Group, At: now})
+		var first time.Time
 		if d.open() > open {
-			if err := s.learn(ctx, d, now); err != nil {
+			var err error
+			if first, err = s.learn(ctx, d, now); err != nil {
 				return false, err
 			}
 		}
 		if d.open() > open {
-			return false, &LimitError{What: "open requests", Limit: open, RetryAfter: 30 * time.Second}
+			return false, &LimitError{What: "open requests", Limit: open, RetryAfter: soon(first, now)}
 		}
 		d.Schema = schema
 		d.forget()
@@ -76,29 +78,49 @@ func (d *agentDoc) open() int {
 	return n
 }
 
-// learn finds out which of the requests have their outcome, or never began.
-func (s *Service) learn(ctx context.Context, d *agentDoc, now time.Time) error {
+// again is when to look again whether one of the open requests has its outcome:
+// people decide at any time.
+const again = 30 * time.Second
+
+// soon is how long to wait until again, or until the first of the open requests
+// ends by itself.
+func soon(first, now time.Time) time.Duration {
+	if first.IsZero() {
+		return again
+	}
+	return min(again, max(first.Sub(now), time.Second))
+}
+
+// learn finds out which of the requests have their outcome, or never began, and
+// when the first of the others ends if nobody decides it; zero if none does.
+func (s *Service) learn(ctx context.Context, d *agentDoc, now time.Time) (first time.Time, err error) {
 	for i, r := range d.Recent {
 		if r.Done {
 			continue
 		}
+		var ends time.Time
 		run, err := s.c.Store.Run(ctx, r.Run)
 		switch {
 		case errors.Is(err, approvals.ErrNotFound):
-			d.Recent[i].Done = now.Sub(r.At) > unborn
+			ends = r.At.Add(unborn)
+			d.Recent[i].Done = now.After(ends)
 		case err != nil:
-			return err
+			return first, err
 		case run.Status != agentrun.RunDeferred:
 			d.Recent[i].Done = true
 		default:
 			b, err := s.c.Desk.Batch(ctx, run.Deferred)
 			if err != nil {
-				return err
+				return first, err
 			}
+			ends = b.Deadline()
 			d.Recent[i].Done = b.Settled()
 		}
+		if !d.Recent[i].Done && !ends.IsZero() && (first.IsZero() || ends.Before(first)) {
+			first = ends
+		}
 	}
-	return nil
+	return first, nil
 }
 
 // forget drops the oldest of those that have their outcome.

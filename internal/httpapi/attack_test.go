@@ -1,0 +1,116 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/httpapi"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// revoke takes the credentials of all agents away.
+func (w *world) revoke() { w.agents.Store(&[]bearer.Agent{}) }
+
+func TestATokenThatIsTakenAwayDuringALongPollReadsNothing(t *testing.T) {
+	for name, poll := range map[string]func(w *world, q ours) exchange{
+		"reading": func(w *world, q ours) exchange { return w.get(q.ID, "?wait=50s") },
+		"results": func(w *world, q ours) exchange { return w.get(q.ID, "/results?format=pydantic-ai&wait=50s") },
+		"asking": func(w *world, _ ours) exchange {
+			return w.do(http.MethodPost, "/v1/approvals?wait=50s", claudeToken, oneCall)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			q := w.post(oneCall)
+			var wg sync.WaitGroup
+			var got exchange
+			wg.Go(func() { got = poll(w, q) })
+			w.held(1)
+			w.revoke()
+			w.decide(q.ID, "c1", approvals.Approve, "")
+			wg.Wait()
+			require.Equal(t, http.StatusUnauthorized, got.status, string(got.body))
+		})
+	}
+}
+
+// A stream on which there is always something to say has no heartbeat, which looks
+// at the credential.
+func TestABusyStreamEndsWithItsCredentialToo(t *testing.T) {
+	w := newWorld(t, func(h *httpapi.Config) { h.Heartbeat = 50 * time.Millisecond })
+	s := w.follow(claudeToken, "")
+	s.next(t)
+	w.revoke()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		c := intake.Client{Name: "claude", Owner: "alice", Channel: "C1", Credential: "another", PerMinute: 100_000, OpenLimit: 100_000}
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, err := w.intake.Ask(t.Context(), c, intake.Ask{Door: httpapi.Door, Calls: []intake.Call{{ID: "c", Tool: "refund", Args: fmt.Appendf(nil, `{"n":%d}`, i)}}})
+			if err != nil {
+				return
+			}
+		}
+	})
+	_, err := s.body.ReadString(0)
+	close(stop)
+	wg.Wait()
+	require.ErrorContains(t, err, "EOF")
+}
+
+// A list is without the state of its requests: 200 of them could have 200 MiB.
+func TestAListDoesNotReadTheStateOfItsRequests(t *testing.T) {
+	w := newWorld(t)
+	big := strings.Repeat("x", 1<<20-2)
+	for i := range 3 {
+		w.post(fmt.Sprintf(`{"external_id":"r%d","calls":[{"id":"c1","tool":"refund","args":{}}],"state":%q}`, i, big))
+	}
+	all, err := w.intake.List(t.Context(), intake.Client{Name: "claude", Owner: "alice", Credential: "x"}, intake.Filter{})
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	for _, q := range all {
+		require.Empty(t, q.StateDoc)
+		require.NotEmpty(t, q.Version)
+	}
+}
+
+// Ids are looked up as they are written: no spelling of another's id, and none that
+// reaches elsewhere in the store, is anything but not found.
+func TestAnIDIsOnlyWhatItIs(t *testing.T) {
+	w := newWorld(t)
+	theirs := w.read(w.do(http.MethodPost, "/v1/approvals", otherToken, oneCall))
+	id := string(theirs.ID)
+	for _, path := range []string{
+		id, strings.ToUpper(id), id + "%00", id + "%0A", "%20" + id, id + "%2F..", "x%2F" + id, id + "%2Fresults", "..%2F" + id, "{" + id + "}",
+		strings.Replace(id, "-", "-0", 1), strings.Replace(id, "-", "-+", 1), strings.Replace(id, "run", "batch", 1), strings.Replace(id, "run", "thread", 1),
+		"%7Brun%7D-01-x", "run-01-", "-01-x", "run-99999999999999999999-x", strings.Repeat("a", 4000),
+	} {
+		for method, suffixes := range map[string][]string{
+			http.MethodGet: {"", "/results?format=pydantic-ai", "?wait=1s"}, http.MethodPost: {"/withdraw", "/calls/c1/claim", "/calls/c1/result"},
+		} {
+			for _, suffix := range suffixes {
+				body := ""
+				if strings.HasSuffix(suffix, "/result") {
+					body = `{"state":"ran"}`
+				}
+				got := w.do(method, "/v1/approvals/"+path+suffix, claudeToken, body)
+				require.Equal(t, http.StatusNotFound, got.status, "%s %s%s: %s", method, path, suffix, got.body)
+				require.Equal(t, "not-found", got.kind(t))
+			}
+		}
+	}
+	require.Equal(t, "pending", w.read(w.do(http.MethodGet, "/v1/approvals/"+id, otherToken, "")).Status)
+}
