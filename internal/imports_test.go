@@ -21,6 +21,7 @@ const module = "github.com/countersign/countersign/"
 var may = map[string][]string{
 	"internal":                                {},
 	"internal/approvals":                      {},
+	"internal/telemetry":                      {"internal/approvals", "internal/agentrun"},
 	"internal/summary":                        {"internal/approvals"},
 	"internal/spoof":                          {"internal/approvals"},
 	"internal/agentrun":                       {"internal/approvals", "internal/summary"},

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/internal/receipt"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/telemetry"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -50,7 +51,8 @@ type bot struct {
 	path     string         // of the policy
 	people   whoIsWho
 	ledger   ledger
-	servers  *mcptool.Set // nil: there are none
+	servers  *mcptool.Set       // nil: there are none
+	metrics  *telemetry.Metrics // nil: nothing is measured
 	log      *slog.Logger
 	stopping atomic.Bool
 }
@@ -64,12 +66,12 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if err != nil {
 		return nil, err
 	}
-	agents, err := newAgents(c, e, sets, log)
-	b := &bot{log: log, servers: servers}
+	b := &bot{log: log, servers: servers, metrics: newMetrics(c)}
+	agents, err := newAgents(c, e, sets, b.metrics, log)
 	if err := errors.Join(err, b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
-	if b.store, err = openDurable(ctx, c, storeOptions(c, e, log)); err != nil {
+	if b.store, err = openDurable(ctx, c, b.measured(storeOptions(c, e, log))); err != nil {
 		return nil, err
 	}
 	b.ledger.store.Store(b.store)
@@ -79,16 +81,16 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	}
 	b.clock = b.store.Clock(lease)
 	err = b.clock.Check(ctx) // a process with another time does not start
-	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock})
+	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	agentOf := func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok }
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.store, Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
+		Store: b.metrics.Runs(b.store), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
 		Agents:  agentOf,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
 	b.warnOfDoubts(ctx, agents)
 	b.catalog = agentrun.NewCatalog(agentOf, log)
-	b.desk = approvals.NewDesk(b.store, b.policy, b.catalog.CheckCall, time.Now)
+	b.desk = approvals.NewDesk(b.metrics.Batches(b.store), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	skewed := err
 	b.remote, err = newRemoteAgents(c, log)
@@ -100,8 +102,8 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	}
 	if err == nil {
 		b.people.open(b.ui)
-		b.tasks, err = state.NewTasks(b.work()...)
-		err = errors.Join(err, b.checkPeople(ctx))
+		b.tasks, err = state.NewTasks(b.measuredWork()...)
+		err = errors.Join(err, b.checkPeople(ctx), b.watch())
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.store.Close())
@@ -122,7 +124,7 @@ func (b *bot) warnOfDoubts(ctx context.Context, agents map[string]agentrun.Agent
 	}
 }
 
-func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log *slog.Logger) (map[string]agentrun.Agent, error) {
+func newAgents(c config.Config, e config.Environment, sets config.ToolSets, metrics *telemetry.Metrics, log *slog.Logger) (map[string]agentrun.Agent, error) {
 	agents := map[string]agentrun.Agent{}
 	var problems []error
 	for _, a := range c.Agents {
@@ -138,7 +140,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, log 
 			continue
 		}
 		agents[a.Name] = agentrun.Agent{
-			Name: a.Name, Instructions: a.Instructions, Model: model, Tools: sets[a.Name],
+			Name: a.Name, Instructions: a.Instructions, Model: metrics.Model(name, model), Tools: sets[a.Name],
 			Pending: a.Pending, Summaries: a.Summaries(), Effects: a.Effects(), Owners: a.OwnedBy(),
 			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
@@ -165,7 +167,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 	}
 	ui, err := slackui.New(slackui.Config{
 		BotToken: e.SlackToken.Open, SigningSecret: e.SigningSecret.Open, AppToken: e.AppToken.Open,
-		APIURL: e.SlackAPIURL, Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.MayAsk(),
+		APIURL: e.SlackAPIURL, Transport: b.metrics.Slack(http.DefaultTransport), Team: who.TeamID, Enterprise: who.EnterpriseID, Agent: anywhere, Agents: byChannel, MayAsk: c.MayAsk(),
 		Overhear: c.Overhear(), Pending: c.Pending(),
 		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.catalog,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
@@ -188,7 +190,9 @@ func (b *bot) receive(ctx context.Context) {
 
 // handler serves the endpoints of operations, and Slack, unless that comes in
 // Socket Mode.
-func (b *bot) handler() http.Handler {
+func (b *bot) handler() http.Handler { return b.metrics.HTTP("slack", b.routes()) }
+
+func (b *bot) routes() http.Handler {
 	mux := http.NewServeMux()
 	if b.ui.Socket == nil {
 		mux.Handle("/slack/", b.ui.Server)

@@ -75,6 +75,11 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	if err != nil {
 		return errors.Join(err, server.Close(), b.store.Close())
 	}
+	metrics, err := b.serveMetrics(ctx, c)
+	if err != nil {
+		return errors.Join(err, remote.stop(ctx), server.Close(), b.store.Close())
+	}
+	defer metrics.close()
 	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWork()
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))

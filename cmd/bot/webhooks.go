@@ -35,7 +35,7 @@ func (b *bot) newOutbox(c config.Config, e config.Environment) error {
 		return err
 	}
 	b.outbox, err = outbox.New(outbox.Config{
-		Store: b.store, Sender: sender, Tell: b.tellDisabled, Now: time.Now, Log: b.log,
+		Store: b.store, Sender: b.counted(sender), Tell: b.tellDisabled, Now: time.Now, Log: b.log,
 		Endpoint: func(agent, name string) (webhook.Endpoint, bool) {
 			to, ok := endpoints[config.EndpointKey{Agent: agent, Name: name}]
 			return to, ok

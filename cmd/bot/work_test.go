@@ -35,10 +35,11 @@ type follower struct {
 }
 
 // deferral starts a bot, opens Bob's Home and lets Alice ask for what is deferred.
-func deferral(t *testing.T) *follower {
+// more is added to the configuration.
+func deferral(t *testing.T, more ...string) *follower {
 	t.Helper()
 	i := newInstallation(t, slacksim.Config{})
-	i.text, i.rules = twoAgents, oneOfSRE
+	i.text, i.rules = twoAgents+strings.Join(more, ""), oneOfSRE
 	model := httptest.NewServer(openaisim.New(openaisim.Story{
 		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
 		Turn: func(c openaisim.Conversation) openaisim.Reply {

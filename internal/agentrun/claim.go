@@ -26,8 +26,8 @@ type claim struct {
 	mu      sync.Mutex // guards what follows, also while a commit is under way
 	run     Run        // as stored
 	thread  Thread     // as stored when it was last read
-	renewed time.Time // when, by the clock of this process
-	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
+	renewed time.Time  // when, by the clock of this process
+	ends    time.Time  // likewise, also of a lease whose renewal may be lost with the store's machine
 	commits int
 }
 

@@ -3,9 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -24,8 +22,7 @@ func (h HTTP) check(wrong func(format string, args ...any)) {
 		}
 		return
 	}
-	_, port, err := net.SplitHostPort(h.Listen)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 {
+	if !isListen(h.Listen) {
 		wrong("http.listen: must be an address with a port, such as 127.0.0.1:8090 or :8090, but is %q", h.Listen)
 	}
 	for _, o := range h.Origins {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,9 +37,10 @@ type Config struct {
 	// and Slack allows ten, all processes of the app together.
 	AppToken   func() string
 	Sockets    int
-	APIURL     string // of the Web API; default Slack's own
-	Team       string // the one workspace, or organization, that installed the app
-	Enterprise string // the organization, if there is one: its people count as colleagues
+	APIURL     string            // of the Web API; default Slack's own
+	Transport  http.RoundTripper // of the calls of the Web API; nil is that of net/http
+	Team       string            // the one workspace, or organization, that installed the app
+	Enterprise string            // the organization, if there is one: its people count as colleagues
 
 	Agent  string            // who answers a mention; may be empty if Agents is not
 	Agents map[string]string // who answers it instead, by channel id
@@ -179,7 +181,7 @@ func New(c Config) (*UI, error) {
 	if c.Membership == 0 {
 		c.Membership = defaultMembership
 	}
-	api := slackapi.New(c.BotToken, c.APIURL)
+	api := slackapi.New(c.BotToken, c.APIURL, c.Transport)
 	api.Now = c.Now
 	people := directory.New(directory.Directory{
 		API: api, Memos: c.Memos, Team: c.Team, Enterprise: c.Enterprise, Age: c.Membership, Ahead: c.Membership / 4, Now: c.Now,

@@ -18,6 +18,8 @@ type DueOptions struct {
 	Grace    time.Duration                   // how long reconcilers may continue once Run is to end; 0 means 10 s
 	Clock    *Clock                          // while it refuses, nothing is looked for; nil: the clock of the process is trusted
 	Backoff  func(attempt int) time.Duration // after a failure, from 1; nil: 1 s, doubled up to 5 min, with jitter
+
+	Started func(k Kind, late time.Duration) // called when work on an item begins, with how long it was due; nil: nothing
 }
 
 // Due hands out what is due. It is level-triggered: an item is handed out for
@@ -64,6 +66,9 @@ func NewDue(s *Store, o DueOptions) *Due {
 	}
 	if o.Backoff == nil {
 		o.Backoff = backoff
+	}
+	if o.Started == nil {
+		o.Started = func(Kind, time.Duration) {}
 	}
 	return &Due{store: s, o: o, looked: make(map[Kind]time.Time), counts: make(map[Kind]Counts), unkept: make(map[dueSet]bool)}
 }

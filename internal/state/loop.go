@@ -209,6 +209,7 @@ func (l *loop) launch(ctx, work context.Context) {
 				v = l.d.park(work, l.task, e, reason)
 				return
 			}
+			l.d.o.Started(l.task.Kind, l.d.store.now().Sub(e.at.time()))
 			v = l.d.settle(ctx, l.task, e, l.handle(work, e.id))
 		}()
 	}

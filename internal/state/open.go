@@ -21,6 +21,8 @@ type Options struct {
 	URL string
 	// Client is used as it is and stays the caller's to close.
 	Client redis.UniversalClient
+	// Hooks see every command of the client that Open makes.
+	Hooks []redis.Hook
 	// Prefix begins every key; empty means "countersign". Stores with different
 	// prefixes do not see each other.
 	Prefix string
@@ -89,6 +91,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		c, err := Dial(o.URL)
 		if err != nil {
 			return nil, err
+		}
+		for _, h := range o.Hooks {
+			c.AddHook(h)
 		}
 		s.client, s.owned = c, true
 	}

@@ -22,7 +22,7 @@ func knowing(t *testing.T, says string) *Directory {
 	}))
 	t.Cleanup(slack.Close)
 	return &Directory{
-		API: slackapi.New(func() string { return "xoxb" }, slack.URL), Memos: newMemos(t), Team: "T1", Age: time.Minute, Now: time.Now,
+		API: slackapi.New(func() string { return "xoxb" }, slack.URL, nil), Memos: newMemos(t), Team: "T1", Age: time.Minute, Now: time.Now,
 	}
 }
 

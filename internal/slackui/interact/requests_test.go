@@ -52,7 +52,7 @@ func newServer(t *testing.T) (*inbound.HTTP, *Handler, *bytes.Buffer) {
 		Now: func() time.Time { return time.Unix(testTime, 0) },
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
-	api := slackapi.New(c.BotToken, "http://127.0.0.1:1/")
+	api := slackapi.New(c.BotToken, "http://127.0.0.1:1/", nil)
 	people := &directory.Directory{}
 	h := New(Config{Team: c.Team, Now: c.Now, Log: c.Log}, command.Config{Team: c.Team, Now: c.Now, Log: c.Log},
 		bulk.Config{Team: c.Team, Now: c.Now, Log: c.Log}, api, &delivery.Cards{Placements: &delivery.Placements{}}, people, &home.Homes{})

@@ -28,11 +28,12 @@ type Client struct {
 	dms  map[string]string       // channels of direct messages, by person: they never change
 }
 
-// New returns a client of the Web API at the URL.
-func New(token func() string, url string) *Client {
+// New returns a client of the Web API at the URL. Its requests go through the
+// transport; nil is that of net/http.
+func New(token func() string, url string, through http.RoundTripper) *Client {
 	return &Client{client: slack.New(token(),
 		slack.OptionAPIURL(strings.TrimSuffix(url, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout}))}
+		slack.OptionHTTPClient(&http.Client{Timeout: CallTimeout, Transport: through}))}
 }
 
 // Post sends a message to a channel, into the thread if there is one, and returns

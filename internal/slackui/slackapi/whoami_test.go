@@ -19,7 +19,7 @@ func TestWhoWeAreIsAskedWithoutALock(t *testing.T) {
 		_, _ = fmt.Fprint(w, `{"ok":true,"user_id":"U0BOT","url":"https://acme.slack.com/"}`)
 	}))
 	t.Cleanup(slack.Close)
-	a := New(func() string { return "xoxb" }, slack.URL)
+	a := New(func() string { return "xoxb" }, slack.URL, nil)
 	a.dms = map[string]string{"U1": "D1"}
 	var all sync.WaitGroup
 	all.Go(func() {
