@@ -37,7 +37,7 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 			return a, nil, err
 		}
 	}
-	log := config.NewLogger(in.stderr, e.LogLevel)
+	log := e.NewLogger(in.stderr)
 	if *path == "" {
 		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}

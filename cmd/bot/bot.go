@@ -16,7 +16,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/agentrun"
-	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/intake"
@@ -51,6 +50,7 @@ type bot struct {
 	path     string         // of the policy
 	people   whoIsWho
 	ledger   ledger
+	agents   agents
 	servers  *mcptool.Set       // nil: there are none
 	metrics  *telemetry.Metrics // nil: nothing is measured
 	log      *slog.Logger
@@ -67,8 +67,8 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, err
 	}
 	b := &bot{log: log, servers: servers, metrics: newMetrics(c)}
-	agents, err := newAgents(c, e, sets, b.metrics, log)
-	if err := errors.Join(err, b.openPolicy(ctx, c, sets)); err != nil {
+	b.agents.make = func(c config.Config) (map[string]agentrun.Agent, error) { return newAgents(c, e, sets, b.metrics, log) }
+	if err := errors.Join(b.agents.load(c), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
 	if b.store, err = openDurable(ctx, c, b.measured(storeOptions(c, e, log))); err != nil {
@@ -82,14 +82,13 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.clock = b.store.Clock(lease)
 	err = b.clock.Check(ctx) // a process with another time does not start
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
-	agentOf := func(name string) (agentrun.Agent, bool) { a, ok := agents[name]; return a, ok }
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.metrics.Runs(b.store), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
-		Agents:  agentOf,
+		Agents:  b.agents.agent,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
-	b.warnOfDoubts(ctx, agents)
-	b.catalog = agentrun.NewCatalog(agentOf, log)
+	b.warnOfDoubts(ctx)
+	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
 	b.desk = approvals.NewDesk(b.metrics.Batches(b.store), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	skewed := err
@@ -113,39 +112,16 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 
 // warnOfDoubts names the agents for which nobody could decide about a call in
 // doubt: their policy names no approvers, and they have no owners.
-func (b *bot) warnOfDoubts(ctx context.Context, agents map[string]agentrun.Agent) {
+func (b *bot) warnOfDoubts(ctx context.Context) {
 	if len(b.policy.Strictest(time.Now()).Quorums) > 0 {
 		return
 	}
+	agents := *b.agents.now.Load()
 	for _, name := range slices.Sorted(maps.Keys(agents)) {
 		if o := agents[name].Owners; len(o.Users)+len(o.Groups) == 0 {
 			b.log.WarnContext(ctx, "nobody can decide about a call in doubt: the policy names no approvers; set agents[].owners", slog.String("agent", name))
 		}
 	}
-}
-
-func newAgents(c config.Config, e config.Environment, sets config.ToolSets, metrics *telemetry.Metrics, log *slog.Logger) (map[string]agentrun.Agent, error) {
-	agents := map[string]agentrun.Agent{}
-	var problems []error
-	for _, a := range c.Agents {
-		name := a.Model
-		if name == "" {
-			name = e.OpenAIModel
-		}
-		model, err := openaimodel.New(openaimodel.Config{
-			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
-		})
-		if err != nil {
-			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
-			continue
-		}
-		agents[a.Name] = agentrun.Agent{
-			Name: a.Name, Instructions: a.Instructions, Model: metrics.Model(name, model), Tools: sets[a.Name],
-			Pending: a.Pending, Summaries: a.Summaries(), Effects: a.Effects(), Owners: a.OwnedBy(),
-			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
-		}
-	}
-	return agents, errors.Join(problems...)
 }
 
 // newUI asks Slack for the bot's identity, so that a wrong token fails the start.

@@ -73,7 +73,8 @@ var serveCommand = &command{
 	about: `
 Runs the bot until it is stopped with SIGINT or SIGTERM. Addresses and secrets
 come from the environment: SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, REDIS_URL,
-OPENAI_API_KEY and others; see the README. SIGHUP reads the policy again.`,
+OPENAI_API_KEY and others; see the README. SIGHUP reads the policy again, and of
+the configuration what can change while the bot runs; the log says what did.`,
 	needs:   []string{"config"},
 	example: "bot serve --config config.yaml",
 }

@@ -29,7 +29,7 @@ func main() {
 		os.Exit(hookMain(os.Args[1:], os.Environ()))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	redis.SetLogger(redisLog{config.NewLogger(os.Stderr, os.Getenv("COUNTERSIGN_LOG_LEVEL"))})
+	redis.SetLogger(redisLog{config.Environment{LogLevel: os.Getenv("COUNTERSIGN_LOG_LEVEL"), LogFormat: os.Getenv("COUNTERSIGN_LOG_FORMAT")}.NewLogger(os.Stderr)})
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(exitCode(err, os.Stderr))

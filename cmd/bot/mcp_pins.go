@@ -75,7 +75,7 @@ func mcpPins(ctx context.Context, in *call) error {
 	}
 	p := pinned{stdout: in.stdout}
 	p.env, _ = config.ReadEnvironment(in.environ) // what is missing for serve is not needed here
-	p.log = config.NewLogger(in.stderr, p.env.LogLevel)
+	p.log = p.env.NewLogger(in.stderr)
 	if p.config, err = config.Read(*path); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		}
 	}
 	c.Redis.Durability = state.None // this only reads
-	store, err := openForCommand(ctx, c, storeOptions(c, e, config.NewLogger(p.stderr, e.LogLevel)))
+	store, err := openForCommand(ctx, c, storeOptions(c, e, e.NewLogger(p.stderr)))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolS
 const defaultReload = 5 * time.Second
 
 // follow loads changes of the policy until ctx ends: every so often, and at
-// once on SIGHUP. Nothing that is under way is dropped.
+// once on SIGHUP, with what of the configuration can change. Nothing that is under
+// way is dropped.
 func (b *bot) follow(ctx context.Context, every time.Duration) {
 	if every == 0 {
 		every = defaultReload
@@ -62,6 +63,7 @@ func (b *bot) follow(ctx context.Context, every time.Duration) {
 		select {
 		case <-hup:
 			_ = b.policy.Reload(ctx) // what came of it is reported
+			b.reload(ctx)
 		case <-ctx.Done():
 			return
 		}

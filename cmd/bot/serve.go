@@ -41,7 +41,7 @@ func runServe(ctx context.Context, in *call) error {
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, in.extra, func() {}, config.NewLogger(in.stderr, e.LogLevel))
+	return serve(ctx, l, c, e, in.extra, func() {}, e.NewLogger(in.stderr))
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 )
@@ -22,15 +24,47 @@ type Environment struct {
 	OpenAIBaseURL string
 	OpenAIModel   string
 	LogLevel      string
+	LogFormat     string
 
 	others map[string]Secret // every variable, for those that the configuration names
 }
 
 // Named returns the value of the variable that the configuration names, and whether
-// it is set to something.
+// it is set to something. If only NAME_FILE is set, the value is in that file.
 func (e Environment) Named(name string) (Secret, bool) {
 	s := e.others[name]
+	if file := e.others[name+inFile].Open(); s.Open() == "" && file != "" {
+		text, err := readSecret(file)
+		return NewSecret(text), err == nil && text != ""
+	}
 	return s, s.Open() != ""
+}
+
+// inFile ends the name of a variable that names the file with a secret, as
+// orchestrators mount them.
+const inFile = "_FILE"
+
+// readSecret returns what is in the file, without the white space around it.
+func readSecret(path string) (string, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the operator names the file
+	return strings.TrimSpace(string(text)), err
+}
+
+// secretFiles are the files that hold secrets, of the variables of the program and
+// of these others.
+func (e Environment) secretFiles(others []string) []string {
+	for _, v := range Variables {
+		if v.Secret {
+			others = append(others, v.Name)
+		}
+	}
+	var all []string
+	for _, name := range others {
+		if file := e.others[name+inFile].Open(); file != "" {
+			all = append(all, file)
+		}
+	}
+	return all
 }
 
 // With returns the environment with another variable that the configuration can
@@ -44,26 +78,28 @@ func (e Environment) With(name, value string) Environment {
 	return e
 }
 
-// A Variable is one that the process environment may hold.
+// A Variable is one that the process environment may hold. Instead of a secret, the
+// variable NAME_FILE may name a file with it.
 type Variable struct {
 	Name, Preset, what string
-	Required           bool
+	Required, Secret   bool
 	set                func(*Environment, string)
 }
 
 // Variables documents the environment; the README's table is checked against
 // it.
 var Variables = []Variable{
-	{"SLACK_BOT_TOKEN", "", "the bot's token (xoxb-…)", true, func(e *Environment, v string) { e.SlackToken = NewSecret(v) }},
-	{"SLACK_SIGNING_SECRET", "", "the secret with which Slack signs its requests", true, func(e *Environment, v string) { e.SigningSecret = NewSecret(v) }},
-	{"SLACK_APP_TOKEN", "", "the app-level token for Socket Mode (xapp-…)", false, func(e *Environment, v string) { e.AppToken = NewSecret(v) }},
-	{"REDIS_URL", "", "the address of Redis (redis://…, rediss://… or unix://…)", true, func(e *Environment, v string) { e.RedisURL = NewSecret(v) }},
-	{"OPENAI_API_KEY", "", "the API key of the model provider", true, func(e *Environment, v string) { e.OpenAIKey = NewSecret(v) }},
-	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "the address of any compatible provider", false, func(e *Environment, v string) { e.OpenAIBaseURL = v }},
-	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, func(e *Environment, v string) { e.OpenAIModel = v }},
-	{"SLACK_API_URL", "https://slack.com/api/", "the address of another Slack, such as a simulator", false, func(e *Environment, v string) { e.SlackAPIURL = v }},
-	{"COUNTERSIGN_ADDR", ":8080", "the address on which the bot listens", false, func(e *Environment, v string) { e.Addr = v }},
-	{"COUNTERSIGN_LOG_LEVEL", "info", "debug, info, warn or error", false, func(e *Environment, v string) { e.LogLevel = v }},
+	{"SLACK_BOT_TOKEN", "", "the bot's token (xoxb-…)", true, true, func(e *Environment, v string) { e.SlackToken = NewSecret(v) }},
+	{"SLACK_SIGNING_SECRET", "", "the secret with which Slack signs its requests", true, true, func(e *Environment, v string) { e.SigningSecret = NewSecret(v) }},
+	{"SLACK_APP_TOKEN", "", "the app-level token for Socket Mode (xapp-…)", false, true, func(e *Environment, v string) { e.AppToken = NewSecret(v) }},
+	{"REDIS_URL", "", "the address of Redis (redis://…, rediss://… or unix://…)", true, true, func(e *Environment, v string) { e.RedisURL = NewSecret(v) }},
+	{"OPENAI_API_KEY", "", "the API key of the model provider", true, true, func(e *Environment, v string) { e.OpenAIKey = NewSecret(v) }},
+	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "the address of any compatible provider", false, false, func(e *Environment, v string) { e.OpenAIBaseURL = v }},
+	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, false, func(e *Environment, v string) { e.OpenAIModel = v }},
+	{"SLACK_API_URL", "https://slack.com/api/", "the address of another Slack, such as a simulator", false, false, func(e *Environment, v string) { e.SlackAPIURL = v }},
+	{"COUNTERSIGN_ADDR", ":8080", "the address on which the bot listens", false, false, func(e *Environment, v string) { e.Addr = v }},
+	{"COUNTERSIGN_LOG_LEVEL", "info", "debug, info, warn or error", false, false, func(e *Environment, v string) { e.LogLevel = v }},
+	{"COUNTERSIGN_LOG_FORMAT", "text", "text or json", false, false, func(e *Environment, v string) { e.LogFormat = v }},
 }
 
 // ReadEnvironment returns the environment and everything that is missing in
@@ -84,17 +120,33 @@ func ReadEnvironment(environ []string) (Environment, error) {
 	}
 	for _, v := range Variables {
 		value := values[v.Name]
+		file := values[v.Name+inFile]
+		if v.Secret && file != "" {
+			text, err := readSecret(file)
+			switch {
+			case value != "":
+				problems = append(problems, fmt.Errorf("%s and %s%s: both are set; set one of them", v.Name, v.Name, inFile))
+			case err != nil:
+				problems = append(problems, fmt.Errorf("%s%s: %w", v.Name, inFile, err))
+			case text == "":
+				problems = append(problems, fmt.Errorf("%s%s: the file %s is empty", v.Name, inFile, file))
+			}
+			value = cmp.Or(value, text)
+		}
 		if value == "" {
 			value = v.Preset
 		}
-		unsigned := v.Name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"] != ""
-		if value == "" && v.Required && !unsigned {
+		unsigned := v.Name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"]+values["SLACK_APP_TOKEN"+inFile] != ""
+		if value == "" && v.Required && !unsigned && (file == "" || !v.Secret) {
 			problems = append(problems, fmt.Errorf("%s: not set; it must be %s", v.Name, v.what))
 		}
 		v.set(&e, value)
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, e.LogLevel) {
 		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is %q", e.LogLevel))
+	}
+	if !slices.Contains([]string{"text", "json"}, e.LogFormat) {
+		problems = append(problems, fmt.Errorf("COUNTERSIGN_LOG_FORMAT: must be text or json, but is %q", e.LogFormat))
 	}
 	return e, errors.Join(problems...)
 }

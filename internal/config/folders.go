@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -32,6 +33,9 @@ func (c Config) outOfReach(e Environment) []place {
 	if u, err := url.Parse(e.RedisURL.Open()); err == nil && u.Scheme == "unix" {
 		all = append(all, place{"the socket of Redis", u.Path})
 	}
+	for _, path := range e.secretFiles(c.named()) {
+		all = append(all, place{"a secret", path})
+	}
 	if program, err := os.Executable(); err == nil {
 		all = append(all, place{"this program", program})
 	}
@@ -39,6 +43,22 @@ func (c Config) outOfReach(e Environment) []place {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo") // only Linux has it
 	for _, path := range append(kernel, kernelMounts(string(mounts))...) {
 		all = append(all, place{"a file system of the kernel", path})
+	}
+	return all
+}
+
+// named are the variables that the configuration names.
+func (c Config) named() []string {
+	var all []string
+	for _, a := range c.Agents {
+		for _, m := range a.MCP {
+			all = slices.Concat(all, slices.Collect(maps.Values(m.Env)), slices.Collect(maps.Values(m.Headers)))
+		}
+	}
+	for _, a := range c.RemoteAgents {
+		for _, w := range a.Webhooks {
+			all = append(all, w.Secrets...)
+		}
 	}
 	return all
 }

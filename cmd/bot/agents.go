@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/telemetry"
+)
+
+// agents are those of the configuration as it was loaded last. What of it can
+// change while the bot runs is about them.
+type agents struct {
+	now  atomic.Pointer[map[string]agentrun.Agent]
+	of   config.Config                                            // that they were made of
+	make func(c config.Config) (map[string]agentrun.Agent, error) // as at the start
+}
+
+func (a *agents) agent(name string) (agentrun.Agent, bool) {
+	found, ok := (*a.now.Load())[name]
+	return found, ok
+}
+
+// load makes the agents of the configuration the ones of now.
+func (a *agents) load(c config.Config) error {
+	made, err := a.make(c)
+	if err != nil {
+		return err
+	}
+	a.of = c
+	a.now.Store(&made)
+	return nil
+}
+
+// reload reads the configuration again and takes up what can change while the bot
+// runs. If anything else is different too, nothing is taken up: what runs is always
+// one whole file.
+func (b *bot) reload(ctx context.Context) {
+	next, err := b.agents.of.Again()
+	if err != nil {
+		b.log.ErrorContext(ctx, "the configuration cannot be loaded; the previous one stays active", slog.Any("err", err))
+		return
+	}
+	reloaded, restart := b.agents.of.Changes(next)
+	switch {
+	case len(restart) > 0:
+		b.log.WarnContext(ctx, "the configuration has changes that need a restart; nothing of it was loaded", slog.Any("keys", restart))
+	case len(reloaded) == 0:
+		b.log.InfoContext(ctx, "the configuration has not changed")
+	default:
+		if err := b.agents.load(next); err != nil {
+			b.log.ErrorContext(ctx, "the configuration cannot be loaded; the previous one stays active", slog.Any("err", err))
+			return
+		}
+		b.log.InfoContext(ctx, "the configuration was loaded again; runs take it up when they continue", slog.Any("keys", reloaded))
+	}
+}
+
+func newAgents(c config.Config, e config.Environment, sets config.ToolSets, metrics *telemetry.Metrics, log *slog.Logger) (map[string]agentrun.Agent, error) {
+	agents := map[string]agentrun.Agent{}
+	var problems []error
+	for _, a := range c.Agents {
+		name := a.Model
+		if name == "" {
+			name = e.OpenAIModel
+		}
+		model, err := openaimodel.New(openaimodel.Config{
+			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
+		})
+		if err != nil {
+			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
+			continue
+		}
+		agents[a.Name] = agentrun.Agent{
+			Name: a.Name, Instructions: a.Instructions, Model: metrics.Model(name, model), Tools: sets[a.Name],
+			Pending: a.Pending, Summaries: a.Summaries(), Effects: a.Effects(), Owners: a.OwnedBy(),
+			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
+		}
+	}
+	return agents, errors.Join(problems...)
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What can change while the bot runs is told from what cannot, key by key.
+func TestChangesAreToldApartByTheirKeys(t *testing.T) {
+	path := write(t, good)
+	before, err := Read(path)
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		old, by           string
+		reloaded, restart []string
+	}{
+		"nothing":          {"", "", nil, nil},
+		"instructions":     {"You help.", "You help a lot.", []string{"agents[0].instructions"}, nil},
+		"a limit":          {"requests: 5", "requests: 6", []string{"agents[0].limits.requests"}, nil},
+		"a folder":         {"/srv/reports", "/srv/others", nil, []string{"agents[0].files"}},
+		"an approval":      {"read_file: {approval: true}", "read_file: {approval: false}", nil, []string{"agents[0].tools"}},
+		"who may ask":      {"groups: [S0SRE1]", "groups: [S0SRE2]", nil, []string{"agents[0].who"}},
+		"another agent":    {"agents:\n", "agents:\n  - {name: more, channels: [C0MORE]}\n", nil, []string{"agents"}},
+		"of both kinds":    {"You help.", "Help.\n    replies: all", []string{"agents[0].instructions"}, []string{"agents[0].replies"}},
+		"where Redis is":   {"prefix: ours", "prefix: theirs", nil, []string{"redis.prefix"}},
+		"a listener of it": {"redis:", "metrics: {listen: ':9090'}\nredis:", nil, []string{"metrics.listen"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(good, c.old, c.by, 1)), 0o600))
+			after, err := before.Again()
+			require.NoError(t, err)
+			reloaded, restart := before.Changes(after)
+			require.Equal(t, c.reloaded, reloaded)
+			require.Equal(t, c.restart, restart)
+		})
+	}
+	require.NoError(t, os.WriteFile(path, []byte("policy: x\n"), 0o600))
+	_, err = before.Again()
+	require.ErrorContains(t, err, "agents: there are none")
+	same, err := Config{Policy: "p"}.Again()
+	require.NoError(t, err, "what was read from no file stays as it is")
+	require.Equal(t, "p", same.Policy)
+}
+
+// A secret may be in a file, as orchestrators mount them.
+func TestSecretsComeFromFiles(t *testing.T) {
+	file := write(t, "from-a-file\n")
+	environ := []string{"SLACK_SIGNING_SECRET=s", "REDIS_URL=redis://h", "OPENAI_API_KEY=k"}
+	e, err := ReadEnvironment(append(environ, "SLACK_BOT_TOKEN_FILE="+file, "HOOK_FILE="+file, "GONE_FILE="+file+".gone"))
+	require.NoError(t, err)
+	require.Equal(t, "from-a-file", e.SlackToken.Open())
+	require.Contains(t, e.Secrets(), "from-a-file")
+	hook, ok := e.Named("HOOK")
+	require.True(t, ok)
+	require.Equal(t, "from-a-file", hook.Open())
+	_, ok = e.Named("GONE")
+	require.False(t, ok)
+
+	for want, more := range map[string]string{
+		"SLACK_BOT_TOKEN and SLACK_BOT_TOKEN_FILE: both are set": "SLACK_BOT_TOKEN=x\nSLACK_BOT_TOKEN_FILE=" + file,
+		"SLACK_BOT_TOKEN_FILE: open ":                            "SLACK_BOT_TOKEN_FILE=" + file + ".gone",
+		"is empty":                                               "SLACK_BOT_TOKEN_FILE=" + write(t, " \n"),
+		"SLACK_BOT_TOKEN: not set":                               "SLACK_API_URL_FILE=" + file,
+	} {
+		_, err := ReadEnvironment(append(environ, strings.Split(more, "\n")...))
+		require.ErrorContains(t, err, want)
+		require.Len(t, Problems(err), 1, "%v", err)
+		require.NotContains(t, err.Error(), "from-a-file")
+	}
+	_, err = ReadEnvironment([]string{"SLACK_APP_TOKEN_FILE=" + file, "SLACK_BOT_TOKEN=x", "REDIS_URL=redis://h", "OPENAI_API_KEY=k"})
+	require.NoError(t, err, "Socket Mode needs no signing secret")
+}
+
+// An agent that could read the file of a secret would have the secret.
+func TestNoAgentReachesTheFilesOfSecrets(t *testing.T) {
+	folder := t.TempDir()
+	secret := folder + "/token"
+	require.NoError(t, os.WriteFile(secret, []byte("xoxb"), 0o600))
+	for _, name := range []string{"SLACK_BOT_TOKEN", "HOOK_SECRET"} {
+		c := Config{
+			Agents:       []Agent{{Name: "ops", Files: folder}},
+			RemoteAgents: []RemoteAgent{{Name: "ci", Webhooks: []Webhook{{Name: "w", Secrets: []string{"HOOK_SECRET"}}}}},
+		}
+		_, err := NewToolSets(c, Environment{}.With(name+"_FILE", secret), nil)
+		require.ErrorContains(t, err, folder+" contains a secret, "+secret)
+	}
+}
+
+func TestLogsAreTextOrJSON(t *testing.T) {
+	for format, want := range map[string]string{"": `level=INFO msg=hello`, "text": `level=INFO msg=hello`, "json": `"level":"INFO","msg":"hello"}`} {
+		var out strings.Builder
+		Environment{LogFormat: format}.NewLogger(&out).Info("hello")
+		require.Contains(t, out.String(), want)
+	}
+	_, err := ReadEnvironment([]string{"COUNTERSIGN_LOG_FORMAT=xml"})
+	require.ErrorContains(t, err, `COUNTERSIGN_LOG_FORMAT: must be text or json, but is "xml"`)
+}
