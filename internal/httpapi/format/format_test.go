@@ -244,3 +244,23 @@ func TestACallThatTakesNoEditIsNotOfferedForOne(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"resume":[{"type":"ignore","args":null}]}`, string(out))
 }
+
+// The middleware of LangChain describes a call, unless the agent does, by its tool and
+// its arguments, which may be longer than a description may be.
+func TestADescriptionThatRepeatsTheCallIsNoReason(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	for description, want := range map[string]string{
+		"Tool execution requires approval\n\nTool: write\nArgs: {\n  \"text\": \"" + long + "\"\n}": "",
+		"The report is due.\n\nTool: write\nArgs: {'text': '" + long + "'}":                         "The report is due.",
+		"The report is due.":                       "The report is due.",
+		"It is like this:\n\nTool: read\nArgs: {}": "It is like this:\n\nTool: read\nArgs: {}",
+	} {
+		body, err := json.Marshal(map[string]any{"actionRequests": []any{map[string]any{"name": "write", "args": map[string]any{"text": long}, "description": description}}})
+		require.NoError(t, err)
+		r, err := format.Read(format.LangChain, body, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, r.Calls[0].Reason)
+	}
+	_, err := format.Read(format.LangChain, json.RawMessage(`{"actionRequests":[{"name":"write","description":"`+long+`"}]}`), nil)
+	require.ErrorContains(t, err, "/actionRequests/0/description: must have at most 4096 bytes")
+}

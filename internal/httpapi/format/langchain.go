@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
@@ -217,8 +218,26 @@ func readAction(v Value, name string, more ...string) (intake.Call, error) {
 	if c.Args, err = args.Args(); err != nil {
 		return c, err
 	}
-	c.Reason, err = doc["description"].Text(maxDescription)
+	c.Reason, err = description(doc["description"], c.Tool)
 	return c, err
+}
+
+// description returns what the agent says about a call. Unless the agent has words
+// of its own, the middleware repeats the tool and its arguments there, which are
+// shown anyway, and which may be longer than a description may be.
+func description(v Value, tool string) (string, error) {
+	s, err := v.Text(len(v.Raw))
+	if err != nil {
+		return "", err
+	}
+	said, _, repeats := strings.Cut(s, "\n\nTool: "+tool+"\nArgs: ")
+	if repeats && said == "Tool execution requires approval" {
+		return "", nil
+	}
+	if len(said) > maxDescription {
+		return "", fault(v.At, "must have at most %d bytes, but has %d", maxDescription, len(said))
+	}
+	return said, nil
 }
 
 // inbox reads the HumanInterrupts of one interrupt.
