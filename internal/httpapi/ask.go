@@ -98,7 +98,7 @@ func calls(doc map[string]format.Value) (format.Reading, error) {
 		return readCalls(own, doc["carries"])
 	case own.Raw != nil:
 		return format.Reading{}, &format.RequestError{At: "/calls", Problem: "are in body, if there is a format"}
-	case doc["carries"].Raw != nil:
+	case doc["carries"].Raw != nil && format.Name(name) != format.OpenAIAgents:
 		return format.Reading{}, &format.RequestError{At: "/carries", Problem: "follows from the format"}
 	case body.Raw == nil:
 		return format.Reading{}, &format.RequestError{At: "/body", Problem: "is missing"}
@@ -110,7 +110,16 @@ func calls(doc map[string]format.Value) (format.Reading, error) {
 		}
 	}
 	r, err := format.Read(format.Name(name), body.Raw, names)
-	return r, within("/body", err)
+	if err != nil || doc["carries"].Raw == nil {
+		return r, within("/body", err)
+	}
+	carries, err := doc["carries"].Object("edits")
+	if err != nil {
+		return r, err
+	}
+	r.Form.ByClaim, err = carries["edits"].Flag()
+	r.Carries.Edits = r.Form.ByClaim
+	return r, err
 }
 
 func readIDs(v format.Value) ([]approvals.ToolCallID, error) {

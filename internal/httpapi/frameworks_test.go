@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
 )
 
 // framed is a request in the format of a framework, with its document from the
@@ -170,4 +171,25 @@ func TestACallThatWasEditedIsNotApprovedWhereTheEditIsLost(t *testing.T) {
 	w.edit(q.ID, "c1", `{"cents":2}`)
 	w.decide(q.ID, "c1", approvals.Approve, "")
 	require.NotContains(t, string(w.results(q.ID, "?format=openai-agents").body), `"approve":true`)
+}
+
+// A caller that says so runs the arguments that its claim returns: people can edit
+// its calls, though its framework takes no arguments back.
+func TestACallerThatRunsWhatItClaimsMayBeGivenEdits(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(framed(t, "openai-agents", "openai-agents.json", `,"carries":{"edits":true}`))
+	w.edit(q.ID, "call_1", `{"cents":1000}`)
+	w.decide(q.ID, "call_1", approvals.Approve, "")
+	w.decide(q.ID, "call_2", approvals.Approve, "")
+	require.JSONEq(t, `{"decisions":[{"callId":"call_1","approve":true},{"callId":"call_2","approve":true}]}`, string(w.results(q.ID, "").body))
+	require.Contains(t, string(w.claim(q.ID, "call_1").body), `"args_text":"{\"cents\":1000}"`)
+
+	for _, carries := range []string{"", `,"carries":{}`, `,"carries":{"edits":false}`} {
+		q := w.post(framed(t, "openai-agents", "openai-agents.json", carries))
+		a, err := w.intake.Get(t.Context(), intake.Client{Name: "claude", Credential: "x", Owner: "alice"}, q.ID)
+		require.NoError(t, err)
+		b, err := w.store.Batch(t.Context(), a.Batch)
+		require.NoError(t, err)
+		require.True(t, b.Limits.NoEdits, carries)
+	}
 }

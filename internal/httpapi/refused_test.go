@@ -237,11 +237,12 @@ func TestWhatARequestMustHaveIsNamedWithItsPlace(t *testing.T) {
 		`{"format":"langchain","calls":[{"id":"a","tool":"x"}]}`:                             "/calls",
 		`{"format":"langchain"}`:                                                             "/body",
 		`{"format":"langchain","body":{},"carries":{"edits":true}}`:                          "/carries",
-		`{"format":"crewai","body":{}}`:                                                      "/body",
-		`{"format":"langchain","body":{"actionRequests":[{"name":"x","args":1}]}}`:           "/body/actionRequests/0/args",
-		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edits":"yes"}}`:                        "/carries/edits",
-		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edit":true}}`:                          "/carries/edit",
-		`{"calls":[{"id":"a","tool":"x"},{"id":"b","tool":"x"}],"reuse":true}`:               "/calls",
+		`{"format":"openai-agents","body":[{"type":"tool_approval_item","rawItem":{"callId":"a","name":"x"}}],"carries":{"late":true}}`: "/carries/late",
+		`{"format":"crewai","body":{}}`:                                            "/body",
+		`{"format":"langchain","body":{"actionRequests":[{"name":"x","args":1}]}}`: "/body/actionRequests/0/args",
+		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edits":"yes"}}`:              "/carries/edits",
+		`{"calls":[{"id":"a","tool":"x"}],"carries":{"edit":true}}`:                "/carries/edit",
+		`{"calls":[{"id":"a","tool":"x"},{"id":"b","tool":"x"}],"reuse":true}`:     "/calls",
 	} {
 		got := w.do(http.MethodPost, "/v1/approvals", claudeToken, body)
 		require.Equal(t, http.StatusUnprocessableEntity, got.status, "%s: %s", body, got.body)

@@ -62,6 +62,10 @@ type Form struct {
 	Groups []Group `json:"groups,omitempty"` // of the calls, if the framework asks in several groups
 
 	External []approvals.ToolCallID `json:"external,omitempty"` // calls that are to be fulfilled
+
+	// ByClaim says that the caller runs the arguments that a claim returns, not those
+	// that its framework has: so a call with changed arguments may be approved.
+	ByClaim bool `json:"by_claim,omitempty"`
 }
 
 // A Group is a number of calls that are answered together.
@@ -121,7 +125,7 @@ func (f Form) Write(name Name, calls []intake.CallStatus) (json.RawMessage, erro
 	case PydanticAI:
 		return f.writePydantic(calls)
 	case OpenAIAgents:
-		return writeOpenAI(calls)
+		return f.writeOpenAI(calls)
 	case LangChain:
 		if f.Format != LangChain {
 			return nil, ErrOther

@@ -15,7 +15,8 @@ const (
 
 // readOpenAI reads the interruptions of OpenAI's Agents SDK, as JSON.stringify or
 // to_json writes them: a list, or an object that has it under that name. The SDK
-// takes no other arguments back, so the call cannot be edited.
+// takes no other arguments back, so the call cannot be edited, unless the caller runs
+// what a claim returns.
 func readOpenAI(body json.RawMessage) (Reading, error) {
 	list := Value{Raw: body}
 	if list.has("interruptions") {
@@ -107,15 +108,16 @@ type openAIDecision struct {
 
 // writeOpenAI writes one decision for each interruption, in their order: the
 // caller applies each with state.approve or state.reject. A call whose arguments
-// were changed cannot be expressed, and is not approved.
-func writeOpenAI(calls []intake.CallStatus) (json.RawMessage, error) {
+// were changed is approved only for a caller that runs what its claim returns.
+func (f Form) writeOpenAI(calls []intake.CallStatus) (json.RawMessage, error) {
 	out := make([]openAIDecision, len(calls))
 	for i, c := range calls {
-		out[i] = openAIDecision{CallID: c.ID, Approve: approved(c) && !c.Edited}
+		out[i] = openAIDecision{CallID: c.ID, Approve: approved(c) && (f.ByClaim || !c.Edited)}
 		switch {
-		case approved(c) && c.Edited:
+		case out[i].Approve:
+		case approved(c):
 			out[i].Message = "This tool call was approved with other arguments, which this framework cannot take back. It must not run."
-		case !approved(c):
+		default:
 			out[i].Message = Words(c)
 		}
 	}
