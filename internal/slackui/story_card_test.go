@@ -123,6 +123,7 @@ func stories(tb testing.TB) map[string]card.Card {
 		"story_mixed": telling(tb, []approvals.Deferral{refund("c1", "12900"), low, unread}),
 		"asked_again": asked(tb),
 		"became":      becameOf(tb),
+		"terminal":    terminal(tb),
 		"all_at_once": undestructive(telling(tb, []approvals.Deferral{refund("c1", "12900"), low})),
 	}
 }

@@ -99,6 +99,12 @@ func escaped(raw []byte) rune {
 	return rune(n)
 }
 
+// commandKey is the argument in which tools of terminals have their command. It is
+// drawn as at a prompt, without quotes and escapes. The note says that it is a text,
+// so that no other value looks the same; a command in which spaces could be missed
+// keeps its quotes.
+const commandKey = "command"
+
 // inlineRunes is the longest value that shares a box with others.
 const inlineRunes = 100
 
@@ -111,6 +117,9 @@ func readArgument(key string, raw json.RawMessage, hide approvals.Hidden) Argume
 		if strings.ContainsRune(s, '\n') {
 			lines := strings.Count(s, "\n") + 1
 			return Argument{key: key, text: Visible(s), block: true, note: fmt.Sprintf("text, %s lines", Number(lines))}
+		}
+		if key == commandKey && s != "" && s == strings.TrimSpace(s) && !strings.ContainsRune(s, '\t') {
+			return Argument{key: key, text: Visible(s), block: true, note: "text"}
 		}
 		text := Quote(s)
 		return Argument{key: key, text: text, block: utf8.RuneCountInString(text) > inlineRunes}

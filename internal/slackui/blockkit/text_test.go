@@ -143,3 +143,23 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// A command reads as at the prompt of a terminal. Where only quotes show what is in
+// it, it keeps them.
+func TestACommandIsShownAsAtAPrompt(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"command":"git log --format=\"%h\" | head"}`: `git log --format="%h" | head`,
+		`{"command":" ls"}`:                            `command: " ls"`,
+		`{"command":"ls\t-l"}`:                         `command: "ls\t-l"`,
+		`{"command":""}`:                               `command: ""`,
+		`{"command":["ls"]}`:                           `command: ["ls"]`,
+		`{"command":"rm \u202etxt.exe"}`:               "rm ⟦U+202E⟧txt.exe",
+		`{"other":"git log \"%h\""}`:                   `other: "git log \"%h\""`,
+	} {
+		boxes, incomplete := DrawArguments(Arguments(json.RawMessage(args), nil), Detail{Value: 1000, Keys: 10})
+		require.False(t, incomplete)
+		require.Len(t, boxes, 1)
+		require.Equal(t, want, boxes[0].Text)
+		require.Equal(t, !strings.HasPrefix(want, "command:") && !strings.HasPrefix(want, "other:"), boxes[0].Label != nil, args)
+	}
+}

@@ -343,15 +343,15 @@ async function whole(page, of, name) {
   await page.setViewportSize(size);
 }
 
-/** pictures are those of the README: one card alone, in light and in dark. */
-async function pictures(page, of) {
+/** pictures are those of the README and the docs: one card alone, in light and in dark. */
+async function pictures(page, of, name = "card") {
   if (!SHOTS) return;
   const size = page.viewportSize();
   await page.setViewportSize({ width: 1360, height: 1200 }); // so that nothing covers it
   for (const scheme of ["dark", "light"]) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.waitForTimeout(250); // as in shot
-    await of.screenshot({ path: join(SHOTS, "card-" + scheme + ".png") });
+    await of.screenshot({ path: join(SHOTS, name + "-" + scheme + ".png") });
   }
   await page.setViewportSize(size);
 }
@@ -814,6 +814,23 @@ async function everyCard() {
   await page.context().close();
 }
 
+/** aTerminalPrompt is the card of a coding agent: its pictures are those of docs/coding-agents.md. */
+async function aTerminalPrompt() {
+  const page = await screen();
+  const { ts } = await asTheApp("chat.postMessage", { channel: "C0OPS", text: "Run git push", blocks: JSON.parse(readFileSync(join(CARDS, "card_terminal.json"), "utf8")) });
+  const line = page.locator(`.line[data-ts="${ts}"]`);
+  await line.locator("h3").waitFor();
+  // Like at the prompt of a terminal: the whole command in a block of code, and where it would run.
+  const command = "git push origin fix-rounding && make deploy ENV=staging";
+  assert.ok((await line.locator("pre").allInnerTexts()).some((text) => text.includes(command)), "the command is not in a block of code");
+  for (const words of ["/home/ann/src/shop", "fix-rounding", "acme/shop"]) await line.getByText(words).first().waitFor();
+  await pictures(page, line.locator(".blocks.kit"), "terminal");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await fits(page);
+  await whole(page, line, "60-terminal-phone");
+  await page.context().close();
+}
+
 /** everyForm shows the views that the app's own tests hold, over the workspace's: what is entered into them is read off the request. */
 async function everyForm() {
   const page = await screen({ viewport: { width: 390, height: 844 } });
@@ -877,7 +894,7 @@ async function everyForm() {
   await page.context().close();
 }
 
-const stories = { everyForm,  tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
+const stories = { aTerminalPrompt, everyForm, tooMany, aRefund, severalAtOnce, everyElement, everyCard, withTheMouse, withTheKeyboard, onAPhoneInTheDark, hostileText, unread, aGuest, stopped };
 try {
   await stories[STORY]();
   // A click that is refused answers 200; nothing else may go wrong unseen.

@@ -34,6 +34,7 @@ func TestStory(t *testing.T) {
 		"a refund that three groups sign and one corrects": "aRefund",
 		"several calls signed from one list":               "severalAtOnce",
 		"more requests than a channel has room for":        "tooMany",
+		"what a coding agent asks at its prompt":           "aTerminalPrompt",
 		"every block and element":                          "everyElement",
 		"every form that the bot draws, on a phone":        "everyForm",
 		"every card that the bot draws, on a phone":        "everyCard",
