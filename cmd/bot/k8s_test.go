@@ -1,17 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/doctor"
+	"github.com/countersign/countersign/internal/state"
 )
 
 // object is as much of an object of Kubernetes as the test looks at.
@@ -136,4 +142,34 @@ func TestTheOperatorNamesTheImageOfTheCluster(t *testing.T) {
 	registry, _, _ := strings.Cut(k.Images[0].NewName, "/")
 	require.True(t, strings.HasSuffix(registry, ".example.com"), "a name that nobody can own")
 	require.Contains(t, k.Images[0].NewTag, "replace")
+}
+
+// The Redis that the files for a cluster set up is one that the bot starts on: its
+// settings keep what redis.durability promises.
+func TestTheRedisOfTheClusterKeepsWhatIsAcknowledged(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "redis", "redis.yaml"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(text), "\n---\n")
+	var o object
+	require.NoError(t, yaml.Unmarshal([]byte(first), &o))
+	dir := t.TempDir()
+	password := filepath.Join(dir, "password.conf")
+	require.NoError(t, os.WriteFile(password, []byte("requirepass hunter22\n"), 0o600))
+	conf := strings.NewReplacer("/run/redis/password.conf", password, "dir /data", "dir "+dir, "maxmemory 2gb", "maxmemory 64mb").Replace(o.Data["redis.conf"])
+	socket := filepath.Join(dir, "s")
+	conf += "\nport 0\nunixsocket " + socket + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis.conf"), []byte(conf), 0o600))
+	server := exec.CommandContext(t.Context(), "redis-server", filepath.Join(dir, "redis.conf"))
+	require.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	store, err := state.Open(ctx, state.Options{URL: "unix://:hunter22@" + socket})
+	require.NoError(t, err)
+	servers, err := store.Servers(ctx)
+	require.NoError(t, errors.Join(err, store.Close()))
+	for _, f := range doctor.JudgeRedis(config.Redis{}, servers) {
+		require.Contains(t, []doctor.Mark{doctor.IsFine}, f.Mark, f.Text)
+	}
 }

@@ -23,7 +23,8 @@ func newMetrics(c config.Config) *telemetry.Metrics {
 		return nil
 	}
 	built := readBuild()
-	return telemetry.New(telemetry.Config{Version: built.version, Revision: built.revision, Now: time.Now})
+	outcomes := []string{string(webhook.Delivered), string(webhook.Retry), string(webhook.Gone), string(webhook.Invalid), string(webhook.Interrupted)}
+	return telemetry.New(telemetry.Config{Version: built.version, Revision: built.revision, Outcomes: outcomes, Now: time.Now})
 }
 
 // measured adds the hook that measures Redis to the options of a store.

@@ -20,7 +20,7 @@ type approvalMetrics struct {
 }
 
 func newApprovalMetrics() approvalMetrics {
-	return approvalMetrics{
+	a := approvalMetrics{
 		opened:     counter("approvals_opened_total", "Calls for which people were asked, by agent and rule.", "agent", "rule"),
 		settled:    counter("approvals_settled_total", "Calls whose approval ended, by outcome and rule.", "outcome", "rule"),
 		decisions:  counter("decisions_total", "Decisions of people, by verdict.", "verdict"),
@@ -28,6 +28,16 @@ func newApprovalMetrics() approvalMetrics {
 		took:       histogram("approval_wait_seconds", "From the question to the outcome of an approval, by outcome.", people, "outcome"),
 		rules:      &bounded{}, agents: &bounded{},
 	}
+	// A counter that is not there before its first event shows no increase with it.
+	for _, v := range []approvals.Verdict{approvals.Approve, approvals.Deny} {
+		a.decisions.WithLabelValues(string(v))
+	}
+	for _, s := range []approvals.ExecutionState{
+		approvals.Ran, approvals.RanFailed, approvals.InDoubt, approvals.NotRun, approvals.Refused, approvals.AskedAgain, approvals.Claimed,
+	} {
+		a.executions.WithLabelValues(string(s))
+	}
+	return a
 }
 
 func (a approvalMetrics) all() []prometheus.Collector {

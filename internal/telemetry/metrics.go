@@ -13,8 +13,9 @@ import (
 
 // Config is what a [Metrics] is made of.
 type Config struct {
-	Version  string // of the program
-	Revision string // of its source
+	Version  string   // of the program
+	Revision string   // of its source
+	Outcomes []string // of webhooks
 	Now      func() time.Time
 }
 
@@ -59,6 +60,9 @@ func New(c Config) *Metrics {
 		build, m.http, m.webhooks,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
+	for _, o := range c.Outcomes {
+		m.webhooks.WithLabelValues(o)
+	}
 	for _, group := range [][]prometheus.Collector{m.approvals.all(), m.runs.all(), m.due.all(), m.model.all(), m.slack.all(), m.redis.all()} {
 		m.registry.MustRegister(group...)
 	}
