@@ -48,8 +48,11 @@ type Disabled struct {
 	Reason   string // a sentence of ours
 }
 
-// Outbox holds nothing itself: any number of them may work on one store.
-type Outbox struct{ c Config }
+// Outbox holds no message itself: any number of them may work on one store.
+type Outbox struct {
+	c       Config
+	sending sending
+}
 
 // New returns an outbox.
 func New(c Config) (*Outbox, error) {
@@ -118,11 +121,7 @@ func (o *Outbox) Reconcile(ctx context.Context, id string) error {
 		if err != nil || m.ID == "" {
 			return err
 		}
-		outcome := webhook.Outcome{Kind: webhook.Retry, Reason: "The endpoint is not in the configuration."}
-		to, configured := o.c.Endpoint(m.Agent, m.Endpoint)
-		if configured {
-			outcome = o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data})
-		}
+		outcome, configured := o.send(ctx, m)
 		// What became of it is stored even while the process is stopping.
 		settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		err = o.settle(settling, id, m, outcome, configured)
@@ -134,8 +133,18 @@ func (o *Outbox) Reconcile(ctx context.Context, id string) error {
 	return ctx.Err()
 }
 
+// send makes an attempt for a claimed message.
+func (o *Outbox) send(ctx context.Context, m stored) (outcome webhook.Outcome, configured bool) {
+	defer o.sending.end(m)
+	to, configured := o.c.Endpoint(m.Agent, m.Endpoint)
+	if !configured {
+		return webhook.Outcome{Kind: webhook.Retry, Reason: "The endpoint is not in the configuration."}, false
+	}
+	return o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data}), true
+}
+
 // claim returns a message that is due, which nobody else sends for the time of the
-// lease. Without one it returns a [waitError] if there will be one, and otherwise
+// lease, and which is counted for its endpoint. Without one it returns a [waitError] if there will be one, and otherwise
 // takes the memo out of the due index.
 func (o *Outbox) claim(ctx context.Context, id string) (stored, error) {
 	all, err := o.endpointsOf(ctx, id)
@@ -145,6 +154,7 @@ func (o *Outbox) claim(ctx context.Context, id string) (stored, error) {
 	var m stored
 	err = update(ctx, o, id, func(d *document) (time.Time, bool, error) {
 		now := o.c.Now()
+		o.sending.end(m) // the change before was not stored
 		m = stored{}
 		at, i := d.due(all, now)
 		switch {
@@ -152,12 +162,17 @@ func (o *Outbox) claim(ctx context.Context, id string) (stored, error) {
 			return time.Time{}, len(d.Messages) > 0, nil
 		case at.After(now):
 			return time.Time{}, false, &waitError{at.Sub(now)}
+		case !o.sending.begin(d.Messages[i]):
+			return time.Time{}, false, &waitError{busyFor}
 		}
 		d.Messages[i].Claimed = now.Add(lease)
 		m = d.Messages[i]
 		at, _ = d.due(all, now)
 		return at, true, nil
 	})
+	if err != nil {
+		o.sending.end(m)
+	}
 	return m, err
 }
 

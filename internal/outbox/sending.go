@@ -1,0 +1,50 @@
+package outbox
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// maxSending is how many messages a process sends to one endpoint at once: half
+	// of those that it sends in total, so that a receiver that does not answer does
+	// not delay the messages for all others.
+	maxSending = 8
+	// busyFor is the pause of a message whose endpoint has as many.
+	busyFor = time.Second
+)
+
+// sending counts the messages that this process sends, by endpoint.
+type sending struct {
+	mu sync.Mutex
+	by map[[2]string]int
+}
+
+// begin counts a message, unless its endpoint has as many as it may.
+func (s *sending) begin(m stored) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{m.Agent, m.Endpoint}
+	if s.by[key] >= maxSending {
+		return false
+	}
+	if s.by == nil {
+		s.by = map[[2]string]int{}
+	}
+	s.by[key]++
+	return true
+}
+
+// end is called for each message that was counted; for the zero message it does
+// nothing.
+func (s *sending) end(m stored) {
+	if m.ID == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := [2]string{m.Agent, m.Endpoint}
+	if s.by[key]--; s.by[key] <= 0 {
+		delete(s.by, key)
+	}
+}

@@ -1,0 +1,74 @@
+package outbox_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/outbox"
+	"github.com/countersign/countersign/internal/webhook"
+)
+
+// A stuck sender does not come back from an endpoint until it is let go.
+type stuck struct {
+	outbox.Sender
+
+	url   string
+	sends chan struct{}
+	until chan struct{}
+}
+
+func (s stuck) Send(ctx context.Context, e webhook.Endpoint, m webhook.Message) webhook.Outcome {
+	if e.URL == s.url {
+		s.sends <- struct{}{}
+		<-s.until
+	}
+	return s.Sender.Send(ctx, e, m)
+}
+
+// 16 workers send the messages for all endpoints. A receiver that takes its 20 s
+// for each holds half of them.
+func TestAReceiverThatDoesNotAnswerHoldsNobodyElseUp(t *testing.T) {
+	w := newWorld(t)
+	w.urls["slow"], w.urls["ci"] = w.hook.URL+"/slow", w.hook.URL
+	s := stuck{w.sender, w.urls["slow"], make(chan struct{}, 32), make(chan struct{})}
+	o := w.open(w.store, s)
+	var working sync.WaitGroup
+	for i := range 8 {
+		id := w.put(fmt.Sprint("slow", i), "slow")
+		working.Go(func() { _ = o.Reconcile(t.Context(), id) })
+	}
+	for range 8 {
+		<-s.sends
+	}
+	late := w.put("late", "slow")
+	require.Equal(t, time.Second, w.waitOf(o.Reconcile(t.Context(), late)), "it waits, and no worker with it")
+	require.NoError(t, o.Reconcile(t.Context(), w.put("a", "ci")))
+	require.Len(t, w.hook.arrivals(), 1)
+
+	close(s.until)
+	working.Wait()
+	require.NoError(t, o.Reconcile(t.Context(), late))
+	require.Len(t, w.hook.arrivals(), 10, "and none was lost")
+}
+
+// What is counted is counted down, however an attempt ends.
+func TestMessagesThatFailDoNotUseTheirEndpointUp(t *testing.T) {
+	w := newWorld(t)
+	w.hook.answers(500, "")
+	for i := range 20 {
+		require.NotEqual(t, time.Second, w.waitOf(w.Reconcile(t.Context(), w.put(fmt.Sprint("m", i), "ci"))))
+	}
+	dying := &dyingStore{Store: w.store}
+	o := w.open(dying, w.sender)
+	for i := range 20 {
+		require.ErrorIs(t, o.Reconcile(t.Context(), w.put(fmt.Sprint("d", i), "ci")), errKilled)
+	}
+	dying.left.Store(100)
+	w.hook.answers(200, "")
+	require.NoError(t, o.Reconcile(t.Context(), w.put("e", "ci")))
+}
