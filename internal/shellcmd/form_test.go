@@ -132,6 +132,32 @@ func TestWhatIsSoughtIsFoundOrMayBeThere(t *testing.T) {
 	}
 }
 
+// No list of the programs that run others is complete. What names a program that is
+// sought is not known to be harmless, unless it only takes text.
+func TestWhatNamesASoughtProgramMayRunIt(t *testing.T) {
+	s := shellcmd.Sought{{"rm"}, {"git", "push"}}
+	for program, want := range map[string]shellcmd.Found{
+		"rlwrap rm x": shellcmd.May, "eatmydata rm x": shellcmd.May, "proxychains4 /bin/rm x": shellcmd.May, "xvfb-run rm x": shellcmd.May,
+		"firejail rm x": shellcmd.May, "bwrap --dev-bind / / rm x": shellcmd.May, "/lib64/ld-linux-x86-64.so.2 /bin/rm x": shellcmd.May,
+		"start-stop-daemon --start --exec /bin/rm": shellcmd.May, "pkexec RM x": shellcmd.May, "sg root -c 'rm x'": shellcmd.May, "setpriv rm x": shellcmd.May,
+		"prlimit rm x": shellcmd.May, "numactl rm x": shellcmd.May, "chronic rm x": shellcmd.May, "fakeroot rm x": shellcmd.May, "ls | entr rm x": shellcmd.May,
+		"direnv exec . rm x": shellcmd.May, "nix-shell --run 'rm x'": shellcmd.May, "gosu u rm x": shellcmd.May, "tini -- rm x": shellcmd.May,
+		"hyperfine 'rm x'": shellcmd.May, "uv run rm x": shellcmd.May, "poetry run git push": shellcmd.May, "bundle exec rm x": shellcmd.May,
+		"npm exec -- rm x": shellcmd.May, "npx rm x": shellcmd.May, "pnpm dlx rm x": shellcmd.May, "mise exec -- git push -f": shellcmd.May, "conda run rm x": shellcmd.May,
+		"git bisect run rm x": shellcmd.May, "git submodule foreach 'rm x'": shellcmd.May, "git rebase -x 'rm x' main": shellcmd.May, "git rebase -x 'git push' main": shellcmd.May,
+		"git filter-branch --tree-filter 'rm x'": shellcmd.May, "git difftool -x rm": shellcmd.May, "git config alias.x '!rm x'": shellcmd.May, "git fetch 'ext::rm x'": shellcmd.May,
+		"tar xIf 'rm x' a": shellcmd.May, "make SHELL=/bin/rm x": shellcmd.May, "sed -n '1e rm x' a": shellcmd.May, "vim -c '!rm x'": shellcmd.May, "man -P 'rm x' ls": shellcmd.May,
+		"psql -c '\\! rm x'": shellcmd.May, "sqlite3 x '.shell rm x'": shellcmd.May, "apt-get -o x=rm update": shellcmd.May, "gh alias set x '!rm x'": shellcmd.May,
+		"cp /bin/rm a && ./a x": shellcmd.May, "ln -s /bin/rm a": shellcmd.May, "wsl rm x": shellcmd.May, "socat x EXEC:rm": shellcmd.May, "nc -e rm": shellcmd.May,
+		"launchctl submit -l x -- rm x": shellcmd.May, "dbus-run-session rm x": shellcmd.May, "i3-msg exec rm": shellcmd.May, "sftp '-oProxyCommand=rm x' h": shellcmd.May,
+		"echo rm x": shellcmd.Absent, "grep -rn 'rm -rf' src": shellcmd.Absent, "git commit -m 'rm x'": shellcmd.Absent, "git log --grep 'git push'": shellcmd.Absent,
+		"find . -name rm": shellcmd.Absent, "cat rm": shellcmd.Absent, "which rm": shellcmd.Absent, "rmdir farm": shellcmd.Absent, "npx eslint form": shellcmd.Absent,
+		"poetry run git status": shellcmd.Absent, "git rebase main": shellcmd.Absent, "git submodule update": shellcmd.Absent,
+	} {
+		require.Equal(t, want, s.In(read(t, program)), program)
+	}
+}
+
 func TestAFormThatCanRunOtherProgramsIsWarnedOf(t *testing.T) {
 	flags := func(run string, flags ...string) shellcmd.Form {
 		return shellcmd.Form{Run: words(run), Flags: flags}

@@ -75,6 +75,15 @@ var escapes = map[string][]string{
 	"gh":    {"alias", "extension", "codespace"},
 }
 
+// texts are programs that run nothing that their arguments name, unless by one of
+// escapes or running.
+var texts = setOf(`echo grep egrep fgrep rg ls cat head tail wc sort uniq cut tr diff cmp file stat du df basename dirname
+	realpath readlink pwd date id whoami tree touch mkdir rmdir chmod chown true false which find git go gofmt jq`)
+
+// running are further words by which a program runs what others of its words
+// name.
+var running = map[string][]string{"git": {"rebase", "am", "credential", "hook", "maintenance", "for-each-repo"}}
+
 // leading are flags that do so in front of the subcommand only.
 var leading = map[string][]string{
 	"git": {"-c", "--config-env", "--exec-path", "-p", "--paginate"},

@@ -3,6 +3,7 @@ package shellcmd
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Sought are programs, each with the words that have to follow it somewhere, that
@@ -15,13 +16,15 @@ type Found string
 // What is found. The zero Found is none of them.
 const (
 	Absent Found = "absent"
-	May    Found = "may"  // it runs other programs, and which ones is not known
+	May    Found = "may"  // it may run one of them: that is not known
 	Runs   Found = "runs" // it does
 )
 
 // In returns what the commands are known to run. A program is known by the last
-// name of its path, whatever the case of its letters. What a script, a makefile
-// or an alias runs cannot be known, and is not looked for.
+// name of its path, whatever the case of its letters. A command that names one
+// among its arguments may run it, unless it is of a program that takes names as
+// text, such as echo. What a script, a makefile or an alias runs cannot be known,
+// and is not looked for.
 func (s Sought) In(commands []Command) Found {
 	found := Absent
 	for _, c := range commands {
@@ -35,6 +38,9 @@ func (s Sought) In(commands []Command) Found {
 			}
 			if at >= 0 && inOrder(of[1:], c.Argv[at+1:]) {
 				return Runs
+			}
+			if !takesText(c) && inOrder(of, named(c.Argv[1:])) {
+				found = May
 			}
 		}
 		if launches {
@@ -58,6 +64,28 @@ func inOrder(of, words []string) bool {
 		words = words[i+1:]
 	}
 	return true
+}
+
+// named are the names in the arguments, also those inside of a text, in the form
+// of [baseName].
+func named(words []string) []string {
+	var all []string
+	for _, w := range words {
+		for name := range strings.FieldsFuncSeq(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._+-", r)
+		}) {
+			all = append(all, baseName(name))
+		}
+	}
+	return all
+}
+
+// takesText reports whether nothing runs that a command names among its arguments.
+func takesText(c Command) bool {
+	name := baseName(c.Argv[0])
+	return texts[name] && !slices.ContainsFunc(c.Argv[1:], func(w string) bool {
+		return slices.Contains(escapes[name], w) || slices.Contains(running[name], w) || strings.Contains(w, "ext::")
+	})
 }
 
 func baseName(program string) string {
