@@ -31,6 +31,7 @@ func policyExplain(ctx context.Context, in *call) error {
 	p.flags.StringVar(&place.Cwd, "cwd", "", "The `DIRECTORY` in which a remote agent says that the call would run.")
 	p.flags.StringVar(&place.Repository, "repository", "", "The `NAME` of the repository there.")
 	p.flags.StringVar(&place.Branch, "branch", "", "The `NAME` of the branch there.")
+	p.flags.StringVar(&place.Server, "server", "", "The `NAME` of the MCP server that the tool is of.")
 	at := p.flags.String("at", "", "The `TIME` of the call, such as 2026-03-01T09:00:00Z. Without it, now.")
 	gate := p.flags.Bool("gate", false, "The code of the tool asks for approval for this call.")
 	if err := p.parse(); err != nil {

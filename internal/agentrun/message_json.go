@@ -63,6 +63,7 @@ type placeJSON struct {
 	Cwd        string `json:"cwd,omitempty"`
 	Repository string `json:"repository,omitempty"`
 	Branch     string `json:"branch,omitempty"`
+	Server     string `json:"server,omitempty"`
 }
 
 // EncodeMessage writes one message.

@@ -34,7 +34,7 @@ func everything() []agentrun.Message {
 				agentrun.Thinking{Content: "hm"},
 				agentrun.Text{Content: "I will delete three."},
 				call("a", `{"path": "x",  "n": 9007199254740993}`), call("b", `{"path":`),
-				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}, Place: approvals.Place{Cwd: "/srv", Repository: "acme/app", Branch: "main"}, Rule: "reads@1"},
+				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}, Place: approvals.Place{Cwd: "/srv", Repository: "acme/app", Branch: "main", Server: "db"}, Rule: "reads@1"},
 				call("d", "{\"path\":\"\xff\xfe\"}"), call("e", ""),
 			},
 			Usage: agentrun.Usage{InputTokens: 12, OutputTokens: 3}, ModelName: "m-1",

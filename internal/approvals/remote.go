@@ -16,11 +16,12 @@ type Limits struct {
 
 // A Place is where a call would run, in the words of whoever executes it. It is
 // part of what people are shown, foreign text, and for those who may read the
-// arguments.
+// arguments. Two servers may have a tool of one name, so the server is in it.
 type Place struct {
 	Cwd        string // the working directory
 	Repository string
 	Branch     string
+	Server     string // that the tool is of; empty for the agent's own
 }
 
 // DefaultClaimWithin is how long a decision waits for whoever executes the call

@@ -114,3 +114,16 @@ func TestAnIDIsOnlyWhatItIs(t *testing.T) {
 	}
 	require.Equal(t, "pending", w.read(w.do(http.MethodGet, "/v1/approvals/"+id, otherToken, "")).Status)
 }
+
+// The server of a tool is approved with it, so people are shown it: query on a test
+// database is not query on the one of production.
+func TestPeopleAreShownTheServerOfATool(t *testing.T) {
+	w := newWorld(t)
+	q := w.post(`{"calls":[{"id":"c1","tool":"query","server":"prod-db","args":{}},{"id":"c2","tool":"query","server":"test-db","args":{}}]}`)
+	got, err := w.intake.Get(t.Context(), intake.Client{Name: "claude", Owner: "alice", Credential: "x"}, q.ID)
+	require.NoError(t, err)
+	b, err := w.store.Batch(t.Context(), got.Batch)
+	require.NoError(t, err)
+	require.Equal(t, "prod-db", b.Approvals[0].Place.Server)
+	require.Equal(t, "test-db", b.Approvals[1].Place.Server)
+}

@@ -154,7 +154,7 @@ func (r record) request(c Client, key string, calls []Call, prompt string) agent
 	for _, call := range calls {
 		q.Calls = append(q.Calls, agentrun.RemoteCall{
 			ToolCall: approvals.ToolCall{ID: call.ID, Name: call.Tool, Args: call.Args},
-			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch},
+			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch, Server: call.Server},
 			Reason:   call.Reason, External: call.External, Summary: summary.Known(call.Tool),
 		})
 	}

@@ -121,7 +121,7 @@ func (x *examiner) call(e exampleForm) (approvals.Proposal, Directory) {
 		return q, nil
 	}
 	q.Call = approvals.ToolCall{ID: "example", Name: e.Call.Tool.Value, Args: e.Call.Args.JSON}
-	q.Place = approvals.Place{Cwd: e.Call.Cwd.Value, Repository: e.Call.Repository.Value, Branch: e.Call.Branch.Value}
+	q.Place = approvals.Place{Cwd: e.Call.Cwd.Value, Repository: e.Call.Repository.Value, Branch: e.Call.Branch.Value, Server: e.Call.Server.Value}
 	t, known := x.tool(e)
 	if known {
 		q.Agent = cmp.Or(q.Agent, t.Agent)

@@ -60,6 +60,7 @@ var variables = []struct {
 	{"call.cwd", cel.StringType, func(f *facts) any { return f.q.Place.Cwd }},
 	{"call.repository", cel.StringType, func(f *facts) any { return f.q.Place.Repository }},
 	{"call.branch", cel.StringType, func(f *facts) any { return f.q.Place.Branch }},
+	{"call.server", cel.StringType, func(f *facts) any { return f.q.Place.Server }},
 	{"gate", cel.StringType, func(f *facts) any { return string(f.q.Gate) }},
 	{"now", cel.TimestampType, func(f *facts) any { return f.q.At }},
 	{"annotations.readOnlyHint", cel.BoolType, func(f *facts) any { return f.hints.readOnly }},

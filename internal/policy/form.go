@@ -215,6 +215,7 @@ type callForm struct {
 	Cwd        text `yaml:"cwd"`
 	Repository text `yaml:"repository"`
 	Branch     text `yaml:"branch"`
+	Server     text `yaml:"server"`
 }
 
 type soFarForm struct {

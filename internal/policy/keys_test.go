@@ -62,10 +62,10 @@ func keyCases() map[string][2]string {
 	example := func(e, changed string) [2]string {
 		doc := func(s string) string {
 			return keyHead + keyDefault + "rules:\n  - {name: r, tools: [delete_file], agents: [ops], channels: [war-room], requesters: {groups: [sre]}, deny: no, " +
-				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1 && today.executed[tool] == 3 && call.cwd + call.repository + call.branch == \"/srv acme main\"'}\n" +
+				"when: 'requester.id != \"U0BOB00001\" && args.path == \"/a\" && gate == \"raised\" && now.getHours() == 10 && run.steps == 2 && run.executed[tool] == 1 && run.failed[tool] == 1 && run.denied[tool] == 1 && today.executed[tool] == 3 && call.cwd + call.repository + call.branch + call.server == \"/srv acme main db\"'}\n" +
 				"  - {name: a, tools: [list_files], allow: true}\nexamples:\n  - {" + s + "}\n"
 		}
-		all := "name: n, call: {tool: delete_file, args: {path: /a}, cwd: \"/srv \", repository: \"acme \", branch: main}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
+		all := "name: n, call: {tool: delete_file, args: {path: /a}, cwd: \"/srv \", repository: \"acme \", branch: \"main \", server: db}, gate: raised, agent: ops, requester: alice, groups: [sre], channel: war-room, at: \"2026-03-02T10:00:00Z\", " +
 			"so_far: {steps: 2, executed: {delete_file: 1}, failed: {delete_file: 1}, denied: {delete_file: 1}}, today: {executed: {delete_file: 3}}, expect: {deny: r}"
 		if !strings.Contains(all, e) {
 			panic("no such text: " + e)
@@ -211,7 +211,8 @@ func keyCases() map[string][2]string {
 		"callForm.args":         example("path: /a", "path: /b"),
 		"callForm.cwd":          example("/srv", "/etc"),
 		"callForm.repository":   example("acme", "other"),
-		"callForm.branch":       example("branch: main", "branch: dev"),
+		"callForm.branch":       example("branch: \"main \"", "branch: dev"),
+		"callForm.server":       example("server: db", "server: other"),
 		"soFarForm.steps":       example("steps: 2", "steps: 1"),
 		"soFarForm.executed":    example("executed: {delete_file: 1}", "executed: {delete_file: 2}"),
 		"soFarForm.failed":      example("failed: {delete_file: 1}", "failed: {delete_file: 2}"),

@@ -31,6 +31,7 @@ type RecordedPlace struct {
 	Cwd        string `json:"cwd,omitempty"`
 	Repository string `json:"repository,omitempty"`
 	Branch     string `json:"branch,omitempty"`
+	Server     string `json:"server,omitempty"`
 }
 
 // RecordedToday is what had gone ahead for the requester on the day of the call,

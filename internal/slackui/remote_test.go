@@ -120,11 +120,16 @@ func (o *workspace) drawnElsewhere(b approvals.Batch) slacksim.Message {
 
 func TestACardSaysWhereARemoteCallWouldRun(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{})
-	b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre), call("b", "Bash", `{"command":"make"}`, sre))
+	b := o.opens("", call("a", "Bash", `{"command":"make"}`, sre), call("b", "Bash", `{"command":"make"}`, sre),
+		call("c", "query", `{"sql":"select"}`, sre), call("d", "query", `{"sql":"select"}`, sre))
 	b.Approvals[0].Place = approvals.Place{Cwd: "/srv/*app*", Repository: "acme/app", Branch: "main"}
+	b.Approvals[2].Place = approvals.Place{Server: "test\u200b-db"}
+	b.Approvals[3].Place = approvals.Place{Cwd: "/srv", Server: "prod-db"}
 	shown := strings.ReplaceAll(o.drawnElsewhere(b).Shown(), "\n", "")
 	require.Contains(t, shown, "In /srv/*app* on branch main of acme/app.")
 	require.Contains(t, shown, "The agent didn't say in which directory it runs.", "and the calls are not drawn as one")
+	require.Contains(t, shown, `The tool is of the MCP server test⟦U+200B⟧-db.`, "the same tool and arguments are another call")
+	require.Contains(t, shown, "In /srv. The tool is of the MCP server prod-db.")
 }
 
 func TestACardSaysWhoSharesTheCredentialOfAnAgent(t *testing.T) {

@@ -39,6 +39,7 @@ type storedPlace struct {
 	Cwd        string `json:"cwd,omitempty"`
 	Repository string `json:"repository,omitempty"`
 	Branch     string `json:"branch,omitempty"`
+	Server     string `json:"server,omitempty"`
 }
 
 type storedQuote struct {

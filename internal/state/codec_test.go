@@ -155,6 +155,11 @@ func samples() map[string]any {
 				},
 			}},
 		},
+		"batch.v1.server": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "ci", Requester: "U1", Executor: "client", OpenedAt: noon,
+			Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending, Place: approvals.Place{Cwd: "/srv", Server: "db"}}},
+			Calls:     []approvals.External{{Call: ref("c2", `{}`), Place: approvals.Place{Server: "db"}}},
+		},
 		"batch.v1.severity": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
 				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// Where says where a call of a remote agent would run, in the agent's words and
-// uncut: it is part of what people approve. Of a command without a directory it
+// Where says where a call of a remote agent would run, and of which server its tool
+// is, in the agent's words and uncut: it is part of what people approve. Of a command without a directory it
 // says that the agent did not say.
 func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	p := a.Place
@@ -36,9 +36,15 @@ func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 		say("In ", " of ")
 		spans = append(spans, code(p.Repository))
 	}
-	spans = append(spans, blockkit.Say("."))
+	if len(spans) > 0 {
+		spans = append(spans, blockkit.Say("."))
+	}
+	if p.Server != "" {
+		say(ofServer, " "+ofServer)
+		spans = append(spans, code(p.Server), blockkit.Say("."))
+	}
 	if p.Cwd == "" && command(args) {
-		spans = append(spans, blockkit.Say(" "+unplaced))
+		say(unplaced, " "+unplaced)
 	}
 	return []blockkit.Para{blockkit.Line(spans...)}
 }

@@ -21,8 +21,12 @@ const (
 	whyApproveHint    = "Required if you approve. Everyone in the thread will read it."
 )
 
-// Of a command of a remote agent whose directory nobody knows.
-const unplaced = "The agent didn't say in which directory it runs."
+// Of a call of a remote agent: a command whose directory nobody knows, and what is
+// in front of the server of its tool.
+const (
+	unplaced = "The agent didn't say in which directory it runs."
+	ofServer = "The tool is of the MCP server "
+)
 
 // What is said of one value.
 const (
