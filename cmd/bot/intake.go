@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -57,12 +58,23 @@ func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
 
 // newIntake makes what the doors of remote agents work with.
 func (b *bot) newIntake() (err error) {
-	i := intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Notify: b.notify, Log: b.log}
+	i := intake.Config{Store: b.store, Feed: state.NewFeed(b.store), Runner: b.runner, Desk: b.desk, Now: time.Now, Notify: b.notify, Fulfillers: b.fulfillers, Log: b.log}
 	if b.receipts != nil {
 		i.Sign = b.sign
 	}
 	b.intake, err = intake.New(i)
 	return err
+}
+
+// fulfillers are the remote agents that may give the results of these calls.
+func (b *bot) fulfillers(agent, tool string) []intake.Client {
+	var all []intake.Client
+	for _, r := range b.remote {
+		if slices.Contains(r.client.Fulfills, intake.Fulfills{Agent: agent, Tool: tool}) {
+			all = append(all, r.client)
+		}
+	}
+	return all
 }
 
 // deliver gives the answers of a settled batch to the remote agent that asked.

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +45,7 @@ type webhookMessage struct {
 	Type string
 	Data struct {
 		ID, State, Agent string
+		Call, Tool       string
 		Calls            []struct{ Outcome, Digest, Arguments string }
 	}
 }
@@ -65,8 +68,17 @@ remote_agents:
     doors: [api]
     webhooks:
       - {name: ci, url: "%s/hook", secrets: [CI_SECRET], events: [approval.created, approval.settled], arguments: true}
-webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%s]}
-`, alice, ops, 0, receiver.URL, u.Port()), oneOfSRE
+      - {name: all, url: "%[4]s/hook", secrets: [CI_SECRET], events: [approval.decided, approval.claimed]}
+  - name: crm
+    owner: %[1]s
+    channel: %[2]s
+    tokens: ["sha256:%064[6]d"]
+    doors: [api]
+    fulfills: [{agent: claude, tools: [lookup]}]
+    webhooks:
+      - {name: calls, url: "%[4]s/hook", secrets: [CI_SECRET], events: [call.waiting], arguments: true}
+webhooks: {allow: [127.0.0.0/8], plain_hosts: [127.0.0.1], ports: [%[5]s]}
+`, alice, ops, 0, receiver.URL, u.Port(), 1), oneOfSRE+"rules: [{name: lookups, tools: [lookup], allow: true}]\n"
 	i.env["CI_SECRET"] = "whsec_" + base64.StdEncoding.EncodeToString([]byte(hookKey))
 	h.follower = &follower{installation: i, b: i.bot()}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -179,6 +191,45 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 		ids[m.id]++
 	}
 	require.Len(t, ids, 4, "a message that is sent again has its id")
+}
+
+// It takes state.Announcements.
+func TestAWebhookHearsOfEachDecisionAndOfCallsToFulfill(t *testing.T) {
+	h := newWebhookBot(t)
+	client := h.b.remote[0].client
+	client.Credential = "token:0"
+	r, err := h.b.intake.Ask(t.Context(), client, intake.Ask{
+		Door: intake.DoorAPI, ExternalID: "one", Notify: "all",
+		Calls: []intake.Call{{ID: "c1", Tool: "deploy", Args: json.RawMessage(deploys)}, {ID: "c2", Tool: "lookup", Args: json.RawMessage(deploys), External: true}},
+	})
+	require.NoError(t, err)
+	statetest.Await(t, "that a call waits", func() bool { return len(h.messages()) == 1 })
+	got := h.messages()[0]
+	require.Equal(t, "call.waiting", got.Type)
+	require.Equal(t, []string{string(r.ID), "claude", "c2", "lookup", "pending"}, []string{got.Data.ID, got.Data.Agent, got.Data.Call, got.Data.Tool, got.Data.State})
+	require.Empty(t, got.Data.Calls, "the arguments are fetched")
+
+	h.approve(r)
+	statetest.Await(t, "that somebody decided", func() bool { return len(h.messages()) == 2 })
+	got = h.messages()[1]
+	require.Equal(t, []string{"approval.decided", "c1"}, []string{got.Type, got.Data.Call})
+	_, err = h.b.intake.Claim(t.Context(), client, r.ID, "c1")
+	require.NoError(t, err)
+	statetest.Await(t, "that it is claimed", func() bool { return len(h.messages()) == 3 })
+	require.Equal(t, "approval.claimed", h.messages()[2].Type)
+	require.Contains(t, h.admin("webhooks"), "crm\tcalls\tenabled\tdelivered ")
+}
+
+// Streams and webhooks have one list of events, and the documents of both name all.
+func TestTheEventsOfWebhooksAreThoseOfStreams(t *testing.T) {
+	require.Equal(t, append(slices.Clone(intake.EventTypes), intake.EventWaiting), config.WebhookEvents)
+	for path, types := range map[string][]string{"../../docs/webhooks.md": config.WebhookEvents, "../../docs/api.md": intake.EventTypes, "../../internal/httpapi/openapi.yaml": intake.EventTypes} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, event := range types {
+			require.Contains(t, string(text), event, path)
+		}
+	}
 }
 
 func TestASecretThatIsMissingFailsTheStart(t *testing.T) {

@@ -46,6 +46,9 @@ func (b *bot) work() []state.Task {
 		{Kind: state.Notices, Limit: itemLimit, Reconcile: b.ui.Notices.Reconcile},
 		{Kind: state.Homes, Limit: itemLimit, Reconcile: b.ui.Homes.Reconcile},
 		{Kind: state.Answers, Limit: itemLimit, Reconcile: b.ui.Answers.Reconcile},
+		{Kind: state.Announcements, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+			return b.intake.Announce(ctx, approvals.BatchID(id))
+		}},
 		{Kind: state.Webhooks, Limit: itemLimit, Reconcile: b.outbox.Reconcile},
 	}
 }

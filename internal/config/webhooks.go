@@ -33,7 +33,10 @@ type Webhook struct {
 }
 
 // WebhookEvents are the events that an endpoint can be told.
-var WebhookEvents = []string{"approval.created", "approval.settled"}
+var WebhookEvents = []string{
+	"approval.created", "approval.decided", "approval.retracted", "approval.amended", "approval.fulfilled", "approval.call_settled",
+	"approval.settled", "approval.claimed", "approval.reported", "call.waiting",
+}
 
 // Tells reports whether the endpoint is told this event.
 func (w Webhook) Tells(event string) bool {

@@ -66,7 +66,7 @@ func TestAWebhookThatCannotBeFailsTheStart(t *testing.T) {
 		first + "secrets[1]: is not the name":                                {"CI_OLD", "whsec_hunter2/"},
 		first + "secrets[1]: names that begin":                               {"CI_OLD", "COUNTERSIGN_CI"},
 		first + "secrets: has CI_NEW twice":                                  {"CI_OLD", "CI_NEW"},
-		first + `events: there is no "approval.claimed"`:                     {"approval.created,", "approval.claimed,"},
+		first + `events: there is no "approval.denied"`:                      {"approval.created,", "approval.denied,"},
 		first + `events: has "approval.settled" twice`:                       {"approval.created,", "approval.settled,"},
 		`webhooks: allow[0]: "10.1.0" is not a network`:                      {"10.1.0.0/16", "10.1.0"},
 		`webhooks: allow[0]: "10.1.2.0/16" has an address in it`:             {"10.1.0.0/16", "10.1.2.0/16"},

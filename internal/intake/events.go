@@ -23,7 +23,15 @@ const (
 	EventSettled   = "approval.settled" // the last call has its outcome
 	EventClaimed   = "approval.claimed"
 	EventReported  = "approval.reported" // it is known what became of an approved call
+	// EventWaiting is for those who may give the result of an external call of
+	// another agent, and only in notices.
+	EventWaiting = "call.waiting"
 )
+
+// EventTypes are the types of [Event].
+var EventTypes = []string{
+	EventCreated, EventDecided, EventRetracted, EventAmended, EventFulfilled, EventCall, EventSettled, EventClaimed, EventReported,
+}
 
 // place is the form of the place of a fact.
 var place = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)

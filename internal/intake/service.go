@@ -55,16 +55,19 @@ type Notifier func(ctx context.Context, n Notice) error
 type Notice struct {
 	Agent    string
 	Endpoint string
-	Type     string // [EventCreated] or [EventSettled]
+	Type     string
 	At       time.Time
-	Request  Request
+	Request  Request              // with its calls for [EventCreated] and [EventSettled]
+	Call     approvals.ToolCallID // that it is about; empty for the request
+	Tool     string
+	Key      string // tells apart notices of one type about one request
 }
 
 // A Signer makes the receipt of a call of a request, of nothing but what these say.
 // A call that has none yet has an empty one.
 type Signer func(r Request, c CallStatus) (string, error)
 
-// Config is what a [Service] works with. Notify, Sign and Log may be nil.
+// Config is what a [Service] works with. Notify, Fulfillers, Sign and Log may be nil.
 type Config struct {
 	Store  Store
 	Feed   Feed
@@ -72,8 +75,10 @@ type Config struct {
 	Desk   Desk
 	Now    func() time.Time
 	Notify Notifier
-	Sign   Signer
-	Log    *slog.Logger
+	// Fulfillers are the clients that may give the results of these calls.
+	Fulfillers func(agent, tool string) []Client
+	Sign       Signer
+	Log        *slog.Logger
 }
 
 // Service is the use case behind the doors. It holds no request: any number of

@@ -60,7 +60,11 @@ type endpoint struct {
 // messageID is the same for every attempt, and for a message that is put again.
 func messageID(about string, m Message) string {
 	h := sha256.New()
-	for _, part := range []string{"countersign.webhook.v1", about, m.Agent, m.Endpoint, m.Type} {
+	parts := []string{"countersign.webhook.v1", about, m.Agent, m.Endpoint, m.Type}
+	if m.Key != "" {
+		parts = append(parts, m.Key)
+	}
+	for _, part := range parts {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

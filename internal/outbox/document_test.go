@@ -100,3 +100,27 @@ func TestAMessageThatIsTooLargeLeavesOutWhatItsReceiverCanFetch(t *testing.T) {
 		})
 	}
 }
+
+// Messages that were put before there were keys keep their ids.
+func TestAKeyTellsApartMessagesOfOneType(t *testing.T) {
+	m := Message{Agent: "claude", Endpoint: "ci", Type: "approval.decided"}
+	plain := messageID("run-17-a", m)
+	require.Equal(t, "msg_", plain[:4])
+	m.Key = "c1"
+	first := messageID("run-17-a", m)
+	m.Key = "c2"
+	require.NotEqual(t, first, messageID("run-17-a", m))
+	require.NotEqual(t, plain, first)
+}
+
+// Of a call that waits, the endpoint of another agent gets no arguments, whatever it
+// may have of its own requests.
+func TestAMessageThatACallWaitsHasNoArguments(t *testing.T) {
+	m, err := About(intake.Notice{
+		Agent: "crm", Endpoint: "ci", Type: intake.EventWaiting, At: noon, Call: "c1", Tool: "lookup", Key: "c1",
+		Request: intake.Request{ID: "run-17-a", Agent: "ops", State: intake.StatePending},
+	}, true)
+	require.NoError(t, err)
+	require.Equal(t, "crm", m.Agent)
+	require.JSONEq(t, `{"id":"run-17-a","agent":"ops","state":"pending","call":"c1","tool":"lookup"}`, string(m.Data))
+}

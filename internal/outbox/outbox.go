@@ -72,6 +72,7 @@ type Message struct {
 	Type     string
 	At       time.Time
 	Data     json.RawMessage // a JSON object
+	Key      string          // tells apart messages of one type about one request; empty if there is one
 }
 
 // Put keeps a message about the request with this id. The same message again

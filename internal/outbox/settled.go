@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,9 +16,11 @@ import (
 type requestData struct {
 	ID         string       `json:"id"`
 	Agent      string       `json:"agent"`
-	ExternalID string       `json:"external_id"`
+	ExternalID string       `json:"external_id,omitempty"`
 	Group      string       `json:"group,omitempty"`
 	State      intake.State `json:"state"`
+	Call       string       `json:"call,omitempty"` // that the message is about
+	Tool       string       `json:"tool,omitempty"`
 	Calls      []callData   `json:"calls,omitempty"`
 	LeftOut    []string     `json:"left_out,omitempty"` // what was too much for a message: arguments, receipts, calls
 }
@@ -36,7 +39,7 @@ type callData struct {
 // endpoint is to have them. What makes a message too large is left out, and the
 // message says so: first arguments, then receipts, then the calls.
 func About(n intake.Notice, arguments bool) (Message, error) {
-	m := Message{Agent: n.Agent, Endpoint: n.Endpoint, Type: n.Type, At: n.At}
+	m := Message{Agent: n.Agent, Endpoint: n.Endpoint, Type: n.Type, At: n.At, Key: n.Key}
 	parts := []string{"calls", "receipts", "arguments"}
 	if !arguments {
 		parts = parts[:2]
@@ -57,7 +60,7 @@ func About(n intake.Notice, arguments bool) (Message, error) {
 
 func dataOf(n intake.Notice, kept, leftOut []string) requestData {
 	d := requestData{
-		ID: string(n.Request.ID), Agent: n.Agent, ExternalID: n.Request.ExternalID, Group: n.Request.Group,
+		ID: string(n.Request.ID), Agent: cmp.Or(n.Request.Agent, n.Agent), Call: string(n.Call), Tool: n.Tool, ExternalID: n.Request.ExternalID, Group: n.Request.Group,
 		State: n.Request.State, LeftOut: leftOut,
 	}
 	if len(kept) == 0 {

@@ -70,7 +70,8 @@ func (s *Store) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approva
 // CommitBatch implements [approvals.Store]. It derives the due work: the card
 // and the Homes are to be drawn ([Cards], [Homes]); time moves the batch next
 // at [Deadlines]; a settled batch is to be resumed ([Resumes]), or its answers
-// delivered to the executor of its run ([Deliveries]); and people are to be
+// delivered to the executor of its run ([Deliveries]); endpoints are to be told
+// what happened to a batch that is not ours alone ([Announcements]); and people are to be
 // notified ([Notices]) of a reminder, of an escalation, that an amendment has
 // cleared their decisions, or, where participants asked for the calls too, that
 // nobody is left to approve.
@@ -203,6 +204,9 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	putInbox(ch, p, before, b)
 	w.now(Cards, id)
 	w.now(Homes, id)
+	if b.Executor != "" || len(b.Calls) > 0 {
+		w.now(Announcements, id)
+	}
 	if at := b.Next(); at.IsZero() {
 		w.done(Deadlines, id)
 	} else {

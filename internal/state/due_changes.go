@@ -85,12 +85,15 @@ const (
 	Homes      Kind = "homes"      // a batch changed since the pages of those whom it concerns were drawn
 	Sheets     Kind = "sheets"     // a sheet is submitted and not finished, or its worker's lease is over
 	Answers    Kind = "answers"    // a sheet is finished and the person not answered
-	Webhooks   Kind = "webhooks"   // a message is to be sent, or someone is to be told of an endpoint; see [Store.CommitTimed]
+	// Announcements: a batch of a remote agent, or with external calls, changed since
+	// endpoints were told.
+	Announcements Kind = "announcements"
+	Webhooks      Kind = "webhooks" // a message is to be sent, or someone is to be told of an endpoint; see [Store.CommitTimed]
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers, Webhooks}
+	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers, Announcements, Webhooks}
 }
 
 // document returns the key of the document that an item of this kind is about.
@@ -98,7 +101,7 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 	switch k {
 	case Runs, Replies:
 		return p.run(id), nil
-	case Resumes, Deliveries, Cards, Deadlines, Notices, Homes:
+	case Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Announcements:
 		return p.batch(id), nil
 	case Sheets, Answers:
 		return p.sheet(id), nil
