@@ -55,7 +55,8 @@ func administer(ctx context.Context, in *call, f func(a admin, args []string) er
 }
 
 func adminParked(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, _ []string) error { return a.parked(ctx) })
+	asJSON := in.flags.Bool("json", false, "Write JSON.")
+	return administer(ctx, in, func(a admin, _ []string) error { return a.parked(ctx, *asJSON) })
 }
 
 func adminRetry(ctx context.Context, in *call) error {
@@ -103,7 +104,7 @@ const mostParked = 200
 
 // parked lists the work that was given up after many failures, and the runs
 // that wait for an operator, because they failed too often.
-func (a admin) parked(ctx context.Context) error {
+func (a admin) parked(ctx context.Context, asJSON bool) error {
 	runs, err := a.store.ParkedRuns(ctx, mostParked)
 	if err != nil {
 		return fmt.Errorf("list the parked runs: %w", err)
@@ -112,15 +113,37 @@ func (a admin) parked(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list what is parked: %w", err)
 	}
-	var out strings.Builder
+	rows := []parkedRow{}
 	for _, r := range runs {
-		fmt.Fprintf(&out, "runs\t%s\tagent %s\tsince %s\t%s\n", r.ID, r.Agent, r.CreatedAt.UTC().Format(time.RFC3339), r.Failure)
+		rows = append(rows, parkedRow{Kind: state.Runs, ID: string(r.ID), Agent: r.Agent, Since: r.CreatedAt, Reason: r.Failure})
 	}
 	for _, i := range items {
-		fmt.Fprintf(&out, "%s\t%s\t%s\tsince %s\t%s\n", i.Kind, i.ID, counted(i.Attempts, "attempt", "attempts"), i.Since.UTC().Format(time.RFC3339), i.Reason)
+		rows = append(rows, parkedRow{Kind: i.Kind, ID: i.ID, Attempts: i.Attempts, Since: i.Since, Reason: i.Reason})
 	}
-	fmt.Fprintf(&out, "%d parked\n", len(runs)+len(items))
+	if asJSON {
+		return a.sayJSON(rows)
+	}
+	var out strings.Builder
+	for _, r := range rows {
+		what := "agent " + r.Agent
+		if r.Agent == "" {
+			what = counted(r.Attempts, "attempt", "attempts")
+		}
+		fmt.Fprintf(&out, "%s\t%s\t%s\tsince %s\t%s\n", r.Kind, r.ID, what, since(r.Since), r.Reason)
+	}
+	fmt.Fprintf(&out, "%d parked\n", len(rows))
 	return a.say(out.String())
+}
+
+// parkedRow is work that was given up, or a run that waits for an operator, which
+// has an agent.
+type parkedRow struct {
+	Kind     state.Kind `json:"kind"`
+	ID       string     `json:"id"`
+	Agent    string     `json:"agent,omitempty"`
+	Attempts int        `json:"attempts,omitempty"`
+	Since    time.Time  `json:"since"`
+	Reason   string     `json:"reason"`
 }
 
 // retry has parked work tried again: an item of the due index, or a run.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -39,11 +38,7 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 		return fmt.Errorf("list the webhooks: %w", err)
 	}
 	if asJSON {
-		doc, err := json.MarshalIndent(append([]outbox.Status{}, list...), "", "  ")
-		if err != nil {
-			return fmt.Errorf("encode the webhooks: %w", err)
-		}
-		return a.say(string(doc) + "\n")
+		return a.sayJSON(append([]outbox.Status{}, list...))
 	}
 	var out strings.Builder
 	disabled := 0

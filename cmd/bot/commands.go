@@ -137,12 +137,37 @@ like the data they are about.`,
 }
 
 var adminCommands = &command{
-	name: "admin", short: "Lists stuck work and webhooks, and repairs them.",
+	name: "admin", short: "Lists what waits and what is stuck, and repairs it.",
 	about: `
 For those who operate the bot. These commands work on the Redis that REDIS_URL
 names, while the bot runs or while it does not.`,
 	example: "bot admin parked",
 	sub: []*command{
+		{
+			name: "list", short: "Lists the requests that wait for people.", run: adminList,
+			about: `
+Lists the requests that wait for people, the oldest first, with their calls and
+the rules that ask. It reads no arguments. It needs REDIS_URL.`,
+			example: "bot admin list --json",
+		},
+		{
+			name: "run", short: "Tells the whole story of a run.", run: adminRun,
+			about: `
+Tells what happened to a run, in order: what the model did, who was asked, who
+decided, what was executed and how it ended, together with the runs that it
+resumes and that resume it. It prints no arguments and nothing that people or
+models wrote. It needs REDIS_URL.`,
+			args:    []argument{{name: "RUN", what: "The id of the run, as bot admin list and the log show it."}},
+			example: "bot admin run run-01-7f3a",
+		},
+		{
+			name: "size", short: "Lists what is in Redis, how large it is, and why.", run: adminSize,
+			about: `
+Counts the keys in Redis by kind, and says how much memory each kind needs, why
+it is there and for how long. It lists all keys, which takes a moment on a large
+store. It needs REDIS_URL.`,
+			example: "bot admin size",
+		},
 		{
 			name: "parked", short: "Lists the work that the bot has given up.", run: adminParked,
 			about: `
@@ -200,6 +225,14 @@ needs REDIS_URL.`,
 				{name: "WEBHOOK", what: "The name of its webhook: the second column."},
 			},
 			example: "bot admin enable claude-code ci",
+		},
+		{
+			name: "deliveries", short: "Lists the webhook messages about a request.", run: adminDeliveries,
+			about: `
+Lists the webhook messages about a request: how often each was tried, what went
+wrong, and when it is tried next. It needs REDIS_URL.`,
+			args:    []argument{{name: "REQUEST", what: "The id of the request, as the API and bot admin webhooks show it."}},
+			example: "bot admin deliveries run-01-7f3a",
 		},
 		{
 			name: "redeliver", short: "Sends the webhook messages about a request again.", run: adminRedeliver,

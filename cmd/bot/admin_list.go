@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/outbox"
+)
+
+func adminList(ctx context.Context, in *call) error {
+	asJSON := in.flags.Bool("json", false, "Write JSON.")
+	most := in.flags.Int("most", 200, "The largest `NUMBER` of requests to list.")
+	return administer(ctx, in, func(a admin, _ []string) error { return a.list(ctx, *most, *asJSON) })
+}
+
+func adminDeliveries(ctx context.Context, in *call) error {
+	asJSON := in.flags.Bool("json", false, "Write JSON.")
+	return administer(ctx, in, func(a admin, args []string) error { return a.deliveries(ctx, args[0], *asJSON) })
+}
+
+// waitingRow is a request that waits for people.
+type waitingRow struct {
+	Batch     approvals.BatchID `json:"batch"`
+	Run       approvals.RunID   `json:"run"`
+	Agent     string            `json:"agent"`
+	Requester approvals.UserID  `json:"requester,omitempty"`
+	OpenedAt  time.Time         `json:"opened_at"`
+	Deadline  time.Time         `json:"deadline,omitzero"` // the next one
+	Calls     []waitingCall     `json:"calls"`
+}
+
+type waitingCall struct {
+	Call   approvals.ToolCallID `json:"call"`
+	Tool   string               `json:"tool"`
+	Rule   string               `json:"rule,omitempty"`
+	Status approvals.Status     `json:"status"`
+}
+
+// list prints the requests that wait for people, the oldest first. It does not read
+// their arguments.
+func (a admin) list(ctx context.Context, most int, asJSON bool) error {
+	rows := []waitingRow{}
+	var cursor approvals.Cursor
+	for len(rows) < most {
+		page, next, err := a.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, cursor, min(most-len(rows), 100))
+		if err != nil {
+			return fmt.Errorf("list what waits: %w", err)
+		}
+		for _, b := range page {
+			rows = append(rows, waitingOf(b))
+		}
+		if cursor = next; cursor == "" {
+			break
+		}
+	}
+	if asJSON {
+		return a.sayJSON(rows)
+	}
+	var out strings.Builder
+	for _, r := range rows {
+		var calls []string
+		for _, c := range r.Calls {
+			calls = append(calls, fmt.Sprintf("%s %s", c.Tool, c.Status))
+		}
+		until := ""
+		if !r.Deadline.IsZero() {
+			until = "\tuntil " + since(r.Deadline)
+		}
+		fmt.Fprintf(&out, "%s\tsince %s\tagent %s\tfor %s\t%s\t%s%s\n", r.Batch, since(r.OpenedAt), r.Agent, r.Requester, r.Run, strings.Join(calls, ", "), until)
+	}
+	more := ""
+	if cursor != "" {
+		more = ", and there are more"
+	}
+	fmt.Fprintf(&out, "%s%s\n", counted(len(rows), "request waits", "requests wait"), more)
+	return a.say(out.String())
+}
+
+func waitingOf(b approvals.Batch) waitingRow {
+	r := waitingRow{Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, OpenedAt: b.OpenedAt, Deadline: b.Deadline()}
+	for _, x := range b.Approvals {
+		r.Calls = append(r.Calls, waitingCall{x.Call.ID, x.Call.Name, x.Rule, x.Status})
+	}
+	return r
+}
+
+// deliveries prints where the webhook messages about a request stand.
+func (a admin) deliveries(ctx context.Context, request string, asJSON bool) error {
+	o, err := a.outbox()
+	if err != nil {
+		return err
+	}
+	list, err := o.Deliveries(ctx, request)
+	if err != nil {
+		return fmt.Errorf("list the deliveries: %w", err)
+	}
+	if asJSON {
+		return a.sayJSON(append([]outbox.Delivery{}, list...))
+	}
+	var out strings.Builder
+	for _, d := range list {
+		next := ""
+		if !d.Next.IsZero() {
+			next = "\tnext " + since(d.Next)
+		}
+		fmt.Fprintf(&out, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", d.ID, d.Agent, d.Endpoint, d.Type, d.State, counted(d.Attempts, "attempt", "attempts"), d.LastError, next)
+	}
+	fmt.Fprintf(&out, "%s\n", counted(len(list), "message", "messages"))
+	return a.say(out.String())
+}
+
+// sayJSON prints a document.
+func (a admin) sayJSON(v any) error {
+	doc, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return a.say(string(doc) + "\n")
+}

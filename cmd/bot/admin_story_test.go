@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// admin is what an operator reads beside the running bot.
+func (f *follower) admin(args ...string) string {
+	f.t.Helper()
+	var out, logged bytes.Buffer
+	err := run(f.t.Context(), append(append([]string{"admin"}, args...), "--config", f.o.Path), f.o.Environ, &out, &logged)
+	require.NoError(f.t, err, logged.String())
+	return out.String()
+}
+
+func adminJSON[T any](f *follower, args ...string) []T {
+	f.t.Helper()
+	var all []T
+	require.NoError(f.t, json.Unmarshal([]byte(f.admin(append(args, "--json")...)), &all))
+	return all
+}
+
+// requireNothingForeign fails if arguments, or what people or models wrote, is in a
+// text for operators.
+func requireNothingForeign(t *testing.T, text string) {
+	t.Helper()
+	for _, words := range []string{"a.txt", "clean up", "That is all."} {
+		require.NotContains(t, text, words)
+	}
+}
+
+// An operator reads what waits, and then the whole story of the run, across the
+// pause and in order.
+func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
+	f := deferral(t)
+	listed := f.admin("list")
+	require.Contains(t, listed, string(f.id)+"\tsince ")
+	require.Contains(t, listed, "\tagent ops\tfor U0ALICE\t")
+	require.Contains(t, listed, "delete_file pending")
+	require.Contains(t, listed, "1 request waits\n")
+	rows := adminJSON[waitingRow](f, "list")
+	require.Len(t, rows, 1)
+	require.Regexp(t, `^default@`, rows[0].Calls[0].Rule)
+	first := string(rows[0].Run)
+	before := f.admin("run", first)
+	require.Contains(t, before, first+" is deferred\n")
+
+	card, err := f.slack.Messages(bob, ops, f.root)
+	require.NoError(t, err)
+	for _, m := range card {
+		if strings.Contains(m.Shown(), "Delete a.txt") {
+			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
+			require.NoError(t, err)
+		}
+	}
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	require.Equal(t, "0 requests wait\n", f.admin("list"))
+	story := f.admin("run", first)
+	at := 0
+	for _, want := range []string{
+		"agent ops was asked for", "the model was given a prompt", "it calls delete_file", "people are asked about delete_file",
+		"U0BOB decided: approve", "the call is approved", "everything is decided", "agent ops takes up the answers", "delete_file began",
+		"delete_file ended after", "the model was given the result of delete_file: failed", "the run is completed.", " is completed\n",
+	} {
+		found := strings.Index(story[at:], want)
+		require.GreaterOrEqual(t, found, 0, "%q is next in\n%s", want, story)
+		at += found
+	}
+	last := regexp.MustCompile(`(run-\S+) is completed\n$`).FindStringSubmatch(story)[1]
+	require.NotEqual(t, first, last)
+	require.Equal(t, story, f.admin("run", last), "it is one story, whichever run one asks for")
+	moments := adminJSON[moment](f, "run", first)
+	require.Len(t, moments, strings.Count(story, "\n")-1)
+	for _, text := range []string{listed, before, story, f.admin("run", first, "--json")} {
+		requireNothingForeign(t, text)
+	}
+	require.Empty(t, adminJSON[parkedRow](f, "parked"))
+}
+
+// Every kind of key that a bot writes has a size and a reason.
+func TestAnOperatorReadsWhatIsInRedisAndWhy(t *testing.T) {
+	f := deferral(t)
+	sizes := f.admin("size")
+	requireNothingForeign(t, sizes)
+	require.Regexp(t, `\n\d+ keys, \d+\.\d kB under ours\n$`, sizes)
+	rows := adminJSON[sizeRow](f, "size")
+	kinds, keys := map[string]bool{}, 0
+	for _, r := range rows {
+		kinds[r.Kind] = true
+		keys += r.Keys
+		require.NotEmpty(t, r.Why, r.Kind)
+		require.False(t, r.Estimated)
+	}
+	for _, kind := range []string{"batch", "run", "thread", "messages", "args", "facts", "request", "memo:cards"} {
+		require.True(t, kinds[kind], kind)
+	}
+	require.Len(t, f.redis.Keys(), keys)
+}

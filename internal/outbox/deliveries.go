@@ -1,0 +1,47 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/countersign/countersign/internal/webhook"
+)
+
+// A Delivery is where one message about a request stands, for the operator.
+type Delivery struct {
+	ID         string    `json:"id"` // the webhook-id
+	Agent      string    `json:"agent"`
+	Endpoint   string    `json:"endpoint"`
+	Type       string    `json:"type"`
+	At         time.Time `json:"at"`
+	State      string    `json:"state"` // waiting, done, unwanted, unsendable or undelivered
+	Attempts   int       `json:"attempts"`
+	Last       time.Time `json:"last_attempt,omitzero"`
+	Next       time.Time `json:"next_attempt,omitzero"`
+	LastStatus int       `json:"last_status,omitempty"`
+	LastError  string    `json:"last_error,omitempty"`
+}
+
+// Deliveries returns where the messages about a request stand, as they were made.
+func (o *Outbox) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	all, err := o.endpointsOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	d, _, err := load[document](ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Delivery, len(d.Messages))
+	for i, m := range d.Messages {
+		a := m.Attempts
+		list[i] = Delivery{
+			ID: m.ID, Agent: m.Agent, Endpoint: m.Endpoint, Type: m.Type, At: m.At, State: string(a.State),
+			Attempts: a.Count, Last: a.Last, LastStatus: a.LastStatus, LastError: a.LastError,
+		}
+		if a.State == webhook.Waiting {
+			list[i].State, list[i].Next = "waiting", m.due(all.of(m.Agent, m.Endpoint), o.c.Now())
+		}
+	}
+	return list, nil
+}
