@@ -287,15 +287,15 @@ func editedState(e *framework) {
 	require.NotContains(e, out, "9999")
 }
 
-// bytesOf are those of LangChain's checkpoints.
-var bytesOf = regexp.MustCompile(`[A-Za-z0-9+/]{100,}=*`)
+// checkpointed are the bytes of LangChain's checkpoints.
+var checkpointed = regexp.MustCompile(`[A-Za-z0-9+/]{100,}=*`)
 
 // forged replaces a text in the state that comes back.
 func (e *framework) forged(from, to string) (env string) {
 	return e.between(`GET /v1/approvals/[^/]+$`, func(_ *http.Response, body []byte) []byte {
 		var doc map[string]json.RawMessage
 		require.NoError(e, json.Unmarshal(body, &doc))
-		state := bytesOf.ReplaceAllStringFunc(string(doc["state"]), func(s string) string {
+		state := checkpointed.ReplaceAllStringFunc(string(doc["state"]), func(s string) string {
 			raw, err := base64.StdEncoding.DecodeString(s)
 			if err != nil {
 				return s
