@@ -50,10 +50,11 @@ var may = map[string][]string{
 	"internal/tools":                          {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/summary"},
 	"internal/config":                         {"internal/approvals", "internal/agentrun", "internal/policy", "internal/receipt", "internal/state", "internal/strictyaml", "internal/summary", "internal/tools", "internal/tools/filetool", "internal/tools/mcptool", "internal/webhook", "manifests"},
 	"internal/doctor":                         {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel", "internal/policy", "internal/state", "internal/config", "internal/tools/mcptool", "manifests"},
-	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/tools/mcptool", "internal/config", "manifests"},
+	"internal/demo":                           {"internal/approvals", "internal/agentrun", "internal/agentrun/openaimodel/openaisim", "internal/slacksim", "internal/state", "internal/tools", "internal/tools/mcpreview", "internal/tools/mcptool", "internal/config", "manifests"},
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"internal/tools/mcptool":                  {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/tools"},
+	"internal/tools/mcpreview":                {"internal/approvals", "internal/tools/mcptool"},
 	"internal/tools/mcptool/npm":              {},  // tests only
 	"cmd/bot":                                 nil, // everything
 }
@@ -61,7 +62,7 @@ var may = map[string][]string{
 // rooms are the packages of slackui in their order: each may import those before
 // it, and slackui all of them.
 var rooms = []string{
-	"blockkit", "ref", "slackapi", "memo", "form", "verdict", "card", "directory", "inbound", "respond", "reply", "home", "delivery", "bulk", "command", "interact",
+	"blockkit", "ref", "slackapi", "memo", "form", "verdict", "card", "directory", "inbound", "respond", "reply", "home", "delivery", "bulk", "command", "toolcards", "interact",
 }
 
 func init() {

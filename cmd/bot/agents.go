@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +19,11 @@ import (
 // change while the bot runs is about them.
 type agents struct {
 	now  atomic.Pointer[map[string]agentrun.Agent]
-	of   config.Config                                            // that they were made of
-	make func(c config.Config) (map[string]agentrun.Agent, error) // as at the start
+	make func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) // as at the start
+
+	changing sync.Mutex      // held while they are replaced; guards what follows
+	of       config.Config   // that they were made of
+	sets     config.ToolSets // that they have
 }
 
 func (a *agents) agent(name string) (agentrun.Agent, bool) {
@@ -27,13 +31,13 @@ func (a *agents) agent(name string) (agentrun.Agent, bool) {
 	return found, ok
 }
 
-// load makes the agents of the configuration the ones of now.
-func (a *agents) load(c config.Config) error {
-	made, err := a.make(c)
+// load makes the agents of the configuration, with these tools, the ones of now.
+func (a *agents) load(c config.Config, sets config.ToolSets) error {
+	made, err := a.make(c, sets)
 	if err != nil {
 		return err
 	}
-	a.of = c
+	a.of, a.sets = c, sets
 	a.now.Store(&made)
 	return nil
 }
@@ -42,6 +46,8 @@ func (a *agents) load(c config.Config) error {
 // runs. If anything else is different too, nothing is taken up: what runs is always
 // one whole file.
 func (b *bot) reload(ctx context.Context) {
+	b.agents.changing.Lock()
+	defer b.agents.changing.Unlock()
 	next, err := b.agents.of.Again()
 	if err != nil {
 		b.log.ErrorContext(ctx, "the configuration cannot be loaded; the previous one stays active", slog.Any("err", err))
@@ -54,7 +60,7 @@ func (b *bot) reload(ctx context.Context) {
 	case len(reloaded) == 0:
 		b.log.InfoContext(ctx, "the configuration has not changed")
 	default:
-		if err := b.agents.load(next); err != nil {
+		if err := b.agents.load(next, b.agents.sets); err != nil {
 			b.log.ErrorContext(ctx, "the configuration cannot be loaded; the previous one stays active", slog.Any("err", err))
 			return
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/telemetry"
+	"github.com/countersign/countersign/internal/tools/mcpreview"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -46,19 +47,19 @@ type bot struct {
 	outbox   *outbox.Outbox
 	ui       *slackui.UI
 	policy   *policy.Live
-	judging  policy.Options // what the policy is read against
-	path     string         // of the policy
+	path     string // of the policy
 	people   whoIsWho
 	ledger   ledger
 	agents   agents
-	servers  *mcptool.Set       // nil: there are none
+	servers  *mcptool.Set // nil: there are none
+	reviews  *mcpreview.Reviews
 	metrics  *telemetry.Metrics // nil: nothing is measured
 	log      *slog.Logger
 	stopping atomic.Bool
 }
 
 func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
-	c, servers, err := openServers(ctx, c, e, log)
+	c, servers, accepted, err := openServers(ctx, c, e, log)
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +68,10 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, err
 	}
 	b := &bot{log: log, servers: servers, metrics: newMetrics(c)}
-	b.agents.make = func(c config.Config) (map[string]agentrun.Agent, error) { return newAgents(c, e, sets, b.metrics, log) }
-	if err := errors.Join(b.agents.load(c), b.openPolicy(ctx, c, sets)); err != nil {
+	b.agents.make = func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) {
+		return newAgents(c, e, sets, b.metrics, log)
+	}
+	if err := errors.Join(b.agents.load(c, sets), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
 	if b.store, err = openDurable(ctx, c, b.measured(storeOptions(c, e, log))); err != nil {
@@ -97,6 +100,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		b.receipts, b.keys, err = c.Receipts.Open()
 	}
 	if err = errors.Join(skewed, err, b.newOutbox(c, e), b.newIntake()); err == nil {
+		b.newReviews(c, e, extra, accepted)
 		b.ui, err = newUI(ctx, b, c, e)
 	}
 	if err == nil {
@@ -148,6 +152,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		Desk: b.desk, Runs: b.store, Runner: b.runner, Memos: b.store, Lists: b.store, Tools: b.catalog,
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),
+		ToolReviews: b.toolReviews(), Owners: c.OwnedBy(), ToolChannels: ownersAsked(c),
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {

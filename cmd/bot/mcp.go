@@ -6,33 +6,28 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcpreview"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
-// pinsMemo is where Redis has the accepted tools of MCP servers.
-var pinsMemo = approvals.NewID("mcp", 0, "pins")
-
-const pinsSurface = "pins"
-
 // openServers returns the configuration with its MCP servers, which [bot.serve]
-// connects, and their accepted tools.
-func openServers(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (config.Config, *mcptool.Set, error) {
+// connects, and the version of their accepted tools in Redis.
+func openServers(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (config.Config, *mcptool.Set, int64, error) {
 	if !c.HasMCP() {
-		return c, nil, nil
+		return c, nil, 0, nil
 	}
 	servers, err := c.Servers(e)
 	if err != nil {
-		return c, nil, err
+		return c, nil, 0, err
 	}
-	pins, _, err := readPins(ctx, c, e, log)
+	pins, version, err := readPins(ctx, c, e, log)
 	if err != nil {
-		return c, nil, err
+		return c, nil, 0, err
 	}
 	set := mcptool.Open(servers, pins, log)
-	return c.WithServers(set), set, nil
+	return c.WithServers(set), set, version, nil
 }
 
 // withAccepted returns the configuration with the accepted tools of its MCP
@@ -62,12 +57,8 @@ func readPins(ctx context.Context, c config.Config, e config.Environment, log *s
 	if err != nil {
 		return pins, 0, err
 	}
-	b, version, err := store.Memo(ctx, pinsMemo, pinsSurface)
-	if err = errors.Join(err, store.Close()); err != nil || b == nil {
-		return pins, version, err
-	}
-	pins, err = mcptool.ReadPins(b)
-	return pins, version, err
+	pins, version, err = mcpreview.ReadPins(ctx, store)
+	return pins, version, errors.Join(err, store.Close())
 }
 
 // openPins opens the store for the pins alone: nothing there is acknowledged to

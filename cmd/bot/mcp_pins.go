@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,11 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-
-	"github.com/aymanbagabas/go-udiff"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/tools/mcpreview"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
@@ -69,6 +68,7 @@ type pinned struct {
 
 func mcpPins(ctx context.Context, in *call) error {
 	path := in.flags.String("config", "", "The configuration `FILE`.")
+	asJSON := in.flags.Bool("json", false, "Print what was accepted, by whom and when, and how it differs, as JSON.")
 	args, err := in.parse()
 	if err != nil {
 		return err
@@ -93,8 +93,12 @@ func mcpPins(ctx context.Context, in *call) error {
 		return err
 	}
 	switch {
+	case *asJSON && len(args) > 0:
+		return errors.New("--json goes with no action")
+	case *asJSON:
+		return p.printJSON(ctx)
 	case slices.Contains(args, pinsExport):
-		_, err := p.stdout.Write(p.pins.Bytes())
+		_, err := p.stdout.Write(p.pins.Lock())
 		return err
 	case slices.Contains(args, pinsAccept):
 		return p.accept(ctx)
@@ -126,7 +130,11 @@ func (p *pinned) compare(ctx context.Context) (differ bool, err error) {
 				usable = append(usable, l.Definition)
 			}
 		}
+		proposed := p.pins.Propose(s, live)
 		p.pins.Accept(at, usable)
+		if !known || proposed.Asks() {
+			p.pins.Note(proposed.ByOperator(time.Now()))
+		}
 		if err := p.show(s, changes, len(usable), known); err != nil {
 			return false, err
 		}
@@ -152,21 +160,12 @@ func (p *pinned) show(s mcptool.Server, changes []mcptool.Change, usable int, kn
 			fmt.Fprintf(&out, ": %s; it cannot be accepted", approvals.Visible(c.Why.Error()))
 		}
 		out.WriteString("\n")
-		for line := range bytes.Lines([]byte(udiff.Unified("accepted", "listed", indented(c.Before), indented(c.After)))) {
+		for line := range bytes.Lines([]byte(mcptool.Diff(c.Before, c.After))) {
 			out.WriteString("    " + approvals.Visible(string(bytes.TrimRight(line, "\n"))) + "\n")
 		}
 	}
 	_, err := p.stdout.Write(out.Bytes())
 	return err
-}
-
-// indented is a definition in lines.
-func indented(raw json.RawMessage) string {
-	var b bytes.Buffer
-	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
-		return ""
-	}
-	return b.String() + "\n"
 }
 
 // accept makes what the servers list what is accepted. If one of them does not
@@ -177,7 +176,7 @@ func (p *pinned) accept(ctx context.Context) error {
 	}
 	where := p.config.MCPLock
 	if where != "" {
-		if err := writeLock(where, p.pins.Bytes()); err != nil {
+		if err := writeLock(where, p.pins.Lock()); err != nil {
 			return err
 		}
 	} else {
@@ -186,7 +185,11 @@ func (p *pinned) accept(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(p.stdout, "\nAccepted; it is in %s. Restart the bot, which reads it when it starts.\n", where)
+	what := "A bot that runs takes it within seconds."
+	if p.config.MCPLock != "" {
+		what = "Restart the bot, which reads it when it starts."
+	}
+	_, err := fmt.Fprintf(p.stdout, "\nAccepted; it is in %s. %s\n", where, what)
 	return err
 }
 
@@ -195,7 +198,7 @@ func (p *pinned) store(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = store.CommitMemo(ctx, pinsMemo, pinsSurface, p.pins.Bytes(), p.version, 0)
+	err = store.CommitMemo(ctx, mcpreview.PinsID, mcpreview.PinsSurface, p.pins.Bytes(), p.version, 0)
 	if errors.Is(err, approvals.ErrConflict) {
 		err = errors.New("someone else has accepted something in the meantime; nothing was stored, try again")
 	}

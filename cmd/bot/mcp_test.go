@@ -69,6 +69,9 @@ func TestAnOperatorAcceptsTheToolsOfAServer(t *testing.T) {
 			said, err = pins()
 			require.NoError(t, err)
 			require.Equal(t, "files of ops: 2 tools, all as they were accepted\n", said)
+			if kept == "in Redis" {
+				require.Contains(t, i.check(), "ops has MCP servers and no owners, so nobody can accept in Slack what a server changes")
+			}
 
 			lock, err := pins("export")
 			require.NoError(t, err)
@@ -83,6 +86,7 @@ func TestAnOperatorAcceptsTheToolsOfAServer(t *testing.T) {
 			require.FileExists(t, path)
 			found := i.check()
 			require.Contains(t, found, "files.read_text_file: ask agents[0].mcp.files")
+			require.NotContains(t, found, "has MCP servers and no owners", "with a lock file nobody accepts in Slack")
 			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(lock, `"readOnlyHint": true`, `"readOnlyHint": false`, 1)), 0o600))
 			i.o.Online = false
 			require.Contains(t, i.check(), "does not have the name or the digest beside it")

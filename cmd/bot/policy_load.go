@@ -34,13 +34,18 @@ func (l *ledger) Entries(ctx context.Context, user approvals.UserID) ([]approval
 // openPolicy reads the policy of the configuration; follow follows its changes.
 func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolSets) (err error) {
 	b.path = c.Policy
-	b.judging = config.PolicyOptions(c, sets)
-	b.judging.Directory, b.judging.Ledger, b.judging.Shadow, b.judging.Now = &b.people, &b.ledger, b.onShadow, time.Now
-	if b.policy, err = policy.Open(c.Policy, b.judging, b.onPolicy); err != nil {
+	if b.policy, err = policy.Open(c.Policy, b.judging(c, sets), b.onPolicy); err != nil {
 		return err
 	}
 	b.warnOf(ctx, b.policy.Current())
 	return nil
+}
+
+// judging is what the policy is read against.
+func (b *bot) judging(c config.Config, sets config.ToolSets) policy.Options {
+	o := config.PolicyOptions(c, sets)
+	o.Directory, o.Ledger, o.Shadow, o.Now = &b.people, &b.ledger, b.onShadow, time.Now
+	return o
 }
 
 // defaultReload is the default of policy_reload.

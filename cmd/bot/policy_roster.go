@@ -58,7 +58,7 @@ func (b *bot) checkPeople(ctx context.Context) error {
 		b.log.WarnContext(ctx, "could not check whether enough people can approve", slog.Any("err", err))
 		return nil
 	}
-	o := b.judging
+	o := b.policy.Current().Options()
 	o.Roster = roster
 	_, err = policy.Load(b.path, o)
 	return err

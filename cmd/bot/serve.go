@@ -90,6 +90,9 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	}
 	reconcilers.Go(func() { b.reconcile(work) })
 	reconcilers.Go(func() { b.follow(work, c.Reload) })
+	if b.reviews != nil {
+		reconcilers.Go(func() { b.reviews.Run(work) })
+	}
 	taking, stopTaking := context.WithCancel(ctx)
 	defer stopTaking()
 	var receiving sync.WaitGroup

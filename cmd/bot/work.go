@@ -50,6 +50,7 @@ func (b *bot) work() []state.Task {
 			return b.intake.Announce(ctx, approvals.BatchID(id))
 		}},
 		{Kind: state.Webhooks, Limit: itemLimit, Reconcile: b.outbox.Reconcile},
+		{Kind: state.ToolChanges, Limit: itemLimit, Reconcile: b.drawToolCard},
 	}
 }
 

@@ -47,7 +47,7 @@ type Agent struct {
 	MCP          map[string]MCPServer `yaml:"mcp"`      // MCP servers whose tools it has, by name
 	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
 	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
-	Owners       *People              `yaml:"owners"`   // who decide about the agent itself; nobody if left out
+	Owners       *Owners              `yaml:"owners"`   // who decide about the agent itself; nobody if left out
 	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
 	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
 	Approval     Approval             `yaml:"approval"` // which calls need approval, if the policy has no rule for them
@@ -164,8 +164,11 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 		}
 	}
 	if a.Owners != nil {
-		for _, p := range Problems(a.Owners.check(at + ".owners")) {
+		for _, p := range Problems(a.Owners.people().check(at + ".owners")) {
 			wrong("%w", p)
+		}
+		if ch := a.Owners.Channel; ch != "" && !channelID.MatchString(ch) {
+			wrong("%s.owners.channel: %q is not a channel id such as C0123456789; names are not accepted because they can change", at, ch)
 		}
 	}
 	everywhere := slices.IndexFunc(before, func(o Agent) bool { return len(o.Channels) == 0 })
@@ -194,6 +197,17 @@ func (c Config) MayAsk() map[string]approvals.From {
 	return who
 }
 
+// OwnedBy returns the owners of all agents that have some, by their names.
+func (c Config) OwnedBy() map[string]approvals.From {
+	owners := map[string]approvals.From{}
+	for _, a := range c.Agents {
+		if a.Owners != nil {
+			owners[a.Name] = a.OwnedBy()
+		}
+	}
+	return owners
+}
+
 // OwnedBy returns who decides about the agent itself: about what its MCP servers
 // changed, and where the policy names nobody. An agent without owners has an
 // empty one, which admits nobody.
@@ -201,7 +215,7 @@ func (a Agent) OwnedBy() approvals.From {
 	if a.Owners == nil {
 		return approvals.From{}
 	}
-	return a.Owners.from()
+	return a.Owners.people().from()
 }
 
 // Problems takes joined errors apart.

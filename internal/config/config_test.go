@@ -156,8 +156,8 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 			{Name: "a", Timeout: -1, Who: &People{}},
 			{Channels: []string{"C1"}, Limits: Limits{Requests: -1, ToolCalls: -2, TotalTokens: -3}},
 			{Name: "d", Channels: []string{"C1", "#ops"}, Who: &People{Users: []approvals.UserID{"@ann"}, Groups: []approvals.GroupID{"sre"}}},
-			{Name: "e", Channels: []string{"C2"}, Owners: &People{}},
-			{Name: "f", Channels: []string{"C3"}, Owners: &People{Users: []approvals.UserID{"ann"}, Groups: []approvals.GroupID{"C0OPS"}}},
+			{Name: "e", Channels: []string{"C2"}, Owners: &Owners{}},
+			{Name: "f", Channels: []string{"C3"}, Owners: &Owners{Channel: "#ops", Users: []approvals.UserID{"ann"}, Groups: []approvals.GroupID{"C0OPS"}}},
 		},
 	}
 	err := c.Check()
@@ -167,7 +167,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 		"agents[2].name: not set", "agents[2].limits.requests: must not be negative, but is -1", "agents[2].limits.tool_calls: must not be negative, but is -2", "agents[2].limits.total_tokens: must not be negative, but is -3",
 		"agents[3].channels: C1 already belongs to agents[2]", `agents[3].channels: "#ops" is not a channel id`,
 		`agents[3].who.users: "@ann" is not a user id`, `agents[3].who.groups: "sre" is not a user group id`,
-		"agents[4].owners: names nobody", `agents[5].owners.users: "ann" is not a user id`, `agents[5].owners.groups: "C0OPS" is not a user group id`,
+		"agents[4].owners: names nobody", `agents[5].owners.users: "ann" is not a user id`, `agents[5].owners.groups: "C0OPS" is not a user group id`, `agents[5].owners.channel: "#ops" is not a channel id`,
 		"policy: not set", "policy_reload: must be at least 1s, but is 1ns",
 	} {
 		require.ErrorContains(t, err, want)
@@ -180,6 +180,9 @@ func TestTheOwnersOfAnAgentAreThoseOfTheFile(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, approvals.From{Users: []approvals.UserID{"U0ALICE"}, Groups: []approvals.GroupID{"S0SRE1"}}, c.Agents[0].OwnedBy())
 	require.Equal(t, approvals.From{}, c.Agents[1].OwnedBy())
+	require.Empty(t, c.Agents[1].OwnersAsked())
+	require.Equal(t, "C1", Agent{Channels: []string{"C1", "C2"}}.OwnersAsked())
+	require.Equal(t, "C3", Agent{Channels: []string{"C1"}, Owners: &Owners{Channel: "C3"}}.OwnersAsked())
 }
 
 func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {

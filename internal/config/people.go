@@ -14,6 +14,26 @@ type People struct {
 	Groups []approvals.GroupID `yaml:"groups"`
 }
 
+// Owners decide about an agent itself.
+type Owners struct {
+	Users   []approvals.UserID  `yaml:"users"`
+	Groups  []approvals.GroupID `yaml:"groups"`
+	Channel string              `yaml:"channel"` // where they are asked; the first of the agent's channels if left out
+}
+
+func (o Owners) people() People { return People{Users: o.Users, Groups: o.Groups} }
+
+// OwnersAsked is where the owners of an agent are asked; empty if they cannot be.
+func (a Agent) OwnersAsked() string {
+	switch {
+	case a.Owners != nil && a.Owners.Channel != "":
+		return a.Owners.Channel
+	case len(a.Channels) > 0:
+		return a.Channels[0]
+	}
+	return ""
+}
+
 // The forms of Slack's ids. Names are not accepted, because people can change them.
 var (
 	userID    = regexp.MustCompile(`^[UW][A-Z0-9]{4,31}$`)

@@ -66,7 +66,8 @@ type checker struct {
 	judging policy.Options // what the policy is read against
 	policy  *policy.Policy // nil if it could not be read
 	env     config.Environment
-	pins    *mcptool.Pins // nil: not known
+	pins    *mcptool.Pins   // nil: not known
+	said    map[string]bool // agents of which it was said who is asked about their tools
 }
 
 // Check looks at everything, in the order in which it is set up.

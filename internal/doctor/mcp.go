@@ -65,7 +65,27 @@ func (c *checker) checkServers(ctx context.Context) {
 			}
 			c.problem(advice, "%s: the tool %s is %s, and nobody has accepted that, so it is not available", at, change.Tool, change.Kind)
 		}
+		c.checkAsked(s.Agent)
 		c.fine("%s: it answers and lists %s%s", at, counted(len(live), "tool", "tools"), c.deciders(ctx, s))
+	}
+}
+
+// checkAsked warns if nobody would be asked about what a server of the agent changes.
+func (c *checker) checkAsked(agent string) {
+	i := slices.IndexFunc(c.config.Agents, func(a config.Agent) bool { return a.Name == agent })
+	if i < 0 || c.said[agent] {
+		return
+	}
+	if c.said == nil {
+		c.said = map[string]bool{}
+	}
+	c.said[agent] = true
+	a := c.config.Agents[i]
+	switch {
+	case a.OwnersAsked() == "":
+		c.warn("set owners.channel or channels", "agents[%d]: %s has MCP servers and no channel, so nobody is asked when a server changes a tool", i, agent)
+	case a.Owners == nil && c.config.MCPLock == "":
+		c.warn("set owners, or run bot mcp pins accept", "agents[%d]: %s has MCP servers and no owners, so nobody can accept in Slack what a server changes", i, agent)
 	}
 }
 

@@ -18,24 +18,25 @@ import (
 // each.
 func (s slackCheck) named() (users map[approvals.UserID]string, groups map[approvals.GroupID]string) {
 	users, groups = map[approvals.UserID]string{}, map[approvals.GroupID]string{}
-	named := func(at string, by *config.People) {
-		if by == nil {
-			return
-		}
-		for _, u := range by.Users {
+	named := func(at string, of []approvals.UserID, in []approvals.GroupID) {
+		for _, u := range of {
 			if users[u] == "" && config.IsUser(string(u)) {
 				users[u] = at + ".users"
 			}
 		}
-		for _, g := range by.Groups {
+		for _, g := range in {
 			if groups[g] == "" && config.IsGroup(string(g)) {
 				groups[g] = at + ".groups"
 			}
 		}
 	}
 	for i, a := range s.config.Agents {
-		named(fmt.Sprintf("agents[%d].who", i), a.Who)
-		named(fmt.Sprintf("agents[%d].owners", i), a.Owners)
+		if a.Who != nil {
+			named(fmt.Sprintf("agents[%d].who", i), a.Who.Users, a.Who.Groups)
+		}
+		if a.Owners != nil {
+			named(fmt.Sprintf("agents[%d].owners", i), a.Owners.Users, a.Owners.Groups)
+		}
 	}
 	if s.policy == nil {
 		return users, groups

@@ -45,6 +45,28 @@ func Open(path string, o Options, report func(ctx context.Context, old, current 
 // Current returns the policy that rules now.
 func (l *Live) Current() *Policy { return l.current.Load() }
 
+// Retool judges by these options from now on, after tools have changed. If the policy
+// that is in force does not fit them, or its files are being changed, it is an error
+// and nothing changes.
+func (l *Live) Retool(o Options) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	files, err := read(l.path)
+	if err != nil {
+		return err
+	}
+	if digest(files) != l.Current().content {
+		return errSettling
+	}
+	p, err := compile(files, o)
+	if err != nil {
+		return err
+	}
+	l.options = o
+	l.current.Store(p)
+	return nil
+}
+
 // settle is how long a reload waits between two looks, and maxLooks how many it
 // takes until two in a row agree.
 const (

@@ -61,6 +61,9 @@ func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {
 // caller has to keep the [Ledger].
 func (p *Policy) CountsToday() bool { return p.names.today }
 
+// Options returns what the policy was read against.
+func (p *Policy) Options() Options { return p.options }
+
 // Version is the beginning of the SHA-256 over the files, 8 hex digits. With it
 // every ruling names the rules that made it.
 func (p *Policy) Version() string { return p.version }

@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/reply"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/slackui/toolcards"
 )
 
 // Config is what [New] works with. The fields without a default are required.
@@ -65,6 +66,12 @@ type Config struct {
 	Tools  directory.Tools // may be nil: then every approval is confirmed, and nothing can be edited
 	Bulk   bulk.Bulk       // may be nil: then nobody approves many calls at once
 	Health command.Health
+
+	// ToolReviews are what the owners of agents are asked about MCP servers, may be
+	// nil. Owners are who decides, by agent, and ToolChannels where they are asked.
+	ToolReviews  toolcards.Reviews
+	Owners       map[string]approvals.From
+	ToolChannels map[string]string
 
 	// Membership is how old a looked-up membership or account may be when a
 	// person decides; default 60 s.
@@ -163,6 +170,8 @@ type UI struct {
 	Homes   *home.Homes
 	Answers *bulk.Answers
 
+	ToolCards *toolcards.Cards // nil without reviews
+
 	people *directory.Directory
 }
 
@@ -206,15 +215,22 @@ func New(c Config) (*UI, error) {
 		Desk: c.Desk, Lists: c.Lists, API: api, Memos: c.Memos, People: people, Now: c.Now, Log: c.Log,
 		Several: c.Bulk != nil,
 	}
+	var tools *toolcards.Cards
+	if c.ToolReviews != nil {
+		tools = &toolcards.Cards{
+			Reviews: c.ToolReviews, API: api, Memos: c.Memos, People: people, Owners: c.Owners, Channels: c.ToolChannels, Now: c.Now, Log: c.Log,
+		}
+	}
 	h := interact.New(interact.Config{
 		Team: c.Team, Agent: c.Agent, Agents: c.Agents, MayAsk: c.MayAsk, Overhear: c.Overhear, Pending: c.Pending,
-		Desk: c.Desk, Runs: c.Runs, Runner: c.Runner, Lists: c.Lists, Tools: c.Tools, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Runs: c.Runs, Runner: c.Runner, Lists: c.Lists, Tools: c.Tools, ToolCards: tools, Now: c.Now, Log: c.Log,
 	}, command.Config{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
 		bulk.Config{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
 		api, cards, people, homes)
 	ui := &UI{
 		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
 	}
+	ui.ToolCards = tools
 	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}
 	if c.overSocket() {
 		ui.Socket = inbound.NewSocket(inbound.SocketConfig{AppToken: c.AppToken, APIURL: c.APIURL, Sockets: c.Sockets, Now: c.Now, Log: c.Log}, ui.Server)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -56,6 +57,8 @@ var actions = map[ref.Action]press{
 	ref.ActionBack: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return respond.Subject{}, false, s.homeTabs.comesBack(ctx, p.Who())
 	},
+	ref.ActionToolsAccept: aboutTools(true),
+	ref.ActionToolsBlock:  aboutTools(false),
 	ref.ActionTick: func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return respond.Subject{}, false, s.Sheets.RedrawSheet(ctx, p, "")
 	},
@@ -77,6 +80,20 @@ func opens(of func(*Handler) opener) press {
 func turns(of func(*Handler) turner) press {
 	return func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
 		return respond.Subject{}, false, of(s)(ctx, p, p.Press.Value)
+	}
+}
+
+// aboutTools decides about what an MCP server changed.
+func aboutTools(accept bool) press {
+	return func(ctx context.Context, s *Handler, p inbound.Interaction) (respond.Subject, bool, error) {
+		if s.cfg.ToolCards == nil {
+			return respond.Subject{}, false, s.answer(ctx, p, blockkit.Ours(oldButton))
+		}
+		words, err := s.cfg.ToolCards.Press(ctx, p.Who(), p.Press.Value, accept)
+		if err == nil && !words.IsZero() {
+			err = s.answer(ctx, p, words)
+		}
+		return respond.Subject{}, false, err
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/slackui/home"
 	"github.com/countersign/countersign/internal/slackui/respond"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
+	"github.com/countersign/countersign/internal/slackui/toolcards"
 )
 
 // A Handler does what people ask for with buttons, forms, shortcuts, mentions
@@ -136,8 +137,11 @@ type Config struct {
 	Runner   Runner
 	Lists    directory.Lists
 	Tools    directory.Tools
-	Now      func() time.Time
-	Log      *slog.Logger
+	// ToolCards take what owners decide about MCP servers; nil if there are none.
+	ToolCards *toolcards.Cards
+
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Desk is what interactions need of [approvals.Desk].

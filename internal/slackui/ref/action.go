@@ -40,6 +40,9 @@ const (
 	ActionList       Action = "countersign.list"        // turns a page of a list
 	ActionResult     Action = "countersign.result"      // opens what became of a sheet
 	ActionResultPage Action = "countersign.result_page" // turns a page of that
+
+	ActionToolsAccept Action = "countersign.tools_accept" // an owner accepts what an MCP server changed
+	ActionToolsBlock  Action = "countersign.tools_block"  // an owner keeps that blocked
 )
 
 // ID returns the n-th action_id of the action in a message.

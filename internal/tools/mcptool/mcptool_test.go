@@ -118,7 +118,7 @@ func TestAToolThatChangedIsUnavailable(t *testing.T) {
 		_, err = r.call(tool, `{}`)
 		require.ErrorContains(t, err, why)
 	}
-	refused("srv.die", "an operator has not accepted the change")
+	refused("srv.die", "nobody has accepted the change")
 	refused("srv.spy", "does not have it any more")
 	require.NoError(t, r.tools["srv.fails"].Validate(t.Context(), agentrun.Call{}), "the others stay")
 	require.NotContains(t, r.tools, "srv.spy2", "nobody accepted it")

@@ -14,17 +14,24 @@ import (
 //
 //	{"version": 1, "agents": {"AGENT": {"SERVER": {"TOOL": {"digest": "sha256:…", "definition": {…}}}}}}
 //
+// with the decisions of people under "decisions", which a lock file does not have.
 // A definition may be indented there: what is between its tokens does not count.
 type Pins struct {
-	accepted map[Place]map[string]Definition // then by tool
+	accepted  map[Place]map[string]Definition // then by tool
+	decisions []Decision
 }
 
 // A Place is one server of one agent.
-type Place struct{ Agent, Server string }
+type Place struct {
+	Agent  string `json:"agent"`
+	Server string `json:"server"`
+}
 
 type pinsForm struct {
 	Version int                                      `json:"version"`
 	Agents  map[string]map[string]map[string]pinForm `json:"agents"`
+
+	Decisions []Decision `json:"decisions,omitempty"`
 }
 
 type pinForm struct {
@@ -49,7 +56,7 @@ func ReadPins(b []byte) (Pins, error) {
 	if f.Version != pinsVersion {
 		return Pins{}, fmt.Errorf("read the pins: their version is %d, and only %d is known", f.Version, pinsVersion)
 	}
-	var p Pins
+	p := Pins{decisions: f.Decisions}
 	for agent, servers := range f.Agents {
 		for server, pins := range servers {
 			at := Place{agent, server}
@@ -71,7 +78,7 @@ func ReadPins(b []byte) (Pins, error) {
 
 // Bytes returns the stored form, the same for the same pins.
 func (p Pins) Bytes() []byte {
-	f := pinsForm{Version: pinsVersion, Agents: map[string]map[string]map[string]pinForm{}}
+	f := pinsForm{Version: pinsVersion, Agents: map[string]map[string]map[string]pinForm{}, Decisions: p.decisions}
 	for at, tools := range p.accepted {
 		if f.Agents[at.Agent] == nil {
 			f.Agents[at.Agent] = map[string]map[string]pinForm{}
@@ -92,6 +99,10 @@ func (p Pins) Bytes() []byte {
 	return b.Bytes()
 }
 
+// Lock returns the form of a lock file: without the decisions, which are in the
+// history of the file.
+func (p Pins) Lock() []byte { return Pins{accepted: p.accepted}.Bytes() }
+
 // Accept makes these the accepted tools of a server.
 func (p *Pins) Accept(at Place, tools []Definition) {
 	if p.accepted == nil {
@@ -106,6 +117,15 @@ func (p *Pins) Accept(at Place, tools []Definition) {
 // Forget removes the servers that are not among these.
 func (p *Pins) Forget(except []Place) {
 	maps.DeleteFunc(p.accepted, func(at Place, _ map[string]Definition) bool { return !slices.Contains(except, at) })
+}
+
+// Of returns the accepted tools of a server, by their names.
+func (p Pins) Of(at Place) []Definition {
+	var all []Definition
+	for _, name := range slices.Sorted(maps.Keys(p.accepted[at])) {
+		all = append(all, p.accepted[at][name])
+	}
+	return all
 }
 
 // Knows reports whether anything of the server was ever accepted.

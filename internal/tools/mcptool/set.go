@@ -23,7 +23,7 @@ func Open(servers []Server, pins Pins, log *slog.Logger) *Set {
 	s := &Set{}
 	for _, c := range servers {
 		t := &serverTools{
-			config: c, pins: pins, accepted: pins.accepted[Place{c.Agent, c.Name}],
+			config: c, pins: pins,
 			log: log.With(slog.String("agent", c.Agent), slog.String("server", c.Name)),
 		}
 		t.connection = newConnection(c, t.log, t.update)
@@ -39,10 +39,32 @@ func (s *Set) Tools(agent string) []agentrun.Tool {
 		if t.config.Agent != agent {
 			continue
 		}
-		for _, name := range slices.Sorted(maps.Keys(t.accepted)) {
+		accepted := t.accepted()
+		for _, name := range slices.Sorted(maps.Keys(accepted)) {
 			if t.config.takes(name) {
-				all = append(all, newTool(t, t.accepted[name]))
+				all = append(all, newTool(t, accepted[name]))
 			}
+		}
+	}
+	return all
+}
+
+// Take makes these the accepted tools from now on. Tools that [Set.Tools] returned
+// before are refused from then on where another definition was accepted.
+func (s *Set) Take(pins Pins) {
+	for _, t := range s.servers {
+		t.take(pins)
+	}
+}
+
+// Proposals says of every server whose list is known how it differs from what was
+// accepted. A server that nobody has accepted anything of is left out: its tools
+// are for an operator.
+func (s *Set) Proposals() []Proposal {
+	var all []Proposal
+	for _, t := range s.servers {
+		if p, known := t.proposal(); known {
+			all = append(all, p)
 		}
 	}
 	return all
@@ -75,33 +97,65 @@ func List(ctx context.Context, s Server, log *slog.Logger) ([]Listed, error) {
 // serverTools is one server, with its accepted tools and what it lists now.
 type serverTools struct {
 	config     Server
-	pins       Pins
-	accepted   map[string]Definition
 	connection *connection
 	log        *slog.Logger
 
 	mu   sync.Mutex
-	live map[string]string // digests by tool; nil while nothing is known
+	pins Pins
+	live []Listed          // nil while nothing is known
+	now  map[string]string // digests of those that can be used, by tool
 	told map[string]string // what the log was told of a tool
 }
 
-// update takes what the server lists, and logs what is not as it was accepted.
+func (t *serverTools) place() Place { return Place{t.config.Agent, t.config.Name} }
+
+func (t *serverTools) accepted() map[string]Definition {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pins.accepted[t.place()]
+}
+
+func (t *serverTools) take(pins Pins) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pins = pins
+	t.tell()
+}
+
+func (t *serverTools) proposal() (p Proposal, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live == nil || !t.pins.Knows(t.place()) {
+		return Proposal{}, false
+	}
+	return t.pins.Propose(t.config, t.live), true
+}
+
+// update takes what the server lists.
 func (t *serverTools) update(live []Listed) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.live = map[string]string{}
+	t.live, t.now = append([]Listed{}, live...), map[string]string{}
 	for _, l := range live {
 		if l.Why == nil {
-			t.live[l.Name] = l.Digest
+			t.now[l.Name] = l.Digest
 		}
 	}
-	if !t.pins.Knows(Place{t.config.Agent, t.config.Name}) {
+	t.tell()
+}
+
+// tell logs what is not as it was accepted. The caller holds the lock.
+func (t *serverTools) tell() {
+	if t.live == nil {
+		return
+	}
+	if !t.pins.Knows(t.place()) {
 		t.log.Error("no tool of this MCP server is available, because nobody has accepted them; run bot mcp pins accept",
-			slog.Int("tools", len(live)))
+			slog.Int("tools", len(t.live)))
 		return
 	}
 	told := map[string]string{}
-	for _, c := range t.pins.Compare(t.config, live) {
+	for _, c := range t.pins.Compare(t.config, t.live) {
 		what := string(c.Kind) + string(c.After)
 		if told[c.Tool] = what; t.told[c.Tool] == what {
 			continue
@@ -114,14 +168,18 @@ func (t *serverTools) update(live []Listed) {
 
 var (
 	errGone    = errors.New("its server does not have it any more")
-	errChanged = errors.New("its server has changed it, and an operator has not accepted the change")
+	errChanged = errors.New("its server has changed it, and nobody has accepted the change")
+	errOlder   = errors.New("its definition has changed since it was offered")
 )
 
 // usable says why a tool is not as it was accepted, if it is not.
 func (t *serverTools) usable(d Definition) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch digest, there := t.live[d.Name]; {
+	if t.pins.accepted[t.place()][d.Name].Digest != d.Digest {
+		return errOlder
+	}
+	switch digest, there := t.now[d.Name]; {
 	case t.live == nil:
 		return nil // it is asked before the call is made
 	case !there:
