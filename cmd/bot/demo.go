@@ -14,7 +14,8 @@ func runDemo(ctx context.Context, in *call) error {
 	in.flags.BoolVar(&o.Expose, "expose", false, "Allow an address that other machines can reach. The demo has no login: "+
 		"anyone who can reach it can act as any person, and use the model of OPENAI_API_KEY.")
 	in.flags.StringVar(&o.Folder, "folder", "", "Let the agent work on this `FOLDER`, which must be empty or not there yet, instead of a new one.")
-	in.flags.StringVar(&o.MCP, "mcp", "", "Give the agent the tools of this MCP server: a `COMMAND` with its arguments, or a URL. Every call needs approval.")
+	in.flags.Func("mcp", "Give the agent the tools of this MCP server: a `COMMAND` with its arguments, or a URL. Every call needs approval. May be repeated, with NAME= before the command.",
+		func(line string) error { o.MCP = append(o.MCP, line); return nil })
 	verbose := in.flags.Bool("v", false, "Log what the bot does.")
 	if _, err := in.parse(); err != nil {
 		return err

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/tools/mcptool"
 	"github.com/countersign/countersign/manifests"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 	Addr    string          // where the page is served; [Addr], or a free port, if it is empty
 	Expose  bool            // the page may be served to other machines
 	Folder  string          // that the agent works on; a new one if it is empty
-	MCP     string          // the command, or the URL, of an MCP server whose tools the agent has; none if it is empty
+	MCP     []string        // MCP servers whose tools the agent has: [NAME=] and a command, or a URL
 	Level   string          // of the log
 	Extra   config.ToolsFor // the tools that the program adds
 	Environ []string        // may name a model
@@ -68,8 +69,8 @@ type demo struct {
 	folder  string
 	policy  string // the file
 	mcp     map[string]config.MCPServer
-	lock    string   // the file of the tools of mcp
-	added   []string // their names
+	pins    mcptool.Pins // the tools of mcp
+	added   []string     // their names, with those of the servers
 	slack   *slacksim.Server
 	page    net.Listener
 	bot     net.Listener
@@ -83,13 +84,16 @@ func (d *demo) prepare(ctx context.Context) error {
 		return err
 	}
 	d.env = config.Environment{LogLevel: d.Level}.With("PATH", os.Getenv("PATH")).With("HOME", os.Getenv("HOME"))
-	if err := d.prepareServer(ctx); err != nil {
+	if err := d.prepareServers(ctx); err != nil {
 		return err
 	}
 	if err := d.prepareModel(ctx, d.Environ); err != nil {
 		return err
 	}
 	if err := d.prepareRedis(d.Redis); err != nil {
+		return err
+	}
+	if err := d.storePins(ctx); err != nil {
 		return err
 	}
 	return d.prepareSlack(ctx, d.Addr)
@@ -261,7 +265,7 @@ const welcomeWords = `Countersign demo: everything runs on this machine, in memo
 `
 
 const addedWords = `  MCP     every call of these tools waits for approval, unless you write a rule for
-          mcp.TOOL into the policy: %s
+          them into the policy: %s
 `
 
 // close ends what was started, the last first.

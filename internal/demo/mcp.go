@@ -5,109 +5,164 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/tools/mcpreview"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
 
-// MCPName is what the visitor's server is called: its tools are mcp.TOOL.
+// MCPName is what a server of the visitor's is called that has no name: its tools are
+// mcp.TOOL.
 const MCPName = "mcp"
 
-// server is the visitor's MCP server, from a command line. It gets what programs
-// that people install for themselves look for, and no other variable.
-func server(line string) (config.MCPServer, error) {
+var namedServer = regexp.MustCompile(`^([A-Za-z0-9_-]{1,32})=(.*)$`)
+
+// server is a server of the visitor's, from a command line, and its name. It gets what
+// programs that people install for themselves look for, and no other variable.
+func server(line string) (name string, s config.MCPServer, err error) {
+	name = MCPName
+	if m := namedServer.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+		name, line = m[1], m[2]
+	}
 	words := strings.Fields(line)
 	if len(words) == 0 {
-		return config.MCPServer{}, errors.New("--mcp: must be a command with its arguments, such as \"npx -y @modelcontextprotocol/server-everything\"")
+		return name, s, errors.New("--mcp: must be a command with its arguments, such as \"npx -y @modelcontextprotocol/server-everything\", or NAME= and a command")
 	}
 	if strings.HasPrefix(words[0], "http://") || strings.HasPrefix(words[0], "https://") {
-		return config.MCPServer{URL: words[0]}, nil
+		return name, config.MCPServer{URL: words[0]}, nil
 	}
 	program, err := exec.LookPath(words[0])
 	if err != nil {
-		return config.MCPServer{}, fmt.Errorf("--mcp: %w", err)
+		return name, s, fmt.Errorf("--mcp: %w", err)
 	}
 	if program, err = filepath.Abs(program); err != nil {
-		return config.MCPServer{}, fmt.Errorf("--mcp: %w", err)
+		return name, s, fmt.Errorf("--mcp: %w", err)
 	}
-	s := config.MCPServer{Command: program, Args: words[1:], Env: map[string]string{}}
+	s = config.MCPServer{Command: program, Args: words[1:], Env: map[string]string{}}
 	for _, name := range []string{"PATH", "HOME"} {
 		if os.Getenv(name) != "" {
 			s.Env[name] = name
 		}
 	}
-	return s, nil
+	return name, s, nil
 }
 
-// prepareServer starts the visitor's server once, accepts the tools that it
-// lists, and writes them into a lock file: what it lists later is not accepted.
-func (d *demo) prepareServer(ctx context.Context) error {
-	if d.MCP == "" {
+// prepareServers starts each of the visitor's servers once and accepts the tools that
+// it lists. What it lists later the owners of the agent are asked about.
+func (d *demo) prepareServers(ctx context.Context) error {
+	for _, line := range d.MCP {
+		name, s, err := server(line)
+		if err != nil {
+			return err
+		}
+		if _, twice := d.mcp[name]; twice {
+			return fmt.Errorf("--mcp: two servers are called %s; write NAME= before the command of one", name)
+		}
+		if d.mcp == nil {
+			d.mcp = map[string]config.MCPServer{}
+		}
+		d.mcp[name] = s
+	}
+	if len(d.mcp) == 0 {
 		return nil
 	}
-	s, err := server(d.MCP)
+	servers, err := d.configuration().Servers(d.env)
 	if err != nil {
 		return err
 	}
-	d.mcp = map[string]config.MCPServer{MCPName: s}
-	d.lock = filepath.Join(filepath.Dir(d.policy), "mcp.lock")
-	c := d.configuration()
-	servers, err := c.Servers(d.env)
+	for _, s := range servers {
+		if err := d.acceptTools(ctx, s); err != nil {
+			return fmt.Errorf("--mcp: %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func (d *demo) acceptTools(ctx context.Context, s mcptool.Server) error {
+	listed, err := mcptool.List(ctx, s, config.NewLogger(d.Stderr, d.Level))
 	if err != nil {
 		return err
-	}
-	listed, err := mcptool.List(ctx, servers[0], config.NewLogger(d.Stderr, d.Level))
-	if err != nil {
-		return fmt.Errorf("--mcp: %w", err)
 	}
 	var usable []mcptool.Definition
 	for _, l := range listed {
 		if l.Why == nil {
 			usable = append(usable, l.Definition)
-			d.added = append(d.added, l.Name)
+			d.added = append(d.added, s.Name+"."+l.Name)
 		}
 	}
 	if len(usable) == 0 {
-		return errors.New("--mcp: the server has no tool that can be used")
+		return errors.New("the server has no tool that can be used")
 	}
-	var pins mcptool.Pins
-	pins.Accept(mcptool.Place{Agent: servers[0].Agent, Server: MCPName}, usable)
-	if err := os.WriteFile(d.lock, pins.Bytes(), 0o600); err != nil {
-		return fmt.Errorf("write the lock file: %w", err)
+	d.pins.Accept(mcptool.Place{Agent: s.Agent, Server: s.Name}, usable)
+	return nil
+}
+
+// storePins keeps what was accepted where the bot looks for it, in place of what an
+// earlier demo accepted.
+func (d *demo) storePins(ctx context.Context) error {
+	if len(d.mcp) == 0 {
+		return nil
+	}
+	client, err := state.Dial(d.env.RedisURL.Open())
+	if err != nil {
+		return fmt.Errorf("store the tools of --mcp: %w", err)
+	}
+	store, err := state.Open(ctx, state.Options{Client: client, Prefix: d.configuration().Redis.Prefix, Durability: state.None})
+	if err != nil {
+		return fmt.Errorf("store the tools of --mcp: %w", err)
+	}
+	_, version, err := store.Memo(ctx, mcpreview.PinsID, mcpreview.PinsSurface)
+	if err == nil {
+		err = store.CommitMemo(ctx, mcpreview.PinsID, mcpreview.PinsSurface, d.pins.Bytes(), version, 0)
+	}
+	if err = errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("store the tools of --mcp: %w", err)
 	}
 	return nil
 }
 
-// configuration is that of the demo, with the visitor's server.
+// configuration is that of the demo, with the visitor's servers.
 func (d *demo) configuration() config.Config {
 	c := configuration(d.folder, d.policy)
-	c.Agents[0].MCP, c.MCPLock = d.mcp, d.lock
+	c.Agents[0].MCP = d.mcp
+	if len(d.mcp) > 0 {
+		c.Agents[0].Owners = &config.Owners{Groups: []approvals.GroupID{"S0SRE"}, Channel: "C0OPS"}
+	}
 	return c
 }
 
-// callIt is what the scripted model does with the visitor's server: it calls the
+// callIt is what the scripted model does with the visitor's servers: it calls the
 // tool that it is told to, with the arguments that it is told.
 func (d *demo) callIt() openaisim.Story {
-	typed := regexp.MustCompile(`(?i)\bcall\s+` + MCPName + `\.([A-Za-z0-9_./-]+)\s*(\{.*\})?`)
+	names := strings.Join(slices.Sorted(maps.Keys(d.mcp)), "|")
+	typed := regexp.MustCompile(`(?i)\bcall\s+((?:` + names + `)\.[A-Za-z0-9_./-]+)\s*(\{.*\})?`)
 	return openaisim.Story{
-		Name: MCPName, Prompt: "call " + MCPName + "." + d.added[0] + " {}", Match: typed.MatchString,
+		Name: "servers", Prompt: "call " + d.added[0] + " {}", Match: typed.MatchString,
 		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			said := typed.FindStringSubmatch(c.User)
-			tool := agentrun.CallableName(MCPName + "." + said[1])
-			if !c.Offers(tool) {
-				return openaisim.Reply{Text: "I have no tool " + said[1] + " of your server. It has " + strings.Join(d.added, ", ") + "."}
+			// Each call that the message names is one.
+			var calls []openaisim.Call
+			for _, said := range typed.FindAllStringSubmatch(c.User, -1) {
+				tool := agentrun.CallableName(said[1])
+				if !c.Offers(tool) {
+					return openaisim.Reply{Text: "I have no tool " + said[1] + ". Your servers have " + strings.Join(d.added, ", ") + "."}
+				}
+				calls = append(calls, openaisim.Call{Name: tool, Args: cmp.Or(said[2], "{}")})
 			}
-			if r, ok := c.Last(tool); ok {
+			if r, ok := c.Last(calls[len(calls)-1].Name); ok {
 				return openaisim.Reply{Text: "The call is answered: " + r.Content}
 			}
-			return openaisim.Reply{Calls: []openaisim.Call{{Name: tool, Args: cmp.Or(said[2], "{}")}}}
+			return openaisim.Reply{Calls: calls}
 		},
 	}
 }
