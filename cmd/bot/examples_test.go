@@ -19,6 +19,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A framework is an agent of one, with the real package, as a process of its
@@ -39,11 +41,18 @@ type finished struct {
 // start starts the agent. The variables say how the one before was not.
 func (e *framework) start(run, prompt string, env ...string) <-chan finished {
 	e.Helper()
-	dir := filepath.Join("..", "..", "examples", e.name)
-	require.DirExists(e, filepath.Join(dir, "node_modules"), "run .ci/deps, which installs the packages")
-	cmd := exec.CommandContext(e.Context(), "node", "agent.mjs", run, prompt)
-	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "COUNTERSIGN_URL="+e.agent.url, "COUNTERSIGN_TOKEN="+e.agent.token), env...)
+	dir, err := filepath.Abs(filepath.Join("..", "..", "examples", e.name))
+	require.NoError(e, err)
+	var cmd *exec.Cmd
+	if e.name == pydantic {
+		cmd = exec.CommandContext(e.Context(), "python3", pydanticAgent(), run, prompt)
+	} else {
+		require.DirExists(e, filepath.Join(dir, "node_modules"), "run .ci/deps, which installs the packages")
+		cmd = exec.CommandContext(e.Context(), "node", "agent.mjs", run, prompt)
+		cmd.Dir = dir
+	}
+	cmd.Env = append(os.Environ(), "COUNTERSIGN_URL="+e.agent.url, "COUNTERSIGN_TOKEN="+e.agent.token, "PYTHONPATH="+dir+":"+os.Getenv("PYTHONPATH"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(cmd.Env, env...)
 	done := make(chan finished, 1)
 	go func() {
 		out, err := cmd.CombinedOutput()
@@ -142,6 +151,18 @@ func (e *framework) requests(run string) int {
 	return len(list.Approvals)
 }
 
+// pydantic is the example whose package the tests cannot install. Where it is not
+// there, a stand-in hands in the JSON that PydanticAI was seen to dump, and the client
+// and the tools are those of the example.
+const pydantic = "pydantic-ai"
+
+var pydanticAgent = sync.OnceValue(func() string {
+	if exec.Command("python3", "-c", "import pydantic_ai").Run() == nil {
+		return filepath.Join("..", "..", "examples", pydantic, "agent.py")
+	}
+	return filepath.Join("testdata", "pydantic.py")
+})
+
 // impatient does not wait for people.
 const impatient = "COUNTERSIGN_WAIT=0"
 
@@ -163,7 +184,7 @@ func TestTheAgentsOfFrameworksRunWhatWasApprovedOnce(t *testing.T) {
 		},
 	} {
 		t.Run("cases", func(t *testing.T) {
-			for _, name := range []string{"ai-sdk", "langchain", "openai-agents"} {
+			for _, name := range []string{"ai-sdk", "langchain", "openai-agents", pydantic} {
 				for what, test := range cases {
 					t.Run(name+"/"+what, func(t *testing.T) {
 						t.Parallel()
@@ -269,6 +290,14 @@ func oneOfTwo(e *framework) {
 		return
 	}
 	require.Contains(e, out, `refunding with {"order":"`+gone+`","cents":4200}`)
+	doc, standIn := strings.CutPrefix(strings.Split(out, "\n")[0], "results ")
+	if !standIn {
+		return
+	}
+	var results approvals.DeferredToolResults
+	require.NoError(e, json.Unmarshal([]byte(doc), &results), "our strict reader holds the vectors: %s", out)
+	require.Equal(e, approvals.ToolApproved{}, results.Approvals["call_1"])
+	require.IsType(e, approvals.ToolDenied{}, results.Approvals["call_2"])
 }
 
 // A framework takes the state that it is given: unsigned, an edited one ran with
@@ -279,7 +308,7 @@ func editedState(e *framework) {
 	done := e.start(order, "refund "+order+" 4200", e.forged("refund", "cancel"))
 	e.approve(order)
 	got := <-done
-	require.Regexp(e, `Nobody was asked about cancel\.|AI_InvalidToolInputError`, got.out)
+	require.Regexp(e, `Nobody was asked about cancel\.|AI_InvalidToolInputError|extra_forbidden`, got.out, "by us, the AI SDK or PydanticAI")
 	require.NotContains(e, got.out, "canceling")
 	require.NotContains(e, got.out, "refunding")
 	out := e.ran(<-e.start(order, "", e.forged("4200", "9999")))
@@ -314,8 +343,8 @@ func (e *framework) forged(from, to string) (env string) {
 // An answer that is too short, is about another call or changes the tool runs
 // nothing.
 func editedAnswers(e *framework) {
-	if e.name == "ai-sdk" {
-		return // its answers are made from the request
+	if e.name == "ai-sdk" || e.name == pydantic {
+		return // the answers of the one are made from the request, those of the other stand for those of a framework
 	}
 	order := e.name + "-answers"
 	approve := sync.OnceFunc(func() { e.approve(order) })
