@@ -176,24 +176,30 @@ func TestTheAgentsOfFrameworksRunWhatWasApprovedOnce(t *testing.T) {
 	w.config = write(t, string(old)+"slack: {cards_per_minute: 10000}\n")
 	w.start()
 	var forms sync.Mutex
-	for _, cases := range []map[string]func(*framework){
-		{"allow": allowed, "edit": corrected}, // which wait for updates of cards, of which there are so many in a minute
-		{
-			"deny": refused, "approver down": unreachable, "late": late, "asked twice": askedTwice,
-			"one of two denied": oneOfTwo, "the answer to the claim is lost": lostClaim, "the state was edited": editedState, "the answers were edited": editedAnswers,
-		},
-	} {
-		t.Run("cases", func(t *testing.T) {
-			for _, name := range []string{"ai-sdk", "langchain", "openai-agents", pydantic} {
-				for what, test := range cases {
-					t.Run(name+"/"+what, func(t *testing.T) {
-						t.Parallel()
-						test(&framework{t, name, agent, newSim(t, w.sim.url), &forms})
-					})
-				}
-			}
-		})
+	everybody := []string{"ai-sdk", "langchain", "openai-agents", pydantic}
+	in := func(t *testing.T, what string, names []string, test func(*framework)) {
+		t.Helper()
+		for _, name := range names {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				test(&framework{t, name, agent, newSim(t, w.sim.url), &forms})
+			})
+		}
 	}
+	t.Run("first", func(t *testing.T) { // they wait for updates of cards, of which there are so many in a minute
+		in(t, "allow", everybody, allowed)
+		in(t, "edit", everybody, corrected)
+	})
+	t.Run("then", func(t *testing.T) {
+		in(t, "deny", everybody, refused)
+		in(t, "approver down", everybody, unreachable)
+		in(t, "late", everybody, late)
+		in(t, "asked twice", everybody, askedTwice)
+		in(t, "one of two denied", everybody, oneOfTwo)
+		in(t, "the state was edited", everybody, editedState)
+		in(t, "the answers were edited", []string{"langchain", "openai-agents"}, editedAnswers) // which take answers of the API
+		in(t, "the answer to the claim is lost", []string{"ai-sdk", pydantic}, lostClaim)       // one for each client
+	})
 }
 
 func allowed(e *framework) {
@@ -343,9 +349,6 @@ func (e *framework) forged(from, to string) (env string) {
 // An answer that is too short, is about another call or changes the tool runs
 // nothing.
 func editedAnswers(e *framework) {
-	if e.name == "ai-sdk" || e.name == pydantic {
-		return // the answers of the one are made from the request, those of the other stand for those of a framework
-	}
 	order := e.name + "-answers"
 	approve := sync.OnceFunc(func() { e.approve(order) })
 	changes := map[string]map[string]string{
