@@ -236,7 +236,11 @@ func corrected(e *framework) {
 // again.
 func unreachable(e *framework) {
 	order := e.name + "-down"
-	e.stopped(<-e.start(order, "refund "+order+" 4200", "COUNTERSIGN_URL=http://127.0.0.1:1"), "Countersign cannot be reached")
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	stopped := <-e.start(order, "refund "+order+" 4200", "COUNTERSIGN_URL="+closed.URL)
+	e.stopped(stopped, "Countersign cannot be reached")
+	require.Regexp(e, "ECONNREFUSED|Connection refused", stopped.out)
 	gone := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/claim") {
 			panic(http.ErrAbortHandler)
