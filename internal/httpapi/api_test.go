@@ -245,6 +245,9 @@ func TestStateIsGivenBackAsItWas(t *testing.T) {
 	q := w.post(`{"calls":[{"id":"c1","tool":"refund"}],"state":` + state + `}`)
 	require.JSONEq(t, state, string(q.State))
 	require.Contains(t, string(q.State), "9007199254740993")
+	bytes := "{ \"b\" :\t1,\n  \"a\": \"\\u003c<\\u2028\" }"
+	signed := w.do(http.MethodPost, "/v1/approvals", claudeToken, `{"external_id":"bytes","calls":[{"id":"c1","tool":"refund"}],"state":`+bytes+`}`)
+	require.Contains(t, string(signed.body), `"state":`+bytes+`}`, "byte for byte: its caller may have signed it")
 	text := `"` + strings.Repeat("s", 1<<20-2) + `"`
 	q = w.post(`{"external_id":"large","calls":[{"id":"c1","tool":"refund"}],"state":` + text + `}`)
 	require.Len(t, q.State, 1<<20)
