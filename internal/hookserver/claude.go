@@ -97,7 +97,7 @@ var nothing = []byte("{}")
 // claude answers a hook. The handler works on its own, so that whatever it does,
 // its deadline has an answer.
 func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
-	defer func() {
+	defer func() { //nolint:contextcheck // that of the request
 		if p := recover(); p != nil { // only send writes, and it is the last
 			send(w, s.panicked(r.Context()))
 		}
