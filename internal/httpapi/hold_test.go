@@ -209,8 +209,10 @@ func TestEventsAreThoseOfTheAgentAndGoOnWhereTheyWere(t *testing.T) {
 	all.next(t)
 	require.Equal(t, created["data"], all.next(t)["data"])
 
-	bad := w.do(http.MethodGet, "/v1/events", claudeToken, "", "Last-Event-ID", "x")
-	require.Equal(t, http.StatusUnprocessableEntity, bad.status, string(bad.body))
+	for _, place := range []string{"x", "99999999999999999999-0", "1", "-", "+1-0", "1-0-0", "$", "0x1-0"} {
+		bad := w.do(http.MethodGet, "/v1/events", claudeToken, "", "Last-Event-ID", place)
+		require.Equal(t, http.StatusUnprocessableEntity, bad.status, "%s %s", place, bad.body)
+	}
 	require.Equal(t, http.StatusUnprocessableEntity, w.do(http.MethodGet, "/v1/events", claudeToken, "", "Last-Event-ID", strings.Repeat("1", 300)).status)
 }
 

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +34,14 @@ var EventTypes = []string{
 	EventCreated, EventDecided, EventRetracted, EventAmended, EventFulfilled, EventCall, EventSettled, EventClaimed, EventReported,
 }
 
-// place is the form of the place of a fact.
-var place = regexp.MustCompile(`^[0-9]{1,20}-[0-9]{1,20}$`)
+// isPlace reports whether a text is the place of a fact: two numbers that the
+// store can count to.
+func isPlace(s string) bool {
+	at, n, ok := strings.Cut(s, "-")
+	_, bad := strconv.ParseUint(at, 10, 64)
+	_, worse := strconv.ParseUint(n, 10, 64)
+	return ok && bad == nil && worse == nil
+}
 
 // Place returns where events are now: those after it are still to come.
 func (s *Service) Place(ctx context.Context, c Client) (string, error) {
@@ -55,7 +62,7 @@ func (s *Service) Events(ctx context.Context, c Client, after string) iter.Seq2[
 		var err error
 		if after == "" {
 			after, err = s.Place(ctx, c)
-		} else if !place.MatchString(after) {
+		} else if !isPlace(after) {
 			err = invalid("place", "is not that of an event")
 		}
 		if err != nil {
