@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,12 @@ func conforms(t *testing.T, q *http.Request, body string, got exchange) {
 	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: got.status, Header: got.header, Body: io.NopCloser(bytes.NewReader(got.body)), Options: input.Options,
 	}), "%s %s: %d %s", q.Method, q.URL.Path, got.status, got.body)
+	documented := at.Operation.Responses.Value(strconv.Itoa(got.status)).Value.Headers
+	for _, name := range []string{"ETag", "Location", "Preference-Applied", "Retry-After", "WWW-Authenticate"} {
+		if got.header.Get(name) != "" {
+			require.Contains(t, documented, name, "%s %s: %d", q.Method, q.URL.Path, got.status)
+		}
+	}
 	seenMu.Lock()
 	defer seenMu.Unlock()
 	seen[fmt.Sprintf("%s %d", at.Operation.OperationID, got.status)] = true

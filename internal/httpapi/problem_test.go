@@ -23,6 +23,11 @@ func TestTheDocumentationListsTheTypesOfProblemsAndTheOperations(t *testing.T) {
 		listed = append(listed, m[1])
 	}
 	require.Equal(t, httpapi.Problems(), listed)
+	var types []any
+	for _, name := range listed {
+		types = append(types, "/v1/problems/"+name)
+	}
+	require.Equal(t, types, spec().Components.Schemas["Problem"].Value.Properties["type"].Value.Enum)
 	for path, item := range spec().Paths.Map() {
 		for method := range item.Operations() {
 			if path != "/v1/openapi.json" && path != "/v1/problems/{name}" {
