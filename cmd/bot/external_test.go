@@ -118,6 +118,8 @@ func TestAnotherCredentialGivesTheResultOfAnExternalCall(t *testing.T) {
 	call := i.waiting(b, "crm")[0]
 	require.Equal(t, "ops lookup {\"id\": 9007199254740993}", call.Agent+" "+call.Tool+" "+string(call.Args))
 	require.Empty(t, i.waiting(b, "claude"), "it may not")
+	i.await(func() bool { return strings.Contains(i.thread(t), "It also waits for crm to run 1 call.") })
+	i.await(func() bool { return strings.Contains(i.thread(t), "the results of 1 call from crm.") })
 
 	result := approvals.ToolReturn{ReturnValue: json.RawMessage(`{"name":"Ann"}`)}
 	require.ErrorIs(t, b.intake.Fulfill(t.Context(), b.client("claude"), call.Request, call.Call, result), approvals.ErrNotFound)

@@ -64,8 +64,10 @@ type Config struct {
 	Memos  memo.Store
 	Lists  directory.Lists // may be nil: then nothing is listed for anybody
 	Tools  directory.Tools // may be nil: then every approval is confirmed, and nothing can be edited
-	Bulk   bulk.Bulk       // may be nil: then nobody approves many calls at once
-	Health command.Health
+	// Fulfillers are the agents that may give the results of external calls; may be nil.
+	Fulfillers blockkit.Fulfillers
+	Bulk       bulk.Bulk // may be nil: then nobody approves many calls at once
+	Health     command.Health
 
 	// ToolReviews are what the owners of agents are asked about MCP servers, may be
 	// nil. Owners are who decides, by agent, and ToolChannels where they are asked.
@@ -202,12 +204,12 @@ func New(c Config) (*UI, error) {
 	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, API: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
 	placements := &delivery.Placements{Memos: c.Memos, API: api, Digests: digests, Now: c.Now}
 	status := &slackapi.StatusLine{API: api, Now: c.Now, Log: c.Log}
-	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status}
+	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status, Fulfillers: c.Fulfillers}
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
 	}
 	cards := &delivery.Cards{
-		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, People: people, Now: c.Now, Log: c.Log,
+		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, Fulfillers: c.Fulfillers, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
 		Asked: notices.Audience, Tell: notices.Unasked, RefreshReply: replies.Refresh,
 	}

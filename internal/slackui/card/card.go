@@ -27,6 +27,8 @@ type Card struct {
 	// Tools are the known tools, by name. A call of another tool is approved
 	// with a confirmation and cannot be edited.
 	Tools map[string]agentrun.Spec
+	// Fulfillers are the agents that may give the results of external calls.
+	Fulfillers blockkit.Fulfillers
 	// Place is where the card is shown. Link is the address of the thread, if it
 	// is known.
 	Place  Place

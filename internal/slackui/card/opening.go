@@ -60,6 +60,9 @@ func (o opening) waits() string {
 	elsewhere := ""
 	if ext := len(o.Batch.Calls); ext > 0 {
 		elsewhere = sayElsewhere + blockkit.Count(ext, "call") + " to run elsewhere."
+		if who := o.Fulfillers.Named(o.Batch); who != "" {
+			elsewhere = sayElsewhere + who + " to run " + blockkit.Count(ext, "call") + "."
+		}
 	}
 	switch {
 	case o.Batch.Settled() && o.executed():

@@ -25,8 +25,10 @@ type Cards struct {
 	Runs  Runs
 	API   *slackapi.Client
 	Tools directory.Tools // may be nil
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Fulfillers are the agents that may give the results of external calls.
+	Fulfillers blockkit.Fulfillers
+	Now        func() time.Time
+	Log        *slog.Logger
 
 	Placements *Placements
 	People     *directory.Directory // makes the readers of what is drawn
@@ -219,7 +221,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 func (c *Cards) Load(ctx context.Context, r directory.Reader, b approvals.Batch, part int) (card.Card, error) {
 	shown := card.Card{
 		Batch: b, Part: part, Sheets: c.Digests.Several, Calls: map[approvals.ToolCallID]approvals.ToolCall{},
-		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{},
+		Earlier: map[approvals.Digest]approvals.ToolCall{}, Tools: map[string]agentrun.Spec{}, Fulfillers: c.Fulfillers,
 	}
 	for _, a := range shown.OnCard() {
 		call, err := r.Call(ctx, b, a.Call.ID)

@@ -26,6 +26,8 @@ type Replies struct {
 	Now   func() time.Time
 
 	Status *slackapi.StatusLine
+	// Fulfillers are the agents that may give the results of external calls.
+	Fulfillers blockkit.Fulfillers
 }
 
 // Desk is what replies need of [approvals.Desk].

@@ -159,7 +159,11 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 		parts = append(parts, "approval of "+blockkit.Count(n, "call"))
 	}
 	if n := len(b.Calls); n > 0 {
-		parts = append(parts, "the results of "+blockkit.Count(n, "call")+" that run elsewhere")
+		from := " that run elsewhere"
+		if who := r.Fulfillers.Named(b); who != "" {
+			from = " from " + who
+		}
+		parts = append(parts, "the results of "+blockkit.Count(n, "call")+from)
 	}
 	text := "Waiting for " + blockkit.List(parts) + "."
 	if len(b.Approvals) > 0 {

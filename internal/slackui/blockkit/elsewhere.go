@@ -1,0 +1,33 @@
+package blockkit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Fulfillers says which agents may give the results of the calls of a tool of an
+// agent; nil knows none.
+type Fulfillers func(agent, tool string) []string
+
+// Named says who may run all external calls of the batch: nothing if that is
+// nobody's to run all, or not known.
+func (f Fulfillers) Named(b approvals.Batch) string {
+	if f == nil {
+		return ""
+	}
+	var names []string
+	for i, e := range b.Calls {
+		may := f(b.Agent, e.Call.Name)
+		if i == 0 {
+			names = slices.Clone(may)
+			continue
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(may, name) })
+	}
+	for i, name := range names {
+		names[i] = Brief(name, 60)
+	}
+	return strings.Join(names, " or ")
+}
