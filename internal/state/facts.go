@@ -19,12 +19,15 @@ var _ approvals.Feed = (*Feed)(nil)
 // A Feed reads the events of batches, as they were committed. One for each
 // process is enough: all its followers share a subscription.
 type Feed struct {
-	c         *conn
-	listeners listeners
+	c       *conn
+	batches listeners // every change of a batch wakes [Cards]
+	changes listeners // and every change of a run [Replies]
 }
 
 // NewFeed returns the feed of the store.
-func NewFeed(s *Store) *Feed { return &Feed{c: s.conn} }
+func NewFeed(s *Store) *Feed {
+	return &Feed{c: s.conn, batches: listeners{kinds: []Kind{Cards}}, changes: listeners{kinds: []Kind{Cards, Replies}}}
+}
 
 // Facts returns at most limit facts of a partition that come after the one with
 // the id after, or from the first if that is empty, in the order in which they
@@ -85,6 +88,20 @@ func (f *Feed) Follow(ctx context.Context, id approvals.BatchID, after string) i
 	}
 }
 
+// Watch returns a channel that is ready after each change of a run or a batch in
+// the partition of the id, and a function to be called when it is not read any
+// more. A change may be missed while the connection to the server is interrupted,
+// so a caller looks by itself once in a while. A thousand watchers share one
+// subscription.
+func (f *Feed) Watch(id string) (changed <-chan struct{}, leave func(), err error) {
+	p, err := f.c.partitionOf(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, leave = f.changes.listen(f.c, p.n)
+	return changed, leave, nil
+}
+
 // FollowPartition is [Feed.Follow] of everything in a partition.
 func (f *Feed) FollowPartition(ctx context.Context, partition int, after string) iter.Seq2[approvals.StoredEvent, error] {
 	return func(yield func(approvals.StoredEvent, error) bool) {
@@ -111,7 +128,7 @@ func (f *Feed) LastFact(ctx context.Context, partition int) (string, error) {
 
 // follow yields the facts of a batch, or of the whole partition if id is empty.
 func (f *Feed) follow(ctx context.Context, partition int, id approvals.BatchID, after string, yield func(approvals.StoredEvent, error) bool) {
-	woken, leave := f.listeners.listen(f.c, partition) //nolint:contextcheck // followers share the subscription, so it does not end with this one
+	woken, leave := f.batches.listen(f.c, partition) //nolint:contextcheck // followers share the subscription, so it does not end with this one
 	defer leave()
 	for {
 		more, err := f.batchFacts(ctx, partition, id, &after, yield)

@@ -139,3 +139,18 @@ func TestACommitWakesAFollower(t *testing.T) {
 	}
 	t.Fatal("it ended before the batch was settled")
 }
+
+// Who watches a conversation is woken by its runs too.
+func TestACommitOfARunWakesAWatcher(t *testing.T) {
+	s := openStore(t, statetest.Miniredis(t), newClock().now)
+	feed := state.NewFeed(s)
+	run := agentrun.Run{ID: ids{23}.run("r"), Thread: ids{23}.thread("t"), Status: agentrun.RunQueued, CreatedAt: start0}
+	changed, leave, err := feed.Watch(string(run.ID))
+	require.NoError(t, err)
+	defer leave()
+	<-changed // the subscription has begun
+	require.NoError(t, s.Commit(t.Context(), agentrun.Commit{Runs: []agentrun.Run{run}}))
+	<-changed
+	_, _, err = feed.Watch("made-up")
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+}

@@ -8,10 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listeners are the followers that are woken when a batch of their partition
-// changes. They share one subscription, which exists while there is a listener:
-// a thousand followers cost one connection.
+// listeners are the followers that are woken when there is work of these kinds in
+// their partition. They share one subscription, which exists while there is a
+// listener: a thousand followers cost one connection.
 type listeners struct {
+	kinds []Kind
+
 	mu    sync.Mutex
 	woken map[chan struct{}]int // the partition of each
 	end   func()                // ends the subscription and waits for it
@@ -42,8 +44,7 @@ func (l *listeners) listen(c *conn, partition int) (woken <-chan struct{}, leave
 	}
 }
 
-// begin subscribes to the wake-ups of [Cards], which every change of a batch
-// sends.
+// begin subscribes to the wake-ups.
 func (l *listeners) begin(c *conn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -53,7 +54,11 @@ func (l *listeners) begin(c *conn) {
 	}
 	go func() {
 		defer close(done)
-		sub := c.client.Subscribe(ctx, c.wake(Cards))
+		channels := make([]string, len(l.kinds))
+		for i, k := range l.kinds {
+			channels[i] = c.wake(k)
+		}
+		sub := c.client.Subscribe(ctx, channels...)
 		defer sub.Close() //nolint:errcheck // nothing is written on it
 		messages := sub.ChannelWithSubscriptions()
 		for {
