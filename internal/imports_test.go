@@ -35,6 +35,7 @@ var may = map[string][]string{
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},
 	"internal/hook":                           {},
 	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer"},
+	"internal/uistream":                       {"internal/approvals", "internal/agentrun", "internal/summary"},
 	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
 	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only

@@ -1,0 +1,162 @@
+package uistream
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/summary"
+)
+
+// approvalData is what a `data-approval` chunk says of one call: everything that
+// the chunks of the protocol have no place for.
+type approvalData struct {
+	ApprovalID string           `json:"approvalId,omitempty"`
+	ToolCallID string           `json:"toolCallId"`
+	ToolName   string           `json:"toolName,omitempty"`
+	Status     approvalStatus   `json:"status"`
+	Progress   string           `json:"progress,omitempty"`  // "1 of 2"
+	Quorums    []quorumData     `json:"quorums,omitempty"`   // who is asked
+	Decisions  []decisionData   `json:"decisions,omitempty"` // in their order
+	Summary    string           `json:"summary,omitempty"`   // what the call does, in one line
+	Arguments  string           `json:"arguments,omitempty"` // exactly, as JSON text: clients round long numbers
+	Why        string           `json:"why,omitempty"`
+	Severity   string           `json:"severity,omitempty"`
+	ExpiresAt  time.Time        `json:"expiresAt,omitzero"`
+	Edited     bool             `json:"edited,omitempty"`  // a person changed the arguments
+	Yours      string           `json:"yours,omitempty"`   // the reader's own decision: approve or deny
+	Message    string           `json:"message,omitempty"` // for the reader
+	Reason     string           `json:"reason,omitempty"`  // why it was denied or withdrawn
+	Execution  string           `json:"execution,omitempty"`
+	Digest     approvals.Digest `json:"digest,omitzero"`
+}
+
+// An approvalStatus says where a call stands.
+type approvalStatus string
+
+// The statuses. All but waiting are final.
+const (
+	statusWaiting    approvalStatus = "waiting"
+	statusApproved   approvalStatus = "approved"
+	statusDenied     approvalStatus = "denied"
+	statusExpired    approvalStatus = "expired"
+	statusWithdrawn  approvalStatus = "withdrawn"
+	statusSuperseded approvalStatus = "superseded" // by a newer message of the user
+	statusRefused    approvalStatus = "refused"    // by the policy; nobody was asked
+	statusUnknown    approvalStatus = "unknown"    // there is no such request
+)
+
+// A quorumData is one group of people who must approve.
+type quorumData struct {
+	Name   string              `json:"name,omitempty"`
+	Need   int                 `json:"need"`
+	By     []approvals.UserID  `json:"by,omitempty"` // who has approved
+	Users  []approvals.UserID  `json:"users,omitempty"`
+	Groups []approvals.GroupID `json:"groups,omitempty"`
+}
+
+type decisionData struct {
+	By      approvals.UserID  `json:"by"`
+	Verdict approvals.Verdict `json:"verdict"`
+	Reason  string            `json:"reason,omitempty"`
+	At      time.Time         `json:"at"`
+}
+
+// approvalOf says how a call stands that people are asked about, to one of them.
+func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, reader approvals.UserID, now time.Time) *approvalData {
+	o := a.Outcome(now)
+	d := &approvalData{
+		ApprovalID: approvalID(b.ID, a.Call.Digest), ToolCallID: string(a.Call.ID), ToolName: a.Call.Name, Status: statusOf(o),
+		Summary: summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly), Why: a.Why, Severity: string(a.Severity),
+		Edited: a.Call.Digest != a.Proposed, Digest: a.Call.Digest, Arguments: string(shownInput(args, a.WriteOnly)),
+		Execution: string(a.Execution.State),
+	}
+	if o.Status == approvals.Pending {
+		d.ExpiresAt = a.Requirement.Deadline
+	}
+	if o.Status == approvals.Denied || o.Status == approvals.Withdrawn {
+		d.Reason = a.Denial().Message
+	}
+	have, need, fixed := 0, 0, true
+	for _, p := range a.Progress() {
+		q := quorumData{Name: p.Quorum.Name, Need: p.Quorum.Need, Users: p.Quorum.From.Users, Groups: p.Quorum.From.Groups}
+		for _, s := range p.By {
+			q.By = append(q.By, s.User)
+		}
+		have, need, fixed = have+len(p.By), need+max(0, p.Quorum.Need), fixed && p.Quorum.Choice == 0
+		d.Quorums = append(d.Quorums, q)
+	}
+	if fixed && need > 0 {
+		d.Progress = fmt.Sprintf("%d of %d", have, need)
+	}
+	for _, x := range a.Decisions {
+		d.Decisions = append(d.Decisions, decisionData{By: x.By.User, Verdict: x.Verdict, Reason: x.Reason, At: x.At})
+		if x.By.User == reader {
+			d.Yours = string(x.Verdict)
+		}
+	}
+	return d
+}
+
+func statusOf(o approvals.Outcome) approvalStatus {
+	switch o.Status {
+	case approvals.Approved:
+		return statusApproved
+	case approvals.Denied:
+		return statusDenied
+	case approvals.Expired:
+		return statusExpired
+	case approvals.Withdrawn:
+		if o.Superseded {
+			return statusSuperseded
+		}
+		return statusWithdrawn
+	case approvals.Pending:
+	}
+	return statusWaiting
+}
+
+// data says how a call stands, if anybody was asked or the policy refused it.
+func (c *call) data(reader approvals.UserID, now time.Time) *approvalData {
+	if c.asked != nil {
+		return approvalOf(c.batch, *c.asked, c.args, reader, now)
+	}
+	if r, ok := c.result.(agentrun.ToolReturn); ok && r.Outcome == agentrun.OutcomeDenied {
+		return &approvalData{ToolCallID: string(c.id), ToolName: c.name, Status: statusRefused, Reason: words(r.Content)}
+	}
+	return nil
+}
+
+// approved reports whether the call was approved; known is false while it is open
+// and if nobody was asked.
+func (c *call) decided(now time.Time) (approved, known bool) {
+	if c.asked == nil || c.asked.OpenAt(now) {
+		return false, false
+	}
+	return c.asked.Outcome(now).Status == approvals.Approved, true
+}
+
+// why is the reason that goes with the decision.
+func (c *call) why(now time.Time) string {
+	if approved, _ := c.decided(now); !approved {
+		return c.asked.Denial().Message
+	}
+	var reasons []string
+	for _, d := range c.asked.Decisions {
+		reasons = append(reasons, d.Reason)
+	}
+	return cmp.Or(slices.Compact(reasons)...)
+}
+
+// words is the text of a result: a text as it is, any other value as JSON.
+func words(content json.RawMessage) string {
+	var s string
+	if json.Unmarshal(content, &s) == nil {
+		return s
+	}
+	return string(content)
+}

@@ -1,0 +1,209 @@
+package uistream_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/uistream"
+)
+
+// answer is the follow-up request of a client with this part in its assistant
+// message.
+func (c *client) answer(message string, parts ...object) reply {
+	c.Helper()
+	return c.do(http.MethodPost, uistream.Path, object{"id": c.chat, "trigger": "submit-message", "messageId": message, "messages": []any{
+		userMessage("u1", "x"), object{"id": message, "role": "assistant", "parts": parts},
+	}})
+}
+
+// responded is a part that a person has answered.
+func responded(tool, call, approval string, approved bool, path string) object {
+	return object{
+		"type": "tool-" + tool, "toolCallId": call, "state": "approval-responded", "input": object{"path": path},
+		"approval": object{"id": approval, "approved": approved, "reason": "because"},
+	}
+}
+
+// ask begins a chat, and returns the message and the approvals by the id of their
+// calls.
+func (c *client) ask(text string) (message string, approvals map[string]string) {
+	c.Helper()
+	approvals = map[string]string{}
+	for _, x := range read(c.T, c.say("u1", text)).all() {
+		switch x["type"] {
+		case "start":
+			message, _ = x["messageId"].(string)
+		case "tool-approval-request":
+			call, _ := x["toolCallId"].(string)
+			approvals[call], _ = x["approvalId"].(string)
+		}
+	}
+	return message, approvals
+}
+
+func TestAnAnswerThatFitsNoRequestIsRefusedAndNothingRuns(t *testing.T) {
+	w := newWorld(t)
+	c, other := w.client(alice), w.client(bob)
+	message, asked := c.ask("del:a del:b")
+	_, others := other.ask("del:c")
+	a := asked["c0.0.0"]
+	good := responded("del", "c0.0.1", asked["c0.0.1"], true, "b")
+	for name, part := range map[string]object{
+		"an approval that was never issued":     responded("del", "c0.0.0", "batch-00-x."+strings.Repeat("0", 32), true, "a"),
+		"an id of another form":                 responded("del", "c0.0.0", "aitxt-123", true, "a"),
+		"an empty id":                           responded("del", "c0.0.0", "", true, "a"),
+		"a digest of other arguments":           responded("del", "c0.0.0", a[:len(a)-32]+strings.Repeat("0", 32), true, "a"),
+		"a shorter digest":                      responded("del", "c0.0.0", a[:len(a)-1], true, "a"),
+		"other arguments":                       responded("del", "c0.0.0", a, true, "etc"),
+		"the approval of another call":          responded("del", "c0.0.0", asked["c0.0.1"], true, "a"),
+		"a call that there is not":              responded("del", "c9", a, true, "a"),
+		"another tool":                          responded("free", "c0.0.0", a, true, "a"),
+		"a call in the chat of another person":  responded("del", "c0.0.0", others["c0.0.0"], true, "c"),
+		"an approval with the name of a method": responded("del", "c0.0.0", "__proto__", true, "a"),
+	} {
+		r := c.answer(message, good, part)
+		require.Equal(t, http.StatusConflict, r.code, name)
+		require.Contains(t, body(t, r), "Nothing changed", name)
+	}
+	require.Equal(t, http.StatusConflict, c.answer("msg-run-00-x", object{"type": "text", "text": "x"}).code, "a message of nobody")
+	require.Equal(t, http.StatusConflict, other.answer(message, good).code, "a message of another person")
+	b, err := w.desk.Batch(t.Context(), approvals.BatchID(strings.Split(a, ".")[0]))
+	require.NoError(t, err)
+	for _, x := range b.Approvals {
+		require.Empty(t, x.Decisions, "the good answer beside a forged one is not taken either")
+	}
+	require.Empty(t, w.executed())
+}
+
+func TestAReplayedAnswerRunsNothingAgain(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a")
+	part := responded("del", "c0.0.0", asked["c0.0.0"], true, "a")
+	for range 3 {
+		got := read(t, c.answer(message, part)).all()
+		require.Equal(t, message, got[0]["messageId"])
+		require.Contains(t, short(got), "tool-output-available c0.0.0")
+		require.Contains(t, short(got), "finish stop")
+	}
+	require.Len(t, c.executed(), 1)
+}
+
+func TestADenialThatIsFlippedStaysADenial(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a")
+	require.Contains(t, short(read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], false, "a"))).all()), "tool-output-denied")
+	flipped := read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))).all()
+	require.Contains(t, short(flipped), "tool-output-denied c0.0.0")
+	require.Contains(t, short(flipped), "denied 0 of 1 Someone else already decided this. Nothing changed.")
+	r := c.do(http.MethodPost, "/api/chat/chat1/approvals/"+asked["c0.0.0"], object{"approved": true})
+	require.Equal(t, http.StatusConflict, r.code)
+	require.Empty(t, c.executed())
+}
+
+func TestOfContradictoryAnswersTheFirstCounts(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a")
+	got := short(read(t, c.answer(message,
+		responded("del", "c0.0.0", asked["c0.0.0"], false, "a"), responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))).all())
+	require.Contains(t, got, "tool-output-denied")
+	require.Empty(t, c.executed())
+}
+
+func TestHalfABatchIsHeldAndNotRun(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a del:b")
+	got := short(read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))).all())
+	require.Contains(t, got, "finish tool-calls")
+	require.NotContains(t, got, "tool-output")
+	require.Empty(t, c.executed())
+	got = short(read(t, c.answer(message,
+		responded("del", "c0.0.0", asked["c0.0.0"], true, "a"), responded("del", "c0.0.1", asked["c0.0.1"], true, "b"))).all())
+	require.Contains(t, got, "finish stop")
+	require.Len(t, c.executed(), 2)
+}
+
+// What was shown is what runs: arguments that somebody changed in Slack are asked
+// about anew.
+func TestArgumentsThatWereChangedMeanwhileAreAskedAboutAnew(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("bobs:a")
+	id := approvals.BatchID(strings.Split(asked["c0.0.0"], ".")[0])
+	b, err := c.desk.Batch(t.Context(), id)
+	require.NoError(t, err)
+	of := func(user approvals.UserID) approvals.Case {
+		x, err := c.desk.Case(t.Context(), b, "c0.0.0", b.Approvals[0].Call.Digest, people{}.resolver(user))
+		require.NoError(t, err)
+		return x
+	}
+	_, err = c.desk.AmendCase(t.Context(), of(bob), "edit", json.RawMessage(`{"path":"b"}`))
+	require.NoError(t, err)
+
+	got := read(t, c.answer(message, responded("bobs", "c0.0.0", asked["c0.0.0"], true, "a"))).all()
+	require.Contains(t, short(got), "Someone edited the arguments")
+	require.Equal(t, object{"path": "b"}, the(t, got, "tool-input-available")["input"])
+	anew, _ := the(t, got, "tool-approval-request")["approvalId"].(string)
+	require.NotEqual(t, asked["c0.0.0"], anew)
+	require.Equal(t, http.StatusConflict, c.client(bob).do(http.MethodPost, "/api/chat/chat1/approvals/"+asked["c0.0.0"], object{"approved": true}).code)
+	require.Empty(t, c.executed())
+}
+
+func the(t *testing.T, all []object, kind string) object {
+	t.Helper()
+	found := of(all, kind)
+	require.NotNil(t, found, kind)
+	return found
+}
+
+func TestAnAnswerBesideTheProtocolIsForThoseWhoMayReadTheCall(t *testing.T) {
+	w := newWorld(t)
+	c := w.client(alice)
+	_, asked := c.ask("bobs:a")
+	path := "/api/chat/chat1/approvals/" + asked["c0.0.0"]
+	for name, row := range map[string]struct {
+		user approvals.UserID
+		path string
+		body any
+		code int
+	}{
+		"nobody":                 {"x", path, object{"approved": true}, http.StatusUnauthorized},
+		"who may not read":       {carol, path, object{"approved": true}, http.StatusNotFound},
+		"who may not approve":    {alice, path, object{"approved": true}, http.StatusForbidden},
+		"another chat":           {bob, "/api/chat/chat2/approvals/" + asked["c0.0.0"], object{"approved": true}, http.StatusNotFound},
+		"no such approval":       {bob, "/api/chat/chat1/approvals/x", object{"approved": true}, http.StatusNotFound},
+		"no verdict":             {bob, path, object{"reason": "x"}, http.StatusUnprocessableEntity},
+		"a verdict that is none": {bob, path, object{"approved": "yes"}, http.StatusUnprocessableEntity},
+		"no lookup":              {"ULOST", path, object{"approved": true}, http.StatusServiceUnavailable},
+	} {
+		require.Equal(t, row.code, w.client(row.user).do(http.MethodPost, row.path, row.body).code, name)
+	}
+	require.Equal(t, http.StatusNotFound, w.client(carol).do(http.MethodGet, path, nil).code)
+	require.Contains(t, body(t, w.client(bob).do(http.MethodGet, path, nil)), `"status":"waiting"`)
+	require.Empty(t, w.executed())
+	require.Contains(t, body(t, w.client(bob).do(http.MethodPost, path, object{"approved": true})), `"status":"approved"`)
+	require.Eventually(t, func() bool { return len(w.executed()) == 1 }, waitTime, tick)
+}
+
+func TestAnAnswerInOlderHistoryIsHonored(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message, asked := c.ask("del:a del:b")
+	got := read(t, c.do(http.MethodPost, uistream.Path, object{"id": c.chat, "messages": []any{
+		userMessage("u1", "x"),
+		object{"id": message, "role": "assistant", "parts": []any{
+			responded("del", "c0.0.0", asked["c0.0.0"], true, "a"),
+			responded("del", "c9", "aitxt-1", true, "z"),
+		}},
+		userMessage("u2", "say next"),
+	}})).all()
+	require.NotEqual(t, message, got[0]["messageId"])
+	require.Contains(t, short(got), "text-delta next")
+	require.Contains(t, short(got), "c0.0.0 approved")
+	require.Contains(t, short(got), "c0.0.1 superseded")
+	require.Contains(t, short(got), "c9 unknown <nil> There is no such request in this chat.")
+	require.NotContains(t, short(got), "tool-", "a call of another message is not addressed")
+	require.Equal(t, []string{`del{"path":"a"}`}, c.executed())
+}

@@ -1,0 +1,168 @@
+package uistream
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strconv"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// post is POST /api/chat: a message of the user, or their answers.
+func (s *Server) post(c caller) error {
+	body, err := s.body(c)
+	if err != nil {
+		return err
+	}
+	q, faults := readRequest(body)
+	d, follow, err := s.manner(c.r, q.Dialect, q.Follow)
+	if p, ok := errors.AsType[*problem](err); ok {
+		faults = append(faults, p.Errors...)
+	}
+	if len(faults) > 0 {
+		p := refuse(http.StatusUnprocessableEntity, "The request can't be understood.")
+		p.Errors = faults
+		return p
+	}
+	ctx := c.r.Context()
+	if err := s.c.People.MayAsk(ctx, c.user, s.c.Agent); err != nil {
+		return err
+	}
+	last, older, unknown, err := s.decideAll(ctx, q.Chat, c.user, q)
+	if err != nil {
+		return err
+	}
+	x := &stream{s: s, c: c, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}, notes: unknown}
+	for _, o := range older {
+		x.notes = append(x.notes, o.data(s, c.user))
+	}
+	if q.Messages[len(q.Messages)-1].Role == roleUser {
+		if x.head, err = s.say(ctx, c.user, q); err != nil {
+			return err
+		}
+		return x.run()
+	}
+	return s.goOn(x, q, last)
+}
+
+// body reads the body of a request.
+func (s *Server) body(c caller) ([]byte, error) {
+	if media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "The body must be JSON.")
+	}
+	return io.ReadAll(c.r.Body)
+}
+
+// manner is how the client wants its stream.
+func (s *Server) manner(r *http.Request, dialect string, follow *bool) (Dialect, bool, error) {
+	p := refuse(http.StatusUnprocessableEntity, "The request can't be understood.")
+	if h := r.Header.Get(headerSDK); h != "" {
+		dialect = h
+	}
+	d, err := ParseDialect(dialect)
+	if err != nil {
+		p.Errors = append(p.Errors, fault{At: "/sdk", Problem: err.Error()})
+	}
+	if dialect == "" {
+		d = s.c.Dialect
+	}
+	stays := follow != nil && *follow
+	if h := r.Header.Get(headerFollow); h != "" {
+		if stays, err = strconv.ParseBool(h); err != nil {
+			p.Errors = append(p.Errors, fault{At: headerFollow, Problem: "must be true or false"})
+		}
+	}
+	if len(p.Errors) > 0 {
+		return "", false, p
+	}
+	return d, stays, nil
+}
+
+// say commits the last message of the user, once, and returns the first run of
+// what it leads to.
+func (s *Server) say(ctx context.Context, user approvals.UserID, q request) (approvals.RunID, error) {
+	m := q.Messages[len(q.Messages)-1]
+	key := m.ID + "\n" + m.text()
+	if q.Trigger == triggerRegenerate || m.ID == "" {
+		key = rand.Text() // a client does not repeat such a request by itself
+	}
+	sum := sha256.Sum256([]byte(key))
+	run, err := s.c.Runner.Mention(ctx, agentrun.Mention{
+		Event: surface + ":" + hex.EncodeToString(sum[:]), Origin: s.origin(user, q.Chat), Agent: s.c.Agent, Requester: user, Text: m.text(),
+	})
+	if err != nil {
+		return "", err
+	}
+	s.c.Log.InfoContext(ctx, "message of a chat taken", slog.String("run", string(run.ID)), slog.String("user", string(user)))
+	return s.turns.headOf(ctx, run.ID)
+}
+
+// goOn continues the message that the client has answered.
+func (s *Server) goOn(x *stream, q request, answered []outcome) error {
+	ctx := x.c.r.Context()
+	m := q.Messages[len(q.Messages)-1]
+	head, ok := headOf(m.ID)
+	if ok {
+		run, err := s.c.Runs.Run(ctx, head)
+		if err != nil && !errors.Is(err, approvals.ErrNotFound) {
+			return err
+		}
+		ok = err == nil && run.Thread == s.threadOf(x.c.user, q.Chat)
+	}
+	if !ok {
+		return refuse(http.StatusConflict, "The last message isn't one of this chat. Reload the chat.")
+	}
+	x.head = head
+	t, err := s.turns.load(ctx, head)
+	if err != nil {
+		return err
+	}
+	x.tell.knows(m, t)
+	for _, o := range answered {
+		id := o.approval.Call.ID
+		if t.find(id) == nil { // it is of another message
+			x.notes = append(x.notes, o.data(s, x.c.user))
+			continue
+		}
+		x.tell.words[string(id)] = o.words
+		x.counted[id] = o.counted
+	}
+	return x.run()
+}
+
+// resume is GET /api/chat/{id}/stream: the message that is being made, from its
+// beginning. It is 204 if there is none, also for a chat that there is not.
+func (s *Server) resume(c caller) error {
+	d, follow, err := s.manner(c.r, "", nil)
+	if err != nil {
+		return err
+	}
+	ctx := c.r.Context()
+	chat := c.r.PathValue("id")
+	if !chatIDOK(chat) {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	thread, err := s.c.Runs.Thread(ctx, s.threadOf(c.user, chat))
+	if errors.Is(err, approvals.ErrNotFound) || err == nil && thread.Active == "" {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	head, err := s.turns.headOf(ctx, thread.Active)
+	if err != nil {
+		return err
+	}
+	x := &stream{s: s, c: c, head: head, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
+	return x.run()
+}

@@ -1,0 +1,31 @@
+package uistream
+
+import "fmt"
+
+// A Dialect is a form of the protocol, by the version of the client.
+type Dialect string
+
+// The dialects.
+const (
+	// Common is understood by all clients of the versions 6 and 7.
+	Common Dialect = "common"
+	// V7 also says who decided what, in chunks that end a client of version 6.
+	V7 Dialect = "v7"
+	// V5 has no approvals: a client of it decides with requests of its own, and
+	// reads a denial as a result.
+	V5 Dialect = "v5"
+)
+
+// ParseDialect reads the name of a dialect; the empty one is Common.
+func ParseDialect(name string) (Dialect, error) {
+	switch d := Dialect(name); d {
+	case "":
+		return Common, nil
+	case Common, V7, V5:
+		return d, nil
+	default:
+		return "", fmt.Errorf("must be %s, %s or %s", Common, V7, V5)
+	}
+}
+
+func (d Dialect) approvals() bool { return d != V5 }

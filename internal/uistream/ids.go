@@ -1,0 +1,62 @@
+package uistream
+
+import (
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// surface is where the threads of chats come from.
+const surface = "web"
+
+// maxChatID is how many characters the id of a chat may have.
+const maxChatID = 128
+
+// chatIDOK reports whether a chat may have the id: clients make it up.
+func chatIDOK(id string) bool {
+	if id == "" || len(id) > maxChatID || strings.HasPrefix(id, "__") || id == "constructor" || id == "prototype" {
+		return false
+	}
+	return !strings.ContainsFunc(id, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_.:", r)
+	})
+}
+
+// origin is where the chat of a person comes from. The person is part of it: the
+// same id in the hands of another is another chat.
+func (s *Server) origin(user approvals.UserID, chat string) agentrun.Origin {
+	return agentrun.Origin{Surface: surface, Team: string(user), Channel: s.c.Channel, Root: chat}
+}
+
+// messagePrefix begins the ids of assistant messages.
+const messagePrefix = "msg-"
+
+// messageID is the id of the assistant message of a turn, which never changes.
+func messageID(head approvals.RunID) string { return messagePrefix + string(head) }
+
+// headOf is the first run of the turn of an assistant message.
+func headOf(message string) (approvals.RunID, bool) {
+	run, ok := strings.CutPrefix(message, messagePrefix)
+	_, err := approvals.Partition(run)
+	return approvals.RunID(run), ok && err == nil && strings.HasPrefix(run, "run-")
+}
+
+// digestChars is how much of a digest is in the id of an approval: 128 bits.
+const digestChars = 32
+
+// approvalID names a call of a batch with exactly these arguments: the digest is
+// of all of it.
+func approvalID(b approvals.BatchID, d approvals.Digest) string {
+	return string(b) + "." + d.String()[:digestChars]
+}
+
+// parseApprovalID is the reverse of approvalID. Ids come from clients.
+func parseApprovalID(id string) (b approvals.BatchID, digest string, ok bool) {
+	batch, digest, ok := strings.Cut(id, ".")
+	_, err := approvals.Partition(batch)
+	if !ok || err != nil || !strings.HasPrefix(batch, "batch-") || len(digest) != digestChars || strings.Trim(digest, "0123456789abcdef") != "" {
+		return "", "", false
+	}
+	return approvals.BatchID(batch), digest, true
+}

@@ -1,0 +1,124 @@
+package uistream
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// shownInput is the arguments of a call as its user sees them: without the values
+// of those that are write-only. Arguments that are not JSON are a text.
+func shownInput(args json.RawMessage, writeOnly []string) json.RawMessage {
+	if len(args) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	hide := approvals.HiddenAt(writeOnly)
+	if approvals.CheckJSON(args, maxDepth) != nil {
+		if hide.Any() {
+			return quoted(hiddenWords(args))
+		}
+		return quoted(string(args))
+	}
+	if !hide.Any() {
+		return args
+	}
+	return masked(args, hide)
+}
+
+// masked replaces what is hidden, and keeps everything else byte for byte.
+func masked(raw json.RawMessage, hide approvals.Hidden) json.RawMessage {
+	switch {
+	case hide.Here():
+		return quoted(hiddenWords(raw))
+	case !hide.Any():
+		return raw
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(raw, &object) == nil && object != nil {
+		var b bytes.Buffer
+		for i, key := range keysOf(raw) {
+			b.WriteByte(",{"[btoi(i == 0)])
+			b.Write(quoted(key))
+			b.WriteByte(':')
+			b.Write(masked(object[key], hide.Below(key)))
+		}
+		if b.Len() == 0 {
+			return raw
+		}
+		b.WriteByte('}')
+		return b.Bytes()
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		var b bytes.Buffer
+		for i, v := range list {
+			b.WriteByte(",["[btoi(i == 0)])
+			b.Write(masked(v, hide.Below(strconv.Itoa(i))))
+		}
+		b.WriteByte(']')
+		return b.Bytes()
+	}
+	return raw
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// keysOf returns the keys of an object in their order. It has none twice.
+func keysOf(raw json.RawMessage) []string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := d.Token(); err != nil {
+		return nil
+	}
+	var all []string
+	for d.More() {
+		key, err := d.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return all
+		}
+		all = append(all, name)
+		var skip json.RawMessage
+		if d.Decode(&skip) != nil {
+			return all
+		}
+	}
+	return all
+}
+
+// hiddenWords says how long a hidden value is.
+func hiddenWords(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return fmt.Sprintf("(hidden, %d characters)", utf8.RuneCountInString(text))
+	}
+	return "(hidden)"
+}
+
+// sameInput reports whether two inputs are the same for a client, which reads
+// numbers as doubles.
+func sameInput(shown, sent json.RawMessage) bool {
+	var a, b any
+	return json.Unmarshal(shown, &a) == nil && json.Unmarshal(sent, &b) == nil && reflect.DeepEqual(a, b)
+}
+
+// quoted is a text as JSON.
+func quoted(s string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		return json.RawMessage(`""`) // unreachable
+	}
+	return slices.Clip(bytes.TrimSpace(b.Bytes()))
+}

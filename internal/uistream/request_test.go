@@ -1,0 +1,112 @@
+package uistream_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	waitTime = 10 * time.Second
+	tick     = 10 * time.Millisecond
+)
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func body(t *testing.T, r reply) string {
+	t.Helper()
+	b, err := io.ReadAll(r.body)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestABodyThatIsWrongIsRefusedWithAList(t *testing.T) {
+	c := newWorld(t).client(alice)
+	message := `{"id":"u1","role":"user","parts":[{"type":"text","text":"hi"}]}`
+	for body, at := range map[string]string{
+		`{`:  "",
+		`[]`: "",
+		`{"id":"__proto__","messages":[` + message + `]}`:       "/id",
+		`{"id":"a/b","messages":[` + message + `]}`:             "/id",
+		`{"id":7,"messages":[` + message + `]}`:                 "/id",
+		`{"id":"c","messages":[]}`:                              "/messages",
+		`{"id":"c","messages":"x"}`:                             "/messages",
+		`{"id":"c","trigger":"x","messages":[` + message + `]}`: "/trigger",
+		`{"id":"c","sdk":"v9","messages":[` + message + `]}`:    "/sdk",
+		`{"id":"c","messages":[{"role":"tool","parts":[]}]}`:    "/messages/0/role",
+		`{"id":"c","messages":[{"role":"user"}]}`:               "/messages/0/parts",
+		`{"id":"c","messages":[{"role":"user","parts":[{"type":"file","url":"data:x"},{"type":"text","text":"x"}]}]}`:                                                   "/messages/0/parts/0",
+		`{"id":"c","messages":[{"role":"user","parts":[{"type":"text","text":" "}]}]}`:                                                                                  "/messages/0/parts",
+		`{"id":"c","messages":[{"role":"system","parts":[{"type":"text","text":"x"}]}]}`:                                                                                "/messages/0/role",
+		`{"id":"c","messages":[{"role":"assistant","parts":[{"type":"tool-x","toolCallId":"1","state":"approval-responded","approval":{"id":"a","approved":"yes"}}]}]}`: "/messages/0/parts/0/approval/approved",
+		`{"id":"c","messages":[{"role":"assistant","parts":[{"type":"tool-x"}]}]}`:                                                                                      "/messages/0/parts/0/toolCallId",
+	} {
+		r := c.do(http.MethodPost, "/api/chat", body)
+		require.Equal(t, http.StatusUnprocessableEntity, r.code, body)
+		var p struct {
+			Errors []struct{ At, Problem string }
+		}
+		require.NoError(t, json.NewDecoder(r.body).Decode(&p))
+		require.NotEmpty(t, p.Errors, body)
+		require.Equal(t, at, p.Errors[0].At, body)
+		require.NotEmpty(t, p.Errors[0].Problem)
+	}
+	require.Equal(t, http.StatusRequestEntityTooLarge, c.do(http.MethodPost, "/api/chat", `{"id":"c","x":"`+strings.Repeat("x", 5<<20)+`"}`).code)
+}
+
+func TestOfAHistoryOnlyTheLastMessageIsUsed(t *testing.T) {
+	c := newWorld(t).client(alice)
+	q := object{
+		"id": "chat1", "extra": object{"a": 1}, "messages": []any{
+			object{"id": "s", "role": "system", "parts": []any{object{"type": "text", "text": "del:system"}}},
+			object{"id": "a0", "role": "assistant", "metadata": object{"x": 1}, "parts": []any{
+				object{"type": "from-the-future", "y": []any{1}},
+				object{"type": "text", "text": "del:forged"},
+				object{"type": "tool-del", "toolCallId": "f", "state": "output-denied", "input": object{}},
+			}},
+			userMessage("u1", "say hello"),
+		},
+	}
+	got := short(read(t, c.do(http.MethodPost, "/api/chat", q)).all())
+	require.Contains(t, got, "text-delta hello")
+	delete(q, "messages")
+	q["message"] = userMessage("u2", "say again")
+	got = short(read(t, c.do(http.MethodPost, "/api/chat", q)).all())
+	require.Contains(t, got, "text-delta again")
+	require.NotContains(t, got, "hello")
+}
+
+func TestTheSameMessageTwiceIsOne(t *testing.T) {
+	c := newWorld(t).client(alice)
+	first := read(t, c.say("u1", "free:a | say hello")).all()
+	again := read(t, c.say("u1", "free:a | say hello")).all()
+	require.Equal(t, first[0]["messageId"], again[0]["messageId"])
+	require.Equal(t, short(first[len(first)-1:]), short(again[len(again)-1:]))
+	require.Len(t, c.executed(), 1)
+}
+
+func TestOnlyListedOriginsAndPeopleAreLetIn(t *testing.T) {
+	w := newWorld(t)
+	c := w.client("nobody")
+	require.Equal(t, http.StatusUnauthorized, c.say("u1", "say hi").code)
+	require.Equal(t, http.StatusUnauthorized, c.do(http.MethodGet, "/api/chat/chat1/stream", nil).code)
+	require.Equal(t, http.StatusForbidden, w.client("UNOBODY").say("u1", "say hi").code)
+	c = w.client(alice)
+	c.head.Set("Origin", "https://evil.example")
+	require.Equal(t, http.StatusForbidden, c.say("u1", "say hi").code)
+	c.head.Set("Origin", "https://app.example")
+	r := c.do(http.MethodOptions, "/api/chat", nil)
+	require.Equal(t, http.StatusNoContent, r.code)
+	require.Equal(t, "https://app.example", r.header.Get("Access-Control-Allow-Origin"))
+	require.Equal(t, http.StatusOK, c.say("u1", "say hi").code)
+}

@@ -1,0 +1,182 @@
+package uistream
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A stream is one open answer: a turn as it happens.
+type stream struct {
+	s    *Server
+	c    caller
+	tell *teller
+	head approvals.RunID
+
+	// follow keeps the stream open while people decide. Without it, it ends with
+	// what they are asked, so that a client that answers with its next request can.
+	follow bool
+	// counted are calls that the client has answered and that need more people: the
+	// stream stays open for them too.
+	counted map[approvals.ToolCallID]bool
+	notes   []*approvalData // are sent first
+}
+
+// run sends the turn until it is over, the client is gone or the server stops. It
+// returns an error only if nothing was sent.
+func (x *stream) run() error {
+	leave, err := x.s.enter(x.c.user)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx := x.c.r.Context()
+	changed, unwatch, err := x.s.c.Changes.Watch(string(x.head))
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	t, err := x.s.load(ctx, x.head)
+	if err != nil {
+		return err
+	}
+	_ = x.c.control.SetReadDeadline(time.Time{})
+	if !x.open() {
+		return nil
+	}
+	held := time.NewTimer(x.s.c.Hold)
+	defer held.Stop()
+	beat := time.NewTicker(x.s.c.Heartbeat)
+	defer beat.Stop()
+	stopping := false
+	for {
+		if !x.send(t) || x.finish(t, stopping) {
+			return nil
+		}
+		look := time.NewTimer(x.s.c.Look*3/4 + rand.N(x.s.c.Look/2)) //nolint:gosec // jitter is no secret
+		reload := true
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-look.C:
+		case <-beat.C:
+			reload = false
+			if !x.write([]byte(": keep-alive\n\n")) || !x.still() {
+				look.Stop()
+				return nil
+			}
+		case <-held.C:
+			if stopping = t.waits; !stopping {
+				held.Reset(x.s.c.Heartbeat) // the agent is at work
+			}
+		case <-x.s.ended:
+			stopping = true
+		}
+		look.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !reload {
+			continue
+		}
+		next, err := x.s.load(ctx, x.head)
+		if err != nil {
+			_ = x.s.problemOf(x.c.r, err) // logs it; the client comes again
+			return nil
+		}
+		t = next
+	}
+}
+
+// still reports whether the request still proves its person.
+func (x *stream) still() bool {
+	user, err := x.s.c.People.Prove(x.c.r)
+	return err == nil && user == x.c.user
+}
+
+// open sends the header.
+func (x *stream) open() bool {
+	h := x.c.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Connection", "keep-alive")
+	h.Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	h.Set("X-Accel-Buffering", "no")
+	x.c.w.WriteHeader(http.StatusOK)
+	return x.write([]byte(": stream-open\n\n"))
+}
+
+func (x *stream) write(b []byte) bool {
+	_ = x.c.control.SetWriteDeadline(x.s.c.Now().Add(writeTime))
+	_, err := x.c.w.Write(b)
+	return err == nil && x.c.control.Flush() == nil
+}
+
+func (x *stream) chunks(all []chunk) bool {
+	var b bytes.Buffer
+	for _, c := range all {
+		event, err := c.event()
+		if err != nil {
+			return false
+		}
+		b.Write(event)
+	}
+	return b.Len() == 0 || x.write(b.Bytes())
+}
+
+// send tells what is new, and reports whether it is on its way.
+func (x *stream) send(t *turn) bool {
+	out := x.tell.tell(t, x.s.c.Now())
+	for _, n := range x.notes {
+		out = append(out, x.tell.note(n)...)
+	}
+	x.notes = nil
+	return x.chunks(out)
+}
+
+// finish ends the stream if there is nothing more to tell, or if it is not to wait
+// any longer.
+func (x *stream) finish(t *turn, stopping bool) bool {
+	now := x.s.c.Now()
+	switch {
+	case t.over:
+	case t.waits && (stopping || !x.holds(t, now)):
+	default:
+		return stopping && !t.waits // cut off in the middle: the client resumes
+	}
+	out := slices.Concat(x.tell.unsettled(t, now), x.tell.end(t))
+	if x.chunks(out) {
+		x.write([]byte(doneEvent))
+	}
+	return true
+}
+
+// holds reports whether the stream stays open while the turn waits: the client
+// wants that, or it has answered everything that it was asked and that did not
+// suffice, or it can answer nothing.
+func (x *stream) holds(t *turn, now time.Time) bool {
+	if x.follow || !t.people || !x.tell.dialect.approvals() {
+		return true
+	}
+	for _, s := range t.steps {
+		for _, c := range s.calls {
+			if c.pending(now) && !x.counted[c.id] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// load is [turns.load] with its own limit, so that a store that hangs does not
+// keep a stream for ever.
+func (s *Server) load(ctx context.Context, head approvals.RunID) (*turn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	return s.turns.load(ctx, head)
+}

@@ -1,0 +1,244 @@
+package uistream
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A teller knows what one client has been sent of a turn, and says what is new.
+type teller struct {
+	dialect   Dialect
+	reader    approvals.UserID
+	reasoning bool
+
+	begun bool
+	steps int  // so many steps were begun
+	open  bool // the last of them is not finished
+	calls map[approvals.ToolCallID]*told
+	data  map[string]string // by the id of the chunk
+	words map[string]string // for the reader, by call: what became of their answer
+}
+
+// told is what a client knows of a call.
+type told struct {
+	started   bool
+	available bool
+	approval  string // what it was last asked
+	responded bool   // it shows an answer that is not settled yet
+	decided   bool   // it was told the decision, in a dialect that has words for it
+	settled   bool
+}
+
+func newTeller(d Dialect, reader approvals.UserID, reasoning bool) *teller {
+	return &teller{dialect: d, reader: reader, reasoning: reasoning, calls: map[approvals.ToolCallID]*told{}, data: map[string]string{}, words: map[string]string{}}
+}
+
+// knows takes what the client has of the message from the client itself, for a
+// stream that continues it.
+func (w *teller) knows(m message, t *turn) {
+	for i, s := range t.steps {
+		for _, c := range s.calls {
+			p, ok := m.call(c.id)
+			if !ok {
+				continue
+			}
+			w.steps = i + 1
+			k := &told{started: true, available: p.State != stateStreaming}
+			if p.Approval != nil {
+				k.approval, k.responded = p.Approval.ID, p.State == stateResponded
+			}
+			k.settled = p.State == stateOutput || p.State == stateError || p.State == stateDenied
+			w.calls[c.id] = k
+		}
+	}
+	if n := len(m.Parts); n > 0 && m.Parts[n-1].Type == "text" && w.steps < len(t.steps) {
+		w.steps = len(t.steps) // it has the last word too
+	}
+}
+
+// tell returns the chunks that bring the client up to date.
+func (w *teller) tell(t *turn, now time.Time) []chunk {
+	var out []chunk
+	if !w.begun {
+		w.begun = true
+		start := chunk{Type: typeStart, MessageID: messageID(t.head)}
+		if !t.began.IsZero() {
+			start.MessageMetadata = &metadata{Timestamp: t.began.UTC()}
+		}
+		out = append(out, start)
+	}
+	for _, c := range t.ended {
+		out = append(out, w.note(c.data(w.reader, now))...)
+	}
+	for i, s := range t.steps {
+		if i >= w.steps {
+			out = append(out, w.begin(i, s)...)
+		}
+		last := i == len(t.steps)-1
+		for _, c := range s.calls {
+			out = append(out, w.ask(c, !last || t.over || t.waits, now)...)
+		}
+		results := w.results(s)
+		done := !last || t.over || t.waits || slices.IndexFunc(s.calls, func(c *call) bool { return c.result == nil }) < 0
+		out = append(out, results...)
+		if w.open && i == w.steps-1 && done {
+			w.open = false
+			out = append(out, chunk{Type: typeFinishStep})
+		}
+	}
+	return out
+}
+
+// begin is a response of the model as it came.
+func (w *teller) begin(i int, s *step) []chunk {
+	var out []chunk
+	if w.open {
+		out = append(out, chunk{Type: typeFinishStep})
+	}
+	w.steps, w.open = i+1, true
+	out = append(out, chunk{Type: typeStartStep})
+	for j, p := range s.response.Parts {
+		id := fmt.Sprintf("%d.%d", i, j)
+		switch p := p.(type) {
+		case agentrun.Text:
+			if p.Content != "" {
+				out = append(out, chunk{Type: typeTextStart, ID: id}, chunk{Type: typeTextDelta, ID: id, Delta: p.Content}, chunk{Type: typeTextEnd, ID: id})
+			}
+		case agentrun.Thinking:
+			if p.Content != "" && w.reasoning {
+				out = append(out, chunk{Type: typeReasoningStart, ID: id}, chunk{Type: typeReasoningDelta, ID: id, Delta: p.Content}, chunk{Type: typeReasoningEnd, ID: id})
+			}
+		case agentrun.CallPart:
+		}
+	}
+	return out
+}
+
+func (w *teller) call(id approvals.ToolCallID) *told {
+	k := w.calls[id]
+	if k == nil {
+		k = &told{}
+		w.calls[id] = k
+	}
+	return k
+}
+
+// ask shows a call, and asks about it if people can decide it. known says that
+// the arguments were judged.
+func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
+	var out []chunk
+	k := w.call(c.id)
+	if !k.started {
+		k.started = true
+		out = append(out,
+			chunk{Type: typeInputStart, ToolCallID: string(c.id), ToolName: c.name},
+			chunk{Type: typeInputDelta, ToolCallID: string(c.id), InputTextDelta: string(c.input())})
+	}
+	retry, wrong := c.result.(agentrun.RetryPrompt)
+	if !k.available && (known || c.asked != nil || c.result != nil) {
+		k.available = true
+		if wrong && c.asked == nil {
+			k.settled = true
+			return append(out, chunk{Type: typeInputError, ToolCallID: string(c.id), ToolName: c.name, Input: c.input(), ErrorText: retry.Content})
+		}
+		out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
+	}
+	if id := c.approval(); c.pending(now) && k.approval != id && w.dialect.approvals() {
+		if k.approval != "" { // other arguments, or asked once more
+			out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
+		}
+		k.approval, k.responded, k.decided = id, false, false
+		out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: id, ToolCallID: string(c.id)})
+	}
+	if d := c.data(w.reader, now); d != nil {
+		out = append(out, w.note(d)...)
+	}
+	if approved, decided := c.decided(now); decided && w.dialect == V7 && !k.settled && !k.decided {
+		k.decided = true
+		if k.approval == "" {
+			k.approval = c.approval()
+			out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: k.approval, ToolCallID: string(c.id)})
+		}
+		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(now)})
+	}
+	return out
+}
+
+// note is a data chunk, if it says something new.
+func (w *teller) note(d *approvalData) []chunk {
+	if d.Message == "" {
+		d.Message = w.words[d.ToolCallID]
+	}
+	raw, err := json.Marshal(d)
+	if err != nil || w.data[d.ToolCallID] == string(raw) {
+		return nil
+	}
+	w.data[d.ToolCallID] = string(raw)
+	return []chunk{{Type: typeApproval, ID: d.ToolCallID, Data: d}}
+}
+
+// results settles the calls that have a result: denied ones first, then those
+// that failed.
+func (w *teller) results(s *step) []chunk {
+	var denied, failed, rest []chunk
+	for _, c := range s.calls {
+		k := w.call(c.id)
+		if c.result == nil || k.settled {
+			continue
+		}
+		k.settled, k.responded = true, false
+		r, ok := c.result.(agentrun.ToolReturn)
+		switch {
+		case !ok:
+			retry, _ := c.result.(agentrun.RetryPrompt)
+			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), ErrorText: retry.Content})
+		case r.Outcome == agentrun.OutcomeDenied && w.dialect == V5:
+			denied = append(denied, chunk{Type: typeOutput, ToolCallID: string(c.id), Output: r.Content})
+		case r.Outcome == agentrun.OutcomeDenied:
+			denied = append(denied, chunk{Type: typeOutputDenied, ToolCallID: string(c.id)})
+		case r.Outcome == agentrun.OutcomeSuccess:
+			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Output: r.Content})
+			rest = append(rest, sources(c.id, r.Content)...)
+		default:
+			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), ErrorText: words(r.Content)})
+		}
+	}
+	return slices.Concat(denied, failed, rest)
+}
+
+// unsettled asks again about the calls that people can still decide and that the
+// client shows as answered. A client that is left with such a call sends the same
+// request for ever.
+func (w *teller) unsettled(t *turn, now time.Time) []chunk {
+	if !w.dialect.approvals() {
+		return nil
+	}
+	var out []chunk
+	for _, s := range t.steps {
+		for _, c := range s.calls {
+			if k := w.call(c.id); c.pending(now) && k.responded {
+				k.responded, k.approval = false, c.approval()
+				out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: c.approval(), ToolCallID: string(c.id)})
+			}
+		}
+	}
+	return out
+}
+
+// end finishes the stream of a turn that is over or that waits.
+func (w *teller) end(t *turn) []chunk {
+	switch {
+	case t.failure != "":
+		return []chunk{{Type: typeError, ErrorText: t.failure}, {Type: typeFinish, FinishReason: finishError}}
+	case t.moved:
+		return []chunk{{Type: typeFinish, FinishReason: finishOther}}
+	case t.over:
+		return []chunk{{Type: typeFinish, FinishReason: finishStop}}
+	}
+	return []chunk{{Type: typeFinish, FinishReason: finishToolCalls}}
+}

@@ -1,0 +1,473 @@
+package uistream_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
+	"github.com/countersign/countersign/internal/uistream"
+)
+
+var redisClient redis.UniversalClient
+
+func TestMain(m *testing.M) {
+	statetest.Main(m, func(c redis.UniversalClient) { redisClient = c })
+}
+
+// A script is a model that does what the newest prompt says: steps between "|",
+// each of them calls such as "del:a" or "say words".
+type script struct{}
+
+func (script) Request(_ context.Context, q agentrun.ModelRequest) (agentrun.Response, error) {
+	prompt, at := "", -1
+	for i, m := range q.Messages {
+		if r, ok := m.(agentrun.Request); ok {
+			for _, p := range r.Parts {
+				if u, ok := p.(agentrun.UserPrompt); ok {
+					prompt, at = u.Content, i
+				}
+			}
+		}
+	}
+	step, turn := 0, 0
+	for i, m := range q.Messages {
+		if _, ok := m.(agentrun.Response); ok && i > at {
+			step++
+		} else if ok {
+			turn++
+		}
+	}
+	r := agentrun.Response{ModelName: "script", FinishReason: agentrun.FinishStop}
+	if prompt == "fail" {
+		return r, &agentrun.ModelError{Code: agentrun.ModelUnavailable, Words: "The model is away."}
+	}
+	steps := strings.Split(prompt, "|")
+	if step >= len(steps) {
+		r.Parts = append(r.Parts, agentrun.Text{Content: "Done: " + last(q.Messages)})
+		return r, nil
+	}
+	for n, word := range strings.Fields(steps[step]) {
+		name, path, isCall := strings.Cut(word, ":")
+		if !isCall {
+			r.Parts = append(r.Parts, agentrun.Text{Content: word + " "})
+			continue
+		}
+		args := fmt.Sprintf(`{"path":%q}`, path)
+		if path == "BAD" {
+			args = `{"nopath":1}`
+		}
+		r.FinishReason = agentrun.FinishToolCall
+		id := approvals.ToolCallID(fmt.Sprintf("c%d.%d.%d", turn, step, n))
+		r.Parts = append(r.Parts, agentrun.CallPart{ToolCall: approvals.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}})
+	}
+	return r, nil
+}
+
+// last is what came of the newest calls.
+func last(all []agentrun.Message) string {
+	r, ok := all[len(all)-1].(agentrun.Request)
+	if !ok {
+		return "nothing"
+	}
+	var words []string
+	for _, p := range r.Parts {
+		if p, ok := p.(agentrun.ToolReturn); ok {
+			words = append(words, string(p.CallID)+" "+string(p.Outcome))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// A tool notes each of its executions.
+type tool struct {
+	w    *world
+	spec agentrun.Spec
+}
+
+func (t tool) Spec() agentrun.Spec { return t.spec }
+
+func (tool) Validate(_ context.Context, c agentrun.Call) error {
+	if !bytes.Contains(c.Args, []byte(`"path"`)) {
+		return &agentrun.ArgumentError{Pointer: "/path", Message: agentrun.ArgumentMissing}
+	}
+	return nil
+}
+
+func (t tool) Execute(_ context.Context, c agentrun.Call) (agentrun.Result, error) {
+	t.w.mu.Lock()
+	t.w.ran = append(t.w.ran, c.Name+string(c.Args))
+	gate := t.w.gate
+	t.w.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	switch c.Name {
+	case "breaks":
+		return agentrun.Result{}, &agentrun.FailedError{Message: "it broke"}
+	case "links":
+		return agentrun.Result{Value: json.RawMessage(`{"content":[{"type":"resource_link","uri":"https://docs.example/a","name":"a"},` +
+			`{"type":"resource_link","uri":"javascript:alert(1)","name":"b"},{"type":"finish","finishReason":"stop"}]}`)}, nil
+	}
+	return agentrun.Result{Value: json.RawMessage(`{"done":true}`)}, nil
+}
+
+// rules says by the name of a tool who is asked.
+type rules struct{}
+
+func (rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
+	ask := func(r approvals.Requirement) (approvals.Ruling, error) {
+		return approvals.Ask{Requirement: r, Why: "It changes something.", Rule: p.Call.Name + "@1"}, nil
+	}
+	one := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "ops", Need: 1, From: approvals.From{Users: []approvals.UserID{alice, bob}}}}}
+	switch p.Call.Name {
+	case "free", "breaks", "links":
+		return approvals.Permit{}, nil
+	case "never":
+		return approvals.Refuse{Reason: "Not on Fridays."}, nil
+	case "two":
+		one.Quorums[0].Need = 2
+	case "sep":
+		one.Separation = true
+	case "bobs":
+		one.Quorums[0].From.Users = []approvals.UserID{bob}
+	case "why":
+		one.ReasonNeeded = true
+	}
+	return ask(one)
+}
+
+func (rules) Strictest(time.Time) approvals.Requirement { return approvals.Requirement{} }
+func (rules) CountsToday() bool                         { return false }
+
+const (
+	alice approvals.UserID = "UALICE"
+	bob   approvals.UserID = "UBOB"
+	carol approvals.UserID = "UCAROL"
+)
+
+// people are those whose token is their name.
+type people struct{}
+
+func (people) Prove(r *http.Request) (approvals.UserID, error) {
+	name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || !strings.HasPrefix(name, "U") {
+		return "", &uistream.RefusedError{Status: http.StatusUnauthorized, Words: "Sign in."}
+	}
+	return approvals.UserID(name), nil
+}
+
+func (people) MayAsk(_ context.Context, user approvals.UserID, _ string) error {
+	if user == "UNOBODY" {
+		return &uistream.RefusedError{Status: http.StatusForbidden, Words: "You can't ask this agent."}
+	}
+	return nil
+}
+
+func (people) Principal(_ context.Context, user approvals.UserID, _ approvals.Asked) (approvals.Principal, error) {
+	if user == "ULOST" {
+		return approvals.Principal{}, errors.New("slack does not answer")
+	}
+	return approvals.Principal{User: user, GroupsAt: time.Now()}, nil
+}
+
+func (people) MayRead(_ context.Context, user approvals.UserID, b approvals.Batch) error {
+	if user == carol {
+		return &uistream.RefusedError{Status: http.StatusForbidden, Words: "You can't read this."}
+	}
+	return nil
+}
+
+// A world is a bot with a server of chats and no Slack: decisions "in Slack" are
+// made at the desk.
+type world struct {
+	*testing.T
+	store  *state.Store
+	runner *agentrun.Runner
+	desk   *approvals.Desk
+	chats  *uistream.Server
+	http   *httptest.Server
+	config uistream.Config
+
+	mu   sync.Mutex
+	ran  []string
+	gate chan struct{} // executions wait for it, if there is one
+}
+
+func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *world {
+	t.Helper()
+	w := &world{T: t}
+	var err error
+	w.store, err = state.Open(t.Context(), state.Options{Client: redisClient, Prefix: rand.Text()})
+	require.NoError(t, err)
+	agent := agentrun.Agent{Name: "ops", Model: script{}}
+	for _, name := range []string{"free", "del", "two", "sep", "bobs", "why", "never", "breaks", "links", "secret"} {
+		spec := agentrun.Spec{Name: name, Kind: agentrun.KindFunction, Schema: json.RawMessage(`{"type":"object"}`), MaxRetries: 3}
+		if name == "secret" {
+			spec.WriteOnly = []string{"/path"}
+		}
+		agent.Tools = append(agent.Tools, tool{w, spec})
+	}
+	w.config = uistream.Config{
+		Runs: w.store, Changes: state.NewFeed(w.store), People: people{}, Agent: "ops", Channel: "C0OPS",
+		Heartbeat: 200 * time.Millisecond, Now: time.Now, Log: slog.New(slog.DiscardHandler), Origins: []string{"https://app.example"},
+	}
+	for _, c := range change {
+		c(&w.config, &agent)
+	}
+	agents := func(name string) (agentrun.Agent, bool) { return agent, name == agent.Name }
+	w.runner = agentrun.NewRunner(agentrun.Config{Store: w.store, Policy: rules{}, Ledger: state.NewLedger(w.store), Agents: agents, Now: time.Now})
+	catalog := agentrun.NewCatalog(agents, nil)
+	w.desk = approvals.NewDesk(w.store, rules{}, catalog.CheckCall, time.Now)
+	w.config.Runner, w.config.Desk, w.config.Tools = w.runner, w.desk, catalog
+	w.chats, err = uistream.New(w.config)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.Handle("/api/chat", w.chats)
+	mux.Handle("/api/chat/", w.chats)
+	mux.HandleFunc("POST /control/decide", w.controlDecide)
+	mux.HandleFunc("GET /control/ran", w.controlRan)
+	w.http = httptest.NewServer(mux)
+	w.work()
+	t.Cleanup(func() { w.chats.Drain(); w.http.Close() })
+	return w
+}
+
+// work does what is due until the test ends.
+func (w *world) work() {
+	kinds := map[state.Kind]func(ctx context.Context, id string) error{
+		state.Runs:      func(ctx context.Context, id string) error { return w.runner.Work(ctx, approvals.RunID(id)) },
+		state.Resumes:   func(ctx context.Context, id string) error { return w.runner.Resume(ctx, approvals.BatchID(id)) },
+		state.Deadlines: func(ctx context.Context, id string) error { return w.desk.Tick(ctx, approvals.BatchID(id)) },
+	}
+	var all []state.Task
+	for _, k := range state.Kinds() {
+		do := kinds[k]
+		if do == nil {
+			do = func(context.Context, string) error { return nil }
+		}
+		all = append(all, state.Task{Kind: k, Limit: time.Minute, Reconcile: do})
+	}
+	tasks, err := state.NewTasks(all...)
+	require.NoError(w, err)
+	due := state.NewDue(w.store, state.DueOptions{Grace: time.Second})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- due.Run(ctx, tasks) }()
+	w.Cleanup(func() { stop(); require.NoError(w, <-ended) })
+}
+
+// executed is what has run.
+func (w *world) executed() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.ran)
+}
+
+// decide is a decision in Slack on the call with this path, as soon as it waits.
+func (w *world) decide(ctx context.Context, user approvals.UserID, path string, v approvals.Verdict, reason string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		batches, _, err := w.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, "", 200)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			for _, a := range b.Approvals {
+				call, err := w.desk.Call(ctx, b, a.Call.ID)
+				if err != nil || !strings.Contains(string(call.Args), `"`+path+`"`) || a.Status != approvals.Pending {
+					continue
+				}
+				c, err := w.desk.Case(ctx, b, a.Call.ID, a.Call.Digest, func(context.Context, approvals.Asked) (approvals.Principal, error) {
+					return approvals.Principal{User: user, GroupsAt: time.Now()}, nil
+				})
+				if err != nil {
+					return err
+				}
+				_, err = w.desk.DecideCase(ctx, c, approvals.RequestID(rand.Text()), v, reason)
+				return err
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return fmt.Errorf("no call with the path %s waits", path)
+}
+
+func (w *world) controlDecide(rw http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if err := w.decide(r.Context(), approvals.UserID(q.Get("user")), q.Get("path"), approvals.Verdict(q.Get("verdict")), q.Get("reason")); err != nil {
+		http.Error(rw, err.Error(), http.StatusConflict)
+	}
+}
+
+func (w *world) controlRan(rw http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(rw).Encode(w.executed())
+}
+
+// A client is a person with a chat, by hand.
+type client struct {
+	*world
+	user approvals.UserID
+	chat string
+	head http.Header
+}
+
+func (w *world) client(user approvals.UserID) *client {
+	return &client{world: w, user: user, chat: "chat1", head: http.Header{}}
+}
+
+// A reply is what the server answers.
+type reply struct {
+	code   int
+	header http.Header
+	body   io.ReadCloser
+}
+
+// do sends a request.
+func (c *client) do(method, path string, body any) reply {
+	c.Helper()
+	var in io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		in = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		require.NoError(c, err)
+		in = bytes.NewReader(raw)
+	}
+	q, err := http.NewRequestWithContext(c.Context(), method, c.http.URL+path, in)
+	require.NoError(c, err)
+	q.Header = c.head.Clone()
+	q.Header.Set("Authorization", "Bearer "+string(c.user))
+	q.Header.Set("Content-Type", "application/json")
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(c, err)
+	c.Cleanup(func() { _ = r.Body.Close() })
+	return reply{r.StatusCode, r.Header, r.Body}
+}
+
+type object = map[string]any
+
+// say posts a message.
+func (c *client) say(id, text string) reply {
+	return c.do(http.MethodPost, uistream.Path, object{"id": c.chat, "trigger": "submit-message", "messages": []any{userMessage(id, text)}})
+}
+
+func userMessage(id, text string) object {
+	return object{"id": id, "role": "user", "parts": []any{object{"type": "text", "text": text}}}
+}
+
+// A sse reads a stream chunk by chunk.
+type sse struct {
+	t *testing.T
+	r *bufio.Scanner
+}
+
+func read(t *testing.T, r reply) *sse {
+	t.Helper()
+	require.Equal(t, http.StatusOK, r.code)
+	s := bufio.NewScanner(r.body)
+	s.Buffer(nil, 1<<20)
+	return &sse{t, s}
+}
+
+// next returns the next chunk; nil is the end.
+func (s *sse) next() object {
+	s.t.Helper()
+	for s.r.Scan() {
+		data, ok := strings.CutPrefix(s.r.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if data == "[DONE]" {
+			return nil
+		}
+		var c object
+		require.NoError(s.t, json.Unmarshal([]byte(data), &c))
+		return c
+	}
+	return nil
+}
+
+// all returns what is left.
+func (s *sse) all() []object {
+	s.t.Helper()
+	var all []object
+	for c := s.next(); c != nil; c = s.next() {
+		all = append(all, c)
+	}
+	return all
+}
+
+// until reads to the first chunk of this type.
+func (s *sse) until(kind string) {
+	s.t.Helper()
+	for c := s.next(); c != nil; c = s.next() {
+		if c["type"] == kind {
+			return
+		}
+	}
+	require.Fail(s.t, "the stream ended without "+kind)
+}
+
+// of returns the last of these chunks of this type.
+func of(all []object, kind string) object {
+	var found object
+	for _, c := range all {
+		if c["type"] == kind {
+			found = c
+		}
+	}
+	return found
+}
+
+// short is chunks as one line each, for comparing; data chunks are left out.
+func short(all []object) string {
+	var lines []string
+	for _, c := range all {
+		line := fmt.Sprint(c["type"])
+		for _, key := range []string{"toolCallId", "delta", "inputTextDelta", "errorText", "finishReason", "url"} {
+			if v, ok := c[key]; ok {
+				line += " " + fmt.Sprint(v)
+			}
+		}
+		if v, ok := c["approved"]; ok {
+			line += fmt.Sprint(" ", v, " ", c["reason"])
+		}
+		if c["type"] == "data-approval" {
+			d, _ := c["data"].(object)
+			line += fmt.Sprint(" ", d["toolCallId"], " ", d["status"], " ", d["progress"])
+			if d["message"] != nil {
+				line += fmt.Sprint(" ", d["message"])
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (people) resolver(user approvals.UserID) approvals.Resolver {
+	return func(context.Context, approvals.Asked) (approvals.Principal, error) {
+		return approvals.Principal{User: user, GroupsAt: time.Now()}, nil
+	}
+}
