@@ -1,4 +1,4 @@
-// Package bearer proves which remote agent sends an HTTP request. A credential
+// Package bearer proves which remote agent, or which person, sends an HTTP request. A credential
 // is a bearer token, of which only the SHA-256 is known here, or a JSON Web Token
 // of an issuer that the configuration names. What does not prove an agent is
 // refused, and an address with many refusals is limited.
@@ -77,12 +77,17 @@ type Guard struct {
 
 // New returns a guard.
 func New(c Config) *Guard {
-	if c.HTTP == nil {
-		c.HTTP = &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}
+	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now}}
+}
+
+// fetching is the client that fetches keys.
+func fetching(given *http.Client) *http.Client {
+	if given != nil {
+		return given
 	}
-	return &Guard{agents: c.Agents, now: c.Now, log: c.Log, keys: keyring{http: c.HTTP, now: c.Now}, failed: failures{now: c.Now}}
+	return &http.Client{Timeout: 5 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }
 
 // maxToken is how many bytes a credential may have.
@@ -110,24 +115,36 @@ func (g *Guard) Proves(r *http.Request, a Agent) bool {
 	return err == nil && b.Client.Name == a.Client.Name && slices.Equal(b.Doors, a.Doors)
 }
 
-func (g *Guard) prove(r *http.Request) (Agent, error) {
+// credential returns the bearer token of a request.
+func credential(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) != 1 {
-		return Agent{}, ErrMissing
+		return "", ErrMissing
 	}
 	scheme, token, ok := strings.Cut(headers[0], " ")
 	token = strings.Trim(token, " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Agent{}, ErrMissing
+		return "", ErrMissing
 	}
 	if len(token) > maxToken {
-		return Agent{}, ErrRefused
+		return "", ErrRefused
+	}
+	return token, nil
+}
+
+// isJWT reports whether the token has the form of a JSON Web Token.
+func isJWT(token string) bool { return strings.Count(token, ".") == 2 }
+
+func (g *Guard) prove(r *http.Request) (Agent, error) {
+	token, err := credential(r)
+	if err != nil {
+		return Agent{}, err
 	}
 	agents := g.agents()
 	if a, ok := byToken(agents, SumOf(token)); ok {
 		return a, nil
 	}
-	if strings.Count(token, ".") != 2 {
+	if !isJWT(token) {
 		return Agent{}, ErrRefused
 	}
 	if after, limited := g.failed.limited(r.RemoteAddr); limited {

@@ -39,28 +39,48 @@ func (g *Guard) byJWT(ctx context.Context, agents []Agent, token string) (Agent,
 		if a.JWT == nil || !a.JWT.matches(said) {
 			continue
 		}
-		key, err := g.keys.find(ctx, a.JWT.Keys, parsed.Headers[0].KeyID, parsed.Headers[0].Algorithm)
+		var claims jwt.Claims
+		err := g.keys.verify(ctx, a.JWT.Keys, parsed, &claims)
 		if errors.Is(err, ErrUnavailable) {
 			g.log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("agent", a.Client.Name), slog.Any("err", err))
 			return Agent{}, ErrUnavailable
 		}
+		if err == nil && !a.JWT.matches(claims) {
+			err = ErrRefused
+		}
+		if err == nil {
+			err = valid(claims, g.now())
+		}
 		if err != nil {
 			return Agent{}, err
-		}
-		var claims jwt.Claims
-		if err := parsed.Claims(key.Key, &claims); err != nil || !a.JWT.matches(claims) {
-			return Agent{}, ErrRefused
-		}
-		if claims.Expiry == nil {
-			return Agent{}, fmt.Errorf("%w: it has no end", ErrRefused)
-		}
-		if claims.ValidateWithLeeway(jwt.Expected{Time: g.now()}, leeway) != nil {
-			return Agent{}, fmt.Errorf("%w: it has ended or does not begin yet", ErrRefused)
 		}
 		a.Client.Credential = a.JWT.id()
 		return a, nil
 	}
 	return Agent{}, ErrRefused
+}
+
+// verify reads the claims of a token if a key of its issuer has signed it.
+func (k *keyring) verify(ctx context.Context, from string, token *jwt.JSONWebToken, claims ...any) error {
+	key, err := k.find(ctx, from, token.Headers[0].KeyID, token.Headers[0].Algorithm)
+	if err != nil {
+		return err
+	}
+	if token.Claims(key.Key, claims...) != nil {
+		return ErrRefused
+	}
+	return nil
+}
+
+// valid refuses a token that has ended, never ends or does not begin yet.
+func valid(c jwt.Claims, now time.Time) error {
+	if c.Expiry == nil {
+		return fmt.Errorf("%w: it has no end", ErrRefused)
+	}
+	if c.ValidateWithLeeway(jwt.Expected{Time: now}, leeway) != nil {
+		return fmt.Errorf("%w: it has ended or does not begin yet", ErrRefused)
+	}
+	return nil
 }
 
 // matches reports whether all three claims are those of the agent. One that is

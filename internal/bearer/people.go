@@ -1,0 +1,146 @@
+package bearer
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Person is who a credential proves: an account, or a verified address, of which
+// the account is to be looked up.
+type Person struct {
+	User  approvals.UserID
+	Email string // only without a User
+}
+
+// A Token is a static token of a person.
+type Token struct {
+	Sum  Sum
+	User approvals.UserID
+}
+
+// An Issuer says which JSON Web Tokens prove people, and who they are.
+type Issuer struct {
+	Issuer   string
+	Audience string
+	Keys     string // a JWKS: a file, or an https URL
+	Subjects map[string]approvals.UserID
+	Emails   bool // a subject that is not listed is who has its verified address
+}
+
+// PeopleConfig is what [People] need.
+type PeopleConfig struct {
+	Tokens  func() []Token // those of now: they are asked for with every request
+	Issuers []Issuer
+	Now     func() time.Time
+	Log     *slog.Logger
+	HTTP    *http.Client // as in [Config]
+}
+
+// People prove who sends a request. They are safe for concurrent use.
+type People struct {
+	c      PeopleConfig
+	keys   keyring
+	failed failures
+}
+
+// NewPeople returns the people of the configuration.
+func NewPeople(c PeopleConfig) *People {
+	return &People{c: c, keys: keyring{http: fetching(c.HTTP), now: c.Now}, failed: failures{now: c.Now}}
+}
+
+// Prove returns the person that the request's Authorization header proves. The
+// errors are those of [Guard.Prove].
+func (g *People) Prove(r *http.Request) (Person, error) {
+	p, err := g.prove(r)
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return p, err
+	}
+	if after, limited := g.failed.add(r.RemoteAddr); limited {
+		return Person{}, &LimitedError{After: after}
+	}
+	g.c.Log.InfoContext(r.Context(), "a request proved no person", slog.String("from", address(r.RemoteAddr).String()), slog.Any("err", err))
+	return Person{}, err
+}
+
+func (g *People) prove(r *http.Request) (Person, error) {
+	token, err := credential(r)
+	if err != nil {
+		return Person{}, err
+	}
+	sum, found := SumOf(token), Person{}
+	for _, t := range g.c.Tokens() { // all of them, so that the time says nothing
+		if subtle.ConstantTimeCompare(t.Sum[:], sum[:]) == 1 {
+			found = Person{User: t.User}
+		}
+	}
+	if found.User != "" {
+		return found, nil
+	}
+	if !isJWT(token) {
+		return Person{}, ErrRefused
+	}
+	if after, limited := g.failed.limited(r.RemoteAddr); limited {
+		return Person{}, &LimitedError{After: after}
+	}
+	return g.byJWT(r.Context(), token)
+}
+
+// identity are the claims that say who somebody is.
+type identity struct {
+	Email    string `json:"email"`
+	Verified any    `json:"email_verified"` // only true counts, as a boolean
+}
+
+// byJWT returns the person of a token that a listed issuer has signed for us.
+func (g *People) byJWT(ctx context.Context, token string) (Person, error) {
+	parsed, err := jwt.ParseSigned(token, algorithms)
+	if err != nil || len(parsed.Headers) != 1 {
+		return Person{}, ErrRefused
+	}
+	var said jwt.Claims
+	if parsed.UnsafeClaimsWithoutVerification(&said) != nil {
+		return Person{}, ErrRefused
+	}
+	for _, i := range g.c.Issuers {
+		if i.Issuer == "" || i.Audience == "" || said.Issuer != i.Issuer {
+			continue
+		}
+		var claims jwt.Claims
+		var who identity
+		err := g.keys.verify(ctx, i.Keys, parsed, &claims, &who)
+		if errors.Is(err, ErrUnavailable) {
+			g.c.Log.ErrorContext(ctx, "cannot read the keys of an issuer", slog.String("issuer", i.Issuer), slog.Any("err", err))
+			return Person{}, ErrUnavailable
+		}
+		if err == nil && (claims.Issuer != i.Issuer || !claims.Audience.Contains(i.Audience) || claims.Subject == "") {
+			err = ErrRefused
+		}
+		if err == nil {
+			err = valid(claims, g.c.Now())
+		}
+		if err != nil {
+			return Person{}, err
+		}
+		return i.person(claims.Subject, who)
+	}
+	return Person{}, ErrRefused
+}
+
+// person is who a subject is.
+func (i Issuer) person(subject string, who identity) (Person, error) {
+	if user := i.Subjects[subject]; user != "" {
+		return Person{User: user}, nil
+	}
+	if i.Emails && who.Email != "" && who.Verified == true {
+		return Person{Email: who.Email}, nil
+	}
+	return Person{}, ErrRefused
+}
