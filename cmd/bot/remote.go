@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/httpapi"
+	"github.com/countersign/countersign/internal/uistream"
 )
 
 // credentials lists the remote agents with their credentials as they are now.
@@ -40,6 +41,7 @@ type remoteServer struct {
 
 	api    *httpapi.API
 	hooks  *hookserver.Server
+	chats  *uistream.Server // nil: there are none
 	served chan error
 }
 
@@ -64,7 +66,15 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	if err != nil {
 		return nil, err
 	}
+	// Pages may call the chats, whose origins are settings of their own.
+	if s.chats, err = b.newWeb(ctx, c, s.api.OtherHost); err != nil {
+		return nil, err
+	}
 	routes := http.NewServeMux()
+	if s.chats != nil {
+		routes.Handle(uistream.Path, s.chats)
+		routes.Handle(uistream.Path+"/", s.chats)
+	}
 	routes.Handle(hookserver.PromptPath, s.hooks.Prompt())
 	routes.Handle("/", s.api)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.HTTP.Listen)
@@ -113,5 +123,8 @@ func (s *remoteServer) stop(ctx context.Context) error {
 	}
 	s.api.Drain()
 	s.hooks.Drain()
+	if s.chats != nil {
+		s.chats.Drain()
+	}
 	return s.Shutdown(ctx)
 }

@@ -29,6 +29,7 @@ type Config struct {
 	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
 	HTTP         HTTP          `yaml:"http"`
 	Metrics      Metrics       `yaml:"metrics"`
+	Web          Web           `yaml:"web"`
 	Receipts     Receipts      `yaml:"receipts"`
 	Webhooks     Webhooks      `yaml:"webhooks"`
 	MCPLock      string        `yaml:"mcp_lock"` // the file of the accepted tools of MCP servers; they are kept in Redis if left out
@@ -112,6 +113,7 @@ func (c Config) Check() error {
 	c.checkRemote(wrong)
 	c.HTTP.check(wrong)
 	c.Metrics.check(c.HTTP, wrong)
+	c.checkWeb(wrong)
 	c.Receipts.check(wrong)
 	c.checkWebhooks(wrong)
 	if c.Policy == "" {

@@ -52,10 +52,14 @@ func (c Config) Pending() map[string]agentrun.PendingRule {
 
 // Scopes are those that the bot needs with this configuration.
 func (c Config) Scopes() []string {
-	if len(c.Overhear()) == 0 {
-		return manifests.Scopes()
+	scopes := manifests.Scopes()
+	if len(c.Overhear()) > 0 {
+		scopes = append(scopes, "channels:history", "groups:history")
 	}
-	return append(manifests.Scopes(), "channels:history", "groups:history")
+	if c.Web.Emails() {
+		scopes = append(scopes, "users:read.email")
+	}
+	return scopes
 }
 
 // Events are those that the bot cannot do without.

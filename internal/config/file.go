@@ -52,6 +52,14 @@ func Read(path string) (Config, error) {
 			beside(&j.Keys)
 		}
 	}
+	for i := range c.Web.People {
+		beside(&c.Web.People[i].TokensFile)
+	}
+	for i := range c.Web.Issuers {
+		if s := &c.Web.Issuers[i]; !isURL(s.Keys) {
+			beside(&s.Keys)
+		}
+	}
 	return c, errors.Join(problems...)
 }
 

@@ -25,12 +25,7 @@ func (h HTTP) check(wrong func(format string, args ...any)) {
 	if !isListen(h.Listen) {
 		wrong("http.listen: must be an address with a port, such as 127.0.0.1:8090 or :8090, but is %q", h.Listen)
 	}
-	for _, o := range h.Origins {
-		u, err := url.Parse(o)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || o != u.Scheme+"://"+u.Host || strings.ContainsAny(o, "*") {
-			wrong("http.origins: %q is no origin such as https://ops.example.com; it has a scheme and a host, and nothing stands for any", o)
-		}
-	}
+	checkOrigins("http.origins", h.Origins, wrong)
 	for _, name := range h.Hosts {
 		if name == "" || strings.ContainsAny(name, ":/* ") {
 			wrong("http.hosts: %q is no name of a host such as agents.example.com, without a port", name)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,7 +138,7 @@ func (a RemoteAgent) checkTokens(at string, seen map[TokenHash]string, wrong fun
 		}
 		return
 	}
-	hashes, err := a.hashes()
+	hashes, err := hashesOf(a.Tokens, a.TokensFile)
 	for _, p := range Problems(err) {
 		wrong("%s.%w", at, p)
 	}
@@ -149,26 +148,4 @@ func (a RemoteAgent) checkTokens(at string, seen map[TokenHash]string, wrong fun
 		}
 		seen[h] = at
 	}
-}
-
-// hashes returns the tokens of the configuration and of the file.
-func (a RemoteAgent) hashes() ([]TokenHash, error) {
-	var all []TokenHash
-	var problems []error
-	for i, t := range a.Tokens {
-		h, err := ParseTokenHash(t)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("tokens[%d]: %w", i, err))
-			continue
-		}
-		all = append(all, h)
-	}
-	if a.TokensFile != "" {
-		more, err := readTokens(a.TokensFile)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("tokens_file: %w", err))
-		}
-		all = append(all, more...)
-	}
-	return all, errors.Join(problems...)
 }

@@ -62,12 +62,36 @@ func readTokens(path string) ([]TokenHash, error) {
 	return all, nil
 }
 
-// Tokens are the tokens of a remote agent as they are now: its file is read again
-// when it changes, so that one is replaced without a restart. A file that cannot
-// be used changes nothing, and that is logged once.
+// hashesOf returns the tokens of a list and of a file.
+func hashesOf(list []string, file string) ([]TokenHash, error) {
+	var all []TokenHash
+	var problems []error
+	for i, t := range list {
+		h, err := ParseTokenHash(t)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("tokens[%d]: %w", i, err))
+			continue
+		}
+		all = append(all, h)
+	}
+	if file != "" {
+		more, err := readTokens(file)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("tokens_file: %w", err))
+		}
+		all = append(all, more...)
+	}
+	return all, errors.Join(problems...)
+}
+
+// Tokens are the tokens of a remote agent or a person as they are now: their file
+// is read again when it changes, so that one is replaced without a restart. A file
+// that cannot be used changes nothing, and that is logged once.
 type Tokens struct {
-	agent RemoteAgent
-	log   *slog.Logger
+	of   string
+	list []string
+	file string
+	log  *slog.Logger
 
 	mu     sync.Mutex
 	stamp  stamp
@@ -83,9 +107,13 @@ type stamp struct {
 
 // NewTokens returns the tokens of a remote agent that [Config.Check] has accepted.
 func NewTokens(a RemoteAgent, log *slog.Logger) (*Tokens, error) {
-	t := &Tokens{agent: a, log: log, stamp: stampOf(a.TokensFile)}
+	return newTokens(a.Name, a.Tokens, a.TokensFile, log)
+}
+
+func newTokens(of string, list []string, file string, log *slog.Logger) (*Tokens, error) {
+	t := &Tokens{of: of, list: list, file: file, log: log, stamp: stampOf(file)}
 	var err error
-	t.hashes, err = a.hashes()
+	t.hashes, err = hashesOf(list, file)
 	return t, err
 }
 
@@ -93,18 +121,18 @@ func NewTokens(a RemoteAgent, log *slog.Logger) (*Tokens, error) {
 func (t *Tokens) Now(ctx context.Context) []TokenHash {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.agent.TokensFile == "" {
+	if t.file == "" {
 		return t.hashes
 	}
-	now := stampOf(t.agent.TokensFile)
+	now := stampOf(t.file)
 	if now == t.stamp {
 		return t.hashes
 	}
 	t.stamp = now
-	hashes, err := t.agent.hashes()
+	hashes, err := hashesOf(t.list, t.file)
 	if err != nil {
-		t.log.LogAttrs(ctx, slog.LevelError, "the tokens of a remote agent cannot be read; those from before count",
-			slog.String("agent", t.agent.Name), slog.Any("err", err))
+		t.log.LogAttrs(ctx, slog.LevelError, "tokens cannot be read; those from before count",
+			slog.String("of", t.of), slog.Any("err", err))
 		return t.hashes
 	}
 	t.hashes = hashes

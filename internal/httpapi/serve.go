@@ -57,11 +57,17 @@ func (a *API) checkHost(r *http.Request) *problem {
 // name that the listener does not have, or from a page of a browser. It is empty
 // for a request that is.
 func (a *API) Refuses(r *http.Request) string {
-	switch {
-	case a.checkHost(r) != nil:
+	if words := a.OtherHost(r); words != "" || r.Header.Get("Origin") == "" {
+		return words
+	}
+	return "pages of browsers may not ask here"
+}
+
+// OtherHost says that a request to a handler beside the API comes under a name that
+// the listener does not have. It is empty for one that does not.
+func (a *API) OtherHost(r *http.Request) string {
+	if a.checkHost(r) != nil {
 		return "the listener does not answer under this name"
-	case r.Header.Get("Origin") != "":
-		return "pages of browsers may not ask here"
 	}
 	return ""
 }

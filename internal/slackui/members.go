@@ -43,3 +43,25 @@ func (u *UI) able(ctx context.Context, user approvals.UserID, what directory.Sou
 	}
 	return err == nil, nil
 }
+
+// Principal says who an authenticated person is for a policy that asks these, as
+// for a click. It refuses who cannot take part, such as a deactivated account.
+func (u *UI) Principal(ctx context.Context, user approvals.UserID, asked approvals.Asked) (approvals.Principal, error) {
+	return u.people.Principal(ctx, string(user), "", directory.SoughtBy(asked))
+}
+
+// Admit refuses a person who is not an active full member.
+func (u *UI) Admit(ctx context.Context, user approvals.UserID) error {
+	return u.people.Admit(ctx, string(user), "")
+}
+
+// ByEmail returns the active full member with this address.
+func (u *UI) ByEmail(ctx context.Context, email string) (approvals.UserID, error) {
+	return u.people.ByEmail(ctx, email)
+}
+
+// MayRead refuses a person who may not read the arguments of the batch.
+func (u *UI) MayRead(ctx context.Context, user approvals.UserID, b approvals.Batch) error {
+	_, err := u.people.MayRead(ctx, directory.Who{User: string(user)}, b)
+	return err
+}

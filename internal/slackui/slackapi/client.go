@@ -255,6 +255,19 @@ func (a *Client) User(ctx context.Context, id string) (*slack.User, error) {
 	return u, err
 }
 
+// UserByEmail returns the account with an address, which is unique in a workspace.
+func (a *Client) UserByEmail(ctx context.Context, email string) (*slack.User, error) {
+	var u *slack.User
+	err := a.ask("users.lookupByEmail", func() (err error) {
+		u, err = a.client.GetUserByEmailContext(ctx, email)
+		if err == nil && (u == nil || u.ID == "") {
+			err = ErrNoAnswer
+		}
+		return err
+	})
+	return u, err
+}
+
 // Whoami returns whose token it is. It asks Slack until the first answer, which it
 // keeps.
 func (a *Client) Whoami(ctx context.Context) (*slack.AuthTestResponse, error) {

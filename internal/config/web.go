@@ -1,0 +1,145 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// Web is the server of chats for frontends of your own. Without an agent there is
+// none.
+type Web struct {
+	Agent     string        `yaml:"agent"`     // answers all chats
+	Channel   string        `yaml:"channel"`   // where their requests are shown
+	Dialect   string        `yaml:"dialect"`   // of clients that name none; common if left out
+	Reasoning bool          `yaml:"reasoning"` // whether users see the reasoning of the model
+	Hold      time.Duration `yaml:"hold"`      // how long a stream waits for people at most; 10m if left out
+	Streams   int           `yaml:"streams"`   // that one person may have open; 100 if left out
+	Origins   []string      `yaml:"origins"`   // of the pages that may call it; none if left out
+	People    []WebPerson   `yaml:"people"`    // with static tokens
+	Issuers   []WebIssuer   `yaml:"issuers"`   // of the JSON Web Tokens of people
+}
+
+// A WebPerson is a person with tokens of their own.
+type WebPerson struct {
+	User       approvals.UserID `yaml:"user"`
+	Tokens     []string         `yaml:"tokens"` // the SHA-256 of each, as sha256:HEX
+	TokensFile string           `yaml:"tokens_file"`
+}
+
+// A WebIssuer says who the people are whose JSON Web Tokens it signs.
+type WebIssuer struct {
+	Issuer   string                      `yaml:"issuer"`
+	Audience string                      `yaml:"audience"`
+	Keys     string                      `yaml:"keys"`     // the JWKS of the issuer: a file, or a URL
+	Subjects map[string]approvals.UserID `yaml:"subjects"` // who the people are, by sub
+	Emails   bool                        `yaml:"emails"`   // others are who has their verified address
+}
+
+// Dialects are those that a client may speak.
+var Dialects = []string{"common", "v7", "v5"}
+
+// OpenTokens returns the tokens of the person.
+func (p WebPerson) OpenTokens(log *slog.Logger) (*Tokens, error) {
+	return newTokens(string(p.User), p.Tokens, p.TokensFile, log)
+}
+
+// Emails reports whether people are found by their address.
+func (w Web) Emails() bool {
+	return slices.ContainsFunc(w.Issuers, func(i WebIssuer) bool { return i.Emails })
+}
+
+func (c Config) checkWeb(wrong func(format string, args ...any)) {
+	w := c.Web
+	if w.Agent == "" {
+		if w.Channel != "" || w.Dialect != "" || w.Reasoning || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
+			wrong("web.agent: not set, so the other settings of web have no effect")
+		}
+		return
+	}
+	if !slices.ContainsFunc(c.Agents, func(a Agent) bool { return a.Name == w.Agent }) {
+		wrong("web.agent: there is no agent %q", w.Agent)
+	}
+	if !channelID.MatchString(w.Channel) {
+		wrong("web.channel: %q is not a channel id such as C0123456789; it is where the requests of chats are shown", w.Channel)
+	}
+	if w.Dialect != "" && !slices.Contains(Dialects, w.Dialect) {
+		wrong("web.dialect: must be one of %s, but is %q", strings.Join(Dialects, ", "), w.Dialect)
+	}
+	if w.Hold != 0 && w.Hold < time.Second {
+		wrong("web.hold: must be at least 1s, but is %s", w.Hold)
+	}
+	if w.Streams < 0 {
+		wrong("web.streams: must not be negative, but is %d", w.Streams)
+	}
+	if c.HTTP.Listen == "" {
+		wrong("http.listen: not set, so no frontend can reach web; set an address such as 127.0.0.1:8090")
+	}
+	checkOrigins("web.origins", w.Origins, wrong)
+	if len(w.People)+len(w.Issuers) == 0 {
+		wrong("web: nobody can sign in; set people or issuers")
+	}
+	tokens := map[TokenHash]string{}
+	for i, p := range w.People {
+		p.check(fmt.Sprintf("web.people[%d]", i), tokens, wrong)
+	}
+	for i, s := range w.Issuers {
+		s.check(fmt.Sprintf("web.issuers[%d]", i), wrong)
+		if slices.ContainsFunc(w.Issuers[:i], func(o WebIssuer) bool { return o.Issuer == s.Issuer }) {
+			wrong("web.issuers[%d].issuer: %q is listed twice", i, s.Issuer)
+		}
+	}
+}
+
+func (p WebPerson) check(at string, seen map[TokenHash]string, wrong func(format string, args ...any)) {
+	if !userID.MatchString(string(p.User)) {
+		wrong("%s.user: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, p.User)
+	}
+	hashes, err := hashesOf(p.Tokens, p.TokensFile)
+	for _, e := range Problems(err) {
+		wrong("%s.%w", at, e)
+	}
+	if len(hashes) == 0 && err == nil {
+		wrong("%s: has no token; set tokens or tokens_file", at)
+	}
+	for _, h := range hashes {
+		if other := seen[h]; other != "" {
+			wrong("%s: one of the tokens is also one of %s", at, other)
+		}
+		seen[h] = at
+	}
+}
+
+func (i WebIssuer) check(at string, wrong func(format string, args ...any)) {
+	for _, f := range []struct{ key, value string }{{"issuer", i.Issuer}, {"audience", i.Audience}, {"keys", i.Keys}} {
+		if f.value == "" {
+			wrong("%s.%s: not set; a token of anybody would count", at, f.key)
+		}
+	}
+	if err := checkKeys(i.Keys); err != nil {
+		wrong("%s.keys: %w", at, err)
+	}
+	if len(i.Subjects) == 0 && !i.Emails {
+		wrong("%s: says who nobody is; set subjects or emails", at)
+	}
+	for sub, user := range i.Subjects {
+		if sub == "" || !userID.MatchString(string(user)) {
+			wrong("%s.subjects: %q is not a user id such as U0123456789", at, user)
+		}
+	}
+}
+
+// checkOrigins says which of these are no origins.
+func checkOrigins(at string, origins []string, wrong func(format string, args ...any)) {
+	for _, o := range origins {
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || o != u.Scheme+"://"+u.Host || strings.ContainsAny(o, "*") {
+			wrong("%s: %q is no origin such as https://ops.example.com; it has a scheme and a host, and nothing stands for any", at, o)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+const goodWeb = `
+agents: [{name: ops}]
+policy: p
+http: {listen: ":8090"}
+web:
+  agent: ops
+  channel: C0OPS
+  people:
+    - {user: U0ALICE, tokens: ["sha256:0000000000000000000000000000000000000000000000000000000000000000"]}
+  issuers:
+    - {issuer: "https://id.example", audience: chat, keys: "https://id.example/keys", subjects: {"auth0|1": U0ALICE}, emails: true}
+`
+
+func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
+	c, problems := Decode([]byte(goodWeb))
+	require.Empty(t, problems)
+	require.NoError(t, c.Check())
+	require.Equal(t, approvals.UserID("U0ALICE"), c.Web.Issuers[0].Subjects["auth0|1"])
+	require.Contains(t, c.Scopes(), "users:read.email")
+
+	for want, change := range map[string]func(*Config){
+		`web.agent: there is no agent "x"`:                   func(c *Config) { c.Web.Agent = "x" },
+		"web.agent: not set, so the other settings":          func(c *Config) { c.Web.Agent = "" },
+		`web.channel: "ops" is not a channel id`:             func(c *Config) { c.Web.Channel = "ops" },
+		`web.dialect: must be one of common, v7, v5`:         func(c *Config) { c.Web.Dialect = "v8" },
+		"web.hold: must be at least 1s":                      func(c *Config) { c.Web.Hold = time.Millisecond },
+		"web.streams: must not be negative":                  func(c *Config) { c.Web.Streams = -1 },
+		"http.listen: not set, so no frontend":               func(c *Config) { c.HTTP = HTTP{} },
+		`web.origins: "https://*.example" is no origin`:      func(c *Config) { c.Web.Origins = []string{"https://*.example"} },
+		"web: nobody can sign in":                            func(c *Config) { c.Web.People, c.Web.Issuers = nil, nil },
+		`web.people[0].user: "ann" is not a user id`:         func(c *Config) { c.Web.People[0].User = "ann" },
+		"web.people[0]: has no token":                        func(c *Config) { c.Web.People[0].Tokens = nil },
+		"web.people[0].tokens[0]: is not sha256":             func(c *Config) { c.Web.People[0].Tokens = []string{"secret"} },
+		"web.people[1]: one of the tokens is also":           func(c *Config) { c.Web.People = append(c.Web.People, c.Web.People[0]) },
+		"web.issuers[0].audience: not set; a token":          func(c *Config) { c.Web.Issuers[0].Audience = "" },
+		"web.issuers[0].keys: must begin with https":         func(c *Config) { c.Web.Issuers[0].Keys = "http://id.example/keys" },
+		"web.issuers[0]: says who nobody is":                 func(c *Config) { c.Web.Issuers[0].Subjects, c.Web.Issuers[0].Emails = nil, false },
+		`web.issuers[0].subjects: "@ann" is not a user id`:   func(c *Config) { c.Web.Issuers[0].Subjects["x"] = "@ann" },
+		`web.issuers[1].issuer: "https://id.example" is lis`: func(c *Config) { c.Web.Issuers = append(c.Web.Issuers, c.Web.Issuers[0]) },
+	} {
+		c, _ := Decode([]byte(goodWeb))
+		change(&c)
+		err := c.Check()
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "secret", "a token is never quoted")
+	}
+}
