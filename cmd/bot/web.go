@@ -85,7 +85,7 @@ func (w *webPeople) Prove(r *http.Request) (approvals.UserID, error) {
 	} else {
 		err = w.ui.Admit(r.Context(), p.User)
 	}
-	return p.User, inWords(err)
+	return p.User, turnedAway(err)
 }
 
 // MayAsk implements [uistream.People].
@@ -96,7 +96,7 @@ func (w *webPeople) MayAsk(ctx context.Context, user approvals.UserID, agent str
 	}
 	p, err := w.ui.Principal(ctx, user, approvals.Asked{Groups: from.Groups})
 	if err != nil {
-		return inWords(err)
+		return turnedAway(err)
 	}
 	if len(p.Groups) == 0 {
 		return &uistream.RefusedError{Status: http.StatusForbidden, Words: "You can't ask this agent. Nothing was started."}
@@ -107,7 +107,7 @@ func (w *webPeople) MayAsk(ctx context.Context, user approvals.UserID, agent str
 // Principal implements [uistream.People].
 func (w *webPeople) Principal(ctx context.Context, user approvals.UserID, asked approvals.Asked) (approvals.Principal, error) {
 	p, err := w.ui.Principal(ctx, user, asked)
-	return p, inWords(err)
+	return p, turnedAway(err)
 }
 
 // MayRead implements [uistream.People].
@@ -116,12 +116,12 @@ func (w *webPeople) MayRead(ctx context.Context, user approvals.UserID, b approv
 	if errors.Is(err, directory.ErrMayNotRead) {
 		return &uistream.RefusedError{Status: http.StatusForbidden, Words: "You can't read this request."}
 	}
-	return inWords(err)
+	return turnedAway(err)
 }
 
-// inWords says why a person cannot take part. A lookup that failed says nothing
+// turnedAway says why a person cannot take part. A lookup that failed says nothing
 // about the person, and stays an error.
-func inWords(err error) error {
+func turnedAway(err error) error {
 	for _, refused := range []struct {
 		err   error
 		words string
