@@ -38,7 +38,7 @@ type approvalData struct {
 // An approvalStatus says where a call stands.
 type approvalStatus string
 
-// The statuses. All but waiting are final.
+// The statuses. All but waiting and in_doubt are final.
 const (
 	statusWaiting    approvalStatus = "waiting"
 	statusApproved   approvalStatus = "approved"
@@ -46,6 +46,8 @@ const (
 	statusExpired    approvalStatus = "expired"
 	statusWithdrawn  approvalStatus = "withdrawn"
 	statusSuperseded approvalStatus = "superseded" // by a newer message of the user
+	statusInDoubt    approvalStatus = "in_doubt"   // it began, and whether it took effect is not known: people say so in Slack
+	statusConfirmed  approvalStatus = "confirmed"  // a person said that it took effect
 	statusRefused    approvalStatus = "refused"    // by the policy; nobody was asked
 	statusUnknown    approvalStatus = "unknown"    // there is no such request
 )
@@ -115,7 +117,12 @@ func statusOf(o approvals.Outcome) approvalStatus {
 			return statusSuperseded
 		}
 		return statusWithdrawn
+	case approvals.Confirmed:
+		return statusConfirmed
 	case approvals.Pending:
+	}
+	if o.InDoubt {
+		return statusInDoubt
 	}
 	return statusWaiting
 }
@@ -134,7 +141,7 @@ func (c *call) data(reader approvals.UserID, now time.Time) *approvalData {
 // approved reports whether the call was approved; known is false while it is open
 // and if nobody was asked.
 func (c *call) decided(now time.Time) (approved, known bool) {
-	if c.asked == nil || c.asked.OpenAt(now) {
+	if c.asked == nil || c.asked.InDoubt() || c.asked.OpenAt(now) {
 		return false, false
 	}
 	return c.asked.Outcome(now).Status == approvals.Approved, true

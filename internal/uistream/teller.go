@@ -212,8 +212,8 @@ func (w *teller) results(s *step) []chunk {
 }
 
 // unsettled asks again about the calls that people can still decide and that the
-// client shows as answered. A client that is left with such a call sends the same
-// request for ever.
+// client shows as answered, and takes the answer away from those that came into
+// doubt. A client that is left with such a call sends the same request for ever.
 func (w *teller) unsettled(t *turn, now time.Time) []chunk {
 	if !w.dialect.approvals() {
 		return nil
@@ -221,9 +221,14 @@ func (w *teller) unsettled(t *turn, now time.Time) []chunk {
 	var out []chunk
 	for _, s := range t.steps {
 		for _, c := range s.calls {
-			if k := w.call(c.id); c.pending(now) && k.responded {
+			switch k := w.call(c.id); {
+			case !k.responded:
+			case c.pending(now):
 				k.responded, k.approval = false, c.approval()
 				out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: c.approval(), ToolCallID: string(c.id)})
+			case c.asked != nil && c.asked.InDoubt():
+				k.responded = false
+				out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
 			}
 		}
 	}

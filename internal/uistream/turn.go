@@ -55,9 +55,10 @@ func (c *call) approval() string {
 	return approvalID(c.batch.ID, c.asked.Call.Digest)
 }
 
-// pending reports whether people can still decide it.
+// pending reports whether it can be approved or denied. A call in doubt cannot: to
+// approve it would mean to run it again.
 func (c *call) pending(now time.Time) bool {
-	return c.asked != nil && c.result == nil && c.asked.OpenAt(now)
+	return c.asked != nil && c.result == nil && c.asked.OpenAt(now) && !c.asked.InDoubt()
 }
 
 // find returns the call with the id.

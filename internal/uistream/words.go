@@ -29,6 +29,8 @@ func explain(err error, v approvals.Verdict) (text string, known bool) {
 		return refused.Words, true
 	}
 	switch {
+	case errors.Is(err, approvals.ErrInDoubt):
+		return "It isn't known whether this call took effect, so it can't be " + map[string]string{"approve": "approved", "deny": "denied"}[verb] + ". Nothing changed. Say in Slack what became of it.", true
 	case errors.Is(err, approvals.ErrSettled):
 		return "Someone else already decided this. Nothing changed.", true
 	case errors.Is(err, approvals.ErrExpired):

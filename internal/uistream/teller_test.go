@@ -1,0 +1,41 @@
+package uistream
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// To approve a call in doubt would mean to run it again, so it is not offered. A
+// client that has answered it before must not be left with that answer.
+func TestACallInDoubtIsNotOfferedForApproval(t *testing.T) {
+	now := time.Now()
+	asked := approvals.Approval{
+		Call: approvals.CallRef{ID: "c", Name: "del"}, Status: approvals.Pending, Doubt: approvals.Doubt{Began: now.Add(-time.Minute)},
+		Requirement: approvals.Requirement{Quorums: []approvals.Quorum{{Need: 1}}},
+	}
+	made := &call{id: "c", name: "del", batch: approvals.Batch{ID: "batch-01-x"}, asked: &asked}
+	turn := &turn{head: "run-01-x", steps: []*step{{calls: []*call{made}}}, waits: true, people: true}
+	for _, d := range []Dialect{Common, V7, V5} {
+		w := newTeller(d, "U", false)
+		w.knows(message{Parts: []part{{Tool: "del", CallID: "c", State: stateResponded, Approval: &approvalPart{ID: "batch-01-x.old"}}}}, turn)
+		out := w.tell(turn, now)
+		require.Equal(t, []string{typeStart, typeApproval}, types(out), d)
+		require.Equal(t, statusInDoubt, out[1].Data.Status)
+		if d.approvals() {
+			require.Equal(t, []string{typeInputAvailable}, types(w.unsettled(turn, now)))
+			require.Empty(t, w.unsettled(turn, now))
+		}
+	}
+}
+
+func types(all []chunk) []string {
+	var names []string
+	for _, c := range all {
+		names = append(names, c.Type)
+	}
+	return names
+}
