@@ -55,7 +55,7 @@ writes the settings first. It exits with 1 if anything is bad.`,
 // isHook reports whether the program is what an agent calls before a tool: then
 // every failure must exit with 2.
 func isHook(args []string) bool {
-	return len(args) > 0 && args[0] == hookCommands.name && !(len(args) > 1 && args[1] == "doctor")
+	return len(args) > 0 && args[0] == hookCommands.name && (len(args) < 2 || args[1] != "doctor")
 }
 
 // hookArgs makes "bot hook", also with flags, into "bot hook ask".
