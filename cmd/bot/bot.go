@@ -71,7 +71,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.agents.make = func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) {
 		return newAgents(c, e, sets, b.metrics, log)
 	}
-	if err := errors.Join(b.agents.load(c, sets), b.openPolicy(ctx, c, sets)); err != nil {
+	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
 	if b.store, err = openDurable(ctx, c, b.measured(storeOptions(c, e, log))); err != nil {

@@ -46,6 +46,7 @@ type Agent struct {
 	Model        string               `yaml:"model"`    // overrides OPENAI_MODEL
 	Files        string               `yaml:"files"`    // the folder that the built-in file tools work on
 	MCP          map[string]MCPServer `yaml:"mcp"`      // MCP servers whose tools it has, by name
+	HTTP         *HTTPTools           `yaml:"http"`     // HTTP endpoints that are tools of it
 	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
 	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
 	Owners       *Owners              `yaml:"owners"`   // who decide about the agent itself; nobody if left out
@@ -160,6 +161,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	a.checkConversation(at, wrong)
 	a.checkMCP(at, wrong)
 	a.checkEffects(at, wrong)
+	a.checkHTTP(at, wrong)
 	if a.Who != nil {
 		for _, p := range Problems(a.Who.check(at + ".who")) {
 			wrong("%w", p)

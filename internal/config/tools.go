@@ -63,6 +63,8 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 			problems = append(problems, Problems(err)...)
 		}
 		all = append(all, served...)
+		endpoints, problemsOfThem := a.endpoints(fmt.Sprintf("agents[%d].http", i), e)
+		all, problems = append(all, endpoints...), append(problems, problemsOfThem...)
 		if extra != nil {
 			set, err := extra(a.Name)
 			if err != nil {
@@ -128,15 +130,19 @@ func policyTools(c Config, sets ToolSets) []policy.Tool {
 	return all
 }
 
-// settingOf is the setting of a tool. Calls of a tool of an MCP server need
-// approval unless the policy or a setting of that one tool says otherwise: what
-// was said of all tools of the agent was not said of those.
+// settingOf is the setting of a tool. Calls of a tool of an MCP server or of an HTTP
+// endpoint need approval unless the policy or a setting of that one tool says otherwise:
+// what was said of all tools of the agent was not said of those.
 func (a Agent) settingOf(i int, t agentrun.Tool) policy.Setting {
 	name := t.Spec().Name
 	own := a.Tools[name].Approval
-	if served, ok := t.(*mcptool.Tool); ok && own.Kind == "" && served.Gated() {
-		server, _, _ := strings.Cut(name, ".")
-		return Approval{Kind: ApprovalAll}.setting(fmt.Sprintf("agents[%d].mcp.%s", i, server))
+	if served, ok := t.(interface{ Gated() bool }); ok && own.Kind == "" && served.Gated() {
+		from := "http"
+		if _, ok := t.(*mcptool.Tool); ok {
+			server, _, _ := strings.Cut(name, ".")
+			from = "mcp." + server
+		}
+		return Approval{Kind: ApprovalAll}.setting(fmt.Sprintf("agents[%d].%s", i, from))
 	}
 	return own.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, name))
 }

@@ -22,3 +22,44 @@ func TestTwoToolsOfOneNameFailTheStart(t *testing.T) {
 	})
 	require.EqualError(t, err, "agent ops: two tools are called twin")
 }
+
+// An endpoint is a tool like any other, and its secret is in the environment.
+func TestHTTPEndpointsAreToolsOfTheAgent(t *testing.T) {
+	const text = `
+policy: policy.yaml
+agents:
+  - name: ops
+    http:
+      hosts: [a.example]
+      tools:
+        - name: refund
+          method: POST
+          url: https://a.example/orders/{order}
+          headers: {Authorization: BILLING}
+          schema: {type: object, properties: {order: {type: string}}, required: [order]}
+        - name: look
+          method: GET
+          url: https://a.example/orders
+          read_only: true
+          schema: {type: object, additionalProperties: false}
+`
+	c, problems := Decode([]byte(text))
+	require.Empty(t, problems)
+	require.NoError(t, c.Check())
+	sets, err := NewToolSets(c, Environment{}, nil)
+	require.NoError(t, err, "who only judges calls needs no secret")
+	o := PolicyOptions(c, sets)
+	require.Len(t, o.Tools, 2)
+	require.Equal(t, "refund", o.Tools[0].Name)
+	require.Equal(t, "agents[0].http", o.Tools[0].Setting.Place)
+	require.EqualValues(t, ApprovalAll, o.Tools[0].Setting.Approval)
+	require.Empty(t, o.Tools[1].Setting.Approval)
+	require.ErrorContains(t, c.HTTPSecrets(Environment{}), "agents[0].http.tools[0].headers.Authorization: BILLING is not set")
+	require.NoError(t, c.HTTPSecrets(Environment{}.With("BILLING", "Bearer x")))
+
+	c.Agents[0].HTTP.Hosts, c.Agents[0].HTTP.Allow = nil, []string{"10.1.2.3/8"}
+	require.ErrorContains(t, c.Check(), "agents[0].http.tools[0].url: the host a.example is not listed under hosts")
+	require.ErrorContains(t, c.Check(), `agents[0].http.allow[0]: "10.1.2.3/8" has an address in it`)
+	c.Agents[0].HTTP = &HTTPTools{}
+	require.ErrorContains(t, c.Check(), "agents[0].http.tools: there are none")
+}

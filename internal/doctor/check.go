@@ -80,6 +80,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	c.checkPolicy()
 	c.checkEnvironment()
 	c.checkWebhooks()
+	c.checkHTTPTools()
 	addresses{c}.check()
 	if o.Online {
 		c.checkSlack(ctx)

@@ -155,6 +155,13 @@ func (c *checker) checkEnvironment() {
 	}
 }
 
+// checkHTTPTools looks at the secrets of HTTP tools, which are in the environment.
+func (c *checker) checkHTTPTools() {
+	for _, p := range config.Problems(c.config.HTTPSecrets(c.env)) {
+		c.problem("", "%s", p)
+	}
+}
+
 // checkWebhooks looks at the secrets of webhooks, which are in the environment.
 func (c *checker) checkWebhooks() {
 	all, err := c.config.Endpoints(c.env)

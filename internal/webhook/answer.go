@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/countersign/countersign/internal/dialguard"
 )
 
 // slowAfter is how long to wait at least after an answer that says too much is going
@@ -55,7 +57,7 @@ func (s *Sender) retryAfter(value string) (time.Duration, bool) {
 // hold the URL, whose path may be a secret, and what the receiver sent.
 func (s *Sender) explain(err error) string {
 	var (
-		refused *refusedError
+		refused *dialguard.RefusedError
 		dns     *net.DNSError
 		cert    *tls.CertificateVerificationError
 		plain   tls.RecordHeaderError

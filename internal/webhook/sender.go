@@ -17,13 +17,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/dialguard"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
 const (
 	defaultTimeout = 20 * time.Second
 	maxTimeout     = 30 * time.Second
-	dialTimeout    = 10 * time.Second
 	maxHeaders     = 16 << 10 // bytes of an answer's header
 	maxAnswer      = 4 << 10  // bytes of an answer that are read, and thrown away
 	maxURL         = 2048
@@ -53,7 +53,7 @@ type Endpoint struct {
 // A Sender sends messages. It is safe for concurrent use.
 type Sender struct {
 	cfg       Config
-	guard     guard
+	guard     dialguard.Guard
 	transport *http.Transport
 }
 
@@ -70,23 +70,18 @@ func New(cfg Config) (*Sender, error) {
 	case cfg.Proxy != nil && (cfg.Proxy.Scheme != "http" && cfg.Proxy.Scheme != "https" || cfg.Proxy.Host == ""):
 		return nil, errors.New("the proxy of webhooks needs a URL that begins with http:// or https://")
 	}
-	for _, p := range cfg.Allow {
-		smallest := 8
-		if p.Addr().Is6() {
-			smallest = 7
-		}
-		if p.Addr().Is4In6() || p.Bits() < smallest { // -1 if it is not valid
-			return nil, fmt.Errorf("webhooks cannot be allowed to %s: allow smaller ranges, IPv4 from /8 and IPv6 from /7", p)
-		}
+	guard := dialguard.Guard{Allow: cfg.Allow, Deny: cfg.Deny}
+	if err := guard.Check(); err != nil {
+		return nil, fmt.Errorf("webhooks cannot be allowed to %w", err)
 	}
 	for _, port := range cfg.Ports {
 		if port < 1 || port > 65535 {
 			return nil, fmt.Errorf("there is no port %d", port)
 		}
 	}
-	s := &Sender{cfg: cfg, guard: guard{cfg.Allow, cfg.Deny}}
+	s := &Sender{cfg: cfg, guard: guard}
 	s.transport = &http.Transport{
-		DialContext:            s.guard.dialer(cfg.Resolver).DialContext,
+		DialContext:            guard.Dialer(cfg.Resolver).DialContext,
 		DisableKeepAlives:      true, // a connection that is used again is not judged again
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeaders,
@@ -94,7 +89,7 @@ func New(cfg Config) (*Sender, error) {
 	}
 	if cfg.Proxy != nil {
 		s.transport.Proxy = http.ProxyURL(cfg.Proxy)
-		s.transport.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: -1, Resolver: cfg.Resolver}).DialContext
+		s.transport.DialContext = (&net.Dialer{Timeout: dialguard.Timeout, KeepAlive: -1, Resolver: cfg.Resolver}).DialContext
 	}
 	return s, nil
 }
@@ -139,8 +134,8 @@ func (s *Sender) parse(e Endpoint) (*url.URL, error) {
 			return wrong("the port is not allowed")
 		}
 	}
-	if a, ok := literal(u.Hostname()); ok {
-		if err := s.guard.check(a); err != nil {
+	if a, ok := dialguard.Literal(u.Hostname()); ok {
+		if err := s.guard.Judge(a); err != nil {
 			return wrong("%w", err)
 		}
 	}
