@@ -29,6 +29,7 @@ type HTTPTool struct {
 	Schema      Schema            `yaml:"schema"`
 	Headers     map[string]string `yaml:"headers"`    // by the names of variables of the bot
 	ReadOnly    bool              `yaml:"read_only"`  // whether a call changes nothing
+	Effect      agentrun.Effect   `yaml:"effect"`     // what a second call would do
 	Timeout     time.Duration     `yaml:"timeout"`    // of a call; 30s if left out
 	MaxResult   int               `yaml:"max_result"` // bytes of an answer that the model reads; 65536 if left out
 }
@@ -91,7 +92,7 @@ func (a Agent) endpoints(at string, e Environment) (all []agentrun.Tool, problem
 		}
 		t, err := httptool.New(httptool.Config{
 			Name: d.Name, Description: d.Description, Method: d.Method, URL: d.URL, Schema: json.RawMessage(d.Schema), Headers: headers,
-			Hosts: a.HTTP.Hosts, Allow: allow, ReadOnly: d.ReadOnly, Timeout: d.Timeout, MaxResult: d.MaxResult,
+			Hosts: a.HTTP.Hosts, Allow: allow, ReadOnly: d.ReadOnly, Effect: d.Effect, Timeout: d.Timeout, MaxResult: d.MaxResult,
 		})
 		for _, p := range Problems(err) {
 			problems = append(problems, fmt.Errorf("%s.%w", place, p))

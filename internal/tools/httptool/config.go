@@ -30,6 +30,7 @@ type Config struct {
 	Hosts       []string          // the hosts that are allowed
 	Allow       []netip.Prefix    // addresses that are not public and may be dialed
 	ReadOnly    bool              // the operator says that a call changes nothing
+	Effect      agentrun.Effect   // what the operator says a second call would do; not [agentrun.EffectLookup]
 	Timeout     time.Duration     // [DefaultTimeout] if it is 0
 	MaxResult   int               // bytes of an answer that the model reads; [DefaultMaxResult] if it is 0
 
@@ -93,6 +94,9 @@ func New(c Config) (*Tool, error) {
 	}
 	if c.MaxResult < 0 || c.MaxResult > mostResult {
 		wrong("max_result: must be between 0 and %d, but is %d", mostResult, c.MaxResult)
+	}
+	if c.Effect != "" && (c.Effect == agentrun.EffectLookup || !slices.Contains(agentrun.Effects, c.Effect)) {
+		wrong("effect: must be %s, %s or %s, but is %q", agentrun.EffectPure, agentrun.EffectIdempotent, agentrun.EffectNone, c.Effect)
 	}
 	guard := dialguard.Guard{Allow: c.Allow}
 	if err := guard.Check(); err != nil {

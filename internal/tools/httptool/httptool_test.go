@@ -397,6 +397,27 @@ func TestWhatHasNoClearAnswerIsInDoubt(t *testing.T) {
 	require.ErrorContains(t, err, "was not called: the endpoint could not be reached")
 }
 
+// A call that is run again has the same key, and no other call has it.
+func TestACallHasAKeyOfItsOwn(t *testing.T) {
+	e := serve(t, says(200, ""))
+	c := at(e, "POST", "/", `{"type":"object"}`)
+	c.Effect = agentrun.EffectIdempotent
+	made := tool(t, c)
+	require.Equal(t, agentrun.EffectIdempotent, made.Spec().Effect)
+	key := func(key string) string {
+		_, err := made.Execute(t.Context(), agentrun.Call{Key: key})
+		require.NoError(t, err)
+		return e.header.Get("Idempotency-Key")
+	}
+	first := key("run-1/call\r\nX: y")
+	require.Regexp(t, "^[0-9a-f]{64}$", first)
+	require.Equal(t, first, key("run-1/call\r\nX: y"))
+	require.NotEqual(t, first, key("run-2/call"))
+	c.Effect = agentrun.EffectLookup
+	_, err := httptool.New(c)
+	require.ErrorContains(t, err, "effect: must be")
+}
+
 func TestAToolIsGatedUnlessItOnlyReads(t *testing.T) {
 	e := serve(t, says(200, ""))
 	c := at(e, "GET", "/", `{"type":"object","additionalProperties":false}`)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -71,8 +72,15 @@ func (t *Tool) redirect(r *http.Request, via []*http.Request) error {
 func (t *Tool) Spec() agentrun.Spec {
 	return agentrun.Spec{
 		Name: t.config.Name, Description: t.config.Description, Schema: t.config.Schema, Kind: agentrun.KindFunction,
-		Timeout: t.within() + overhead, Annotations: agentrun.Annotations{ReadOnlyHint: t.config.ReadOnly},
+		Timeout: t.within() + overhead, Annotations: agentrun.Annotations{ReadOnlyHint: t.config.ReadOnly}, Effect: t.effect(),
 	}
+}
+
+func (t *Tool) effect() agentrun.Effect {
+	if t.config.Effect == "" && t.config.ReadOnly {
+		return agentrun.EffectPure
+	}
+	return t.config.Effect
 }
 
 // Gated reports whether calls need approval where neither the policy nor the
@@ -129,6 +137,11 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 	}
 	req.Header.Set("User-Agent", "Countersign/1")
 	req.Header.Set("Accept", "application/json, text/*;q=0.9, */*;q=0.5")
+	if c.Key != "" && t.effect() != agentrun.EffectPure {
+		// The endpoint can tell a call that is run again from another one. The key
+		// holds what a model wrote, so its hash is sent.
+		req.Header.Set("Idempotency-Key", fmt.Sprintf("%x", sha256.Sum256([]byte(c.Key))))
+	}
 	for name, value := range t.config.Headers {
 		req.Header.Set(name, value)
 	}
