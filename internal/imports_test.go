@@ -56,7 +56,7 @@ var may = map[string][]string{
 	"manifests":                               {},
 	"internal/tools/filetool":                 {"internal/approvals", "internal/agentrun", "internal/tools"},
 	"internal/tools/mcptool":                  {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/tools"},
-	"internal/tools/httptool":                {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/dialguard", "internal/tools"},
+	"internal/tools/httptool":                 {"internal/approvals", "internal/agentrun", "internal/argschema", "internal/dialguard", "internal/tools"},
 	"internal/tools/mcpreview":                {"internal/approvals", "internal/tools/mcptool"},
 	"internal/tools/mcptool/npm":              {},  // tests only
 	"cmd/bot":                                 nil, // everything

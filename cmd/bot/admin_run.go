@@ -63,13 +63,9 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	var out strings.Builder
 	for _, m := range all {
-		where := string(m.Run)
-		for _, more := range []string{string(m.Batch), string(m.Call)} {
-			if more != "" {
-				where += " " + more
-			}
-		}
-		fmt.Fprintf(&out, "%s\t%s\t%s\n", m.At.UTC().Format("2006-01-02T15:04:05.000Z"), m.What, where)
+		where := []string{string(m.Run), string(m.Batch), string(m.Call)}
+		where = slices.DeleteFunc(where, func(s string) bool { return s == "" })
+		fmt.Fprintf(&out, "%s\t%s\t%s\n", m.At.UTC().Format("2006-01-02T15:04:05.000Z"), m.What, strings.Join(where, " "))
 	}
 	last := runs[len(runs)-1]
 	fmt.Fprintf(&out, "%s is %s\n", last.ID, last.Status)
@@ -218,6 +214,8 @@ func factOf(e approvals.Event, add func(moment)) {
 		add(moment{At: e.At, What: "the call is " + string(e.Status), Batch: b, Call: e.Call, By: e.By})
 	case approvals.Concluded:
 		add(moment{At: e.At, What: "what became of the call: " + string(e.State), Batch: b, Call: e.Call})
+	case approvals.Reported:
+		add(moment{At: e.At, What: "a worker that had been stopped reports: " + string(e.State), Batch: b, Call: e.Call})
 	case approvals.Resolved:
 		add(moment{At: e.At, What: "everything is decided", Batch: b})
 	}

@@ -27,8 +27,9 @@ func (v *previews) compute(ctx context.Context, run Run, plans []*plan) error {
 	var group errgroup.Group
 	group.SetLimit(v.parallel)
 	for _, p := range plans {
-		if p.aside != AsideApproval && !(p.aside == AsideDoubt && p.stale) {
-			continue // of a call in doubt people see what they had approved
+		again := p.aside == AsideDoubt && p.stale // of another call in doubt people see what they had approved
+		if p.aside != AsideApproval && !again {
+			continue
 		}
 		p.content = ""
 		p.preview = approvals.Preview{Again: p.again}

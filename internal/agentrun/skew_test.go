@@ -39,15 +39,16 @@ func trial(t *testing.T, holds, looks time.Duration, guarded bool) (taken bool) 
 	plain := w.does("plain", agentrun.KindFunction)
 	run := plain.execute
 	id := w.mention("go").ID
+	owner := func() agentrun.Fence { return w.run(id).Owner }
 	plain.execute = func(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
-		owner := w.run(id).Owner
+		before := owner()
 		err := w.replica(looks, guarded).Work(ctx, id)
 		if skewed := looks.Abs() > agentrun.DefaultLease/4; guarded && skewed {
 			require.ErrorIs(t, err, errSkewed)
 		} else {
 			require.NoError(t, err)
 		}
-		taken = w.run(id).Owner != owner
+		taken = owner() != before
 		return run(ctx, c)
 	}
 	w.agent.Tools = []agentrun.Tool{plain}

@@ -47,6 +47,8 @@ func BatchOf(e Event) BatchID {
 		return e.Batch
 	case Concluded:
 		return e.Batch
+	case Reported:
+		return e.Batch
 	case Resolved:
 		return e.Batch
 	}

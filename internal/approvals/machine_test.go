@@ -377,6 +377,8 @@ func TestTheMachineReachesEverything(t *testing.T) {
 				seen["escalated"]++
 			case Concluded:
 				seen["concluded: "+string(e.State)]++
+			case Reported:
+				seen["reported"]++
 			case Opened, Decided:
 			}
 		}

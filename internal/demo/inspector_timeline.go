@@ -203,6 +203,10 @@ func (t *teller) fact(ctx context.Context, e approvals.Event) error {
 			}
 			t.say(e.At, run, tone, args, "The outcome of %s is recorded: %s", tool, e.State)
 		})
+	case approvals.Reported:
+		return t.about(ctx, e.Batch, e.Call, e.At, func(run approvals.RunID, tool, args string) {
+			t.say(e.At, run, toneBad, args, "A worker that had been stopped reports about %s: %s", tool, e.State)
+		})
 	case approvals.Resolved:
 		t.say(e.At, e.Run, toneGood, "A resume run is due, in the same commit.", "Every call has its answer")
 	}

@@ -110,6 +110,8 @@ func eventOf(fact approvals.Event) Event {
 			return Event{Type: EventClaimed, Call: f.Call, At: f.At}
 		}
 		return Event{Type: EventReported, Call: f.Call, At: f.At}
+	case approvals.Reported:
+		return Event{Type: EventReported, Call: f.Call, At: f.At}
 	case approvals.Reminded, approvals.Escalated:
 	}
 	return Event{}

@@ -165,6 +165,8 @@ func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *
 		st.Outcome = OutcomeExpired
 	case approvals.Withdrawn:
 		st.Outcome = OutcomeWithdrawn
+	case approvals.Confirmed: // what is asked about here has not run
+		return fmt.Errorf("%w: call %q is %s", approvals.ErrUnreadable, string(a.Call.ID), string(o.Status))
 	}
 	switch st.Outcome {
 	case OutcomeDenied, OutcomeWithdrawn:

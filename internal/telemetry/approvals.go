@@ -87,7 +87,7 @@ func (a approvalMetrics) count(b approvals.Batch, events []approvals.Event) {
 			}
 		case approvals.Concluded:
 			a.executions.WithLabelValues(string(e.State)).Inc()
-		case approvals.Retracted, approvals.Amended, approvals.Reminded, approvals.Escalated, approvals.Fulfilled, approvals.Resolved:
+		case approvals.Retracted, approvals.Amended, approvals.Reminded, approvals.Escalated, approvals.Fulfilled, approvals.Reported, approvals.Resolved:
 		}
 	}
 }

@@ -85,7 +85,7 @@ func outcomeOf(f agentrun.Finish) string {
 		return "deferred"
 	case agentrun.AsidePrecondition:
 		return "precondition_failed"
-	case agentrun.AsideNone:
+	case agentrun.AsideNone, agentrun.AsideDoubt: // no execution ends with the second
 	}
 	switch part := f.Part.(type) {
 	case agentrun.ToolReturn:
