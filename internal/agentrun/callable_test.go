@@ -60,27 +60,3 @@ func TestAnAgentWithTwoToolsOfOneCallableNameDoesNotRun(t *testing.T) {
 	require.Equal(t, agentrun.RunFailed, run.Status)
 	require.Empty(t, w.model.requests)
 }
-
-// What a tool is not sure of is told as that, and is not run again.
-func TestAToolThatIsNotSureLeavesTheCallInDoubt(t *testing.T) {
-	w := newWorld(t)
-	tool := w.does("t", agentrun.KindFunction)
-	tool.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
-		return agentrun.Result{}, &agentrun.UnsureError{Message: "The server died."}
-	}
-	w.agent.Tools = []agentrun.Tool{tool}
-	w.model.answers = []any{calls([3]string{"a", "t", `{"x":1}`})}
-	var finish agentrun.Finish
-	w.store.before = func(_ int, c agentrun.Commit) error {
-		if len(c.Entries) > 0 {
-			finish = c.Entries[0].Finish
-		}
-		return nil
-	}
-	run := w.work(w.mention("do it").ID)
-	require.Equal(t, agentrun.RunCompleted, run.Status)
-	told := w.history()[2].(agentrun.Request).Parts[0].(agentrun.ToolReturn)
-	require.Equal(t, agentrun.OutcomeFailed, told.Outcome)
-	require.JSONEq(t, `"The server died."`, string(told.Content))
-	require.True(t, finish.Unsure)
-}

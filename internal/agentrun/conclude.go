@@ -72,7 +72,7 @@ func (s *session) conclude(ctx context.Context, out *Commit, plans []*plan, word
 func (p *plan) execution(words string, now time.Time) approvals.Execution {
 	switch {
 	case p.begun:
-		return approvals.Execution{State: approvals.InDoubt, At: now}
+		return approvals.Execution{State: approvals.InDoubt, At: now, Words: p.doubt.Said.Text}
 	case p.ran && (p.aside == AsideNone || words != ""):
 		return executionOf(Finish{Part: p.part, Aside: p.aside, Took: p.took, Unsure: p.unsure}, words, now)
 	case p.stale && words != "" && p.part == nil:

@@ -58,10 +58,7 @@ func TestABatchSaysWhatBecameOfApprovedCalls(t *testing.T) {
 		}, approvals.Execution{State: approvals.RanFailed, Words: "locked"}},
 		"it broke down": {func(_ *world, gated *fake) {
 			gated.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) { panic("hunter2") }
-		}, approvals.Execution{
-			State: approvals.InDoubt,
-			Words: "The tool crashed. It is not known whether the call took effect, so it is not repeated.",
-		}},
+		}, approvals.Execution{State: approvals.InDoubt, Words: "The tool crashed."}},
 		"the policy refuses now": {func(w *world, _ *fake) {
 			w.policy.by = map[string]approvals.Ruling{"gated": approvals.Refuse{Reason: "frozen"}}
 		}, approvals.Execution{State: approvals.Refused, Words: "frozen"}},

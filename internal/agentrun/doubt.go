@@ -10,22 +10,42 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The doubts decide what becomes of calls that a worker began whose end is not
-// known. The effect of the tool says how: such a call is run again, looked up, or
-// people are asked about it.
+// The doubts decide what becomes of calls that were begun and whose end is not
+// known, because the worker died or the tool did not say. The effect of the tool
+// says how: such a call is run again, looked up, or people are asked about it.
 type doubts struct {
 	session *session
 	rulings *rulings
 }
 
-// settle gives a plan to a call that a worker who is gone began. again plans it
-// as if it had not begun. If it cannot run again, for whatever reason, people are
-// asked: that it may have taken effect must not be forgotten.
+// ended settles the calls of this step whose tool did not say whether they took
+// effect, and reports whether some of them are to be executed once more.
+func (d *doubts) ended(ctx context.Context, run Run, plans []*plan) (more bool, err error) {
+	for _, p := range plans {
+		if !p.unsure || p.entry == nil {
+			continue
+		}
+		p.ran, p.unsure, p.part, p.prompt = false, false, nil, ""
+		if err := d.settle(ctx, run, p, *p.entry, func() error {
+			p.execute, p.retried = !p.retried, true // what may run was judged in this step
+			return nil
+		}); err != nil {
+			return false, err
+		}
+		more = more || p.execute
+	}
+	return more, nil
+}
+
+// settle gives a plan to a call that was begun and whose end is not known. again
+// plans it as if it had not begun. If it cannot run again, for whatever reason,
+// people are asked: that it may have taken effect must not be forgotten.
 func (d *doubts) settle(ctx context.Context, run Run, p *plan, e Entry, again func() error) error {
 	p.begun = true
 	if p.doubt == nil {
-		p.doubt = &approvals.Doubt{Began: e.At, Key: p.key(run), Approved: p.askedIn.ID}
+		p.doubt = &approvals.Doubt{Began: e.At.Add(-e.Finish.Took), Key: p.key(run), Approved: p.askedIn.ID}
 	}
+	p.doubt.Unsure, p.doubt.Said = e.State == EntryFinished, e.Finish.Reason
 	effect := EffectNone
 	if p.tool != nil {
 		effect = d.session.agent.effect(p.tool.Spec())
@@ -51,7 +71,14 @@ func (d *doubts) settle(ctx context.Context, run Run, p *plan, e Entry, again fu
 		}
 	case EffectNone:
 	}
-	return d.ask(ctx, p)
+	if err := d.ask(ctx, p); err != nil {
+		return err
+	}
+	if p.doubt.Unsure && len(p.ask.Requirement.Quorums) == 0 { // nobody could answer
+		p.doubt = nil
+		p.finished(e.Finish)
+	}
+	return nil
 }
 
 // rerun has the call executed once more, if it may run.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -70,6 +71,9 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 		return err
 	}
 	entry := x.session.journal[p.call.ID]
+	if p.entry != nil {
+		entry = *p.entry
+	}
 	entry.Run, entry.Call, entry.Tool, entry.Fence = run.ID, p.call.ID, p.call.Name, x.session.claim.fence
 	// A call that was begun stays so in the journal until its end is known.
 	if !p.begun {
@@ -86,6 +90,7 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 		return err
 	}
 	x.begun.Add(1)
+	entry.Finish = Finish{}
 	if err := x.record(ctx, &entry, EntryStarted); err != nil {
 		return x.stepBack(ctx, &entry, p, err)
 	}
@@ -108,7 +113,7 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 		// This execution did nothing, and of the one before nothing is known.
 		x.begun.Add(-1)
 		p.finished(finish)
-		p.begun = true
+		p.begun, p.entry = true, &entry
 		return nil
 	}
 	entry.Finish = finish
@@ -123,6 +128,7 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	}
 	x.begun.Add(-1)
 	p.finished(entry.Finish)
+	p.entry = &entry
 	return nil
 }
 
@@ -204,9 +210,15 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 		words = cut(unsure.Message)
 	case late:
 		words = fmt.Sprintf(lateMessage, timeout(p.tool))
+	default:
+		return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now())}, true
 	}
-	doubt := late || unsure != nil || errors.Is(err, errPanicked)
-	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: doubt}, true
+	if x.session.agent.effect(p.tool.Spec()) == EffectPure { // nothing is in doubt: it changes nothing
+		return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now())}, true
+	}
+	said := approvals.QuoteOf(p.secrets().scrub(words))
+	words = strings.TrimSpace(words + " " + unknownMessage)
+	return Finish{Part: returned(p.call, OutcomeFailed, words, x.session.now()), Unsure: true, Reason: said}, true
 }
 
 // outcome names, for the log, how an execution ended. The empty Finish has an

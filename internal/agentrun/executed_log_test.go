@@ -23,16 +23,16 @@ func told(t *testing.T, log *logbook) []string {
 	var lines []string
 	for raw := range strings.Lines(log.b.String()) {
 		var l struct {
-			Level, Msg, Run, Call, Tool, Outcome, By string
-			Took                                     *time.Duration
+			Level, Msg, Run, Call, Tool, Outcome, By, What string
+			Took                                           *time.Duration
 		}
 		require.NoError(t, json.Unmarshal([]byte(raw), &l))
 		if !strings.HasPrefix(l.Msg, "call ") {
 			continue
 		}
 		require.NotEmpty(t, l.Run)
-		require.Equal(t, "INFO", l.Level)
-		line := strings.TrimRight(fmt.Sprintf("%s: %s %s %s%s", l.Msg, l.Tool, l.Call, l.Outcome, l.By), " ")
+		require.Equal(t, l.What != "", l.Level == "WARN", "operators look at doubts, at nothing else")
+		line := strings.TrimRight(fmt.Sprintf("%s: %s %s %s%s%s", l.Msg, l.Tool, l.Call, l.Outcome, l.By, l.What), " ")
 		if l.Took != nil {
 			line += " " + l.Took.String()
 		}
@@ -51,7 +51,7 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 			return agentrun.Result{}, err
 		}
 	}
-	began := "call started: t a"
+	const began, asked = "call started: t a", "call in doubt: t a people are asked"
 	for name, c := range map[string]struct {
 		harm func(w *world, tool *fake)
 		want []string
@@ -59,27 +59,27 @@ func TestTheLogHasTheEndOfEveryExecution(t *testing.T) {
 		"it works":          {nil, []string{began, "call finished: t a success 1s"}},
 		"it fails":          {func(_ *world, f *fake) { f.execute = ends(errors.New("hunter2")) }, []string{began, "call finished: t a failed 1s"}},
 		"it says why":       {func(_ *world, f *fake) { f.execute = ends(&agentrun.FailedError{}) }, []string{began, "call finished: t a failed 1s"}},
-		"it is not sure":    {func(_ *world, f *fake) { f.execute = ends(&agentrun.UnsureError{}) }, []string{began, "call finished: t a unsure 1s"}},
+		"it is not sure":    {func(_ *world, f *fake) { f.execute = ends(&agentrun.UnsureError{}) }, []string{began, "call finished: t a unsure 1s", asked}},
 		"it wants another":  {func(_ *world, f *fake) { f.execute = ends(&agentrun.RetryError{}) }, []string{began, "call finished: t a retry 1s"}},
 		"it asks":           {func(_ *world, f *fake) { f.execute = ends(&agentrun.ApprovalRequired{}) }, []string{began, "call finished: t a approval_required 1s"}},
 		"it goes elsewhere": {func(_ *world, f *fake) { f.execute = ends(&agentrun.CallDeferred{}) }, []string{began, "call finished: t a deferred 1s"}},
 		"it panics": {func(_ *world, f *fake) {
 			f.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) { panic("hunter2") }
-		}, []string{began, "call finished: t a panicked 0s"}},
+		}, []string{began, "call finished: t a panicked 0s", asked}},
 		"it is too slow": {func(_ *world, f *fake) {
 			f.spec.Timeout = second
 			f.execute = func(ctx context.Context, _ agentrun.Call) (agentrun.Result, error) {
 				<-ctx.Done()
 				return agentrun.Result{}, ctx.Err()
 			}
-		}, []string{began, "call finished: t a timeout 1s"}},
+		}, []string{began, "call finished: t a timeout 1s", asked}},
 		"it does not come back": {func(_ *world, f *fake) {
 			f.spec.Timeout = second
 			f.execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
 				time.Sleep(time.Hour)
 				return agentrun.Result{}, nil
 			}
-		}, []string{began, "call finished: t a timeout 4s"}},
+		}, []string{began, "call finished: t a timeout 4s", asked}},
 		"the store does not keep what it did": {func(w *world, _ *fake) {
 			w.store.before = func(_ int, c agentrun.Commit) error {
 				if len(c.Entries) > 0 && c.Entries[0].State == agentrun.EntryFinished {

@@ -10,7 +10,8 @@ import (
 // An Entry is the journal of one executed call of one run. It goes from
 // claimed to started to finished, each a commit of its own, and the effect
 // happens only after started is stored. A call that is found started by an
-// owner who is gone is in doubt: see [Effect] for what becomes of it.
+// owner who is gone, or whose tool did not say what it did, is in doubt: see
+// [Effect] for what becomes of it. If it is executed again, it is started again.
 type Entry struct {
 	Run     approvals.RunID
 	Call    approvals.ToolCallID
@@ -41,7 +42,7 @@ type Finish struct {
 	Metadata json.RawMessage // of the aside
 	Took     time.Duration   // how long the tool ran, by the worker's clock
 	Unsure   bool            // the tool ended without saying what it did, so whether it took effect is not known
-	Reason   approvals.Quote // of the aside: why the tool asks, in its own words
+	Reason   approvals.Quote // of the aside: why the tool asks, in its own words; if it is Unsure, what it said
 }
 
 // Aside says what a tool that set its call aside is waiting for.
@@ -71,15 +72,16 @@ func journalOf(entries []Entry) journal {
 	return j
 }
 
-// begun returns the entry of a call that a worker who is gone began and did not
-// finish.
+// begun returns the entry of a call of which it is not known whether it took
+// effect: a worker who is gone began it and did not finish it, or its tool did not
+// say.
 func (j journal) begun(id approvals.ToolCallID) (Entry, bool) {
 	e := j[id]
-	return e, e.State == EntryStarted
+	return e, e.State == EntryStarted || e.State == EntryFinished && e.Finish.Unsure
 }
 
 // finish returns how a call ended that was executed before a crash.
 func (j journal) finish(id approvals.ToolCallID) (Finish, bool) {
 	e := j[id]
-	return e.Finish, e.State == EntryFinished
+	return e.Finish, e.State == EntryFinished && !e.Finish.Unsure
 }

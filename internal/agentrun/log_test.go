@@ -95,7 +95,7 @@ func signatures(b approvals.Batch) []approvals.Command {
 	call := b.Approvals[0].Call
 	for _, q := range b.Approvals[0].Requirement.Quorums {
 		all = append(all, approvals.Decide{Decision: approvals.Decision{
-			Call: call.ID, By: approvals.Principal{User: q.From.Users[0]}, Verdict: approvals.Approve, Digest: call.Digest, At: epoch,
+			Call: call.ID, By: approvals.Principal{User: q.From.Users[0]}, Verdict: b.Approvals[0].Yes(), Digest: call.Digest, At: epoch,
 		}})
 	}
 	return all

@@ -207,8 +207,14 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
-	if err := w.executor.executeAll(ctx, run, plans, retry); err != nil {
-		return false, err
+	for more := true; more; {
+		err := w.executor.executeAll(ctx, run, plans, retry)
+		if err == nil {
+			more, err = w.doubts.ended(ctx, run, plans)
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	w.rulings.giveBack(ctx, run, plans, false)
 	for _, p := range plans {

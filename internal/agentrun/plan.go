@@ -44,7 +44,9 @@ type plan struct {
 	again        int              // how often they were asked once more before that
 	stale        bool             // it was not executed, because its precondition failed
 
-	begun   bool               // a worker who is gone began it, and how it ended is not known
+	begun   bool               // it was begun, and how it ended is not known
+	entry   *Entry             // of its execution in this step
+	retried bool               // in this step, because its tool did not say how the one before ended
 	doubt   *approvals.Doubt   // it may have taken effect before, in this run or an earlier one
 	askedIn approvals.Batch    // where people were asked about it, if they were
 	asked   approvals.Approval // what they were asked

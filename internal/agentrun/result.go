@@ -17,8 +17,9 @@ const MaxResult = 128 << 10
 // says more than is known.
 const (
 	failedMessage   = "The tool failed without a reason that can be shown."
-	panickedMessage = "The tool crashed. It is not known whether the call took effect, so it is not repeated."
-	lateMessage     = "The tool did not finish within %s and was stopped. It is not known whether the call took effect, so it is not repeated."
+	panickedMessage = "The tool crashed."
+	lateMessage     = "The tool did not finish within %s and was stopped."
+	unknownMessage  = "It is not known whether the call took effect, so it is not repeated."
 )
 
 // returned is the result of a call, with words as its content.

@@ -160,8 +160,9 @@ type RetryError struct{ Message string }
 type FailedError struct{ Message string }
 
 // UnsureError says that it is not known whether the call took effect, such as
-// when a server that was asked to do it did not answer. The model reads Message,
-// and the call is not repeated.
+// when a server that was asked to do it did not answer. Message says why. What
+// becomes of the call then, its [Effect] says: it is not repeated unless that is
+// harmless or people let it run again.
 type UnsureError struct{ Message string }
 
 // An ArgumentError is what is wrong with the arguments of a call, in words.

@@ -239,6 +239,7 @@ type rules struct {
 	by     map[string]approvals.Ruling
 	err    error
 	panics bool
+	nobody bool                     // it has no default requirement
 	heard  func(approvals.Proposal) // called with every proposal
 	seen   []approvals.Proposal
 	mu     sync.Mutex
@@ -266,7 +267,12 @@ func (r *rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling,
 	return approvals.Ask{Requirement: signedBy("bob"), Why: "rules say so"}, nil
 }
 
-func (r *rules) Strictest(time.Time) approvals.Requirement { return signedBy("bob", "carol") }
+func (r *rules) Strictest(time.Time) approvals.Requirement {
+	if r.nobody {
+		return approvals.Requirement{}
+	}
+	return signedBy("bob", "carol")
+}
 
 // signedBy is a requirement that each of these signs.
 func signedBy(users ...approvals.UserID) approvals.Requirement {

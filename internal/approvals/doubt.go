@@ -26,6 +26,11 @@ type Doubt struct {
 	// Approved is the batch in which people approved the execution. It is empty if
 	// the policy had permitted it.
 	Approved BatchID
+	// Unsure says that the tool ended without saying whether the call took effect.
+	// If it is false, the worker that began the call died.
+	Unsure bool
+	// Said is what the tool said of that, in its own words.
+	Said Quote
 	// Late is what the worker that began the call said afterwards, when its run had
 	// been given to another. It is for people, and decides nothing.
 	Late Execution

@@ -85,6 +85,8 @@ type storedDoubt struct {
 	Began    time.Time         `json:"began,omitzero"`
 	Key      string            `json:"key,omitempty"`
 	Approved approvals.BatchID `json:"approved,omitempty"`
+	Unsure   bool              `json:"unsure,omitempty"`
+	Said     storedQuote       `json:"said,omitzero"`
 	Late     storedExecution   `json:"late,omitzero"`
 }
 
@@ -216,7 +218,9 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
 			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place),
-			Doubt: storedDoubt{a.Doubt.Began.UTC(), a.Doubt.Key, a.Doubt.Approved, storeExecution(a.Doubt.Late)},
+			Doubt: storedDoubt{
+				a.Doubt.Began.UTC(), a.Doubt.Key, a.Doubt.Approved, a.Doubt.Unsure, storedQuote(a.Doubt.Said), storeExecution(a.Doubt.Late),
+			},
 		}
 		for _, d := range a.Decisions {
 			s.Decisions = append(s.Decisions, storedDecision{
@@ -256,7 +260,10 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
 			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place),
-			Doubt: approvals.Doubt{Began: s.Doubt.Began, Key: s.Doubt.Key, Approved: s.Doubt.Approved, Late: approvals.Execution(s.Doubt.Late)},
+			Doubt: approvals.Doubt{
+				Began: s.Doubt.Began, Key: s.Doubt.Key, Approved: s.Doubt.Approved,
+				Unsure: s.Doubt.Unsure, Said: approvals.Quote(s.Doubt.Said), Late: approvals.Execution(s.Doubt.Late),
+			},
 		}
 		for _, d := range s.Decisions {
 			a.Decisions = append(a.Decisions, approvals.Decision{

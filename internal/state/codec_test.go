@@ -160,6 +160,14 @@ func samples() map[string]any {
 			Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending, Place: approvals.Place{Cwd: "/srv", Server: "db"}}},
 			Calls:     []approvals.External{{Call: ref("c2", `{}`), Place: approvals.Place{Server: "db"}}},
 		},
+		"batch.v1.unsure": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Requirement: requirement, Status: approvals.Pending,
+				Doubt: approvals.Doubt{
+					Began: noon, Key: "run-17-a/c1", Unsure: true, Said: approvals.Quote{Text: "The server did not <answer>.", Left: 3},
+				},
+			}},
+		},
 		"batch.v1.severity": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
 				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,

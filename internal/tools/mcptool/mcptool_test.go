@@ -46,7 +46,6 @@ func TestAnnotationsOnlyRaise(t *testing.T) {
 
 // What a hostile server answers is a success only if it is a complete result.
 func TestWhatAHostileServerAnswers(t *testing.T) {
-	const again = " It is not known whether the call took effect, so it is not repeated."
 	s := stdioServer(t, "hostile")
 	s.Timeouts = map[string]time.Duration{"silent": 100 * time.Millisecond, "no_json": 100 * time.Millisecond}
 	for tool, want := range map[string]struct{ value, failed, unsure string }{
@@ -78,7 +77,7 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 			case want.unsure != "":
 				unsure := new(agentrun.UnsureError)
 				require.ErrorAs(t, err, &unsure)
-				require.Equal(t, want.unsure+again, unsure.Message)
+				require.Equal(t, want.unsure, unsure.Message)
 			case want.failed != "":
 				failed := new(agentrun.FailedError)
 				require.ErrorAs(t, err, &failed)
@@ -93,6 +92,13 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(got), mcptool.DefaultMaxResult+200)
 	require.True(t, strings.HasSuffix(got, `[Cut: the first 65536 of 204800 bytes.]"`))
+}
+
+// A server is told which call it is, so that it can make it once.
+func TestAServerIsGivenTheKeyOfTheCall(t *testing.T) {
+	got, err := start(t, stdioServer(t, "hostile")).call("srv.key", `{}`)
+	require.NoError(t, err)
+	require.JSONEq(t, `"run-17-a/c"`, got)
 }
 
 // The program has what its configuration gives it, and cannot read ours.

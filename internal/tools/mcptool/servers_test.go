@@ -77,7 +77,10 @@ func hostileServer(kind string) {
 		var m struct {
 			ID     json.RawMessage
 			Method string
-			Params struct{ Name string }
+			Params struct {
+				Name string
+				Meta map[string]any `json:"_meta"`
+			}
 		}
 		if json.Unmarshal(in.Bytes(), &m) != nil || len(m.ID) == 0 {
 			continue
@@ -91,6 +94,10 @@ func hostileServer(kind string) {
 			result := func(format string, args ...any) {
 				say(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, fmt.Sprintf(format, args...))
 			}
+			if m.Params.Name == "key" {
+				result(`{"content":[{"type":"text","text":%q}]}`, m.Params.Meta["countersign.dev/idempotency-key"])
+				continue
+			}
 			hostileCall(m.Params.Name, result, say, string(m.ID))
 		default:
 			say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, m.ID)
@@ -101,7 +108,7 @@ func hostileServer(kind string) {
 // hostileNames are the tools of a hostile server, each called after what it does.
 var hostileNames = []string{
 	"die", "task", "old_task", "input", "empty", "incomplete", "bad_image", "no_json", "huge", "long", "twice", "noise",
-	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child",
+	"approval", "refuses", "fails", "silent", "parts", "unknown_part", "spy", "change", "pid", "child", "key",
 }
 
 // hostileTools are the tools that a server lists: those of its kind, and after it
@@ -305,6 +312,6 @@ func (r *running) call(tool, args string) (string, error) {
 	require.Contains(r.t, r.tools, tool)
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	got, err := r.tools[tool].Execute(ctx, agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: tool, Args: json.RawMessage(args)}})
+	got, err := r.tools[tool].Execute(ctx, agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: tool, Args: json.RawMessage(args)}, Key: "run-17-a/c"})
 	return string(got.Value), err
 }

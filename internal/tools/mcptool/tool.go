@@ -67,6 +67,11 @@ func arguments(c agentrun.Call) json.RawMessage {
 	return c.Args
 }
 
+// idempotencyKey is where a request says, in its _meta, which call it is: the same
+// if a call in doubt is made again, so that a server can keep it from taking
+// effect twice.
+const idempotencyKey = "countersign.dev/idempotency-key"
+
 // Execute makes the call. It is sent once: only one that never left is tried
 // again, on the next connection.
 func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, error) {
@@ -79,7 +84,7 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 		if err != nil {
 			return agentrun.Result{}, &agentrun.FailedError{Message: t.sentence(err.Error())}
 		}
-		result, sent, err := t.send(ctx, l, arguments(c))
+		result, sent, err := t.send(ctx, l, c)
 		if sent || last != nil {
 			return result, err
 		}
@@ -88,13 +93,14 @@ func (t *Tool) Execute(ctx context.Context, c agentrun.Call) (agentrun.Result, e
 }
 
 // send makes the call on one connection. sent is false if it never left.
-func (t *Tool) send(ctx context.Context, l *link, args json.RawMessage) (_ agentrun.Result, sent bool, _ error) {
+func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.Result, sent bool, _ error) {
 	within := t.server.config.timeout(t.defined.Name)
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	e, meta := l.tap.begin()
 	defer l.tap.end(e)
-	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: args})
+	meta[idempotencyKey] = c.Key
+	_, err := l.session.CallTool(limited, &mcp.CallToolParams{Meta: meta, Name: t.defined.Name, Arguments: arguments(c)})
 	answered, left, status := e.outcome()
 	switch {
 	case answered != nil:
@@ -114,6 +120,5 @@ func (t *Tool) send(ctx context.Context, l *link, args json.RawMessage) (_ agent
 }
 
 func unsure(format string, args ...any) error {
-	return &agentrun.UnsureError{Message: fmt.Sprintf(format, args...) +
-		" It is not known whether the call took effect, so it is not repeated."}
+	return &agentrun.UnsureError{Message: fmt.Sprintf(format, args...)}
 }
