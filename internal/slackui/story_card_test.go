@@ -88,8 +88,11 @@ func doubting(tb testing.TB) map[string]card.Card {
 		State: approvals.Ran, Took: time.Minute, Excerpt: "refund re_1 of 129.00 EUR <!channel>",
 	}}
 	one := func(cmds ...approvals.Command) card.Card { return drawn(tb, []approvals.Deferral{d}, cmds...) }
+	unsure := d
+	unsure.Doubt.Unsure, unsure.Doubt.Said = true, approvals.QuoteOf("The server did not answer within 1m0s. <!channel>")
 	return map[string]card.Card{
 		"doubt":           telling(tb, []approvals.Deferral{d}),
+		"doubt_unsure":    telling(tb, []approvals.Deferral{unsure}),
 		"doubt_late":      one(late),
 		"doubt_several":   telling(tb, []approvals.Deferral{d, owners, refund("c3", "500")}),
 		"doubt_again":     one(says("U0BOB", approvals.RunAgain, d, "")),

@@ -3,15 +3,12 @@ package card
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/ref"
-	"github.com/countersign/countersign/internal/summary"
 )
 
 // doubtful says of a call in doubt what is not known, since when, and what people
@@ -23,24 +20,43 @@ func (r row) doubtful() []blockkit.Para {
 	}
 	var said []blockkit.Span
 	if a.OpenAt(r.now) {
-		said = append(said, blockkit.Styled(doubtMark+inDoubt(a)+" ", blockkit.Bold))
+		said = append(said, blockkit.Styled(doubtMark+sayThisMayOrMayNot, blockkit.Bold))
+	}
+	ended := sayStoppedBefore
+	if a.Doubt.Unsure {
+		ended = sayEndedSilent
 	}
 	out := []blockkit.Para{blockkit.Line(append(said,
-		blockkit.Say(sayBegan), blockkit.DateSpan(a.Doubt.Began), blockkit.Say(sayStoppedBefore))...)}
+		blockkit.Say(sayBegan), blockkit.DateSpan(a.Doubt.Began), blockkit.Say(ended))...)}
+	if strings.TrimSpace(a.Doubt.Said.Text) != "" {
+		out = append(out, blockkit.Line(blockkit.Styled(sayItReported, blockkit.Bold)), quote(a.Doubt.Said, quoted(r.detail)))
+	}
 	out = append(out, r.late()...)
 	if a.OpenAt(r.now) && len(a.Requirement.Quorums) > 0 {
-		out = append(out, blockkit.Line(blockkit.Say(sayDoubtChoices)))
+		out = append(out, r.choices()...)
 	}
 	return out
 }
 
+// choices says what each answer does: in a list if the card has no other call, and
+// in two sentences if it has.
+func (r row) choices() []blockkit.Para {
+	if len(r.OnCard()) > 1 {
+		return []blockkit.Para{blockkit.Line(blockkit.Say(sayDoubtChoices))}
+	}
+	item := func(button, does string) blockkit.Para {
+		return blockkit.Line(blockkit.Styled(button, blockkit.Bold), blockkit.Say(does))
+	}
+	return []blockkit.Para{
+		blockkit.Line(blockkit.Say(sayDoubtCheck)),
+		slack.NewRichTextList(slack.RTEListBullet, 0,
+			item(sayAgain, sayAgainDoes), item(sayHappenedName, sayHappenedDoes), item(sayGiveUpName, sayGiveUpDoes)),
+	}
+}
+
 // inDoubt says that it is not known whether the call took effect.
 func inDoubt(a approvals.Approval) string {
-	what := blockkit.Brief(summary.Words(a.Call.Name), 60)
-	if first, n := utf8.DecodeRuneInString(what); n > 0 {
-		what = string(unicode.ToLower(first)) + what[n:]
-	}
-	return sayDoubtRow + what + sayMayOrMayNot
+	return sayDoubtRow + blockkit.Brief(a.Call.Name, 60) + sayMayOrMayNot
 }
 
 // late is what the worker that began the call said when people had been asked.

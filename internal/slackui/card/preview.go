@@ -10,7 +10,7 @@ func says(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
 	if a.GateReason.Text == "" {
 		return nil
 	}
-	return []blockkit.Para{blockkit.Line(blockkit.Styled("The tool says:", blockkit.Bold)), quote(a.GateReason, quoted(d))}
+	return []blockkit.Para{blockkit.Line(blockkit.Styled(sayToolSays, blockkit.Bold)), quote(a.GateReason, quoted(d))}
 }
 
 // changes says what the call would change, as its tool saw it, and what people

@@ -182,13 +182,23 @@ var Statuses = map[approvals.Status]string{
 var doubtStatuses = map[approvals.Status]string{approvals.Approved: "Run again", approvals.Denied: "Given up"}
 
 const (
-	doubtMark        = "❓ "
-	sayDoubtRow      = "In doubt: "
-	sayMayOrMayNot   = " may or may not have taken effect. Check before you decide."
-	sayBegan         = "It began "
-	sayStoppedBefore = ", and Countersign stopped before it ended."
+	doubtMark          = "❓ "
+	sayDoubtRow        = "In doubt: "
+	sayThisMayOrMayNot = "This call may or may not have taken effect. "
+	sayDoubtCheck      = "Check in the tool's own system. Then one of these, and the first decision counts:"
+	sayAgainDoes       = ": it runs a second time. If the first time took effect, it happens twice. This needs all approvals below."
+	sayHappenedName    = "It happened"
+	sayHappenedDoes    = ": it doesn't run again. The agent continues with the result that you write. One approver is enough."
+	sayGiveUpName      = "Give up"
+	sayGiveUpDoes      = ": it doesn't run again. The agent reads that nobody knows whether it took effect. One approver is enough."
+	sayItReported      = "It reported:"
+	sayMayOrMayNot     = " may or may not have taken effect. Check before you decide."
+	sayBegan           = "It began "
+	sayEndedSilent     = ", and its tool ended without saying whether it took effect."
+	sayToolSays        = "The tool says:"
+	sayStoppedBefore   = ", and Countersign stopped before it ended."
 	// What the answers to a call in doubt mean.
-	sayDoubtChoices = "Run it again is a new approval and needs everyone below. It happened and Give up need one of them. " +
+	sayDoubtChoices = "Run it again needs all approvals below, and may make it happen twice. It happened and Give up need one approver, and it doesn't run again. " +
 		"The first decision counts."
 	sayReportedLate       = "Reported late: "
 	sayDoubtExpires       = "Expires %s and then won't run again"
