@@ -10,7 +10,7 @@ import (
 	. "github.com/countersign/countersign/internal/approvals"
 )
 
-// invariants are the first sixteen sentences of the package comment, in their order.
+// invariants are the seventeen sentences of the package comment, in their order.
 // Each is checked after every command.
 var invariants = []func(require.TestingT, *machine, step){
 	invariant1ReceiverUnchanged,
@@ -29,6 +29,7 @@ var invariants = []func(require.TestingT, *machine, step){
 	invariant14Ladders,
 	invariant15WhatTimeMoves,
 	invariant16ExecutionsAreRecordedOnce,
+	invariant17Doubts,
 }
 
 func invariant1ReceiverUnchanged(t require.TestingT, _ *machine, s step) {
@@ -60,14 +61,15 @@ func invariant3SettledNeverMoves(t require.TestingT, m *machine, s step) {
 			continue
 		}
 		after := s.after.Approvals[i]
-		a.Execution, after.Execution = Execution{}, Execution{} // that is sentence 16
+		a.Execution, after.Execution = Execution{}, Execution{}   // that is sentence 16
+		a.Doubt.Late, after.Doubt.Late = Execution{}, Execution{} // and 17
 		alike(t, snapshot(a), snapshot(after))
 		want := ErrSettled
 		if a.Status == Expired {
 			want = ErrExpired
 		}
 		for _, u := range machineUsers[:4] {
-			for _, v := range []Verdict{Approve, Deny} {
+			for _, v := range []Verdict{a.Yes(), a.No(), Happened} {
 				by := Principal{User: u, Groups: machineGroups}
 				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: v, Digest: a.Call.Digest, At: m.now}})
 				is(t, err, want)
@@ -120,7 +122,11 @@ func invariant5ResultsExactlyWhenSettled(t require.TestingT, m *machine, s step)
 	for _, a := range s.after.Approvals {
 		id := a.Call.ID
 		if a.Status != Approved {
-			require.IsType(t, ToolDenied{}, got.Approvals[id])
+			if a.Status == Confirmed {
+				require.IsType(t, ToolHappened{}, got.Approvals[id])
+			} else {
+				require.IsType(t, ToolDenied{}, got.Approvals[id])
+			}
 			require.NotContains(t, got.Metadata, id)
 			continue
 		}
@@ -180,7 +186,7 @@ func invariant6APersonCountsOnce(t require.TestingT, m *machine, s step) {
 				continue
 			}
 			by := Principal{User: u, Groups: machineGroups}
-			_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}})
+			_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: a.Yes(), Digest: a.Call.Digest, At: m.now}})
 			is(t, err, ErrOwnRequest)
 		}
 	}
@@ -203,7 +209,7 @@ func invariant7PeopleApproveWhatTheySaw(t require.TestingT, m *machine, s step) 
 				if !eligible(a.Requirement.Quorums, by) || barred(s.after, a, u, Approve) {
 					continue
 				}
-				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: old, At: m.now}})
+				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: a.Yes(), Digest: old, At: m.now}})
 				is(t, err, ErrStale)
 			}
 		}
@@ -213,9 +219,12 @@ func invariant7PeopleApproveWhatTheySaw(t require.TestingT, m *machine, s step) 
 func invariant8StatusIsImplied(t require.TestingT, _ *machine, s step) {
 	for _, a := range s.after.Approvals {
 		var yes, no []Principal
-		denials := 0
+		denials, happened, enough := 0, false, max(1, a.Requirement.Deny)
+		if !a.Doubt.Began.IsZero() {
+			enough = 1
+		}
 		for _, d := range a.Decisions {
-			if d.Verdict == Approve {
+			if happened = happened || d.Verdict == Happened; d.Verdict == a.Yes() {
 				yes = append(yes, d.By)
 				continue
 			}
@@ -224,10 +233,12 @@ func invariant8StatusIsImplied(t require.TestingT, _ *machine, s step) {
 				denials++
 			}
 		}
-		vetoed := slices.ContainsFunc(a.Requirement.Vetoes, func(q Quorum) bool { return fills([]Quorum{q}, no) })
+		vetoed := a.Doubt.Began.IsZero() && slices.ContainsFunc(a.Requirement.Vetoes, func(q Quorum) bool { return fills([]Quorum{q}, no) })
 		want := Pending
 		switch {
-		case denials >= max(1, a.Requirement.Deny), vetoed:
+		case happened:
+			want = Confirmed
+		case denials >= enough, vetoed:
 			want = Denied
 		case slices.ContainsFunc(everyWay(a.Requirement.Quorums), func(way []Quorum) bool { return fills(way, yes) }):
 			want = Approved
@@ -261,7 +272,7 @@ func invariant10OrderDoesNotMatter(t require.TestingT, m *machine, s step) {
 	for _, a := range s.after.Approvals {
 		var yes []Decision
 		for _, d := range a.Decisions {
-			if d.Verdict == Approve {
+			if d.Verdict == a.Yes() {
 				yes = append(yes, d)
 			}
 		}
@@ -273,7 +284,7 @@ func invariant10OrderDoesNotMatter(t require.TestingT, m *machine, s step) {
 		r.Deadline, r.EditorMaySign, r.Ladder = time.Time{}, true, nil
 		b, _, err := Open(
 			Batch{ID: s.after.ID, Run: s.after.Run, Requester: s.after.Requester, Participants: s.after.Participants},
-			[]Deferral{{Call: ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: m.args[a.Call.Digest]}, Ask: Ask{Requirement: r}}}, nil,
+			[]Deferral{{Call: ToolCall{ID: a.Call.ID, Name: a.Call.Name, Args: m.args[a.Call.Digest]}, Ask: Ask{Requirement: r}, Doubt: a.Doubt}}, nil,
 		)
 		require.NoError(t, err)
 		for _, d := range yes {
@@ -314,7 +325,7 @@ func invariant11Deadlines(t require.TestingT, _ *machine, s step) {
 		}
 		for _, u := range machineUsers[:6] {
 			cmd := Decide{Decision{
-				Call: a.Call.ID, By: Principal{User: u, Groups: machineGroups}, Verdict: Approve, Digest: a.Call.Digest, At: d,
+				Call: a.Call.ID, By: Principal{User: u, Groups: machineGroups}, Verdict: a.Yes(), Digest: a.Call.Digest, At: d,
 			}}
 			_, _, err := s.after.Apply(cmd)
 			is(t, err, ErrExpired)
@@ -350,7 +361,7 @@ func invariant12Amendments(t require.TestingT, m *machine, s step) {
 				continue
 			}
 			by := Principal{User: u, Groups: machineGroups}
-			_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, At: m.now}})
+			_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: a.Yes(), Digest: a.Call.Digest, At: m.now}})
 			is(t, err, ErrOwnRequest)
 		}
 	}

@@ -134,3 +134,48 @@ func invariant16ExecutionsAreRecordedOnce(t require.TestingT, _ *machine, s step
 	}
 	alike(t, s.was, snapshot(after))
 }
+
+func invariant17Doubts(t require.TestingT, m *machine, s step) {
+	plain, doubtful := []Verdict{Approve, Deny}, []Verdict{RunAgain, Happened, GiveUp}
+	for i, a := range s.after.Approvals {
+		before := s.before.Approvals[i].Doubt
+		own, others, refused := plain, doubtful, ErrInvalid
+		if inDoubt := !a.Doubt.Began.IsZero(); inDoubt {
+			own, others, refused = doubtful, plain, ErrInDoubt
+			require.Empty(t, a.Amendments)
+		} else {
+			require.Zero(t, a.Doubt)
+			require.NotEqual(t, Confirmed, a.Status)
+		}
+		for _, d := range a.Decisions {
+			require.Contains(t, own, d.Verdict)
+			if d.Verdict != RunAgain && d.Verdict != Approve && d.Verdict != Deny {
+				require.True(t, eligible(a.Requirement.Quorums, d.By) && !barred(s.after, a, d.By.User, Approve), "one who may approve")
+				require.NotEqual(t, Pending, a.Status, "one is enough")
+			}
+		}
+		if before.Late.State != "" {
+			require.Equal(t, before, a.Doubt, "recorded once")
+		}
+		for _, u := range machineUsers[:5] {
+			by := Principal{User: u, Groups: machineGroups}
+			if a.Status != Pending || overdue(a, m.now) || !eligible(a.Requirement.Quorums, by) || barred(s.after, a, u, Approve) {
+				continue
+			}
+			for _, v := range others {
+				_, _, err := s.after.Apply(Decide{Decision{Call: a.Call.ID, By: by, Verdict: v, Digest: a.Call.Digest, At: m.now}})
+				is(t, err, refused)
+			}
+		}
+	}
+	cmd, ok := s.cmd.(Report)
+	if !ok || len(s.events) == 0 {
+		return
+	}
+	after := s.after
+	after.Version, after.Approvals = s.before.Version, slices.Clone(after.Approvals)
+	i := slices.IndexFunc(after.Approvals, func(a Approval) bool { return a.Call.ID == cmd.Call })
+	require.Equal(t, cmd.Execution.State, after.Approvals[i].Doubt.Late.State)
+	after.Approvals[i].Doubt.Late = Execution{}
+	alike(t, s.was, snapshot(after))
+}

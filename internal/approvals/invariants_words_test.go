@@ -55,7 +55,7 @@ func belongs(q Quorum, p Principal) bool {
 // barred reports whether u may not say this, though in a quorum.
 func barred(b Batch, a Approval, u UserID, v Verdict) bool {
 	edited := slices.Contains(a.EditedBy, u) || slices.ContainsFunc(a.Amendments, func(m Amendment) bool { return m.By.User == u })
-	took := v == Approve && !a.Requirement.ParticipantsMaySign && slices.Contains(b.Participants, u)
+	took := v != Deny && !a.Requirement.ParticipantsMaySign && slices.Contains(b.Participants, u)
 	return a.Requirement.Separation && (u == "req" || took) || edited && !a.Requirement.EditorMaySign
 }
 

@@ -96,6 +96,9 @@ func newMachine(t require.TestingT, d dice) *machine {
 			deferral.GateReason = Quote{Text: "over the limit", Left: 3}
 			deferral.Preview = Preview{Status: PreviewMade, Facts: []Fact{{Label: "Size", Value: "1"}}, Precondition: []byte("p"), Again: 1}
 		}
+		if d.roll(4) == 0 {
+			deferral.Doubt = Doubt{Began: opened.Add(-time.Minute), Key: "run-17-q/" + string(id), Unsure: d.roll(2) == 0}
+		}
 		approvals = append(approvals, deferral)
 		m.args[DigestOf(head.ID, ToolCall{ID: id, Name: "tool", Args: args})] = args
 	}
@@ -235,6 +238,9 @@ func (m *machine) command() Command {
 	if m.batch.Settled() && m.dice.roll(4) > 0 {
 		return m.conclude()
 	}
+	if m.dice.roll(12) == 0 {
+		return Report{Call: id, Execution: m.execution(), At: m.now}
+	}
 	switch m.dice.roll(12) {
 	case 0:
 		return Expire{At: m.now}
@@ -261,21 +267,20 @@ func (m *machine) command() Command {
 	if m.dice.roll(2) == 0 { // one who may, on one call: so that quorums fill
 		a := m.batch.Approvals[0]
 		by := Principal{User: machineUsers[m.dice.roll(5)], Groups: machineGroups[:m.dice.roll(3)], For: m.away()}
-		return Decide{Decision{Call: a.Call.ID, By: by, Verdict: Approve, Digest: a.Call.Digest, Reason: "r", At: m.now}}
+		return Decide{Decision{Call: a.Call.ID, By: by, Verdict: a.Yes(), Digest: a.Call.Digest, Reason: "r", At: m.now}}
 	}
 	v := []Verdict{Approve, Approve, Approve, Deny, ""}[m.dice.roll(5)]
+	if a, ok := m.batch.Approval(id); (ok && a.InDoubt()) != (m.dice.roll(6) == 0) { // mostly what the call takes
+		v = []Verdict{RunAgain, RunAgain, RunAgain, Happened, GiveUp}[m.dice.roll(5)]
+	}
 	return Decide{Decision{Call: id, By: m.principal(), Verdict: v, Digest: m.digest(id), Reason: "rr "[m.dice.roll(3):], At: m.now}}
 }
 
 // conclude is mostly a report that can be recorded.
 func (m *machine) conclude() Command {
-	states := []ExecutionState{InDoubt, RanFailed, InDoubt, Ran, NotRun, Refused, AskedAgain, "done"}
 	cmd := Conclude{At: m.now}
 	for range 1 + m.dice.roll(2) {
-		e := Execution{State: states[m.dice.roll(len(states))], Took: time.Duration(m.dice.roll(9)-1) * time.Second}
-		if m.dice.roll(16) == 0 {
-			e.Words = strings.Repeat("é", MaxExecutionWords+m.dice.roll(2))
-		}
+		e := m.execution()
 		id := m.batch.Approvals[m.dice.roll(len(m.batch.Approvals))].Call.ID
 		if m.dice.roll(4) == 0 {
 			id = m.call()
@@ -283,6 +288,15 @@ func (m *machine) conclude() Command {
 		cmd.Calls = append(cmd.Calls, Conclusion{Call: id, Execution: e})
 	}
 	return cmd
+}
+
+func (m *machine) execution() Execution {
+	states := []ExecutionState{InDoubt, RanFailed, InDoubt, Ran, NotRun, Refused, AskedAgain, "done"}
+	e := Execution{State: states[m.dice.roll(len(states))], Took: time.Duration(m.dice.roll(9)-1) * time.Second}
+	if m.dice.roll(16) == 0 {
+		e.Words = strings.Repeat("é", MaxExecutionWords+m.dice.roll(2))
+	}
+	return e
 }
 
 // step applies the next command.
@@ -354,7 +368,7 @@ func FuzzApply(f *testing.F) {
 // The machine is worth nothing if it never gets anywhere.
 func TestTheMachineReachesEverything(t *testing.T) {
 	seen := map[string]int{}
-	for _, data := range seeds(1500) {
+	for _, data := range seeds(4000) {
 		m := play(t, &byteDice{data}, func(*machine, step) {})
 		for _, e := range m.events {
 			switch e := e.(type) {
@@ -379,7 +393,9 @@ func TestTheMachineReachesEverything(t *testing.T) {
 				seen["concluded: "+string(e.State)]++
 			case Reported:
 				seen["reported"]++
-			case Opened, Decided:
+			case Decided:
+				seen["said: "+string(e.Verdict)]++
+			case Opened:
 			}
 		}
 		for _, s := range m.log {
@@ -389,6 +405,9 @@ func TestTheMachineReachesEverything(t *testing.T) {
 			}
 		}
 		for _, a := range m.batch.Approvals {
+			if a.Status == Approved && a.InDoubt() {
+				seen["approved in doubt"]++
+			}
 			if a.Status == Approved && a.Call.Digest != a.Proposed {
 				seen["approved as amended"]++
 			}
@@ -418,6 +437,7 @@ func TestTheMachineReachesEverything(t *testing.T) {
 		"approved", "denied", "expired", "withdrawn", "resolved", "amended", "cleared", "retracted", "fulfilled",
 		"approved as amended", "reminded", "escalated", "for someone", "vetoed", "an alternative", "asked later", "no reason",
 		"a participant's approve", "a participant's deny",
+		"confirmed", "reported", "said: run_again", "said: happened", "said: give_up", "approved in doubt",
 		"concluded: ran", "concluded: failed", "concluded: in_doubt", "concluded: not_run",
 	} {
 		require.GreaterOrEqual(t, seen[what], 5, what)
