@@ -809,7 +809,7 @@ async function everyCard() {
     const wide = await line.evaluate((node) => [...node.querySelectorAll("*")].filter((n) => n.getBoundingClientRect().right > innerWidth + 1 && !n.closest(".sr")).length);
     assert.equal(wide, 0, name + " is cut off on a phone");
     if (/hostile|eight|long|decided/.test(name)) await shot(page, "50-" + name.replace(".json", ""));
-    if (/all_at_once|story|became|asked_again|nobody/.test(name)) await whole(page, line, "53-" + name.replace(".json", ""));
+    if (/all_at_once|story|became|asked_again|nobody|doubt/.test(name)) await whole(page, line, "53-" + name.replace(".json", ""));
   }
   await page.context().close();
 }

@@ -1,0 +1,87 @@
+package slackui_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// inDoubt is a workspace with one card that asks about a call in doubt.
+func inDoubt(t *testing.T) (o *workspace, root string, b approvals.Batch) {
+	t.Helper()
+	d := call("c1", "delete_file", `{"path":"a.txt"}`, sre)
+	d.Doubt = approvals.Doubt{Began: noon.Add(-time.Minute), Key: "run-07-q/c1", Approved: "batch-07-q"}
+	return one(t, d)
+}
+
+// answers presses a button that opens a form, and sends the form with these words.
+func (o *workspace) answers(user, root, action, text string) slacksim.SubmitOutcome {
+	o.t.Helper()
+	require.Equal(o.t, 200, o.press(user, o.card(user, root), action, 0).Status)
+	views := o.Views(user)
+	require.NotEmpty(o.t, views)
+	out, err := o.SubmitView(slacksim.Submit{User: user, ViewID: views[len(views)-1].ID, Values: map[string]map[string]any{"reason": {"text": text}}})
+	require.NoError(o.t, err)
+	return out
+}
+
+// Each of the three answers is a button of the card, and says afterwards who gave
+// it and what it means.
+func TestACallInDoubtIsAnsweredOnItsCard(t *testing.T) {
+	for action, want := range map[string]struct {
+		status approvals.Status
+		shown  string
+	}{
+		"happened": {approvals.Confirmed, "The agent reads that as a person's words."},
+		"give_up":  {approvals.Denied, "Given up"},
+	} {
+		o, root, b := inDoubt(t)
+		require.Contains(t, o.card("U0BOB", root).Shown(), "This call may or may not have taken effect.")
+		require.True(t, o.answers("U0BOB", root, action, "a.txt is gone <!channel>").Closed)
+		require.Equal(t, want.status, o.status(b, 0))
+		require.Equal(t, "a.txt is gone <!channel>", o.batch(b.ID).Approvals[0].Decisions[0].Reason)
+		o.draw(b)
+		shown := o.card("U0ALICE", root).Shown()
+		require.Contains(t, shown, want.shown)
+		require.Contains(t, shown, "a.txt is gone <!channel>")
+		require.Empty(t, o.card("U0ALICE", root).Actions())
+	}
+	o, root, b := inDoubt(t)
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "again", 0).Status)
+	require.Equal(t, approvals.Approved, o.status(b, 0), "of one approval one was needed")
+	o.draw(b)
+	require.Contains(t, o.card("U0ALICE", root).Shown(), "Run again")
+}
+
+// Two people answer one doubt in different ways: the first one counts, and the
+// other is told in the form.
+func TestTheFirstAnswerToADoubtCountsAndTheOthersAreTold(t *testing.T) {
+	o, root, b := inDoubt(t)
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "happened", 0).Status)
+	form := o.Views("U0BOB")[0]
+	require.True(t, o.answers("U0CAROL", root, "give_up", "it is gone").Closed)
+	out, err := o.SubmitView(slacksim.Submit{User: "U0BOB", ViewID: form.ID, Values: map[string]map[string]any{"reason": {"text": "it is there"}}})
+	require.NoError(t, err)
+	require.False(t, out.Closed)
+	require.Contains(t, words(o.Views("U0BOB")[0].Blocks), "Someone else already decided this. Nothing changed.")
+	require.Equal(t, approvals.Denied, o.status(b, 0))
+	require.Len(t, o.batch(b.ID).Approvals[0].Decisions, 1)
+}
+
+// Someone who may not approve the call answers nothing, and old buttons of the
+// card, such as Approve, do not let it run again.
+func TestOnlyThoseWhoMayApproveAnswerADoubt(t *testing.T) {
+	o, root, b := inDoubt(t)
+	for _, action := range []string{"again", "happened", "give_up"} {
+		o.press("U0ALICE", o.card("U0ALICE", root), action, 0)
+		require.Equal(t, approvals.Pending, o.status(b, 0), action)
+	}
+	require.NotEmpty(t, o.whispers("U0ALICE", root))
+	for _, button := range o.card("U0BOB", root).Actions() {
+		require.NotContains(t, button.ActionID, "approve")
+	}
+}
