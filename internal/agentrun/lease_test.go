@@ -353,3 +353,51 @@ func TestAContextThatEnds(t *testing.T) {
 		}
 	})
 }
+
+// Many workers are stopped within a tool and wake up after people have decided, or
+// before: none stores a result over what was decided, each is said on the card, and
+// no call runs more often than people let it.
+func TestZombiesReportAndDoubleNothing(t *testing.T) {
+	const zombies = 60
+	reported, doubled := 0, 0
+	verdicts := []approvals.Verdict{"", approvals.GiveUp, approvals.Happened, approvals.RunAgain}
+	for n := range zombies {
+		timed(t, func(w *world) {
+			clock := time.Now()
+			w.now = func() time.Time { return clock }
+			id, verdict, slept, ran := w.mention("go").ID, verdicts[n%len(verdicts)], false, 0
+			var first approvals.BatchID
+			w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
+				if ran++; slept {
+					return nil
+				}
+				slept, clock = true, clock.Add(time.Duration(31+n)*time.Second)
+				if err := w.runner().Work(w.t.Context(), id); err != nil {
+					return err
+				}
+				first = w.run(id).Deferred
+				if verdict == "" { // people decide later
+					return nil
+				}
+				w.doubt = verdict
+				w.answerDoubts(first)
+				w.resume(first)
+				return nil
+			})}
+			w.model.answers = []any{calls([3]string{"a", "wait", ""}), says("done"), says("done")}
+			require.NoError(w.t, w.runner().Work(w.t.Context(), id))
+			asked, _ := w.batch(first).Approval("a")
+			if asked.Doubt.Late.State == approvals.Ran {
+				reported++
+			}
+			want := map[bool]int{true: 2, false: 1}[verdict == approvals.RunAgain]
+			doubled += max(0, ran-want)
+			require.Equal(w.t, map[approvals.Verdict]approvals.Status{
+				"": approvals.Pending, approvals.GiveUp: approvals.Denied, approvals.Happened: approvals.Confirmed, approvals.RunAgain: approvals.Approved,
+			}[verdict], asked.Status)
+		})
+	}
+	t.Logf("%d stopped workers woke up: %d told what they did, %d calls ran once too often", zombies, reported, doubled)
+	require.Equal(t, zombies, reported)
+	require.Zero(t, doubled)
+}
