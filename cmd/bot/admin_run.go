@@ -63,8 +63,7 @@ func (a admin) story(ctx context.Context, id approvals.RunID, asJSON bool) error
 	}
 	var out strings.Builder
 	for _, m := range all {
-		where := []string{string(m.Run), string(m.Batch), string(m.Call)}
-		where = slices.DeleteFunc(where, func(s string) bool { return s == "" })
+		where := strings.Fields(string(m.Run) + " " + string(m.Batch) + " " + string(m.Call))
 		fmt.Fprintf(&out, "%s\t%s\t%s\n", m.At.UTC().Format("2006-01-02T15:04:05.000Z"), m.What, strings.Join(where, " "))
 	}
 	last := runs[len(runs)-1]

@@ -12,7 +12,6 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/config"
-	"github.com/countersign/countersign/internal/telemetry"
 )
 
 // agents are those of the configuration as it was loaded last. What of it can
@@ -68,7 +67,9 @@ func (b *bot) reload(ctx context.Context) {
 	}
 }
 
-func newAgents(c config.Config, e config.Environment, sets config.ToolSets, metrics *telemetry.Metrics, log *slog.Logger) (map[string]agentrun.Agent, error) {
+// newAgents returns the agents of the configuration. Their models are asked through
+// what the function makes of them.
+func newAgents(c config.Config, e config.Environment, sets config.ToolSets, through func(name string, m agentrun.Model) agentrun.Model, log *slog.Logger) (map[string]agentrun.Agent, error) {
 	agents := map[string]agentrun.Agent{}
 	var problems []error
 	for _, a := range c.Agents {
@@ -84,7 +85,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, metr
 			continue
 		}
 		agents[a.Name] = agentrun.Agent{
-			Name: a.Name, Instructions: a.Instructions, Model: metrics.Model(name, model), Tools: sets[a.Name],
+			Name: a.Name, Instructions: a.Instructions, Model: through(name, model), Tools: sets[a.Name],
 			Pending: a.Pending, Summaries: a.Summaries(), Effects: a.Effects(), Owners: a.OwnedBy(),
 			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}

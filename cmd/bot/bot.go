@@ -54,6 +54,7 @@ type bot struct {
 	servers  *mcptool.Set // nil: there are none
 	reviews  *mcpreview.Reviews
 	metrics  *telemetry.Metrics // nil: nothing is measured
+	traces   *telemetry.Traces  // nil: there are none
 	log      *slog.Logger
 	stopping atomic.Bool
 }
@@ -68,8 +69,11 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, err
 	}
 	b := &bot{log: log, servers: servers, metrics: newMetrics(c)}
+	if b.traces, err = newTraces(ctx, e); err != nil {
+		return nil, err
+	}
 	b.agents.make = func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) {
-		return newAgents(c, e, sets, b.metrics, log)
+		return newAgents(c, e, sets, b.model, log)
 	}
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
@@ -86,13 +90,13 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	err = b.clock.Check(ctx) // a process with another time does not start
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.runner = agentrun.NewRunner(agentrun.Config{
-		Store: b.metrics.Runs(b.store), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
+		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
 		Agents:  b.agents.agent,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
 	b.warnOfDoubts(ctx)
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
-	b.desk = approvals.NewDesk(b.metrics.Batches(b.store), b.policy, b.catalog.CheckCall, time.Now)
+	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(b.store)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
 	skewed := err
 	b.remote, err = newRemoteAgents(c, log)
@@ -171,7 +175,9 @@ func (b *bot) receive(ctx context.Context) {
 
 // handler serves the endpoints of operations, and Slack, unless that comes in
 // Socket Mode.
-func (b *bot) handler() http.Handler { return b.metrics.HTTP("slack", b.routes()) }
+func (b *bot) handler() http.Handler {
+	return b.metrics.HTTP("slack", b.traces.HTTP(false, b.routes()))
+}
 
 func (b *bot) routes() http.Handler {
 	mux := http.NewServeMux()
@@ -216,7 +222,7 @@ func (b *bot) ready(ctx context.Context) error {
 
 // close waits for the work that follows answers, and closes the store.
 func (b *bot) close(ctx context.Context) error {
-	return errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close())
+	return errors.Join(b.ui.Server.Shutdown(ctx), b.store.Close(), b.traces.Close(ctx))
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

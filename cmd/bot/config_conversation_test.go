@@ -51,7 +51,7 @@ redis: {durability: fsync}
 	require.NoError(t, err)
 	e, err := config.ReadEnvironment(i.o.Environ)
 	require.NoError(t, err)
-	agents, err := newAgents(c, e, nil, nil, b.log)
+	agents, err := newAgents(c, e, nil, b.model, b.log)
 	require.NoError(t, err)
 	require.Equal(t, agentrun.PendingRefuse, agents["ops"].Pending)
 	require.Empty(t, agents["general"].Pending, "the default is the rule of the runner")

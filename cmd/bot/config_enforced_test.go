@@ -118,7 +118,7 @@ func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
 			"delete_file": {Summary: "Delete {args.path}"}, "read_file": {Approval: config.Approval{Kind: config.ApprovalAll}},
 		}},
 		{Name: "hasty", Timeout: 1},
-	}}, e, config.ToolSets{}, nil, slog.New(slog.DiscardHandler))
+	}}, e, config.ToolSets{}, new(bot).model, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
 	require.Equal(t, map[string]string{"delete_file": "Delete {args.path}"}, agents["patient"].Summaries)

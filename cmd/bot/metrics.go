@@ -39,6 +39,9 @@ func (b *bot) measured(o state.Options) state.Options {
 func (b *bot) measuredWork() []state.Task {
 	all := b.work()
 	for i, t := range all {
+		if t.Kind == state.Runs {
+			t.Reconcile = b.traces.Work(t.Reconcile)
+		}
 		all[i].Reconcile = b.metrics.Work(string(t.Kind), t.Reconcile)
 	}
 	return all

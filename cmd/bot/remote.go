@@ -82,7 +82,7 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 		return nil, fmt.Errorf("listen on http.listen: %w", err)
 	}
 	s.Server = &http.Server{
-		Handler:           b.metrics.HTTP("agents", answered(routes, s.hooks.Hooks())),
+		Handler:           b.metrics.HTTP("agents", b.traces.HTTP(true, answered(routes, s.hooks.Hooks()))),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API sets its own for requests that wait
 		WriteTimeout:      30 * time.Second,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -38,7 +39,14 @@ type follower struct {
 // more is added to the configuration.
 func deferral(t *testing.T, more ...string) *follower {
 	t.Helper()
+	return deferralOn(t, nil, more...)
+}
+
+// deferralOn is deferral with more variables in the environment.
+func deferralOn(t *testing.T, env map[string]string, more ...string) *follower {
+	t.Helper()
 	i := newInstallation(t, slacksim.Config{})
+	maps.Copy(i.env, env)
 	i.text, i.rules = twoAgents+strings.Join(more, ""), oneOfSRE
 	model := httptest.NewServer(openaisim.New(openaisim.Story{
 		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },

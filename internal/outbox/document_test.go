@@ -64,7 +64,7 @@ func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {
 func TestAMessageThatIsTooLargeLeavesOutWhatItsReceiverCanFetch(t *testing.T) {
 	notice := func(calls, args, receipt int) intake.Notice {
 		n := intake.Notice{Agent: "claude", Endpoint: "ci", Type: intake.EventSettled, At: noon}
-		n.Request = intake.Request{ID: "run-17-a", ExternalID: "x", State: intake.StateSettled}
+		n.Request = intake.Request{ID: "run-17-a", ExternalID: "x", State: intake.StateSettled, Trace: "00-a-b-01"}
 		for range calls {
 			n.Request.Calls = append(n.Request.Calls, intake.CallStatus{
 				ID: "c", Tool: "t", Outcome: intake.OutcomeApproved, UsableUntil: noon,
@@ -92,6 +92,7 @@ func TestAMessageThatIsTooLargeLeavesOutWhatItsReceiverCanFetch(t *testing.T) {
 			require.NoError(t, json.Unmarshal(m.Data, &got))
 			require.Equal(t, c.leftOut, got.LeftOut)
 			require.Len(t, got.Calls, c.calls)
+			require.Equal(t, "00-a-b-01", traceOf(m.Data), "whatever is left out")
 			require.Equal(t, c.arguments && c.leftOut == nil, c.calls > 0 && got.Calls[0].Arguments != nil)
 			require.NotContains(t, string(m.Data), "U0BOB", "people are not named")
 			require.NotContains(t, string(m.Data), "because")

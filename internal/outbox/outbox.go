@@ -141,7 +141,7 @@ func (o *Outbox) send(ctx context.Context, m stored) (outcome webhook.Outcome, c
 	if !configured {
 		return webhook.Outcome{Kind: webhook.Retry, Reason: "The endpoint is not in the configuration."}, false
 	}
-	return o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data}), true
+	return o.c.Sender.Send(ctx, to, webhook.Message{ID: m.ID, Type: m.Type, Timestamp: m.At, Data: m.Data, Trace: traceOf(m.Data)}), true
 }
 
 // claim returns a message that is due, which nobody else sends for the time of the

@@ -22,7 +22,8 @@ type requestData struct {
 	Call       string       `json:"call,omitempty"` // that the message is about
 	Tool       string       `json:"tool,omitempty"`
 	Calls      []callData   `json:"calls,omitempty"`
-	LeftOut    []string     `json:"left_out,omitempty"` // what was too much for a message: arguments, receipts, calls
+	Trace      string       `json:"traceparent,omitempty"` // of who asked, as they gave it
+	LeftOut    []string     `json:"left_out,omitempty"`    // what was too much for a message: arguments, receipts, calls
 }
 
 type callData struct {
@@ -61,7 +62,7 @@ func About(n intake.Notice, arguments bool) (Message, error) {
 func dataOf(n intake.Notice, kept, leftOut []string) requestData {
 	d := requestData{
 		ID: string(n.Request.ID), Agent: cmp.Or(n.Request.Agent, n.Agent), Call: string(n.Call), Tool: n.Tool, ExternalID: n.Request.ExternalID, Group: n.Request.Group,
-		State: n.Request.State, LeftOut: leftOut,
+		State: n.Request.State, Trace: n.Request.Trace, LeftOut: leftOut,
 	}
 	if len(kept) == 0 {
 		return d
@@ -82,4 +83,13 @@ func dataOf(n intake.Notice, kept, leftOut []string) requestData {
 		d.Calls = append(d.Calls, x)
 	}
 	return d
+}
+
+// traceOf is the traceparent in the data of a message, for its header.
+func traceOf(data json.RawMessage) string {
+	var d struct {
+		Trace string `json:"traceparent"`
+	}
+	_ = json.Unmarshal(data, &d) // a message without one has none
+	return d.Trace
 }

@@ -1,6 +1,6 @@
-// Package telemetry measures a process by wrapping its ports: stores, models,
+// Package telemetry measures and traces a process by wrapping its ports: stores, models,
 // clients and HTTP handlers. Nothing that is measured knows this package, nothing
-// is global, and without a [Metrics] nothing is wrapped.
+// is global, and without a [Metrics] and [Traces] nothing is wrapped.
 //
 // # Labels
 //

@@ -27,11 +27,15 @@ type Message struct {
 	Type      string // such as "approval.settled"
 	Timestamp time.Time
 	Data      json.RawMessage // a JSON object
+	// Trace is the traceparent of whoever asked for what the message is about, and is
+	// sent as the header of that name. Another form than that of W3C is left out.
+	Trace string
 }
 
 var (
-	idForm   = regexp.MustCompile(`^[A-Za-z0-9_:-]{1,255}$`) // no dot: it separates what is signed
-	typeForm = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
+	idForm    = regexp.MustCompile(`^[A-Za-z0-9_:-]{1,255}$`) // no dot: it separates what is signed
+	traceForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	typeForm  = regexp.MustCompile(`^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*$`)
 )
 
 // Body returns the bytes that are signed and sent, the same for every attempt. Data

@@ -166,6 +166,9 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) Outcome {
 	if err != nil {
 		return Outcome{Kind: Invalid, Reason: sentence(err)}
 	}
+	if traceForm.MatchString(m.Trace) {
+		req.Header.Set("traceparent", m.Trace)
+	}
 	resp, err := s.transport.RoundTrip(req) // a client would follow redirects
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled):

@@ -306,3 +306,15 @@ func TestAReasonHoldsNothingOfTheURLOrTheReceiver(t *testing.T) {
 		require.Equal(t, webhook.Outcome{Kind: webhook.Retry, Reason: want}, got, address)
 	}
 }
+
+// A receiver continues the trace of whoever asked; what is no traceparent is not sent.
+func TestAMessageHasTheTraceOfWhoAsked(t *testing.T) {
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for trace, want := range map[string]string{caller: caller, "": "", "00-x": "", caller + "\r\nX-Forged: 1": ""} {
+		r := receive(t, status(200), false)
+		m := settled
+		m.Trace = trace
+		require.Equal(t, webhook.Delivered, sender(t, reaching(t, r)).Send(t.Context(), to(t, r.URL), m).Kind)
+		require.Equal(t, want, r.got[0].Header.Get("traceparent"))
+	}
+}

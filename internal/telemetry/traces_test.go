@@ -1,0 +1,99 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/telemetry"
+)
+
+// recorded are traces whose spans can be looked at once they have ended.
+func recorded(t *testing.T) (*telemetry.Traces, *tracetest.SpanRecorder) {
+	t.Helper()
+	spans := tracetest.NewSpanRecorder()
+	traces, err := telemetry.NewTraces(t.Context(), "v1", spans)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, traces.Close(context.WithoutCancel(t.Context()))) })
+	return traces, spans
+}
+
+// A remote agent's own trace continues here; Slack and the public name no parent.
+func TestOnlyRemoteAgentsContinueTheirTraces(t *testing.T) {
+	const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for _, continues := range []bool{true, false} {
+		traces, spans := recorded(t)
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST /v1/approvals", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		h := traces.HTTP(continues, mux)
+		for _, path := range []string{"/v1/approvals", "/healthz"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, nil)
+			r.Header.Set("traceparent", caller)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		ended := spans.Ended()
+		require.Len(t, ended, 1, "probes make no spans")
+		require.Equal(t, "POST /v1/approvals", ended[0].Name())
+		require.Equal(t, codes.Error, ended[0].Status().Code)
+		require.Equal(t, continues, ended[0].SpanContext().TraceID().String() == "0af7651916cd43dd8448eb211c80319c")
+	}
+}
+
+// works has a runner claim a run and commit what f says.
+func works(t *testing.T, traces *telemetry.Traces, run agentrun.Run, f func(ctx context.Context, s agentrun.Store) error) error {
+	t.Helper()
+	s := traces.Runs(runner{})
+	return traces.Work(func(ctx context.Context, _ string) error {
+		run.Status, run.Owner = agentrun.RunRunning, "fence"
+		require.NoError(t, s.Commit(ctx, agentrun.Commit{Runs: []agentrun.Run{run}}))
+		return f(ctx, s)
+	})(t.Context(), string(run.ID))
+}
+
+// Another process that takes a run over continues its trace, under the span of the
+// first one.
+func TestARunThatIsTakenOverStaysOneTrace(t *testing.T) {
+	traces, spans := recorded(t)
+	run := agentrun.Run{ID: "run-01-a", Agent: "ops"}
+	require.Error(t, works(t, traces, run, func(context.Context, agentrun.Store) error { return errors.New("killed") }))
+	run.Steps = 2
+	require.NoError(t, works(t, traces, run, func(ctx context.Context, s agentrun.Store) error {
+		at := time.Now()
+		return s.Commit(ctx, agentrun.Commit{Entries: []agentrun.Entry{{Tool: "pay", Call: "c1", State: agentrun.EntryFinished, At: at, Finish: agentrun.Finish{Took: time.Second}}}})
+	}))
+	ended := spans.Ended()
+	require.Len(t, ended, 3)
+	first, effect, second := ended[0], ended[1], ended[2]
+	require.Equal(t, first.SpanContext().TraceID(), second.SpanContext().TraceID())
+	require.Equal(t, first.SpanContext().SpanID(), second.Parent().SpanID())
+	require.Equal(t, second.SpanContext().SpanID(), effect.Parent().SpanID())
+	require.Equal(t, time.Second, effect.EndTime().Sub(effect.StartTime()), "as the journal has it")
+	require.Equal(t, codes.Error, first.Status().Code)
+	require.Empty(t, first.Status().Description, "an error may quote a tool")
+}
+
+// A run that someone else has makes no span, and neither does a wait that was not
+// stored.
+func TestWhatDidNotHappenHasNoSpan(t *testing.T) {
+	traces, spans := recorded(t)
+	require.NoError(t, traces.Work(func(context.Context, string) error { return nil })(t.Context(), "run-01-a"))
+	c := approvals.BatchCommit{Batch: approvals.Batch{ID: "batch-01-a", Run: "run-01-a"}, Events: []approvals.Event{approvals.Resolved{At: time.Now()}}}
+	require.Error(t, traces.Batches(desk{err: approvals.ErrConflict}).CommitBatch(t.Context(), c))
+	require.Empty(t, spans.Ended())
+	require.NoError(t, traces.Batches(desk{}).CommitBatch(t.Context(), c))
+	require.Len(t, spans.Ended(), 1)
+
+	var none *telemetry.Traces
+	require.Equal(t, desk{}, none.Batches(desk{}))
+	require.Equal(t, runner{}, none.Runs(runner{}))
+	require.NoError(t, none.Close(t.Context()))
+}
