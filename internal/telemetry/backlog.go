@@ -61,7 +61,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	descWaiting = desc("approvals_waiting", "Requests in which a call waits for people, in all of the store.")
 	descOldest  = desc("approvals_oldest_waiting_age_seconds", "How long the oldest of them has waited; 0 without one.")
-	descRuns    = desc("runs_parked", "Runs that wait for an operator, because a call may or may not have happened or every attempt failed.")
+	descRuns    = desc("runs_parked", "Runs that wait for an operator, because every attempt failed.")
 	descParked  = desc("due_parked", "Items of due work that were given up after many failures, by kind.", "kind")
 	descLate    = desc("due_oldest_age_seconds", "How long the oldest item that is due has waited, by kind; 0 without one.", "kind")
 	descStore   = desc("store_up", "Whether the backlog could be read from Redis: the gauges of the backlog are missing if not.")
