@@ -187,6 +187,7 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	case err == nil:
 		part := returned(p.call, OutcomeSuccess, "", x.session.now())
 		part.Content, part.Metadata = value(result.Value), x.session.metadata(ctx, p.call, result.Metadata)
+		part.Parts = bounded(result.Parts)
 		return Finish{Part: part, Prompt: cut(result.Content)}, true
 	case p.failedPrecondition(err):
 		return Finish{Aside: AsidePrecondition}, true

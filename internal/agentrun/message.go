@@ -52,14 +52,15 @@ type UserPrompt struct {
 	At      time.Time
 }
 
-// ToolReturn is the result of one call. Content is any JSON value. Metadata is
-// kept and never sent to the model.
+// ToolReturn is the result of one call. Content is any JSON value. Metadata and Parts
+// are kept and never sent to the model.
 type ToolReturn struct {
 	ToolName string
 	CallID   approvals.ToolCallID
 	Content  json.RawMessage
 	Outcome  Outcome
 	Metadata json.RawMessage
+	Parts    []Part
 	At       time.Time
 }
 

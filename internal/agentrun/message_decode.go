@@ -98,7 +98,7 @@ func DecodeRequestPart(b []byte) (RequestPart, error) {
 		}
 		return ToolReturn{
 			ToolName: in.ToolName, CallID: in.CallID, Content: in.Content,
-			Outcome: outcome, Metadata: absent(in.Metadata), At: at,
+			Outcome: outcome, Metadata: absent(in.Metadata), Parts: in.Parts, At: at,
 		}, nil
 	case "retry-prompt":
 		content, err := text(in.Content)

@@ -54,7 +54,8 @@ type partJSON struct {
 	Outcome   Outcome              `json:"outcome,omitempty"`
 	Metadata  json.RawMessage      `json:"metadata,omitempty"`
 	Timestamp *time.Time           `json:"timestamp,omitempty"`
-	// Place and Rule are ours, not upstream's.
+	// Parts, Place and Rule are ours, not upstream's.
+	Parts []Part     `json:"parts,omitempty"`
 	Place *placeJSON `json:"place,omitempty"`
 	Rule  string     `json:"rule,omitempty"`
 }
@@ -112,7 +113,7 @@ func EncodeRequestPart(p RequestPart) ([]byte, error) {
 		}
 		return json.Marshal(partJSON{
 			PartKind: "tool-return", ToolName: p.ToolName, CallID: p.CallID, Content: content,
-			Outcome: p.Outcome, Metadata: p.Metadata, Timestamp: stamp(p.At),
+			Outcome: p.Outcome, Metadata: p.Metadata, Parts: p.Parts, Timestamp: stamp(p.At),
 		})
 	case RetryPrompt:
 		return json.Marshal(partJSON{

@@ -133,11 +133,13 @@ type Call struct {
 }
 
 // A Result is what a tool returns. Value is any JSON; Content, if not empty,
-// becomes a user prompt after the results; Metadata is kept and never sent.
+// becomes a user prompt after the results; Metadata is kept and never sent. Parts are
+// for those who show a result that is more than JSON; see [Part] for their bounds.
 type Result struct {
 	Value    json.RawMessage
 	Content  string
 	Metadata json.RawMessage
+	Parts    []Part
 }
 
 // ApprovalRequired sets the call aside until someone approves it. Reason says

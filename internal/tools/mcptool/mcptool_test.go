@@ -2,6 +2,7 @@ package mcptool_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -138,4 +139,28 @@ func TestAServerThatIsNotThereIsAClearError(t *testing.T) {
 	defer cancel()
 	_, err := startWith(t, s, r.pins).tools["srv.add"].Execute(ctx, agentrun.Call{})
 	require.EqualError(t, err, "tool failed: The tool srv_add was not called: the server is not connected.")
+}
+
+// Whoever shows a result has the parts as the server sent them: the bytes of an image
+// too, and addresses as text. What the model reads has none of it.
+func TestTheRichPartsOfAResultAreKept(t *testing.T) {
+	r := start(t, stdioServer(t, "hostile"))
+	result := func(tool string) agentrun.Result {
+		got, err := r.tools[tool].Execute(t.Context(), agentrun.Call{ToolCall: approvals.ToolCall{ID: "c", Name: tool, Args: json.RawMessage(`{}`)}})
+		require.NoError(t, err)
+		return got
+	}
+	got := result("srv.parts")
+	require.Len(t, got.Parts, 5)
+	require.Equal(t, agentrun.Part{Type: agentrun.PartText, Text: "see"}, got.Parts[0])
+	image := agentrun.Part{Type: agentrun.PartImage, MIMEType: "image/png"}
+	image.Content([]byte("hello"))
+	require.Equal(t, image, got.Parts[1])
+	require.Equal(t, agentrun.PartLink, got.Parts[2].Type)
+	require.Equal(t, "http://169.254.169.254/latest", got.Parts[2].URI)
+	require.NotContains(t, got.Parts[2].Name, "\u202e")
+	require.Equal(t, agentrun.Part{Type: agentrun.PartResource, URI: "file:///etc/passwd", Text: "root"}, got.Parts[3])
+	require.Equal(t, agentrun.Part{Type: agentrun.PartData, Text: `{"n":9007199254740993}`}, got.Parts[4])
+	require.NotContains(t, string(got.Value), "aGVsbG8=")
+	require.Empty(t, result("srv.twice").Parts, "text alone is the value")
 }

@@ -33,6 +33,8 @@ type part struct {
 	Bytes    int    `json:"bytes,omitempty"`
 	SHA256   string `json:"sha256,omitempty"`
 	Note     string `json:"note,omitempty"`
+
+	data []byte // not for the model
 }
 
 // What a model reads about parts that are not shown.
@@ -76,7 +78,10 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 	if r.IsError {
 		return agentrun.Result{}, &agentrun.FailedError{Message: "The tool reported an error: " + errorWords(parts)}
 	}
-	return s.result(parts, r.Structured), nil
+	whole := kept(parts, r.Structured)
+	result := s.result(parts, r.Structured)
+	result.Parts = whole
+	return result, nil
 }
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
@@ -176,8 +181,29 @@ func (p *part) describe(data string) error {
 		return errNoPart
 	}
 	sum := sha256.Sum256(content)
-	p.Bytes, p.SHA256, p.Note = len(content), hex.EncodeToString(sum[:]), noteData
+	p.Bytes, p.SHA256, p.Note, p.data = len(content), hex.EncodeToString(sum[:]), noteData, content
 	return nil
+}
+
+// kept are the parts as they are stored for those who show them.
+func kept(parts []part, structured json.RawMessage) []agentrun.Part {
+	var all []agentrun.Part
+	for _, p := range parts {
+		if p.Type == "cut" {
+			continue
+		}
+		all = append(all, agentrun.Part{
+			Type: agentrun.PartType(p.Type), Text: p.Text, MIMEType: p.MIMEType, Name: p.Name, Title: p.Title, URI: p.URI,
+			Size: p.Bytes, SHA256: p.SHA256, Data: p.data,
+		})
+	}
+	if isObject(structured) {
+		all = append(all, agentrun.Part{Type: agentrun.PartData, Text: string(structured)})
+	}
+	if len(all) == 1 && all[0].Type == agentrun.PartText {
+		return nil // the value is that text
+	}
+	return all
 }
 
 // result is what the model reads: the text alone where there is only text, else

@@ -26,7 +26,12 @@ func start(t *testing.T, name string, args ...string) func(tool, args string) (s
 	program, err := filepath.Abs(program)
 	require.NoError(t, err)
 	require.FileExists(t, program, "run .ci/deps, which installs the packages")
-	s := mcptool.Server{Agent: "ops", Name: "npm", Command: "node", Args: append([]string{program}, args...), Timeout: 20 * time.Second}
+	return startServer(t, mcptool.Server{Command: "node", Args: append([]string{program}, args...)})
+}
+
+func startServer(t *testing.T, s mcptool.Server) func(tool, args string) (string, error) {
+	t.Helper()
+	s.Agent, s.Name, s.Timeout = "ops", "npm", 20*time.Second
 	listed, err := mcptool.List(t.Context(), s, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	var pins mcptool.Pins
@@ -55,6 +60,28 @@ func start(t *testing.T, name string, args ...string) func(tool, args string) (s
 		got, err := all[i].Execute(t.Context(), c)
 		return string(got.Value), err
 	}
+}
+
+// A server that writes to a real database: what a call changes is in the file.
+func TestTheSQLiteServer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.db")
+	program, err := filepath.Abs(filepath.Join("node_modules", "mcp-server-sqlite", "dist", "cli.js"))
+	require.NoError(t, err)
+	require.FileExists(t, program, "run .ci/deps, which installs the packages")
+	call := startServer(t, mcptool.Server{Command: "node", Args: []string{program}, Env: map[string]string{"SQLITE_DB_PATH": file}})
+	_, err = call("execute", `{"sql":"create table orders (id integer primary key, note text)"}`)
+	require.NoError(t, err)
+	got, err := call("insert-record", `{"table":"orders","data":{"note":"hello <!channel>"}}`)
+	require.NoError(t, err)
+	require.Contains(t, got, "Record inserted successfully")
+	got, err = call("query", `{"sql":"select note from orders"}`)
+	require.NoError(t, err)
+	require.Contains(t, got, "hello <!channel>")
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(b), "hello <!channel>")
+	_, err = call("query", `{"sql":"select * from nothing"}`)
+	require.Error(t, err)
 }
 
 func TestTheFilesystemServer(t *testing.T) {
