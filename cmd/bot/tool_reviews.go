@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -100,6 +101,13 @@ func (r reviewsOnCards) Decide(ctx context.Context, id, digest string, accept bo
 	return onCard(id, doc, 0), err
 }
 
+// lines are those of a difference, without the names of its sides. No line of a
+// definition can pass for those: JSON has no line breaks in its texts.
+func lines(diff string) string {
+	_, diff, _ = strings.Cut(strings.TrimPrefix(diff, "--- accepted\n"), "+++ listed\n")
+	return diff
+}
+
 func onCard(id string, doc mcpreview.Review, version int64) toolcards.Review {
 	r := toolcards.Review{
 		ID: id, Version: version, Agent: doc.Agent, Server: doc.Server, Digest: doc.Digest, Partial: doc.TooLarge, Lock: doc.Locked,
@@ -107,7 +115,7 @@ func onCard(id string, doc mcpreview.Review, version int64) toolcards.Review {
 	}
 	for _, t := range doc.Tools {
 		r.Tools = append(r.Tools, toolcards.Tool{
-			Name: t.Name, Kind: toolcards.Kind(t.Kind), Diff: mcptool.Diff(t.Before, t.After), Digest: t.Digest(), Why: t.Why,
+			Name: t.Name, Kind: toolcards.Kind(t.Kind), Diff: lines(mcptool.Diff(t.Before, t.After)), Digest: t.Digest(), Why: t.Why,
 		})
 	}
 	return r

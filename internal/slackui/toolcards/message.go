@@ -34,7 +34,7 @@ func message(r Review, owners approvals.From) blockkit.Message {
 		blockkit.Styled(blockkit.Brief(r.Agent, 60), blockkit.Bold), blockkit.Say(sayChanged),
 	))}
 	if asked {
-		blocks = append(blocks, blockkit.RichText(shown...))
+		blocks = append(blocks, shown...)
 	} else {
 		blocks = append(blocks, blockkit.RichText(r.names()))
 	}
@@ -99,26 +99,27 @@ func confirmation(title, text, yes string) *slack.ConfirmationBlockObject {
 	return slack.NewConfirmationBlockObject(blockkit.Literal(title), blockkit.Literal(text), blockkit.Literal(yes), blockkit.Literal("Not now"))
 }
 
-// shown are the tools with their differences, and whether these are all of it.
-func (r Review) shown() (all []blockkit.Para, whole bool) {
+// shown are the tools with their differences, and whether these are all of it. Each
+// tool is a block of its own: Slack folds long ones, and none hides the next.
+func (r Review) shown() (all []slack.Block, whole bool) {
 	room := mostRunes
 	whole = len(r.Tools) <= mostTools
 	for _, t := range r.Tools[:min(mostTools, len(r.Tools))] {
-		all = append(all, blockkit.Line(blockkit.Styled(blockkit.Brief(r.Server+"."+t.Name, 200), blockkit.Bold), blockkit.Say(": "+kindWords[t.Kind])))
+		tool := []blockkit.Para{blockkit.Line(blockkit.Styled(blockkit.Brief(r.Server+"."+t.Name, 200), blockkit.Bold), blockkit.Say(": "+kindWords[t.Kind]))}
 		if t.Why != "" {
-			all = append(all, blockkit.Line(blockkit.Say(sayUnusable+blockkit.Brief(t.Why, 300))))
+			tool = append(tool, blockkit.Line(blockkit.Say(sayUnusable+blockkit.Brief(t.Why, 300))))
 		}
 		text := blockkit.Visible(strings.TrimRight(t.Diff, "\n"))
 		if room -= utf8.RuneCountInString(text); room < 0 {
-			whole = false
-			continue
+			whole, text = false, ""
 		}
 		for _, piece := range blockkit.Pieces(text, boxRunes) {
-			all = append(all, blockkit.Box(piece))
+			tool = append(tool, blockkit.Box(piece))
 		}
+		all = append(all, blockkit.RichText(tool...))
 	}
 	if more := len(r.Tools) - mostTools; more > 0 {
-		all = append(all, blockkit.Line(blockkit.Styled(blockkit.Count(more, "more tool")+".", blockkit.Bold)))
+		all = append(all, blockkit.RichText(blockkit.Line(blockkit.Styled(blockkit.Count(more, "more tool")+".", blockkit.Bold))))
 	}
 	return all, whole
 }
