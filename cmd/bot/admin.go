@@ -28,20 +28,21 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		return a, nil, err
 	}
 	e, _ := config.ReadEnvironment(in.environ) // only the Redis is needed
-	if e.RedisURL.Open() == "" {
-		return a, nil, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on")
-	}
 	var c config.Config
 	if *path != "" {
-		if c, err = config.Read(*path); err != nil {
-			return a, nil, err
-		}
+		c, err = config.Read(*path)
+	}
+	if !c.Redis.Named(e) {
+		err = errors.Join(err, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on, or name the configuration that has redis.addresses"))
+	}
+	if err != nil {
+		return a, nil, err
 	}
 	log := e.NewLogger(in.stderr)
 	if *path == "" {
 		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}
-	store, err := openForCommand(ctx, c, storeOptions(c, e, log))
+	store, err := openForCommand(ctx, c, e, log)
 	return admin{store: store, stdout: in.stdout, log: log}, args, err
 }
 

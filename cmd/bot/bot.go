@@ -78,7 +78,11 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
 		return nil, err
 	}
-	if b.store, err = openDurable(ctx, c, b.measured(storeOptions(c, e, log))); err != nil {
+	at, err := storeOptions(c, e, log)
+	if err != nil {
+		return nil, err
+	}
+	if b.store, err = openDurable(ctx, c, b.measured(at)); err != nil {
 		return nil, err
 	}
 	b.ledger.store.Store(b.store)

@@ -14,14 +14,19 @@ import (
 
 // storeOptions say where the store of the configuration is. Commands that only
 // read open it with these.
-func storeOptions(c config.Config, e config.Environment, log *slog.Logger) state.Options {
-	return state.Options{URL: e.RedisURL.Open(), Prefix: c.Redis.Prefix, Now: time.Now, Log: log}
+func storeOptions(c config.Config, e config.Environment, log *slog.Logger) (state.Options, error) {
+	to, err := c.Redis.Target(e)
+	return state.Options{URL: to.URL, To: to, Prefix: c.Redis.Prefix, Now: time.Now, Log: log}, err
 }
 
 // openForCommand returns the store for a command that an operator waits for.
 // If Redis does not answer, it returns an error and does not try again: the
 // bot itself waits until Redis is there, but an operator wants to know.
-func openForCommand(ctx context.Context, c config.Config, o state.Options) (*state.Store, error) {
+func openForCommand(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+	o, err := storeOptions(c, e, log)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
 	o.Once = true

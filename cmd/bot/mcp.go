@@ -50,7 +50,7 @@ func readPins(ctx context.Context, c config.Config, e config.Environment, log *s
 		pins, err = c.Pins()
 		return pins, 0, err
 	}
-	if e.RedisURL.Open() == "" {
+	if !c.Redis.Named(e) {
 		return pins, 0, config.ErrNoPins
 	}
 	store, err := openPins(ctx, c, e, log)
@@ -65,7 +65,7 @@ func readPins(ctx context.Context, c config.Config, e config.Environment, log *s
 // a person.
 func openPins(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
 	c.Redis.Durability = state.None
-	store, err := openForCommand(ctx, c, storeOptions(c, e, log))
+	store, err := openForCommand(ctx, c, e, log)
 	if err != nil {
 		return nil, fmt.Errorf("read which tools of MCP servers are accepted: %w", err)
 	}

@@ -27,17 +27,17 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		return err
 	}
 	e, _ := config.ReadEnvironment(p.environ) // only the Redis is needed
-	if e.RedisURL.Open() == "" {
-		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names")
-	}
 	var c config.Config
 	if p.config != "" {
 		if c, err = config.Read(p.config); err != nil {
 			return err
 		}
 	}
+	if !c.Redis.Named(e) {
+		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names")
+	}
 	c.Redis.Durability = state.None // this only reads
-	store, err := openForCommand(ctx, c, storeOptions(c, e, e.NewLogger(p.stderr)))
+	store, err := openForCommand(ctx, c, e, e.NewLogger(p.stderr))
 	if err != nil {
 		return err
 	}

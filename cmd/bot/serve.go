@@ -34,6 +34,9 @@ func runServe(ctx context.Context, in *call) error {
 			err = errors.Join(err, c.CheckPolicy(e, in.extra, time.Now))
 		}
 	}
+	if err == nil {
+		_, err = c.Redis.Target(e)
+	}
 	if err := errors.Join(err, envErr); err != nil {
 		return err
 	}

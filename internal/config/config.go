@@ -90,6 +90,11 @@ type Slack struct {
 
 // Redis is how everything is stored.
 type Redis struct {
+	Addresses  []string         `yaml:"addresses"` // where it is, instead of REDIS_URL
+	Cluster    bool             `yaml:"cluster"`   // whether it is one, also with one address
+	Sentinel   Sentinel         `yaml:"sentinel"`
+	User       string           `yaml:"user"` // of its access control list
+	TLS        RedisTLS         `yaml:"tls"`
 	Prefix     string           `yaml:"prefix"`     // of all keys; "countersign" if left out
 	Durability state.Durability `yaml:"durability"` // of what is acknowledged: fsync, replicated or everysec; fsync if left out
 	Replicas   int              `yaml:"replicas"`   // how many must have it, if that is replicated
@@ -135,6 +140,7 @@ func (c Config) Check() error {
 	if strings.ContainsAny(c.Redis.Prefix, "{} \r\n") {
 		wrong("redis.prefix: must not contain braces or spaces, but is %q", c.Redis.Prefix)
 	}
+	c.Redis.checkServers(wrong)
 	c.Redis.checkDurability(wrong)
 	if l := c.Runs.Lease; l != 0 && l < time.Second {
 		wrong("runs.lease: must be at least 1s, but is %s", l)

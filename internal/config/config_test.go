@@ -188,7 +188,7 @@ func TestTheOwnersOfAnAgentAreThoseOfTheFile(t *testing.T) {
 func TestWhatIsMissingInTheEnvironmentIsSaidAtOnce(t *testing.T) {
 	_, err := ReadEnvironment([]string{"COUNTERSIGN_ADR=:1", "COUNTERSIGN_LOG_LEVEL=loud"})
 	for _, want := range []string{
-		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set", "REDIS_URL: not set", "OPENAI_API_KEY: not set",
+		"SLACK_BOT_TOKEN: not set", "SLACK_SIGNING_SECRET: not set", "OPENAI_API_KEY: not set",
 		"COUNTERSIGN_ADR: there is no such setting", `COUNTERSIGN_LOG_LEVEL: must be debug, info, warn or error, but is "loud"`,
 	} {
 		require.ErrorContains(t, err, want)

@@ -14,17 +14,19 @@ import (
 // Environment is what comes from the process environment: addresses and
 // secrets.
 type Environment struct {
-	Addr          string
-	SlackToken    Secret
-	SigningSecret Secret
-	AppToken      Secret // empty: Slack is received over HTTP
-	SlackAPIURL   string
-	RedisURL      Secret // it may hold a password
-	OpenAIKey     Secret
-	OpenAIBaseURL string
-	OpenAIModel   string
-	LogLevel      string
-	LogFormat     string
+	Addr             string
+	SlackToken       Secret
+	SigningSecret    Secret
+	AppToken         Secret // empty: Slack is received over HTTP
+	SlackAPIURL      string
+	RedisURL         Secret // it may hold a password
+	RedisPassword    Secret // for redis.addresses
+	SentinelPassword Secret // of the Sentinels there
+	OpenAIKey        Secret
+	OpenAIBaseURL    string
+	OpenAIModel      string
+	LogLevel         string
+	LogFormat        string
 
 	others map[string]Secret // every variable, for those that the configuration names
 }
@@ -93,6 +95,8 @@ var Variables = []Variable{
 	{"SLACK_SIGNING_SECRET", "", "the secret with which Slack signs its requests", true, true, func(e *Environment, v string) { e.SigningSecret = NewSecret(v) }},
 	{"SLACK_APP_TOKEN", "", "the app-level token for Socket Mode (xapp-…)", false, true, func(e *Environment, v string) { e.AppToken = NewSecret(v) }},
 	{"REDIS_URL", "", "the address of Redis (redis://…, rediss://… or unix://…)", true, true, func(e *Environment, v string) { e.RedisURL = NewSecret(v) }},
+	{"REDIS_PASSWORD", "", "the password of Redis, with redis.addresses", false, true, func(e *Environment, v string) { e.RedisPassword = NewSecret(v) }},
+	{"REDIS_SENTINEL_PASSWORD", "", "the password of the Sentinels, with redis.addresses", false, true, func(e *Environment, v string) { e.SentinelPassword = NewSecret(v) }},
 	{"OPENAI_API_KEY", "", "the API key of the model provider", true, true, func(e *Environment, v string) { e.OpenAIKey = NewSecret(v) }},
 	{"OPENAI_BASE_URL", "https://api.openai.com/v1", "the address of any compatible provider", false, false, func(e *Environment, v string) { e.OpenAIBaseURL = v }},
 	{"OPENAI_MODEL", "gpt-5-mini", "the model of agents that name none", false, false, func(e *Environment, v string) { e.OpenAIModel = v }},
@@ -137,7 +141,8 @@ func ReadEnvironment(environ []string) (Environment, error) {
 			value = v.Preset
 		}
 		unsigned := v.Name == "SLACK_SIGNING_SECRET" && values["SLACK_APP_TOKEN"]+values["SLACK_APP_TOKEN"+inFile] != ""
-		if value == "" && v.Required && !unsigned && (file == "" || !v.Secret) {
+		elsewhere := v.Name == "REDIS_URL" // [Redis.Target] says so if nothing else names Redis either
+		if value == "" && v.Required && !unsigned && !elsewhere && (file == "" || !v.Secret) {
 			problems = append(problems, fmt.Errorf("%s: not set; it must be %s", v.Name, v.what))
 		}
 		v.set(&e, value)
@@ -162,7 +167,7 @@ func knownVariable(name string) bool {
 
 // Secrets are the values that may never be printed, the longest first.
 func (e Environment) Secrets() []string {
-	all := []string{e.SlackToken.Open(), e.SigningSecret.Open(), e.AppToken.Open(), e.RedisURL.Open(), e.OpenAIKey.Open()}
+	all := []string{e.SlackToken.Open(), e.SigningSecret.Open(), e.AppToken.Open(), e.RedisURL.Open(), e.RedisPassword.Open(), e.SentinelPassword.Open(), e.OpenAIKey.Open()}
 	for _, address := range []string{e.RedisURL.Open(), e.OpenAIBaseURL} {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			password, _ := u.User.Password()

@@ -37,6 +37,9 @@ func Read(path string) (Config, error) {
 	beside(&c.Receipts.KeyFile)
 	beside(&c.Receipts.OldKeys)
 	beside(&c.MCPLock)
+	beside(&c.Redis.TLS.CAFile)
+	beside(&c.Redis.TLS.CertFile)
+	beside(&c.Redis.TLS.KeyFile)
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
 		for name, m := range c.Agents[i].MCP {

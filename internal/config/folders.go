@@ -33,6 +33,9 @@ func (c Config) outOfReach(e Environment) []place {
 	if u, err := url.Parse(e.RedisURL.Open()); err == nil && u.Scheme == "unix" {
 		all = append(all, place{"the socket of Redis", u.Path})
 	}
+	if key := c.Redis.TLS.KeyFile; key != "" {
+		all = append(all, place{"the key for Redis", key})
+	}
 	for _, path := range e.secretFiles(c.named()) {
 		all = append(all, place{"a secret", path})
 	}

@@ -138,12 +138,12 @@ func (c *checker) checkEnvironment() {
 	if _, _, err := net.SplitHostPort(e.Addr); err != nil {
 		c.problem("write it as :8080 or 127.0.0.1:8080", "COUNTERSIGN_ADDR: must be a host and a port, but is %q", e.Addr)
 	}
-	if e.RedisURL.Open() != "" {
-		if client, err := state.Dial(e.RedisURL.Open()); err != nil {
-			c.problem("", "REDIS_URL: %s", err)
-		} else {
-			_ = client.Close() // it was never used
-		}
+	if to, err := c.config.Redis.Target(e); err != nil {
+		c.problem("", "%s", err)
+	} else if client, err := state.Connect(to); err != nil {
+		c.problem("", "REDIS_URL: %s", err)
+	} else {
+		_ = client.Close() // it was never used
 	}
 	if _, err := openaimodel.New(openaimodel.Config{APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: e.OpenAIModel, Now: c.Now}); err != nil {
 		for _, p := range config.Problems(err) {

@@ -13,10 +13,11 @@ import (
 // checkRedis looks at each server that takes writes, as the start does: its
 // version, and whether what it takes outlives it.
 func (c *checker) checkRedis(ctx context.Context) {
-	if c.env.RedisURL.Open() == "" {
+	to, err := c.config.Redis.Target(c.env)
+	if err != nil {
 		return // said before
 	}
-	client, err := state.Dial(c.env.RedisURL.Open())
+	client, err := state.Connect(to)
 	if err != nil {
 		return // said before
 	}

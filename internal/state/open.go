@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Options say where the store is. Either URL or Client is required.
+// Options say where the store is. URL, To or Client is required.
 type Options struct {
 	// URL is redis://, rediss:// or unix://. With addr= parameters it names the
 	// seeds of a cluster, with master_name= a Sentinel. It is never logged with
 	// its password.
 	URL string
+	// To says instead of URL where Redis is, if it has addresses.
+	To Target
 	// Client is used as it is and stays the caller's to close.
 	Client redis.UniversalClient
 	// Hooks see every command of the client that Open makes.
@@ -40,6 +40,13 @@ type Options struct {
 	Durability Durability
 	// Replicas is how many replicas must have a commit, with [Replicated].
 	Replicas int
+}
+
+func (o Options) target() Target {
+	if len(o.To.Addresses) > 0 {
+		return o.To
+	}
+	return Target{URL: o.URL}
 }
 
 // Store keeps everything in Redis. It holds no state of its own: any number of
@@ -88,7 +95,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.client == nil {
-		c, err := Dial(o.URL)
+		c, err := Connect(o.target())
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +135,7 @@ func (s *Store) Close() error {
 
 // await returns when Redis answers.
 func (s *conn) await(ctx context.Context, o Options) error {
-	where := redacted(o.URL)
+	where := o.target().String()
 	const longest = 5 * time.Second
 	wait := 100 * time.Millisecond
 	for waited := false; ; waited = true {
@@ -156,51 +163,4 @@ func (s *conn) await(ctx context.Context, o Options) error {
 		}
 		wait = min(2*wait, longest)
 	}
-}
-
-var errURL = errors.New("this is no Redis URL; use redis://host:port, rediss://host:port or unix:///path, " +
-	"with addr= for a cluster or master_name= for a Sentinel")
-
-// Dial returns a client with the settings that the store counts on, and makes
-// no connection yet. No error of it quotes the URL: there is a password in it.
-func Dial(raw string) (redis.UniversalClient, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, errURL
-	}
-	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	switch q := u.Query(); {
-	case q.Has("master_name"):
-		o, err := redis.ParseFailoverURL(raw)
-		if err != nil {
-			return nil, errURL
-		}
-		o.ContextTimeoutEnabled, o.DisableIdentity = true, true
-		return redis.NewFailoverClient(o), nil
-	case q.Has("addr"):
-		o, err := redis.ParseClusterURL(raw)
-		if err != nil {
-			return nil, errURL
-		}
-		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet
-		// A dead node sends no MOVED, so that only the interval finds its heir.
-		o.ClusterStateReloadInterval = time.Second
-		return redis.NewClusterClient(o), nil
-	default:
-		o, err := redis.ParseURL(raw)
-		if err != nil {
-			return nil, errURL
-		}
-		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet
-		return redis.NewClient(o), nil
-	}
-}
-
-// redacted is the URL without who we are and without its parameters.
-func redacted(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil || raw == "" {
-		return "the given client"
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
+	"github.com/countersign/countersign/internal/slacksim"
+)
+
+// certificate writes a certificate for redis.internal that has signed itself, and its
+// key, and returns their paths.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	form := x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "redis"}, DNSNames: []string{"redis.internal"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &form, &form, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	require.NoError(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600))
+	return cert, key
+}
+
+// The bot does all its work on a Redis that speaks only TLS with certificates, as a
+// user with the rights that the documentation names, and with a password from a file.
+func TestTheBotWorksOverTLSAsAUserWithFewRights(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "settings.md"))
+	require.NoError(t, err)
+	rights := regexp.MustCompile("`(~countersign:[^`]*)` is enough").FindStringSubmatch(string(page))
+	require.NotNil(t, rights)
+	cert, key := certificate(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	_, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	conf := fmt.Sprintf("port 0\nbind 127.0.0.1\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients yes\ndir %s\nappendonly yes\nappendfsync always\nuser default off\nuser bot on >hunter22 %s\n",
+		port, cert, key, cert, dir, strings.ReplaceAll(rights[1], `\|`, "|"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis.conf"), []byte(conf), 0o600))
+	server := exec.CommandContext(t.Context(), "redis-server", filepath.Join(dir, "redis.conf"))
+	said := newOutput()
+	server.Stdout = said
+	require.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	said.await(t, "Ready to accept connections|ready to accept connections")
+	password := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(password, []byte("hunter22\n"), 0o600))
+
+	i := newInstallation(t, slacksim.Config{})
+	i.rules = oneOfSRE
+	i.replace("redis: {durability: fsync}", fmt.Sprintf(
+		"redis: {addresses: [%q], user: bot, tls: {enabled: true, ca_file: %q, cert_file: %q, key_file: %q, server_name: redis.internal}}", addr, cert, cert, key))
+	i.env["REDIS_PASSWORD_FILE"] = password
+	delete(i.env, "REDIS_URL")
+	model := httptest.NewServer(openaisim.New(openaisim.Story{
+		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
+		Turn: func(c openaisim.Conversation) openaisim.Reply {
+			if len(c.Results) > 0 {
+				return openaisim.Reply{Text: "That is all."}
+			}
+			return openaisim.Reply{Calls: []openaisim.Call{{Name: "delete_file", Args: `{"path":"a.txt"}`}}}
+		},
+	}))
+	t.Cleanup(model.Close)
+	i.env["OPENAI_BASE_URL"] = model.URL + "/v1"
+	require.Contains(t, i.check(), "ok               Redis: keeps every acknowledged write")
+	f := &follower{installation: i, b: i.bot()}
+	ctx, cancel := context.WithCancel(t.Context())
+	working := make(chan struct{})
+	go func() { defer close(working); f.b.reconcile(ctx) }()
+	t.Cleanup(func() { cancel(); <-working })
+	i.mentions(f.b, slacksim.Post{User: alice, Channel: ops})
+	messages, err := i.slack.Messages(alice, ops, "")
+	require.NoError(t, err)
+	root := messages[0].TS
+	f.sees("the card", func() bool { return f.reads(alice, ops, root, "Delete a.txt") })
+	card, err := i.slack.Messages(bob, ops, root)
+	require.NoError(t, err)
+	for _, m := range card {
+		if strings.Contains(m.Shown(), "Delete a.txt") {
+			out, err := i.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
+			require.NoError(t, err)
+			require.Equal(t, 200, out.Status)
+		}
+	}
+	f.sees("the answer", func() bool { return f.reads(alice, ops, root, "That is all.") })
+	require.Contains(t, f.admin("list"), "0 requests wait\n")
+	require.Contains(t, f.admin("size"), "under countersign\n")
+	require.Contains(t, f.admin("parked"), "0 parked\n")
+
+	i.env["REDIS_URL"] = "redis://" + addr
+	require.Contains(t, i.check(), "REDIS_URL and redis.addresses: both are set; set one of them")
+}

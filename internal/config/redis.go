@@ -1,0 +1,103 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/countersign/countersign/internal/state"
+)
+
+// Sentinel says which of the masters that Sentinels watch is ours.
+type Sentinel struct {
+	Master string `yaml:"master"`
+}
+
+// RedisTLS is how Redis is reached over TLS.
+type RedisTLS struct {
+	Enabled    bool   `yaml:"enabled"`
+	CAFile     string `yaml:"ca_file"`     // who may have signed its certificate; the system's if left out
+	CertFile   string `yaml:"cert_file"`   // our certificate, for a server that asks for one
+	KeyFile    string `yaml:"key_file"`    // its key
+	ServerName string `yaml:"server_name"` // in the server's certificate, if it is not that of the address
+}
+
+// checkServers returns the problems of where Redis is, without asking it.
+func (r Redis) checkServers(wrong func(format string, args ...any)) {
+	if len(r.Addresses) == 0 {
+		for key, set := range map[string]bool{
+			"redis.cluster": r.Cluster, "redis.user": r.User != "", "redis.sentinel.master": r.Sentinel.Master != "", "redis.tls": r.TLS != RedisTLS{},
+		} {
+			if set {
+				wrong("%s: has no effect without redis.addresses: REDIS_URL says it all", key)
+			}
+		}
+		return
+	}
+	for _, a := range r.Addresses {
+		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			wrong("redis.addresses: %q is no address with a port, such as redis.internal:6379", a)
+		}
+	}
+	if r.Cluster && r.Sentinel.Master != "" {
+		wrong("redis.cluster: is true, but redis.sentinel.master names a master: Sentinels watch no cluster")
+	}
+	t := r.TLS
+	if !t.Enabled && t != (RedisTLS{}) {
+		wrong("redis.tls.enabled: not true, so the other settings of redis.tls have no effect")
+	}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		wrong("redis.tls.cert_file and redis.tls.key_file: one needs the other")
+	}
+}
+
+// Named reports whether the configuration or the environment says where Redis is.
+func (r Redis) Named(e Environment) bool { return len(r.Addresses) > 0 || e.RedisURL.Open() != "" }
+
+// Target returns where Redis is, or everything that is wrong with what says so.
+func (r Redis) Target(e Environment) (state.Target, error) {
+	if len(r.Addresses) == 0 {
+		if e.RedisURL.Open() == "" {
+			return state.Target{}, errors.New("REDIS_URL: not set; it must be the address of Redis (redis://…, rediss://… or unix://…), or set redis.addresses")
+		}
+		return state.Target{URL: e.RedisURL.Open()}, nil
+	}
+	if e.RedisURL.Open() != "" {
+		return state.Target{}, errors.New("REDIS_URL and redis.addresses: both are set; set one of them")
+	}
+	t := state.Target{
+		Addresses: r.Addresses, Master: r.Sentinel.Master, Cluster: r.Cluster, User: r.User,
+		Password: e.RedisPassword.Open, SentinelPassword: e.SentinelPassword.Open,
+	}
+	var err error
+	t.TLS, err = r.TLS.load()
+	return t, err
+}
+
+func (t RedisTLS) load() (*tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile) //nolint:gosec // the operator names the file
+		if err != nil {
+			return nil, fmt.Errorf("redis.tls.ca_file: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in PEM", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("redis.tls.cert_file: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
