@@ -50,12 +50,13 @@ func (c *Catalog) ToolSpec(agent, name string) (Spec, bool) {
 //
 // A tool that asks for approval, or defers the call, does not object. If calls
 // of the tool run elsewhere, only its schema counts. The tools of an agent that
-// runs elsewhere are not known here: any object fits them.
+// runs elsewhere are not known here, unless it has those of a gateway: any object
+// fits them.
 func (c *Catalog) CheckCall(ctx context.Context, b approvals.Batch, call approvals.ToolCall) error {
 	if err := approvals.CheckArgs(call.Args); err != nil {
 		return &ArgumentError{Message: err.Error()}
 	}
-	if b.Executor != "" {
+	if _, known := c.agents(b.Agent); b.Executor != "" && !known {
 		return nil
 	}
 	t, err := c.tool(b.Agent, call.Name)

@@ -53,6 +53,11 @@
 // decide it in the same way. Such a run is never worked on and never resumed.
 // When its batch is settled, [Runner.Deliver] gives the answers to the executor.
 //
+// Where the tools are here and only the agent is elsewhere, the executor claims the
+// decision and has [Runner.Execute] execute the call while the agent waits. That is
+// a run of its own, which takes up the answers and keeps a journal like any other,
+// asks no model, and ends with the results.
+//
 // # Who asked for a call
 //
 // The model acts on everything that it is sent, which is the whole thread. So
@@ -132,6 +137,7 @@
 // A file uses those on its own line and below it, and none above it.
 //
 //	mention.go, resumer.go, supersede.go   what makes a run: a message, a settled batch
+//	execute_remote.go                      the calls of a remote run, executed here
 //	park.go, abandon.go                    what people do with a run
 //	check.go                               the tools of agents, for people
 //	work.go                                claim a run, work on it, let go of it

@@ -37,6 +37,8 @@ var (
 	ErrThreadClosed = errors.New("the thread is closed")
 	// ErrRunHeld: a worker has the run.
 	ErrRunHeld = errors.New("a worker has the run")
+	// errNobodyWaits: the caller for whom a claimed call was to be executed is gone.
+	errNobodyWaits = errors.New("nobody waits for the call any more")
 	// ErrElsewhere: the run is not executed by this program. It is neither worked
 	// on nor resumed; its answers are delivered.
 	ErrElsewhere = errors.New("the run is executed elsewhere")

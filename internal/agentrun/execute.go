@@ -20,6 +20,7 @@ type executor struct {
 	session  *session
 	parallel int
 	draining func() bool  // no more executions begin
+	unwaited bool         // nor here: nobody waits for them
 	begun    atomic.Int32 // executions whose outcome is not stored
 }
 
@@ -69,6 +70,9 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
+	}
+	if x.unwaited && p.doubt == nil { // what is in doubt had begun while its caller waited
+		return errNobodyWaits
 	}
 	entry := x.session.journal[p.call.ID]
 	if p.entry != nil {

@@ -80,6 +80,16 @@ func (j journal) begun(id approvals.ToolCallID) (Entry, bool) {
 	return e, e.State == EntryStarted || e.State == EntryFinished && e.Finish.Unsure
 }
 
+// anyBegun reports whether there is such a call.
+func (j journal) anyBegun() bool {
+	for id := range j {
+		if _, ok := j.begun(id); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // finish returns how a call ended that was executed before a crash.
 func (j journal) finish(id approvals.ToolCallID) (Finish, bool) {
 	e := j[id]

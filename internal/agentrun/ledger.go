@@ -38,7 +38,13 @@ func (t tally) counts() bool {
 
 // entryOf names a call in the ledger. A call that is taken up again by another
 // worker has the same name, and keeps its place.
-func entryOf(run Run, c approvals.ToolCall) string { return string(run.ID) + "/" + string(c.ID) }
+func entryOf(run Run, c approvals.ToolCall) string {
+	id := run.ID
+	if run.CallsOnly {
+		id = run.Parent // where the call was ruled on has counted it
+	}
+	return string(id) + "/" + string(c.ID)
+}
 
 // propose names the call of the proposal in the ledger.
 func (t tally) propose(run Run, q approvals.Proposal) approvals.Proposal {

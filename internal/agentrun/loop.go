@@ -73,6 +73,8 @@ func (w *worker) step(ctx context.Context) (ended bool, err error) {
 	switch {
 	case !begun && run.Batch != "":
 		return w.takeUpAnswers(ctx, run)
+	case !begun && run.CallsOnly:
+		return w.doCalls(ctx, run)
 	case !begun:
 		if len(unanswered(s.history)) > 0 {
 			s.log(ctx, slog.LevelError, "run refused", slog.Any("err", ErrPromptWithPendingCalls))
@@ -163,9 +165,12 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		if run.CallsOnly && p.aside != AsideNone && p.aside != AsideDoubt {
+			p.answer(returned(c, OutcomeDenied, nowAsksMessage, s.now()))
+		}
 		plans = append(plans, p)
 	}
-	return w.carryOut(ctx, run, plans, retry, true, "")
+	return w.carryOut(ctx, run, plans, retry, !run.CallsOnly, "")
 }
 
 // takeUpAnswers is the first step of a resume run: what people and other
@@ -257,9 +262,13 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			return true, s.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	return false, s.commit(ctx, []Message{s.request(said(results, prompt, s.now)...)}, func(r *Run, _ *Thread, out *Commit) error {
+	return run.CallsOnly, s.commit(ctx, []Message{s.request(said(results, prompt, s.now)...)}, func(r *Run, t *Thread, out *Commit) error {
 		used(r)
-		return s.conclude(ctx, out, plans, "")
+		if err := s.conclude(ctx, out, plans, ""); err != nil || !run.CallsOnly {
+			return err
+		}
+		r.Status = RunCompleted
+		return endRun(ctx, s.claim.store, r, t, out, s.now())
 	})
 }
 

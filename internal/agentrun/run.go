@@ -43,6 +43,7 @@ type Run struct {
 	Deferred   approvals.BatchID // what this run waits for, when deferred
 	Agent      string
 	Executor   approvals.Executor // empty: a [Runner]; see [RemoteRequest]
+	CallsOnly  bool               // it executes the calls of Parent, a remote run, and asks no model; see [Runner.Execute]
 	Requester  approvals.UserID
 	Prompt     string            // of a resume run: what goes to the model with the answers, mostly nothing
 	Supersedes approvals.BatchID // what the message of this run has ended, see [PendingReject]

@@ -102,12 +102,14 @@ func lineageOf(ctx context.Context, store Store, run Run) (lineage, error) {
 	l := lineage{lapsed: map[approvals.ToolCallID]bool{}}
 	for run.Parent != "" {
 		l.began = append(l.began, beginning{run.From, run.Prompt})
-		b, err := store.Batch(ctx, run.Batch)
-		if err != nil {
-			return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
-		}
-		for _, id := range Lapsed(b) {
-			l.lapsed[id] = true
+		if run.Batch != "" { // else nobody was asked about the calls of a remote run
+			b, err := store.Batch(ctx, run.Batch)
+			if err != nil {
+				return l, fmt.Errorf("load batch %s: %w", run.Batch, err)
+			}
+			for _, id := range Lapsed(b) {
+				l.lapsed[id] = true
+			}
 		}
 		parent, err := store.Run(ctx, run.Parent)
 		if err != nil {

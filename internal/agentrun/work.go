@@ -38,11 +38,17 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if now.Before(at) && run.Status == RunRunning {
 		return nil
 	}
+	return r.workOn(ctx, run, now, false)
+}
+
+// workOn claims the run and continues it. waited says that a caller waits for its
+// calls, see [Runner.Execute].
+func (r *Runner) workOn(ctx context.Context, run Run, now time.Time, waited bool) error {
 	c, err := r.take(ctx, run, now)
 	if c == nil || err != nil {
 		return err
 	}
-	return r.continueRun(ctx, c)
+	return r.continueRun(ctx, c, waited)
 }
 
 // held reports whether the lease of a running run is not over.
@@ -88,12 +94,13 @@ func (r *Runner) take(ctx context.Context, run Run, now time.Time) (*claim, erro
 
 // continueRun works on a claimed run and releases it when the work has ended or
 // failed.
-func (r *Runner) continueRun(ctx context.Context, c *claim) error {
+func (r *Runner) continueRun(ctx context.Context, c *claim, waited bool) error {
 	held, cancel := context.WithCancelCause(ctx)
 	var holding sync.WaitGroup
 	holding.Go(func() { c.hold(held, cancel) })
 
 	w := newWorker(r, c)
+	w.executor.unwaited = c.run.CallsOnly && !waited
 	err := w.loop(held)
 	lost := errors.Is(context.Cause(held), errClaimLost)
 	cancel(nil)
@@ -111,10 +118,14 @@ func (r *Runner) continueRun(ctx context.Context, c *claim) error {
 	if !errors.Is(err, errDraining) && ctx.Err() == nil {
 		from = r.c.Now().Add(putOff)
 	}
-	if rel := c.release(ctx, from); rel != nil && !errors.Is(rel, errClaimLost) {
+	as := RunQueued
+	if c.run.CallsOnly && (waited || errors.Is(err, errNobodyWaits)) && !w.session.journal.anyBegun() {
+		as = RunWaiting // for the next caller
+	}
+	if rel := c.release(ctx, from, as); rel != nil && !errors.Is(rel, errClaimLost) {
 		err = errors.Join(err, rel)
 	}
-	if errors.Is(err, errDraining) {
+	if errors.Is(err, errDraining) || errors.Is(err, errNobodyWaits) {
 		return nil
 	}
 	return err

@@ -130,6 +130,11 @@ func samples() map[string]any {
 			ID: "run-17-a", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "api", Team: "claude", Channel: "C1", Root: "req-1"},
 			Deferred: "batch-17-b", Agent: "claude", Executor: "api", Requester: "U1", Status: agentrun.RunDeferred, To: 1, CreatedAt: noon,
 		},
+		"run.v1.calls_only": agentrun.Run{
+			ID: "run-17-b", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "client", Team: "claude", Channel: "C1", Root: "req-1"},
+			Parent: "run-17-a", Batch: "batch-17-b", Agent: "claude", CallsOnly: true, Requester: "U1", Status: agentrun.RunWaiting,
+			From: 1, To: 1, CreatedAt: noon,
+		},
 		"batch.v1.remote": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
 			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},

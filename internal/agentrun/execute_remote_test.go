@@ -1,0 +1,247 @@
+package agentrun_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// executing is a runner whose remote requests are executed here.
+func (w *world) executing(store agentrun.Store) *agentrun.Runner {
+	return agentrun.NewRunner(agentrun.Config{
+		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: slog.New(slog.DiscardHandler), Agents: w.agents,
+		Deliver: map[approvals.Executor]agentrun.Deliverer{
+			"client": func(context.Context, agentrun.RemoteRun, approvals.DeferredToolResults) error { return nil },
+		},
+	})
+}
+
+// claimable is a world with a request of one call that may run: bob approved it,
+// unless the policy needs nobody.
+func claimable(t *testing.T, asks bool) (*world, agentrun.RemoteRun) {
+	t.Helper()
+	w := newWorld(t)
+	w.policy.by = map[string]approvals.Ruling{"plain": approvals.Permit{}}
+	if asks {
+		w.policy.by["plain"] = approvals.Ask{Requirement: signedBy("bob"), Why: "it writes", Rule: "writes"}
+	}
+	got, err := w.executing(w.store).Submit(t.Context(), agentrun.RemoteRequest{
+		Executor: "client", Key: "k", Agent: "ops", Requester: "alice", Channel: "C1",
+		Calls: []agentrun.RemoteCall{{ToolCall: approvals.ToolCall{ID: "c", Name: "plain", Args: []byte(`{"x":1}`)}}},
+	})
+	require.NoError(t, err)
+	if asks {
+		w.decide(got.Batch.ID, "c", approvals.Approve, "")
+	}
+	return w, got
+}
+
+func TestAClaimedCallIsExecutedHereOnce(t *testing.T) {
+	for name, asks := range map[string]bool{"approved": true, "permitted": false} {
+		t.Run(name, func(t *testing.T) {
+			w, q := claimable(t, asks)
+			r := w.executing(w.store)
+			before, err := r.Executed(t.Context(), q.Run.ID)
+			require.NoError(t, err)
+			require.Zero(t, before)
+			var first agentrun.Executed
+			for i := range 3 {
+				e, err := r.Execute(t.Context(), q.Run.ID)
+				require.NoError(t, err)
+				require.True(t, e.Over())
+				require.Equal(t, agentrun.RunCompleted, e.Status)
+				require.Equal(t, []string{`c success: "plain:1"`}, brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}}))
+				if i == 0 {
+					first = e
+				}
+				require.Equal(t, first, e)
+			}
+			require.Equal(t, []string{"plain:1"}, w.executed())
+			require.Empty(t, w.model.requests, "no model is asked")
+			if asks {
+				a, _ := w.batch(q.Batch.ID).Approval("c")
+				require.Equal(t, approvals.Ran, a.Execution.State, "the card says what became of it")
+			}
+		})
+	}
+}
+
+func TestAnEditedCallIsExecutedAsItWasApproved(t *testing.T) {
+	w, _ := claimable(t, true)
+	q, err := w.executing(w.store).Submit(t.Context(), agentrun.RemoteRequest{
+		Executor: "client", Key: "edited", Agent: "ops", Requester: "alice", Channel: "C1",
+		Calls: []agentrun.RemoteCall{{ToolCall: approvals.ToolCall{ID: "c", Name: "plain", Args: []byte(`{"x":1}`)}}},
+	})
+	require.NoError(t, err)
+	w.amend(q.Batch.ID, "c", `{"x":7}`)
+	w.decide(q.Batch.ID, "c", approvals.Approve, "")
+	e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.Equal(t, []string{"plain:7"}, w.executed())
+	require.Contains(t, brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}})[1], `It was run with: {"x":7}`)
+}
+
+func TestThePolicyMayStillRefuseAClaimedCall(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks   bool
+		ruling approvals.Ruling
+		says   string
+	}{
+		"approved, and refused now":           {true, approvals.Refuse{Reason: "not on Fridays"}, "not on Fridays"},
+		"permitted, and refused now":          {false, approvals.Refuse{Reason: "not on Fridays"}, "not on Fridays"},
+		"permitted, and people are asked now": {false, approvals.Ask{Requirement: signedBy("bob")}, "needs approval now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, q := claimable(t, c.asks)
+			w.policy.by["plain"] = c.ruling
+			e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+			require.NoError(t, err)
+			require.True(t, e.Over())
+			require.Contains(t, brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}})[0], c.says)
+			require.Empty(t, w.executed())
+			require.Len(t, w.store.opened(), map[bool]int{true: 1, false: 0}[c.asks], "nobody is asked")
+		})
+	}
+}
+
+func TestAnOpenRequestIsNotExecuted(t *testing.T) {
+	w := newWorld(t)
+	w.policy.by = map[string]approvals.Ruling{"plain": approvals.Ask{Requirement: signedBy("bob")}}
+	q, err := w.executing(w.store).Submit(t.Context(), agentrun.RemoteRequest{
+		Executor: "client", Key: "k", Agent: "ops", Requester: "alice", Channel: "C1",
+		Calls: []agentrun.RemoteCall{{ToolCall: approvals.ToolCall{ID: "c", Name: "plain", Args: []byte(`{"x":1}`)}}},
+	})
+	require.NoError(t, err)
+	_, err = w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.ErrorIs(t, err, approvals.ErrOpen)
+	w.decide(q.Batch.ID, "c", approvals.Deny, "no")
+	e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.Contains(t, brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}})[0], "c denied")
+	require.Empty(t, w.executed())
+}
+
+func TestCallersOnManyReplicasShareOneExecution(t *testing.T) {
+	w, q := claimable(t, true)
+	var all sync.WaitGroup
+	for range 8 {
+		r := w.executing(w.store)
+		all.Go(func() {
+			for {
+				e, err := r.Execute(t.Context(), q.Run.ID)
+				require.NoError(t, err)
+				if e.Over() {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, []string{"plain:1"}, w.executed())
+}
+
+// Kill the process at every commit: the call runs at most once, nothing begins
+// for a caller that is gone, and the next caller has it executed, or gets what people
+// said of the doubt.
+func TestAnExecutionThatIsKilledAtEveryCommitIsNotRepeated(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		for verdict, says := range map[approvals.Verdict]string{
+			approvals.GiveUp: approvals.DoubtGivenUpMessage, approvals.Happened: approvals.HappenedMessage, approvals.RunAgain: "plain:1",
+		} {
+			doubts := 0
+			for k := 1; k <= 10; k++ {
+				for _, after := range []bool{false, true} {
+					if killed(t, asks, death{k, after}, verdict, says) {
+						doubts++
+					}
+				}
+			}
+			require.Positive(t, doubts)
+		}
+	}
+}
+
+// killed reports whether the death left the call in doubt.
+func killed(t *testing.T, asks bool, d death, verdict approvals.Verdict, says string) bool {
+	t.Helper()
+	w, q := claimable(t, asks)
+	clock := epoch
+	w.now, w.doubt = func() time.Time { return clock }, verdict
+	m := &mortal{hooked: w.store, death: d}
+	_, err := w.executing(m).Execute(t.Context(), q.Run.ID)
+	if m.dead {
+		require.ErrorIs(t, err, errKilled)
+	}
+	began := len(w.executed())
+	clock = clock.Add(time.Hour)
+	r := w.executing(w.store)
+	if e, err := r.Executed(t.Context(), q.Run.ID); err == nil && e.Run != "" {
+		require.NoError(t, r.Work(t.Context(), e.Run), "the due index looks at it")
+	}
+	require.Len(t, w.executed(), began, "nothing begins for a caller that is gone (%v)", d)
+	e, err := r.Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	doubt := e.Status == agentrun.RunDeferred
+	if doubt {
+		batch := w.run(e.Run).Deferred
+		require.Equal(t, "C1", w.batch(batch).Channel, "people are asked where they were")
+		require.Equal(t, 1, w.answerDoubts(batch))
+		require.NoError(t, r.Resume(t.Context(), batch))
+		resumed, err := agentrun.ResumeRunID(batch)
+		require.NoError(t, err)
+		require.NoError(t, r.Work(t.Context(), resumed), "the due index does it, without a caller")
+		e, err = r.Execute(t.Context(), q.Run.ID)
+		require.NoError(t, err)
+		require.Contains(t, fmt.Sprint(brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}})), says)
+	} else {
+		require.Equal(t, []string{"plain:1"}, w.executed())
+		require.Contains(t, brief([]agentrun.Message{agentrun.Request{Parts: e.Parts}}), `c success: "plain:1"`)
+	}
+	require.True(t, e.Over(), "%v: %s", d, e.Status)
+	most := 1
+	if doubt && verdict == approvals.RunAgain {
+		most = 2
+	}
+	require.LessOrEqual(t, len(w.executed()), most)
+	return doubt
+}
+
+func TestARunnerThatDrainsLeavesAClaimedCallToTheNextCaller(t *testing.T) {
+	w, q := claimable(t, true)
+	r := w.executing(w.store)
+	r.Drain()
+	e, err := r.Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.False(t, e.Over())
+	require.Empty(t, w.executed())
+	e, err = w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.True(t, e.Over())
+}
+
+func TestAStoreThatFailsBeforeTheCallBeganLeavesItToTheNextCaller(t *testing.T) {
+	w, q := claimable(t, true)
+	broken := errors.New("no connection")
+	w.store.before = func(_ int, c agentrun.Commit) error {
+		if len(c.Entries) > 0 {
+			return broken
+		}
+		return nil
+	}
+	_, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.ErrorIs(t, err, broken)
+	w.store.before = nil
+	e, err := w.executing(w.store).Execute(t.Context(), q.Run.ID)
+	require.NoError(t, err)
+	require.True(t, e.Over())
+	require.Equal(t, []string{"plain:1"}, w.executed())
+}
