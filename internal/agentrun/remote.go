@@ -30,8 +30,8 @@ type RemoteRequest struct {
 	Calls        []RemoteCall
 }
 
-// A RemoteCall is one call with what its executor says about it, and Summary,
-// which the configuration says about its tool.
+// A RemoteCall is one call with what its executor says about it, and Summary and
+// Severity, which the configuration says about its tool.
 type RemoteCall struct {
 	approvals.ToolCall
 
@@ -39,6 +39,7 @@ type RemoteCall struct {
 	// summary. That of a rule goes before it. It is never one of the executor's:
 	// an agent could write "Read {args.path}" over a call that deletes.
 	Summary   string
+	Severity  approvals.Severity
 	Gate      approvals.Gate  // why the tool itself asks, if it does
 	Metadata  json.RawMessage // a JSON object for the approvers, or nil
 	WriteOnly []string        // JSON pointers of arguments that people see as a length only

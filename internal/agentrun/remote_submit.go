@@ -97,7 +97,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 		response.Parts = append(response.Parts, CallPart{ToolCall: c.ToolCall, Place: c.Place})
 		soFar := SoFar([]Message{response, Request{Parts: counted}}, nil)
 		deferral := approvals.Deferral{
-			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Place: c.Place,
+			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Severity: c.Severity, Place: c.Place,
 		}
 		switch ruling := r.ruleRemote(ctx, run, approvals.Proposal{
 			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,

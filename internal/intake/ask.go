@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 		*r = record{
 			Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
 			Carries: storedCarries(a.Carries), Until: until(now, a.Within, c.Within), Trace: a.Trace, Notify: a.Notify,
-			HasState: len(a.State) > 0, Reuse: a.Reuse, CreatedAt: now.UTC(),
+			HasState: len(a.State) > 0, Reuse: a.Reuse, Here: a.Here, CreatedAt: now.UTC(),
 		}
 		for _, call := range a.Calls {
 			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
@@ -155,7 +156,8 @@ func (r record) request(c Client, key string, calls []Call, prompt string) agent
 		q.Calls = append(q.Calls, agentrun.RemoteCall{
 			ToolCall: approvals.ToolCall{ID: call.ID, Name: call.Tool, Args: call.Args},
 			Place:    approvals.Place{Cwd: call.Cwd, Repository: call.Repository, Branch: call.Branch, Server: call.Server},
-			Reason:   call.Reason, External: call.External, Summary: summary.Known(call.Tool),
+			Reason:   call.Reason, External: call.External, Summary: cmp.Or(call.Summary, summary.Known(call.Tool)),
+			WriteOnly: call.WriteOnly, Severity: call.Severity,
 		})
 	}
 	return q

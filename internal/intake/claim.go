@@ -128,12 +128,35 @@ func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call
 	return s.Get(ctx, c, id)
 }
 
+// Answered says that a caller was told what became of a call that was executed
+// here: the same call is asked about anew from now on. It may be repeated.
+func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) error {
+	x, err := s.find(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if !x.rec.Here {
+		return invalid("request", "is not executed here")
+	}
+	_, err = s.change(ctx, id, func(r *record) (bool, error) {
+		if !r.AnsweredAt.IsZero() {
+			return false, nil
+		}
+		r.AnsweredAt = s.c.Now().UTC()
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.c.Store.Confirm(ctx, string(id))
+}
+
 // show puts on the card what the record has of a call that people approved. The
 // record is what counts: if this fails, it is logged, and the next one that comes
 // by shows it.
 func (s *Service) show(ctx context.Context, x found, call approvals.ToolCallID) {
 	i := x.rec.call(call)
-	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() {
+	if i < 0 || x.rec.Calls[i].ClaimedAt.IsZero() || x.rec.Here { // what is executed here is known from the journal
 		return
 	}
 	kept := x.rec.Calls[i]

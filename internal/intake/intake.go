@@ -64,6 +64,10 @@ type Ask struct {
 	// doors whose callers ask again. It is for a request of one call. What such a
 	// request is, its fingerprint says: another external id joins it.
 	Reuse bool
+	// Here says that the door has [agentrun.Runner.Execute] execute the call once it
+	// is claimed. It goes with Reuse: a caller that asks again finds the execution
+	// too, until somebody has been told what came of it, see [Service.Answered].
+	Here bool
 }
 
 // MaxState is how many bytes of opaque state a request may carry: 1 MiB of its
@@ -83,6 +87,11 @@ type Call struct {
 	Definition string // the pinned digest of the tool's definition; empty if there is none
 	Reason     string // the agent's words; quoted, never trusted
 	External   bool   // it is to be fulfilled, not approved
+
+	// What the configuration of a door knows of the tool. No caller says it.
+	Summary   string   // a template, as in package summary
+	WriteOnly []string // JSON pointers of arguments that people see as a length only
+	Severity  approvals.Severity
 }
 
 // A Door is how a request came in.
@@ -92,7 +101,9 @@ type Door string
 const (
 	DoorAPI   Door = "api"   // the HTTP API
 	DoorHooks Door = "hooks" // what coding agents call before a tool
-	DoorMCP   Door = "mcp"   // the gateway and the permission prompt
+	DoorMCP   Door = "mcp"   // the permission prompt
+	// DoorGateway is that of the agents of a gateway, whose calls are executed here.
+	DoorGateway Door = "gateway"
 )
 
 // Carries says what a door can bring back. The card offers no button for what it
@@ -159,6 +170,8 @@ type CallStatus struct {
 	Reason      string             // why it was denied or refused, in words for the model
 	By          []approvals.Seat   // who approved or denied it, in their order
 	Editors     []approvals.UserID // who changed the arguments
+	Given       int                // how many approvals it has that count
+	Needed      int                // how many it needs in all; 0 if it may be approved in several ways
 	Rule        string             // that asked, permitted or refused, and the version of its policy, as rule@version
 	DecidedAt   time.Time
 	// UsableUntil is when a decision that is not claimed is of no use any more. The
@@ -168,6 +181,8 @@ type CallStatus struct {
 	ClaimedAt   time.Time // zero until it is claimed
 	External    bool      // it waits for a result, not for a decision
 	Report      *Report
+	Here        bool                 // this program executes it
+	Answered    bool                 // somebody has been told what became of it here
 	Result      approvals.CallResult // of an external call
 	Receipt     string               // signed, see package receipt; empty without a key
 }

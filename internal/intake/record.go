@@ -42,6 +42,8 @@ type record struct {
 	Notify       string          `json:"notify,omitempty"`
 	HasState     bool            `json:"has_state,omitempty"`
 	Reuse        bool            `json:"reuse,omitempty"`
+	Here         bool            `json:"here,omitempty"`       // this program executes the call
+	AnsweredAt   time.Time       `json:"answered_at,omitzero"` // since then somebody knows what became of it
 	Calls        []storedCall    `json:"calls"`
 	Withdrawn    bool            `json:"withdrawn,omitempty"` // by the caller: decisions that were not used are of no use
 	SupersededBy approvals.RunID `json:"superseded_by,omitempty"`

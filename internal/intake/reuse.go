@@ -47,13 +47,23 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 // usable reports whether a caller that asks again gets this request: it is open,
 // or its decision is not used and not too old. A denial stands as long as an
 // approval would, so that an agent in a loop does not ask people again and again.
-// A refusal stands for the caller that it was just made for.
+// A refusal stands for the caller that it was just made for, and so does a
+// permission to execute a call here. Where a call was claimed to be executed here,
+// whoever asks again gets what became of it, until somebody was told.
 func (s *Service) usable(r Request, x found) bool {
 	call := r.Calls[0]
 	switch call.Outcome {
 	case OutcomePending:
 		return true
-	case OutcomeApproved, OutcomeAllowed, OutcomeDenied:
+	case OutcomeAllowed, OutcomeApproved:
+		if x.rec.Here && call.Outcome == OutcomeAllowed {
+			return x.fresh // the policy lets the same call run again
+		}
+		if x.rec.Here && !call.ClaimedAt.IsZero() {
+			return !call.Answered
+		}
+		return call.ClaimedAt.IsZero() && s.c.Now().Before(call.UsableUntil)
+	case OutcomeDenied:
 		return call.ClaimedAt.IsZero() && s.c.Now().Before(call.UsableUntil)
 	case OutcomeRefused:
 		return x.fresh

@@ -117,6 +117,7 @@ func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentr
 	st := CallStatus{
 		ID: c.ID, Tool: c.Name, Args: c.Args, Fingerprint: kept.Fingerprint, ClaimedAt: kept.ClaimedAt,
 		Digest: approvals.DigestOf(approvals.BatchID(x.id), c.ToolCall), DecidedAt: x.remote.Run.CreatedAt,
+		Here: x.rec.Here, Answered: !x.rec.AnsweredAt.IsZero(),
 	}
 	if kept.Report != nil {
 		report := Report(*kept.Report)
@@ -150,6 +151,7 @@ func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentr
 func (s *Service) asked(ctx context.Context, x found, a approvals.Approval, st *CallStatus, now time.Time) error {
 	o := a.Outcome(now)
 	st.Digest, st.Rule, st.DecidedAt = a.Call.Digest, a.Rule, o.At
+	st.Given, st.Needed = given(a), needed(a.Requirement)
 	if o.Status != approvals.Withdrawn {
 		st.By = o.By
 	}
@@ -209,6 +211,27 @@ func (c storedCall) refuse(st *CallStatus) {
 	if !c.RefusedAt.IsZero() {
 		st.DecidedAt = c.RefusedAt
 	}
+}
+
+// given is how many approvals count so far.
+func given(a approvals.Approval) int {
+	n := 0
+	for _, p := range a.Progress() {
+		n += len(p.By)
+	}
+	return n
+}
+
+// needed is how many approvals meet the requirement, if there is one way to meet it.
+func needed(r approvals.Requirement) int {
+	n := 0
+	for _, q := range r.Quorums {
+		if q.Choice != 0 {
+			return 0
+		}
+		n += q.Need
+	}
+	return n
 }
 
 // end is what became of a decision that was not used when the caller withdrew its

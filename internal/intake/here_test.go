@@ -1,0 +1,76 @@
+package intake_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// here is a question about a call that the door executes here.
+func here(external, tool string) intake.Ask {
+	a := again(external)
+	a.Door, a.Here, a.Calls[0].Tool = intake.DoorGateway, true, tool
+	return a
+}
+
+func TestWhoAsksAgainFindsWhatIsExecutedHereUntilSomebodyWasTold(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	first := w.ask(here("a", "write"))
+	w.approve(first, "toolu_a")
+	_, err := w.Claim(ctx, claude, first.ID, "toolu_a")
+	require.NoError(t, err)
+	for _, external := range []string{"a", "b"} {
+		found := w.ask(here(external, "write"))
+		require.Equal(t, first.ID, found.ID, "nobody was told")
+		require.True(t, found.Calls[0].Here)
+		require.False(t, found.Calls[0].Answered)
+	}
+	a, _ := mustBatch(w, first).Approval("toolu_a")
+	require.Empty(t, a.Execution.State, "what becomes of it, the journal says")
+	other := claude
+	other.Name = "codex"
+	require.ErrorIs(t, w.Answered(ctx, other, first.ID), approvals.ErrNotFound)
+	for range 2 {
+		require.NoError(t, w.Answered(ctx, claude, first.ID))
+	}
+	require.NotEqual(t, first.ID, w.ask(here("c", "write")).ID)
+	require.ErrorIs(t, w.Answered(ctx, claude, w.ask(ask("api", "write")).ID), approvals.ErrInvalid)
+}
+
+func TestAPermissionToExecuteHereIsForOneCall(t *testing.T) {
+	w := newWorld(t)
+	first := w.ask(here("a", "free"))
+	require.Equal(t, intake.OutcomeAllowed, first.Calls[0].Outcome)
+	second := w.ask(here("b", "free"))
+	require.Equal(t, intake.OutcomeAllowed, second.Calls[0].Outcome)
+	require.NotEqual(t, first.ID, second.ID, "two calls that need nobody are two executions")
+}
+
+func TestWhatIsExecutedHereCanBeFoundAgain(t *testing.T) {
+	w := newWorld(t)
+	a := here("a", "write")
+	a.Reuse = false
+	_, err := w.Ask(t.Context(), claude, a)
+	require.ErrorIs(t, err, approvals.ErrInvalid)
+}
+
+func TestARequestSaysHowManyApprovalsItNeeds(t *testing.T) {
+	w := newWorld(t)
+	w.policy.set("write", approvals.Ask{Requirement: needs("bob", "dora")})
+	r := w.ask(ask("a", "write"))
+	require.Equal(t, 2, r.Calls[0].Needed)
+	w.approve(r, "c0")
+	r = w.get(r.ID)
+	require.Equal(t, intake.StatePending, r.State)
+	require.Equal(t, 1, r.Calls[0].Given)
+}
+
+func mustBatch(w *world, r intake.Request) approvals.Batch {
+	w.Helper()
+	b, err := w.store.Batch(w.Context(), r.Batch)
+	require.NoError(w, err)
+	return b
+}
