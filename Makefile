@@ -46,7 +46,7 @@ vuln: ## Look for known vulnerabilities that are called (govulncheck, pinned); s
 fuzz: ## Fuzz the core against its invariants for a minute
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 1m ./internal/approvals
 
-soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, two versions of the real Claude Code, and ten minutes of fuzzing
+soak: ## What takes longer than a test may: a million requirements against the oracle, a thousand calls in a minute, power failures, two versions of the real Claude Code, opencode, and ten minutes of fuzzing
 	$(GO) test -count=1 -timeout=60m -run Oracle ./internal/approvals -oracle=1000000
 	$(GO) test -count=1 -timeout=20m -run TestAThousandCalls -v ./cmd/bot -soak
 	$(GO) test -count=1 -timeout=20m -run 'PowerFailure|Failover' ./internal/state -power=50
@@ -55,6 +55,10 @@ soak: ## What takes longer than a test may: a million requirements against the o
 		node $$d/node_modules/@anthropic-ai/claude-code/install.cjs && \
 		$(GO) test -count=1 -timeout=30m -run RealClaudeCode -v ./internal/hookserver -claude=$$d/node_modules/.bin/claude -hold=400s; \
 		ended=$$?; rm -rf $$d; [ $$ended = 0 ] || exit 1; done
+	d=$$(mktemp -d) && npm install --prefix $$d --no-fund --no-audit @anthropic-ai/claude-code@2.1.330 opencode-ai@1.18.33 && \
+		node $$d/node_modules/@anthropic-ai/claude-code/install.cjs && \
+		$(GO) test -count=1 -timeout=30m -run RealAgentsAreGated -v ./internal/gateway -claude=$$d/node_modules/.bin/claude -opencode=$$d/node_modules/.bin/opencode; \
+		ended=$$?; rm -rf $$d; [ $$ended = 0 ] || exit 1
 	$(GO) test -run '^$$' -fuzz FuzzApply -fuzztime 4m ./internal/approvals
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime 3m ./internal/config
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 3m ./internal/policy

@@ -34,8 +34,10 @@ var may = map[string][]string{
 	"internal/httpapi":                        {"internal/approvals", "internal/intake", "internal/bearer", "internal/httpapi/format"},
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},
 	"internal/hook":                           {},
-	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer"},
+	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer", "internal/door"},
 	"internal/uistream":                       {"internal/approvals", "internal/agentrun", "internal/summary"},
+	"internal/door":                           {"internal/approvals", "internal/intake", "internal/bearer"},
+	"internal/gateway":                        {"internal/approvals", "internal/agentrun", "internal/intake", "internal/bearer", "internal/door"},
 	"internal/slacksim":                       {"internal/slacksim/blockkit", "internal/slacksim/page"},
 	"internal/slacksim/blockkit":              {},
 	"internal/slacksim/bolt":                  {}, // tests only

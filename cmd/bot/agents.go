@@ -90,5 +90,6 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 			Limits: agentrun.Limits{Requests: a.Limits.Requests, ToolCalls: a.Limits.ToolCalls, TotalTokens: a.Limits.TotalTokens},
 		}
 	}
+	addGateways(agents, c, sets)
 	return agents, errors.Join(problems...)
 }

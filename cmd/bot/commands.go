@@ -22,7 +22,7 @@ Everything that "bot serve" needs to know is in one YAML file and in the
 environment; see the README.`,
 		example: "bot demo",
 		sub: []*command{
-			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, mcpCommands, receiptCommands, adminCommands, hookCommands, slacksimCommand, versionCommand,
+			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, mcpCommands, receiptCommands, adminCommands, hookCommands, gatewayCommands, slacksimCommand, versionCommand,
 			{
 				name: "help", short: "Explains a command.", run: runHelp,
 				about: "Prints what the program or one of its commands does, like the flag --help.",
@@ -316,7 +316,7 @@ func runWith(ctx context.Context, extra config.ToolsFor, args, environ []string,
 	if len(args) > 0 && slices.Contains([]string{"--version", "-version"}, args[0]) {
 		args = append([]string{versionCommand.name}, args[1:]...)
 	}
-	args = hookArgs(args)
+	args = gatewayArgs(hookArgs(args))
 	in := &call{command: root(), path: "bot", words: args, extra: extra, environ: environ, stdout: stdout, stderr: stderr}
 	return in.do(ctx)
 }

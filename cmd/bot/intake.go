@@ -24,36 +24,40 @@ type remoteAgent struct {
 	jwt    *bearer.JWT
 }
 
-// newRemoteAgents returns the remote agents of the configuration.
+// newRemoteAgents returns the remote agents of the configuration, and the clients
+// of its gateways.
 func newRemoteAgents(c config.Config, log *slog.Logger) ([]remoteAgent, error) {
-	var all []remoteAgent
-	var problems []error
+	all, problems := newRemoteClients(c, log)
 	for _, a := range c.RemoteAgents {
-		tokens, err := config.NewTokens(a, log)
-		problems = append(problems, err)
-		r := remoteAgent{tokens: tokens, client: intake.Client{
-			Name: a.Name, Owner: a.Owner, Channel: a.Channel, OpenLimit: a.OpenLimit, PerMinute: a.PerMinute, Within: a.Within,
-		}}
-		if j := a.JWT; j != nil {
-			r.jwt = &bearer.JWT{Issuer: j.Issuer, Audience: j.Audience, Subject: j.Subject, Keys: j.Keys}
-		}
-		if a.Triggers != nil {
-			r.client.Triggers = a.Triggers.Users
-		}
-		for _, d := range a.Doors {
-			r.doors = append(r.doors, intake.Door(d))
-		}
-		for _, w := range a.Webhooks {
-			r.client.Endpoints = append(r.client.Endpoints, w.Name)
-		}
-		for _, f := range a.Fulfills {
-			for _, tool := range f.Tools {
-				r.client.Fulfills = append(r.client.Fulfills, intake.Fulfills{Agent: f.Agent, Tool: tool})
-			}
-		}
-		all = append(all, r)
+		r, err := newRemoteAgent(a, log)
+		all, problems = append(all, r), append(problems, err)
 	}
 	return all, errors.Join(problems...)
+}
+
+func newRemoteAgent(a config.RemoteAgent, log *slog.Logger) (remoteAgent, error) {
+	tokens, err := config.NewTokens(a, log)
+	r := remoteAgent{tokens: tokens, client: intake.Client{
+		Name: a.Name, Owner: a.Owner, Channel: a.Channel, OpenLimit: a.OpenLimit, PerMinute: a.PerMinute, Within: a.Within,
+	}}
+	if j := a.JWT; j != nil {
+		r.jwt = &bearer.JWT{Issuer: j.Issuer, Audience: j.Audience, Subject: j.Subject, Keys: j.Keys}
+	}
+	if a.Triggers != nil {
+		r.client.Triggers = a.Triggers.Users
+	}
+	for _, d := range a.Doors {
+		r.doors = append(r.doors, intake.Door(d))
+	}
+	for _, w := range a.Webhooks {
+		r.client.Endpoints = append(r.client.Endpoints, w.Name)
+	}
+	for _, f := range a.Fulfills {
+		for _, tool := range f.Tools {
+			r.client.Fulfills = append(r.client.Fulfills, intake.Fulfills{Agent: f.Agent, Tool: tool})
+		}
+	}
+	return r, err
 }
 
 // newIntake makes what the doors of remote agents work with.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/gateway"
 	"github.com/countersign/countersign/internal/hookserver"
 	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/uistream"
@@ -39,10 +40,11 @@ func (b *bot) published() func() []byte {
 type remoteServer struct {
 	*http.Server
 
-	api    *httpapi.API
-	hooks  *hookserver.Server
-	chats  *uistream.Server // nil: there are none
-	served chan error
+	api     *httpapi.API
+	hooks   *hookserver.Server
+	chats   *uistream.Server // nil: there are none
+	gateway *gateway.Server  // nil: there is none
+	served  chan error
 }
 
 // serveRemote listens at http.listen. Without that setting nothing is served, and
@@ -66,6 +68,9 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	if err != nil {
 		return nil, err
 	}
+	if s.gateway, err = b.newGateway(c, guard, s.api); err != nil {
+		return nil, err
+	}
 	// Pages may call the chats, whose origins are settings of their own.
 	if s.chats, err = b.newWeb(ctx, c, s.api.OtherHost); err != nil {
 		return nil, err
@@ -74,6 +79,9 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 	if s.chats != nil {
 		routes.Handle(uistream.Path, s.chats)
 		routes.Handle(uistream.Path+"/", s.chats)
+	}
+	if s.gateway != nil {
+		routes.Handle(gateway.Path, s.gateway.Handler())
 	}
 	routes.Handle(hookserver.PromptPath, s.hooks.Prompt())
 	routes.Handle("/", s.api)
@@ -126,5 +134,19 @@ func (s *remoteServer) stop(ctx context.Context) error {
 	if s.chats != nil {
 		s.chats.Drain()
 	}
+	if s.gateway != nil {
+		s.gateway.Drain()
+	}
 	return s.Shutdown(ctx)
+}
+
+// finish returns when no call of a gateway runs here any more. A call that is cut
+// off is in doubt.
+func (s *remoteServer) finish(ctx context.Context) error {
+	if s == nil || s.gateway == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, shutdownWork)
+	defer cancel()
+	return s.gateway.Finish(ctx)
 }

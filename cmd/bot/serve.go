@@ -22,6 +22,12 @@ const (
 )
 
 func runServe(ctx context.Context, in *call) error {
+	return serveConfig(ctx, in, func(config.Config) error { return nil })
+}
+
+// serveConfig runs the bot with the configuration that the flags name, if it is
+// what the command needs.
+func serveConfig(ctx context.Context, in *call, needs func(config.Config) error) error {
 	path := in.flags.String("config", "", "The configuration `FILE`.")
 	if _, err := in.parse(); err != nil {
 		return err
@@ -29,7 +35,7 @@ func runServe(ctx context.Context, in *call) error {
 	c, err := config.Read(*path)
 	e, envErr := config.ReadEnvironment(in.environ)
 	if err == nil {
-		err = c.Check()
+		err = errors.Join(c.Check(), needs(c))
 		if !c.HasMCP() || c.MCPLock != "" { // else the tools are in Redis, and newBot checks them
 			err = errors.Join(err, c.CheckPolicy(e, in.extra, time.Now))
 		}
@@ -120,6 +126,7 @@ func serve(ctx context.Context, l net.Listener, c config.Config, e config.Enviro
 	err = errors.Join(err, remote.stop(closing), server.Shutdown(closing))
 	receiving.Wait()
 	stopWork()
+	err = errors.Join(err, remote.finish(context.WithoutCancel(ctx)))
 	reconcilers.Wait()
 	stopServing()
 	servers.Wait()

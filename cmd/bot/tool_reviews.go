@@ -61,6 +61,9 @@ func ownersAsked(c config.Config) map[string]string {
 	for _, a := range c.Agents {
 		channels[a.Name] = a.OwnersAsked()
 	}
+	for _, g := range c.Gateways {
+		channels[g.Name] = g.Agent().OwnersAsked()
+	}
 	return channels
 }
 

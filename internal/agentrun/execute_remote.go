@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -18,6 +19,7 @@ type Executed struct {
 	Status Status          // of that run; [RunDeferred] while people are asked about a call in doubt
 	Parts  []RequestPart   // the results, when it is completed or failed
 	Words  string          // for people, when it failed or is parked
+	Ended  time.Time
 }
 
 // Over reports whether nothing more becomes of the calls without people.
@@ -85,7 +87,7 @@ func (r *Runner) Executed(ctx context.Context, id approvals.RunID) (Executed, er
 		}
 		run = resumed
 	}
-	e := Executed{Run: run.ID, Status: run.Status, Words: run.Failure}
+	e := Executed{Run: run.ID, Status: run.Status, Words: run.Failure, Ended: run.EndedAt}
 	messages, err := r.c.Store.Messages(ctx, run.Thread, run.From, run.To)
 	if err != nil {
 		return Executed{}, fmt.Errorf("load messages of %s: %w", run.Thread, err)

@@ -27,6 +27,7 @@ type Config struct {
 	Runs   Runs          `yaml:"runs"`
 
 	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
+	Gateways     []Gateway     `yaml:"gateways"`
 	HTTP         HTTP          `yaml:"http"`
 	Metrics      Metrics       `yaml:"metrics"`
 	Web          Web           `yaml:"web"`
@@ -173,14 +174,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 			wrong("%w", p)
 		}
 	}
-	if a.Owners != nil {
-		for _, p := range Problems(a.Owners.people().check(at + ".owners")) {
-			wrong("%w", p)
-		}
-		if ch := a.Owners.Channel; ch != "" && !channelID.MatchString(ch) {
-			wrong("%s.owners.channel: %q is not a channel id such as C0123456789; names are not accepted because they can change", at, ch)
-		}
-	}
+	a.Owners.check(at, wrong)
 	everywhere := slices.IndexFunc(before, func(o Agent) bool { return len(o.Channels) == 0 })
 	if len(a.Channels) == 0 && everywhere >= 0 {
 		wrong("%s.channels: not set, but agents[%d] already answers everywhere; list the channels of one of them", at, everywhere)
@@ -207,10 +201,11 @@ func (c Config) MayAsk() map[string]approvals.From {
 	return who
 }
 
-// OwnedBy returns the owners of all agents that have some, by their names.
+// OwnedBy returns the owners of all agents and gateways that have some, by their
+// names.
 func (c Config) OwnedBy() map[string]approvals.From {
 	owners := map[string]approvals.From{}
-	for _, a := range c.Agents {
+	for _, a := range c.withTools() {
 		if a.Owners != nil {
 			owners[a.Name] = a.OwnedBy()
 		}

@@ -21,13 +21,12 @@ func (a Agent) checkEffects(at string, wrong func(format string, args ...any)) {
 
 // checkLookups refuses an effect of lookup for a tool that has no lookup: it
 // would have no effect.
-func (c Config) checkLookups(i int, tools []agentrun.Tool) error {
-	a := c.Agents[i]
+func (c Config) checkLookups(a placed, tools []agentrun.Tool) error {
 	var problems []error
 	for _, t := range tools {
 		s := t.Spec()
 		if a.Tools[s.Name].Effect == agentrun.EffectLookup && s.Lookup == nil {
-			problems = append(problems, fmt.Errorf("agents[%d].tools.%s.effect: lookup needs a tool that can say whether a call happened, and %s can't", i, s.Name, s.Name))
+			problems = append(problems, fmt.Errorf("%s.tools.%s.effect: lookup needs a tool that can say whether a call happened, and %s can't", a.at, s.Name, s.Name))
 		}
 	}
 	return errors.Join(problems...)

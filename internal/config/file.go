@@ -42,10 +42,15 @@ func Read(path string) (Config, error) {
 	beside(&c.Redis.TLS.KeyFile)
 	for i := range c.Agents {
 		beside(&c.Agents[i].Files)
-		for name, m := range c.Agents[i].MCP {
-			if strings.ContainsRune(m.Command, filepath.Separator) {
-				beside(&m.Command)
-				c.Agents[i].MCP[name] = m
+		besideCommands(beside, c.Agents[i].MCP)
+	}
+	for i := range c.Gateways {
+		besideCommands(beside, c.Gateways[i].MCP)
+		for j := range c.Gateways[i].Clients {
+			client := &c.Gateways[i].Clients[j]
+			beside(&client.TokensFile)
+			if client.JWT != nil && !isURL(client.JWT.Keys) {
+				beside(&client.JWT.Keys)
 			}
 		}
 	}
@@ -66,6 +71,16 @@ func Read(path string) (Config, error) {
 	return c, errors.Join(problems...)
 }
 
+// besideCommands moves the programs of MCP servers that are named by a path.
+func besideCommands(beside func(*string), servers map[string]MCPServer) {
+	for name, m := range servers {
+		if strings.ContainsRune(m.Command, filepath.Separator) {
+			beside(&m.Command)
+			servers[name] = m
+		}
+	}
+}
+
 // Decode reads the text of a configuration file as [Read] does.
 func Decode(b []byte) (Config, []error) {
 	b = strictyaml.WithoutMark(b)
@@ -82,9 +97,9 @@ func Decode(b []byte) (Config, []error) {
 	if err := yaml.Unmarshal(b, &c); err != nil && len(f.problems) == 0 {
 		f.problems = append(f.problems, plainly(err)) // the form is not as strict as the decoder
 	}
-	for i, a := range c.Agents {
+	for _, a := range c.withTools() {
 		for name := range a.Tools {
-			if at, ok := f.templates[summaryPlace(i, name)]; ok {
+			if at, ok := f.templates[summaryPlace(a.at, name)]; ok {
 				if c.summariesAt == nil {
 					c.summariesAt = map[[2]string]string{}
 				}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -31,20 +32,21 @@ type MCPServer struct {
 	TrustAnnotations bool                     `yaml:"trust_annotations"` // whether what the server says of its tools may make us less careful
 }
 
-// HasMCP reports whether an agent has MCP servers.
+// HasMCP reports whether an agent or a gateway has MCP servers.
 func (c Config) HasMCP() bool {
-	return slices.ContainsFunc(c.Agents, func(a Agent) bool { return len(a.MCP) > 0 })
+	return slices.ContainsFunc(c.withTools(), func(a placed) bool { return len(a.MCP) > 0 })
 }
 
-// Servers are the MCP servers of all agents, or everything that is wrong with
+// Servers are the MCP servers of all agents and gateways, or everything that is wrong with
 // them. Of the environment they get the variables that they name.
 func (c Config) Servers(e Environment) ([]mcptool.Server, error) {
 	var all []mcptool.Server
 	var problems []error
-	for i, a := range c.Agents {
+	for _, a := range c.withTools() {
 		for _, name := range slices.Sorted(maps.Keys(a.MCP)) {
-			at, m := fmt.Sprintf("agents[%d].mcp.%s", i, name), a.MCP[name]
+			at, m := fmt.Sprintf("%s.mcp.%s", a.at, name), a.MCP[name]
 			s := m.server(a.Name, name)
+			s.Whole = strings.HasPrefix(a.at, "gateways")
 			for _, p := range Problems(s.Check()) {
 				problems = append(problems, fmt.Errorf("%s: %w", at, p))
 			}

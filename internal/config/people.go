@@ -23,6 +23,19 @@ type Owners struct {
 
 func (o Owners) people() People { return People{Users: o.Users, Groups: o.Groups} }
 
+// check returns the problems of the owners, if there are any.
+func (o *Owners) check(at string, wrong func(format string, args ...any)) {
+	if o == nil {
+		return
+	}
+	for _, p := range Problems(o.people().check(at + ".owners")) {
+		wrong("%w", p)
+	}
+	if o.Channel != "" && !channelID.MatchString(o.Channel) {
+		wrong("%s.owners.channel: %q is not a channel id such as C0123456789; names are not accepted because they can change", at, o.Channel)
+	}
+}
+
 // OwnersAsked is where the owners of an agent are asked; empty if they cannot be.
 func (a Agent) OwnersAsked() string {
 	switch {

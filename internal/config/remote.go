@@ -63,6 +63,7 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 		a.checkTokens(at, tokens, wrong)
 		a.JWT.check(at+".jwt", subjects, wrong)
 	}
+	c.checkGateways(names, tokens, subjects, wrong)
 	if len(c.RemoteAgents) > 0 && c.HTTP.Listen == "" {
 		wrong("http.listen: not set, so no remote agent can reach the bot; set an address such as 127.0.0.1:8090")
 	}
@@ -85,12 +86,23 @@ func (c Config) checkRemote(wrong func(format string, args ...any)) {
 }
 
 func (a RemoteAgent) check(at string, wrong func(format string, args ...any)) {
-	switch {
-	case strings.TrimSpace(a.Name) == "":
-		wrong("%s.name: not set; every agent needs a name", at)
-	case len([]rune(a.Name)) > maxRemoteName || strings.ContainsFunc(a.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		wrong("%s.name: must be one line of at most %d characters", at, maxRemoteName)
+	a.checkShown(at, wrong)
+	a.checkWho(at, wrong)
+	if len(a.Doors) == 0 {
+		wrong("%s.doors: there are none, so it could never ask; list some of %s", at, strings.Join(Doors, ", "))
 	}
+	for i, d := range a.Doors {
+		switch {
+		case !slices.Contains(Doors, d):
+			wrong("%s.doors: there is no %q; the doors are %s", at, d, strings.Join(Doors, ", "))
+		case slices.Contains(a.Doors[:i], d):
+			wrong("%s.doors: has %q twice", at, d)
+		}
+	}
+}
+
+// checkWho says what is wrong with who asked.
+func (a RemoteAgent) checkWho(at string, wrong func(format string, args ...any)) {
 	var triggers []approvals.UserID
 	if a.Triggers != nil {
 		triggers = a.Triggers.Users
@@ -106,19 +118,18 @@ func (a RemoteAgent) check(at string, wrong func(format string, args ...any)) {
 			wrong("%s: %q is not a user id such as U0123456789; names are not accepted because people can change them", at, u)
 		}
 	}
+}
+
+// checkShown says what is wrong with how its requests are shown and limited.
+func (a RemoteAgent) checkShown(at string, wrong func(format string, args ...any)) {
+	switch {
+	case strings.TrimSpace(a.Name) == "":
+		wrong("%s.name: not set; every agent needs a name", at)
+	case len([]rune(a.Name)) > maxRemoteName || strings.ContainsFunc(a.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		wrong("%s.name: must be one line of at most %d characters", at, maxRemoteName)
+	}
 	if !channelID.MatchString(a.Channel) {
 		wrong("%s.channel: %q is not a channel id such as C0123456789; it is where the requests are shown", at, a.Channel)
-	}
-	if len(a.Doors) == 0 {
-		wrong("%s.doors: there are none, so it could never ask; list some of %s", at, strings.Join(Doors, ", "))
-	}
-	for i, d := range a.Doors {
-		switch {
-		case !slices.Contains(Doors, d):
-			wrong("%s.doors: there is no %q; the doors are %s", at, d, strings.Join(Doors, ", "))
-		case slices.Contains(a.Doors[:i], d):
-			wrong("%s.doors: has %q twice", at, d)
-		}
 	}
 	for key, n := range map[string]int{"open_limit": a.OpenLimit, "per_minute": a.PerMinute} {
 		if n < 0 {

@@ -26,14 +26,11 @@ func (f *form) template(at string, n ast.Node) {
 	f.templates[at] = fmt.Sprintf("[%d:%d] ", place.Line, place.Column)
 }
 
-func summaryPlace(agent int, tool string) string {
-	return fmt.Sprintf("agents[%d].tools.%s.summary", agent, tool)
-}
+func summaryPlace(at, tool string) string { return at + ".tools." + tool + ".summary" }
 
 // checkSummaries compares the summaries of an agent's tools with their schemas:
 // those of the tools themselves, and those of the configuration.
-func (c Config) checkSummaries(i int, tools []agentrun.Tool) error {
-	a := c.Agents[i]
+func (c Config) checkSummaries(a placed, tools []agentrun.Tool) error {
 	var problems []error
 	for _, t := range tools {
 		s := t.Spec()
@@ -48,7 +45,7 @@ func (c Config) checkSummaries(i int, tools []agentrun.Tool) error {
 				if c.file != "" {
 					at = c.file + ": " + at
 				}
-				problems = append(problems, fmt.Errorf("%s%s: does not fit the tool: %w", at, summaryPlace(i, s.Name), err))
+				problems = append(problems, fmt.Errorf("%s%s: does not fit the tool: %w", at, summaryPlace(a.at, s.Name), err))
 			}
 		}
 	}

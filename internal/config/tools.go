@@ -30,7 +30,7 @@ func (f ToolsFor) And(more ToolsFor) ToolsFor {
 	}
 }
 
-// ToolSets are the tools of every agent, by its name.
+// ToolSets are the tools of every agent and gateway, by its name.
 type ToolSets map[string][]agentrun.Tool
 
 // NewToolSets returns the tools of all agents, or everything that is wrong with
@@ -46,7 +46,7 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	places := c.outOfReach(e)
-	for i, a := range c.Agents {
+	for i, a := range c.withTools() {
 		var all []agentrun.Tool
 		if a.Files != "" {
 			set, err := filetool.New(a.Files)
@@ -54,26 +54,28 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 				err = checkFolder(a.Files, places)
 			}
 			if err != nil {
-				wrong("agents[%d].files: %w", i, err)
+				wrong("%s.files: %w", a.at, err)
 			}
 			all = append(all, set...)
 		}
-		served, err := c.mcpTools(a)
+		served, err := c.mcpTools(a.Agent)
 		if err != nil {
 			problems = append(problems, Problems(err)...)
 		}
 		all = append(all, served...)
-		endpoints, problemsOfThem := a.endpoints(fmt.Sprintf("agents[%d].http", i), e)
+		endpoints, problemsOfThem := a.endpoints(a.at+".http", e)
 		all, problems = append(all, endpoints...), append(problems, problemsOfThem...)
-		if extra != nil {
+		if extra != nil && i < len(c.Agents) {
 			set, err := extra(a.Name)
 			if err != nil {
 				wrong("agent %s: %w", a.Name, err)
 			}
 			all = append(all, set...)
 		}
-		elsewhere, more := c.externalTools(i)
-		all, problems = append(all, elsewhere...), append(problems, more...)
+		if i < len(c.Agents) {
+			elsewhere, more := c.externalTools(i)
+			all, problems = append(all, elsewhere...), append(problems, more...)
+		}
 		own, callable := map[string]bool{}, map[string]string{}
 		for _, t := range all {
 			name := t.Spec().Name
@@ -88,14 +90,14 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(a.Tools)) {
 			if !own[name] {
-				wrong("agents[%d].tools.%s: %s has no such tool, so the setting would have no effect; its tools are %s",
-					i, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
+				wrong("%s.tools.%s: %s has no such tool, so the setting would have no effect; its tools are %s",
+					a.at, name, a.Name, strings.Join(slices.Sorted(maps.Keys(own)), ", "))
 			}
 		}
-		if err := c.checkLookups(i, all); err != nil {
+		if err := c.checkLookups(a, all); err != nil {
 			problems = append(problems, err)
 		}
-		if err := c.checkSummaries(i, all); err != nil {
+		if err := c.checkSummaries(a, all); err != nil {
 			problems = append(problems, err)
 		}
 		sets[a.Name] = all
@@ -116,14 +118,14 @@ func PolicyOptions(c Config, sets ToolSets) policy.Options {
 
 func policyTools(c Config, sets ToolSets) []policy.Tool {
 	var all []policy.Tool
-	for i, a := range c.Agents {
+	for _, a := range c.withTools() {
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
 			all = append(all, policy.Tool{
 				Agent: a.Name, Name: s.Name, Schema: s.Schema, WriteOnly: s.WriteOnly,
 				Annotations: policy.Annotations(s.Annotations), Asks: policy.Asks(s.Asks()), Severity: s.Stated(),
-				Setting:      a.settingOf(i, t),
-				AgentSetting: a.Approval.setting(fmt.Sprintf("agents[%d].approval", i)),
+				Setting:      a.settingOf(t),
+				AgentSetting: a.Approval.setting(a.at + ".approval"),
 			})
 		}
 	}
@@ -133,7 +135,7 @@ func policyTools(c Config, sets ToolSets) []policy.Tool {
 // settingOf is the setting of a tool. Calls of a tool of an MCP server or of an HTTP
 // endpoint need approval unless the policy or a setting of that one tool says otherwise:
 // what was said of all tools of the agent was not said of those.
-func (a Agent) settingOf(i int, t agentrun.Tool) policy.Setting {
+func (a placed) settingOf(t agentrun.Tool) policy.Setting {
 	name := t.Spec().Name
 	own := a.Tools[name].Approval
 	if served, ok := t.(interface{ Gated() bool }); ok && own.Kind == "" && served.Gated() {
@@ -142,9 +144,9 @@ func (a Agent) settingOf(i int, t agentrun.Tool) policy.Setting {
 			server, _, _ := strings.Cut(name, ".")
 			from = "mcp." + server
 		}
-		return Approval{Kind: ApprovalAll}.setting(fmt.Sprintf("agents[%d].%s", i, from))
+		return Approval{Kind: ApprovalAll}.setting(a.at + "." + from)
 	}
-	return own.setting(fmt.Sprintf("agents[%d].tools.%s.approval", i, name))
+	return own.setting(fmt.Sprintf("%s.tools.%s.approval", a.at, name))
 }
 
 func (a Approval) setting(place string) policy.Setting {

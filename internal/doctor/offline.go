@@ -46,7 +46,7 @@ func (c *checker) checkTools() {
 			continue
 		}
 		one := c.config
-		one.Agents = c.config.Agents[i : i+1]
+		one.Agents, one.Gateways = c.config.Agents[i:i+1], nil
 		sets, err := config.NewToolSets(one, c.env, c.Extra)
 		if err != nil {
 			for _, p := range config.Problems(err) {
@@ -59,6 +59,31 @@ func (c *checker) checkTools() {
 			continue
 		}
 		c.fine("agents[%d]: %s has %s", i, a.Name, c.toolWords(a, sets[a.Name]))
+	}
+	c.checkGateways()
+}
+
+// checkGateways looks at the tools that the gateways have.
+func (c *checker) checkGateways() {
+	for i, g := range c.config.Gateways {
+		one := c.config
+		one.Agents, one.RemoteAgents, one.Gateways = nil, nil, c.config.Gateways[i:i+1]
+		sets, err := config.NewToolSets(one, c.env, nil)
+		at := fmt.Sprintf("gateways[%d]", i)
+		for _, p := range config.Problems(err) {
+			c.problem("", "%s", strings.Replace(p.Error(), "gateways[0]", at, 1))
+		}
+		switch {
+		case err != nil:
+		case len(sets[g.Name]) == 0:
+			c.problem("run bot mcp pins, and bot mcp pins accept", "%s: %s has no tools: nobody has accepted those of its servers", at, g.Name)
+		default:
+			var names []string
+			for _, t := range sets[g.Name] {
+				names = append(names, t.Spec().Name)
+			}
+			c.fine("%s: %s has %s for %s", at, g.Name, strings.Join(names, ", "), counted(len(g.Clients), "client", "clients"))
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -112,7 +113,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 		send(w, preToolUse(deny(err.Error()), options{}))
 		return
 	}
-	who, why := s.agent(r, intake.DoorHooks)
+	who, why := s.door.Agent(r, intake.DoorHooks)
 	most := int64(maxBody)
 	if why != "" {
 		most = maxUnproven
@@ -151,7 +152,7 @@ func (s *Server) claude(w http.ResponseWriter, r *http.Request) {
 
 // guarded answers a hook; why says why its sender proves no agent. A panic is a
 // denial.
-func (s *Server) guarded(ctx context.Context, r *http.Request, c caller, why string, body []byte, opts options) (out []byte) {
+func (s *Server) guarded(ctx context.Context, r *http.Request, c door.Caller, why string, body []byte, opts options) (out []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			out = s.panicked(ctx)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // event answers one event.
-func (s *Server) event(ctx context.Context, c caller, h hook, opts options) []byte {
+func (s *Server) event(ctx context.Context, c door.Caller, h hook, opts options) []byte {
 	switch h.event {
 	case "":
 		return preToolUse(deny("the question does not name its event"), options{})
@@ -53,8 +54,8 @@ func (s *Server) event(ctx context.Context, c caller, h hook, opts options) []by
 
 // asking is the call of a PreToolUse hook. The same call of the same session finds
 // the request or the decision that is there.
-func (h hook) asking(c caller, opts options) asking {
-	return asking{until: opts.until, still: c.still, Ask: intake.Ask{
+func (h hook) asking(c door.Caller, opts options) asking {
+	return asking{until: opts.until, still: c.Still, Ask: intake.Ask{
 		Door: intake.DoorHooks, Carries: intake.Carries{Edits: true, Reasons: true, Late: opts.keep},
 		ExternalID: h.external(), Group: h.session, Session: h.session, Reuse: true,
 		Calls: []intake.Call{h.asked()},
@@ -79,7 +80,7 @@ func (h hook) asked() intake.Call {
 // is about to be asked. It is no gate: it is not called for what a rule allows,
 // and its call has no id. So it answers for a request that PreToolUse has opened,
 // and otherwise says nothing.
-func (s *Server) permissionRequest(ctx context.Context, c caller, h hook, opts options) []byte {
+func (s *Server) permissionRequest(ctx context.Context, c door.Caller, h hook, opts options) []byte {
 	q, ok := s.find(ctx, c.Client, h, func(q intake.Request) bool {
 		call := q.Calls[0]
 		return q.State == intake.StatePending || call.Outcome == intake.OutcomeApproved && call.ClaimedAt.IsZero()
@@ -87,7 +88,7 @@ func (s *Server) permissionRequest(ctx context.Context, c caller, h hook, opts o
 	if !ok {
 		return nothing
 	}
-	v := s.follow(ctx, c.Client, q, asking{until: opts.until, still: c.still})
+	v := s.follow(ctx, c.Client, q, asking{until: opts.until, still: c.Still})
 	out := hookOutput{Event: eventRequest, Request: &behavior{Behavior: "deny", Message: v.reason}}
 	if v.allow {
 		out.Request = &behavior{Behavior: "allow", Input: v.input}

@@ -10,12 +10,12 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -43,7 +43,7 @@ var promptSchema = json.RawMessage(`{"type":"object","properties":{"tool_name":{
 func (s *Server) Prompt() http.Handler {
 	handler := mcp.NewStreamableHTTPHandler(s.promptServer, &mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true, Logger: slog.New(slog.DiscardHandler)})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, why := s.agent(r, intake.DoorMCP)
+		c, why := s.door.Agent(r, intake.DoorMCP)
 		if why != "" {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
 			http.Error(w, why, http.StatusUnauthorized)
@@ -75,7 +75,7 @@ type promptKey struct{}
 
 // A prompting is who asks, and how long it waits.
 type prompting struct {
-	client caller
+	client door.Caller
 	opts   options
 }
 
@@ -110,7 +110,7 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 	if err != nil {
 		return promptAnswer(deny(err.Error()))
 	}
-	a := asking{until: s.c.Now().Add(who.opts.hold), still: who.client.still, Ask: intake.Ask{
+	a := asking{until: s.c.Now().Add(who.opts.hold), still: who.client.Still, Ask: intake.Ask{
 		Door: intake.DoorMCP, Carries: intake.Carries{Edits: true, Reasons: true, Late: who.opts.keep}, Reuse: true, Calls: []intake.Call{call},
 	}}
 	if call.ID != "call" {
@@ -121,11 +121,11 @@ func (s *Server) prompt(ctx context.Context, q *mcp.CallToolRequest, who prompti
 		a.until = s.c.Now().Add(min(who.opts.hold, silentHold))
 		return promptAnswer(s.decide(ctx, who.client.Client, a))
 	}
-	p := &progress{every: s.c.Progress, send: func(n float64, text string) {
+	p := &door.Progress{Every: s.c.Progress, Send: func(n float64, text string) {
 		_ = q.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: text})
 	}}
-	a.tell = p.tell
-	stop := p.start(ctx)
+	a.tell = p.Tell
+	stop := p.Start(ctx)
 	defer stop()
 	return promptAnswer(s.decide(ctx, who.client.Client, a))
 }
@@ -170,63 +170,4 @@ func promptAnswer(v verdict) []byte {
 		return []byte(`{"behavior":"deny","message":"Not run: Countersign could not write an answer."}`)
 	}
 	return raw
-}
-
-// progress tells a caller that its call waits: at once, whenever something
-// changes, and every so often, with values that rise. A caller that hears nothing
-// gives up.
-type progress struct {
-	every time.Duration
-	send  func(n float64, text string)
-
-	mu   sync.Mutex
-	n    float64
-	text string
-}
-
-// start tells it until the returned function is called, which waits for the end.
-func (p *progress) start(ctx context.Context) (stop func()) {
-	p.say("asking")
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(p.every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				p.say("")
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
-
-// tell says how the request stands.
-func (p *progress) tell(q intake.Request) {
-	if q.State != intake.StatePending {
-		return
-	}
-	text := "waiting for an approval in Slack, request " + string(q.ID)
-	if n := len(q.Calls[0].By); n > 0 {
-		text += fmt.Sprintf("; approved by %d so far", n)
-	}
-	p.say(text)
-}
-
-// say sends a text, or the one before again.
-func (p *progress) say(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if text != "" {
-		p.text = text
-	}
-	p.n++
-	p.send(p.n, p.text)
 }

@@ -15,12 +15,11 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
+	"github.com/countersign/countersign/internal/door"
 	"github.com/countersign/countersign/internal/intake"
 )
 
@@ -50,13 +49,8 @@ type Config struct {
 
 // A Server is the door of coding agents.
 type Server struct {
-	c Config
-
-	over context.Context //nolint:containedctx // the life of what is held, which [Server.Drain] ends
-	end  context.CancelFunc
-
-	mu    sync.Mutex
-	holds map[string]int // by agent
+	c    Config
+	door *door.Door
 }
 
 // New returns a server.
@@ -67,69 +61,16 @@ func New(c Config) (*Server, error) {
 	c.Handling = cmp.Or(c.Handling, 10*time.Second)
 	c.Holds = cmp.Or(c.Holds, 500)
 	c.Progress = cmp.Or(c.Progress, 10*time.Second)
-	s := &Server{c: c, holds: map[string]int{}}
-	s.over, s.end = context.WithCancel(context.Background())
-	return s, nil
+	d, err := door.New(door.Config{Intake: c.Intake, Guard: c.Guard, Refuses: c.Refuses, Log: c.Log, Handling: c.Handling, Holds: c.Holds})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{c: c, door: d}, nil
 }
 
 // Drain answers everything that is held with what is so now, and holds nothing
 // from now on.
-func (s *Server) Drain() { s.end() }
-
-// A caller is an agent as its request proved it.
-type caller struct {
-	intake.Client
-
-	still func() bool // reports whether the request still proves the agent
-}
-
-// agent returns the agent that the request proves, if it may use this door, or
-// why not, in words for the agent.
-func (s *Server) agent(r *http.Request, door intake.Door) (caller, string) {
-	if why := s.c.Refuses(r); why != "" {
-		return caller{}, why
-	}
-	agent, err := s.c.Guard.Prove(r)
-	switch {
-	case errors.Is(err, bearer.ErrMissing):
-		return caller{}, "the request has no bearer token; the variable with the token may be unset, or not in allowedEnvVars"
-	case errors.Is(err, bearer.ErrRefused):
-		return caller{}, "the token proves no agent"
-	case errors.Is(err, bearer.ErrUnavailable):
-		return caller{}, "the keys of the issuer cannot be read now"
-	case err != nil:
-		return caller{}, "too many requests from this address proved no agent"
-	case !slices.Contains(agent.Doors, door):
-		return caller{}, "the configuration of this agent does not list the door " + string(door)
-	}
-	return caller{agent.Client, func() bool { return s.c.Guard.Proves(r, agent) }}, ""
-}
-
-// hold counts a request of the agent that is held, or says that it is one too
-// many.
-func (s *Server) hold(agent string) (release func(), ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.holds[agent] >= s.c.Holds {
-		return nil, false
-	}
-	s.holds[agent]++
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.holds[agent]--; s.holds[agent] == 0 {
-			delete(s.holds, agent)
-		}
-	}, true
-}
+func (s *Server) Drain() { s.door.Drain() }
 
 // Held is how many requests are held.
-func (s *Server) Held() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, of := range s.holds {
-		n += of
-	}
-	return n
-}
+func (s *Server) Held() int { return s.door.Held() }

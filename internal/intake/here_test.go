@@ -57,6 +57,22 @@ func TestWhatIsExecutedHereCanBeFoundAgain(t *testing.T) {
 	require.ErrorIs(t, err, approvals.ErrInvalid)
 }
 
+func TestARequestSaysWhichOfItsCallersLeft(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	first := w.ask(here("a", "write"))
+	w.ask(here("b", "write"))
+	require.NoError(t, w.Leave(ctx, claude, "unknown"))
+	other := claude
+	other.Name = "codex"
+	require.NoError(t, w.Leave(ctx, other, "a"), "it is no external id of that agent")
+	require.Empty(t, w.get(first.ID).Left)
+	for range 2 {
+		require.NoError(t, w.Leave(ctx, claude, "b"))
+	}
+	require.Equal(t, []string{"b"}, w.get(first.ID).Left)
+	require.Equal(t, intake.StatePending, w.get(first.ID).State, "who holds the call says what becomes of it")
+}
+
 func TestARequestSaysHowManyApprovalsItNeeds(t *testing.T) {
 	w := newWorld(t)
 	w.policy.set("write", approvals.Ask{Requirement: needs("bob", "dora")})

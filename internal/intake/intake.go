@@ -156,6 +156,7 @@ type Request struct {
 	SupersededBy approvals.RunID // the request that took the place of this one
 	Version      string          // changes with everything that a client can see: an ETag
 	Joined       bool            // it was found by its fingerprint: another external id asked first
+	Left         []string        `json:"-"` // the external ids whose callers do not wait any more, see [Service.Leave]
 }
 
 // A CallStatus is where one call stands.

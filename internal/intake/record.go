@@ -34,6 +34,7 @@ type record struct {
 	Credential   string          `json:"credential,omitempty"`
 	ExternalID   string          `json:"external_id"`
 	Joins        []string        `json:"joins,omitempty"` // further external ids that found it
+	Left         []string        `json:"left,omitempty"`  // those of them whose callers do not wait any more
 	Group        string          `json:"group,omitempty"`
 	Session      string          `json:"session,omitempty"`
 	Carries      storedCarries   `json:"carries,omitzero"`

@@ -33,7 +33,7 @@ func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 	now := s.c.Now()
 	r := Request{
 		ID: x.id, Agent: x.rec.Agent, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
-		CreatedAt: x.remote.Run.CreatedAt, Trace: x.rec.Trace, SupersededBy: x.rec.SupersededBy,
+		CreatedAt: x.remote.Run.CreatedAt, Trace: x.rec.Trace, SupersededBy: x.rec.SupersededBy, Left: x.rec.Left,
 	}
 	if len(x.rec.Calls) != len(x.remote.Calls) {
 		return Request{}, fmt.Errorf("%w: request %s has %d calls, its run %d", approvals.ErrUnreadable, x.id, len(x.rec.Calls), len(x.remote.Calls))

@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -59,6 +60,31 @@ func (s *Service) Gone(ctx context.Context, c Client, id approvals.RunID) error 
 		return nil
 	}
 	return err
+}
+
+// Leave notes that the caller which asked under this external id does not wait any
+// more. It may have said so to another process than the one that holds its call,
+// which finds it in [Request].Left. An external id that names nothing is ignored.
+func (s *Service) Leave(ctx context.Context, c Client, external string) error {
+	var p pointer
+	if _, err := s.load(ctx, indexID(c.Name, "external", external), externalMemo, &p); err != nil || p.Run == "" {
+		return err
+	}
+	if _, err := s.find(ctx, c, p.Run); err != nil {
+		return err
+	}
+	_, err := s.change(ctx, p.Run, func(r *record) (bool, error) {
+		if slices.Contains(r.Left, external) {
+			return false, nil
+		}
+		r.Left = append(r.Left, external)
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	s.hubs.wake(p.Run)
+	return nil
 }
 
 // withdrawn reports whether the client has ended a call of the request before.

@@ -33,6 +33,9 @@ type Server struct {
 	// TrustAnnotations takes the server's word that a tool only reads, and for
 	// which arguments people must not see.
 	TrustAnnotations bool
+	// Whole keeps each result as the server sent it beside what the model reads, for
+	// those who pass it on, see [Sent].
+	Whole bool
 }
 
 // The defaults of a [Server].

@@ -42,6 +42,12 @@ const overhead = waitsFor + 5*time.Second
 // Spec implements [agentrun.Tool].
 func (t *Tool) Spec() agentrun.Spec { return t.spec }
 
+// Available says why no call of the tool can be made now, if none can.
+func (t *Tool) Available() error { return t.server.usable(t.defined) }
+
+// Defined is the tool as its server described it and the operator accepted it.
+func (t *Tool) Defined() json.RawMessage { return t.defined.Raw }
+
 // Gated reports whether calls need approval where neither the policy nor the
 // configuration says otherwise: always, unless a trusted server says that the
 // tool only reads.
@@ -105,6 +111,9 @@ func (t *Tool) send(ctx context.Context, l *link, c agentrun.Call) (_ agentrun.R
 	switch {
 	case answered != nil:
 		result, err := t.server.config.read(answered)
+		if err == nil && t.server.config.Whole {
+			result.Metadata = t.server.config.whole(answered.Result)
+		}
 		return result, true, err
 	case !left:
 		t.server.log.WarnContext(ctx, "a call did not reach its MCP server", slog.String("tool", t.spec.Name), slog.Any("err", l.explain(cmpErr(err))))

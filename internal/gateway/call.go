@@ -1,0 +1,250 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/door"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+// callID names the only call of a request.
+const callID approvals.ToolCallID = "1"
+
+// A calling is one call that a client waits for.
+type calling struct {
+	who  asker
+	tool Tool
+	ask  intake.Ask
+	tell *door.Progress // nil if the client takes no progress
+}
+
+func (c *calling) say(text string) {
+	if c.tell != nil {
+		c.tell.Say(text)
+	}
+}
+
+// answer answers a call. A panic is a refusal.
+func (s *Server) answer(ctx context.Context, who asker, t Tool, q *mcp.CallToolRequest) (out *mcp.CallToolResult) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.c.Log.ErrorContext(ctx, "a call of the gateway panicked", slog.String("stack", string(debug.Stack())))
+			out = failed(door.NotRun(bugWords))
+		}
+	}()
+	c := &calling{who: who, tool: t}
+	release, ok := s.door.Hold(who.Name)
+	if !ok {
+		return failed(s.door.TooMany())
+	}
+	defer release()
+	ctx, forget := s.cancelable(ctx, who)
+	defer forget()
+	hold := who.hold
+	if token := q.Params.GetProgressToken(); token != nil {
+		c.tell = &door.Progress{Every: s.c.Progress, Send: func(n float64, text string) {
+			_ = q.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: text})
+		}}
+		defer c.tell.Start(ctx)()
+	} else {
+		hold = min(hold, s.c.Silent)
+	}
+	args := q.Params.Arguments
+	if strings.TrimSpace(string(args)) == "" {
+		args = json.RawMessage("{}")
+	}
+	if why := s.wrong(ctx, c, args); why != "" {
+		return failed(why)
+	}
+	c.ask = s.asking(c, args)
+	held, done := s.door.Until(ctx, hold)
+	defer done()
+	for range 2 { // what is found too late is asked about anew
+		if out, ok := s.decide(ctx, held, c); ok {
+			return out
+		}
+	}
+	return failed(s.door.Explain(ctx, intake.ErrTooLate))
+}
+
+// wrong says what is wrong with the arguments, before anybody is asked.
+func (s *Server) wrong(ctx context.Context, c *calling, args json.RawMessage) string {
+	call := approvals.ToolCall{ID: callID, Name: c.tool.Spec().Name, Args: args}
+	if err := approvals.CheckArgs(args); err != nil {
+		return door.NotRun(err.Error())
+	}
+	err := c.tool.Validate(ctx, agentrun.Call{ToolCall: call, Agent: c.who.Name, Requester: c.who.Owner})
+	var (
+		retry *agentrun.RetryError
+		fails *agentrun.FailedError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &retry):
+		return retry.Message
+	case errors.As(err, &fails):
+		return fails.Message
+	}
+	return "Not run: " + err.Error()
+}
+
+// asking is what the intake is asked about a call. Its session is the credential:
+// a gateway that is restarted, or another replica, finds the request again.
+func (s *Server) asking(c *calling, args json.RawMessage) intake.Ask {
+	spec := c.tool.Spec()
+	definition := sha256.Sum256(c.tool.Defined())
+	return intake.Ask{
+		Door: intake.DoorGateway, Carries: intake.Carries{Edits: true, Reasons: true, Late: s.c.Keeps(c.who.Name)},
+		ExternalID: c.who.external(), Reuse: true, Here: true,
+		Calls: []intake.Call{{
+			ID: callID, Tool: spec.Name, Args: args, Definition: hex.EncodeToString(definition[:]),
+			Summary: s.c.Summary(c.who.Name, spec.Name), WriteOnly: spec.WriteOnly, Severity: spec.Stated(),
+		}},
+	}
+}
+
+// decide asks about a call, waits until it is decided, and has it executed if it
+// may run. It returns false if what it found is of no use any more, and the call
+// is to be asked about anew.
+func (s *Server) decide(ctx, held context.Context, c *calling) (*mcp.CallToolResult, bool) {
+	asked, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling) // a question that is stored is answered
+	q, err := s.c.Intake.Ask(asked, c.who.Client, c.ask)
+	cancel()
+	if err != nil {
+		return failed(s.door.Explain(ctx, err)), true
+	}
+	leave := s.join(q.ID)
+	q, err = s.wait(held, c, q)
+	last := leave()
+	if ctx.Err() != nil || c.who.left(q) {
+		if last && q.State == intake.StatePending && !s.door.Draining() { // else it is the gateway that leaves
+			s.door.Gone(ctx, c.who.Client, q.ID)
+		}
+		return failed(door.NotRun(goneWords)), true
+	}
+	if err != nil {
+		return failed(s.door.Explain(ctx, err)), true
+	}
+	call := q.Calls[0]
+	switch {
+	case call.Outcome == intake.OutcomePending:
+		return failed(pendingWords(q.ID)), true
+	case call.Outcome != intake.OutcomeAllowed && call.Outcome != intake.OutcomeApproved:
+		return failed(door.Outcome(call)), true
+	case !c.who.Still():
+		return failed(door.NotRun(tokenWords)), true
+	}
+	if call.ClaimedAt.IsZero() {
+		if s.door.Draining() {
+			return failed(door.NotRun(drainWords)), true
+		}
+		claiming, cancel := context.WithTimeout(ctx, s.c.Handling)
+		_, err := s.c.Intake.Claim(claiming, c.who.Client, q.ID, call.ID)
+		cancel()
+		if err != nil && !errors.Is(err, intake.ErrClaimed) {
+			return failed(s.door.Explain(ctx, err)), true
+		}
+	} else if over, err := s.over(ctx, call, q.ID); err != nil || over {
+		if err == nil {
+			err = s.c.Intake.Answered(ctx, c.who.Client, q.ID)
+		}
+		if err != nil {
+			return failed(s.door.Explain(ctx, err)), true
+		}
+		return nil, false
+	}
+	return s.follow(ctx, held, c, q.ID), true
+}
+
+// wait returns the request once it is decided or its caller has left, or as it
+// stands when held ends. Every so often it looks whether the caller has left
+// through another replica, which is no fact that could be followed.
+func (s *Server) wait(held context.Context, c *calling, q intake.Request) (intake.Request, error) {
+	tell := func(q intake.Request) {
+		if c.tell != nil {
+			c.tell.Tell(q)
+		}
+	}
+	for {
+		slice, cancel := context.WithTimeout(held, s.c.Progress)
+		next, err := s.door.Wait(slice, c.who.Client, q, tell)
+		cancel()
+		if q = next; err != nil || q.State != intake.StatePending || held.Err() != nil || c.who.left(q) {
+			return q, err
+		}
+	}
+}
+
+// over reports whether a call that was claimed before is of no use to a caller of
+// now: it has not begun and its decision is too old, or it ended too long ago.
+func (s *Server) over(ctx context.Context, call intake.CallStatus, id approvals.RunID) (bool, error) {
+	now := s.c.Now()
+	if now.Before(call.UsableUntil) {
+		return false, nil
+	}
+	e, err := s.c.Runner.Executed(ctx, id)
+	switch {
+	case err != nil:
+		return false, err
+	case e.Run == "", e.Status == agentrun.RunWaiting:
+		return true, nil
+	case e.Over() && e.Status != agentrun.RunParked:
+		return !now.Before(e.Ended.Add(call.UsableUntil.Sub(call.ClaimedAt))), nil
+	}
+	return false, nil
+}
+
+// follow has a claimed call executed, and returns its result. If the hold is over
+// before, the execution goes on, and the same call finds its result.
+func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunID) *mcp.CallToolResult {
+	c.say("running, request " + string(id))
+	doubt := false
+	for {
+		e, err := s.execute(held, id)
+		if !doubt && e.Status == agentrun.RunDeferred {
+			doubt = true
+			c.say("in doubt, people decide, request " + string(id))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return failed(goneWords)
+		case held.Err() != nil && !e.Over() && doubt:
+			return failed(doubtWords(id) + " " + askedWords)
+		case held.Err() != nil && !e.Over():
+			return failed(runningWords(id))
+		case err != nil:
+			return failed(s.door.Explain(ctx, err))
+		case e.Status == agentrun.RunParked: // an operator may have it tried again
+			return failed(e.Words + " Request " + string(id) + ".")
+		case e.Over():
+			s.answered(ctx, c, id)
+			return s.result(c.tool, e)
+		}
+		select { // another process has it
+		case <-held.Done():
+		case <-time.After(s.c.Poll):
+		}
+	}
+}
+
+// answered notes that the caller is told what became of its call.
+func (s *Server) answered(ctx context.Context, c *calling, id approvals.RunID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
+	defer cancel()
+	if err := s.c.Intake.Answered(ctx, c.who.Client, id); err != nil {
+		s.c.Log.WarnContext(ctx, "the same call will get an old result", slog.String("request", string(id)), slog.Any("err", err))
+	}
+}

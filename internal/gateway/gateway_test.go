@@ -1,0 +1,496 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/gateway"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+func TestACallThatNeedsNobodyRunsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.start().client(token)
+	for range 2 {
+		got := c.now("srv_free", `{"n":1}`)
+		require.False(t, got.IsError)
+		require.Equal(t, "did {\"n\":1}\n", got.text())
+	}
+	require.Equal(t, []string{`{"n":1}`, `{"n":1}`}, w.tool("srv.free").executions(), "each call of the client is one")
+}
+
+func TestACallThatThePolicyRefusesIsAnsweredWithItsReason(t *testing.T) {
+	w := newWorld(t)
+	got := w.start().client(token).now("srv_never", `{"n":1}`)
+	require.True(t, got.IsError)
+	require.Contains(t, got.text(), "Refused by the policy; nobody was asked. not on Fridays")
+	require.Empty(t, w.tool("srv.never").executions())
+}
+
+func TestAHeldCallRunsOnceItIsApproved(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	require.Empty(t, w.tool("srv.write").executions())
+	p.decide(q, "bob", approvals.Approve, "")
+	got := <-answer
+	require.False(t, got.IsError, got.text())
+	require.Equal(t, "did {\"n\":1}\n", got.text())
+	require.Equal(t, []string{`{"n":1}`}, w.tool("srv.write").executions())
+	require.Equal(t, approvals.Ran, p.batch(q).Execution.State, "the card says so")
+}
+
+func TestADenialReachesTheModelWithItsReason(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	c := p.client(token)
+	answer := c.call(t.Context(), "srv_write", `{"n":1}`, true)
+	p.decide(<-p.watch.asked, "bob", approvals.Deny, "use the staging table")
+	got := <-answer
+	require.True(t, got.IsError)
+	require.Contains(t, got.text(), "use the staging table")
+	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "use the staging table", "it stands for a while")
+	require.Empty(t, w.tool("srv.write").executions())
+}
+
+func TestWhatPeopleEditedIsWhatRunsAndTheResultSaysSo(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	require.Error(t, p.edit(q, `{"m":2}`), "the schema of the tool counts")
+	require.NoError(t, p.edit(q, `{"n":2}`))
+	p.decide(q, "bob", approvals.Approve, "")
+	got := <-answer
+	require.False(t, got.IsError)
+	require.Contains(t, got.text(), `were changed by a person before it was run. It was run with: {"n":2}`)
+	require.Contains(t, got.text(), `did {"n":2}`)
+	require.Equal(t, []string{`{"n":2}`}, w.tool("srv.write").executions())
+}
+
+func TestACallerHearsHowManyApprovalsAreMissing(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	c := p.client(token)
+	answer := c.call(t.Context(), "srv_both", `{"n":1}`, true)
+	q := <-p.watch.asked
+	last := 0.0
+	hear := func(text string) {
+		t.Helper()
+		for said := range c.progress {
+			require.Greater(t, said.Progress, last, "values rise")
+			last = said.Progress
+			if said.Message == text {
+				return
+			}
+			require.Contains(t, []string{"asking", "waiting for 2 of 2 approvals in Slack, request " + string(q.ID)}, said.Message)
+		}
+	}
+	hear("waiting for 2 of 2 approvals in Slack, request " + string(q.ID))
+	p.decide(q, "bob", approvals.Approve, "")
+	hear("waiting for 1 of 2 approvals in Slack, request " + string(q.ID))
+	p.decide(q, "dora", approvals.Approve, "")
+	require.Contains(t, (<-answer).text(), "did")
+}
+
+// A client that takes no progress gives up after a minute. It is told to ask again
+// before, and finds the decision.
+func TestASilentCallerIsToldToCallAgainAndFindsTheDecision(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
+	c := p.client(token)
+	got := c.now("srv_write", `{"n":1}`)
+	q := <-p.watch.asked
+	require.True(t, got.IsError)
+	require.Contains(t, got.text(), "Pending")
+	require.Contains(t, got.text(), string(q.ID))
+	require.Contains(t, got.text(), "Call again with exactly the same arguments")
+	require.Equal(t, q.ID, func() approvals.RunID { c.now("srv_write", `{"n":1}`); return (<-p.watch.asked).ID }())
+	p.decide(q, "bob", approvals.Approve, "")
+	require.Empty(t, w.tool("srv.write").executions(), "nothing runs while nobody waits")
+	got = c.now("srv_write", `{"n":1}`)
+	require.Equal(t, "did {\"n\":1}\n", got.text())
+	<-p.watch.asked
+	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "Pending", "one approval is for one call")
+	require.NotEqual(t, q.ID, (<-p.watch.asked).ID)
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
+func TestADecisionIsFoundByTheSameCallOfTheSameCredentialOnly(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
+	p.client(token).now("srv_write", `{"n":1}`)
+	q := <-p.watch.asked
+	p.decide(q, "bob", approvals.Approve, "")
+	for _, c := range []struct{ secret, tool, args string }{
+		{"carols-token", "srv_write", `{"n":1}`}, {token, "srv_both", `{"n":1}`}, {token, "srv_write", `{"n":2}`},
+	} {
+		require.Contains(t, p.client(c.secret).now(c.tool, c.args).text(), "Pending")
+		require.NotEqual(t, q.ID, (<-p.watch.asked).ID)
+	}
+}
+
+func TestAHeldCallOutlivesItsGateway(t *testing.T) {
+	for name, v := range map[string]approvals.Verdict{"approved": approvals.Approve, "denied": approvals.Deny} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p := w.start()
+			answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+			q := <-p.watch.asked
+			p.stop() // its connections end at once
+			<-answer
+			next := w.start()
+			next.decide(q, "bob", v, "no")
+			require.Empty(t, w.tool("srv.write").executions())
+			got := next.client(token).now("srv_write", `{"n":1}`)
+			require.Equal(t, q.ID, (<-next.watch.asked).ID)
+			require.Equal(t, v == approvals.Deny, got.IsError)
+			require.Len(t, w.tool("srv.write").executions(), map[bool]int{true: 0, false: 1}[got.IsError])
+		})
+	}
+}
+
+func TestCallersThatMakeOneCallAtOnceShareItsBatchAndItsExecution(t *testing.T) {
+	w := newWorld(t)
+	replicas := []*process{w.start(), w.start()}
+	var answers []<-chan said
+	var q intake.Request
+	for i := range 6 {
+		p := replicas[i%2]
+		answers = append(answers, p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true))
+		next := <-p.watch.asked
+		require.True(t, i == 0 || next.ID == q.ID)
+		q = next
+	}
+	replicas[1].decide(q, "bob", approvals.Approve, "")
+	for _, answer := range answers {
+		got := <-answer
+		require.False(t, got.IsError, got.text())
+		require.Equal(t, "did {\"n\":1}\n", got.text())
+	}
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
+func TestNothingRunsForACallerThatIsGone(t *testing.T) {
+	for name, keeps := range map[string]bool{"withdrawn": false, "kept": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.keeps = keeps
+			p := w.start()
+			c := p.client(token)
+			ctx, leave := context.WithCancel(t.Context())
+			c.call(ctx, "srv_write", `{"n":1}`, true)
+			q := <-p.watch.asked
+			leave()
+			require.Equal(t, q.ID, <-p.watch.gone)
+			require.Eventually(t, func() bool { return p.gateway.Held() == 0 }, 10*time.Second, time.Millisecond)
+			if !keeps {
+				a := p.batch(q)
+				require.Equal(t, approvals.Withdrawn, a.Status)
+				require.Equal(t, intake.CallerGone, a.Ending.Reason)
+				return
+			}
+			p.decide(q, "bob", approvals.Approve, "")
+			require.Empty(t, w.tool("srv.write").executions())
+			require.Contains(t, p.client(token).now("srv_write", `{"n":1}`).text(), "did", "the next caller finds it")
+			require.Len(t, w.tool("srv.write").executions(), 1)
+		})
+	}
+}
+
+// A client that cancels may reach another replica than the one that holds its call.
+func TestACallThatIsCancelledOnAnotherReplicaDoesNotRun(t *testing.T) {
+	for name, keeps := range map[string]bool{"withdrawn": false, "kept": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.keeps = keeps
+			p, other := w.start(), w.start()
+			post := func(p *process, body string) *http.Response {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader(body))
+				require.NoError(t, err)
+				for key, value := range map[string]string{
+					"Authorization": "Bearer " + token, "Content-Type": "application/json",
+					"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "of the client", "MCP-Protocol-Version": "2025-11-25",
+				} {
+					r.Header.Set(key, value)
+				}
+				answer, err := http.DefaultClient.Do(r)
+				require.NoError(t, err)
+				return answer
+			}
+			answer := make(chan string, 1)
+			go func() {
+				got := post(p, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"srv_write","arguments":{"n":1}}}`)
+				defer func() { _ = got.Body.Close() }()
+				raw, _ := io.ReadAll(got.Body)
+				answer <- string(raw)
+			}()
+			q := <-p.watch.asked
+			require.NoError(t, post(other, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`).Body.Close()) //nolint:misspell // the word of MCP
+			require.Contains(t, <-answer, `"isError":true`)
+			require.Equal(t, q.ID, <-p.watch.gone)
+			require.Equal(t, keeps, p.batch(q).Status == approvals.Pending)
+			require.Empty(t, w.tool("srv.write").executions())
+		})
+	}
+}
+
+// One of two callers that leaves takes nothing from the other.
+func TestARequestIsKeptForTheLastOfItsCallers(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	first := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	ctx, leave := context.WithCancel(t.Context())
+	second := p.client(token).call(ctx, "srv_write", `{"n":1}`, true)
+	<-p.watch.asked
+	leave()
+	require.Error(t, (<-second).err)
+	require.Eventually(t, func() bool { return p.gateway.Held() == 1 }, 10*time.Second, time.Millisecond)
+	p.decide(q, "bob", approvals.Approve, "")
+	require.False(t, (<-first).IsError)
+}
+
+// A caller that leaves while its call runs does not end it. Who makes the same call
+// again gets the result, and the call is not repeated.
+func TestACallThatRunsGoesOnWithoutItsCaller(t *testing.T) {
+	w := newWorld(t)
+	began, end := make(chan struct{}, 2), make(chan struct{})
+	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		began <- struct{}{}
+		<-end
+		return agentrun.Result{Value: json.RawMessage(`"done"`)}, nil
+	}
+	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
+	c := p.client(token)
+	ctx, leave := context.WithCancel(t.Context())
+	c.call(ctx, "srv_write", `{"n":1}`, true)
+	p.decide(<-p.watch.asked, "bob", approvals.Approve, "")
+	<-began
+	leave()
+	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "it has no result yet")
+	elsewhere := w.start().client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	close(end)
+	require.Equal(t, "done\n", (<-elsewhere).text(), "on another replica too")
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
+func TestACallInDoubtIsNotRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended. It is not known whether the call took effect."}
+	}
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	p.decide(q, "bob", approvals.Approve, "")
+	got := <-answer
+	require.True(t, got.IsError)
+	require.Contains(t, got.text(), "It is not known whether")
+	require.Equal(t, approvals.InDoubt, p.batch(q).Execution.State)
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
+// A process dies while the tool runs. The caller that makes the same call again hears
+// that it is in doubt, and then what people say of it.
+func TestACallWhoseProcessDiedIsForPeople(t *testing.T) {
+	w := newWorld(t)
+	var ahead atomic.Int64
+	w.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	began := make(chan struct{}, 2)
+	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		began <- struct{}{}
+		select {} // its process is as good as dead
+	}
+	p := w.start(func(c *gateway.Config) { c.Silent = 100 * time.Millisecond })
+	c := p.client(token)
+	c.call(t.Context(), "srv_write", `{"n":1}`, false)
+	q := <-p.watch.asked
+	p.decide(q, "bob", approvals.Approve, "")
+	c.now("srv_write", `{"n":1}`)
+	<-began
+	ahead.Store(int64(time.Hour))
+
+	next := w.start(func(c *gateway.Config) { c.Silent = 2 * time.Second })
+	got := next.client(token).now("srv_write", `{"n":1}`)
+	require.Equal(t, q.ID, (<-next.watch.asked).ID)
+	require.Contains(t, got.text(), "it is not known whether it took effect")
+	require.Contains(t, got.text(), "People are asked what to do")
+	e, err := next.runner.Executed(t.Context(), q.ID)
+	require.NoError(t, err)
+	run, err := next.store.Run(t.Context(), e.Run)
+	require.NoError(t, err)
+	next.decide(intake.Request{Batch: run.Deferred}, "bob", approvals.Happened, "")
+	require.NoError(t, next.runner.Resume(t.Context(), run.Deferred))
+	resumed, err := agentrun.ResumeRunID(run.Deferred)
+	require.NoError(t, err)
+	require.NoError(t, next.runner.Work(t.Context(), resumed))
+	got = next.client(token).now("srv_write", `{"n":1}`)
+	require.False(t, got.IsError)
+	require.Contains(t, got.text(), approvals.HappenedMessage)
+	require.Len(t, w.tool("srv.write").executions(), 1)
+}
+
+func TestAToolThatIsNotAsItWasAcceptedIsNotThere(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	c := p.client(token)
+	names := func() (all []string) {
+		got, err := c.session.ListTools(t.Context(), nil)
+		require.NoError(t, err)
+		for _, l := range got.Tools {
+			all = append(all, l.Name)
+			require.Equal(t, "A title", l.Title)
+			require.NotEmpty(t, l.Description)
+			require.NotNil(t, l.InputSchema)
+		}
+		return all
+	}
+	require.Equal(t, []string{"srv_both", "srv_free", "srv_never", "srv_write"}, names())
+	write := w.tool("srv.write")
+	write.mu.Lock()
+	write.gone = errors.New("its server has changed it")
+	write.mu.Unlock()
+	require.Equal(t, []string{"srv_both", "srv_free", "srv_never"}, names())
+	require.Contains(t, c.now("srv_write", `{"n":1}`).text(), "unknown tool")
+	require.Empty(t, p.watch.asked)
+}
+
+func TestArgumentsThatDoNotFitAreRefusedBeforeAnybodyIsAsked(t *testing.T) {
+	p := newWorld(t).start()
+	c := p.client(token)
+	for _, args := range []string{`{}`, `{"m":1}`, `{"n":"x"}`} {
+		got := c.now("srv_write", args)
+		require.True(t, got.IsError)
+		require.Contains(t, got.text(), "do not fit the schema")
+	}
+	require.Empty(t, p.watch.asked)
+}
+
+func TestTheWholeResultIsPassedOn(t *testing.T) {
+	w := newWorld(t)
+	result := ""
+	rich := &tool{name: "srv.rich", output: `{"type":"object"}`, execute: func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{Value: json.RawMessage(`{"content":"described"}`), Metadata: json.RawMessage(result)}, nil
+	}}
+	w.tools = append(w.tools, rich)
+	w.policy.set("srv.rich", approvals.Permit{})
+	c := w.start().client(token)
+	result = `{"mcp":{"content":[{"type":"text","text":"see"},{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},` +
+		`{"type":"resource_link","uri":"file:///x","name":"x"}],"structuredContent":{"n":9007199254740993}}}`
+	got := c.now("srv_rich", `{"n":1}`)
+	require.False(t, got.IsError)
+	require.Len(t, got.Content, 3)
+	require.Equal(t, []byte("hello"), got.Content[1].(*mcp.ImageContent).Data)
+	require.Equal(t, "file:///x", got.Content[2].(*mcp.ResourceLink).URI)
+	raw, err := json.Marshal(got.StructuredContent)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"n":9`)
+
+	result = "" // it was too large to be kept
+	got = c.now("srv_rich", `{"n":1}`)
+	require.True(t, got.IsError, "a client would refuse a success without its structured content")
+	require.Contains(t, got.text(), "The call ran and succeeded.")
+	require.Contains(t, got.text(), "described")
+}
+
+func TestTheCredentialSaysWhoAsks(t *testing.T) {
+	w := newWorld(t)
+	p := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond })
+	for _, secret := range []string{"", "wrong", "api-token"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		require.NoError(t, err)
+		if secret != "" {
+			r.Header.Set("Authorization", "Bearer "+secret)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	}
+	for secret, owner := range map[string]approvals.UserID{token: "alice", "carols-token": "carol"} {
+		p.client(secret).now("srv_write", `{"n":1,"requester":"bob","agent":"ops"}`)
+		b, err := p.store.Batch(t.Context(), (<-p.watch.asked).Batch)
+		require.NoError(t, err)
+		require.Equal(t, owner, b.Requester)
+		require.Equal(t, "desk", b.Agent)
+		require.Equal(t, "C1", b.Channel)
+	}
+}
+
+func TestATokenThatIsTakenAwayWhileItsCallWaitsRunsNothing(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	q := <-p.watch.asked
+	p.tokens.Store(token, true)
+	p.decide(q, "bob", approvals.Approve, "")
+	require.Contains(t, (<-answer).text(), "does not prove the agent any more")
+	require.Empty(t, w.tool("srv.write").executions())
+}
+
+func TestMessagesThatCannotBeReadAreRefused(t *testing.T) {
+	p := newWorld(t).start(func(c *gateway.Config) { c.Hosts = []string{"mcp.example.com"} })
+	post := func(query, body string, header ...string) int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.server.URL+query, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+			if header[i] == "Host" {
+				r.Host = header[i+1]
+			}
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	require.Equal(t, http.StatusOK, post("", list))
+	require.Equal(t, http.StatusOK, post("?hold=9m", list))
+	for _, query := range []string{"?hold=1ms", "?hold=24h", "?hold=x", "?late=keep"} {
+		require.Equal(t, http.StatusBadRequest, post(query, list))
+	}
+	require.Equal(t, http.StatusBadRequest, post("", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"srv_write","name":"srv_free","arguments":{"n":1}}}`))
+	require.Equal(t, http.StatusOK, post("", list, "Host", "mcp.example.com:8090"))
+	require.Equal(t, http.StatusForbidden, post("", list, "Host", "evil.example"), "the SDK's protection of local servers is on")
+}
+
+func TestCallsOfAnAgentThatAreHeldAreBounded(t *testing.T) {
+	p := newWorld(t).start(func(c *gateway.Config) { c.Holds = 1 })
+	c := p.client(token)
+	c.call(t.Context(), "srv_write", `{"n":1}`, true)
+	<-p.watch.asked
+	require.Contains(t, c.now("srv_write", `{"n":2}`).text(), "1 calls that wait")
+}
+
+func TestManyCallsAtOnceRunOnceEach(t *testing.T) {
+	w := newWorld(t)
+	p := w.start()
+	c := p.client(token)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			require.Contains(t, c.now("srv_free", `{"n":`+string(rune('0'+i%10))+`}`).text(), "did")
+		})
+	}
+	all.Wait()
+}

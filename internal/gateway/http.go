@@ -1,0 +1,163 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/door"
+	"github.com/countersign/countersign/internal/intake"
+)
+
+const (
+	// longest is how long a call is held whose caller takes progress.
+	longest = 23 * time.Hour
+	// maxBody is how many bytes a message of a client may have.
+	maxBody = 1 << 20
+	// maxDepth is how deep the JSON of a message may be nested.
+	maxDepth = 80
+
+	sessionHeader  = "Mcp-Session-Id"
+	canceledMethod = "notifications/cancelled" //nolint:misspell // the word of MCP
+)
+
+// Handler is the handler of [Path].
+func (s *Server) Handler() http.Handler {
+	handler := mcp.NewStreamableHTTPHandler(s.serverOf, &mcp.StreamableHTTPOptions{Stateless: true, Logger: slog.New(slog.DiscardHandler)})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, why := s.door.Agent(r, intake.DoorGateway)
+		if why != "" {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="countersign"`)
+			http.Error(w, why, http.StatusUnauthorized)
+			return
+		}
+		hold, err := readHold(r.URL.RawQuery)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		control := http.NewResponseController(w)
+		_ = control.SetReadDeadline(s.c.Now().Add(s.c.Handling))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		_ = control.SetReadDeadline(time.Time{}) // the server reads on to learn whether the client is still there
+		_ = control.SetWriteDeadline(s.c.Now().Add(hold + 2*s.c.Handling))
+		if err != nil {
+			http.Error(w, "the body did not arrive as a whole, or is too large", http.StatusBadRequest)
+			return
+		}
+		if len(body) > 0 && approvals.CheckJSON(body, maxDepth) != nil {
+			http.Error(w, "the message is not JSON that every reader reads alike", http.StatusBadRequest)
+			return
+		}
+		m := readMessage(body)
+		if m.Method == "initialize" {
+			// No session is kept: it only tells the requests of one client from those of
+			// another, for a client that cancels one.
+			w.Header().Set(sessionHeader, rand.Text())
+		}
+		who := asker{Caller: c, hold: hold, session: r.Header.Get(sessionHeader), request: string(m.ID)}
+		if m.Method == canceledMethod {
+			s.canceled(r.Context(), who, m.Params.Request)
+		}
+		r = r.WithContext(context.WithValue(r.Context(), askerKey{}, who))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if s.listed(r.Host) {
+			r.Host = "localhost" // the SDK refuses any other name on loopback
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// listed reports whether the configuration lets a proxy on this machine pass on
+// requests under this name.
+func (s *Server) listed(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return slices.ContainsFunc(s.c.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}
+
+type askerKey struct{}
+
+// An asker is who made a request, and how it can be told from its others.
+type asker struct {
+	door.Caller
+
+	hold    time.Duration
+	session string // of the client; empty if it has none
+	request string // the JSON of the id of the message
+}
+
+// A message is what the gateway has to know of one before the SDK reads it.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Request json.RawMessage `json:"requestId"`
+	} `json:"params"`
+}
+
+// readMessage reads as much of a message as can be read: the SDK says what is
+// wrong with it.
+func readMessage(body []byte) message {
+	var m message
+	if json.Unmarshal(body, &m) != nil {
+		return message{}
+	}
+	return m
+}
+
+// readHold returns for how long the client waits at most, which stands beside its
+// own limit in its settings.
+func readHold(query string) (time.Duration, error) {
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return 0, errors.New("the URL of the gateway cannot be read")
+	}
+	hold := longest
+	for key, values := range q {
+		d, err := time.ParseDuration(values[len(values)-1])
+		if key != "hold" || err != nil || d < time.Second || d > longest {
+			return 0, errors.New("the URL of the gateway may have hold=9m, between 1s and 23h, and nothing else")
+		}
+		hold = d
+	}
+	return hold, nil
+}
+
+// serverOf is the server of one request: with the tools that its agent has now.
+func (s *Server) serverOf(r *http.Request) *mcp.Server {
+	who, ok := r.Context().Value(askerKey{}).(asker)
+	if !ok {
+		return nil
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "countersign", Version: "1"}, &mcp.ServerOptions{
+		Instructions: instructions, PageSize: 1000, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+	})
+	for _, t := range s.c.Tools(who.Name) {
+		listed, ok := listing(t)
+		if !ok {
+			continue
+		}
+		add(server, listed, func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(r.Context(), cancel)() //nolint:contextcheck // its end is that of the connection
+			return s.answer(ctx, who, t, q), nil
+		})
+	}
+	return server
+}

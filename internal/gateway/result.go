@@ -1,0 +1,70 @@
+package gateway
+
+import (
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// failed is a result that says why there is none.
+func failed(words string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: words}}}
+}
+
+// result is what the client gets of an execution that is over.
+func (s *Server) result(t Tool, e agentrun.Executed) *mcp.CallToolResult {
+	out, notes := failed(e.Words), []mcp.Content(nil)
+	if e.Words == "" {
+		out = failed(emptyWords)
+	}
+	for _, part := range e.Parts {
+		switch p := part.(type) {
+		case agentrun.ToolReturn:
+			out = s.returned(t, p)
+		case agentrun.RetryPrompt:
+			out = failed(p.Content)
+		case agentrun.UserPrompt: // what ran, if people changed it
+			notes = append(notes, &mcp.TextContent{Text: p.Content})
+		}
+	}
+	out.Content = append(notes, out.Content...)
+	return out
+}
+
+// returned is the result as the server of the tool sent it, or else as a model of
+// ours would read it.
+func (s *Server) returned(t Tool, p agentrun.ToolReturn) *mcp.CallToolResult {
+	if p.Outcome != agentrun.OutcomeSuccess {
+		return failed(text(p.Content))
+	}
+	var whole mcp.CallToolResult
+	if sent := s.c.Sent(p.Metadata); sent != nil && json.Unmarshal(sent, &whole) == nil {
+		return &mcp.CallToolResult{Content: whole.Content, StructuredContent: whole.StructuredContent}
+	}
+	out := failed(text(p.Content))
+	// A client would refuse a success without the structured content that the
+	// definition promises.
+	if out.IsError = structured(t); out.IsError {
+		out.Content = append([]mcp.Content{&mcp.TextContent{Text: tooLargeWords}}, out.Content...)
+	}
+	return out
+}
+
+// structured reports whether the results of a tool have a schema.
+func structured(t Tool) bool {
+	var d struct {
+		Output json.RawMessage `json:"outputSchema"`
+	}
+	return json.Unmarshal(t.Defined(), &d) == nil && len(d.Output) > 0
+}
+
+// text is a text as it is, and anything else as JSON.
+func text(v json.RawMessage) string {
+	var s string
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}

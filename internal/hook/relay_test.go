@@ -1,0 +1,116 @@
+package hook_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/hook"
+)
+
+// relayTo runs a relay to this handler and returns a client on its other side.
+func relayTo(t *testing.T, h http.Handler, progress func(string)) *mcp.ClientSession {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	in, toRelay := io.Pipe()
+	fromRelay, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- hook.Relay(context.WithoutCancel(t.Context()), hook.Config{URL: server.URL, Token: "secret"}, in, out)
+	}()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { progress(r.Params.Message) },
+	})
+	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromRelay, Writer: toRelay}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = toRelay.Close()
+		require.NoError(t, <-ended)
+		_ = out.Close()
+	})
+	return session
+}
+
+// upstream is a gateway with one tool, and what requests said.
+func upstream(tool mcp.ToolHandler, seen func(*http.Request)) http.Handler {
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		server := mcp.NewServer(&mcp.Implementation{Name: "gateway", Version: "1"}, nil)
+		server.AddTool(&mcp.Tool{Name: "write", InputSchema: json.RawMessage(`{"type":"object"}`)}, tool)
+		return server
+	}, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen(r)
+		if r.URL.Path != hook.GatewayPath || r.Header.Get("Authorization") != "Bearer secret" {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+func TestARelayPassesOnCallsProgressAndResults(t *testing.T) {
+	said := make(chan string, 10)
+	session := relayTo(t, upstream(func(ctx context.Context, q *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		_ = q.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: q.Params.GetProgressToken(), Progress: 1, Message: "waiting for 2 of 3"})
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "did\nit " + string(q.Params.Arguments)}}}, nil
+	}, func(*http.Request) {}), func(text string) { said <- text })
+	tools, err := session.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, "write", tools.Tools[0].Name)
+	params := &mcp.CallToolParams{Name: "write", Arguments: json.RawMessage(`{"n":1}`)}
+	params.SetProgressToken("p")
+	got, err := session.CallTool(t.Context(), params)
+	require.NoError(t, err)
+	require.Equal(t, "did\nit {\"n\":1}", got.Content[0].(*mcp.TextContent).Text)
+	require.Equal(t, "waiting for 2 of 3", <-said)
+}
+
+func TestARelayLeavesACallThatItsClientCancels(t *testing.T) {
+	began, gone := make(chan struct{}), make(chan struct{})
+	session := relayTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		upstream(func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			close(began)
+			<-r.Context().Done()
+			close(gone)
+			return &mcp.CallToolResult{}, nil
+		}, func(*http.Request) {}).ServeHTTP(w, r)
+	}), func(string) {})
+	ctx, leave := context.WithCancel(t.Context())
+	go func() { _, _ = session.CallTool(ctx, &mcp.CallToolParams{Name: "write"}) }()
+	<-began
+	leave()
+	<-gone
+}
+
+func TestARelaySaysWhyAGatewayDoesNotAnswer(t *testing.T) {
+	ok := true
+	session := relayTo(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ok {
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		upstream(nil, func(*http.Request) {}).ServeHTTP(w, r)
+	}), func(string) {})
+	ok = false
+	_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "write"})
+	require.ErrorContains(t, err, "the gateway does not take the token")
+	require.NotContains(t, err.Error(), "secret")
+	require.ErrorContains(t, hook.Relay(t.Context(), hook.Config{URL: "http://example.com", Token: "secret"}, nil, nil), "must begin with https://")
+}
+
+// A relay is a process of the agent: it imports nothing of the bot, and needs no
+// program besides.
+func TestARelayNeedsNothingButTheToken(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	require.NotContains(t, string(out), "countersign/internal/approvals")
+	require.NotContains(t, string(out), "redis")
+}
