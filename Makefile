@@ -4,7 +4,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PKG      ?= ./...
-PAGE     := internal/slacksim/page/web
+PAGES    := internal/slacksim/page/web internal/demo/chat/web
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test deps lint page page-check unit story image vuln fuzz soak bench build clean
@@ -23,19 +23,21 @@ deps: ## Install what the tests need and this machine lacks (with apt, as root)
 lint: ## Judge the code (golangci-lint, pinned)
 	$(GO) run $(GOLANGCI) run --allow-parallel-runners $(PKG)
 
-page: ## Build the page of the simulator from its source (npm)
-	cd $(PAGE) && npm ci --silent --no-audit --no-fund && npm run --silent build
+page: ## Build the pages of the simulator and of the demo's chat from their source (npm)
+	for p in $(PAGES); do (cd $$p && npm ci --silent --no-audit --no-fund && npm run --silent build) || exit 1; done
 
-page-check: ## Test the page's source, and that the committed bundle is what it gives
-	@cd $(PAGE) && npm run --silent check
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && (cd $(PAGE) && PAGE_OUT="$$out" npm run --silent build) && \
-	  diff -rq "$$out" $(PAGE)/../dist || { echo "The committed page is not what its source gives: run make page and commit it."; exit 1; }
+page-check: ## Test the pages' source, and that the committed bundles are what it gives
+	@for p in $(PAGES); do \
+	  (cd $$p && npm run --silent check) && out=$$(mktemp -d) && (cd $$p && PAGE_OUT="$$out" npm run --silent build) && \
+	  diff -rq "$$out" $$p/../dist || { echo "The committed page of $$p is not what its source gives: run make page and commit it."; exit 1; }; \
+	  rm -rf "$$out"; \
+	done
 
 unit: ## Run the tests, raced and shuffled
 	$(GO) test -race -shuffle=on -timeout=10m $(PKG)
 
 story: ## Run only the story of the demo: over HTTP, and in a browser (STORY_SHOTS=DIR keeps pictures)
-	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story
+	$(GO) test -race -count=1 -run 'Story' -v ./cmd/bot ./internal/slacksim/page/story ./internal/demo/chat
 
 image: ## Build the final stage of the Dockerfile without an engine, and run it
 	@.ci/image

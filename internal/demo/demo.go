@@ -71,6 +71,7 @@ type demo struct {
 	mcp     map[string]config.MCPServer
 	pins    mcptool.Pins // the tools of mcp
 	added   []string     // their names, with those of the servers
+	web     web
 	slack   *slacksim.Server
 	page    net.Listener
 	bot     net.Listener
@@ -90,7 +91,7 @@ func (d *demo) prepare(ctx context.Context) error {
 	if err := d.prepareModel(ctx, d.Environ); err != nil {
 		return err
 	}
-	if err := d.prepareRedis(d.Redis); err != nil {
+	if err := errors.Join(d.prepareRedis(d.Redis), d.prepareChat(ctx)); err != nil {
 		return err
 	}
 	if err := d.storePins(ctx); err != nil {
@@ -169,7 +170,7 @@ func (d *demo) prepareSlack(ctx context.Context, addr string) (err error) {
 	d.undo = append(d.undo, func() error { d.slack.Close(); return nil })
 	d.env.SlackToken, d.env.SigningSecret = config.NewSecret(d.slack.BotToken()), config.NewSecret(d.slack.SigningSecret())
 	d.env.SlackAPIURL = url + "/api/"
-	d.serve(d.page, d.slack)
+	d.serve(d.page, d.beside(d.slack))
 	return nil
 }
 
@@ -257,6 +258,7 @@ func (d *demo) run(ctx context.Context) error {
 const welcomeWords = `Countersign demo: everything runs on this machine, in memory; it ends with this command.
 
   Open    %[1]s
+  Chat    %[1]s/chat/  (on useChat of the AI SDK; what waits in one waits in the other)
 
   Files   %[3]s
   Policy  %[4]s

@@ -139,6 +139,7 @@ func (d *demo) configuration() config.Config {
 	if len(d.mcp) > 0 {
 		c.Agents[0].Owners = &config.Owners{Groups: []approvals.GroupID{"S0SRE"}, Channel: "C0OPS"}
 	}
+	d.web.settings(&c)
 	return c
 }
 

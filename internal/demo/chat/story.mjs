@@ -1,0 +1,76 @@
+// The chat of the demo beside its Slack, in a real browser: one request, two faces.
+// It is started by story_test.go, which says where everything is:
+//
+//	PAGE     the address of the demo
+//	FOLDER   the folder of files that the demo's agent works on
+//	MODULES  a file of the project whose node_modules has playwright-core
+//	CHROMIUM the browser
+//	SHOTS    where screenshots go; none are made if it is empty
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+
+const { PAGE, FOLDER, MODULES, CHROMIUM, SHOTS } = process.env;
+const { chromium } = createRequire(MODULES)("playwright-core");
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: flags });
+const trouble = [];
+
+async function screen(path) {
+  const page = await (await browser.newContext({ viewport: { width: 1000, height: 860 } })).newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("pageerror", (e) => trouble.push(String(e)));
+  page.on("request", (r) => { if (!r.url().startsWith(PAGE) && !r.url().startsWith("data:")) trouble.push("asked another host: " + r.url()); });
+  await page.goto(PAGE + path);
+  return page;
+}
+
+const shot = (page, name) => SHOTS && page.screenshot({ path: join(SHOTS, name + ".png") });
+
+try {
+  const chat = await screen("/chat/"), slack = await screen("/");
+  const call = (name) => chat.getByRole("region", { name }).filter({ hasText: name });
+  const first = call("2023-q1-sales.txt").last(), second = call("2023-q2-sales.txt").last();
+
+  await chat.getByRole("textbox", { name: "Message" }).fill("clean up the old reports");
+  await chat.getByRole("button", { name: "Send" }).click();
+  await first.getByText("Waiting for approval · 0 of 1 approvals").waitFor();
+  await second.getByRole("button", { name: "Approve" }).waitFor();
+  await shot(chat, "chat-asked");
+
+  // Bob approves the first in Slack, and the chat shows it by itself.
+  await slack.getByRole("radio", { name: "Bob Brandt" }).click();
+  await slack.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
+  await slack.getByText("Bob can approve it").waitFor();
+  const card = slack.locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
+  await card.getByRole("button", { name: /^Approve/ }).first().click();
+  await slack.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
+  const clicked = Date.now();
+  await first.getByText(/^Approved/).waitFor();
+  assert.ok(Date.now() - clicked < 1000, `it took ${Date.now() - clicked} ms`);
+  assert.ok(existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")), "nothing runs before all are decided");
+
+  // Alice, who asked, cannot decide the second; Bob denies it in the chat.
+  await chat.getByRole("combobox", { name: "Decide as" }).selectOption({ label: "alice" });
+  await second.getByRole("button", { name: "Approve" }).click();
+  await second.getByRole("alert").getByText("Nothing changed").waitFor();
+  await chat.getByRole("combobox", { name: "Decide as" }).selectOption({ label: "bob" });
+  await second.getByRole("textbox", { name: "Reason" }).fill("Legal still <b>needs</b> it");
+  await second.getByRole("button", { name: "Deny" }).click();
+  await second.getByText(/denied by bob: Legal still <b>needs<\/b> it/).waitFor();
+  await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
+  await slack.getByText("Denied by").first().waitFor();
+  assert.ok(!existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")));
+  assert.ok(existsSync(join(FOLDER, "reports", "2023-q2-sales.txt")));
+  await shot(chat, "chat-decided");
+
+  // The chat is there again after a reload, once.
+  await chat.reload();
+  await chat.getByText(/2023-q1-sales\.txt: deleted/).waitFor();
+  assert.equal(await chat.getByText("I'll look at what reports there are.").count(), 1);
+  assert.equal(await chat.getByRole("button", { name: "Approve" }).count(), 0);
+  assert.deepEqual(trouble, []);
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,91 @@
+// A small chat on useChat, beside the Slack page of the demo: what waits there waits
+// here, and is decided in either.
+import "./style.css";
+import { useChat } from "@ai-sdk/react";
+import { DefaultChatTransport, type UIMessage } from "ai";
+import { useEffect, useMemo, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { Call } from "./call";
+import { type Approval, type Setup, decide, headers, history, setup } from "./server";
+
+type Message = UIMessage<unknown, { approval: Approval }>;
+
+const key = "countersign-demo-chat";
+const newID = () => `demo-${crypto.randomUUID()}`;
+const select = (label: string, value: string, people: Setup["people"], onChange: (id: string) => void) => (
+  <label>{label} <select value={value} onChange={(e) => onChange(e.target.value)}>
+    {people.map((p) => <option key={p.id} value={p.id}>{p.name}</option>)}
+  </select></label>
+);
+
+function Page({ on }: { on: Setup }) {
+  const [user, setUser] = useState(on.people[0].id);
+  const [approver, setApprover] = useState(on.people[1].id);
+  const [id, setID] = useState(() => localStorage.getItem(key) ?? newID());
+  const [before, setBefore] = useState<Message[]>();
+  useEffect(() => {
+    let mine = true;
+    localStorage.setItem(key, id);
+    setBefore(undefined);
+    void history(id, headers(on.token, user)).then((all) => mine && setBefore(all));
+    return () => { mine = false; };
+  }, [id, user]);
+  return <>
+    <header>
+      <h1>Chat</h1>
+      {select("Chat as", user, on.people, setUser)}
+      {select("Decide as", approver, on.people, setApprover)}
+      <button onClick={() => setID(newID())}>New chat</button>
+    </header>
+    {before && <Conversation key={id + user} id={id} before={before} on={on} user={user} approver={approver} />}
+  </>;
+}
+
+function Conversation({ id, before, on, user, approver }: { id: string; before: Message[]; on: Setup; user: string; approver: string }) {
+  const transport = useMemo(() => new DefaultChatTransport<Message>({
+    api: "api/chat", headers: { ...headers(on.token, user), "countersign-follow": "true" },
+  }), [user]);
+  const { messages, sendMessage, status, error } = useChat<Message>({ id, messages: before, transport, resume: before.length > 0 });
+  const [text, setText] = useState("");
+  const say = (words: string) => {
+    setText("");
+    void sendMessage({ text: words });
+  };
+  const approvals = new Map<string, Approval>();
+  for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
+  return <>
+    <main aria-live="polite">
+      {messages.length === 0 && <div className="try">{on.prompts.map((p) => <button key={p} onClick={() => say(p)}>{p}</button>)}</div>}
+      {messages.map((m) => (
+        <article key={m.id} className={m.role}>
+          {m.parts.map((p, i) => {
+            if (p.type === "text") return <p key={i}>{p.text}</p>;
+            if (!p.type.startsWith("tool-") || !("toolCallId" in p)) return null;
+            const a = approvals.get(p.toolCallId);
+            return <Call key={p.toolCallId} name={p.type.slice(5)} state={p.state} input={p.input} output={"output" in p ? p.output : undefined}
+              error={p.state === "output-error" ? p.errorText : undefined} approval={a} people={on.people}
+              onDecide={(approved, reason) => decide(id, a!.approvalId!, approved, reason, headers(on.token, approver))} />;
+          })}
+        </article>
+      ))}
+      {error && <p role="alert">{words(error.message)}</p>}
+      {status === "submitted" && <p>…</p>}
+    </main>
+    <form className="say" onSubmit={(e) => { e.preventDefault(); if (text.trim()) say(text); }}>
+      <input aria-label="Message" placeholder="Ask the agent" value={text} onChange={(e) => setText(e.target.value)} />
+      <button>Send</button>
+    </form>
+  </>;
+}
+
+/** words is what a person reads of an error of the server. */
+function words(message: string): string {
+  try {
+    return JSON.parse(message).detail ?? message;
+  } catch {
+    return message;
+  }
+}
+
+const root = createRoot(document.getElementById("chat")!);
+setup().then((on) => root.render(<Page on={on} />), (e) => root.render(<p role="alert">{String(e)}</p>));
