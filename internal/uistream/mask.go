@@ -40,38 +40,22 @@ func masked(raw json.RawMessage, hide approvals.Hidden) json.RawMessage {
 		return raw
 	}
 	var object map[string]json.RawMessage
-	if json.Unmarshal(raw, &object) == nil && object != nil {
-		var b bytes.Buffer
-		for i, key := range keysOf(raw) {
-			b.WriteByte(",{"[btoi(i == 0)])
-			b.Write(quoted(key))
-			b.WriteByte(':')
-			b.Write(masked(object[key], hide.Below(key)))
+	if json.Unmarshal(raw, &object) == nil && len(object) > 0 {
+		var all [][]byte
+		for _, key := range keysOf(raw) {
+			all = append(all, slices.Concat(quoted(key), []byte(":"), masked(object[key], hide.Below(key))))
 		}
-		if b.Len() == 0 {
-			return raw
-		}
-		b.WriteByte('}')
-		return b.Bytes()
+		return slices.Concat([]byte("{"), bytes.Join(all, []byte(",")), []byte("}"))
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
-		var b bytes.Buffer
+		var all [][]byte
 		for i, v := range list {
-			b.WriteByte(",["[btoi(i == 0)])
-			b.Write(masked(v, hide.Below(strconv.Itoa(i))))
+			all = append(all, masked(v, hide.Below(strconv.Itoa(i))))
 		}
-		b.WriteByte(']')
-		return b.Bytes()
+		return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]"))
 	}
 	return raw
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // keysOf returns the keys of an object in their order. It has none twice.

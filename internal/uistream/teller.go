@@ -116,7 +116,23 @@ func (w *teller) begin(i int, s *step) []chunk {
 		case agentrun.CallPart:
 		}
 	}
+	for _, c := range s.calls {
+		out = append(out, w.show(c)...)
+	}
 	return out
+}
+
+// show is a call as the model made it, before anything is known of it.
+func (w *teller) show(c *call) []chunk {
+	k := w.call(c.id)
+	if k.started {
+		return nil
+	}
+	k.started = true
+	return []chunk{
+		{Type: typeInputStart, ToolCallID: string(c.id), ToolName: c.name},
+		{Type: typeInputDelta, ToolCallID: string(c.id), InputTextDelta: string(c.input())},
+	}
 }
 
 func (w *teller) call(id approvals.ToolCallID) *told {
@@ -131,14 +147,7 @@ func (w *teller) call(id approvals.ToolCallID) *told {
 // ask shows a call, and asks about it if people can decide it. known says that
 // the arguments were judged.
 func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
-	var out []chunk
-	k := w.call(c.id)
-	if !k.started {
-		k.started = true
-		out = append(out,
-			chunk{Type: typeInputStart, ToolCallID: string(c.id), ToolName: c.name},
-			chunk{Type: typeInputDelta, ToolCallID: string(c.id), InputTextDelta: string(c.input())})
-	}
+	out, k := w.show(c), w.call(c.id)
 	retry, wrong := c.result.(agentrun.RetryPrompt)
 	if !k.available && (known || c.asked != nil || c.result != nil) {
 		k.available = true

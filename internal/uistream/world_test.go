@@ -245,6 +245,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 	mux.Handle("/api/chat", w.chats)
 	mux.Handle("/api/chat/", w.chats)
 	mux.HandleFunc("POST /control/decide", w.controlDecide)
+	mux.HandleFunc("POST /control/edit", w.controlEdit)
 	mux.HandleFunc("GET /control/ran", w.controlRan)
 	w.http = httptest.NewServer(mux)
 	w.work()
@@ -283,33 +284,46 @@ func (w *world) executed() []string {
 	return slices.Clone(w.ran)
 }
 
-// decide is a decision in Slack on the call with this path, as soon as it waits.
-func (w *world) decide(ctx context.Context, user approvals.UserID, path string, v approvals.Verdict, reason string) error {
+// caseOf is the call with this path as a person sees it in Slack, as soon as it
+// waits.
+func (w *world) caseOf(ctx context.Context, user approvals.UserID, path string) (approvals.Case, error) {
 	deadline := time.Now().Add(10 * time.Second)
 	for time.Now().Before(deadline) {
 		batches, _, err := w.store.Inbox(ctx, []approvals.ListKey{approvals.Everything}, "", 200)
 		if err != nil {
-			return err
+			return approvals.Case{}, err
 		}
 		for _, b := range batches {
 			for _, a := range b.Approvals {
 				call, err := w.desk.Call(ctx, b, a.Call.ID)
-				if err != nil || !strings.Contains(string(call.Args), `"`+path+`"`) || a.Status != approvals.Pending {
-					continue
+				if err == nil && strings.Contains(string(call.Args), `"`+path+`"`) && a.Status == approvals.Pending {
+					return w.desk.Case(ctx, b, a.Call.ID, a.Call.Digest, people{}.resolver(user))
 				}
-				c, err := w.desk.Case(ctx, b, a.Call.ID, a.Call.Digest, func(context.Context, approvals.Asked) (approvals.Principal, error) {
-					return approvals.Principal{User: user, GroupsAt: time.Now()}, nil
-				})
-				if err != nil {
-					return err
-				}
-				_, err = w.desk.DecideCase(ctx, c, approvals.RequestID(rand.Text()), v, reason)
-				return err
 			}
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return fmt.Errorf("no call with the path %s waits", path)
+	return approvals.Case{}, fmt.Errorf("no call with the path %s waits", path)
+}
+
+// decide is a decision in Slack on the call with this path.
+func (w *world) decide(ctx context.Context, user approvals.UserID, path string, v approvals.Verdict, reason string) error {
+	c, err := w.caseOf(ctx, user, path)
+	if err == nil {
+		_, err = w.desk.DecideCase(ctx, c, approvals.RequestID(rand.Text()), v, reason)
+	}
+	return err
+}
+
+func (w *world) controlEdit(rw http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	c, err := w.caseOf(r.Context(), approvals.UserID(q.Get("user")), q.Get("path"))
+	if err == nil {
+		_, err = w.desk.AmendCase(r.Context(), c, approvals.RequestID(rand.Text()), json.RawMessage(fmt.Sprintf(`{"path":%q}`, q.Get("to"))))
+	}
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusConflict)
+	}
 }
 
 func (w *world) controlDecide(rw http.ResponseWriter, r *http.Request) {

@@ -257,6 +257,19 @@ for (const [name, tool, words] of [["may not approve", "bobs", "You can't approv
   };
 }
 
+scenarios["arguments edited in Slack meanwhile"] = async () => {
+  const [a, b] = [fresh("a"), fresh("b")], chat = await ask(`del:${a}`);
+  const r = await fetch(`${base}/control/edit?${new URLSearchParams({ user: "UBOB", path: a, to: b })}`, { method: "POST" });
+  assert.ok(r.ok, await r.text());
+  await chat.click(a, true);
+  await chat.settled("the new request", () => chat.part(b)?.state === "approval-requested");
+  assert.match(chat.data(b).message, /Someone edited the arguments/);
+  await chat.quiet(2);
+  await chat.click(b, true);
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  assert.deepEqual([await ran(a), await ran(b)], [0, 1]);
+};
+
 scenarios["an approval that needs a reason"] = async () => {
   const path = fresh("a"), chat = await ask(`why:${path}`);
   await chat.click(path, true);
