@@ -45,7 +45,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   const transport = useMemo(() => new DefaultChatTransport<Message>({
     api: "api/chat", headers: { ...headers(on.token, user), "countersign-follow": "true" },
   }), [user]);
-  const { messages, sendMessage, status, error } = useChat<Message>({ id, messages: before, transport, resume: before.length > 0 });
+  const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ id, messages: before, transport, resume: before.length > 0 });
   const [text, setText] = useState("");
   const say = (words: string) => {
     setText("");
@@ -53,6 +53,11 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   };
   const approvals = new Map<string, Approval>();
   for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
+  const waits = status === "ready" && [...approvals.values()].some((a) => a.status === "waiting");
+  useEffect(() => { // the stream ended before people decided
+    const later = waits ? setTimeout(() => void resumeStream(), 2000) : undefined;
+    return () => clearTimeout(later);
+  }, [waits]);
   return <>
     <main aria-live="polite">
       {messages.length === 0 && <div className="try">{on.prompts.map((p) => <button key={p} onClick={() => say(p)}>{p}</button>)}</div>}
