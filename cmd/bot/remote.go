@@ -44,6 +44,7 @@ type remoteServer struct {
 	hooks   *hookserver.Server
 	chats   *uistream.Server // nil: there are none
 	gateway *gateway.Server  // nil: there is none
+	unused  unused
 	served  chan error
 }
 
@@ -96,6 +97,7 @@ func (b *bot) serveRemote(ctx context.Context, c config.Config) (*remoteServer, 
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
+		ConnState:         s.unused.follow,
 		ErrorLog:          slog.NewLogLogger(b.log.Handler(), slog.LevelWarn),
 	}
 	go func() { s.served <- s.Serve(l) }()
@@ -137,6 +139,7 @@ func (s *remoteServer) stop(ctx context.Context) error {
 	if s.gateway != nil {
 		s.gateway.Drain()
 	}
+	s.unused.close()
 	return s.Shutdown(ctx)
 }
 

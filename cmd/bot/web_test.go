@@ -184,10 +184,13 @@ func TestACallOfAChatIsDecidedInSlackOrOnTheWeb(t *testing.T) {
 	require.FileExists(t, w.folder+"/reports/2023-q1-sales.txt")
 	require.NotContains(t, p.out.String(), "level=ERROR")
 
+	unused, err := net.Dial("tcp", strings.TrimPrefix(web.url, "http://")) // as browsers open ahead of need
+	require.NoError(t, err)
+	defer func() { _ = unused.Close() }()
 	web.id = "c2"
 	stream = web.say("write a summary of the reports")
 	web.until(stream, "a request", isRequest)
-	require.NoError(t, p.term())
+	require.NoError(t, p.term(), "%s", p.out)
 	w.start()
 	web.until(web.follow(), "the request, of another process", isRequest)
 }
