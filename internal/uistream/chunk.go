@@ -26,6 +26,7 @@ type chunk struct {
 	Reason          string          `json:"reason,omitempty"`
 	SourceID        string          `json:"sourceId,omitempty"`
 	URL             string          `json:"url,omitempty"`
+	MediaType       string          `json:"mediaType,omitempty"`
 	Title           string          `json:"title,omitempty"`
 	Data            *approvalData   `json:"data,omitempty"`
 	FinishReason    string          `json:"finishReason,omitempty"`
@@ -60,6 +61,8 @@ const (
 	typeOutputError      = "tool-output-error"
 	typeOutputDenied     = "tool-output-denied"
 	typeSourceURL        = "source-url"
+	typeSourceDocument   = "source-document"
+	typeFile             = "file"
 	typeApproval         = "data-approval"
 )
 

@@ -123,6 +123,11 @@ func (s *Server) parts(t *turn, d Dialect, reader approvals.UserID) []map[string
 			}
 		}
 		for _, c := range st.calls {
+			if r, ok := c.result.(agentrun.ToolReturn); ok && r.Outcome == agentrun.OutcomeSuccess {
+				for _, s := range sources(r) {
+					all = append(all, s.part())
+				}
+			}
 			if data := c.data(reader, now); data != nil {
 				all = append(all, map[string]any{"type": typeApproval, "id": string(c.id), "data": data})
 			}

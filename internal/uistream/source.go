@@ -1,47 +1,71 @@
 package uistream
 
 import (
-	"encoding/json"
+	"encoding/base64"
 	"fmt"
+	"mime"
 	"net/url"
 	"strings"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The limits of what is offered as a source.
+// The limits of what is shown of the parts of a result.
 const (
 	maxSources   = 20
 	maxSourceURL = 2048
 )
 
-// sources are the addresses that a result of an MCP tool links to, for the client
-// to list. A tool chooses only the address and its title, never the kind of a
-// chunk, and only addresses of the web are passed on.
-func sources(id approvals.ToolCallID, content json.RawMessage) []chunk {
-	var result struct {
-		Content []struct {
-			Type  string `json:"type"`
-			URI   string `json:"uri"`
-			Name  string `json:"name"`
-			Title string `json:"title"`
-		} `json:"content"`
-	}
-	if json.Unmarshal(content, &result) != nil {
-		return nil
-	}
+// media are the types of files that a page may be handed. None of them can hold a
+// script.
+var media = map[string]bool{
+	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
+	"audio/mpeg": true, "audio/wav": true, "audio/ogg": true, "audio/mp4": true, "audio/webm": true,
+}
+
+// sources are the parts of a result that clients show beside it: links, images and
+// files. A tool chooses what is in them, never the kind of a chunk; only addresses
+// of the web and files without scripts are passed on.
+func sources(r agentrun.ToolReturn) []chunk {
 	var out []chunk
-	for i, p := range result.Content {
-		if p.Type != "resource_link" || !ofWeb(p.URI) || len(out) == maxSources {
-			continue
+	for i, p := range r.Parts {
+		if len(out) == maxSources {
+			break
 		}
-		title := p.Title
-		if title == "" {
-			title = p.Name
+		id := fmt.Sprintf("%s.%d", r.CallID, i)
+		kind, _, err := mime.ParseMediaType(p.MIMEType)
+		switch {
+		case p.Type == agentrun.PartLink && ofWeb(p.URI):
+			out = append(out, chunk{Type: typeSourceURL, SourceID: id, URL: p.URI, Title: titleOf(p)})
+		case (p.Type == agentrun.PartImage || p.Type == agentrun.PartAudio) && err == nil && media[kind] && len(p.Data) > 0:
+			out = append(out, chunk{Type: typeFile, URL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(p.Data), MediaType: kind})
+		case p.Type == agentrun.PartResource && err == nil && titleOf(p) != "":
+			out = append(out, chunk{Type: typeSourceDocument, SourceID: id, MediaType: kind, Title: titleOf(p)})
 		}
-		out = append(out, chunk{Type: typeSourceURL, SourceID: fmt.Sprintf("%s.%d", id, i), URL: p.URI, Title: title})
 	}
 	return out
+}
+
+// titleOf names a part for people.
+func titleOf(p agentrun.Part) string {
+	for _, s := range []string{p.Title, p.Name, p.URI} {
+		if s != "" {
+			return approvals.Visible(s)
+		}
+	}
+	return ""
+}
+
+// part is the chunk as a part of a message.
+func (c chunk) part() map[string]any {
+	p := map[string]any{"type": c.Type}
+	for key, v := range map[string]string{"sourceId": c.SourceID, "url": c.URL, "title": c.Title, "mediaType": c.MediaType} {
+		if v != "" {
+			p[key] = v
+		}
+	}
+	return p
 }
 
 // ofWeb reports whether a browser may be led to the address.

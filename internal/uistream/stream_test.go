@@ -1,6 +1,7 @@
 package uistream_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -140,11 +141,22 @@ func TestARunThatFailsEndsInAnError(t *testing.T) {
 	require.Equal(t, "start\nerror The model is away.\nfinish error", got)
 }
 
-func TestNoToolWritesAChunkAndOnlyAddressesOfTheWebAreSources(t *testing.T) {
-	got := short(read(t, newWorld(t).client(alice).say("u1", "links:a | say bye")).all())
-	require.Contains(t, got, "source-url https://docs.example/a")
-	require.Equal(t, 1, strings.Count(got, "source-url"))
-	require.Equal(t, 1, strings.Count(got, "finish stop"))
+func TestNoToolWritesAChunkAndWhatIsHostileIsLeftOut(t *testing.T) {
+	c := newWorld(t).client(alice)
+	all := read(t, c.say("u1", "links:a | say bye")).all()
+	var told []string
+	for _, x := range all {
+		if x["url"] != nil || x["mediaType"] != nil {
+			told = append(told, fmt.Sprint(x["type"], " ", x["url"], " ", x["mediaType"], " ", x["title"]))
+		}
+	}
+	require.Equal(t, []string{
+		"source-url https://docs.example/a <nil> a", "file data:image/png;base64,eA== image/png <nil>", "source-document <nil> text/plain file:///etc/passwd",
+	}, told)
+	require.Equal(t, 1, strings.Count(short(all), "finish stop"))
+	shown := body(t, c.do(http.MethodGet, "/api/chat/chat1", nil))
+	require.Contains(t, shown, "https://docs.example/a")
+	require.NotContains(t, shown, "javascript:")
 }
 
 func TestTheValueOfAWriteOnlyArgumentIsNotTold(t *testing.T) {

@@ -212,7 +212,7 @@ func (w *teller) results(s *step) []chunk {
 			denied = append(denied, chunk{Type: typeOutputDenied, ToolCallID: string(c.id)})
 		case r.Outcome == agentrun.OutcomeSuccess:
 			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Output: r.Content})
-			rest = append(rest, sources(c.id, r.Content)...)
+			rest = append(rest, sources(r)...)
 		default:
 			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), ErrorText: words(r.Content)})
 		}

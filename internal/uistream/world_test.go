@@ -125,8 +125,18 @@ func (t tool) Execute(_ context.Context, c agentrun.Call) (agentrun.Result, erro
 	case "breaks":
 		return agentrun.Result{}, &agentrun.FailedError{Message: "it broke"}
 	case "links":
-		return agentrun.Result{Value: json.RawMessage(`{"content":[{"type":"resource_link","uri":"https://docs.example/a","name":"a"},` +
-			`{"type":"resource_link","uri":"javascript:alert(1)","name":"b"},{"type":"finish","finishReason":"stop"}]}`)}, nil
+		image := func(kind string) agentrun.Part {
+			return agentrun.Part{Type: agentrun.PartImage, MIMEType: kind, Data: []byte("x")}
+		}
+		return agentrun.Result{Value: json.RawMessage(`{"type":"finish","finishReason":"stop"}`), Parts: []agentrun.Part{
+			{Type: agentrun.PartLink, URI: "https://docs.example/a", Name: "a"},
+			{Type: agentrun.PartLink, URI: "javascript:alert(1)", Name: "b"},
+			{Type: agentrun.PartLink, URI: "https://user:pw@docs.example/", Name: "c"},
+			{Type: agentrun.PartLink, URI: "data:text/html,x", Name: "d"},
+			image("image/png"), image("image/svg+xml"), image("text/html"),
+			{Type: agentrun.PartResource, URI: "file:///etc/passwd", MIMEType: "text/plain", Text: "x"},
+			{Type: "finish", Text: "stop"},
+		}}, nil
 	}
 	return agentrun.Result{Value: json.RawMessage(`{"done":true}`)}, nil
 }

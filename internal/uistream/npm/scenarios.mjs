@@ -286,6 +286,13 @@ scenarios["wrong arguments, a refusal of the policy, a tool that fails"] = async
   await chat.quiet(1);
 };
 
+scenarios["links, images and files in a result"] = async () => {
+  const chat = await ask(`links:${fresh("l")} | say bye`);
+  assert.deepEqual(chat.parts.filter((p) => /^(source|file)/.test(p.type)).map((p) => p.url ?? p.title),
+    ["https://docs.example/a", "data:image/png;base64,eA==", "file:///etc/passwd"]);
+  assert.deepEqual(chat.errors, []);
+};
+
 scenarios["the agent fails"] = async () => {
   const chat = new Chat({ id: fresh("chat") });
   await chat.say("fail");
