@@ -85,6 +85,9 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	if b.store, err = openDurable(ctx, c, b.measured(at)); err != nil {
 		return nil, err
 	}
+	if err := b.store.LayOut(ctx); err != nil {
+		return nil, errors.Join(err, b.store.Close())
+	}
 	b.ledger.store.Store(b.store)
 	lease := c.Runs.Lease
 	if lease <= 0 {

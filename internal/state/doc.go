@@ -42,6 +42,7 @@
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
+//	layout                   string  the number of partitions; in the first one only  LayOut
 //	request:<scope>:<id>     string  that a request was applied               the script; the only keys but sheets
 //	                                                                          and ledgers with a TTL: 10 minutes, or Keep
 //

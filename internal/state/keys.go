@@ -65,6 +65,7 @@ func (p partition) journal(run string) hashKey { return hashKey(p.base + "journa
 func (p partition) batch(id string) hashKey    { return hashKey(p.base + "batch:" + id) }
 func (p partition) parkedRuns() zsetKey        { return zsetKey(p.base + "parkedruns") }
 func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
+func (p partition) layout() stringKey          { return stringKey(p.base + "layout") }
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }
 func (p partition) attempts() hashKey          { return hashKey(p.base + "attempts") }
 func (p partition) parked() hashKey            { return hashKey(p.base + "parked") }

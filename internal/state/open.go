@@ -107,6 +107,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.await(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if err := s.checkLayout(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	var err error
 	if s.barrier, err = s.barrierOf(ctx, o); err != nil {
 		return nil, errors.Join(err, s.Close())
