@@ -170,8 +170,12 @@ func (in *call) help() error {
 	fmt.Fprintf(&out, "Usage:\n  %s\n\n%s\n", in.usage(), strings.Trim(in.about, "\n"))
 	if len(in.sub) > 0 {
 		out.WriteString("\nCommands:\n")
+		wide := 0
 		for _, s := range in.sub {
-			fmt.Fprintf(&out, "  %-9s %s\n", s.name, s.short)
+			wide = max(wide, len(s.name))
+		}
+		for _, s := range in.sub {
+			fmt.Fprintf(&out, "  %-*s  %s\n", wide, s.name, s.short)
 		}
 		fmt.Fprintf(&out, "\n`%s COMMAND --help` explains one of them.\n", in.path)
 	}
@@ -185,7 +189,11 @@ func (in *call) help() error {
 		out.WriteString("\nFlags:\n")
 		for _, f := range flags {
 			value, what := flag.UnquoteUsage(f)
-			if f.DefValue != "" && f.DefValue != "false" {
+			switch f.DefValue {
+			case "", "false":
+			case ".":
+				what += " The default is the current directory."
+			default:
 				what += fmt.Sprintf(" The default is %s.", f.DefValue)
 			}
 			fmt.Fprintf(&out, "  %s\n%s", strings.TrimSpace(dashed(f.Name)+" "+value), wrapped(what))

@@ -61,9 +61,10 @@ var checkCommand = &command{
 	name: "check", short: "Lists everything that is wrong with an installation.", run: runCheck,
 	about: `
 Checks the configuration, the policy, the agents' folders, the environment and
-the Slack manifest beside the configuration; with --online also Slack, Redis and
-the model provider. It lists everything that is wrong, with what to do about it.
-It writes nothing and prints no secrets. It exits with 1 if anything is wrong.`,
+the Slack manifest beside the configuration; with --online also Slack, Redis,
+the model provider and the MCP servers, and which rules decide about their
+tools. It lists everything that is wrong, with what to do about it. It writes
+nothing and prints no secrets. It exits with 1 if anything is wrong.`,
 	needs:   []string{"config"},
 	example: "bot check --config config.yaml --online",
 }

@@ -49,6 +49,12 @@ func TestEveryCommandHasHelp(t *testing.T) {
 			for _, s := range c.sub {
 				require.Regexp(t, `(?m)^  `+s.name+` +[A-Z].*\.$`, help, "what it is for")
 			}
+			columns := map[int]bool{}
+			for _, s := range c.sub {
+				line := regexp.MustCompile(`(?m)^  ` + s.name + ` +`).FindString(help)
+				columns[len(line)] = true
+			}
+			require.LessOrEqual(t, len(columns), 1, "the explanations are below each other")
 			for _, other := range [][]string{append(words, "-h"), append([]string{"help"}, words...)} {
 				same, stderr, code := said(t, other...)
 				require.Zero(t, code)
