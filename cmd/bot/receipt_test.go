@@ -189,3 +189,13 @@ func TestReceiptVerifyTellsAnAuditorWhatHappened(t *testing.T) {
 		require.Contains(t, out, ", by the rule deletions of version p1 of the policy.\n")
 	}
 }
+
+func TestReceiptVerifySaysWhereTheCallWasToRun(t *testing.T) {
+	r := newReceipts(t)
+	placed := r.sign(func(s *receipt.Statement) {
+		s.Place = receipt.Place{Server: "files", Cwd: "/home/ann\u202e", Repository: "acme/shop", Branch: "main"}
+	})
+	out, stderr, code := said(t, "receipt", "verify", "--keys", r.keys, placed)
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "Server       files\nDirectory    /home/ann\\u202e\nRepository   acme/shop\nBranch       main\n")
+}

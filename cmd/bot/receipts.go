@@ -28,7 +28,7 @@ func (b *bot) sign(r intake.Request, c intake.CallStatus) (string, error) {
 	}
 	s := receipt.Statement{
 		Request: string(r.ID), Call: string(c.ID), Tool: c.Tool, Arguments: receipt.DigestOf(c.Args), Fingerprint: c.Fingerprint,
-		Agent: r.Agent, Outcome: outcome, Editors: peopleOf(c.Editors), DecidedAt: c.DecidedAt,
+		Place: receipt.Place(c.Place), Agent: r.Agent, Outcome: outcome, Editors: peopleOf(c.Editors), DecidedAt: c.DecidedAt,
 	}
 	s.Rule, s.Policy, _ = strings.Cut(c.Rule, "@") // the name of a rule has none
 	if mayRun {

@@ -22,12 +22,14 @@ func TestAReceiptSaysWhatTheRequestSays(t *testing.T) {
 	call := func(o intake.Outcome) intake.CallStatus {
 		return intake.CallStatus{
 			ID: "c1", Tool: "refund", Args: []byte(`{}`), Fingerprint: "f", Outcome: o, Rule: "refunds@1a2b3c4d", DecidedAt: at, UsableUntil: at.Add(time.Hour),
-			By: []approvals.Seat{{User: "U2", For: "U3"}, {User: "U4"}}, Editors: []approvals.UserID{"U5"},
+			Place: approvals.Place{Server: "till", Cwd: "/srv", Repository: "acme/shop", Branch: "main"},
+			By:    []approvals.Seat{{User: "U2", For: "U3"}, {User: "U4"}}, Editors: []approvals.UserID{"U5"},
 		}
 	}
 	plain := receipt.Statement{
 		Request: "run-1", Call: "c1", Tool: "refund", Arguments: receipt.DigestOf([]byte(`{}`)), Fingerprint: "f", Agent: "till",
-		Rule: "refunds", Policy: "1a2b3c4d", DecidedAt: at, Editors: []receipt.Person{{ID: "U5"}},
+		Place: receipt.Place{Server: "till", Cwd: "/srv", Repository: "acme/shop", Branch: "main"},
+		Rule:  "refunds", Policy: "1a2b3c4d", DecidedAt: at, Editors: []receipt.Person{{ID: "U5"}},
 	}
 	people := []receipt.Person{{ID: "U2", For: "U3"}, {ID: "U4"}}
 	for o, change := range map[intake.Outcome]func(s *receipt.Statement){

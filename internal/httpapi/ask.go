@@ -196,5 +196,5 @@ func readCall(v format.Value) (intake.Call, error) {
 	return c, err
 }
 
-// maxPath is how many bytes a path may have.
-const maxPath = 4096
+// maxPath is how many bytes a path may have: what the intake takes.
+const maxPath = 512

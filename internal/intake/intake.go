@@ -166,6 +166,7 @@ type CallStatus struct {
 	Outcome     Outcome
 	Digest      approvals.Digest
 	Fingerprint string
+	Place       approvals.Place    // where it would run, as its caller said
 	Args        json.RawMessage    // the bytes that count: as approved, or as asked while pending
 	Edited      bool               // Args are not those of the Ask
 	Reason      string             // why it was denied or refused, in words for the model

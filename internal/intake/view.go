@@ -115,7 +115,7 @@ func (x found) usableUntil(r Request, i int, decided time.Time) time.Time {
 // status is where one call stands.
 func (s *Service) status(ctx context.Context, x found, kept storedCall, c agentrun.RuledCall, now time.Time) (CallStatus, error) {
 	st := CallStatus{
-		ID: c.ID, Tool: c.Name, Args: c.Args, Fingerprint: kept.Fingerprint, ClaimedAt: kept.ClaimedAt,
+		ID: c.ID, Tool: c.Name, Place: c.Place, Args: c.Args, Fingerprint: kept.Fingerprint, ClaimedAt: kept.ClaimedAt,
 		Digest: approvals.DigestOf(approvals.BatchID(x.id), c.ToolCall), DecidedAt: x.remote.Run.CreatedAt,
 		Here: x.rec.Here, Answered: !x.rec.AnsweredAt.IsZero(),
 	}

@@ -8,9 +8,20 @@ import (
 	"time"
 )
 
-// version is that of the statement's encoding. Every change of the encoding, also
-// a new member, is a new version: verifiers refuse what they do not know.
-const version = 1
+// The versions of the statement's encoding. Every change of the encoding, also a
+// new member, is a new version: verifiers refuse what they do not know. A
+// statement is written in the oldest version that can hold it.
+const (
+	plainVersion  = 1
+	placedVersion = 2 // with a place
+)
+
+func (s Statement) version() int {
+	if s.Place != (Place{}) {
+		return placedVersion
+	}
+	return plainVersion
+}
 
 // encode returns the statement as canonical JSON (RFC 8785). It does not use
 // encoding/json, whose way of escaping has changed between releases of Go.
@@ -26,11 +37,12 @@ func (s Statement) encode() []byte {
 		member{"fingerprint", text(s.Fingerprint)},
 		member{"not_after", text(stamp(s.NotAfter))},
 		member{"outcome", text(string(s.Outcome))},
+		member{"place", s.Place.encode()},
 		member{"policy", text(s.Policy)},
 		member{"request", text(s.Request)},
 		member{"rule", text(s.Rule)},
 		member{"tool", text(s.Tool)},
-		member{"version", fmt.Sprint(version)},
+		member{"version", fmt.Sprint(s.version())},
 	))
 }
 
@@ -49,6 +61,14 @@ func object(members ...member) string {
 		}
 	}
 	return "{" + strings.Join(kept, ",") + "}"
+}
+
+// encode is the place as JSON; nothing if nothing is known of it.
+func (p Place) encode() string {
+	if p == (Place{}) {
+		return ""
+	}
+	return object(member{"branch", text(p.Branch)}, member{"cwd", text(p.Cwd)}, member{"repository", text(p.Repository)}, member{"server", text(p.Server)})
 }
 
 func people(all []Person) string {
@@ -117,11 +137,19 @@ type stored struct {
 	Fingerprint string         `json:"fingerprint"`
 	NotAfter    string         `json:"not_after"`
 	Outcome     Outcome        `json:"outcome"`
+	Place       storedPlace    `json:"place"`
 	Policy      string         `json:"policy"`
 	Request     string         `json:"request"`
 	Rule        string         `json:"rule"`
 	Tool        string         `json:"tool"`
 	Version     int            `json:"version"`
+}
+
+type storedPlace struct {
+	Branch     string `json:"branch"`
+	Cwd        string `json:"cwd"`
+	Repository string `json:"repository"`
+	Server     string `json:"server"`
 }
 
 type storedPerson struct {
@@ -138,11 +166,12 @@ func decode(payload []byte) (Statement, error) {
 	if err := json.Unmarshal(payload, &in); err != nil {
 		return Statement{}, fmt.Errorf("%w: its payload is not the JSON of a statement", ErrMalformed)
 	}
-	if in.Version != version {
-		return Statement{}, fmt.Errorf("%w: its version is %d, this program knows %d", ErrMalformed, in.Version, version)
+	if in.Version < plainVersion || in.Version > placedVersion {
+		return Statement{}, fmt.Errorf("%w: its version is %d, this program knows %d to %d", ErrMalformed, in.Version, plainVersion, placedVersion)
 	}
 	s := Statement{
 		Request: in.Request, Call: in.Call, Tool: in.Tool, Arguments: in.Arguments, Fingerprint: in.Fingerprint,
+		Place: Place{Server: in.Place.Server, Cwd: in.Place.Cwd, Repository: in.Place.Repository, Branch: in.Place.Branch},
 		Agent: in.Agent, Outcome: in.Outcome, Rule: in.Rule, Policy: in.Policy,
 		Approvers: read(in.Approvers), Deniers: read(in.Deniers), Editors: read(in.Editors),
 	}

@@ -16,6 +16,7 @@ type Statement struct {
 	Call        string // the id of the call
 	Tool        string
 	Arguments   string // the digest of the exact argument bytes, see [DigestOf]
+	Place       Place  // where it was to run, if who asked has said so
 	Fingerprint string // of the request, where it has one
 	Agent       string // who asked for the call
 	Outcome     Outcome
@@ -26,6 +27,14 @@ type Statement struct {
 	Policy      string   // the version of the policy
 	DecidedAt   time.Time
 	NotAfter    time.Time // the last moment at which a call may run on this receipt
+}
+
+// A Place is where a call was to run, as people saw it.
+type Place struct {
+	Cwd        string // the working directory
+	Repository string
+	Branch     string
+	Server     string // the MCP server that the tool is of
 }
 
 // A Person is someone who acted on the call. Names are for people to read: only
@@ -120,6 +129,10 @@ func (s Statement) check() error {
 		name, value string
 		needed      bool
 	}{
+		{"place.cwd", s.Place.Cwd, false},
+		{"place.repository", s.Place.Repository, false},
+		{"place.branch", s.Place.Branch, false},
+		{"place.server", s.Place.Server, false},
 		{"request", s.Request, true},
 		{"call", s.Call, true},
 		{"tool", s.Tool, true},

@@ -72,6 +72,9 @@ func writeVectors(t *testing.T) {
 			Request: "batch-02", Call: "1", Tool: "read_file", Arguments: receipt.DigestOf(args), Agent: "deployer",
 			Outcome: receipt.Permitted, DecidedAt: decided, NotAfter: decided.Add(time.Hour),
 		}},
+		{"approved for a place", with(func(s *receipt.Statement) {
+			s.Place = receipt.Place{Server: "files", Cwd: "/home/ann/shop", Repository: "github.com/acme/shop", Branch: "main"}
+		})},
 		{"denied", with(func(s *receipt.Statement) { s.Outcome, s.Approvers, s.NotAfter = receipt.Denied, nil, time.Time{} })},
 		{"expired", with(func(s *receipt.Statement) {
 			s.Outcome, s.Approvers, s.Deniers, s.Editors, s.NotAfter = receipt.Expired, nil, nil, nil, time.Time{}
