@@ -11,7 +11,8 @@
 // that is queued is due in [Runs], a batch that changed in [Cards], a batch
 // whose people are to be notified in [Notices], and so on. Nobody enqueues
 // anything. [Due] hands out what is due, at once after a commit and at the
-// latest with its next sweep.
+// latest with its next sweep, which asks each partition once for all kinds,
+// with sweep.lua.
 //
 // # Keys
 //

@@ -13,7 +13,7 @@ import (
 // DueOptions tune a [Due]; the zero value is right for production.
 type DueOptions struct {
 	Workers  int                             // reconcilers of one kind at the same time; 0 means 16
-	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 1 s
+	Sweep    time.Duration                   // how often to look without a wake-up, give or take a quarter; 0 means 2 s
 	Attempts int                             // failures before an item is parked; 0 means 12
 	Grace    time.Duration                   // how long reconcilers may continue once Run is to end; 0 means 10 s
 	Clock    *Clock                          // while it refuses, nothing is looked for; nil: the clock of the process is trusted
@@ -56,7 +56,7 @@ func NewDue(s *Store, o DueOptions) *Due {
 		o.Workers = 16
 	}
 	if o.Sweep <= 0 {
-		o.Sweep = time.Second
+		o.Sweep = longestSweep
 	}
 	if o.Attempts <= 0 {
 		o.Attempts = 12
@@ -103,42 +103,57 @@ func (d *Due) Run(ctx context.Context, tasks Tasks) error {
 	if len(tasks.all) == 0 {
 		return errors.New("there are no tasks: they are made by NewTasks")
 	}
-	ended := make([]error, len(tasks.all))
-	var all sync.WaitGroup
-	for i, t := range tasks.all {
-		all.Go(func() { ended[i] = d.work(ctx, t) })
-	}
-	all.Wait()
-	return errors.Join(ended...)
+	return d.run(ctx, tasks.all)
 }
 
-// work works on one kind, as [Due.Run] describes.
-func (d *Due) work(ctx context.Context, t Task) error {
-	k := t.Kind
+// run works on the kinds of the tasks, as [Due.Run] describes.
+func (d *Due) run(ctx context.Context, tasks []Task) error {
+	var problems []error
+	var loops []*loop
+	for _, t := range tasks {
+		if err := d.begin(t.Kind); err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		loops = append(loops, newLoop(d, t))
+	}
+	var all sync.WaitGroup
+	for _, l := range loops {
+		all.Go(func() {
+			defer d.end(l.task.Kind)
+			l.run(ctx)
+		})
+	}
+	if len(loops) > 0 {
+		all.Go(func() { newSweeper(d, loops).run(ctx) })
+	}
+	all.Wait()
+	return errors.Join(problems...)
+}
+
+// begin notes that there is a loop for the kind.
+func (d *Due) begin(k Kind) error {
 	if _, err := (partition{}).document(k, ""); err != nil {
 		return err
 	}
 	d.mu.Lock()
-	_, running := d.looked[k]
-	if !running {
-		d.looked[k] = time.Time{}
-	}
-	d.mu.Unlock()
-	if running {
+	defer d.mu.Unlock()
+	if _, running := d.looked[k]; running {
 		return fmt.Errorf("work on %s is already going on", k)
 	}
-	defer func() {
-		d.mu.Lock()
-		delete(d.looked, k)
-		maps.DeleteFunc(d.unkept, func(at dueSet, _ bool) bool { return at.kind == k })
-		d.mu.Unlock()
-	}()
-	newLoop(d, t).run(ctx)
+	d.looked[k] = time.Time{}
 	return nil
 }
 
-// Healthy reports whether there are loops and each of them has looked within
-// the last few seconds.
+func (d *Due) end(k Kind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.looked, k)
+	maps.DeleteFunc(d.unkept, func(at dueSet, _ bool) bool { return at.kind == k })
+}
+
+// Healthy reports whether there are loops and for each of them Redis was looked at
+// within the last few seconds.
 func (d *Due) Healthy(now time.Time) bool {
 	late := now.Add(-max(5*time.Second, 3*d.o.Sweep))
 	d.mu.Lock()

@@ -7,9 +7,14 @@ import (
 	"time"
 )
 
-// near is how far ahead of its time an entry is announced, so that the loops
-// set a timer for it. It is longer than the longest sweep.
-const near = 2 * time.Second
+const (
+	// longestSweep is how often a process looks without a wake-up. All
+	// partitions are asked each time, with one command each.
+	longestSweep = 2 * time.Second
+	// near is how far ahead of its time an entry is announced, so that the loops
+	// set a timer for it. One sweep may fail and the next still finds it in time.
+	near = 5 * time.Second
+)
 
 // dueChanges collects the writes to the due index that belong to a change. A new
 // state of a document is new work, so its item is no longer parked and the count

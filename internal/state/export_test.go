@@ -37,5 +37,9 @@ func OnlyWhenWoken(t interface{ Cleanup(f func()) }) {
 
 // Work works on one kind alone.
 func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id string) error) error {
-	return d.work(ctx, Task{Kind: k, Reconcile: f, Limit: 2 * time.Minute})
+	return d.run(ctx, []Task{{Kind: k, Reconcile: f, Limit: 2 * time.Minute}})
 }
+
+// ShortestSweep is the least time between two sweeps that found Redis well, as
+// they are by default.
+const ShortestSweep = longestSweep * 3 / 4

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,10 +17,11 @@ import (
 )
 
 // A loop works on one kind in one call of [Due.Run]. Only the goroutine of run touches it;
-// handlers send what became of them.
+// handlers send what became of them, and the sweeper leaves hints.
 type loop struct {
-	d    *Due
-	task Task
+	d     *Due
+	task  Task
+	hints *hints
 
 	dirty    [approvals.Partitions]bool  // to be looked at
 	soon     [approvals.Partitions]score // the next entry that is not due yet
@@ -60,7 +60,7 @@ type result struct {
 
 func newLoop(d *Due, t Task) *loop {
 	return &loop{
-		d: d, task: t,
+		d: d, task: t, hints: newHints(),
 		inflight: make(map[string]bool), done: make(chan result, d.o.Workers), overdue: make(map[string]string),
 	}
 }
@@ -68,35 +68,18 @@ func newLoop(d *Due, t Task) *loop {
 func (l *loop) run(ctx context.Context) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	sub := l.d.store.client.Subscribe(ctx, l.d.store.wake(l.task.Kind))
-	defer sub.Close() //nolint:errcheck // nothing is written on it
-	messages := sub.ChannelWithSubscriptions()
-	sweep := time.NewTimer(0)
-	defer sweep.Stop()
-
 	for ctx.Err() == nil {
 		l.launch(ctx, work)
 		timer, stop := l.timer()
 		select {
 		case <-ctx.Done():
-		case m, ok := <-messages:
-			if !ok {
-				messages = nil
-			}
-			l.heard(m)
+		case <-l.hints.ready:
+			l.heed(l.hints.take())
 		case r := <-l.done:
 			l.finished(r)
 		case <-timer:
 		case <-l.resume:
 			l.resume = nil
-		case <-sweep.C:
-			l.all()
-			l.queue = nil // another process may have done it by now
-			if len(l.inflight) == l.d.o.Workers {
-				l.d.alive(l.task.Kind)
-			}
-			s := l.d.o.Sweep
-			sweep.Reset(s*3/4 + rand.N(s/2)) //nolint:gosec // jitter is no secret
 		}
 		stop()
 	}
@@ -108,23 +91,24 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-func (l *loop) all() {
+// heed has the partitions looked at in which there may be work. After a sweep
+// what was found earlier is read again: another process may have done it by now.
+func (l *loop) heed(t told) {
 	for n := range l.dirty {
-		l.dirty[n] = true
-	}
-}
-
-// heard takes a message: the partition in which there is work, or that the
-// subscription is new, so that earlier messages may have been missed.
-func (l *loop) heard(m any) {
-	switch m := m.(type) {
-	case *redis.Message:
-		if n, err := strconv.Atoi(m.Payload); err == nil && n >= 0 && n < len(l.dirty) {
-			l.dirty[n] = true
-			l.rests[n].until = time.Time{} // someone has just committed there
+		l.dirty[n] = l.dirty[n] || t.committed[n] || t.found[n]
+		if t.committed[n] {
+			l.rests[n].until = time.Time{}
 		}
-	case *redis.Subscription:
-		l.all()
+	}
+	if !t.swept {
+		return
+	}
+	for _, e := range l.queue {
+		l.dirty[e.partition] = true
+	}
+	l.queue = nil
+	if l.failing == 0 || len(l.inflight) == l.d.o.Workers {
+		l.d.alive(l.task.Kind)
 	}
 }
 
@@ -323,6 +307,6 @@ func (l *loop) failed(ctx context.Context, err error) {
 		l.d.store.log.WarnContext(ctx, "cannot look for work; trying again until Redis answers",
 			slog.String("kind", string(l.task.Kind)), slog.Any("err", err))
 	}
-	l.failing = min(max(2*l.failing, 50*time.Millisecond), 2*time.Second)
+	l.failing = longerAfter(l.failing)
 	l.resume = time.After(l.failing)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 )
@@ -47,7 +48,7 @@ func (l *lines) all() (n int) {
 	return n
 }
 
-// looks counts how often a client looks for work.
+// looks counts how often a client looks for work: each sweep is one pipeline.
 type looks struct{ n *atomic.Int64 }
 
 func (l looks) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -55,7 +56,7 @@ func (l looks) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return ne
 
 func (l looks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if len(cmds) > 0 && cmds[0].Name() == "zrangebyscore" {
+		if len(cmds) == approvals.Partitions && cmds[0].Name() == "evalsha" {
 			l.n.Add(1)
 		}
 		return next(ctx, cmds)

@@ -103,7 +103,7 @@ func (d *Due) unmoved(ctx context.Context, t Task, e entry) (verdict, error) {
 		return d.fail(ctx, t, e, err)
 	}
 	if version == 0 || (!next.IsZero() && !next.After(now)) {
-		return verdict{}, d.move(ctx, k, e, now.Add(idle))
+		return verdict{again: true}, d.move(ctx, k, e, now.Add(idle))
 	}
 	p := d.store.partition(e.partition)
 	doc, err := p.document(k, e.id)

@@ -45,6 +45,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"crashes":      crashes,
 		"derived":      derived,
 		"wakes":        wakes,
+		"sweeps":       sweeps,
 		"follow":       follow,
 		"outcomes":     outcomes,
 		"races":        races,
