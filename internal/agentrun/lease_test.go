@@ -367,22 +367,24 @@ func TestZombiesReportAndDoubleNothing(t *testing.T) {
 			w.now = func() time.Time { return clock }
 			id, verdict, slept, ran := w.mention("go").ID, verdicts[n%len(verdicts)], false, 0
 			var first approvals.BatchID
+			meanwhile := func() error {
+				if err := w.runner().Work(w.t.Context(), id); err != nil {
+					return err
+				}
+				first = w.run(id).Deferred
+				if verdict != "" { // otherwise people decide later
+					w.doubt = verdict
+					w.answerDoubts(first)
+					w.resume(first)
+				}
+				return nil
+			}
 			w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(context.Context) error {
 				if ran++; slept {
 					return nil
 				}
 				slept, clock = true, clock.Add(time.Duration(31+n)*time.Second)
-				if err := w.runner().Work(w.t.Context(), id); err != nil {
-					return err
-				}
-				first = w.run(id).Deferred
-				if verdict == "" { // people decide later
-					return nil
-				}
-				w.doubt = verdict
-				w.answerDoubts(first)
-				w.resume(first)
-				return nil
+				return meanwhile()
 			})}
 			w.model.answers = []any{calls([3]string{"a", "wait", ""}), says("done"), says("done")}
 			require.NoError(w.t, w.runner().Work(w.t.Context(), id))
