@@ -292,15 +292,19 @@ func TestACallThatRunsGoesOnWithoutItsCaller(t *testing.T) {
 func TestACallInDoubtIsNotRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
-		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended. It is not known whether the call took effect."}
+		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended."}
 	}
-	p := w.start()
-	answer := p.client(token).call(t.Context(), "srv_write", `{"n":1}`, true)
+	p := w.start(func(c *gateway.Config) { c.Silent = 2 * time.Second })
+	c := p.client(token)
+	answer := c.call(t.Context(), "srv_write", `{"n":1}`, false)
 	q := <-p.watch.asked
 	p.decide(q, "bob", approvals.Approve, "")
 	got := <-answer
 	require.True(t, got.IsError)
-	require.Contains(t, got.text(), "It is not known whether")
+	require.Contains(t, got.text(), "it is not known whether it took effect")
+	got = c.now("srv_write", `{"n":1}`)
+	require.True(t, got.IsError)
+	require.Contains(t, got.text(), "People are asked what to do")
 	require.Equal(t, approvals.InDoubt, p.batch(q).Execution.State)
 	require.Len(t, w.tool("srv.write").executions(), 1)
 }
