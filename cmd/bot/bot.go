@@ -94,7 +94,9 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		lease = agentrun.DefaultLease
 	}
 	b.clock = b.store.Clock(lease)
-	err = b.clock.Check(ctx) // a process with another time does not start
+	if err := b.clock.Check(ctx); err != nil { // a process with another time does not start
+		return nil, errors.Join(err, b.store.Close())
+	}
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
@@ -105,12 +107,11 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(b.store)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
-	skewed := err
 	b.remote, err = newRemoteAgents(c, log)
 	if err == nil {
 		b.receipts, b.keys, err = c.Receipts.Open()
 	}
-	if err = errors.Join(skewed, err, b.newOutbox(c, e), b.newIntake()); err == nil {
+	if err = errors.Join(err, b.newOutbox(c, e), b.newIntake()); err == nil {
 		b.newReviews(c, e, extra, accepted)
 		b.ui, err = newUI(ctx, b, c, e)
 	}
