@@ -199,7 +199,7 @@ func (t *Tool) unsure(format string, args ...any) error {
 	if t.config.ReadOnly || t.config.Method == http.MethodGet || t.config.Method == http.MethodHead {
 		return &agentrun.FailedError{Message: said}
 	}
-	return &agentrun.UnsureError{Message: said + " It is not known whether the call took effect, so it is not repeated."}
+	return &agentrun.UnsureError{Message: said}
 }
 
 // words are those of an answer that is an error.
