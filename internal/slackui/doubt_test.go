@@ -1,6 +1,7 @@
 package slackui_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +85,52 @@ func TestOnlyThoseWhoMayApproveAnswerADoubt(t *testing.T) {
 	for _, button := range o.card("U0BOB", root).Actions() {
 		require.NotContains(t, button.ActionID, "approve")
 	}
+}
+
+// None of the answers stands out, and the one that can do harm is the last and asks
+// first. What is in doubt and what each answer does are in blocks of their own, which
+// Slack does not fold away with a long text.
+func TestNoAnswerToADoubtIsInviting(t *testing.T) {
+	o, root, _ := inDoubt(t)
+	m := o.card("U0BOB", root)
+	var labels []string
+	for _, b := range m.Actions() {
+		labels = append(labels, b.Text)
+		require.Empty(t, b.Style, b.Text)
+		require.Equal(t, b.Text == "Run it again", b.Confirm, b.Text)
+	}
+	require.Equal(t, []string{"It happened…", "Give up…", "Run it again", "View full"}, labels)
+	for _, b := range m.Blocks {
+		said := words(b)
+		if strings.Contains(said, "may or may not") || strings.Contains(said, "the agent reads that nobody knows") {
+			require.NotContains(t, said, "a.txt")
+			require.Less(t, len(said), 500)
+		}
+	}
+}
+
+// Wherever people read that a call waits for them, they read that it is in doubt: it
+// is not a first approval.
+func TestADoubtIsNamedWhereverItWaits(t *testing.T) {
+	o := newListWorkspace(t)
+	d := laddered(call("c1", "delete_file", `{"path":"a.txt"}`, sre), reminds(0))
+	d.Ask.Requirement.Ladder[0].At = o.now.read()
+	d.Doubt = approvals.Doubt{Began: o.now.read().Add(-time.Minute), Key: "run-07-q/c1", Approved: "batch-07-q"}
+	b := o.another("q", 0, d)
+	o.draw(b)
+	require.NoError(t, o.stirs(b))
+	o.climbs(b)
+	o.notify(b)
+	reminder := strings.Join(o.letters("U0BOB"), "\n")
+	require.Contains(t, reminder, "1 call waits for your decision")
+	require.Contains(t, reminder, "In doubt: Delete file")
+	require.NotContains(t, reminder, "approve or deny")
+	require.Contains(t, words(o.atHome("U0BOB").Blocks), "In doubt: Delete file")
+
+	require.NoError(t, o.reply(o.run(b.Run)))
+	require.Contains(t, o.thread("U0ALICE", o.run(b.Run).Origin.Root)[1].Shown(), "Waiting for a decision about 1 call.")
+
+	listed, err := o.Command(slacksim.Command{User: "U0BOB", Channel: "C0OPS", Command: "/countersign", Text: "list mine"})
+	require.NoError(t, err)
+	require.Contains(t, listed.Message.Shown(), "In doubt: Delete file")
 }

@@ -3,6 +3,7 @@ package card
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/slack-go/slack"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// doubtful says of a call in doubt what is not known, since when, and what people
-// can do about it.
+// doubtful says of a call in doubt what is not known and since when, and what was
+// reported of it.
 func (r row) doubtful() []blockkit.Para {
 	a := r.a
 	if !a.InDoubt() {
@@ -31,27 +32,28 @@ func (r row) doubtful() []blockkit.Para {
 	if strings.TrimSpace(a.Doubt.Said.Text) != "" {
 		out = append(out, blockkit.Line(blockkit.Styled(sayItReported, blockkit.Bold)), quote(a.Doubt.Said, quoted(r.detail)))
 	}
-	out = append(out, r.late()...)
-	if a.OpenAt(r.now) && len(a.Requirement.Quorums) > 0 {
-		out = append(out, r.choices()...)
-	}
-	return out
+	return append(out, r.late()...)
 }
 
-// choices says what each answer does: in a list if the card has no other call, and
-// in two sentences if it has.
+// choices says what each answer to an open call in doubt does: in a list if the card
+// has no other call, and in one paragraph if it has.
 func (r row) choices() []blockkit.Para {
+	if !r.a.InDoubt() || !r.a.OpenAt(r.now) || len(r.a.Requirement.Quorums) == 0 {
+		return nil
+	}
+	lines := [][]blockkit.Span{
+		{blockkit.Styled(sayHappenedName, blockkit.Bold), blockkit.Say(sayHappenedDoes)},
+		{blockkit.Styled(sayGiveUpName, blockkit.Bold), blockkit.Say(sayGiveUpDoes)},
+		{blockkit.Styled(sayAgain, blockkit.Bold), blockkit.Say(sayAgainDoes)},
+	}
 	if len(r.OnCard()) > 1 {
-		return []blockkit.Para{blockkit.Line(blockkit.Say(sayDoubtChoices))}
+		return []blockkit.Para{blockkit.Line(slices.Concat(lines...)...)}
 	}
-	item := func(button, does string) blockkit.Para {
-		return blockkit.Line(blockkit.Styled(button, blockkit.Bold), blockkit.Say(does))
+	var items []blockkit.Para
+	for _, l := range lines {
+		items = append(items, blockkit.Line(l...))
 	}
-	return []blockkit.Para{
-		blockkit.Line(blockkit.Say(sayDoubtCheck)),
-		slack.NewRichTextList(slack.RTEListBullet, 0,
-			item(sayAgain, sayAgainDoes), item(sayHappenedName, sayHappenedDoes), item(sayGiveUpName, sayGiveUpDoes)),
-	}
+	return []blockkit.Para{blockkit.Line(blockkit.Say(sayDoubtCheck)), slack.NewRichTextList(slack.RTEListBullet, 0, items...)}
 }
 
 // inDoubt says that it is not known whether the call took effect.
@@ -80,23 +82,25 @@ func (r row) late() []blockkit.Para {
 	return []blockkit.Para{blockkit.Line(append(spans, blockkit.Say(":"))...), quote(approvals.Quote{Text: words}, quoted(r.detail))}
 }
 
-// doubtButtons are the answers to a call in doubt. A call that the card does not
-// show whole is run again from a form that does.
+// doubtButtons are the answers to a call in doubt. None of them stands out, and the
+// one that can do harm is the last. A call that the card does not show whole is run
+// again from a form that does.
 func (r row) doubtButtons(whole bool, button func(act ref.Action, label, says string, style slack.Style) *blockkit.ButtonElement, known bool) []slack.BlockElement {
-	again := button(ref.ActionAgain, sayAgain, sayAgainSpoken, slack.StylePrimary)
+	again := button(ref.ActionAgain, sayAgain, sayAgainSpoken, slack.StyleDefault)
 	switch {
 	case !whole:
-		again = button(ref.ActionSign, sayAgainLater, sayAgainSpoken, slack.StylePrimary)
+		again = button(ref.ActionSign, sayAgainLater, sayAgainSpoken, slack.StyleDefault)
 	case r.a.Requirement.ReasonNeeded:
 		again.Text = blockkit.Literal(sayAgainLater)
 	default:
-		again.Confirm = confirmation(sayAgainSure, r.Summary(r.a)+sayMayHaveHappened+
-			HarmWarning(r.a.Severity, known)+sayApproveExactly, sayAgain)
+		warning := sayAgainTwice + HarmWarning(r.a.Severity, known) + sayApproveExactly
+		again.Confirm = confirmation(sayAgainSure, blockkit.Clip(r.Summary(r.a), 297-utf8.RuneCountInString(warning))+warning, sayAgain)
+		again.Confirm.Style = slack.StyleDanger
 	}
 	return []slack.BlockElement{
-		again,
 		button(ref.ActionHappened, sayHappened, sayHappenedSpoken, slack.StyleDefault),
-		button(ref.ActionGiveUp, sayGiveUp, sayGiveUpSpoken, slack.StyleDanger),
+		button(ref.ActionGiveUp, sayGiveUp, sayGiveUpSpoken, slack.StyleDefault),
+		again,
 	}
 }
 

@@ -36,7 +36,15 @@ func (r row) blocks() []slack.Block {
 			text = append(text, blockkit.Line(blockkit.Styled(blockkit.Risk(a.Severity), blockkit.Bold)))
 		}
 	}
-	text = append(text, r.doubtful()...)
+	// Slack folds a long block away behind "Show more". What people must read
+	// before they press a button is never in one block with a long text.
+	var blocks []slack.Block
+	if doubt := r.doubtful(); len(doubt) > 0 {
+		text = append(text, doubt...)
+		if r.roomy() {
+			blocks, text = blocksOf(text), nil
+		}
+	}
 	text = append(text, says(a, r.detail)...)
 	text = append(text, changes(a, r.detail)...)
 	call, known := r.Calls[a.Call.ID]
@@ -50,10 +58,7 @@ func (r row) blocks() []slack.Block {
 		below = append(below, []blockkit.Para{blockkit.Line(blockkit.Styled(said, blockkit.Bold))})
 	}
 	below = append(below, r.verdict()...)
-	below = append(below, blockkit.Nonempty(between)...)
-	// Slack folds a long block away behind "Show more". What people must read
-	// before they press a button is never in one block with a long text.
-	var blocks []slack.Block
+	below = append(below, blockkit.Nonempty(between, r.choices())...)
 	for room := r.room(); len(list) > 0; room-- {
 		first := list
 		if room > 1 {

@@ -182,24 +182,21 @@ var Statuses = map[approvals.Status]string{
 var doubtStatuses = map[approvals.Status]string{approvals.Approved: "Run again", approvals.Denied: "Given up"}
 
 const (
-	doubtMark          = "❓ "
-	sayDoubtRow        = "In doubt: "
-	sayThisMayOrMayNot = "This call may or may not have taken effect. "
-	sayDoubtCheck      = "Check in the tool's own system. Then one of these, and the first decision counts:"
-	sayAgainDoes       = ": it runs a second time. If the first time took effect, it happens twice. This needs all approvals below."
-	sayHappenedName    = "It happened"
-	sayHappenedDoes    = ": it doesn't run again. The agent continues with the result that you write. One approver is enough."
-	sayGiveUpName      = "Give up"
-	sayGiveUpDoes      = ": it doesn't run again. The agent reads that nobody knows whether it took effect. One approver is enough."
-	sayItReported      = "It reported:"
-	sayMayOrMayNot     = " may or may not have taken effect. Check before you decide."
-	sayBegan           = "It began "
-	sayEndedSilent     = ", and its tool ended without saying whether it took effect."
-	sayToolSays        = "The tool says:"
-	sayStoppedBefore   = ", and Countersign stopped before it ended."
-	// What the answers to a call in doubt mean.
-	sayDoubtChoices = "Run it again needs all approvals below, and may make it happen twice. It happened and Give up need one approver, and it doesn't run again. " +
-		"The first decision counts."
+	doubtMark             = "⚠ "
+	sayDoubtRow           = "In doubt: "
+	sayThisMayOrMayNot    = "This call may or may not have taken effect. "
+	sayDoubtCheck         = "Check in the tool's own system, then press one. The first decision counts."
+	sayAgainDoes          = ": only if it didn't happen, or it happens twice. It needs all approvals above."
+	sayHappenedName       = "It happened"
+	sayHappenedDoes       = ": it doesn't run again, and the agent continues with what you write. One approver is enough. "
+	sayGiveUpName         = "Give up"
+	sayGiveUpDoes         = ": it doesn't run again, and the agent reads that nobody knows. One approver is enough. "
+	sayItReported         = "It reported:"
+	sayMayOrMayNot        = " may or may not have taken effect. Check before you decide."
+	sayBegan              = "It began "
+	sayEndedSilent        = ", and its tool ended without saying whether it took effect."
+	sayToolSays           = "The tool says:"
+	sayStoppedBefore      = ", and Countersign stopped before it ended."
 	sayReportedLate       = "Reported late: "
 	sayDoubtExpires       = "Expires %s and then won't run again"
 	sayDoubtNobody        = "nobody can decide it"
@@ -210,7 +207,7 @@ const (
 	sayAgainSpoken        = "Run it again,"
 	sayAgainLater         = "Run it again…"
 	sayAgainSure          = "Run this call again?"
-	sayMayHaveHappened    = ". It may have taken effect already. "
+	sayAgainTwice         = ". If it happened the first time, it happens twice: check that first. "
 	sayHappened           = "It happened…"
 	sayHappenedSpoken     = "It happened,"
 	sayGiveUp             = "Give up…"
@@ -279,7 +276,7 @@ var executed = map[approvals.ExecutionState]string{
 
 // executedMarks are before those words; each says what the words say.
 var executedMarks = map[approvals.ExecutionState]string{
-	approvals.Ran: "✅ ", approvals.RanFailed: "❌ ", approvals.InDoubt: "❓ ", approvals.NotRun: "⏹ ", approvals.Refused: "⛔ ", approvals.AskedAgain: "↩ ",
+	approvals.Ran: "✅ ", approvals.RanFailed: "❌ ", approvals.InDoubt: "⚠ ", approvals.NotRun: "⏹ ", approvals.Refused: "⛔ ", approvals.AskedAgain: "↩ ",
 	approvals.Claimed: "➡ ",
 }
 

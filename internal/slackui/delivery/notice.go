@@ -27,6 +27,9 @@ func (n *Notices) message(ctx context.Context, reader directory.Reader, b approv
 	var text blockkit.Fallback
 	if len(l.waits) > 0 {
 		head := blockkit.Count(len(l.waits), "call") + " " + blockkit.Verb(len(l.waits), "waits") + " for your approval"
+		if slices.ContainsFunc(l.waits, func(w waitsFor) bool { return b.Approvals[w.call].InDoubt() }) {
+			head = blockkit.Count(len(l.waits), "call") + " " + blockkit.Verb(len(l.waits), "waits") + " for your decision"
+		}
 		text = blockkit.Ours("%s asked ", blockkit.Person(b.Requester)).Fallback().
 			Then(blockkit.Escape(blockkit.Brief(b.Agent, 60) + ". " + head + ": ")).
 			Then(n.spokenWaits(ctx, reader, b, l.waits))
@@ -105,13 +108,16 @@ func does(ctx context.Context, reader directory.Reader, b approvals.Batch, a app
 }
 
 // doesWords says what a call does: in words if the Reader reads its arguments, else the
-// name of its tool in words.
+// name of its tool in words. Of a call in doubt it says that it is.
 func doesWords(ctx context.Context, reader directory.Reader, b approvals.Batch, a approvals.Approval) string {
 	line := summary.Words(a.Call.Name)
 	if reader.Reads(b) {
 		if call, err := reader.Call(ctx, b, a.Call.ID); err == nil {
 			line = summary.Of(a.Summary, call.Name, call.Args, a.WriteOnly)
 		}
+	}
+	if a.InDoubt() {
+		line = sayInDoubt + line
 	}
 	return blockkit.Brief(line, summaryRunes)
 }

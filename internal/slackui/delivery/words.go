@@ -5,7 +5,8 @@ package delivery
 
 // Reminders and other direct messages.
 const (
-	sayReadAndDecide  = "Read the exact arguments and approve or deny on the card. Nothing is decided here."
+	sayReadAndDecide  = "Read the exact arguments and decide on the card. Nothing is decided here."
+	sayInDoubt        = "In doubt: "
 	sayCardShows      = "The card shows the exact arguments. Nothing is decided here."
 	sayStillUndecided = ". It is still undecided, so now you can approve it too"
 	sayNoLongerCounts = " of your decisions no longer "

@@ -53,7 +53,7 @@ const (
 	againTitle        = "Run this call again"
 	runAgain          = "Run it again"
 	readAllFirstAgain = "Read all pages first: Run it again is on the last one."
-	mayHaveHappened   = "It may have taken effect already. "
+	mayHaveHappened   = "If it happened the first time, it happens twice: check that first. "
 	happenedTitle     = "This call happened"
 	happened          = "It happened"
 	whatHappened      = "What do you know about its result?"

@@ -156,7 +156,11 @@ func (r *Replies) deferred(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	}
 	var parts []string
 	if n := len(b.Approvals); n > 0 {
-		parts = append(parts, "approval of "+blockkit.Count(n, "call"))
+		what := "approval of "
+		if slices.ContainsFunc(b.Approvals, approvals.Approval.InDoubt) {
+			what = "a decision about "
+		}
+		parts = append(parts, what+blockkit.Count(n, "call"))
 	}
 	if n := len(b.Calls); n > 0 {
 		from := " that run elsewhere"
