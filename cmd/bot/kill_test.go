@@ -51,6 +51,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == mortalBank {
+		if err := serveMortalBank(os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	if path, err := binary(); err == nil {
 		_ = os.RemoveAll(filepath.Dir(path))
