@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,7 +101,6 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		Agents:  b.agents.agent,
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
-	b.warnOfDoubts(ctx)
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)
 	b.desk = approvals.NewDesk(b.traces.Batches(b.metrics.Batches(b.store)), b.policy, b.catalog.CheckCall, time.Now)
 	b.bulk = approvals.NewBulk(b.desk, b.store, rand.Text(), time.Now)
@@ -124,20 +121,6 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, errors.Join(err, b.store.Close())
 	}
 	return b, nil
-}
-
-// warnOfDoubts names the agents for which nobody could decide about a call in
-// doubt: their policy names no approvers, and they have no owners.
-func (b *bot) warnOfDoubts(ctx context.Context) {
-	if len(b.policy.Strictest(time.Now()).Quorums) > 0 {
-		return
-	}
-	agents := *b.agents.now.Load()
-	for _, name := range slices.Sorted(maps.Keys(agents)) {
-		if o := agents[name].Owners; len(o.Users)+len(o.Groups) == 0 {
-			b.log.WarnContext(ctx, "nobody can decide about a call in doubt: the policy names no approvers; set agents[].owners", slog.String("agent", name))
-		}
-	}
 }
 
 // newUI asks Slack for the bot's identity, so that a wrong token fails the start.
