@@ -66,6 +66,7 @@ func New(folder string) ([]agentrun.Tool, error) {
 		Check:       s.checkWrite,
 		Sequential:  true,
 		Summary:     "Write {args.path} ({bytes args.content})",
+		Lookup:      s.lookWritten,
 
 		Preview: s.previewWrite, PreviewReads: func(in contents) (string, any) { return readFile, file{in.Path} },
 		ChecksPrecondition: true,
@@ -183,7 +184,7 @@ func (s set) write(ctx context.Context, c agentrun.Call, in contents) (string, e
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", words(in.Path, err)
 	}
-	return fmt.Sprintf("Wrote %d bytes to %s.", len(in.Content), in.Path), nil
+	return written(in), nil
 }
 
 // toWrite opens the file at the path to be overwritten. If there is none it makes
