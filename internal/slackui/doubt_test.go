@@ -109,6 +109,17 @@ func TestNoAnswerToADoubtIsInviting(t *testing.T) {
 	}
 }
 
+// However much the call says of itself, the question before it runs again ends with
+// what people must know: Slack takes 300 characters, so it is the call that is cut.
+func TestTheWarningBeforeRunningAgainIsWhole(t *testing.T) {
+	d := call("c1", "delete_file", `{"path":"`+strings.Repeat("long/", 40)+`"}`, sre)
+	d.Ask.Summary = "Delete " + strings.Repeat("really ", 12) + "{args.path}"
+	d.Doubt = approvals.Doubt{Began: noon.Add(-time.Minute), Key: "run-07-q/c1", Approved: "batch-07-q"}
+	o, root, _ := one(t, d)
+	said := words(o.card("U0BOB", root).Blocks)
+	require.Regexp(t, `Run this call again\?\s+Delete really [^.]*…\. If it happened the first time, it happens twice: check that first\. .* permanently\. You approve exactly the arguments on the card\.`, said)
+}
+
 // Wherever people read that a call waits for them, they read that it is in doubt: it
 // is not a first approval.
 func TestADoubtIsNamedWhereverItWaits(t *testing.T) {

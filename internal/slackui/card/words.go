@@ -202,7 +202,7 @@ const (
 	sayDoubtNobody        = "nobody can decide it"
 	sayDoubtOne           = "one approver can give it up"
 	sayAgainOpens         = "Not everything is shown. Run it again opens all of it, and you approve there."
-	sayWaitingForDecision = " Waiting for a decision of %s."
+	sayWaitingForDecision = " Waiting for a decision from %s."
 	sayAgain              = "Run it again"
 	sayAgainSpoken        = "Run it again,"
 	sayAgainLater         = "Run it again…"
