@@ -36,24 +36,24 @@ func (r row) doubtful() []blockkit.Para {
 }
 
 // choices says what each answer to an open call in doubt does: in a list if the card
-// has no other call, and in one paragraph if it has.
+// has no other call, and in two sentences if it has.
 func (r row) choices() []blockkit.Para {
 	if !r.a.InDoubt() || !r.a.OpenAt(r.now) || len(r.a.Requirement.Quorums) == 0 {
 		return nil
 	}
-	lines := [][]blockkit.Span{
-		{blockkit.Styled(sayHappenedName, blockkit.Bold), blockkit.Say(sayHappenedDoes)},
-		{blockkit.Styled(sayGiveUpName, blockkit.Bold), blockkit.Say(sayGiveUpDoes)},
-		{blockkit.Styled(sayAgain, blockkit.Bold), blockkit.Say(sayAgainDoes)},
-	}
 	if len(r.OnCard()) > 1 {
-		return []blockkit.Para{blockkit.Line(slices.Concat(lines...)...)}
+		return []blockkit.Para{blockkit.Line(
+			blockkit.Styled(sayHappenedName, blockkit.Bold), blockkit.Say(" and "), blockkit.Styled(sayGiveUpName, blockkit.Bold), blockkit.Say(sayNeitherRuns),
+			blockkit.Styled(sayAgain, blockkit.Bold), blockkit.Say(sayAgainDoes))}
 	}
-	var items []blockkit.Para
-	for _, l := range lines {
-		items = append(items, blockkit.Line(l...))
+	item := func(button, does string) blockkit.Para {
+		return blockkit.Line(blockkit.Styled(button, blockkit.Bold), blockkit.Say(does))
 	}
-	return []blockkit.Para{blockkit.Line(blockkit.Say(sayDoubtCheck)), slack.NewRichTextList(slack.RTEListBullet, 0, items...)}
+	return []blockkit.Para{
+		blockkit.Line(blockkit.Say(sayDoubtCheck)),
+		slack.NewRichTextList(slack.RTEListBullet, 0,
+			item(sayHappenedName, sayHappenedDoes), item(sayGiveUpName, sayGiveUpDoes), item(sayAgain, sayAgainDoes)),
+	}
 }
 
 // inDoubt says that it is not known whether the call took effect.
