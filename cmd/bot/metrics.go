@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/httpapi"
 	"github.com/countersign/countersign/internal/outbox"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/telemetry"
@@ -118,7 +119,7 @@ func (b *bot) serveMetrics(ctx context.Context, c config.Config) (*metricsServer
 		return nil, fmt.Errorf("listen on metrics.listen: %w", err)
 	}
 	s := &metricsServer{&http.Server{
-		Handler:           b.operations(c.Metrics.Pprof),
+		Handler:           ownNames(b.operations(c.Metrics.Pprof), c.HTTP.Hosts),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      2 * time.Minute, // a profile is recorded while its answer is written
@@ -139,6 +140,17 @@ func (s *metricsServer) close() {
 	if s != nil {
 		_ = s.Close() // the process stops
 	}
+}
+
+// ownNames refuses what reaches a listener on loopback under the name of a page.
+func ownNames(h http.Handler, names []string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if httpapi.UnknownHost(r, names) {
+			http.Error(w, "the listener does not answer under this name", http.StatusMisdirectedRequest)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // operations serves the metrics, and profiles if they are wanted.

@@ -95,6 +95,28 @@ func TestProfilesAreServedOnlyIfTheFileSaysSo(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, code, "each listener has its own")
 }
 
+// A page of a browser on this machine could give its own name the address of the
+// listener, and read what it serves.
+func TestMetricsOnLoopbackAreServedOnlyUnderTheNamesOfTheListener(t *testing.T) {
+	i := newInstallation(t, slacksim.Config{})
+	i.text += "metrics: {listen: \"127.0.0.1:9090\"}\n"
+	b := i.bot()
+	m, err := b.serveMetrics(t.Context(), config.Config{Metrics: config.Metrics{Listen: "127.0.0.1:0"}, HTTP: config.HTTP{Hosts: []string{"ops.example"}}})
+	require.NoError(t, err)
+	defer m.close()
+	s := httptest.NewServer(m.Handler)
+	defer s.Close()
+	for host, want := range map[string]int{"": 200, "localhost:9090": 200, "ops.example": 200, "evil.example": 421} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/metrics", nil)
+		require.NoError(t, err)
+		r.Host = host
+		got, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, want, got.StatusCode, host)
+	}
+}
+
 // Without metrics.listen there is no listener and nothing is measured.
 func TestNothingIsMeasuredUnlessTheFileSaysSo(t *testing.T) {
 	b := newInstallation(t, slacksim.Config{}).bot()

@@ -30,14 +30,22 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.routes.ServeHTTP(w, r)
 }
 
-// checkHost refuses names that the listener does not have. A page of a browser on
-// this machine could otherwise reach a listener on loopback under a name of its
-// own (DNS rebinding).
+// checkHost refuses names that the listener does not have.
 func (a *API) checkHost(r *http.Request) *problem {
+	if UnknownHost(r, a.c.Hosts) {
+		return refuse(kindHost, "the listener is on loopback")
+	}
+	return nil
+}
+
+// UnknownHost reports whether a request reached a listener on loopback under a name
+// that is neither localhost nor one of these. A page of a browser on this machine
+// could otherwise reach it under a name of its own (DNS rebinding).
+func UnknownHost(r *http.Request, names []string) bool {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := local.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsLoopback() {
-		return nil
+		return false
 	}
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -45,12 +53,9 @@ func (a *API) checkHost(r *http.Request) *problem {
 	}
 	host = strings.Trim(host, "[]")
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() || strings.EqualFold(host, "localhost") {
-		return nil
+		return false
 	}
-	if slices.ContainsFunc(a.c.Hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
-		return nil
-	}
-	return refuse(kindHost, "the listener is on loopback")
+	return !slices.ContainsFunc(names, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
 // Refuses says why a request to a handler beside the API is not let in: under a
