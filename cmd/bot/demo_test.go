@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +22,26 @@ func TestTheDemoHasWhatTheManifestHas(t *testing.T) {
 	require.True(t, state.Messages, "and takes direct messages")
 	require.Equal(t, []string{"/countersign"}, state.Commands)
 	require.Equal(t, []slacksim.MenuEntry{{CallbackID: "countersign.here", Name: "Review approvals here"}}, state.Shortcuts)
+}
+
+// What the demo prints is all that a visitor needs to try the HTTP API.
+func TestAnAgentOfTheVisitorAsksInTheDemo(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stdout := newOutput()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"demo", "--addr", "127.0.0.1:0"}, nil, stdout, io.Discard) }()
+	s := newSim(t, stdout.await(t, `http://127\.0\.0\.1:\d+`))
+	set := regexp.MustCompile(`COUNTERSIGN_URL=(\S+) COUNTERSIGN_TOKEN=(\S+)`).FindStringSubmatch(stdout.await(t, `COUNTERSIGN_URL=\S+ COUNTERSIGN_TOKEN=\S+`))
+	asked := make(chan string, 1)
+	go func() {
+		out, err := program(t, &remote{url: set[1], token: set[2]}, filepath.Join("..", "..", "examples", "curl", "refund.sh"), "R-17", "4200")
+		asked <- fmt.Sprint(out, err)
+	}()
+	card := s.await(bob, "", "the card", says("R-17", "visitor"))
+	require.Empty(t, s.click(bob, card, "R-17", "Approve").VisibleError)
+	require.Equal(t, "refunding with {\"order\":\"R-17\",\"cents\":4200}\n<nil>", <-asked)
+	stop()
+	require.NoError(t, <-ended)
 }
 
 func TestTheDemoStaysOnThisMachine(t *testing.T) {

@@ -6,6 +6,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ type Options struct {
 // Slack, a model that follows a script, and a Redis in this process. Only
 // addresses differ. It ends with ctx.
 func Run(ctx context.Context, o Options) (err error) {
-	d := &demo{Options: o}
+	d := &demo{Options: o, token: rand.Text()}
 	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.prepare(ctx); err != nil {
 		return err
@@ -72,6 +73,7 @@ type demo struct {
 	pins    mcptool.Pins // the tools of mcp
 	added   []string     // their names, with those of the servers
 	web     web
+	token   string // of the visitor's agent
 	slack   *slacksim.Server
 	page    net.Listener
 	bot     net.Listener
@@ -247,7 +249,7 @@ func (d *demo) serve(l net.Listener, h http.Handler) {
 // run is the bot itself, as `bot serve` runs it.
 func (d *demo) run(ctx context.Context) error {
 	welcome := func() {
-		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy) // nothing can be done about an error
+		_, _ = fmt.Fprintf(d.Stdout, welcomeWords, here(d.page), d.slack.BotToken(), d.folder, d.policy, d.web.listen, d.token) // nothing can be done about an error
 		if len(d.added) > 0 {
 			_, _ = fmt.Fprintf(d.Stdout, addedWords, strings.Join(d.added, ", ")) // as above
 		}
@@ -264,6 +266,10 @@ const welcomeWords = `Countersign demo: everything runs on this machine, in memo
   Policy  %[4]s
           (edit it: changes apply within two seconds)
   Web API %[1]s/api/  (token: %[2]s)
+
+  An agent of yours asks for approval with
+          export COUNTERSIGN_URL=http://%[5]s COUNTERSIGN_TOKEN=%[6]s
+          (try examples/curl/refund.sh R-17 4200; docs/api.md)
 `
 
 const addedWords = `  MCP     every call of these tools waits for approval, unless you write a rule for

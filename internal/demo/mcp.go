@@ -140,6 +140,7 @@ func (d *demo) configuration() config.Config {
 		c.Agents[0].Owners = &config.Owners{Groups: []approvals.GroupID{"S0SRE"}, Channel: "C0OPS"}
 	}
 	d.web.settings(&c)
+	d.addAgent(&c)
 	return c
 }
 
