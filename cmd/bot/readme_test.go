@@ -26,6 +26,18 @@ func walk(t *testing.T) []string {
 	return steps
 }
 
+// A page that nothing leads to is not read.
+func TestTheReadmeLeadsToEveryPageOfTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	require.NoError(t, err)
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, p := range pages {
+		require.Contains(t, string(text), "(docs/"+filepath.Base(p))
+	}
+}
+
 // TestStoryOfTheReadme takes the README at its word: what is here beside each
 // of its steps does the step, and looks at what it says.
 func TestStoryOfTheReadme(t *testing.T) {
