@@ -20,7 +20,8 @@ type Store interface {
 	ArgsOf(ctx context.Context, of []ArgsKey) (map[ArgsKey]json.RawMessage, error)
 	// CommitBatch stores the batch, its new arguments and the facts in one
 	// step, if the stored version is still that of Before; otherwise
-	// [ErrConflict]. A repeated Request is answered like the first and changes
+	// [ErrConflict]. A repeated Request is answered like the first, or with
+	// [ErrAnswered] if the commit says that it must be the first, and changes
 	// nothing.
 	CommitBatch(ctx context.Context, c BatchCommit) error
 	// Answered reports whether Request has already been committed to the batch.
@@ -43,6 +44,7 @@ type ArgsKey struct {
 // means for its indexes.
 type BatchCommit struct {
 	Request RequestID
+	First   bool          // a Request that was committed before is an [ErrAnswered]
 	Keep    time.Duration // the least time for which Request is remembered; 0 leaves it to the store
 	Before  Batch
 	Batch   Batch

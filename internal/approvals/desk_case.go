@@ -54,7 +54,9 @@ func (c Case) MayDecide(v Verdict) error {
 func (d *Desk) DecideCase(ctx context.Context, c Case, r RequestID, v Verdict, reason string) (Case, error) {
 	c.Decision.Verdict, c.Decision.Reason = v, reason
 	c.Repeated = c.Batch.Has(c.Decision)
-	b, err := d.Decide(ctx, c.Batch.ID, r, Decide{c.Decision})
+	cmd := Decide{c.Decision}
+	cmd.At = d.at(cmd.At)
+	b, err := d.commits.applyTo(ctx, c.Batch, cmd.request(r), cmd)
 	return d.after(ctx, c, b, err)
 }
 

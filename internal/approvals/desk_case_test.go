@@ -112,3 +112,66 @@ func ExampleDesk_Case() {
 	// Output:
 	// approved <nil>
 }
+
+// reads counts what is read of a store.
+type reads struct {
+	Store
+	n int
+}
+
+func (r *reads) Batch(ctx context.Context, id BatchID) (Batch, error) {
+	r.n++
+	return r.Store.Batch(ctx, id)
+}
+
+func (r *reads) Answered(ctx context.Context, id BatchID, q RequestID) (bool, error) {
+	r.n++
+	return r.Store.Answered(ctx, id, q)
+}
+
+func TestAVerdictOnABatchThatNobodyMovedReadsNothingAgain(t *testing.T) {
+	b := open(t, all(of(2, "ann", "bo")))
+	store := &reads{Store: stored(t, b)}
+	d := deskOn(store)
+	face := func(who UserID) Case {
+		b, err := d.Batch(t.Context(), b.ID)
+		require.NoError(t, err)
+		c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known(who))
+		require.NoError(t, err)
+		return c
+	}
+	ann, bo := face("ann"), face("bo")
+	store.n = 0
+	after, err := d.DecideCase(t.Context(), ann, "r1", Approve, "")
+	require.NoError(t, err)
+	require.Zero(t, store.n)
+	require.Equal(t, b.Version+1, after.Batch.Version)
+
+	after, err = d.DecideCase(t.Context(), bo, "r2", Approve, "")
+	require.NoError(t, err, "the batch was read again, because ann has moved it")
+	require.Equal(t, Approved, after.Approval.Status)
+	require.Len(t, after.Approval.Decisions, 2)
+}
+
+func TestAVerdictThatIsDeliveredAgainAfterItWasTakenBackDecidesNothing(t *testing.T) {
+	b := open(t, all(of(2, "ann", "bo")))
+	d := deskOn(stored(t, b))
+	face := func() Case {
+		b, err := d.Batch(t.Context(), b.ID)
+		require.NoError(t, err)
+		c, err := d.Case(t.Context(), b, theCall, b.Approvals[0].Call.Digest, known("ann"))
+		require.NoError(t, err)
+		return c
+	}
+	before := face()
+	_, err := d.DecideCase(t.Context(), before, "r1", Approve, "")
+	require.NoError(t, err)
+	_, err = d.RetractCase(t.Context(), face(), "r2")
+	require.NoError(t, err)
+	for name, c := range map[string]Case{"read before": before, "read after": face()} {
+		after, err := d.DecideCase(t.Context(), c, "r1", Approve, "")
+		require.NoError(t, err, name)
+		require.Empty(t, after.Approval.Decisions, name)
+		require.Equal(t, b.Version+2, after.Batch.Version, name)
+	}
+}

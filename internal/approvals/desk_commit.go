@@ -24,6 +24,27 @@ type change struct {
 // is run again, and a repeated request is answered like the first.
 type commits struct{ store Store }
 
+// applyTo is apply for a batch that was just read: where nobody has moved it
+// since, it is not read again. What the command would not do to it, and any
+// request that was made before, is judged as apply does.
+func (c commits) applyTo(ctx context.Context, b Batch, r RequestID, cmd Command) (Batch, error) {
+	if err := ctx.Err(); err != nil {
+		return Batch{}, err
+	}
+	next, events, err := b.Apply(cmd)
+	if err != nil || len(events) == 0 || r == "" {
+		return c.apply(ctx, b.ID, r, cmd)
+	}
+	err = c.store.CommitBatch(ctx, BatchCommit{Request: r, First: true, Before: b, Batch: next, Events: events})
+	switch {
+	case err == nil:
+		return next, nil
+	case errors.Is(err, ErrConflict), errors.Is(err, ErrAnswered):
+		return c.apply(ctx, b.ID, r, cmd)
+	}
+	return Batch{}, fmt.Errorf("commit batch %s: %w", b.ID, err)
+}
+
 // apply commits what the command makes of the batch.
 func (c commits) apply(ctx context.Context, id BatchID, r RequestID, cmd Command) (Batch, error) {
 	return c.move(ctx, id, r, func(b Batch) (change, error) {

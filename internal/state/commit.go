@@ -29,6 +29,7 @@ const chunk = 100
 type change struct {
 	partition int
 	request   requestKey
+	first     bool // a request that was applied before is no answer to this change
 	keep      time.Duration
 	keys      []string
 	index     map[string]int
@@ -122,21 +123,27 @@ func (c *change) args() []any {
 }
 
 // commit runs the change. It returns the number of the check that failed, from
-// 1, or 0: applied, now or by an earlier attempt with the same request. After
+// 1, or 0: applied, now or by an earlier attempt with the same request; the latter
+// is [repeated] for a change that is to be the first. After
 // an error it is unknown whether the change was applied; the same request may
 // be sent again. A change that is acknowledged to people or tools needs
 // commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
-	failed, err = verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
+	failed, err = c.verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
 	s.writes.note(c.partition, s.now(), err)
 	return failed, err
 }
 
+// repeated is the failure of a change that was to be the first of its request.
+const repeated = -1
+
 // verdictOf reads the answer of the script.
-func verdictOf(reply []int64, err error) (failed int, _ error) {
+func (c *change) verdictOf(reply []int64, err error) (failed int, _ error) {
 	switch {
 	case err != nil:
 		return 0, err
+	case c.first && len(reply) == 1 && reply[0] == 2:
+		return repeated, nil
 	case len(reply) == 1 && (reply[0] == 1 || reply[0] == 2):
 		return 0, nil
 	case len(reply) == 2 && reply[0] == 0:
@@ -157,10 +164,13 @@ func (s *conn) applyBehind(ctx context.Context, c *change) error {
 }
 
 func conflict(failed int, err error) error {
-	if err == nil && failed != 0 {
-		return approvals.ErrConflict
+	switch {
+	case err != nil || failed == 0:
+		return err
+	case failed == repeated:
+		return approvals.ErrAnswered
 	}
-	return err
+	return approvals.ErrConflict
 }
 
 // newRequest is for changes whose caller does not repeat them; the client does

@@ -115,6 +115,9 @@ func requests(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 		require.True(t, answered)
 	}
+	first := click
+	first.First = true
+	require.ErrorIs(t, s.CommitBatch(ctx, first), approvals.ErrAnswered, "it was not the first")
 	answered, err := s.Answered(ctx, two.Batch.ID, "click")
 	require.NoError(t, err)
 	require.False(t, answered, "a request is known for its batch only")

@@ -170,7 +170,7 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		cmd = s.script.Run(ctx, s.client, c.keys, args...)
 		answered = func() error { return s.confirmAt(ctx, s.partition(c.partition), b) }
 	}
-	failed, err = verdictOf(cmd.Int64Slice())
+	failed, err = c.verdictOf(cmd.Int64Slice())
 	if err != nil || failed != 0 {
 		return failed, err
 	}

@@ -42,8 +42,9 @@ func readSigning(p inbound.Interaction) signing {
 
 // approveAs commits an approval of a call that the card shows whole, by the verdict
 // of the button. Any other it opens in the signing form: then nothing is decided yet.
-func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (at respond.Subject, decided bool, err error) {
-	if at, err = s.verdicts.read(ctx, p, value); err != nil {
+func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict) (_ respond.Subject, decided bool, _ error) {
+	ptr, at, err := s.verdicts.read(ctx, p, value)
+	if err != nil {
 		return at, false, err
 	}
 	whole, err := s.shownWhole(ctx, p, at)
@@ -51,7 +52,7 @@ func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value 
 		return at, false, err
 	}
 	if whole {
-		at, err = s.verdicts.decide(ctx, p, value, v, "")
+		at, err = s.verdicts.decideAt(ctx, p, at, ptr, v, "")
 	}
 	if !whole || errors.Is(err, approvals.ErrReasonNeeded) {
 		at, err = s.openSigning(ctx, p, value)
@@ -61,11 +62,11 @@ func (s *decisions) approveAs(ctx context.Context, p inbound.Interaction, value 
 }
 
 // read finds out which call a button means.
-func (s *verdicts) read(ctx context.Context, p inbound.Interaction, value string) (respond.Subject, error) {
+func (s *verdicts) read(ctx context.Context, p inbound.Interaction, value string) (ref.Pointer, respond.Subject, error) {
 	at := respond.Subject{User: p.User, Now: s.cfg.Now()}
-	_, b, a, err := s.resolve(ctx, value)
+	ptr, b, a, err := s.resolve(ctx, value)
 	at.Batch, at.Approval = b, a
-	return at, err
+	return ptr, at, err
 }
 
 // shownWhole reports whether the card in which the person pressed shows

@@ -89,12 +89,22 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 // decide commits one person's verdict. Whatever it returns besides an error is
 // for the explanation of that.
 func (s *verdicts) decide(ctx context.Context, p inbound.Interaction, value string, v approvals.Verdict, reason string) (respond.Subject, error) {
-	at, c, err := s.caseOf(ctx, p, value)
-	at.Attempt = attempts[v]
+	ptr, at, err := s.read(ctx, p, value)
+	if err != nil {
+		at.Attempt, at.Stop = attempts[v], s.cfg.stopping(at.Batch)
+		return at, err
+	}
+	return s.decideAt(ctx, p, at, ptr, v, reason)
+}
+
+// decideAt is decide for a call that was just read.
+func (s *verdicts) decideAt(ctx context.Context, p inbound.Interaction, at respond.Subject, ptr ref.Pointer, v approvals.Verdict, reason string) (respond.Subject, error) {
+	at.Attempt, at.Stop = attempts[v], s.cfg.stopping(at.Batch)
+	c, err := s.caseAt(ctx, p, at, ptr)
 	if err != nil {
 		return at, err
 	}
-	c, err = s.cfg.Desk.DecideCase(ctx, c, s.request(p, value, v, reason), v, reason)
+	c, err = s.cfg.Desk.DecideCase(ctx, c, respond.RequestID(s.cfg.Team, p.IDs(), ptr, v, reason), v, reason)
 	at.Batch = c.Batch
 	if err != nil {
 		at.Approval = c.Approval
@@ -130,10 +140,15 @@ func (s *verdicts) caseOf(ctx context.Context, p inbound.Interaction, value stri
 	if err != nil {
 		return at, approvals.Case{}, err
 	}
-	c, err := s.cfg.Desk.Case(ctx, b, a.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
+	c, err := s.caseAt(ctx, p, at, ptr)
+	return at, c, err
+}
+
+// caseAt finds out who pressed a button that means this call.
+func (s *verdicts) caseAt(ctx context.Context, p inbound.Interaction, at respond.Subject, ptr ref.Pointer) (approvals.Case, error) {
+	return s.cfg.Desk.Case(ctx, at.Batch, at.Approval.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
 		return s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtBy(asked))
 	})
-	return at, c, err
 }
 
 // request names what is done to the call of a button, so that a delivery that is
