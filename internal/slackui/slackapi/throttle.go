@@ -40,6 +40,7 @@ type queue struct {
 	until       time.Time // no call before
 	urgent, low time.Time // when the next turns begin, by priority
 	turns       map[string]turn
+	cleaned     time.Time // when the turns that are kept no longer were dropped
 }
 
 type turn struct {
@@ -106,11 +107,7 @@ func (p *throttle) queue(what string) *queue {
 // turn returns nil when it is the caller's turn, and otherwise a [*LaterError]. It
 // gives a turn to a caller that has none.
 func (l *queue) turn(key string, low bool, apart time.Duration, now time.Time) error {
-	for k, t := range l.turns {
-		if k != key && now.Sub(t.at) > turnKept {
-			delete(l.turns, k)
-		}
-	}
+	l.clean(key, now)
 	if l.idle(now) {
 		return nil
 	}
@@ -128,6 +125,21 @@ func (l *queue) turn(key string, low bool, apart time.Duration, now time.Time) e
 		return &LaterError{After: left, Err: errPaused}
 	}
 	return nil
+}
+
+// clean drops the turns of callers that did not come back, except the caller's own.
+// Every caller of the process waits for that, and tens of thousands of turns may
+// wait after an outage, so it looks at them at most once a second.
+func (l *queue) clean(key string, now time.Time) {
+	if since := now.Sub(l.cleaned); since >= 0 && since < time.Second {
+		return
+	}
+	l.cleaned = now
+	for k, t := range l.turns {
+		if k != key && now.Sub(t.at) > turnKept {
+			delete(l.turns, k)
+		}
+	}
 }
 
 func (l *queue) idle(now time.Time) bool { return !now.Before(l.until) && len(l.turns) == 0 }
