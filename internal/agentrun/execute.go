@@ -100,9 +100,8 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	}
 	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
 	began := x.session.now()
-	result, err, late := guard(ctx, timeout(p.tool), func(ctx context.Context) (Result, error) {
-		return p.tool.Execute(ctx, p.toolCall(run, retry))
-	})
+	tool, call := p.tool, p.toolCall(run, retry) // a tool that hangs must not read the plan later
+	result, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Result, error) { return tool.Execute(ctx, call) })
 	took := x.session.now().Sub(began)
 	finish, known := x.finishOf(ctx, p, result, err, late)
 	finish.Took = max(0, took)

@@ -153,9 +153,8 @@ func malformed(args json.RawMessage) (words string) {
 // validate asks the tool about the arguments. It returns what the tool raised
 // to set the call aside; done says that the call has its part.
 func (r *rulings) validate(ctx context.Context, p *plan, c Call) (raise error, done bool) {
-	_, err, _ := guard(ctx, timeout(p.tool), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, p.tool.Validate(ctx, c)
-	})
+	tool := p.tool
+	_, err, _ := guard(ctx, timeout(tool), func(ctx context.Context) (struct{}, error) { return struct{}{}, tool.Validate(ctx, c) })
 	var asked *ApprovalRequired
 	var deferred *CallDeferred
 	var retry *RetryError
