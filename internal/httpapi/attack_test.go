@@ -126,4 +126,7 @@ func TestPeopleAreShownTheServerOfATool(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "prod-db", b.Approvals[0].Place.Server)
 	require.Equal(t, "test-db", b.Approvals[1].Place.Server)
+	read := string(w.do(http.MethodGet, "/v1/approvals/"+string(q.ID), claudeToken, "").body)
+	require.Contains(t, read, `"server":"prod-db"`, "who asked reads it too")
+	require.Contains(t, read, `"server":"test-db"`)
 }

@@ -47,12 +47,25 @@ func argsOf(raw json.RawMessage) wireArgs {
 	return a
 }
 
+// wirePlace is where a call would run, as its caller said.
+type wirePlace struct {
+	Server     string `json:"server,omitempty"`
+	Cwd        string `json:"cwd,omitempty"`
+	Repository string `json:"repository,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+}
+
+func placeOf(p approvals.Place) wirePlace {
+	return wirePlace{Server: p.Server, Cwd: p.Cwd, Repository: p.Repository, Branch: p.Branch}
+}
+
 type wireCall struct {
-	ID          approvals.ToolCallID `json:"id"`
-	Tool        string               `json:"tool"`
-	Outcome     intake.Outcome       `json:"outcome"`
-	Digest      string               `json:"digest"`
-	Fingerprint string               `json:"fingerprint,omitempty"`
+	ID   approvals.ToolCallID `json:"id"`
+	Tool string               `json:"tool"`
+	wirePlace
+	Outcome     intake.Outcome `json:"outcome"`
+	Digest      string         `json:"digest"`
+	Fingerprint string         `json:"fingerprint,omitempty"`
 	wireArgs
 	Edited      bool               `json:"edited,omitempty"`
 	External    bool               `json:"external,omitempty"`
@@ -92,17 +105,15 @@ type wireWaiting struct {
 	Tool     string               `json:"tool"`
 	Digest   string               `json:"digest"`
 	wireArgs
-	Metadata   json.RawMessage `json:"metadata,omitempty"`
-	Cwd        string          `json:"cwd,omitempty"`
-	Repository string          `json:"repository,omitempty"`
-	Branch     string          `json:"branch,omitempty"`
-	Since      time.Time       `json:"since"`
+	wirePlace
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Since    time.Time       `json:"since"`
 }
 
 func waitingOf(w intake.WaitingCall) wireWaiting {
 	return wireWaiting{
 		Approval: w.Request, Call: w.Call, Agent: w.Agent, Tool: w.Tool, Digest: digest(w.Digest), wireArgs: argsOf(w.Args), Metadata: w.Metadata,
-		Cwd: w.Place.Cwd, Repository: w.Place.Repository, Branch: w.Place.Branch, Since: w.Since.UTC(),
+		wirePlace: placeOf(w.Place), Since: w.Since.UTC(),
 	}
 }
 
@@ -166,7 +177,7 @@ func requestOf(q intake.Request) (wireRequest, format.Form, error) {
 
 func callOf(c intake.CallStatus) (wireCall, error) {
 	w := wireCall{
-		ID: c.ID, Tool: c.Tool, Outcome: c.Outcome, Digest: digest(c.Digest), Fingerprint: c.Fingerprint, wireArgs: argsOf(c.Args), Edited: c.Edited, External: c.External,
+		ID: c.ID, Tool: c.Tool, wirePlace: placeOf(c.Place), Outcome: c.Outcome, Digest: digest(c.Digest), Fingerprint: c.Fingerprint, wireArgs: argsOf(c.Args), Edited: c.Edited, External: c.External,
 		Reason: c.Reason, By: usersOf(c.By), Rule: c.Rule, DecidedAt: given(c.DecidedAt), UsableUntil: given(c.UsableUntil), ClaimedAt: given(c.ClaimedAt), Receipt: c.Receipt,
 	}
 	if r := c.Report; r != nil {
