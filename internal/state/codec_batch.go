@@ -90,57 +90,11 @@ type storedDoubt struct {
 	Late     storedExecution   `json:"late,omitzero"`
 }
 
-type storedExternal struct {
-	Call      storedRef       `json:"call"`
-	Metadata  json.RawMessage `json:"metadata,omitempty"`
-	WriteOnly []string        `json:"write_only,omitempty"`
-	Summary   string          `json:"summary,omitempty"`
-	Place     storedPlace     `json:"place,omitzero"`
-	Result    *storedResult   `json:"result,omitempty"`
-	Ending    storedEnding    `json:"ending,omitzero"`
-}
-
 type storedRef struct {
 	ID     approvals.ToolCallID `json:"id"`
 	Name   string               `json:"name"`
 	Digest string               `json:"digest"`
 	Size   int                  `json:"size"`
-}
-
-type storedRequirement struct {
-	Quorums       []storedQuorum `json:"quorums,omitempty"`
-	Deny          int            `json:"deny,omitempty"`
-	Vetoes        []storedQuorum `json:"vetoes,omitempty"`
-	Separation    bool           `json:"separation,omitempty"`
-	EditorMaySign bool           `json:"editor_may_sign,omitempty"`
-	Delegation    bool           `json:"delegation,omitempty"`
-	ReasonNeeded  bool           `json:"reason_needed,omitempty"`
-	Direct        bool           `json:"direct,omitempty"` // everyone: older documents have only this
-	Deadline      time.Time      `json:"deadline,omitzero"`
-	Ladder        []storedRung   `json:"ladder,omitempty"`
-
-	ParticipantsMaySign bool                     `json:"participants_may_sign,omitempty"`
-	DirectTo            approvals.DirectMessages `json:"direct_to,omitempty"` // if not everyone
-	ClaimWithin         time.Duration            `json:"claim_within_ns,omitempty"`
-}
-
-type storedQuorum struct {
-	Name   string              `json:"name,omitempty"`
-	Need   int                 `json:"need"`
-	Users  []approvals.UserID  `json:"users,omitempty"`
-	Groups []approvals.GroupID `json:"groups,omitempty"`
-	Stage  int                 `json:"stage,omitempty"`
-	Choice int                 `json:"choice,omitempty"`
-	Option int                 `json:"option,omitempty"`
-}
-
-type storedRung struct {
-	At      time.Time           `json:"at,omitzero"`
-	Kind    approvals.RungKind  `json:"kind"`
-	Quorum  string              `json:"quorum,omitempty"`
-	Users   []approvals.UserID  `json:"users,omitempty"`
-	Groups  []approvals.GroupID `json:"groups,omitempty"`
-	Channel string              `json:"channel,omitempty"`
 }
 
 type storedAbsent struct {
@@ -188,22 +142,6 @@ type storedExecution struct {
 	Excerpt string                   `json:"excerpt,omitempty"`
 	By      string                   `json:"by,omitempty"`
 }
-
-// storedResult is a sealed [approvals.CallResult]; the kinds are upstream's.
-type storedResult struct {
-	Kind     string          `json:"kind"`
-	Message  string          `json:"message,omitempty"`
-	Value    json.RawMessage `json:"return_value,omitempty"`
-	Content  json.RawMessage `json:"content,omitempty"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-}
-
-const (
-	kindDenied = "tool-denied"
-	kindReturn = "tool-return"
-	kindFailed = "tool-failed"
-	kindRetry  = "model-retry"
-)
 
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
@@ -308,45 +246,6 @@ func storeExecution(e approvals.Execution) storedExecution {
 	return storedExecution(e)
 }
 
-func storeRequirement(r approvals.Requirement) storedRequirement {
-	out := storedRequirement{
-		Quorums: storeQuorums(r.Quorums), Deny: r.Deny, Vetoes: storeQuorums(r.Vetoes), Separation: r.Separation,
-		ParticipantsMaySign: r.ParticipantsMaySign, EditorMaySign: r.EditorMaySign, Delegation: r.Delegation, ReasonNeeded: r.ReasonNeeded,
-		Direct: r.Direct == approvals.DirectEveryone, Deadline: r.Deadline.UTC(), ClaimWithin: r.ClaimWithin,
-	}
-	if !out.Direct {
-		out.DirectTo = r.Direct
-	}
-	for _, g := range r.Ladder {
-		out.Ladder = append(out.Ladder, storedRung{g.At.UTC(), g.Kind, g.Quorum, g.Add.Users, g.Add.Groups, g.Channel})
-	}
-	return out
-}
-
-func storeQuorums(quorums []approvals.Quorum) []storedQuorum {
-	var out []storedQuorum
-	for _, q := range quorums {
-		out = append(out, storedQuorum{q.Name, q.Need, q.From.Users, q.From.Groups, q.Stage, q.Choice, q.Option})
-	}
-	return out
-}
-
-func storeResult(r approvals.CallResult) *storedResult {
-	switch r := r.(type) {
-	case nil:
-		return nil
-	case approvals.ToolDenied:
-		return &storedResult{Kind: kindDenied, Message: r.Message}
-	case approvals.ToolReturn:
-		return &storedResult{Kind: kindReturn, Value: r.ReturnValue, Content: r.Content, Metadata: r.Metadata}
-	case approvals.ToolFailed:
-		return &storedResult{Kind: kindFailed, Message: r.Message}
-	case approvals.ModelRetry:
-		return &storedResult{Kind: kindRetry, Message: r.Message}
-	}
-	panic(fmt.Sprintf("state: unknown call result %T", r)) // unreachable
-}
-
 // A reader keeps the first thing that a stored batch got wrong.
 type reader struct{ err error }
 
@@ -360,54 +259,6 @@ func (r *reader) digest(s string) approvals.Digest {
 
 func (r *reader) ref(s storedRef) approvals.CallRef {
 	return approvals.CallRef{ID: s.ID, Name: s.Name, Digest: r.digest(s.Digest), Size: s.Size}
-}
-
-func requirement(s storedRequirement) approvals.Requirement {
-	out := approvals.Requirement{
-		Quorums: quorums(s.Quorums), Deny: s.Deny, Vetoes: quorums(s.Vetoes), Separation: s.Separation,
-		ParticipantsMaySign: s.ParticipantsMaySign, EditorMaySign: s.EditorMaySign, Delegation: s.Delegation, ReasonNeeded: s.ReasonNeeded,
-		Direct: s.DirectTo, Deadline: s.Deadline, ClaimWithin: s.ClaimWithin,
-	}
-	if s.Direct {
-		out.Direct = approvals.DirectEveryone
-	}
-	for _, g := range s.Ladder {
-		out.Ladder = append(out.Ladder, approvals.Rung{
-			At: g.At, Kind: g.Kind, Quorum: g.Quorum, Add: approvals.From{Users: g.Users, Groups: g.Groups}, Channel: g.Channel,
-		})
-	}
-	return out
-}
-
-func quorums(stored []storedQuorum) []approvals.Quorum {
-	var out []approvals.Quorum
-	for _, q := range stored {
-		out = append(out, approvals.Quorum{
-			Name: q.Name, Need: q.Need, From: approvals.From{Users: q.Users, Groups: q.Groups},
-			Stage: q.Stage, Choice: q.Choice, Option: q.Option,
-		})
-	}
-	return out
-}
-
-func (r *reader) result(s *storedResult) approvals.CallResult {
-	if s == nil {
-		return nil
-	}
-	switch s.Kind {
-	case kindDenied:
-		return approvals.ToolDenied{Message: s.Message}
-	case kindReturn:
-		return approvals.ToolReturn{ReturnValue: s.Value, Content: s.Content, Metadata: s.Metadata}
-	case kindFailed:
-		return approvals.ToolFailed{Message: s.Message}
-	case kindRetry:
-		return approvals.ModelRetry{Message: s.Message}
-	}
-	if r.err == nil {
-		r.err = fmt.Errorf("decode document: a call result of kind %q", s.Kind)
-	}
-	return nil
 }
 
 func (p storedPrincipal) principal() approvals.Principal {
