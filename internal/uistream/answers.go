@@ -49,8 +49,29 @@ func answersIn(m message) []answer {
 type asked struct {
 	batch    approvals.Batch
 	approval approvals.Approval
-	call     approvals.ToolCall // with its current arguments
-	stale    bool               // the arguments were changed after the person was asked
+	call     approvals.ToolCall // with its arguments in this version of the batch
+	shown    string             // the digest of the arguments that the person was asked about
+}
+
+// stale reports whether the arguments were changed after the person was asked.
+func (q asked) stale() bool { return !begins(q.approval.Call.Digest, q.shown) }
+
+// renew takes a later version of the batch. Other arguments are read again: nobody
+// may be shown those from before under the id of the new ones.
+func (s *Server) renew(ctx context.Context, q *asked, b approvals.Batch) error {
+	a, ok := b.Approval(q.call.ID)
+	if !ok {
+		return fmt.Errorf("%w: call %s of batch %s", approvals.ErrNotFound, q.call.ID, b.ID)
+	}
+	if a.Call.Digest != q.approval.Call.Digest {
+		call, err := s.c.Desk.Call(ctx, b, q.call.ID)
+		if err != nil {
+			return err
+		}
+		q.call = call
+	}
+	q.batch, q.approval = b, a
+	return nil
 }
 
 // errForged is an answer to something that nobody was asked.
@@ -90,9 +111,9 @@ func (s *Server) resolve(ctx context.Context, chat string, owner approvals.UserI
 	if q.call, err = s.c.Desk.Call(ctx, q.batch, q.approval.Call.ID); err != nil {
 		return q, err
 	}
-	q.stale = !begins(q.approval.Call.Digest, digest)
+	q.shown = digest
 	open := q.approval.Status == approvals.Pending
-	if open && !q.stale && a.input != nil && !sameInput(shownInput(q.call.Args, q.approval.WriteOnly), a.input) {
+	if open && !q.stale() && a.input != nil && !sameInput(shownInput(q.call.Args, q.approval.WriteOnly), a.input) {
 		return q, forged(wordsEdited)
 	}
 	return q, nil
@@ -129,7 +150,7 @@ func (o outcome) data(s *Server, user approvals.UserID) *approvalData {
 // may read is an outcome; an error is that it is not known whether it counts.
 func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a answer) (outcome, error) {
 	o := outcome{asked: q}
-	if q.stale && q.approval.Status == approvals.Pending {
+	if q.stale() && q.approval.Status == approvals.Pending {
 		o.refused, o.words = approvals.ErrStale, wordsStale
 		return o, nil
 	}
@@ -143,7 +164,9 @@ func (s *Server) decide(ctx context.Context, user approvals.UserID, q asked, a a
 		c, err = s.c.Desk.DecideCase(ctx, c, requestID(user, a), a.verdict, a.reason)
 	}
 	if c.Batch.ID != "" && c.Approval.Call.ID != "" {
-		o.batch, o.approval = c.Batch, c.Approval
+		if err := s.renew(ctx, &o.asked, c.Batch); err != nil {
+			return o, err
+		}
 	}
 	if errors.Is(err, approvals.ErrSettled) {
 		return s.settled(ctx, user, o, a.verdict)
@@ -233,8 +256,9 @@ func (s *Server) decideAll(ctx context.Context, chat string, user approvals.User
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		f.q.batch = b
-		f.q.approval, _ = b.Approval(f.q.approval.Call.ID)
+		if err := s.renew(ctx, &f.q, b); err != nil {
+			return nil, nil, nil, err
+		}
 		o, err := s.decide(ctx, user, f.q, f.a)
 		if err != nil {
 			return nil, nil, nil, err

@@ -1,0 +1,91 @@
+package uistream_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/uistream"
+)
+
+// An editing desk has bob edit a call while a request about it is handled: before
+// the batch is read for the second time, or before the decision.
+type editing struct {
+	*approvals.Desk
+
+	edit   func() error
+	second bool
+	reads  int
+}
+
+func (d *editing) Batch(ctx context.Context, id approvals.BatchID) (approvals.Batch, error) {
+	if d.reads++; d.second && d.reads == 2 {
+		if err := d.edit(); err != nil {
+			return approvals.Batch{}, err
+		}
+	}
+	return d.Desk.Batch(ctx, id)
+}
+
+func (d *editing) DecideCase(ctx context.Context, c approvals.Case, r approvals.RequestID, v approvals.Verdict, reason string) (approvals.Case, error) {
+	if !d.second {
+		if err := d.edit(); err != nil {
+			return c, err
+		}
+	}
+	return d.Desk.DecideCase(ctx, c, r, v, reason)
+}
+
+// editedBefore replaces the server by one whose desk has the only call edited while
+// the next answer is handled.
+func (c *client) editedBefore(second bool, approval string) {
+	c.Helper()
+	id, _, _ := strings.Cut(approval, ".")
+	config := c.config
+	config.Desk = &editing{Desk: c.desk, second: second, edit: func() error {
+		b, err := c.desk.Batch(c.Context(), approvals.BatchID(id))
+		require.NoError(c, err)
+		x, err := c.desk.Case(c.Context(), b, b.Approvals[0].Call.ID, b.Approvals[0].Call.Digest, people{}.resolver(bob))
+		require.NoError(c, err)
+		_, err = c.desk.AmendCase(c.Context(), x, "edit", json.RawMessage(`{"path":"b"}`))
+		return err
+	}}
+	chats, err := uistream.New(config)
+	require.NoError(c, err)
+	c.Cleanup(chats.Drain)
+	c.http.Config.Handler = chats
+}
+
+// What was shown is what runs, also when the arguments change in the middle of the
+// request.
+func TestAnAnswerNeverCountsForArgumentsThatAreChangedWhileItIsHandled(t *testing.T) {
+	for _, second := range []bool{true, false} {
+		c := newWorld(t).client(alice)
+		message, asked := c.ask("del:a")
+		c.editedBefore(second, asked["c0.0.0"])
+		got := read(t, c.answer(message, responded("del", "c0.0.0", asked["c0.0.0"], true, "a"))).all()
+		require.Contains(t, short(got), "Someone edited the arguments")
+		require.Equal(t, object{"path": "b"}, the(t, got, "tool-input-available")["input"])
+		require.Empty(t, c.executed())
+	}
+}
+
+func TestARefusedAnswerShowsTheArgumentsOfTheApprovalThatItNames(t *testing.T) {
+	c := newWorld(t).client(alice)
+	_, asked := c.ask("del:a")
+	c.editedBefore(false, asked["c0.0.0"])
+	r := c.do(http.MethodPost, "/api/chat/chat1/approvals/"+asked["c0.0.0"], object{"approved": true})
+	require.Equal(t, http.StatusConflict, r.code)
+	var p struct {
+		Approval struct{ ApprovalID, Arguments string }
+	}
+	require.NoError(t, json.NewDecoder(r.body).Decode(&p))
+	require.NotEqual(t, asked["c0.0.0"], p.Approval.ApprovalID)
+	require.JSONEq(t, `{"path":"b"}`, p.Approval.Arguments)
+	require.Empty(t, c.executed())
+}
