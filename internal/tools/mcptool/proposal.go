@@ -146,6 +146,9 @@ func (p Pins) Decide(about Proposal, v Verdict, by approvals.UserID, now time.Ti
 	if about.TooLarge && v == Accepted {
 		return p, d, fmt.Errorf("%w: the proposal is too large", approvals.ErrInvalid)
 	}
+	if !p.Knows(about.Place) {
+		return p, d, approvals.ErrStale
+	}
 	tools := maps.Clone(p.accepted[about.Place])
 	for _, t := range about.Tools {
 		after, err := t.definition()
@@ -158,8 +161,10 @@ func (p Pins) Decide(about Proposal, v Verdict, by approvals.UserID, now time.Ti
 			return p, d, approvals.ErrStale
 		case t.Kind == ToolGone:
 			delete(tools, t.Name)
-		default:
+		case t.Kind == ToolNew, t.Kind == ToolChanged:
 			tools[t.Name] = after
+		default:
+			return p, d, fmt.Errorf("%w: a tool of the proposal has the unknown kind %q", approvals.ErrInvalid, t.Kind)
 		}
 		d.Tools = append(d.Tools, DecidedTool{Tool: t.Name, Kind: t.Kind, Before: p.accepted[about.Place][t.Name].Digest, After: after.Digest})
 	}
