@@ -288,6 +288,8 @@ func TestWhatHasNoClearAnswerIsInDoubt(t *testing.T) {
 		"404":            {says(404, "no order <!channel>\u202e hunter2"), false, "404: no order <!channel>\\u202e [redacted]"},
 		"409":            {says(409, ""), false, "409"},
 		"301 to nowhere": {says(301, ""), false, "301"},
+		"302 to a page":  {says(302, ""), true, "302"},
+		"303 to a page":  {says(303, ""), true, "303"},
 		"500":            {says(500, "oops"), true, "500"},
 		"503":            {says(503, ""), true, "503"},
 		"408":            {says(408, ""), true, "408"},

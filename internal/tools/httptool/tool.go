@@ -182,11 +182,15 @@ func (t *Tool) answer(resp *http.Response) (agentrun.Result, error) {
 	if words := t.words(content); words != "" {
 		said = ": " + words
 	}
-	if resp.StatusCode >= http.StatusInternalServerError || resp.StatusCode == http.StatusRequestTimeout {
+	if resp.StatusCode >= http.StatusInternalServerError || unclear[resp.StatusCode] {
 		return agentrun.Result{}, t.unsure("The endpoint answered with the HTTP status %d%s.", resp.StatusCode, said)
 	}
 	return agentrun.Result{}, &agentrun.FailedError{Message: fmt.Sprintf("The endpoint refused the call with the HTTP status %d%s", resp.StatusCode, said)}
 }
+
+// unclear are the statuses below 500 that do not say whether the call took effect. An
+// endpoint for forms redirects to a page, with 302 or 303, once it has done its work.
+var unclear = map[int]bool{http.StatusFound: true, http.StatusSeeOther: true, http.StatusRequestTimeout: true}
 
 func (t *Tool) notMade(why string) error {
 	return &agentrun.FailedError{Message: fmt.Sprintf("The tool %s was not called: %s.", t.config.Name, why)}
