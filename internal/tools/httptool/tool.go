@@ -208,21 +208,12 @@ func (t *Tool) unsure(format string, args ...any) error {
 
 // words are those of an answer that is an error.
 func (t *Tool) words(content []byte) string {
-	text := strings.ToValidUTF8(string(content[:min(len(content), maxWords)]), "")
-	return approvals.Visible(strings.TrimSpace(t.conceal(text)))
+	text := t.conceal(string(content)) // before the cut, which could leave a part of a secret
+	return approvals.Visible(strings.TrimSpace(strings.ToValidUTF8(text[:min(len(text), maxWords)], "")))
 }
 
 // conceal returns text without the secrets of the tool, should the endpoint have said
 // one of them.
 func (t *Tool) conceal(text string) string {
-	var pairs []string
-	for _, v := range t.config.Headers {
-		if len(v) >= 4 {
-			pairs = append(pairs, v, "[redacted]")
-		}
-		if _, token, two := strings.Cut(v, " "); two && len(token) >= 4 {
-			pairs = append(pairs, token, "[redacted]")
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	return tools.Conceal(text, tools.HeaderSecrets(t.config.Headers)...)
 }

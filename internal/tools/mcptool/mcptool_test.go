@@ -3,6 +3,7 @@ package mcptool_test
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,21 @@ func TestWhatAHostileServerAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(got), mcptool.DefaultMaxResult+200)
 	require.True(t, strings.HasSuffix(got, `[Cut: the first 65536 of 204800 bytes.]"`))
+}
+
+// What a server says of an error is read by people and models, and logged.
+func TestErrorsDoNotHoldSecretsOfTheConfiguration(t *testing.T) {
+	s := stdioServer(t, "hostile")
+	s.Env["DSN"], s.Env["TOKEN"] = "disk full", "<!channel>"
+	r := start(t, s)
+	_, err := r.call("srv.fails", `{}`)
+	require.EqualError(t, err, "tool failed: The tool reported an error: [redacted]")
+	_, err = r.call("srv.refuses", `{}`)
+	require.EqualError(t, err, `tool failed: The server refused the call (code -32602): no [redacted]\u202e`)
+
+	s = mcptool.Server{Agent: "ops", Name: "srv", URL: "http://127.0.0.1:1/mcp?key=sesame-1234"}
+	_, err = mcptool.List(t.Context(), s, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "http://127.0.0.1:1/mcp?[redacted]")
 }
 
 // A server is told which call it is, so that it can make it once.

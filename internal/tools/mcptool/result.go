@@ -49,7 +49,7 @@ const (
 func (s Server) read(a *answer) (agentrun.Result, error) {
 	if a.Error != nil {
 		return agentrun.Result{}, &agentrun.FailedError{Message: fmt.Sprintf("The server refused the call (code %d): %s",
-			a.Error.Code, clip(approvals.Visible(a.Error.Message), maxWords))}
+			a.Error.Code, clip(approvals.Visible(s.conceal(a.Error.Message)), maxWords))}
 	}
 	var r struct {
 		ResultType string            `json:"resultType"`
@@ -76,7 +76,7 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 		return agentrun.Result{}, unsure("The server's answer could not be read: %s.", err)
 	}
 	if r.IsError {
-		return agentrun.Result{}, &agentrun.FailedError{Message: "The tool reported an error: " + errorWords(parts)}
+		return agentrun.Result{}, &agentrun.FailedError{Message: "The tool reported an error: " + s.errorWords(parts)}
 	}
 	whole := kept(parts, r.Structured)
 	result := s.result(parts, r.Structured)
@@ -86,7 +86,7 @@ func (s Server) read(a *answer) (agentrun.Result, error) {
 
 func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }
 
-func errorWords(parts []part) string {
+func (s Server) errorWords(parts []part) string {
 	var words []string
 	for _, p := range parts {
 		if p.Text != "" {
@@ -96,7 +96,7 @@ func errorWords(parts []part) string {
 	if len(words) == 0 {
 		return "it did not say which."
 	}
-	return clip(approvals.Visible(strings.Join(words, "\n")), maxWords)
+	return clip(approvals.Visible(s.conceal(strings.Join(words, "\n"))), maxWords)
 }
 
 // readParts reads the parts of a result. A part that lacks what its type needs

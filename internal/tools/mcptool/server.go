@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign/countersign/internal/tools"
 )
 
 // A Server is one MCP server of one agent, as the operator configured it. It is
@@ -159,13 +161,14 @@ func (s Server) where() string {
 // conceal returns text without the secrets of the server, should it have said
 // one of them.
 func (s Server) conceal(text string) string {
-	var pairs []string
-	for _, secrets := range []map[string]string{s.Env, s.Headers} {
-		for name, v := range secrets {
-			if len(v) >= 4 && name != "PATH" && name != "HOME" {
-				pairs = append(pairs, v, "[redacted]")
-			}
+	secrets := tools.HeaderSecrets(s.Headers)
+	for name, v := range s.Env {
+		if name != "PATH" && name != "HOME" {
+			secrets = append(secrets, v)
 		}
 	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	if _, query, ok := strings.Cut(s.URL, "?"); ok {
+		secrets = append(secrets, query)
+	}
+	return tools.Conceal(text, secrets...)
 }
