@@ -33,9 +33,7 @@ func (c Config) outOfReach(e Environment) []place {
 	if u, err := url.Parse(e.RedisURL.Open()); err == nil && u.Scheme == "unix" {
 		all = append(all, place{"the socket of Redis", u.Path})
 	}
-	if key := c.Redis.TLS.KeyFile; key != "" {
-		all = append(all, place{"the key for Redis", key})
-	}
+	all = append(all, c.credentials()...)
 	for _, path := range e.secretFiles(c.named()) {
 		all = append(all, place{"a secret", path})
 	}
@@ -50,12 +48,54 @@ func (c Config) outOfReach(e Environment) []place {
 	return all
 }
 
+// credentials are the files with which somebody proves who they are, and those that
+// say what was accepted: whoever writes one of these decides what the bot believes.
+func (c Config) credentials() []place {
+	all := []place{
+		{"the key for Redis", c.Redis.TLS.KeyFile},
+		{"the authority that Redis is checked against", c.Redis.TLS.CAFile},
+		{"the key of the receipts", c.Receipts.KeyFile},
+		{"the old keys of the receipts", c.Receipts.OldKeys},
+		{"the accepted tools of MCP servers", c.MCPLock},
+	}
+	remote := c.RemoteAgents
+	for _, g := range c.Gateways {
+		remote = slices.Concat(remote, g.Remotes())
+	}
+	for _, a := range remote {
+		all = append(all, place{"the tokens of " + a.Name, a.TokensFile})
+		if a.JWT != nil {
+			all = append(all, keysOf(a.JWT.Issuer, a.JWT.Keys))
+		}
+	}
+	for _, p := range c.Web.People {
+		all = append(all, place{"the tokens of " + string(p.User), p.TokensFile})
+	}
+	for _, i := range c.Web.Issuers {
+		all = append(all, keysOf(i.Issuer, i.Keys))
+	}
+	return slices.DeleteFunc(all, func(p place) bool { return p.path == "" })
+}
+
+// keysOf is the file with the keys of an issuer, if there is one.
+func keysOf(issuer, keys string) place {
+	if isURL(keys) {
+		return place{}
+	}
+	return place{"the keys of " + issuer, keys}
+}
+
 // named are the variables that the configuration names.
 func (c Config) named() []string {
 	var all []string
-	for _, a := range c.Agents {
+	for _, a := range c.withTools() {
 		for _, m := range a.MCP {
 			all = slices.Concat(all, slices.Collect(maps.Values(m.Env)), slices.Collect(maps.Values(m.Headers)))
+		}
+		if a.HTTP != nil {
+			for _, t := range a.HTTP.Tools {
+				all = slices.AppendSeq(all, maps.Values(t.Headers))
+			}
 		}
 	}
 	for _, a := range c.RemoteAgents {

@@ -74,18 +74,48 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	require.NoError(t, err, "Socket Mode needs no signing secret")
 }
 
-// An agent that could read the file of a secret would have the secret.
+// An agent that could read the file of a secret would have the secret, whichever part
+// of the configuration names its variable.
 func TestNoAgentReachesTheFilesOfSecrets(t *testing.T) {
 	folder := t.TempDir()
 	secret := folder + "/token"
 	require.NoError(t, os.WriteFile(secret, []byte("xoxb"), 0o600))
-	for _, name := range []string{"SLACK_BOT_TOKEN", "HOOK_SECRET"} {
+	for _, name := range []string{"SLACK_BOT_TOKEN", "HOOK_SECRET", "CRM_TOKEN", "SEARCH_TOKEN", "PAGER_TOKEN"} {
 		c := Config{
-			Agents:       []Agent{{Name: "ops", Files: folder}},
+			Agents: []Agent{
+				{Name: "ops", Files: folder},
+				{Name: "sales", HTTP: &HTTPTools{Tools: []HTTPTool{{Name: "crm", Headers: map[string]string{"Authorization": "CRM_TOKEN"}}}}},
+				{Name: "web", MCP: map[string]MCPServer{"search": {Command: "search", Env: map[string]string{"TOKEN": "SEARCH_TOKEN"}}}},
+			},
+			Gateways:     []Gateway{{Name: "desk", MCP: map[string]MCPServer{"pager": {URL: "https://p", Headers: map[string]string{"Authorization": "PAGER_TOKEN"}}}}},
 			RemoteAgents: []RemoteAgent{{Name: "ci", Webhooks: []Webhook{{Name: "w", Secrets: []string{"HOOK_SECRET"}}}}},
 		}
 		_, err := NewToolSets(c, Environment{}.With(name+"_FILE", secret), nil)
 		require.ErrorContains(t, err, folder+" contains a secret, "+secret)
+	}
+}
+
+// An agent that could write the file of a token, a key or an accepted tool would be
+// whoever it likes, or have whatever tool it likes.
+func TestNoAgentReachesTheFilesThatSayWhoAndWhatIsAccepted(t *testing.T) {
+	folder := t.TempDir()
+	file := folder + "/file"
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for want, c := range map[string]Config{
+		"the key for Redis":                           {Redis: Redis{TLS: RedisTLS{KeyFile: file}}},
+		"the authority that Redis is checked against": {Redis: Redis{TLS: RedisTLS{CAFile: file}}},
+		"the key of the receipts":                     {Receipts: Receipts{KeyFile: file}},
+		"the old keys of the receipts":                {Receipts: Receipts{OldKeys: file}},
+		"the accepted tools of MCP servers":           {MCPLock: file},
+		"the tokens of ci":                            {RemoteAgents: []RemoteAgent{{Name: "ci", TokensFile: file}}},
+		"the keys of https://i":                       {RemoteAgents: []RemoteAgent{{Name: "ci", JWT: &JWT{Issuer: "https://i", Keys: file}}}},
+		"the tokens of desk":                          {Gateways: []Gateway{{Name: "desk", Clients: []GatewayClient{{TokensFile: file}}}}},
+		"the tokens of U0ALICE":                       {Web: Web{People: []WebPerson{{User: "U0ALICE", TokensFile: file}}}},
+		"the keys of https://w":                       {Web: Web{Issuers: []WebIssuer{{Issuer: "https://w", Keys: file}}}},
+	} {
+		c.Agents = []Agent{{Name: "ops", Files: folder}}
+		_, err := NewToolSets(c, Environment{}, nil)
+		require.ErrorContains(t, err, folder+" contains "+want+", "+file)
 	}
 }
 
