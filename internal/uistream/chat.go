@@ -36,6 +36,11 @@ func (s *Server) post(c caller) error {
 	if err := s.c.People.MayAsk(ctx, c.user, s.c.Agent); err != nil {
 		return err
 	}
+	leave, err := s.enter(c.user) // first: what is refused for want of a stream must not count
+	if err != nil {
+		return err
+	}
+	defer leave()
 	last, older, unknown, err := s.decideAll(ctx, q.Chat, c.user, q)
 	if err != nil {
 		return err
@@ -163,6 +168,11 @@ func (s *Server) resume(c caller) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.enter(c.user)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	x := &stream{s: s, c: c, head: head, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
 	return x.run()
 }

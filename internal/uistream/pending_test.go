@@ -66,6 +66,8 @@ func TestAStreamThatIsCutOffByAStoppingServerCanBeContinuedByAnother(t *testing.
 	w.chats.Drain()
 	require.Contains(t, short(s.all()), "finish tool-calls")
 	require.Equal(t, http.StatusServiceUnavailable, c.do(http.MethodGet, "/api/chat/chat1/stream", nil).code)
+	require.Equal(t, http.StatusServiceUnavailable, c.do(http.MethodPost, "/api/chat", object{"id": "chat2", "message": userMessage("u1", "free:b")}).code)
+	require.Equal(t, http.StatusNotFound, c.do(http.MethodGet, "/api/chat/chat2", nil).code, "a message that is refused is not taken")
 
 	other, err := uistream.New(w.config)
 	require.NoError(t, err)
@@ -82,6 +84,9 @@ func TestAPersonHasOnlySoManyStreams(t *testing.T) {
 	c.head.Set("Countersign-Follow", "true")
 	read(t, c.say("u1", "del:a")).until("tool-approval-request")
 	require.Equal(t, http.StatusTooManyRequests, c.do(http.MethodGet, "/api/chat/chat1/stream", nil).code)
+	c.chat = "chat2"
+	require.Equal(t, http.StatusTooManyRequests, c.say("u1", "free:b").code)
+	require.Equal(t, http.StatusNotFound, c.do(http.MethodGet, "/api/chat/chat2", nil).code, "a message that is refused is not taken")
 }
 
 func TestASilentStreamHasComments(t *testing.T) {

@@ -30,11 +30,6 @@ type stream struct {
 // run sends the turn until it is over, the client is gone or the server stops. It
 // returns an error only if nothing was sent.
 func (x *stream) run() error {
-	leave, err := x.s.enter(x.c.user)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	ctx := x.c.r.Context()
 	changed, unwatch, err := x.s.c.Changes.Watch(string(x.head))
 	if err != nil {
