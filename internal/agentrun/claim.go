@@ -54,7 +54,8 @@ func (c *claim) commit(ctx context.Context, change func(r *Run, t *Thread, out *
 	for range maxConflicts {
 		run, thread, out := c.run, c.thread, Commit{Request: c.request()}
 		run.Activity, thread.Queue = slices.Clone(run.Activity), slices.Clone(thread.Queue)
-		at, renewed := c.leaseTime(ctx), c.now()
+		renewed := c.now() // before the store says its time: the lease is never taken for longer than it is
+		at := c.leaseTime(ctx)
 		run.LeaseEnds = at.Add(c.lease)
 		if err := change(&run, &thread, &out); err != nil {
 			return err

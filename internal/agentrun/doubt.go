@@ -61,9 +61,7 @@ func (d *doubts) settle(ctx context.Context, run Run, p *plan, e Entry, again fu
 		switch looked.Happened {
 		case HappenedYes:
 			d.log(ctx, p, "looked up: happened")
-			part := returned(p.call, OutcomeSuccess, "", d.session.now())
-			part.Content, part.Metadata = value(looked.Result.Value), d.session.metadata(ctx, p.call, looked.Result.Metadata)
-			p.finished(Finish{Part: part, Prompt: cut(looked.Result.Content)})
+			p.finished(d.session.succeeded(ctx, p.call, looked.Result))
 			return nil
 		case HappenedNo:
 			return d.rerun(ctx, p, again)

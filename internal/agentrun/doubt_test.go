@@ -127,6 +127,29 @@ func TestADoubtThatNobodyCouldAnswerIsToldToTheModel(t *testing.T) {
 	require.Equal(t, []approvals.Quorum{{Name: "owners", Need: 1, From: w.agent.Owners}}, asked.Requirement.Quorums)
 }
 
+// What a lookup finds is a result like that of an execution: with its parts, and with
+// what is said after the results.
+func TestALookupFindsTheWholeResult(t *testing.T) {
+	w := newWorld(t)
+	tool, _ := w.fickle(1)
+	tool.spec.Kind, tool.spec.Effect = agentrun.KindFunction, agentrun.EffectLookup
+	found := agentrun.Result{
+		Value: []byte(`"found"`), Content: "It is in the ledger.", Metadata: []byte(`{"entry":7}`),
+		Parts: []agentrun.Part{{Type: agentrun.PartText, Text: "entry 7"}},
+	}
+	tool.spec.Lookup = func(context.Context, agentrun.Call) (agentrun.Looked, error) {
+		return agentrun.Looked{Happened: agentrun.HappenedYes, Result: found}, nil
+	}
+	w.agent.Tools = []agentrun.Tool{tool}
+	run := w.say(calls([3]string{"a", "pay", `{"x":1}`}), says("done"))
+	require.Equal(t, agentrun.RunCompleted, run.Status)
+	request := w.history()[2].(agentrun.Request)
+	part := request.Parts[0].(agentrun.ToolReturn)
+	require.Equal(t, found, agentrun.Result{
+		Value: part.Content, Content: request.Parts[1].(agentrun.UserPrompt).Content, Metadata: part.Metadata, Parts: part.Parts,
+	})
+}
+
 // A call that a dead worker had begun is looked up, and the run continues by what
 // is found.
 func TestACallOfADeadWorkerIsLookedUp(t *testing.T) {

@@ -188,10 +188,7 @@ func (x *executor) finishOf(ctx context.Context, p *plan, result Result, err err
 	call := slog.String("call", string(p.call.ID))
 	switch {
 	case err == nil:
-		part := returned(p.call, OutcomeSuccess, "", x.session.now())
-		part.Content, part.Metadata = value(result.Value), x.session.metadata(ctx, p.call, result.Metadata)
-		part.Parts = bounded(result.Parts)
-		return Finish{Part: part, Prompt: cut(result.Content)}, true
+		return x.session.succeeded(ctx, p.call, result), true
 	case p.failedPrecondition(err):
 		return Finish{Aside: AsidePrecondition}, true
 	case errors.As(err, &asked):

@@ -48,11 +48,11 @@ func (r *Runner) Execute(ctx context.Context, id approvals.RunID) (Executed, err
 	if err != nil {
 		return Executed{}, err
 	}
-	now, err := r.c.LeaseTime(ctx)
+	now, err := r.readClocks(ctx)
 	if err != nil {
 		return Executed{}, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
-	if at, due := run.Due(); !r.isDraining() && (run.Status == RunWaiting || due && !now.Before(at)) {
+	if at, due := run.Due(); !r.isDraining() && (run.Status == RunWaiting || due && !now.store.Before(at)) {
 		if err := r.workOn(ctx, run, now, true); err != nil {
 			return Executed{}, err
 		}

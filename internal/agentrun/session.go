@@ -99,6 +99,13 @@ func (s *session) metadata(ctx context.Context, c approvals.ToolCall, m json.Raw
 	return kept
 }
 
+// succeeded is how a call ended that took effect.
+func (s *session) succeeded(ctx context.Context, c approvals.ToolCall, r Result) Finish {
+	part := returned(c, OutcomeSuccess, "", s.now())
+	part.Content, part.Metadata, part.Parts = value(r.Value), s.metadata(ctx, c, r.Metadata), bounded(r.Parts)
+	return Finish{Part: part, Prompt: cut(r.Content)}
+}
+
 // said is what the model wrote beside the calls that are pending.
 func (s *session) said() string {
 	last := lastResponse(s.history)

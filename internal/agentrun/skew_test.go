@@ -90,6 +90,39 @@ func TestASkewedReplicaNeitherStealsNorLoses(t *testing.T) {
 	require.Zero(t, taken[true])
 }
 
+// A worker does not take its lease for longer than the store does, however long the
+// store needs to say its time: at the first renewal that fails after the end of the
+// lease it stops.
+func TestALeaseIsNotLongerBecauseTheStoreAnswersLate(t *testing.T) {
+	timed(t, func(w *world) {
+		t := w.t
+		var stopped time.Time
+		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(ctx context.Context) error {
+			w.store.before = func(int, agentrun.Commit) error { return errKilled }
+			<-ctx.Done()
+			stopped = time.Now()
+			return ctx.Err()
+		})}
+		w.model.answers = []any{calls([3]string{"a", "wait", ""})}
+		asked := 0
+		runner := agentrun.NewRunner(agentrun.Config{
+			Store: w.store, Policy: w.policy, Agents: w.agents, Now: time.Now,
+			LeaseTime: func(context.Context) (time.Time, error) {
+				at := time.Now()
+				if asked++; asked == 3 { // by the last commit before the tool; renewals do not wait for it
+					<-time.After(agentrun.DefaultLease / 5)
+				}
+				return at, nil
+			},
+		})
+		id := w.mention("go").ID
+		_ = runner.Work(t.Context(), id)
+		require.False(t, stopped.IsZero())
+		ends := w.run(id).LeaseEnds
+		require.False(t, stopped.After(ends), "%s after the end", stopped.Sub(ends))
+	})
+}
+
 // A worker whose clock goes wrong while it works keeps its lease, by the time of
 // the store.
 func TestAClockThatGoesWrongKeepsItsLease(t *testing.T) {

@@ -31,19 +31,29 @@ func (r *Runner) Work(ctx context.Context, id approvals.RunID) error {
 	if !ok {
 		return nil
 	}
-	now, err := r.c.LeaseTime(ctx)
+	now, err := r.readClocks(ctx)
 	if err != nil {
 		return fmt.Errorf("claim run %s: %w", id, err)
 	}
-	if now.Before(at) && run.Status == RunRunning {
+	if now.store.Before(at) && run.Status == RunRunning {
 		return nil
 	}
 	return r.workOn(ctx, run, now, false)
 }
 
+// clocks are the times of this process and of the store. The process is asked
+// first, so that a worker never takes its lease for longer than the store does.
+type clocks struct{ here, store time.Time }
+
+func (r *Runner) readClocks(ctx context.Context) (clocks, error) {
+	here := r.c.Now()
+	store, err := r.c.LeaseTime(ctx)
+	return clocks{here, store}, err
+}
+
 // workOn claims the run and continues it. waited says that a caller waits for its
 // calls, see [Runner.Execute].
-func (r *Runner) workOn(ctx context.Context, run Run, now time.Time, waited bool) error {
+func (r *Runner) workOn(ctx context.Context, run Run, now clocks, waited bool) error {
 	c, err := r.take(ctx, run, now)
 	if c == nil || err != nil {
 		return err
@@ -62,7 +72,7 @@ func (r *Runner) held(ctx context.Context, run Run) (bool, error) {
 
 // take claims a run for a new worker. Without an error and without a claim,
 // someone else was faster or has it.
-func (r *Runner) take(ctx context.Context, run Run, now time.Time) (*claim, error) {
+func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) {
 	thread, err := r.c.Store.Thread(ctx, run.Thread)
 	if err != nil {
 		return nil, fmt.Errorf("load thread %s: %w", run.Thread, err)
@@ -77,8 +87,7 @@ func (r *Runner) take(ctx context.Context, run Run, now time.Time) (*claim, erro
 		store: r.c.Store, now: r.c.Now, time: r.c.LeaseTime, lease: r.c.Lease, log: r.c.Log,
 		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
 	}
-	at := r.c.Now()
-	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.Add(c.lease)
+	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.store.Add(c.lease)
 	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})
 	if errors.Is(err, approvals.ErrConflict) {
 		return nil, nil
@@ -87,8 +96,7 @@ func (r *Runner) take(ctx context.Context, run Run, now time.Time) (*claim, erro
 		return nil, fmt.Errorf("claim run %s: %w", run.ID, err)
 	}
 	run.Version++
-	c.run, c.renewed = run, at
-	c.ends = at.Add(c.lease)
+	c.run, c.renewed, c.ends = run, now.here, now.here.Add(c.lease)
 	return c, nil
 }
 
