@@ -64,7 +64,8 @@ func keepDescriptors() error {
 	return err
 }
 
-// dropPowers takes the powers out of what programs of this thread can get.
+// dropPowers takes the powers out of what programs of this thread can get: out of the
+// bounding set, and out of what they inherit, which that set does not limit.
 func dropPowers() error {
 	for _, p := range powers {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, p, 0, 0, 0)
@@ -73,11 +74,22 @@ func dropPowers() error {
 		}
 		err = unix.Prctl(unix.PR_CAPBSET_DROP, p, 0, 0, 0)
 		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
-			continue // a program of this user has no powers
+			continue // a program of this user gets no powers but those that it inherits
 		}
 		if err != nil {
 			return fmt.Errorf("the program would have powers with which it could read this process; run the bot as another user than root: %w", err)
 		}
+	}
+	thread := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&thread, &sets[0]); err != nil {
+		return fmt.Errorf("read the powers that the program inherits: %w", err)
+	}
+	for _, p := range powers {
+		sets[p/32].Inheritable &^= 1 << (p % 32) // the ambient set follows
+	}
+	if err := unix.Capset(&thread, &sets[0]); err != nil {
+		return fmt.Errorf("keep powers from the program: %w", err)
 	}
 	return nil
 }
