@@ -222,11 +222,12 @@ func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunI
 		case ctx.Err() != nil:
 			return failed(goneWords)
 		case held.Err() != nil && !e.Over() && doubt:
-			return failed(doubtWords(id) + " " + askedWords)
+			return s.owed(ctx, c, id, doubtWords(id)+" "+askedWords)
 		case held.Err() != nil && !e.Over():
-			return failed(runningWords(id))
-		case err != nil:
-			return failed(s.door.Explain(ctx, err))
+			return s.owed(ctx, c, id, runningWords(id))
+		case err != nil: // the call may have begun
+			s.c.Log.ErrorContext(ctx, "cannot follow a call that may run", slog.String("request", string(id)), slog.Any("err", err))
+			return s.owed(ctx, c, id, runningWords(id))
 		case e.Status == agentrun.RunParked: // an operator may have it tried again
 			return failed(e.Words + " Request " + string(id) + ".")
 		case e.Over():
@@ -238,6 +239,18 @@ func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunI
 		case <-time.After(s.c.Poll):
 		}
 	}
+}
+
+// owed tells the caller to make the same call again, and has that call find the
+// result of this one.
+func (s *Server) owed(ctx context.Context, c *calling, id approvals.RunID, words string) *mcp.CallToolResult {
+	owing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
+	defer cancel()
+	if err := s.c.Intake.Owe(owing, c.who.Client, id); err != nil {
+		s.c.Log.ErrorContext(ctx, "the same call may run again", slog.String("request", string(id)), slog.Any("err", err))
+		return failed(lostWords(id))
+	}
+	return failed(words)
 }
 
 // answered notes that the caller is told what became of its call.

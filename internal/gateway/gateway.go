@@ -39,6 +39,7 @@ type Intake interface {
 	Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error)
 	Claim(ctx context.Context, c intake.Client, id approvals.RunID, call approvals.ToolCallID) (intake.Claim, error)
 	Leave(ctx context.Context, c intake.Client, external string) error
+	Owe(ctx context.Context, c intake.Client, id approvals.RunID) error
 	Answered(ctx context.Context, c intake.Client, id approvals.RunID) error
 }
 

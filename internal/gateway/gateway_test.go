@@ -289,6 +289,69 @@ func TestACallThatRunsGoesOnWithoutItsCaller(t *testing.T) {
 	require.Len(t, w.tool("srv.write").executions(), 1)
 }
 
+// A permitted call is found again by a caller that was told to make it again.
+func TestAPermittedCallThatOutlastsItsCallerRunsOnce(t *testing.T) {
+	w := newWorld(t)
+	end := make(chan struct{})
+	w.tool("srv.free").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		<-end
+		return agentrun.Result{Value: json.RawMessage(`"done"`)}, nil
+	}
+	c := w.start(func(c *gateway.Config) { c.Silent = 50 * time.Millisecond }).client(token)
+	for range 2 {
+		require.Contains(t, c.now("srv_free", `{"n":1}`).text(), "it is not run twice")
+	}
+	elsewhere := w.start().client(token).call(t.Context(), "srv_free", `{"n":1}`, true)
+	close(end)
+	require.Equal(t, "done\n", (<-elsewhere).text(), "on another replica too")
+	require.Len(t, w.tool("srv.free").executions(), 1)
+	require.Equal(t, "done\n", c.now("srv_free", `{"n":1}`).text())
+	require.Len(t, w.tool("srv.free").executions(), 2, "the result was given, so this is another call")
+}
+
+func TestAPermittedCallInDoubtIsNotRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.tool("srv.free").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {
+		return agentrun.Result{}, &agentrun.UnsureError{Message: "The connection ended."}
+	}
+	c := w.start(func(c *gateway.Config) { c.Silent = time.Second }).client(token)
+	for range 2 {
+		require.Contains(t, c.now("srv_free", `{"n":1}`).text(), "nothing runs twice")
+	}
+	require.Len(t, w.tool("srv.free").executions(), 1)
+}
+
+// A cut runner executes a call and cannot say so.
+type cut struct{ gateway.Runner }
+
+func (r cut) Execute(ctx context.Context, id approvals.RunID) (agentrun.Executed, error) {
+	_, err := r.Runner.Execute(ctx, id)
+	return agentrun.Executed{}, errors.Join(err, errors.New("the store is away"))
+}
+
+// A forgetful intake stores nothing of what callers are owed.
+type forgetful struct{ gateway.Intake }
+
+func (forgetful) Owe(context.Context, intake.Client, approvals.RunID) error {
+	return errors.New("the store is away")
+}
+
+func TestAnErrorAfterACallMayHaveRunDoesNotSayThatItDidNot(t *testing.T) {
+	w := newWorld(t)
+	c := w.start(func(c *gateway.Config) { c.Runner = cut{c.Runner} }).client(token)
+	got := c.now("srv_free", `{"n":1}`)
+	require.True(t, got.IsError)
+	require.NotContains(t, got.text(), "Not run")
+	require.Equal(t, "did {\"n\":1}\n", w.start().client(token).now("srv_free", `{"n":1}`).text())
+	require.Len(t, w.tool("srv.free").executions(), 1)
+
+	c = w.start(func(c *gateway.Config) { c.Runner, c.Intake = cut{c.Runner}, forgetful{c.Intake} }).client(token)
+	got = c.now("srv_free", `{"n":2}`)
+	require.True(t, got.IsError)
+	require.NotContains(t, got.text(), "Not run")
+	require.Contains(t, got.text(), "The same call may run once more")
+}
+
 func TestACallInDoubtIsNotRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.tool("srv.write").execute = func(context.Context, agentrun.Call) (agentrun.Result, error) {

@@ -131,6 +131,29 @@ func (s *Service) Report(ctx context.Context, c Client, id approvals.RunID, call
 // Answered says that a caller was told what became of a call that was executed
 // here: the same call is asked about anew from now on. It may be repeated.
 func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) error {
+	return s.changeHere(ctx, c, id, func(r *record) (bool, error) {
+		if !r.AnsweredAt.IsZero() {
+			return false, nil
+		}
+		r.AnsweredAt = s.c.Now().UTC()
+		return true, nil
+	})
+}
+
+// Owe stores that a caller is about to be told to make the same call again for the
+// result of a call that is executed here. Until [Service.Answered], the same call
+// then finds this request, also if the policy permits the call without asking
+// anyone, so that it does not run twice. It may be repeated.
+func (s *Service) Owe(ctx context.Context, c Client, id approvals.RunID) error {
+	return s.changeHere(ctx, c, id, func(r *record) (bool, error) {
+		owed := r.Owed
+		r.Owed = true
+		return !owed, nil
+	})
+}
+
+// changeHere changes the record of a request whose call is executed here.
+func (s *Service) changeHere(ctx context.Context, c Client, id approvals.RunID, change func(r *record) (bool, error)) error {
 	x, err := s.find(ctx, c, id)
 	if err != nil {
 		return err
@@ -138,14 +161,7 @@ func (s *Service) Answered(ctx context.Context, c Client, id approvals.RunID) er
 	if !x.rec.Here {
 		return invalid("request", "is not executed here")
 	}
-	_, err = s.change(ctx, id, func(r *record) (bool, error) {
-		if !r.AnsweredAt.IsZero() {
-			return false, nil
-		}
-		r.AnsweredAt = s.c.Now().UTC()
-		return true, nil
-	})
-	if err != nil {
+	if _, err := s.change(ctx, id, change); err != nil {
 		return err
 	}
 	return s.c.Store.Confirm(ctx, string(id))

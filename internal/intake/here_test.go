@@ -49,6 +49,23 @@ func TestAPermissionToExecuteHereIsForOneCall(t *testing.T) {
 	require.NotEqual(t, first.ID, second.ID, "two calls that need nobody are two executions")
 }
 
+func TestAPermittedCallWhoseResultIsOwedIsFoundUntilItIsGiven(t *testing.T) {
+	w, ctx := newWorld(t), t.Context()
+	first := w.ask(here("a", "free"))
+	_, err := w.Claim(ctx, claude, first.ID, "toolu_a")
+	require.NoError(t, err)
+	other := claude
+	other.Name = "codex"
+	require.ErrorIs(t, w.Owe(ctx, other, first.ID), approvals.ErrNotFound)
+	for range 2 {
+		require.NoError(t, w.Owe(ctx, claude, first.ID))
+		require.Equal(t, first.ID, w.ask(here("b", "free")).ID, "a caller was told to ask again")
+	}
+	require.NoError(t, w.Answered(ctx, claude, first.ID))
+	require.NotEqual(t, first.ID, w.ask(here("c", "free")).ID)
+	require.ErrorIs(t, w.Owe(ctx, claude, w.ask(ask("api", "write")).ID), approvals.ErrInvalid)
+}
+
 func TestWhatIsExecutedHereCanBeFoundAgain(t *testing.T) {
 	w := newWorld(t)
 	a := here("a", "write")

@@ -37,6 +37,9 @@ func documents() map[string]any {
 			Schema: schema, Agent: "desk", Door: DoorGateway, Credential: "token:1", ExternalID: "x", Reuse: true, Here: true, AnsweredAt: noon, CreatedAt: noon,
 			Calls: []storedCall{{ID: "call", Fingerprint: "f", ClaimedAt: noon, ClaimedBy: "token:1"}},
 		},
+		"record.v1.owed": &record{
+			Schema: schema, Agent: "desk", ExternalID: "x", Reuse: true, Here: true, Owed: true, CreatedAt: noon, Calls: []storedCall{{ID: "1", Fingerprint: "f"}},
+		},
 		"record.v1.left": &record{
 			Schema: schema, Agent: "desk", ExternalID: "x", Joins: []string{"y"}, Left: []string{"x"}, CreatedAt: noon, Calls: []storedCall{{ID: "1", Fingerprint: "f"}},
 		},
@@ -59,7 +62,7 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 		old, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.JSONEq(t, string(old), string(doc), "a changed form needs a document of its own")
-		got := map[string]any{"record.v1": &record{}, "record.v1.refused": &record{}, "record.v1.here": &record{}, "record.v1.left": &record{}, "pointer.v1": &pointer{}, "agent.v1": &agentDoc{}, "announced.v1": &announcedDoc{}}[name]
+		got := map[string]any{"record.v1": &record{}, "record.v1.refused": &record{}, "record.v1.here": &record{}, "record.v1.left": &record{}, "record.v1.owed": &record{}, "pointer.v1": &pointer{}, "agent.v1": &agentDoc{}, "announced.v1": &announcedDoc{}}[name]
 		require.NoError(t, approvals.DecodeMemo(old, schema, got))
 		require.Equal(t, want, got)
 	}

@@ -48,15 +48,16 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 // or its decision is not used and not too old. A denial stands as long as an
 // approval would, so that an agent in a loop does not ask people again and again.
 // A refusal stands for the caller that it was just made for, and so does a
-// permission to execute a call here. Where a call was claimed to be executed here,
-// whoever asks again gets what became of it, until somebody was told.
+// permission to execute a call here, unless its caller was told to ask again. Where
+// a call was claimed to be executed here, a caller that asks again gets what became
+// of it, until a caller has got it.
 func (s *Service) usable(r Request, x found) bool {
 	call := r.Calls[0]
 	switch call.Outcome {
 	case OutcomePending:
 		return true
 	case OutcomeAllowed, OutcomeApproved:
-		if x.rec.Here && call.Outcome == OutcomeAllowed {
+		if x.rec.Here && call.Outcome == OutcomeAllowed && !x.rec.Owed {
 			return x.fresh // the policy lets the same call run again
 		}
 		if x.rec.Here && !call.ClaimedAt.IsZero() {
