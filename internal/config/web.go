@@ -42,7 +42,7 @@ type WebIssuer struct {
 }
 
 // Dialects are those that a client may speak.
-var Dialects = []string{"common", "v7", "v5"}
+var Dialects = []string{"common", "v7", "v7.0.82", "v5"}
 
 // OpenTokens returns the tokens of the person.
 func (p WebPerson) OpenTokens(log *slog.Logger) (*Tokens, error) {

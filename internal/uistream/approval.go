@@ -132,10 +132,19 @@ func (c *call) data(reader approvals.UserID, now time.Time) *approvalData {
 	if c.asked != nil {
 		return approvalOf(c.batch, *c.asked, c.args, reader, now)
 	}
-	if r, ok := c.result.(agentrun.ToolReturn); ok && r.Outcome == agentrun.OutcomeDenied {
-		return &approvalData{ToolCallID: string(c.id), ToolName: c.name, Status: statusRefused, Reason: words(r.Content)}
+	if r, ok := c.refusal(); ok {
+		return &approvalData{ToolCallID: string(c.id), ToolName: c.name, Status: statusRefused, Reason: r}
 	}
 	return nil
+}
+
+// refusal is why the policy refused the call, if it did; nobody was asked.
+func (c *call) refusal() (why string, refused bool) {
+	r, ok := c.result.(agentrun.ToolReturn)
+	if c.asked != nil || !ok || r.Outcome != agentrun.OutcomeDenied {
+		return "", false
+	}
+	return words(r.Content), true
 }
 
 // approved reports whether the call was approved; known is false while it is open

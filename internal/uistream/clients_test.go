@@ -28,7 +28,7 @@ var clients = []struct{ name, pkg, dialect string }{
 	{"7.0.0, common", "ai-7-first", ""},
 	{"7 latest, common", "ai-7", ""},
 	{"7.0.0, v7", "ai-7-first", "v7"},
-	{"7 latest, v7", "ai-7", "v7"},
+	{"7 latest, v7.0.82", "ai-7", "v7.0.82"},
 }
 
 // What people do with the real clients of the AI SDK. MATRIX=file writes the

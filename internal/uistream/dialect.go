@@ -9,8 +9,11 @@ type Dialect string
 const (
 	// Common is understood by all clients of the versions 6 and 7.
 	Common Dialect = "common"
-	// V7 also says who decided what, in chunks that end a client of version 6.
+	// V7 also says what was decided and by whom, people or the policy, in chunks
+	// that end a client of version 6.
 	V7 Dialect = "v7"
+	// V7082 also says why people are asked, which ends a client before 7.0.82.
+	V7082 Dialect = "v7.0.82"
 	// V5 has no approvals: a client of it decides with requests of its own, and
 	// reads a denial as a result.
 	V5 Dialect = "v5"
@@ -21,11 +24,17 @@ func ParseDialect(name string) (Dialect, error) {
 	switch d := Dialect(name); d {
 	case "":
 		return Common, nil
-	case Common, V7, V5:
+	case Common, V7, V7082, V5:
 		return d, nil
 	default:
-		return "", fmt.Errorf("must be %s, %s or %s", Common, V7, V5)
+		return "", fmt.Errorf("must be %s, %s, %s or %s", Common, V7, V7082, V5)
 	}
 }
 
 func (d Dialect) approvals() bool { return d != V5 }
+
+// decisions reports whether a decision has a chunk.
+func (d Dialect) decisions() bool { return d == V7 || d == V7082 }
+
+// reasons reports whether a request says why people are asked.
+func (d Dialect) reasons() bool { return d == V7082 }

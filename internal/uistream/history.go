@@ -141,6 +141,9 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 	p := map[string]any{"type": "tool-" + c.name, "toolCallId": string(c.id), "input": c.input()}
 	if c.asked != nil && d.approvals() && (c.result != nil || c.pending(now)) {
 		a := map[string]any{"id": c.approval()}
+		if d.reasons() && c.asked.Why != "" {
+			a["requestReason"] = c.asked.Why
+		}
 		if approved, decided := c.decided(now); decided {
 			a["approved"] = approved
 			if why := c.why(now); why != "" {
@@ -156,8 +159,12 @@ func (c *call) part(d Dialect, now time.Time) map[string]any {
 			p["state"], p["output"] = stateOutput, r.Content
 		case r.Outcome == agentrun.OutcomeDenied:
 			p["state"] = stateDenied
-			if c.asked == nil {
-				p["approval"] = map[string]any{"id": "policy", "approved": false, "reason": words(r.Content)}
+			if why, refused := c.refusal(); refused {
+				a := map[string]any{"id": policyApproval(c.id), "approved": false, "reason": why}
+				if d.decisions() {
+					a["isAutomatic"] = true
+				}
+				p["approval"] = a
 			}
 		default:
 			p["state"], p["errorText"] = stateError, words(r.Content)

@@ -51,6 +51,10 @@ func approvalID(b approvals.BatchID, d approvals.Digest) string {
 	return string(b) + "." + d.String()[:digestChars]
 }
 
+// policyApproval names the answer of the policy to a call that it refuses. Nobody
+// can answer it.
+func policyApproval(c approvals.ToolCallID) string { return "policy." + string(c) }
+
 // parseApprovalID is the reverse of approvalID. Ids come from clients.
 func parseApprovalID(id string) (b approvals.BatchID, digest string, ok bool) {
 	batch, digest, ok := strings.Cut(id, ".")

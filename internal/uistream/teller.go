@@ -162,20 +162,34 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 			out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
 		}
 		k.approval, k.responded, k.decided = id, false, false
-		out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: id, ToolCallID: string(c.id)})
+		out = append(out, w.request(c))
 	}
 	if d := c.data(w.reader, now); d != nil {
 		out = append(out, w.note(d)...)
 	}
-	if approved, decided := c.decided(now); decided && w.dialect == V7 && !k.settled && !k.decided {
+	if why, refused := c.refusal(); refused && w.dialect.decisions() && !k.settled && !k.decided {
+		k.decided = true
+		out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: policyApproval(c.id), ToolCallID: string(c.id), IsAutomatic: true},
+			chunk{Type: typeApprovalResponse, ApprovalID: policyApproval(c.id), Approved: new(bool), Reason: why})
+	}
+	if approved, decided := c.decided(now); decided && w.dialect.decisions() && !k.settled && !k.decided {
 		k.decided = true
 		if k.approval == "" {
 			k.approval = c.approval()
-			out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: k.approval, ToolCallID: string(c.id)})
+			out = append(out, w.request(c))
 		}
 		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(now)})
 	}
 	return out
+}
+
+// request asks people about a call.
+func (w *teller) request(c *call) chunk {
+	r := chunk{Type: typeApprovalRequest, ApprovalID: c.approval(), ToolCallID: string(c.id)}
+	if w.dialect.reasons() {
+		r.Reason = c.asked.Why
+	}
+	return r
 }
 
 // note is a data chunk, if it says something new.
@@ -234,7 +248,7 @@ func (w *teller) unsettled(t *turn, now time.Time) []chunk {
 			case !k.responded:
 			case c.pending(now):
 				k.responded, k.approval = false, c.approval()
-				out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: c.approval(), ToolCallID: string(c.id)})
+				out = append(out, w.request(c))
 			case c.asked != nil && c.asked.InDoubt():
 				k.responded = false
 				out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})

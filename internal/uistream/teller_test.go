@@ -19,7 +19,7 @@ func TestACallInDoubtIsNotOfferedForApproval(t *testing.T) {
 	}
 	made := &call{id: "c", name: "del", batch: approvals.Batch{ID: "batch-01-x"}, asked: &asked}
 	turn := &turn{head: "run-01-x", steps: []*step{{calls: []*call{made}}}, waits: true, people: true}
-	for _, d := range []Dialect{Common, V7, V5} {
+	for _, d := range []Dialect{Common, V7, V7082, V5} {
 		w := newTeller(d, "U", false)
 		w.knows(message{Parts: []part{{Tool: "del", CallID: "c", State: stateResponded, Approval: &approvalPart{ID: "batch-01-x.old"}}}}, turn)
 		out := w.tell(turn, now)

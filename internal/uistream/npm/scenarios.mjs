@@ -286,6 +286,27 @@ scenarios["wrong arguments, a refusal of the policy, a tool that fails"] = async
   await chat.quiet(1);
 };
 
+scenarios["why people are asked, and what the policy refuses"] = async () => {
+  const asked = fresh("a"), refused = fresh("n"), chat = await ask(`never:${refused} | del:${asked}`);
+  const decisions = dialect.startsWith("v7"), reasons = dialect === "v7.0.82";
+  for (const c of [chat, await reloaded(chat)]) {
+    assert.equal(c.part(asked).approval.isAutomatic, undefined);
+    assert.equal(c.part(asked).approval.requestReason, reasons ? "It changes something." : undefined);
+    assert.equal(c.data(asked).why, "It changes something.");
+    assert.equal(c.part(refused).state, "output-denied");
+    assert.equal(c.data(refused).reason, "Not on Fridays.");
+    if (!decisions) continue;
+    const { approved, isAutomatic, reason } = c.part(refused).approval;
+    assert.deepEqual([approved, isAutomatic, reason], [false, true, "Not on Fridays."]);
+    await ai.validateUIMessages({ messages: c.messages });
+  }
+  await chat.click(asked, true, "fine");
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  if (!decisions) return;
+  assert.equal(chat.part(asked).approval.reason, "fine");
+  await ai.validateUIMessages({ messages: chat.messages });
+};
+
 scenarios["links, images and files in a result"] = async () => {
   const chat = await ask(`links:${fresh("l")} | say bye`);
   assert.deepEqual(chat.parts.filter((p) => /^(source|file)/.test(p.type)).map((p) => p.url ?? p.title),
