@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -113,6 +114,9 @@ func (a admin) moments(ctx context.Context, r agentrun.Run) ([]moment, error) {
 		created = "takes up the answers"
 	case r.Executor != "":
 		created = "was submitted from elsewhere"
+	}
+	if r.Instructions != "" {
+		created += fmt.Sprintf(", with %d characters of instructions from a client", utf8.RuneCountInString(r.Instructions))
 	}
 	add(moment{At: r.CreatedAt, What: fmt.Sprintf("agent %s %s", r.Agent, created), Batch: r.Batch, By: r.Requester})
 	messages, err := a.store.Messages(ctx, r.Thread, r.From, r.To)

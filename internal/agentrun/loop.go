@@ -95,7 +95,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		return true, s.fail(ctx, nil, words)
 	}
 	response, err := s.agent.Model.Request(ctx, ModelRequest{
-		Instructions: s.agent.Instructions,
+		Instructions: instructions(s.agent, run),
 		Messages:     callable(forModel(s.history)),
 		Tools:        definitions(s.agent.Tools),
 	})
@@ -133,6 +133,15 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		used(r)
 		r.Activity = s.tools.names(calls)
 	}, response)
+}
+
+// instructions are those of the agent, and after them those that came with the
+// message that the run is about.
+func instructions(a Agent, r Run) string {
+	if a.Instructions == "" || r.Instructions == "" {
+		return a.Instructions + r.Instructions
+	}
+	return a.Instructions + "\n\n" + r.Instructions
 }
 
 // doCalls deals with the calls of the last response: what may run runs, what

@@ -17,6 +17,10 @@ type Mention struct {
 	Agent     string
 	Requester approvals.UserID
 	Text      string
+
+	// Instructions go to the model after those of the agent, in all that the mention
+	// leads to. A surface that lets its clients write them says how long they may be.
+	Instructions string
 }
 
 // MaxQueue is how many runs may wait for a thread.
@@ -80,7 +84,7 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 	}
 	run := Run{
 		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text,
-		Status: RunWaiting, CreatedAt: r.c.Now(),
+		Instructions: m.Instructions, Status: RunWaiting, CreatedAt: r.c.Now(),
 	}
 	out := Commit{Request: approvals.RequestID("mention:" + string(id)), Keep: keepMention, Thread: &thread}
 	if thread.Active == "" {

@@ -35,30 +35,31 @@ type Thread struct {
 // answers to a deferred run (its Parent), and ends with an answer, a deferral
 // or a failure.
 type Run struct {
-	ID         approvals.RunID
-	Thread     ThreadID
-	Origin     Origin
-	Parent     approvals.RunID   // the deferred run that this one resumes
-	Batch      approvals.BatchID // of Parent, on a resume run
-	Deferred   approvals.BatchID // what this run waits for, when deferred
-	Agent      string
-	Executor   approvals.Executor // empty: a [Runner]; see [RemoteRequest]
-	CallsOnly  bool               // it executes the calls of Parent, a remote run, and asks no model; see [Runner.Execute]
-	Requester  approvals.UserID
-	Prompt     string            // of a resume run: what goes to the model with the answers, mostly nothing
-	Supersedes approvals.BatchID // what the message of this run has ended, see [PendingReject]
-	Status     Status
-	Activity   []string  // the tools of the current step
-	Steps      int       // how many responses the model has given in this run
-	From, To   int       // its messages: [From, To) of the thread's list
-	Usage      Usage     // of this run and those it resumes, since the person last wrote
-	Output     string    // the final answer, at most [MaxOutput] characters and a note, when completed
-	Failure    string    // a sentence for people, when failed or parked
-	Owner      Fence     // of the worker that has it; empty: none
-	LeaseEnds  time.Time // without an owner: no worker has to look before
-	CreatedAt  time.Time
-	EndedAt    time.Time
-	Version    int64 // of this document; 0 before it is stored
+	ID           approvals.RunID
+	Thread       ThreadID
+	Origin       Origin
+	Parent       approvals.RunID   // the deferred run that this one resumes
+	Batch        approvals.BatchID // of Parent, on a resume run
+	Deferred     approvals.BatchID // what this run waits for, when deferred
+	Agent        string
+	Executor     approvals.Executor // empty: a [Runner]; see [RemoteRequest]
+	CallsOnly    bool               // it executes the calls of Parent, a remote run, and asks no model; see [Runner.Execute]
+	Requester    approvals.UserID
+	Prompt       string            // of a resume run: what goes to the model with the answers, mostly nothing
+	Instructions string            // that came with the message, for the model after those of the agent
+	Supersedes   approvals.BatchID // what the message of this run has ended, see [PendingReject]
+	Status       Status
+	Activity     []string  // the tools of the current step
+	Steps        int       // how many responses the model has given in this run
+	From, To     int       // its messages: [From, To) of the thread's list
+	Usage        Usage     // of this run and those it resumes, since the person last wrote
+	Output       string    // the final answer, at most [MaxOutput] characters and a note, when completed
+	Failure      string    // a sentence for people, when failed or parked
+	Owner        Fence     // of the worker that has it; empty: none
+	LeaseEnds    time.Time // without an owner: no worker has to look before
+	CreatedAt    time.Time
+	EndedAt      time.Time
+	Version      int64 // of this document; 0 before it is stored
 }
 
 // Due says when a worker should look at the run next, and whether one should

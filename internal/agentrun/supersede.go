@@ -76,7 +76,7 @@ func (r *Runner) takeUp(ctx context.Context, run *Run, thread *Thread, out *Comm
 		run.Prompt += "\n\n"
 	}
 	run.Prompt += first.Prompt
-	run.Usage = Usage{}
+	run.Instructions, run.Usage = first.Instructions, Usage{}
 	first.Status, first.EndedAt = RunMerged, run.CreatedAt
 	thread.Queue = thread.Queue[1:]
 	out.Runs = append(out.Runs, first)

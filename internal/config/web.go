@@ -14,15 +14,16 @@ import (
 // Web is the server of chats for frontends of your own. Without an agent there is
 // none.
 type Web struct {
-	Agent     string        `yaml:"agent"`     // answers all chats
-	Channel   string        `yaml:"channel"`   // where their requests are shown
-	Dialect   string        `yaml:"dialect"`   // of clients that name none; common if left out
-	Reasoning bool          `yaml:"reasoning"` // whether users see the reasoning of the model
-	Hold      time.Duration `yaml:"hold"`      // how long a stream waits for people at most; 10m if left out
-	Streams   int           `yaml:"streams"`   // that one person may have open; 100 if left out
-	Origins   []string      `yaml:"origins"`   // of the pages that may call it; none if left out
-	People    []WebPerson   `yaml:"people"`    // with static tokens
-	Issuers   []WebIssuer   `yaml:"issuers"`   // of the JSON Web Tokens of people
+	Agent     string        `yaml:"agent"`                // answers all chats
+	Channel   string        `yaml:"channel"`              // where their requests are shown
+	Dialect   string        `yaml:"dialect"`              // of clients that name none; common if left out
+	Reasoning bool          `yaml:"reasoning"`            // whether users see the reasoning of the model
+	System    string        `yaml:"manage_system_prompt"` // server, or client if left to it; server if left out
+	Hold      time.Duration `yaml:"hold"`                 // how long a stream waits for people at most; 10m if left out
+	Streams   int           `yaml:"streams"`              // that one person may have open; 100 if left out
+	Origins   []string      `yaml:"origins"`              // of the pages that may call it; none if left out
+	People    []WebPerson   `yaml:"people"`               // with static tokens
+	Issuers   []WebIssuer   `yaml:"issuers"`              // of the JSON Web Tokens of people
 }
 
 // A WebPerson is a person with tokens of their own.
@@ -44,6 +45,13 @@ type WebIssuer struct {
 // Dialects are those that a client may speak.
 var Dialects = []string{"common", "v7", "v7.0.82", "v5"}
 
+// SystemPrompts say who writes the instructions of an agent: the server alone, or
+// also a client.
+var SystemPrompts = []string{"server", ClientSystemPrompt}
+
+// ClientSystemPrompt has the system messages of a client taken as instructions.
+const ClientSystemPrompt = "client"
+
 // OpenTokens returns the tokens of the person.
 func (p WebPerson) OpenTokens(log *slog.Logger) (*Tokens, error) {
 	return newTokens(string(p.User), p.Tokens, p.TokensFile, log)
@@ -57,7 +65,7 @@ func (w Web) Emails() bool {
 func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	w := c.Web
 	if w.Agent == "" {
-		if w.Channel != "" || w.Dialect != "" || w.Reasoning || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
+		if w.Channel != "" || w.Dialect != "" || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
 			wrong("web.agent: not set, so the other settings of web have no effect")
 		}
 		return
@@ -70,6 +78,9 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	}
 	if w.Dialect != "" && !slices.Contains(Dialects, w.Dialect) {
 		wrong("web.dialect: must be one of %s, but is %q", strings.Join(Dialects, ", "), w.Dialect)
+	}
+	if w.System != "" && !slices.Contains(SystemPrompts, w.System) {
+		wrong("web.manage_system_prompt: must be one of %s, but is %q", strings.Join(SystemPrompts, ", "), w.System)
 	}
 	if w.Hold != 0 && w.Hold < time.Second {
 		wrong("web.hold: must be at least 1s, but is %s", w.Hold)

@@ -6,11 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
@@ -26,6 +28,12 @@ func (s *Server) post(c caller) error {
 	d, follow, err := s.manner(c.r, q.Dialect, q.Follow)
 	if p, ok := errors.AsType[*problem](err); ok {
 		faults = append(faults, p.Errors...)
+	}
+	instructions := ""
+	if s.c.System {
+		if instructions = q.system(); utf8.RuneCountInString(instructions) > maxSystem {
+			faults = append(faults, fault{At: "/messages", Problem: fmt.Sprintf("the system messages must have at most %d characters of text", maxSystem)})
+		}
 	}
 	if len(faults) > 0 {
 		p := refuse(http.StatusUnprocessableEntity, "The request can't be understood.")
@@ -50,7 +58,7 @@ func (s *Server) post(c caller) error {
 		x.notes = append(x.notes, o.data(s, c.user))
 	}
 	if q.Messages[len(q.Messages)-1].Role == roleUser {
-		if x.head, err = s.say(ctx, c.user, q); err != nil {
+		if x.head, err = s.say(ctx, c.user, q, instructions); err != nil {
 			return err
 		}
 		return x.run()
@@ -93,7 +101,7 @@ func (s *Server) manner(r *http.Request, dialect string, follow *bool) (Dialect,
 
 // say commits the last message of the user, once, and returns the first run of
 // what it leads to.
-func (s *Server) say(ctx context.Context, user approvals.UserID, q request) (approvals.RunID, error) {
+func (s *Server) say(ctx context.Context, user approvals.UserID, q request, instructions string) (approvals.RunID, error) {
 	m := q.Messages[len(q.Messages)-1]
 	key := m.ID + "\n" + m.text()
 	if q.Trigger == triggerRegenerate || m.ID == "" {
@@ -102,6 +110,7 @@ func (s *Server) say(ctx context.Context, user approvals.UserID, q request) (app
 	sum := sha256.Sum256([]byte(key))
 	run, err := s.c.Runner.Mention(ctx, agentrun.Mention{
 		Event: surface + ":" + hex.EncodeToString(sum[:]), Origin: s.origin(user, q.Chat), Agent: s.c.Agent, Requester: user, Text: m.text(),
+		Instructions: instructions,
 	})
 	if err != nil {
 		return "", err

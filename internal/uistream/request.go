@@ -18,6 +18,7 @@ const (
 	maxMessages = 2000
 	maxParts    = 2000
 	maxText     = 40_000
+	maxSystem   = 20_000
 	maxFaults   = 20
 )
 
@@ -270,6 +271,17 @@ func (m message) text() string {
 		}
 	}
 	return strings.Join(all, "\n")
+}
+
+// system is what the system messages say.
+func (q request) system() string {
+	var all []string
+	for _, m := range q.Messages {
+		if m.Role == roleSystem && strings.TrimSpace(m.text()) != "" {
+			all = append(all, m.text())
+		}
+	}
+	return strings.Join(all, "\n\n")
 }
 
 // call returns the part about a call.

@@ -87,6 +87,7 @@ type Config struct {
 	Channel   string  // of Slack, where their requests are shown
 	Dialect   Dialect // of clients that name none
 	Reasoning bool    // whether users see the reasoning of the model
+	System    bool    // whether the system messages of a client are instructions; otherwise they are dropped
 	Origins   []string
 
 	Hold      time.Duration // how long a stream waits for people at most; 10 minutes if left out
