@@ -25,6 +25,7 @@ import (
 	"github.com/countersign/countersign/internal/telemetry"
 	"github.com/countersign/countersign/internal/tools/mcpreview"
 	"github.com/countersign/countersign/internal/tools/mcptool"
+	"github.com/countersign/countersign/internal/uistream"
 )
 
 // bot is everything wired together.
@@ -148,6 +149,7 @@ func newUI(ctx context.Context, b *bot, c config.Config, e config.Environment) (
 		CardsPerMinute: c.Slack.CardsPerMinute, MessagesPerMinute: c.Slack.MessagesPerMinute,
 		Bulk: b.bulk, Health: b.health(),
 		ToolReviews: b.toolReviews(), Owners: c.OwnedBy(), ToolChannels: ownersAsked(c),
+		ChatPage:   func(run agentrun.Run) string { return c.Web.PageOf(uistream.ChatID(run.Origin)) },
 		Membership: c.Slack.GroupsMaxAge, Now: time.Now, Log: b.log,
 	})
 	if err != nil || ui.Socket == nil {

@@ -22,6 +22,7 @@ type Web struct {
 	Hold      time.Duration `yaml:"hold"`                 // how long a stream waits for people at most; 10m if left out
 	Streams   int           `yaml:"streams"`              // that one person may have open; 100 if left out
 	Origins   []string      `yaml:"origins"`              // of the pages that may call it; none if left out
+	Page      string        `yaml:"page"`                 // the address of a chat, with {id}; Slack shows no link if left out
 	People    []WebPerson   `yaml:"people"`               // with static tokens
 	Issuers   []WebIssuer   `yaml:"issuers"`              // of the JSON Web Tokens of people
 }
@@ -65,7 +66,7 @@ func (w Web) Emails() bool {
 func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	w := c.Web
 	if w.Agent == "" {
-		if w.Channel != "" || w.Dialect != "" || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
+		if w.Channel != "" || w.Dialect != "" || w.Page != "" || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
 			wrong("web.agent: not set, so the other settings of web have no effect")
 		}
 		return
@@ -92,6 +93,7 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 		wrong("http.listen: not set, so no frontend can reach web; set an address such as 127.0.0.1:8090")
 	}
 	checkOrigins("web.origins", w.Origins, wrong)
+	w.checkPage(wrong)
 	if len(w.People)+len(w.Issuers) == 0 {
 		wrong("web: nobody can sign in; set people or issuers")
 	}
@@ -104,6 +106,29 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 		if slices.ContainsFunc(w.Issuers[:i], func(o WebIssuer) bool { return o.Issuer == s.Issuer }) {
 			wrong("web.issuers[%d].issuer: %q is listed twice", i, s.Issuer)
 		}
+	}
+}
+
+// inPage stands for the id of a chat in the address of a page.
+const inPage = "{id}"
+
+// PageOf returns the address of the page that shows the chat, and nothing if none is
+// configured.
+func (w Web) PageOf(chat string) string {
+	if w.Page == "" || chat == "" || strings.Trim(chat, ".") == "" { // the last means another folder
+		return ""
+	}
+	return strings.Replace(w.Page, inPage, url.QueryEscape(chat), 1)
+}
+
+func (w Web) checkPage(wrong func(format string, args ...any)) {
+	if w.Page == "" {
+		return
+	}
+	before, after, _ := strings.Cut(w.Page, inPage)
+	u, err := url.Parse(before)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Path+u.RawQuery+u.Fragment == "" || !strings.Contains(w.Page, inPage) || strings.Contains(after, inPage) {
+		wrong("web.page: %q is no address such as https://ops.example.com/chats/%s, with %s once after the host", w.Page, inPage, inPage)
 	}
 }
 

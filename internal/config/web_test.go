@@ -39,6 +39,11 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		"web.streams: must not be negative":                    func(c *Config) { c.Web.Streams = -1 },
 		"http.listen: not set, so no frontend":                 func(c *Config) { c.HTTP = HTTP{} },
 		`web.origins: "https://*.example" is no origin`:        func(c *Config) { c.Web.Origins = []string{"https://*.example"} },
+		`web.page: "https://x.example/chats" is no address`:    func(c *Config) { c.Web.Page = "https://x.example/chats" },
+		`web.page: "https://{id}.example/" is no address`:      func(c *Config) { c.Web.Page = "https://{id}.example/" },
+		`web.page: "javascript:x/{id}" is no address`:          func(c *Config) { c.Web.Page = "javascript:x/{id}" },
+		`web.page: "https://u@x.example/{id}" is no`:           func(c *Config) { c.Web.Page = "https://u@x.example/{id}" },
+		`web.page: "https://x.example/{id}/{id}" is no`:        func(c *Config) { c.Web.Page = "https://x.example/{id}/{id}" },
 		"web: nobody can sign in":                              func(c *Config) { c.Web.People, c.Web.Issuers = nil, nil },
 		`web.people[0].user: "ann" is not a user id`:           func(c *Config) { c.Web.People[0].User = "ann" },
 		"web.people[0]: has no token":                          func(c *Config) { c.Web.People[0].Tokens = nil },
@@ -56,4 +61,20 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "secret", "a token is never quoted")
 	}
+}
+
+func TestTheAddressOfAChatStaysOnItsPage(t *testing.T) {
+	for page, want := range map[string]string{
+		"https://x.example/chats/{id}":   "https://x.example/chats/a%3Ab.c",
+		"http://localhost:3000/?c={id}#": "http://localhost:3000/?c=a%3Ab.c#",
+		"https://x.example/#{id}":        "https://x.example/#a%3Ab.c",
+	} {
+		c, _ := Decode([]byte(goodWeb))
+		c.Web.Page = page
+		require.NoError(t, c.Check())
+		require.Equal(t, want, c.Web.PageOf("a:b.c"))
+		require.Empty(t, c.Web.PageOf(".."))
+		require.Empty(t, c.Web.PageOf(""))
+	}
+	require.Empty(t, Web{}.PageOf("a"))
 }

@@ -69,6 +69,10 @@ type Config struct {
 	Bulk       bulk.Bulk // may be nil: then nobody approves many calls at once
 	Health     command.Health
 
+	// ChatPage returns the address at which the person of a run opens its conversation
+	// on the web, empty if there is none; may be nil.
+	ChatPage func(run agentrun.Run) string
+
 	// ToolReviews are what the owners of agents are asked about MCP servers, may be
 	// nil. Owners are who decides, by agent, and ToolChannels where they are asked.
 	ToolReviews  toolcards.Reviews
@@ -211,6 +215,7 @@ func New(c Config) (*UI, error) {
 	cards := &delivery.Cards{
 		Desk: c.Desk, Runs: c.Runs, API: api, Tools: c.Tools, Fulfillers: c.Fulfillers, People: people, Now: c.Now, Log: c.Log,
 		Placements: placements, Budget: budget, Digests: digests, Status: status,
+		Chats: &delivery.Chats{Memos: c.Memos, API: api, Page: c.ChatPage, Now: c.Now},
 		Asked: notices.Audience, Tell: notices.Unasked, RefreshReply: replies.Refresh,
 	}
 	homes := &home.Homes{

@@ -29,6 +29,14 @@ func (s *Server) origin(user approvals.UserID, chat string) agentrun.Origin {
 	return agentrun.Origin{Surface: surface, Team: string(user), Channel: s.c.Channel, Root: chat}
 }
 
+// ChatID is the id of the chat that has the thread; empty if it is none.
+func ChatID(o agentrun.Origin) string {
+	if o.Surface == surface {
+		return o.Root
+	}
+	return ""
+}
+
 // messagePrefix begins the ids of assistant messages.
 const messagePrefix = "msg-"
 

@@ -43,7 +43,9 @@ try {
   await slack.getByRole("radio", { name: "Bob Brandt" }).click();
   await slack.getByRole("radio", { name: "Bob Brandt", checked: true }).waitFor();
   await slack.getByText("Bob can approve it").waitFor();
-  const card = slack.locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
+  await slack.getByText("Chat on the web:").waitFor();
+  await slack.getByRole("button", { name: "Open the thread" }).click();
+  const card = slack.getByRole("complementary", { name: "Thread" }).locator(".blocks.kit").filter({ hasText: "2023-q1-sales.txt" }).first();
   await card.getByRole("button", { name: /^Approve/ }).first().click();
   await slack.getByRole("dialog", { name: /^Approve this call/ }).getByRole("button", { name: "Approve" }).click();
   const clicked = Date.now();
@@ -64,6 +66,7 @@ try {
   assert.ok(!existsSync(join(FOLDER, "reports", "2023-q1-sales.txt")));
   assert.ok(existsSync(join(FOLDER, "reports", "2023-q2-sales.txt")));
   await shot(chat, "chat-decided");
+  await shot(slack, "slack-decided");
 
   // The chat is there again after a reload, once.
   await chat.reload();

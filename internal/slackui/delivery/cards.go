@@ -31,6 +31,7 @@ type Cards struct {
 	Log        *slog.Logger
 
 	Placements *Placements
+	Chats      *Chats
 	People     *directory.Directory // makes the readers of what is drawn
 	Budget     *Budget
 	Digests    *Digests
@@ -205,15 +206,32 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return nil // the card of a settled batch that someone removed is not posted again
 	}
 	m.LowPriority = false // there are few of these
-	ts, err := c.API.Post(ctx, t.channel, t.thread, m)
+	ts, thread, err := c.post(ctx, b, t, m)
 	if err != nil {
 		return fmt.Errorf("post part %d of batch %s in %s: %w", part, b.ID, t.channel, err)
 	}
-	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: t.thread, Version: b.Version, Sum: sum, Further: t.further, Direct: t.direct}
+	posted := Anchor{Part: part, Channel: t.channel, TS: ts, Thread: thread, Version: b.Version, Sum: sum, Further: t.further, Direct: t.direct}
 	if err := h.Save(ctx, func(n *anchors) { n.put(posted) }); err != nil {
 		return fmt.Errorf("remember part %d of batch %s: %w", part, b.ID, err)
 	}
 	return nil
+}
+
+// post posts a card at the target. That of a chat goes into its thread; if someone
+// removed the message that began it, there will be another.
+func (c *Cards) post(ctx context.Context, b approvals.Batch, t target, m blockkit.Message) (ts, thread string, err error) {
+	if t.chat == nil {
+		ts, err = c.API.Post(ctx, t.channel, t.thread, m)
+		return ts, t.thread, err
+	}
+	if thread, err = c.Chats.thread(ctx, *t.chat, b); err != nil {
+		return "", "", err
+	}
+	ts, err = c.API.Post(ctx, t.channel, thread, m)
+	if slackapi.HasCode(err, slackapi.NoThread...) {
+		err = errors.Join(err, c.Chats.lost(ctx, *t.chat, thread))
+	}
+	return ts, thread, err
 }
 
 // Load collects what a card shows to the reader: the arguments are those of the

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,9 +112,9 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 	if !shown {
 		return b.Version, nil
 	}
-	if at.thread == "" { // then the notice goes under the card, if there is one
+	if at.thread == "" { // then the notice goes where the card is, or under it
 		if card, drawn := n.Placements.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
-			at.thread = card.TS
+			at.thread = cmp.Or(card.Thread, card.TS)
 		}
 	}
 	now := marksOf(b)

@@ -17,16 +17,20 @@ type target struct {
 	direct          approvals.UserID // the direct messages to this person
 	parts           []int            // that the person can help with
 	left            bool             // nothing new is posted here, but existing messages are updated
+	chat            *agentrun.Run    // a run of a chat, whose thread may have to be begun
 }
 
 // home is where the batch of a run is shown in any case: in the thread of the
 // run, and if that is not in Slack, in the channel that the batch names, if it
-// names one.
+// names one. A chat has a thread there, which [Chats] keep.
 func home(run agentrun.Run, b approvals.Batch) (t target, shown bool) {
 	if run.Origin.Surface == ref.Surface {
 		return target{channel: run.Origin.Channel, thread: run.Origin.Root}, true
 	}
-	return target{channel: b.Channel}, b.Channel != ""
+	if t.channel = b.Channel; isChat(run) {
+		t.chat = &run
+	}
+	return t, t.channel != ""
 }
 
 func (t target) place() card.Place {

@@ -13,3 +13,6 @@ var Unreachable = []string{
 	"user_not_found", "user_disabled", "user_not_visible", "invalid_user_combination", "messages_tab_disabled",
 	"channel_not_found", "not_in_channel", "is_archived", "restricted_action", "cannot_reply_to_message",
 }
+
+// NoThread are Slack's error codes for a thread whose first message was removed.
+var NoThread = []string{"cannot_reply_to_message", "thread_not_found"}
