@@ -145,9 +145,9 @@ func TestALookupFindsTheWholeResult(t *testing.T) {
 	require.Equal(t, agentrun.RunCompleted, run.Status)
 	request := w.history()[2].(agentrun.Request)
 	part := request.Parts[0].(agentrun.ToolReturn)
-	require.Equal(t, found, agentrun.Result{
-		Value: part.Content, Content: request.Parts[1].(agentrun.UserPrompt).Content, Metadata: part.Metadata, Parts: part.Parts,
-	})
+	got := agentrun.Result{Value: part.Content, Metadata: part.Metadata, Parts: part.Parts}
+	got.Content = request.Parts[1].(agentrun.UserPrompt).Content
+	require.Equal(t, found, got)
 }
 
 // A call that a dead worker had begun is looked up, and the run continues by what
