@@ -78,7 +78,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 			name = e.OpenAIModel
 		}
 		model, err := openaimodel.New(openaimodel.Config{
-			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, Timeout: a.Timeout, Log: log, Now: time.Now,
+			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, API: openaimodel.API(a.ModelAPI), Timeout: a.Timeout, Log: log, Now: time.Now,
 		})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))

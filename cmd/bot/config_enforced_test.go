@@ -110,7 +110,8 @@ func TestTheChannelsAgentIsTheOneThatIsAsked(t *testing.T) {
 }
 
 func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
-	model := httptest.NewServer(openaisim.New(openaisim.DemoStories()...))
+	sim := openaisim.New(openaisim.DemoStories()...)
+	model := httptest.NewServer(sim)
 	t.Cleanup(model.Close)
 	e := config.Environment{OpenAIKey: config.NewSecret("k"), OpenAIBaseURL: model.URL + "/v1", OpenAIModel: openaisim.ModelName}
 	agents, err := newAgents(config.Config{Agents: []config.Agent{
@@ -118,6 +119,7 @@ func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
 			"delete_file": {Summary: "Delete {args.path}"}, "read_file": {Approval: config.Approval{Kind: config.ApprovalAll}},
 		}},
 		{Name: "hasty", Timeout: 1},
+		{Name: "modern", ModelAPI: config.APIResponses},
 	}}, e, config.ToolSets{}, new(bot).model, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, agentrun.Limits{Requests: 5, ToolCalls: 7, TotalTokens: 9}, agents["patient"].Limits)
@@ -125,6 +127,10 @@ func TestLimitsTimeoutsAndSummariesReachTheAgent(t *testing.T) {
 	ask := agentrun.ModelRequest{Messages: []agentrun.Message{agentrun.Request{Parts: []agentrun.RequestPart{agentrun.UserPrompt{Content: "hello"}}}}}
 	_, err = agents["patient"].Model.Request(t.Context(), ask)
 	require.NoError(t, err)
+	require.Contains(t, string(sim.Requests()[0].Body), `"messages"`)
+	_, err = agents["modern"].Model.Request(t.Context(), ask)
+	require.NoError(t, err)
+	require.Contains(t, string(sim.Requests()[1].Body), `"input"`)
 	_, err = agents["hasty"].Model.Request(t.Context(), ask)
 	require.Error(t, err)
 }

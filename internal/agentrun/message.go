@@ -96,8 +96,14 @@ type ResponsePart interface{ responsePart() }
 // Text is what the model says.
 type Text struct{ Content string }
 
-// Thinking is the model's reasoning; it is kept and never shown.
-type Thinking struct{ Content string }
+// Thinking is the model's reasoning; it is kept and never shown. A provider that
+// keeps nothing itself gives it an ID and a Signature, with which it takes the
+// reasoning back; only that provider can read the Signature.
+type Thinking struct {
+	Content   string
+	ID        string
+	Signature string
+}
 
 // CallPart is a call that the model makes. Its arguments are the exact bytes
 // that the model wrote, which need not be JSON. Of a call of a remote agent, Place

@@ -121,7 +121,7 @@ func decodeResponsePart(b []byte) (ResponsePart, error) {
 		return Text{Content: text}, err
 	case "thinking":
 		text, err := text(in.Content)
-		return Thinking{Content: text}, err
+		return Thinking{Content: text, ID: in.ID, Signature: in.Signature}, err
 	case "tool-call":
 		if err := named(in); err != nil {
 			return nil, err

@@ -54,6 +54,8 @@ type partJSON struct {
 	Outcome   Outcome              `json:"outcome,omitempty"`
 	Metadata  json.RawMessage      `json:"metadata,omitempty"`
 	Timestamp *time.Time           `json:"timestamp,omitempty"`
+	ID        string               `json:"id,omitempty"`
+	Signature string               `json:"signature,omitempty"`
 	// Parts, Place and Rule are ours, not upstream's.
 	Parts []Part     `json:"parts,omitempty"`
 	Place *placeJSON `json:"place,omitempty"`
@@ -129,7 +131,7 @@ func encodeResponsePart(p ResponsePart) ([]byte, error) {
 	case Text:
 		return json.Marshal(partJSON{PartKind: "text", Content: jsonString(p.Content)})
 	case Thinking:
-		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content)})
+		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content), ID: p.ID, Signature: p.Signature})
 	case CallPart:
 		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule}
 		if p.Args != nil {

@@ -32,6 +32,7 @@ func everything() []agentrun.Message {
 		agentrun.Response{
 			Parts: []agentrun.ResponsePart{
 				agentrun.Thinking{Content: "hm"},
+				agentrun.Thinking{ID: "rs_1", Signature: "c2lnbmVk"},
 				agentrun.Text{Content: "I will delete three."},
 				call("a", `{"path": "x",  "n": 9007199254740993}`), call("b", `{"path":`),
 				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}, Place: approvals.Place{Cwd: "/srv", Repository: "acme/app", Branch: "main", Server: "db"}, Rule: "reads@1"},

@@ -44,23 +44,30 @@ type Config struct {
 type Agent struct {
 	Name         string               `yaml:"name"`
 	Instructions string               `yaml:"instructions"`
-	Model        string               `yaml:"model"`    // overrides OPENAI_MODEL
-	Files        string               `yaml:"files"`    // the folder that the built-in file tools work on
-	MCP          map[string]MCPServer `yaml:"mcp"`      // MCP servers whose tools it has, by name
-	HTTP         *HTTPTools           `yaml:"http"`     // HTTP endpoints that are tools of it
-	Channels     []string             `yaml:"channels"` // where a mention starts this agent; everywhere if left out
-	Who          *People              `yaml:"who"`      // whose mention starts it; every full member's if left out
-	Owners       *Owners              `yaml:"owners"`   // who decide about the agent itself; nobody if left out
-	Replies      RepliesRule          `yaml:"replies"`  // which replies in its threads are for it: mention or all; mention if left out
-	Pending      agentrun.PendingRule `yaml:"pending"`  // what a new message does while calls wait; reject if left out
-	Approval     Approval             `yaml:"approval"` // which calls need approval, if the policy has no rule for them
-	Tools        map[string]Tool      `yaml:"tools"`    // by name
+	Model        string               `yaml:"model"`     // overrides OPENAI_MODEL
+	ModelAPI     string               `yaml:"model_api"` // how it is asked: chat or responses; chat if left out
+	Files        string               `yaml:"files"`     // the folder that the built-in file tools work on
+	MCP          map[string]MCPServer `yaml:"mcp"`       // MCP servers whose tools it has, by name
+	HTTP         *HTTPTools           `yaml:"http"`      // HTTP endpoints that are tools of it
+	Channels     []string             `yaml:"channels"`  // where a mention starts this agent; everywhere if left out
+	Who          *People              `yaml:"who"`       // whose mention starts it; every full member's if left out
+	Owners       *Owners              `yaml:"owners"`    // who decide about the agent itself; nobody if left out
+	Replies      RepliesRule          `yaml:"replies"`   // which replies in its threads are for it: mention or all; mention if left out
+	Pending      agentrun.PendingRule `yaml:"pending"`   // what a new message does while calls wait; reject if left out
+	Approval     Approval             `yaml:"approval"`  // which calls need approval, if the policy has no rule for them
+	Tools        map[string]Tool      `yaml:"tools"`     // by name
 
 	ExternalTools []ExternalTool `yaml:"external_tools"` // whose calls run elsewhere
 
 	Timeout time.Duration `yaml:"timeout"` // of one answer of the model; 5m if left out
 	Limits  Limits        `yaml:"limits"`
 }
+
+// The APIs by which a model can be asked.
+const (
+	APIChat      = "chat"
+	APIResponses = "responses"
+)
 
 // Tool is what is different for one tool of an agent.
 type Tool struct {
@@ -156,6 +163,9 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	}
 	if slices.ContainsFunc(before, func(o Agent) bool { return o.Name == a.Name }) {
 		wrong("%s.name: another agent is already called %q", at, a.Name)
+	}
+	if !slices.Contains([]string{"", APIChat, APIResponses}, a.ModelAPI) {
+		wrong("%s.model_api: must be %s or %s, but is %q", at, APIChat, APIResponses, a.ModelAPI)
 	}
 	if a.Timeout < 0 {
 		wrong("%s.timeout: must not be negative, but is %s", at, a.Timeout)

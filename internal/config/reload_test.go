@@ -19,6 +19,7 @@ func TestChangesAreToldApartByTheirKeys(t *testing.T) {
 	}{
 		"nothing":          {"", "", nil, nil},
 		"instructions":     {"You help.", "You help a lot.", []string{"agents[0].instructions"}, nil},
+		"an API":           {"instructions: You help.", "instructions: You help.\n    model_api: responses", []string{"agents[0].model_api"}, nil},
 		"a limit":          {"requests: 5", "requests: 6", []string{"agents[0].limits.requests"}, nil},
 		"a folder":         {"/srv/reports", "/srv/others", nil, []string{"agents[0].files"}},
 		"an approval":      {"read_file: {approval: true}", "read_file: {approval: false}", nil, []string{"agents[0].tools"}},

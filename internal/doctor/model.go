@@ -97,7 +97,7 @@ func (m modelCheck) tryAll(ctx context.Context) {
 			name = m.env.OpenAIModel
 		}
 		var tools []agentrun.ToolDefinition
-		key := []string{name}
+		key := []string{name, a.ModelAPI}
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
 			tools = append(tools, callable(s))
@@ -105,14 +105,14 @@ func (m modelCheck) tryAll(ctx context.Context) {
 		}
 		if k := strings.Join(key, " "); !tried[k] {
 			tried[k] = true
-			m.try(ctx, name, tools)
+			m.try(ctx, name, openaimodel.API(a.ModelAPI), tools)
 		}
 	}
 }
 
-func (m modelCheck) try(ctx context.Context, name string, tools []agentrun.ToolDefinition) {
+func (m modelCheck) try(ctx context.Context, name string, api openaimodel.API, tools []agentrun.ToolDefinition) {
 	model, err := openaimodel.New(openaimodel.Config{
-		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, HTTPClient: m.client(modelTimeout),
+		APIKey: m.env.OpenAIKey.Open, BaseURL: m.env.OpenAIBaseURL, Model: name, API: api, HTTPClient: m.client(modelTimeout),
 		Timeout: modelTimeout, Attempts: 1, Now: m.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -22,8 +22,25 @@ var (
 	errBadKey   = errors.New("the key has characters that a header cannot carry")
 )
 
+// A query is one request, in one of the two protocols.
+type query struct {
+	send   func(ctx context.Context, c *openai.Client) (events, error)
+	answer func() answer // what is put together from the events of one stream
+	most   int           // bytes of one event
+}
+
+// events are those of a stream, each a JSON document.
+type events interface{ RecvRaw() ([]byte, error) }
+
+// An answer is put together from the events of one stream.
+type answer interface {
+	add(raw []byte) error
+	begun() bool // whether the model has said anything
+	response() (agentrun.Response, error)
+}
+
 // ask makes one attempt at an answer.
-func (m *Model) ask(ctx context.Context, request openai.ChatCompletionRequest) (agentrun.Response, *failure) {
+func (m *Model) ask(ctx context.Context, q query) (agentrun.Response, *failure) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	whole := time.AfterFunc(m.timeout, func() { cancel(errTimeout) })
@@ -31,11 +48,11 @@ func (m *Model) ask(ctx context.Context, request openai.ChatCompletionRequest) (
 	silence := time.AfterFunc(m.first, func() { cancel(errSilent) })
 	defer silence.Stop()
 
-	a := &attempt{client: m.client, key: strings.TrimSpace(m.apiKey()), now: m.now, patience: m.first}
+	a := &attempt{client: m.client, key: strings.TrimSpace(m.apiKey()), now: m.now, patience: m.first, most: q.most}
 	a.heard = func() { silence.Reset(a.patience) }
 	defer a.close()
 
-	answer, err := a.read(ctx, m, request)
+	answer, err := a.read(ctx, m, q)
 	if err == nil {
 		var response agentrun.Response
 		if response, err = answer.response(); err == nil {
@@ -58,6 +75,7 @@ type attempt struct {
 	client *http.Client
 	key    string
 	now    func() time.Time
+	most   int // bytes of one event
 
 	patience time.Duration // how long the stream may pause now
 	heard    func()        // something came from the server
@@ -70,22 +88,22 @@ type attempt struct {
 }
 
 // read sends the request and reads the stream to its end.
-func (a *attempt) read(ctx context.Context, m *Model, request openai.ChatCompletionRequest) (*answer, error) {
+func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 	if strings.ContainsFunc(a.key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, errBadKey
 	}
 	config := openai.DefaultConfig(a.key)
 	config.BaseURL = m.baseURL()
 	config.HTTPClient = a
-	stream, err := openai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, request)
+	stream, err := q.send(ctx, openai.NewClientWithConfig(config))
 	if err != nil {
 		return nil, err
 	}
-	var got answer
+	got := q.answer()
 	for {
 		raw, err := stream.RecvRaw()
 		if errors.Is(err, io.EOF) {
-			return &got, nil // whether it is all, the answer knows
+			return got, nil // whether it is all, the answer knows
 		}
 		if err != nil {
 			return nil, err
@@ -122,7 +140,7 @@ func (a *attempt) Do(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	from.left = maxBody
-	resp.Body = readCloser{newEvents(from), resp.Body}
+	resp.Body = readCloser{newDataLines(from, a.most), resp.Body}
 	return resp, nil
 }
 

@@ -11,6 +11,7 @@ import (
 const (
 	maxBody      = 8 << 20  // of a stream
 	maxChunk     = 1 << 20  // of one event in it: decoded it is many times as large
+	maxLast      = 4 << 20  // the same where one event has all of the answer, and the request's tools
 	maxErrorBody = 64 << 10 // of an error; the rest is not read
 )
 
@@ -55,19 +56,22 @@ func (b *bounded) over() error {
 	return errTooLarge
 }
 
-// events passes on the data lines of an event stream and nothing else, each
+// dataLines passes on the data lines of an event stream and nothing else, each
 // with a blank line after it. Comments that keep a connection alive, event
 // names and ids are left out: go-openai would collect them and then could not
 // read the error that comes after them.
-type events struct {
+type dataLines struct {
 	r    *bufio.Reader
+	most int // bytes of one of them
 	rest []byte
 	err  error
 }
 
-func newEvents(r io.Reader) *events { return &events{r: bufio.NewReader(r)} }
+func newDataLines(r io.Reader, most int) *dataLines {
+	return &dataLines{r: bufio.NewReader(r), most: most}
+}
 
-func (e *events) Read(p []byte) (int, error) {
+func (e *dataLines) Read(p []byte) (int, error) {
 	for len(e.rest) == 0 {
 		if e.err != nil {
 			return 0, e.err
@@ -80,7 +84,7 @@ func (e *events) Read(p []byte) (int, error) {
 }
 
 // next reads a line and returns it if it carries data.
-func (e *events) next() ([]byte, error) {
+func (e *dataLines) next() ([]byte, error) {
 	line, err := e.r.ReadBytes('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err // half a line is no line
@@ -90,7 +94,7 @@ func (e *events) next() ([]byte, error) {
 	if !ok || len(data) == 0 {
 		return nil, err
 	}
-	if len(data) > maxChunk {
+	if len(data) > e.most {
 		return nil, errTooLarge
 	}
 	return append(append([]byte("data: "), data...), "\n\n"...), err

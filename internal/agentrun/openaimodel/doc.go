@@ -1,5 +1,5 @@
-// Package openaimodel asks a model behind OpenAI's chat completions protocol,
-// at OpenAI or at any compatible base URL. [Model] is an [agentrun.Model].
+// Package openaimodel asks a model behind OpenAI's chat completions protocol or its
+// Responses API, at OpenAI or at any compatible base URL. [Model] is an [agentrun.Model].
 //
 // An answer is streamed, so that silence can be told from work, and used only
 // when it is complete: a stream that breaks off, stalls or makes no sense is
@@ -17,14 +17,21 @@
 // JSON object go inside of one, as the text they are; a tool name that the model
 // made up is spelled with permitted characters.
 //
+// By the Responses API too every request has the whole history, and the provider is
+// told to keep nothing: what is stored here is all that there is. The reasoning comes
+// with a signature and goes back as it was. Of a stream the last event is used, which
+// has the whole answer; the others only show that the model is at work.
+//
 // What comes back is not bent: arguments are the bytes that the model wrote,
 // whether or not they are JSON, and two calls may have one id; what becomes of
 // that, the loop decides. But a call without an id or a name cannot be answered
 // in this protocol, and of bytes that are not UTF-8, or half a surrogate pair,
 // nobody can say what the model wrote: such an answer is asked for again.
 //
-// The protocol, and what its servers are known to do with it:
+// The protocols, and what their servers are known to do with them:
 //
+//   - https://platform.openai.com/docs/api-reference/responses/create
+//   - https://platform.openai.com/docs/api-reference/responses-streaming
 //   - https://platform.openai.com/docs/api-reference/chat/create
 //   - https://platform.openai.com/docs/api-reference/chat-streaming
 //   - https://platform.openai.com/docs/guides/function-calling

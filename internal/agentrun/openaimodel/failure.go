@@ -130,7 +130,7 @@ func (p problem) judge(f *failure) {
 	switch {
 	case p.tooLong():
 		final(agentrun.ContextTooLong, wordsTooLong)
-	case p.is("content_filter", "content_policy_violation"):
+	case p.is("content_filter", "content_policy_violation", "invalid_prompt"):
 		final(agentrun.ContentFiltered, wordsFiltered)
 	case p.status == http.StatusPaymentRequired,
 		p.is("insufficient_quota", "billing_hard_limit_reached", "billing_not_active"):

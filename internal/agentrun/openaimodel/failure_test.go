@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -27,23 +28,44 @@ func modelError(t *testing.T, err error) *agentrun.ModelError {
 	return e
 }
 
+// by makes the model be asked by this API.
+func by(api openaimodel.API) func(*openaimodel.Config) {
+	return func(c *openaimodel.Config) { c.API = api }
+}
+
+// spoken are the parts without the reasoning.
+func spoken(r agentrun.Response) []agentrun.ResponsePart {
+	return slices.DeleteFunc(r.Parts, func(p agentrun.ResponsePart) bool { _, thinks := p.(agentrun.Thinking); return thinks })
+}
+
 // impatient makes the model notice a stall soon.
 func impatient(c *openaimodel.Config) { c.Idle = 300 * time.Millisecond }
 
 func TestWhatAskingAgainMendsIsAskedAgain(t *testing.T) {
-	for _, kind := range []openaisim.FaultKind{
+	kinds := []openaisim.FaultKind{
 		openaisim.RateLimited, openaisim.ServerError, openaisim.BadGateway, openaisim.Unavailable,
 		openaisim.HungUp, openaisim.Dropped, openaisim.Stalled, openaisim.CutShort, openaisim.MalformedSSE,
-		openaisim.ErrorEvent, openaisim.WrongContentType, openaisim.NoChoices,
+		openaisim.ErrorEvent, openaisim.WrongContentType,
+	}
+	for api, kinds := range map[openaimodel.API][]openaisim.FaultKind{
+		openaimodel.Chat: append(slices.Clone(kinds), openaisim.NoChoices), openaimodel.Responses: kinds,
 	} {
-		t.Run(string(kind), func(t *testing.T) {
+		mended(t, api, kinds)
+	}
+}
+
+func mended(t *testing.T, api openaimodel.API, kinds []openaisim.FaultKind) {
+	t.Helper()
+	for _, kind := range kinds {
+		t.Run(string(api)+" "+string(kind), func(t *testing.T) {
 			sim := openaisim.New(always(twoCalls))
 			sim.Fail(openaisim.Fault{Kind: kind}, openaisim.Fault{Kind: kind})
-			m := newBench(t, sim, impatient)
+			m := newBench(t, sim, impatient, by(api))
 			got, err := m.Request(t.Context(), ask("go", "read_file"))
 			require.NoError(t, err)
-			require.Len(t, got.Parts, 3, "nothing of the broken answers is used")
-			require.Equal(t, agentrun.Text{Content: twoCalls.Text}, got.Parts[0])
+			parts := spoken(got)
+			require.Len(t, parts, 3, "nothing of the broken answers is used")
+			require.Equal(t, agentrun.Text{Content: twoCalls.Text}, parts[0])
 			require.Len(t, sim.Requests(), 3)
 			require.Equal(t, sim.Requests()[0].Body, sim.Requests()[2].Body)
 			require.Len(t, m.waited(), 2)
@@ -119,18 +141,20 @@ func TestWhatAskingAgainCannotMendIsAskedOnce(t *testing.T) {
 		openaisim.ModelNotFound:   {agentrun.ModelRefused, "check the model name"},
 		openaisim.QuotaExceeded:   {agentrun.ModelRefused, "plan and billing"},
 	} {
-		t.Run(string(kind), func(t *testing.T) {
-			sim := openaisim.New(always(twoCalls))
-			sim.Fail(openaisim.Fault{Kind: kind, RetryAfter: "1"})
-			m := newBench(t, sim)
-			_, err := m.Request(t.Context(), ask("go", "read_file"))
-			e := modelError(t, err)
-			require.Equal(t, want.code, e.Code)
-			require.Contains(t, e.Words, want.words)
-			require.NotContains(t, e.Words, "Scripted")
-			require.Len(t, sim.Requests(), 1)
-			require.Empty(t, m.waited())
-		})
+		for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
+			t.Run(string(api)+" "+string(kind), func(t *testing.T) {
+				sim := openaisim.New(always(twoCalls))
+				sim.Fail(openaisim.Fault{Kind: kind, RetryAfter: "1"})
+				m := newBench(t, sim, by(api))
+				_, err := m.Request(t.Context(), ask("go", "read_file"))
+				e := modelError(t, err)
+				require.Equal(t, want.code, e.Code)
+				require.Contains(t, e.Words, want.words)
+				require.NotContains(t, e.Words, "Scripted")
+				require.Len(t, sim.Requests(), 1)
+				require.Empty(t, m.waited())
+			})
+		}
 	}
 }
 

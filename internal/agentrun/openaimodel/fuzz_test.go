@@ -27,7 +27,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		var a answer
+		var a chatAnswer
 		for line := range bytes.Lines(stream) {
 			if err := a.add(line); err != nil {
 				return
@@ -50,13 +50,13 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzEvents holds any body to this: what comes out are data lines, and no
+// FuzzDataLines holds any body to this: what comes out are data lines, and no
 // more than came in.
-func FuzzEvents(f *testing.F) {
+func FuzzDataLines(f *testing.F) {
 	f.Add([]byte(": x\n\nevent: y\r\ndata:{}\r\n\r\ndata: [DONE]"), 8)
 	f.Add([]byte("data\ndata:\n data: x\n\xff"), 1)
 	f.Fuzz(func(t *testing.T, body []byte, size int) {
-		r := newEvents(&bounded{r: bytes.NewReader(body), left: maxBody, heard: func() {}})
+		r := newDataLines(&bounded{r: bytes.NewReader(body), left: maxBody, heard: func() {}}, maxChunk)
 		var out []byte
 		p := make([]byte, 1+max(0, size)%64)
 		for {
@@ -91,6 +91,37 @@ func FuzzSent(f *testing.F) {
 			require.NoError(t, json.Unmarshal(schema, &object))
 			require.Contains(t, object, "type")
 			require.Contains(t, object, "properties")
+		}
+	})
+}
+
+// FuzzResponse holds any stream of the Responses API to the same as FuzzAnswer.
+func FuzzResponse(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}}`,
+		`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":"c","name":"a","arguments":"{}"},{"type":"reasoning","id":"r"}]}}`,
+		`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`,
+		`{"type":"response.failed","response":null}`, `{"type":"error"}`, `{"error":{}}`, `null`, `{"type":"response.created"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		var a responsesAnswer
+		for line := range bytes.Lines(stream) {
+			if err := a.add(line); err != nil {
+				return
+			}
+		}
+		r, err := a.response()
+		if err != nil {
+			return
+		}
+		require.Contains(t, []agentrun.FinishReason{agentrun.FinishStop, agentrun.FinishLength, agentrun.FinishToolCall}, r.FinishReason)
+		for _, p := range r.Parts {
+			if c, ok := p.(agentrun.CallPart); ok {
+				require.NotEmpty(t, c.ID)
+				require.NotEmpty(t, c.Name)
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package openaimodel
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -10,6 +11,23 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 )
+
+// chatQuery is the request as chat completions.
+func (m *Model) chatQuery(r agentrun.ModelRequest) query {
+	request := openai.ChatCompletionRequest{
+		Model:         m.model,
+		Messages:      chatMessages(r.Instructions, r.Messages),
+		Tools:         chatTools(r.Tools),
+		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	}
+	return query{
+		send: func(ctx context.Context, c *openai.Client) (events, error) {
+			return c.CreateChatCompletionStream(ctx, request)
+		},
+		answer: func() answer { return &chatAnswer{} },
+		most:   maxChunk,
+	}
+}
 
 // chatMessages returns the history in the protocol's shape. Requests with no
 // response between them are one turn: what answers the calls of the response

@@ -6,12 +6,14 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -84,8 +86,24 @@ var everything = agentrun.ModelRequest{
 }
 
 func TestAHistoryBecomesThisRequest(t *testing.T) {
+	becomes(t, everything, openaimodel.Chat, "request.golden.json")
+}
+
+func TestAHistoryBecomesTheseItems(t *testing.T) {
+	r := everything
+	r.Messages = append(slices.Clone(r.Messages),
+		response(
+			agentrun.Thinking{Content: "in short", ID: "rs_1", Signature: "scripted:rs_1"}, agentrun.Text{Content: "Bye."},
+			agentrun.Thinking{ID: "rs_2", Signature: "scripted:rs_2"}, // nothing follows
+		),
+		request(user("one more")))
+	becomes(t, r, openaimodel.Responses, "items.golden.json")
+}
+
+func becomes(t *testing.T, r agentrun.ModelRequest, api openaimodel.API, file string) {
+	t.Helper()
 	sim := openaisim.New(always(openaisim.Reply{Text: "You are welcome."}))
-	_, err := newBench(t, sim).Request(t.Context(), everything)
+	_, err := newBench(t, sim, by(api)).Request(t.Context(), r)
 	require.NoError(t, err)
 	require.Len(t, sim.Requests(), 1)
 	require.Equal(t, "Bearer "+theKey, sim.Requests()[0].Header.Get("Authorization"))
@@ -93,7 +111,7 @@ func TestAHistoryBecomesThisRequest(t *testing.T) {
 	var got bytes.Buffer
 	require.NoError(t, json.Indent(&got, sim.Requests()[0].Body, "", "  "))
 	got.WriteByte('\n')
-	golden := filepath.Join("testdata", "request.golden.json")
+	golden := filepath.Join("testdata", file)
 	if *update {
 		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o600))
 	}
@@ -106,8 +124,15 @@ func TestAHistoryBecomesThisRequest(t *testing.T) {
 }
 
 func TestARunGoesOnOverManyTurns(t *testing.T) {
+	for _, api := range []openaimodel.API{openaimodel.Chat, openaimodel.Responses} {
+		t.Run(string(api), func(t *testing.T) { manyTurns(t, api) })
+	}
+}
+
+func manyTurns(t *testing.T, api openaimodel.API) {
+	t.Helper()
 	sim := openaisim.New(openaisim.DemoStories()...)
-	m := newBench(t, sim)
+	m := newBench(t, sim, by(api))
 	answers := map[string]func(path string) (string, agentrun.Outcome){
 		"list_files": func(string) (string, agentrun.Outcome) {
 			return `["reports/2021.txt","reports/2022.txt","reports/2025.txt"]`, agentrun.OutcomeSuccess
@@ -140,7 +165,7 @@ func TestARunGoesOnOverManyTurns(t *testing.T) {
 		}
 		if len(next.Parts) == 0 {
 			require.Equal(t, agentrun.FinishStop, got.FinishReason)
-			text := got.Parts[0].(agentrun.Text).Content
+			text := spoken(got)[0].(agentrun.Text).Content
 			require.Contains(t, text, "reports/2021.txt: not deleted")
 			require.Contains(t, text, "audit needs it")
 			require.Contains(t, text, "reports/2022.txt: deleted.")

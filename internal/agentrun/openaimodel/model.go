@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
@@ -24,6 +22,15 @@ const (
 	DefaultAttempts = 4
 )
 
+// API says by which protocol a model is asked.
+type API string
+
+// The protocols.
+const (
+	Chat      API = "chat"      // chat completions, which most servers have
+	Responses API = "responses" // OpenAI's Responses API
+)
+
 // Config is what a [Model] works with. APIKey, Model and Now are required.
 type Config struct {
 	// APIKey opens the key. It is called for every attempt and its result is
@@ -32,6 +39,7 @@ type Config struct {
 	APIKey  func() string
 	BaseURL string // with its /v1; empty means [DefaultBaseURL]
 	Model   string
+	API     API // empty means [Chat]
 
 	// HTTPClient is used without following redirects, which would carry the
 	// history elsewhere. Nil means one of our own.
@@ -51,6 +59,7 @@ type Config struct {
 type Model struct {
 	apiKey func() string
 	model  string
+	api    API
 	// A base URL may hold a password: it is closed over so as not to be
 	// printed with the Model.
 	baseURL              func() string
@@ -68,7 +77,7 @@ var _ agentrun.Model = (*Model)(nil)
 // New returns a model, or everything that is wrong with c.
 func New(c Config) (*Model, error) {
 	m := &Model{
-		apiKey: c.APIKey, model: c.Model, client: withoutRedirects(c.HTTPClient),
+		apiKey: c.APIKey, model: c.Model, api: cmp.Or(c.API, Chat), client: withoutRedirects(c.HTTPClient),
 		timeout: c.Timeout, first: c.First, idle: c.Idle, attempts: c.Attempts, now: c.Now, wait: c.Wait, log: c.Log,
 	}
 	m.fillIn()
@@ -81,6 +90,7 @@ func New(c Config) (*Model, error) {
 	problem(c.APIKey == nil, "Config.APIKey is missing")
 	problem(c.Model == "", "Config.Model is missing")
 	problem(c.Now == nil, "Config.Now is missing")
+	problem(m.api != Chat && m.api != Responses, "Config.API must be chat or responses")
 	problem(m.timeout < 0 || m.first < 0 || m.idle < 0, "Config.Timeout, First and Idle must not be negative")
 	problem(m.attempts < 0, "Config.Attempts must not be negative")
 	baseURL := cmp.Or(c.BaseURL, DefaultBaseURL)
@@ -117,14 +127,12 @@ func (m *Model) fillIn() {
 // [agentrun.Model]. The end of ctx is its only error that is not an
 // [*agentrun.ModelError].
 func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.Response, error) {
-	request := openai.ChatCompletionRequest{
-		Model:         m.model,
-		Messages:      chatMessages(r.Instructions, r.Messages),
-		Tools:         chatTools(r.Tools),
-		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	q := m.chatQuery(r)
+	if m.api == Responses {
+		q = m.responsesQuery(r)
 	}
 	for n := 1; ; n++ {
-		response, failed := m.ask(ctx, request)
+		response, failed := m.ask(ctx, q)
 		if failed == nil {
 			return response, nil
 		}

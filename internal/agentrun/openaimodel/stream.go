@@ -30,8 +30,8 @@ type chunk struct {
 	Error *openai.APIError `json:"error"`
 }
 
-// An answer is put together from the chunks of one stream.
-type answer struct {
+// A chatAnswer is put together from the chunks of one stream.
+type chatAnswer struct {
 	text, refusal, thinking strings.Builder
 	calls                   calls
 	finish                  openai.FinishReason
@@ -40,7 +40,7 @@ type answer struct {
 }
 
 // add adds one chunk, a JSON document.
-func (a *answer) add(raw []byte) error {
+func (a *chatAnswer) add(raw []byte) error {
 	var c chunk
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return malformed("a chunk cannot be read: %w", err)
@@ -68,7 +68,7 @@ func (a *answer) add(raw []byte) error {
 	return nil
 }
 
-func (a *answer) addChoice(c openai.ChatCompletionStreamChoice) error {
+func (a *chatAnswer) addChoice(c openai.ChatCompletionStreamChoice) error {
 	a.text.WriteString(c.Delta.Content)
 	a.refusal.WriteString(c.Delta.Refusal)
 	a.thinking.WriteString(c.Delta.ReasoningContent)
@@ -84,13 +84,13 @@ func (a *answer) addChoice(c openai.ChatCompletionStreamChoice) error {
 }
 
 // begun reports whether the model has said anything.
-func (a *answer) begun() bool {
+func (a *chatAnswer) begun() bool {
 	return a.text.Len()+a.refusal.Len()+a.thinking.Len()+len(a.calls.all) > 0
 }
 
 // response returns the answer if it is complete. A model that declines to
 // answer says so in a field of its own; for people that is its text.
-func (a *answer) response() (agentrun.Response, error) {
+func (a *chatAnswer) response() (agentrun.Response, error) {
 	finish, err := a.finishReason()
 	if err != nil {
 		return agentrun.Response{}, err
@@ -121,7 +121,7 @@ func (a *answer) response() (agentrun.Response, error) {
 	return r, nil
 }
 
-func (a *answer) finishReason() (agentrun.FinishReason, error) {
+func (a *chatAnswer) finishReason() (agentrun.FinishReason, error) {
 	switch a.finish {
 	case openai.FinishReasonStop:
 		return agentrun.FinishStop, nil

@@ -26,7 +26,7 @@ func deliver(w http.ResponseWriter, r *http.Request, request chatRequest, a answ
 	if err != nil {
 		panic(err) // unreachable: an answer always has a JSON form
 	}
-	deliverStream(w, r, chunks, f)
+	deliverStream(w, r, append(chunks, []byte("[DONE]")), f, sendError)
 }
 
 func deliverWhole(w http.ResponseWriter, r *http.Request, a answer, f Fault) {
@@ -34,6 +34,10 @@ func deliverWhole(w http.ResponseWriter, r *http.Request, a answer, f Fault) {
 	if err != nil {
 		panic(err) // unreachable: an answer always has a JSON form
 	}
+	writeWhole(w, r, body, f)
+}
+
+func writeWhole(w http.ResponseWriter, r *http.Request, body []byte, f Fault) {
 	full := len(body)
 	switch f.Kind {
 	case Stalled:
@@ -53,12 +57,12 @@ func deliverWhole(w http.ResponseWriter, r *http.Request, a answer, f Fault) {
 	}
 }
 
-func deliverStream(w http.ResponseWriter, r *http.Request, chunks [][]byte, f Fault) {
+func deliverStream(w http.ResponseWriter, r *http.Request, chunks [][]byte, f Fault, sendError func(http.ResponseWriter)) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache, must-revalidate")
 	at := f.After
-	if at <= 0 || at >= len(chunks) {
-		at = len(chunks) / 2
+	if at <= 0 || at >= len(chunks)-1 {
+		at = (len(chunks) - 1) / 2
 	}
 	for _, c := range chunks[:at] {
 		send(w, c)
@@ -83,7 +87,6 @@ func deliverStream(w http.ResponseWriter, r *http.Request, chunks [][]byte, f Fa
 	for _, c := range rest {
 		send(w, c)
 	}
-	send(w, []byte("[DONE]"))
 }
 
 func sendError(w http.ResponseWriter) {

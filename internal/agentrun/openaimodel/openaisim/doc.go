@@ -1,5 +1,5 @@
-// Package openaisim is a scripted model behind OpenAI's chat completions
-// protocol, for tests and for the demo. No model is asked: a [Story] says what
+// Package openaisim is a scripted model behind OpenAI's chat completions and
+// Responses APIs, for tests and for the demo. No model is asked: a [Story] says what
 // is answered, the default answer says so in words, and every answer carries
 // the model name and system fingerprint "scripted".
 //
@@ -10,6 +10,7 @@
 // tool call, move to another process, and continue.
 //
 //	POST /v1/chat/completions   whole or streamed answers
+//	POST /v1/responses          the same stories by the Responses API
 //	GET  /v1/models             the one model there is
 //
 // It is strict where the real API is strict, so that a client learns the rules
@@ -19,6 +20,11 @@
 // exist. Errors have OpenAI's shape, with its types, params and codes; the
 // sentences are ours.
 //
+// By the Responses API a story calls the tool of a hosted MCP server as server.tool.
+// The server asks for approval as require_approval says, and makes a call that was
+// approved with the function that [Server.Host] was given for it. It keeps no
+// response, so each request has all items, as with store: false of the real API.
+//
 // A [Fault] makes an answer go wrong on purpose, either queued with
 // [Server.Fail] or as part of a reply.
 //
@@ -27,8 +33,11 @@
 // audio, a limit on the context, a rate limit, and obedience to tool_choice
 // "required" or to a named function.
 //
-// The protocol:
+// The protocols:
 //
+//   - https://platform.openai.com/docs/api-reference/responses/create
+//   - https://platform.openai.com/docs/api-reference/responses-streaming
+//   - https://platform.openai.com/docs/guides/tools-connectors-mcp
 //   - https://platform.openai.com/docs/api-reference/chat/create
 //   - https://platform.openai.com/docs/api-reference/chat-streaming
 //   - https://platform.openai.com/docs/guides/function-calling

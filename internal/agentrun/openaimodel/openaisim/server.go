@@ -27,9 +27,13 @@ type Server struct {
 	mu       sync.Mutex
 	faults   []Fault
 	requests []Request
+	hosts    map[string]func(args string) (string, error)
+	hosted   []HostedCall
+	unasked  []string
+	loses    bool
 }
 
-// A Request is a call of the chat completions endpoint as it arrived, good or
+// A Request is a call of the chat completions or the responses endpoint as it arrived, good or
 // bad.
 type Request struct {
 	Header http.Header
@@ -76,6 +80,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/v1/chat/completions":
 		s.chat(w, r)
+	case "/v1/responses":
+		s.responses(w, r)
 	case "/v1/models":
 		s.models(w, r)
 	default:

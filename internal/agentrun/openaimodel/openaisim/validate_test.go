@@ -131,12 +131,13 @@ func TestRequestsNeedAKeyAndAKnownPath(t *testing.T) {
 		method, path, auth string
 		want               int
 	}{
-		"no key":           {http.MethodPost, "/v1/chat/completions", "", http.StatusUnauthorized},
-		"empty key":        {http.MethodPost, "/v1/chat/completions", "Bearer ", http.StatusUnauthorized},
-		"not a bearer":     {http.MethodGet, "/v1/models", "Basic a", http.StatusUnauthorized},
-		"get a completion": {http.MethodGet, "/v1/chat/completions", "Bearer k", http.StatusMethodNotAllowed},
-		"post a model":     {http.MethodPost, "/v1/models", "Bearer k", http.StatusMethodNotAllowed},
-		"somewhere else":   {http.MethodPost, "/v1/responses", "Bearer k", http.StatusNotFound},
+		"no key":            {http.MethodPost, "/v1/chat/completions", "", http.StatusUnauthorized},
+		"empty key":         {http.MethodPost, "/v1/chat/completions", "Bearer ", http.StatusUnauthorized},
+		"not a bearer":      {http.MethodGet, "/v1/models", "Basic a", http.StatusUnauthorized},
+		"get a completion":  {http.MethodGet, "/v1/chat/completions", "Bearer k", http.StatusMethodNotAllowed},
+		"post a model":      {http.MethodPost, "/v1/models", "Bearer k", http.StatusMethodNotAllowed},
+		"somewhere else":    {http.MethodPost, "/v1/completions", "Bearer k", http.StatusNotFound},
+		"responses, no key": {http.MethodPost, "/v1/responses", "", http.StatusUnauthorized},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, nil)

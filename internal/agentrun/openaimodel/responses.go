@@ -1,0 +1,144 @@
+package openaimodel
+
+import (
+	"context"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+)
+
+// responsesQuery is the request by the Responses API. The provider keeps nothing of
+// it: like chat completions, every request has the whole history.
+func (m *Model) responsesQuery(r agentrun.ModelRequest) query {
+	store := false
+	request := openai.CreateResponseRequest{
+		Model:        m.model,
+		Instructions: r.Instructions,
+		Input:        input(r.Messages),
+		Tools:        functions(r.Tools),
+		Store:        &store,
+	}
+	return query{
+		send: func(ctx context.Context, c *openai.Client) (events, error) {
+			return c.CreateResponseStream(ctx, request)
+		},
+		answer: func() answer { return &responsesAnswer{} },
+		most:   maxLast,
+	}
+}
+
+// The types of items that go-openai has no types for, or none that fit.
+type (
+	messageItem struct {
+		Type    string `json:"type"`
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	reasoningItem struct {
+		Type             string        `json:"type"`
+		ID               string        `json:"id"`
+		Summary          []summaryText `json:"summary"`
+		EncryptedContent string        `json:"encrypted_content"`
+	}
+	summaryText struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	callItem struct {
+		Type      string `json:"type"`
+		CallID    string `json:"call_id"`
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	}
+	outputItem struct {
+		Type   string `json:"type"`
+		CallID string `json:"call_id"`
+		Output string `json:"output"`
+	}
+)
+
+// input returns the history as items. Requests with no response between them are
+// one turn: what answers the calls of the response before them goes first, what
+// people wrote after it.
+func input(history []agentrun.Message) []any {
+	out, prompts := []any{}, []any{}
+	for _, m := range history {
+		switch m := m.(type) {
+		case agentrun.Request:
+			for _, p := range m.Parts {
+				switch item := requestItem(p).(type) {
+				case messageItem:
+					prompts = append(prompts, item)
+				default:
+					out = append(out, item)
+				}
+			}
+		case agentrun.Response:
+			out, prompts = append(out, prompts...), nil
+			out = append(out, responseItems(m)...)
+		}
+	}
+	return append(out, prompts...)
+}
+
+func requestItem(p agentrun.RequestPart) any {
+	c := chatPart(p)
+	if c.Role == openai.ChatMessageRoleTool {
+		return outputItem{"function_call_output", c.ToolCallID, c.Content}
+	}
+	return messageItem{"message", c.Role, c.Content}
+}
+
+// responseItems are what the model said. Reasoning goes back only with something
+// after it, and only if the provider has signed it: the API refuses anything else.
+func responseItems(r agentrun.Response) []any {
+	var out, reasoning []any
+	add := func(item any) {
+		out, reasoning = append(append(out, reasoning...), item), nil
+	}
+	for _, p := range r.Parts {
+		switch p := p.(type) {
+		case agentrun.Text:
+			if p.Content != "" {
+				add(messageItem{"message", openai.ChatMessageRoleAssistant, p.Content})
+			}
+		case agentrun.CallPart:
+			add(callItem{"function_call", string(p.ID), toolName(p.Name), arguments(p.Args)})
+		case agentrun.Thinking:
+			if p.ID == "" || p.Signature == "" {
+				continue
+			}
+			item := reasoningItem{Type: "reasoning", ID: p.ID, Summary: []summaryText{}, EncryptedContent: p.Signature}
+			if p.Content != "" {
+				item.Summary = append(item.Summary, summaryText{"summary_text", p.Content})
+			}
+			reasoning = append(reasoning, item)
+		}
+	}
+	return out
+}
+
+// functions are the tools. The schemas are not written for the strict mode of the
+// API, which it would otherwise assume.
+func functions(tools []agentrun.ToolDefinition) []openai.ResponseTool {
+	var out []openai.ResponseTool
+	for _, t := range tools {
+		out = append(out, openai.ResponseTool{Type: openai.ToolTypeFunction, Parameters: map[string]any{
+			"name": t.Name, "description": t.Description, "parameters": parameters(t.Parameters), "strict": false,
+		}})
+	}
+	return out
+}
+
+// said joins the texts of parts.
+func said[T any](parts []T, text func(T) string) string {
+	var texts []string
+	for _, p := range parts {
+		if t := text(p); t != "" {
+			texts = append(texts, t)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}

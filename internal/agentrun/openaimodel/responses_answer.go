@@ -1,0 +1,204 @@
+package openaimodel
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A responsesAnswer is the last event of a stream, which has all of the answer. The
+// events before it only show that the model is at work.
+type responsesAnswer struct {
+	said bool
+	end  *finished
+}
+
+// An event is one of a stream: its end, or an error.
+type event struct {
+	Type     string           `json:"type"`
+	Response json.RawMessage  `json:"response"`
+	Code     any              `json:"code"`
+	Message  string           `json:"message"`
+	Param    *string          `json:"param"`
+	Error    *openai.APIError `json:"error"`
+}
+
+// finished is a response that is over.
+type finished struct {
+	Status            string            `json:"status"`
+	Model             string            `json:"model"`
+	Output            []json.RawMessage `json:"output"`
+	Usage             *finishedUsage    `json:"usage"`
+	Error             *finishedError    `json:"error"`
+	IncompleteDetails *struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+type finishedUsage struct {
+	InputTokens  int `json:"input_tokens"`
+	OutputTokens int `json:"output_tokens"`
+}
+
+type finishedError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (a *responsesAnswer) begun() bool { return a.said }
+
+// add takes one event, a JSON document. Types that are not known are left out: the
+// API adds some, and the end has everything.
+func (a *responsesAnswer) add(raw []byte) error {
+	var e event
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return malformed("an event cannot be read: %w", err)
+	}
+	if e.Error != nil {
+		return e.Error
+	}
+	switch e.Type {
+	case "error":
+		return &openai.APIError{Code: e.Code, Message: e.Message, Param: e.Param}
+	case "response.completed", "response.incomplete", "response.failed":
+	default:
+		a.said = a.said || strings.HasPrefix(e.Type, "response.output_text.") ||
+			strings.HasPrefix(e.Type, "response.refusal.") || strings.HasPrefix(e.Type, "response.function_call_arguments.")
+		return nil
+	}
+	if err := lossless(raw); err != nil {
+		return err
+	}
+	if a.end != nil {
+		return malformed("the stream has two ends")
+	}
+	a.end = &finished{}
+	if err := json.Unmarshal(e.Response, a.end); err != nil {
+		return malformed("the response of %s cannot be read: %w", e.Type, err)
+	}
+	if want := strings.TrimPrefix(e.Type, "response."); a.end.Status != want {
+		return malformed("the response of %s has the status %.40q", e.Type, a.end.Status)
+	}
+	return nil
+}
+
+// response returns the answer if it is complete.
+func (a *responsesAnswer) response() (agentrun.Response, error) {
+	if a.end == nil {
+		return agentrun.Response{}, malformed("the stream ended without a last event")
+	}
+	r := agentrun.Response{ModelName: a.end.Model, FinishReason: agentrun.FinishStop, Usage: agentrun.Usage{Requests: 1}}
+	if u := a.end.Usage; u != nil {
+		r.Usage.InputTokens, r.Usage.OutputTokens = max(0, u.InputTokens), max(0, u.OutputTokens)
+	}
+	switch a.end.Status {
+	case "failed":
+		if a.end.Error == nil {
+			return agentrun.Response{}, malformed("the response failed without an error")
+		}
+		return agentrun.Response{}, &openai.APIError{Code: a.end.Error.Code, Message: a.end.Error.Message}
+	case "incomplete":
+		finish, err := a.end.cutShort()
+		if err != nil {
+			return agentrun.Response{}, err
+		}
+		r.FinishReason = finish
+	}
+	if len(a.end.Output) > maxItems {
+		return agentrun.Response{}, malformed("there are more than %d items", maxItems)
+	}
+	for i, raw := range a.end.Output {
+		parts, err := itemParts(raw)
+		if err != nil {
+			return agentrun.Response{}, malformed("item %d of %d: %w", i+1, len(a.end.Output), err)
+		}
+		for _, p := range parts {
+			if _, call := p.(agentrun.CallPart); call && r.FinishReason == agentrun.FinishStop {
+				r.FinishReason = agentrun.FinishToolCall
+			}
+		}
+		r.Parts = append(r.Parts, parts...)
+	}
+	return r, nil
+}
+
+// maxItems is how many items one answer may have.
+const maxItems = 2 * maxCalls
+
+// cutShort says why a response is incomplete.
+func (f *finished) cutShort() (agentrun.FinishReason, error) {
+	reason := ""
+	if f.IncompleteDetails != nil {
+		reason = f.IncompleteDetails.Reason
+	}
+	switch reason {
+	case "max_output_tokens":
+		return agentrun.FinishLength, nil
+	case "content_filter":
+		return "", errFiltered
+	}
+	return "", malformed("the response is incomplete for the reason %.40q, which is not one of the protocol's", reason)
+}
+
+// An item is one of the output, of any type that can be in an answer to what is
+// sent.
+type item struct {
+	Type    string `json:"type"`
+	ID      string `json:"id"`
+	Content []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+	Summary          []summaryText `json:"summary"`
+	EncryptedContent string        `json:"encrypted_content"`
+	CallID           string        `json:"call_id"`
+	Name             string        `json:"name"`
+	Arguments        string        `json:"arguments"`
+}
+
+// itemParts returns what an item says.
+func itemParts(raw json.RawMessage) ([]agentrun.ResponsePart, error) {
+	var i item
+	if err := json.Unmarshal(raw, &i); err != nil {
+		return nil, err
+	}
+	switch i.Type {
+	case "message":
+		return i.texts()
+	case "reasoning":
+		return []agentrun.ResponsePart{agentrun.Thinking{
+			Content: said(i.Summary, func(s summaryText) string { return s.Text }), ID: i.ID, Signature: i.EncryptedContent,
+		}}, nil
+	case "function_call":
+		if i.CallID == "" || i.Name == "" {
+			return nil, fmt.Errorf("the function call %.60q has no call_id or no name", i.ID)
+		}
+		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{
+			ID: approvals.ToolCallID(i.CallID), Name: i.Name, Args: json.RawMessage(i.Arguments),
+		}}}, nil
+	}
+	return nil, fmt.Errorf("it has the type %.60q, which was not asked for", i.Type)
+}
+
+// texts are those of a message. A model that declines to answer says so in a field
+// of its own; for people that is its text.
+func (i item) texts() ([]agentrun.ResponsePart, error) {
+	var parts []agentrun.ResponsePart
+	for _, c := range i.Content {
+		switch c.Type {
+		case "output_text", "refusal":
+			if text := c.Text + c.Refusal; text != "" {
+				parts = append(parts, agentrun.Text{Content: text})
+			}
+		default:
+			return nil, fmt.Errorf("its content has the type %.60q", c.Type)
+		}
+	}
+	return parts, nil
+}
