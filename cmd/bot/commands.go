@@ -22,7 +22,7 @@ Everything that "bot serve" needs to know is in one YAML file and in the
 environment; see the README.`,
 		example: "bot demo",
 		sub: []*command{
-			demoCommand, initCommand, checkCommand, serveCommand, policyCommands, mcpCommands, receiptCommands, adminCommands, hookCommands, gatewayCommands, slacksimCommand, versionCommand,
+			demoCommand, initCommand, checkCommand, serveCommand, benchCommand, policyCommands, mcpCommands, receiptCommands, adminCommands, hookCommands, gatewayCommands, slacksimCommand, versionCommand,
 			{
 				name: "help", short: "Explains a command.", run: runHelp,
 				about: "Prints what the program or one of its commands does, like the flag --help.",

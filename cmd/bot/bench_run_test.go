@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/bench"
+	"github.com/countersign/countersign/internal/state/statetest"
+)
+
+// measured runs `bot bench` as short as it can be, and returns its tables.
+func measured(t *testing.T, args ...string) []bench.Table {
+	t.Helper()
+	stdout, stderr, code := said(t, append([]string{"bench", "--json", "--rounds", "1", "--duration", "10ms"}, args...)...)
+	require.Zero(t, code, stderr)
+	var out struct{ Tables []bench.Table }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out), stdout)
+	for _, table := range out.Tables {
+		require.NotEmpty(t, table.Rows)
+		for _, r := range table.Rows {
+			require.Len(t, r.Values, len(table.Columns), "%s of %s", r.Name, table.Name)
+		}
+	}
+	return out.Tables
+}
+
+// value is what a table has in a row and a column.
+func value(t *testing.T, table bench.Table, row, column string) float64 {
+	t.Helper()
+	r := slices.IndexFunc(table.Rows, func(r bench.Row) bool { return r.Name == row })
+	c := slices.Index(table.Columns, column)
+	require.GreaterOrEqual(t, r, 0, row)
+	require.GreaterOrEqual(t, c, 0, column)
+	return table.Rows[r].Values[c]
+}
+
+// What is measured is what is claimed: every click is decided, the floors do what
+// their names say, and the counts are those of Redis.
+func TestTheBenchMeasuresClicksThatDecide(t *testing.T) {
+	tables := measured(t, "--only", "click")
+	require.Len(t, tables, 2, "with appendfsync always and everysec")
+	require.Equal(t, "fsync", tables[0].Redis)
+	require.Equal(t, "everysec", tables[1].Redis)
+	for _, table := range tables {
+		for _, r := range table.Rows {
+			require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+		}
+		script, deciding := value(t, table, "and runs one script", "commands"), value(t, table, "bot, deciding", "commands")
+		require.GreaterOrEqual(t, script, 4.0, "the script and its three")
+		require.Greater(t, deciding, script, "it decides at least what the floor does")
+		require.Greater(t, value(t, table, "bot, with its drawing", "commands"), deciding)
+	}
+}
+
+func TestTheBenchMeasuresBotsWithoutWork(t *testing.T) {
+	table := measured(t, "--only", "idle")[0]
+	one, two := value(t, table, "1 replica", "commands/s"), value(t, table, "2 replicas", "commands/s")
+	require.Positive(t, one)
+	require.Greater(t, two, one)
+}
+
+// Each call of the hook is permitted by the policy: an answer that denied it would
+// count as failed.
+func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
+	table := measured(t, "--only", "hook")[0]
+	require.Zero(t, value(t, table, "hook, 64 at a time", "failed"))
+	require.Positive(t, value(t, table, "hook, one at a time", "round trips"))
+}
+
+// A Redis that holds data is never measured with, unless that is wanted. What it
+// holds stays, and what was measured with does not.
+func TestTheBenchLeavesDataOfOthersAlone(t *testing.T) {
+	redis := statetest.NewInstance(t)
+	require.NoError(t, redis.Client.Set(t.Context(), "theirs", "1", 0).Err())
+	_, stderr, code := said(t, "bench", "--only", "idle", "--redis", "redis://"+redis.Addr)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "holds 1 keys")
+
+	tables := measured(t, "--only", "hook", "--busy", "--redis", "redis://"+redis.Addr)
+	require.Equal(t, "fsync", tables[0].Redis, "as that server is set")
+	keys, err := redis.Client.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{"theirs"}, keys)
+}
+
+func TestTheBenchSaysWhatItNeeds(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, stderr, code := said(t, "bench")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "apt-get install redis-server")
+	_, stderr, _ = said(t, "bench", "--only", "clikc")
+	require.Contains(t, stderr, `nothing called "clikc"`)
+}

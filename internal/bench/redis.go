@@ -1,0 +1,235 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/state"
+)
+
+// prefix begins the prefixes of all keys that are written.
+const prefix = "countersign-bench"
+
+const missing = "there is no redis-server in the PATH to measure with. Install it (apt-get install redis-server, brew install redis), " +
+	"or name a Redis that is for this alone with --redis redis://HOST:PORT"
+
+// A server is the Redis that is measured with.
+type server struct {
+	url    string
+	client redis.UniversalClient
+	end    func() error // of a server of our own; nil for one that was named
+}
+
+// open returns the Redis at the URL, or starts one that ends with close. It
+// refuses one with data, unless that is wanted.
+func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, error) {
+	s := &server{url: url}
+	if url == "" {
+		if err := s.start(ctx, said); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.client, err = state.Dial(s.url); err != nil {
+		return nil, errors.Join(err, s.close(ctx))
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, errors.Join(err, s.close(ctx))
+	}
+	n, err := s.client.DBSize(ctx).Result()
+	if err == nil && n > 0 && !busy {
+		err = fmt.Errorf("this Redis holds %d keys; the measurements write a lot and need it for themselves. "+
+			"Name one that is empty, or pass --busy if you want to measure beside other data", n)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.client.Close(), s.stop())
+	}
+	return s, nil
+}
+
+// start starts a server on a socket in a new folder.
+func (s *server) start(ctx context.Context, said io.Writer) error {
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		return errors.New(missing)
+	}
+	dir, err := os.MkdirTemp("", "countersign-bench-")
+	if err != nil {
+		return fmt.Errorf("make a folder for Redis: %w", err)
+	}
+	socket := filepath.Join(dir, "redis.sock")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "--port", "0", "--unixsocket", socket, "--dir", dir, //nolint:gosec // the arguments are ours
+		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+	cmd.Stderr = said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt ends the measurements first
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("start redis-server: %w", err), os.RemoveAll(dir))
+	}
+	s.url = "unix://" + socket
+	s.end = func() error {
+		err := cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	return nil
+}
+
+func (s *server) await(ctx context.Context) error {
+	var err error
+	for range 100 {
+		if err = s.client.Ping(ctx).Err(); err == nil || s.end == nil {
+			break
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("redis does not answer: %w", err)
+	}
+	return nil
+}
+
+// settings are the levels of durability that are measured: of a server that was
+// named only the one that it is set to.
+func (s *server) settings(ctx context.Context) ([]state.Durability, error) {
+	if s.end != nil {
+		return []state.Durability{state.Fsync, state.Everysec}, nil
+	}
+	got, err := s.client.ConfigGet(ctx, "append*").Result()
+	if err != nil {
+		return nil, fmt.Errorf("ask Redis for its settings: %w", err)
+	}
+	switch {
+	case got["appendonly"] != "yes" || got["appendfsync"] == "no":
+		return []state.Durability{state.None}, nil
+	case got["appendfsync"] == "always":
+		return []state.Durability{state.Fsync}, nil
+	}
+	return []state.Durability{state.Everysec}, nil
+}
+
+// set makes a server of our own keep what it is asked to keep.
+func (s *server) set(ctx context.Context, keeps state.Durability) error {
+	if s.end == nil {
+		return nil
+	}
+	value := "always"
+	if keeps == state.Everysec {
+		value = "everysec"
+	}
+	return s.client.ConfigSet(ctx, "appendfsync", value).Err()
+}
+
+// close removes what was written, with the server if it is ours.
+func (s *server) close(ctx context.Context) error {
+	if s.client == nil {
+		return s.stop()
+	}
+	var err error
+	if s.end == nil {
+		err = s.clean(ctx)
+	}
+	return errors.Join(err, s.client.Close(), s.stop())
+}
+
+func (s *server) stop() error {
+	if s.end == nil {
+		return nil
+	}
+	return s.end()
+}
+
+// clean deletes the keys below our prefixes.
+func (s *server) clean(ctx context.Context) error {
+	var keys []string
+	all := s.client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+	for all.Next(ctx) {
+		if keys = append(keys, all.Val()); len(keys) < 1000 {
+			continue
+		}
+		if err := s.client.Unlink(ctx, keys...).Err(); err != nil {
+			return fmt.Errorf("delete what was measured with: %w", err)
+		}
+		keys = nil
+	}
+	if len(keys) > 0 {
+		return s.client.Unlink(ctx, keys...).Err()
+	}
+	return all.Err()
+}
+
+// A cost is what a machine spent.
+type cost struct {
+	process  time.Duration // the CPU of this process: the bot, the load, and Slack
+	server   time.Duration // the CPU of Redis
+	commands float64       // that Redis ran, those of scripts too
+	trips    float64       // reads of Redis from its connections: a round trip each, with all that was sent together
+	aof      float64       // bytes written to the log of Redis
+	memory   float64       // bytes that Redis holds
+}
+
+func (c cost) minus(o cost) cost {
+	return cost{c.process - o.process, c.server - o.server, c.commands - o.commands, c.trips - o.trips, c.aof - o.aof, c.memory - o.memory}
+}
+
+// cost returns what was spent until now. It is two round trips itself.
+func (s *server) cost(ctx context.Context) (cost, error) {
+	info, err := s.client.Info(ctx, "stats", "cpu", "persistence", "memory", "commandstats").Result()
+	if err != nil {
+		return cost{}, fmt.Errorf("ask Redis what it did: %w", err)
+	}
+	c := cost{process: cpu()}
+	var seconds float64
+	for line := range strings.Lines(info) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		n, _ := strconv.ParseFloat(value, 64) // 0 for what is no number
+		switch {
+		case strings.HasPrefix(key, "cmdstat_") && key != "cmdstat_info":
+			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			n, _ := strconv.ParseFloat(calls, 64)
+			c.commands += n
+		case key == "total_reads_processed":
+			c.trips = n
+		case key == "aof_current_size":
+			c.aof = n
+		case key == "used_memory":
+			c.memory = n
+		case key == "used_cpu_user", key == "used_cpu_sys":
+			seconds += n
+		}
+	}
+	c.server = time.Duration(seconds * float64(time.Second))
+	return c, nil
+}
+
+// cpu is what this process has used of the CPU.
+func cpu() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,220 @@
+package bench
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// agents are as many as it takes for requests to be in all partitions: those of one
+// agent are in one.
+const agents = 512
+
+// A rule has someone in @sre approve each call, within a time if there is one.
+type rule struct{ within time.Duration }
+
+// Rule implements [approvals.Policy].
+func (r rule) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
+	return approvals.Ask{Why: "It changes something.", Rule: "default@1", Requirement: r.Strictest(p.At)}, nil
+}
+
+// Strictest implements [approvals.Policy].
+func (r rule) Strictest(at time.Time) approvals.Requirement {
+	q := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "sre", Need: 1, From: approvals.From{Groups: []approvals.GroupID{sre}}}}}
+	if r.within > 0 {
+		q.Deadline = at.Add(r.within)
+	}
+	return q
+}
+
+// ask stores requests of agents that run elsewhere, as the doors do: n of them, of
+// one call each, that wait for a decision. A server of our own keeps them less
+// safely meanwhile: storing them is not what is measured.
+func (b *bench) ask(ctx context.Context, s *state.Store, n int, name string, within time.Duration) ([]approvals.Batch, error) {
+	if err := b.redis.set(ctx, state.Everysec); err != nil {
+		return nil, err
+	}
+	runner := agentrun.NewRunner(agentrun.Config{
+		Store: s, Policy: rule{within}, Ledger: state.NewLedger(s), Now: b.Now,
+		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
+	})
+	in, err := intake.New(intake.Config{Store: s, Feed: state.NewFeed(s), Runner: runner, Desk: approvals.NewDesk(s, rule{within}, nil, b.Now), Now: b.Now, Log: b.log()})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]approvals.Batch, n)
+	g, asking := errgroup.WithContext(ctx)
+	g.SetLimit(connections)
+	for i := range all {
+		g.Go(func() (err error) {
+			all[i], err = askOne(asking, s, in, i, name)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("store %d requests: %w", n, err)
+	}
+	return all, b.redis.set(ctx, b.keeps)
+}
+
+// unlimited is more than any client asks for here.
+const unlimited = 100_000_000
+
+func askOne(ctx context.Context, s *state.Store, in *intake.Service, i int, name string) (approvals.Batch, error) {
+	key := fmt.Sprintf("%s-%d", name, i)
+	asked, err := in.Ask(ctx, intake.Client{
+		Name: fmt.Sprintf("agent-%d", i%agents), Owner: alice, Channel: ops, Credential: "token:1", OpenLimit: unlimited, PerMinute: unlimited,
+	}, intake.Ask{
+		Door: intake.DoorAPI, ExternalID: key, Calls: []intake.Call{{ID: "call-1", Tool: "delete_file", Args: arguments(key), Cwd: "/srv/app", Repository: "acme/reports", Branch: "main", Reason: words}},
+		Prompt: words,
+	})
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	run, err := s.Run(ctx, asked.ID)
+	if err != nil {
+		return approvals.Batch{}, err
+	}
+	return s.Batch(ctx, run.Deferred)
+}
+
+// arguments are those of a call of middle size. The click on its card has about 11 kB.
+func arguments(key string) json.RawMessage {
+	return fmt.Appendf(nil, `{"path":"/srv/reports/%s/2026-q1-sales.csv","recursive":false,"ticket":"OPS-4711","owner":"reports@example.com",`+
+		`"reason":"The retention of this report ended last month, and the audit that had put a hold on it is closed since then.",`+
+		`"region":"eu-central-1","bucket":"acme-reports","class":"standard","version":"3f0a9c1e","bytes":4182331,"rows":61800,"currency":"EUR",`+
+		`"from":"2026-01-01","to":"2026-03-31","approved_by_audit":true,"hold":null,"notify":"finance@example.com",`+
+		`"keep":["2025-q1","2025-q2","2025-q3","2025-q4"]}`, key)
+}
+
+// words are what a person asked for, and what an agent says about a call.
+var words = strings.Repeat("Clean up the reports of the first quarter: the tables were moved to the warehouse, finance has signed off the figures. ", 8)
+
+// A drawn request is one whose card is in Slack, with the click that approves it as
+// Slack sends it, and what the bot keeps about the card.
+type drawn struct {
+	batch   approvals.Batch
+	payload string
+	memo    []byte
+}
+
+// draw has a bot draw the card of one request, and clicks on it.
+func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
+	prefix := b.fresh()
+	s, err := b.store(ctx, prefix)
+	if err != nil {
+		return drawn{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r, err := b.replica(ctx, b.configuration(prefix))
+	if err != nil {
+		return drawn{}, err
+	}
+	defer func() { err = errors.Join(err, r.end()) }()
+	all, err := b.ask(ctx, s, 1, "template", 0)
+	if err != nil {
+		return drawn{}, err
+	}
+	d := drawn{batch: all[0]}
+	if err := b.quiet(ctx, s); err != nil {
+		return drawn{}, err
+	}
+	if d.memo, _, err = s.Memo(ctx, string(d.batch.ID), string(state.Cards)); err != nil {
+		return drawn{}, err
+	}
+	sent := make(chan string, 1)
+	at, err := b.serve(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a payload that is cut off is not readable either
+		form, _ := url.ParseQuery(string(body))
+		sent <- form.Get("payload")
+	}))
+	if err != nil {
+		return drawn{}, err
+	}
+	b.slack.SetURLs("", "http://"+at, "")
+	messages, err := b.slack.Messages(bob, ops, "")
+	if err != nil {
+		return drawn{}, err
+	}
+	card := messages[len(messages)-1]
+	out, err := b.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: card.TS, ActionID: "countersign.approve.0", Confirmed: true}) //nolint:contextcheck // it has none
+	if err != nil || out.Status != http.StatusOK {
+		return drawn{}, errors.Join(err, fmt.Errorf("click on the card: %+v", out))
+	}
+	d.payload = <-sent
+	return d, nil
+}
+
+// clicks are those that approve these requests, as Slack sends them: each differs
+// from the one that was seen in the request that it names and in its own ids.
+func (b *bench) clicksOn(d drawn, all []approvals.Batch) ([]request, error) {
+	var seen struct {
+		Trigger string `json:"trigger_id"`
+		Actions []struct {
+			TS string `json:"action_ts"`
+		} `json:"actions"`
+	}
+	if err := json.Unmarshal([]byte(d.payload), &seen); err != nil || len(seen.Actions) == 0 {
+		return nil, errors.Join(err, errors.New("the click cannot be read"))
+	}
+	stamp := strconv.FormatInt(b.Now().Unix(), 10)
+	out := make([]request, len(all))
+	for i, batch := range all {
+		payload := strings.NewReplacer(append(d.names(batch),
+			`"`+seen.Trigger+`"`, fmt.Sprintf(`"%s.%d"`, seen.Trigger, i), seen.Actions[0].TS, fmt.Sprintf("%d.%06d", b.Now().Unix(), i))...).Replace(d.payload)
+		body := "payload=" + url.QueryEscape(payload)
+		mac := hmac.New(sha256.New, []byte(b.slack.SigningSecret()))
+		_, _ = fmt.Fprintf(mac, "v0:%s:%s", stamp, body) // a hash takes every write
+		out[i] = newRequest("/slack/interactivity", map[string]string{
+			"Content-Type": "application/x-www-form-urlencoded", "X-Slack-Request-Timestamp": stamp,
+			"X-Slack-Signature": "v0=" + hex.EncodeToString(mac.Sum(nil)),
+		}, []byte(body))
+	}
+	return out, nil
+}
+
+// names are what names the request in what was seen, each with that of another.
+func (d drawn) names(b approvals.Batch) []string {
+	return []string{
+		string(d.batch.ID), string(b.ID), string(d.batch.Run), string(b.Run),
+		d.batch.Approvals[0].Call.Digest.String(), b.Approvals[0].Call.Digest.String(),
+	}
+}
+
+// shown stores that the cards of these requests are in Slack. All are said to be the
+// one message that is there, so that they can be updated.
+func (b *bench) shown(ctx context.Context, s *state.Store, d drawn, all []approvals.Batch) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(connections)
+	for _, batch := range all {
+		g.Go(func() error {
+			memo := strings.NewReplacer(d.names(batch)...).Replace(string(d.memo))
+			return s.CommitMemo(ctx, string(batch.ID), string(state.Cards), []byte(memo), 0, batch.Version)
+		})
+	}
+	return g.Wait()
+}
+
+// quiet returns when nothing is due.
+func (b *bench) quiet(ctx context.Context, s *state.Store) error {
+	_, err := b.drained(ctx, s)
+	return err
+}

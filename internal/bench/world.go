@@ -1,0 +1,196 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// The people and places of the simulated Slack that take part.
+const (
+	alice = "U0ALICE" // asks
+	bob   = "U0BOB"   // in the group that approves
+	sre   = "S0SRE"
+	ops   = "C0OPS"
+)
+
+// policy lets someone in @sre approve what needs approval. What the hook asks for
+// is permitted.
+const policy = `
+groups: {sre: S0SRE}
+default:
+  why: It changes something.
+  quorums: [{name: sre, need: 1, from: {groups: [sre]}}]
+rules:
+  - {name: builds, tools: [Bash], allow: true}
+`
+
+// world is everything but Redis that the bot talks to. It is in this process.
+type world struct {
+	now    func() time.Time
+	folder string // with the policy
+	secret string // in the tokens of the coding agents
+	slack  *slacksim.Server
+	api    string // the address of Slack
+	agents string // where the bot listens for agents
+	ends
+}
+
+func newWorld(ctx context.Context, now func() time.Time) (w *world, err error) {
+	w = &world{now: now, secret: rand.Text()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.folder, err = os.MkdirTemp("", "countersign-bench-"); err != nil {
+		return w, fmt.Errorf("make a folder for the policy: %w", err)
+	}
+	w.after(func() error { return os.RemoveAll(w.folder) })
+	if err := os.WriteFile(w.policy(), []byte(policy), 0o600); err != nil {
+		return w, fmt.Errorf("write the policy: %w", err)
+	}
+	w.slack = slacksim.New(slacksim.Config{}) //nolint:contextcheck // it ends with Close
+	w.after(func() error { w.slack.Close(); return nil })
+	if w.api, err = w.serve(ctx, w.slack); err != nil {
+		return w, err
+	}
+	w.slack.SetPublicURL("http://" + w.api)
+	if w.agents, err = free(ctx); err != nil {
+		return w, err
+	}
+	return w, nil
+}
+
+func (w *world) policy() string { return filepath.Join(w.folder, "policy.yaml") }
+
+// serve answers at a new address until the end.
+func (w *world) serve(ctx context.Context, h http.Handler) (addr string, err error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("listen: %w", err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	w.after(func() error {
+		err := s.Close()
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	})
+	return l.Addr().String(), nil
+}
+
+// free finds an address that nothing listens at.
+func free(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// ends are what is to be ended, the last first.
+type ends []func() error
+
+func (e *ends) after(f func() error) { *e = append(*e, f) }
+
+func (e *ends) close() error {
+	var problems []error
+	for _, f := range slices.Backward(*e) {
+		problems = append(problems, f())
+	}
+	*e = nil
+	return errors.Join(problems...)
+}
+
+// configuration is that of the bot. Slack's limits on messages are lifted, which
+// are not what is measured.
+func (b *bench) configuration(prefix string) config.Config {
+	return config.Config{
+		Agents:       []config.Agent{{Name: "ops"}},
+		RemoteAgents: b.coders(),
+		Policy:       b.policy(),
+		Slack:        config.Slack{CardsPerMinute: 1_000_000, MessagesPerMinute: 1_000_000},
+		HTTP:         config.HTTP{Listen: b.agents},
+		Redis:        config.Redis{Prefix: prefix, Durability: b.keeps},
+	}
+}
+
+// coders is how many coding agents there are.
+const coders = 64
+
+func (b *bench) coders() []config.RemoteAgent {
+	all := make([]config.RemoteAgent, coders)
+	for i := range all {
+		all[i] = config.RemoteAgent{
+			Name: fmt.Sprintf("coder-%d", i), Owner: alice, Channel: ops, Doors: []string{"hooks"}, OpenLimit: unlimited, PerMinute: unlimited,
+			Tokens: []string{fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(b.token(i))))},
+		}
+	}
+	return all
+}
+
+// token proves the n-th coding agent.
+func (w *world) token(n int) string { return fmt.Sprintf("%s-%d", w.secret, n) }
+
+func (b *bench) environment() config.Environment {
+	return config.Environment{
+		SlackToken: config.NewSecret(b.slack.BotToken()), SigningSecret: config.NewSecret(b.slack.SigningSecret()), SlackAPIURL: "http://" + b.api + "/api/",
+		RedisURL: config.NewSecret(b.redis.url), OpenAIKey: config.NewSecret("scripted"), OpenAIBaseURL: "http://127.0.0.1:1/v1", OpenAIModel: "scripted", LogLevel: "error",
+	}
+}
+
+func (b *bench) log() *slog.Logger { return config.NewLogger(b.Stderr, "error") }
+
+// store opens what the bots with this prefix work on.
+func (b *bench) store(ctx context.Context, prefix string) (*state.Store, error) {
+	return state.Open(ctx, state.Options{URL: b.redis.url, Prefix: prefix, Now: b.Now})
+}
+
+// fresh is a prefix that nothing is stored under.
+func (b *bench) fresh() string {
+	b.n++
+	return fmt.Sprintf("%s-%s-%d", prefix, rand.Text()[:6], b.n)
+}
+
+// A replica is a bot that runs.
+type replica struct {
+	addr string
+	end  func() error
+}
+
+// replica starts a bot, all of it, and returns once it is at work.
+func (b *bench) replica(ctx context.Context, c config.Config) (replica, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return replica{}, fmt.Errorf("listen for the bot: %w", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		ended <- b.Serve(ctx, l, c, b.environment(), nil, func() { close(ready) }, b.log())
+	}()
+	select {
+	case <-ready:
+		return replica{l.Addr().String(), func() error { stop(); return <-ended }}, nil
+	case err := <-ended:
+		stop()
+		return replica{}, fmt.Errorf("start the bot: %w", err)
+	}
+}
