@@ -43,3 +43,42 @@ func TestAnUpdateThatCanWaitYieldsToOneThatCannot(t *testing.T) {
 	require.NoError(t, draw(waits))
 	require.Len(t, o.Calls("chat.update"), updates+2)
 }
+
+// Putting a card off is cheap, so that many cards that wait take nothing from those
+// who decide: it claims nothing, writes nothing, and loads no arguments.
+func TestACardThatHasToWaitIsPutOffWithOneRead(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	limited, waits := o.another("limited", 0, call("c1", "x", `{}`, sre)), o.another("waits", 0, call("c1", "x", `{}`, sre))
+	o.drawsAll(limited, waits)
+	o.approves(limited, 0)
+	o.approves(waits, 0)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Status: 429, RetryAfter: 10}}})
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(limited.ID)))
+
+	seen := o.counted()
+	var later *slackapi.LaterError
+	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)), &later)
+	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.taken())
+	updates := len(o.Calls("chat.update"))
+	o.now.move(later.After)
+	o.draw(waits)
+	require.Len(t, o.Calls("chat.update"), updates+1)
+}
+
+// An escalation asks more people, in a channel that has no card yet: that does not
+// wait for the card in the thread.
+func TestAnEscalationIsPostedWhileTheCardHasToWait(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	limited, waits := o.another("limited", 0, call("c1", "x", `{}`, sre)), o.another("waits", 0, escalating(o))
+	o.drawsAll(limited, waits)
+	o.approves(limited, 0)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "chat.update", Status: 429, RetryAfter: 600}}})
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(limited.ID)))
+	posted := len(o.Calls("chat.postMessage"))
+	o.now.move(2 * time.Minute)
+	o.climbs(waits)
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)), "the card in the thread waits")
+	require.Len(t, o.Calls("chat.postMessage"), posted+1)
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)))
+	require.Len(t, o.Calls("chat.postMessage"), posted+1)
+}

@@ -129,6 +129,10 @@ func (s *testStore) Memo(ctx context.Context, id, surface string) ([]byte, int64
 	return s.kept.Memo(ctx, id, surface)
 }
 
+func (s *testStore) Prefetch(ctx context.Context, r approvals.Reads) context.Context {
+	return s.kept.Prefetch(ctx, r)
+}
+
 func (s *testStore) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
 	if err := s.broken(); err != nil {
 		return err

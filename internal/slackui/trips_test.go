@@ -2,51 +2,66 @@ package slackui_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// roundTrips keeps the first command of each round trip of a client.
+// roundTrips keeps the commands of a client, those of each round trip together.
 type roundTrips struct {
-	mu    sync.Mutex
-	names []string
+	mu   sync.Mutex
+	sent [][]string
 }
 
 func (s *roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.note(cmd.Name())
+		s.note(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 func (s *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		s.note(cmds[0].Name())
+		s.note(cmds...)
 		return next(ctx, cmds)
 	}
 }
 
-func (s *roundTrips) note(name string) {
+func (s *roundTrips) note(cmds ...redis.Cmder) {
+	var names []string
+	for _, c := range cmds {
+		if !slices.Contains([]string{"hello", "client"}, c.Name()) { // a connection begins with these
+			names = append(names, c.Name())
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains([]string{"hello", "client"}, name) { // a connection begins with these
-		s.names = append(s.names, name)
+	if len(names) > 0 {
+		s.sent = append(s.sent, names)
 	}
 }
 
-func (s *roundTrips) taken() []string {
+// taken returns what was sent since the last call.
+func (s *roundTrips) taken() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.names)
+	sent := s.sent
+	s.sent = nil
+	return sent
 }
 
 // counted makes the store use a client of its own whose round trips are kept.
@@ -61,22 +76,144 @@ func (o *workspace) counted() *roundTrips {
 	require.NoError(o.t, err)
 	o.kept = store
 	o.t.Cleanup(func() { require.NoError(o.t, c.Close()) })
-	seen.names = nil
+	seen.taken()
 	return seen
 }
 
-func TestAClickReadsTheBatchOnceAndDecidesWithOneCommit(t *testing.T) {
+// asks stores a batch with one call and ids as long as those of production, and draws it.
+func (o *workspace) asks(root, name string, q approvals.Quorum) approvals.Batch {
+	o.t.Helper()
+	unique := strings.Repeat("x", 26-len(name)) + name
+	d := call("call_"+strings.Repeat("c", 24), "delete_file", `{"path":"a.txt"}`, q)
+	d.Ask.Rule, d.Ask.Requirement.Deadline = "files@1f2e3d4c", o.now.read().Add(24*time.Hour)
+	thread := approvals.NewID("thread", 7, unique)
+	run := agentrun.Run{
+		ID: approvals.RunID(approvals.NewID("run", 7, unique)), Thread: agentrun.ThreadID(thread), Status: agentrun.RunDeferred,
+		Origin:   agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: "C0OPS", Root: root},
+		Deferred: approvals.BatchID(approvals.NewID("batch", 7, unique)), Agent: "ops", Requester: "U0ALICE", Version: 3,
+	}
+	b, _, err := approvals.Open(approvals.Batch{
+		ID: run.Deferred, Run: run.ID, Thread: thread, Channel: "C0OPS", Agent: run.Agent, Requester: run.Requester, OpenedAt: o.now.read(),
+		Prompt: approvals.Quote{Text: "Please delete the old report a.txt: nobody reads it any more."},
+	}, []approvals.Deferral{d}, nil)
+	require.NoError(o.t, err)
+	o.setRun(run)
+	o.setBatch(b, d.Call)
+	o.draw(b)
+	return b
+}
+
+// newest is the message that was posted last in the thread.
+func (o *workspace) newest(root string) slacksim.Message {
+	o.t.Helper()
+	all := o.thread("U0ALICE", root)
+	return all[len(all)-1]
+}
+
+// A cost is what something costs the Redis of a workspace.
+type cost struct {
+	Trips int
+	Sent  int // commands of the client
+	Ran   int // those of the server, in scripts too
+	Log   int // bytes of its log
+}
+
+// costs measures what a function costs Redis, on a server of its own.
+func (o *workspace) costs(of *statetest.Instance, f func()) cost {
+	o.t.Helper()
+	ctx := o.t.Context()
+	seen := o.counted()
+	logged := func() int {
+		_, at, _ := strings.Cut(of.Client.Info(ctx, "persistence").Val(), "aof_current_size:")
+		var n int
+		_, err := fmt.Sscan(at, &n)
+		require.NoError(o.t, err)
+		return n
+	}
+	before := logged()
+	require.NoError(o.t, of.Client.ConfigResetStat(ctx).Err())
+	f()
+	c := cost{}
+	for name, of := range of.Client.InfoMap(ctx, "commandstats").Val()["Commandstats"] {
+		var n int
+		_, err := fmt.Sscanf(of, "calls=%d", &n)
+		require.NoError(o.t, err)
+		if !slices.ContainsFunc([]string{"config", "info", "hello", "client"}, func(x string) bool { return strings.Contains(name, x) }) {
+			c.Ran += n
+		}
+	}
+	c.Log = logged() - before
+	for _, trip := range seen.taken() {
+		c.Trips++
+		c.Sent += len(trip)
+	}
+	return c
+}
+
+// The last decision about a request costs Redis no more than this, and so does drawing
+// it afterwards. Counting is exact, so a command more is seen here.
+func TestAClickAndItsDrawingAreCheapForRedis(t *testing.T) {
+	i := statetest.NewInstance(t)
+	shared := server
+	server = i.Client
+	t.Cleanup(func() { server = shared })
+	o := newWorkspace(t, slacksim.Config{})
+	root := o.say("U0ALICE", "clean up")
+	first := o.asks(root, "first", sre) // after it the person and the group are known
+	require.Equal(t, 200, o.press("U0BOB", o.newest(root), "approve", 0).Status)
+	require.NoError(t, o.ui.Homes.Reconcile(t.Context(), string(first.ID)))
+
+	b := o.asks(root, "second", sre)
+	card := o.newest(root)
+	decide := o.costs(i, func() {
+		require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
+		require.NoError(t, o.ui.Server.Shutdown(t.Context()))
+	})
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+	draw := o.costs(i, func() {
+		o.draw(b)
+		require.NoError(t, o.ui.Homes.Reconcile(t.Context(), string(b.ID)))
+	})
+	require.Contains(t, o.newest(root).Shown(), "Approved")
+	t.Logf("decide: %+v, draw: %+v", decide, draw)
+	for what, c := range map[string]struct{ is, most cost }{
+		"decide": {decide, cost{Trips: 2, Sent: 6, Ran: 28, Log: 3150}},
+		"draw":   {draw, cost{Trips: 6, Sent: 10, Ran: 32, Log: 1500}},
+	} {
+		require.LessOrEqual(t, c.is.Trips, c.most.Trips, what)
+		require.LessOrEqual(t, c.is.Sent, c.most.Sent, what)
+		require.LessOrEqual(t, c.is.Ran, c.most.Ran, what)
+		require.LessOrEqual(t, c.is.Log, c.most.Log, what)
+	}
+}
+
+func TestAClickReadsEverythingAtOnceAndDecidesWithOneCommit(t *testing.T) {
 	o, root, b := one(t)
 	card := o.card("U0BOB", root)
 	seen := o.counted()
 	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
-	require.Equal(t, []string{
-		"hmget",   // the batch
-		"get",     // the arguments, to know whether the card shows them all
-		"hmget",   // the group
-		"hmget",   // who is away
-		"evalsha", // the decision
-		"hmget",   // whether the message is known as a card
+	require.Equal(t, [][]string{
+		{"hmget", "hmget", "hmget", "get"}, // what shows the batch, the person, the batch, and its arguments
+		{"hmget"},                          // the group, which nobody has asked here before
+		{"evalsha"},                        // the decision
 	}, seen.taken())
+	require.Equal(t, approvals.Approved, o.status(b, 0))
+
+	o.asks(root, "next", sre)
+	card = o.newest(root)
+	seen.taken()
+	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
+	require.Equal(t, [][]string{{"hmget", "hmget", "hmget", "hmget", "get"}, {"evalsha"}}, seen.taken())
+}
+
+// What was expected of a channel is a guess about what to read, and nothing else.
+func TestACallThatAsksOtherGroupsThanTheLastIsDecidedByThose(t *testing.T) {
+	o, root, _ := one(t)
+	require.Equal(t, 200, o.press("U0BOB", o.card("U0BOB", root), "approve", 0).Status)
+	b := o.asks(root, "other", approvals.Quorum{Name: "security", Need: 1, From: approvals.From{Groups: []approvals.GroupID{"S0SEC"}}})
+	card := o.newest(root)
+	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
+	require.Equal(t, approvals.Pending, o.status(b, 0))
+	require.Equal(t, 200, o.press("U0CAROL", card, "approve", 0).Status)
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 }

@@ -129,6 +129,7 @@ func (c *change) args() []any {
 // be sent again. A change that is acknowledged to people or tools needs
 // commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
+	defer s.written(ctx, c)
 	failed, err = c.verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
 	s.writes.note(c.partition, s.now(), err)
 	return failed, err

@@ -149,6 +149,7 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 	if !b.asks() {
 		return s.commit(ctx, c)
 	}
+	defer s.written(ctx, c)
 	defer func() { s.writes.note(c.partition, s.now(), err) }()
 	node, err := s.master(ctx, c.keys[0])
 	if err != nil {

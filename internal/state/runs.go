@@ -218,6 +218,9 @@ func idsOf(c agentrun.Commit) []string {
 
 // document reads the fields v and d.
 func (s *conn) document(ctx context.Context, k hashKey) ([]byte, int64, error) {
+	if cmd, ok := s.prefetched(ctx, string(k)).(*redis.SliceCmd); ok {
+		return documentOf(cmd)
+	}
 	return documentOf(readDocument(ctx, s.client, k))
 }
 
@@ -241,7 +244,11 @@ func documentOf(cmd *redis.SliceCmd) ([]byte, int64, error) {
 
 // raw reads a string key.
 func (s *conn) raw(ctx context.Context, k stringKey) (json.RawMessage, error) {
-	b, err := s.client.Get(ctx, string(k)).Bytes()
+	cmd, ok := s.prefetched(ctx, string(k)).(*redis.StringCmd)
+	if !ok {
+		cmd = s.client.Get(ctx, string(k))
+	}
+	b, err := cmd.Bytes()
 	if errors.Is(err, redis.Nil) {
 		return nil, approvals.ErrNotFound
 	}

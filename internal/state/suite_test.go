@@ -30,6 +30,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"batches":      batches,
 		"parked runs":  parkedRuns,
 		"memos":        memos,
+		"prefetches":   prefetches,
 		"notices":      notices,
 		"rungs":        rungs,
 		"calls":        calls,

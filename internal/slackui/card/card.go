@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -99,4 +100,9 @@ var Details = []blockkit.Detail{
 func (c Card) OnCard() []approvals.Approval {
 	from := min(c.Part*CallsPerCard, len(c.Batch.Approvals))
 	return c.Batch.Approvals[from:min(from+CallsPerCard, len(c.Batch.Approvals))]
+}
+
+// Waits reports whether a call on the card waits for people.
+func (c Card) Waits() bool {
+	return slices.ContainsFunc(c.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
 }

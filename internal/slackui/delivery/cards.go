@@ -47,27 +47,67 @@ type Cards struct {
 // calls it. A [*slackapi.LaterError] says when to try again; any other error is a
 // failure.
 func (c *Cards) Reconcile(ctx context.Context, id string) error {
-	return c.Placements.notes().Reconcile(ctx, id, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) {
-		return c.draw(ctx, h, approvals.BatchID(id))
+	// Nobody has drawn anything between the read of the record and the claim, so the
+	// batch, which is read after the record, is no older than what was drawn.
+	ctx = c.Placements.Memos.Prefetch(ctx, approvals.Reads{
+		Memos: []approvals.MemoKey{c.Placements.Key(approvals.BatchID(id))}, Batches: []approvals.BatchID{approvals.BatchID(id)},
 	})
+	var b approvals.Batch
+	h, err := c.Placements.notes().ClaimIf(ctx, id, func(body *anchors) (err error) {
+		if b, err = c.Desk.Batch(ctx, approvals.BatchID(id)); err != nil {
+			return fmt.Errorf("load batch %s: %w", id, err)
+		}
+		return c.mustWait(b, body)
+	})
+	if err != nil {
+		return err
+	}
+	return h.Draw(ctx, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) { return c.draw(ctx, h, b) })
 }
 
-// draw loads and draws the batch. It runs under the claim, so that it never draws an
-// older state over a newer one.
-func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.BatchID) (int64, error) {
-	b, err := c.Desk.Batch(ctx, id)
-	if err != nil {
-		return 0, fmt.Errorf("load batch %s: %w", id, err)
+// mustWait returns when the batch can be drawn if all that is to be drawn of it now
+// has to wait for Slack: its card in the thread, and every other message.
+func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
+	for _, channel := range b.Channels() {
+		posted := func(a Anchor) bool { return a.Further && a.Channel == channel }
+		if !body.missed(channel) && !slices.ContainsFunc(body.Anchors, posted) {
+			return nil // it may have to be posted there
+		}
 	}
-	run, err := c.Runs.Run(ctx, b.Run)
-	if err != nil {
-		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+	var late soonest
+	home := false
+	for _, a := range body.Anchors {
+		if a.Version >= b.Version {
+			continue
+		}
+		err := c.API.MayUpdate(a.Channel, a.TS, card.Card{Batch: b, Part: a.Part}.Waits())
+		if err == nil {
+			return nil
+		}
+		home = home || a.Part == 0 && !a.Further && a.Direct == ""
+		late.add(err)
 	}
-	at, shown := home(run, b)
-	if !shown {
-		return b.Version, nil
+	if !home {
+		return nil
 	}
-	b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
+	return late.err()
+}
+
+// draw draws the batch under the claim, so that it never draws an older state over a
+// newer one.
+func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (int64, error) {
+	at, known := h.Body.home()
+	if !known || b.Channel == "" {
+		run, err := c.Runs.Run(ctx, b.Run)
+		if err != nil {
+			return 0, fmt.Errorf("load run %s: %w", b.Run, err)
+		}
+		var shown bool
+		if at, shown = home(run, b); !shown {
+			return b.Version, nil
+		}
+		b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
+	}
 	for range maxRounds {
 		// A failure in the channel of an escalation does not delay the thread.
 		furtherErr := c.escalated(ctx, h, b)
@@ -91,7 +131,7 @@ func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], id approvals.B
 			return b.Version, nil
 		}
 	}
-	return 0, fmt.Errorf("draw batch %s: %w", id, errUnsettled)
+	return 0, fmt.Errorf("draw batch %s: %w", b.ID, errUnsettled)
 }
 
 // maxRounds is how often one reconciliation starts again because there was more to
@@ -184,7 +224,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		return nil // nothing is posted where nobody may read it
 	}
 	sum := m.Sum()
-	m.LowPriority = slices.ContainsFunc(shown.OnCard(), func(a approvals.Approval) bool { return a.Status == approvals.Pending })
+	m.LowPriority = shown.Waits()
 	for _, a := range old {
 		var err error
 		if a.Sum == "" || a.Sum != sum {
@@ -193,7 +233,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		switch {
 		case err == nil:
 			a.Version, a.Sum = b.Version, sum
-			err = h.Save(ctx, func(n *anchors) { n.put(a) })
+			err = h.Note(ctx, func(n *anchors) { n.put(a) }) // an update may be repeated
 		case slackapi.HasCode(err, slackapi.Gone...):
 			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
 			err = h.Save(ctx, func(n *anchors) { n.drop(a) })

@@ -28,6 +28,11 @@ func (p *Placements) notes() memo.Notes[anchors] {
 	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now}
 }
 
+// Key is where it is kept what shows the batch.
+func (p *Placements) Key(id approvals.BatchID) approvals.MemoKey {
+	return approvals.MemoKey{ID: string(id), Surface: p.notes().Surface}
+}
+
 // Knows reports whether the message is one of the batch's cards. If the memo cannot be
 // read, it returns true.
 func (p *Placements) Knows(ctx context.Context, id approvals.BatchID, channel, ts string) bool {

@@ -61,6 +61,16 @@ func (a *anchors) find(channel, ts string) int {
 	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
 }
 
+// home is the thread in which the batch is shown, as far as its messages say that:
+// an old one does not.
+func (a *anchors) home() (t target, known bool) {
+	i := slices.IndexFunc(a.Anchors, func(x Anchor) bool { return !x.Further && x.Direct == "" && x.Thread != "" })
+	if i < 0 {
+		return target{}, false
+	}
+	return target{channel: a.Anchors[i].Channel, thread: a.Anchors[i].Thread}, true
+}
+
 func (a *anchors) put(x Anchor) {
 	if i := a.find(x.Channel, x.TS); i >= 0 {
 		if x.Version > a.Anchors[i].Version {

@@ -29,6 +29,9 @@ type groupsSeen struct {
 	Groups []approvals.GroupID `json:"groups"`
 }
 
+// Key is where they are kept.
+func (g Groups) Key() approvals.MemoKey { return approvals.MemoKey{ID: g.id, Surface: g.notes.Surface} }
+
 func (g Groups) all(ctx context.Context) ([]approvals.GroupID, error) {
 	n, _, err := g.notes.Load(ctx, g.id)
 	return n.Body.Groups, err

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/memo"
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 	"github.com/countersign/countersign/internal/state"
@@ -246,6 +247,8 @@ func (brokenMemos) Memo(context.Context, string, string) ([]byte, int64, error) 
 func (brokenMemos) CommitMemo(context.Context, string, string, []byte, int64, int64) error {
 	return errSlack
 }
+
+func (brokenMemos) Prefetch(ctx context.Context, _ approvals.Reads) context.Context { return ctx }
 
 func (brokenMemos) Confirm(context.Context, string) error { return errSlack }
 

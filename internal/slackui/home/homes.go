@@ -82,6 +82,10 @@ func (h *Homes) Page(user approvals.UserID) (l memo.Notes[homePage], id string) 
 // [*slackapi.LaterError] says when to try again; any other error is a failure.
 func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	l := memo.Notes[batchChange]{Memos: h.Memos, Surface: "homes", Now: h.Now}
+	opened, visitors := h.visitors()
+	ctx = h.Memos.Prefetch(ctx, approvals.Reads{Batches: []approvals.BatchID{approvals.BatchID(id)}, Memos: []approvals.MemoKey{
+		{ID: id, Surface: l.Surface}, {ID: visitors, Surface: opened.Surface}, h.People.Groups().Key(),
+	}})
 	b, err := h.Desk.Batch(ctx, approvals.BatchID(id))
 	if err != nil {
 		return fmt.Errorf("load batch %s: %w", id, err)

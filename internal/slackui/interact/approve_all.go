@@ -9,7 +9,6 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/card"
-	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -35,7 +34,7 @@ func (s *decisions) approveAll(ctx context.Context, p inbound.Interaction, value
 	if err != nil {
 		return at, false, err
 	}
-	who, err := s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtBy(b.Asked()))
+	who, err := s.verdicts.deciders.Principal(ctx, p.Who(), p.Channel, b.Asked())
 	if err != nil {
 		return at, false, err
 	}

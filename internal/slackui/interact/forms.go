@@ -124,7 +124,8 @@ func (s *Handler) submitted(ctx context.Context, p inbound.Interaction) (inbound
 // given handles a verdict that came with its reason.
 func (s *decisions) given(ctx context.Context, p inbound.Interaction, v approvals.Verdict) (inbound.Reply, error) {
 	reason := form.TrimReason(p.View.Values[form.ReasonBlock][form.ReasonInput].Value)
-	at, err := s.verdicts.decide(ctx, p, readOrigin(p).Value, v, reason)
+	value := readOrigin(p).Value
+	at, err := s.verdicts.decide(s.verdicts.prefetch(ctx, p, value), p, value, v, reason)
 	if err == nil {
 		s.reviews.redrawReview(ctx, p)
 		return inbound.Reply{}, nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
-	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/slackui/inbound"
 	"github.com/countersign/countersign/internal/slackui/ref"
 	"github.com/countersign/countersign/internal/slackui/respond"
@@ -70,6 +69,7 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 		s.cfg.Log.WarnContext(ctx, "unknown action", slog.String("action", blockkit.Brief(press.ID, 64)))
 		return inbound.Reply{}, s.answer(ctx, p, blockkit.Ours(oldButton))
 	}
+	ctx = s.verdicts.prefetch(ctx, p, press.Value)
 	about, decided, err := run(ctx, s, p)
 	s.verdicts.adopt(ctx, p.Who(), p.On(), about)
 	if err == nil {
@@ -84,6 +84,19 @@ func (s *Handler) pressed(ctx context.Context, p inbound.Interaction) (inbound.R
 	s.cfg.Log.InfoContext(ctx, "click refused", slog.String("user", p.User),
 		slog.String("action", blockkit.Brief(press.ID, 64)), slog.Any("reason", err))
 	return inbound.Reply{}, s.answer(ctx, p, words)
+}
+
+// prefetch returns a context that reads in one round trip what deciding about the
+// call of a button or a form needs.
+func (s *verdicts) prefetch(ctx context.Context, p inbound.Interaction, value string) context.Context {
+	ptr, err := ref.ParsePointer(value)
+	if err != nil {
+		return ctx
+	}
+	return s.deciders.Prefetch(ctx, p.Who(), p.Channel, approvals.Reads{
+		Batches: []approvals.BatchID{ptr.Batch}, Args: []approvals.ArgsKey{{Batch: ptr.Batch, Digest: ptr.Digest}},
+		Memos: []approvals.MemoKey{s.placements.Key(ptr.Batch)},
+	})
 }
 
 // decide commits one person's verdict. Whatever it returns besides an error is
@@ -147,7 +160,7 @@ func (s *verdicts) caseOf(ctx context.Context, p inbound.Interaction, value stri
 // caseAt finds out who pressed a button that means this call.
 func (s *verdicts) caseAt(ctx context.Context, p inbound.Interaction, at respond.Subject, ptr ref.Pointer) (approvals.Case, error) {
 	return s.cfg.Desk.Case(ctx, at.Batch, at.Approval.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
-		return s.people.Principal(ctx, p.User, p.UserTeam, directory.SoughtBy(asked))
+		return s.deciders.Principal(ctx, p.Who(), p.Channel, asked)
 	})
 }
 

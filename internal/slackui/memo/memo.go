@@ -92,12 +92,21 @@ func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
 // the claim or the lease ends. While someone else holds the claim, Claim returns
 // a [*slackapi.LaterError].
 func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
+	return l.ClaimIf(ctx, id, func(*T) error { return nil })
+}
+
+// ClaimIf is [Notes.Claim] unless the error of ready, which it returns then: what
+// has to wait is put off without a claim.
+func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) error) (*Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if left := n.Until.Sub(l.Now()); n.Owner != "" && left > 0 {
 		return nil, &slackapi.LaterError{After: min(left, lookAgain(lease-left)), Err: ErrBusy}
+	}
+	if err := ready(&n.Body); err != nil {
+		return nil, err
 	}
 	h := &Claim[T]{notes: l, ID: id, version: version, away: n.Away, Body: n.Body, owner: rand.Text()}
 	if err := h.commit(ctx, h.owner, 0); err != nil {
@@ -127,7 +136,26 @@ type Claim[T any] struct {
 	owner   string
 	version int64
 	away    int
+	saved   time.Time  // when the lease began
+	noted   []func(*T) // changes of Body that are not stored yet
 	Body    T
+}
+
+// noteFor is how long after the last save a change may still be noted only: a call
+// to Slack that begins then ends within the lease.
+const noteFor = lease - slackapi.CallTimeout - 2*time.Second
+
+// Note changes the record like Save, and leaves it to the next Save, Release or
+// Abandon to store that, unless the claim must be renewed. It is for what may be
+// done once more if this process is killed before. change may run more than once.
+func (h *Claim[T]) Note(ctx context.Context, change func(*T)) error {
+	if since := h.notes.Now().Sub(h.saved); since < 0 || since > noteFor {
+		return h.Save(ctx, change)
+	}
+	change(&h.Body)
+	h.away = 0
+	h.noted = append(h.noted, change)
+	return nil
 }
 
 // Save changes the record and renews the claim. change may run more than once.
@@ -160,6 +188,9 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 			return &slackapi.LaterError{After: time.Second, Err: ErrBusy}
 		}
 		h.Body, h.version = n.Body, version
+		for _, noted := range h.noted {
+			noted(&h.Body)
+		}
 		change(&h.Body)
 		if drawn > 0 && owner == "" {
 			drawn = 0 // what others have added is not drawn yet
@@ -170,13 +201,15 @@ func (h *Claim[T]) settle(ctx context.Context, change func(*T), owner string, dr
 
 func (h *Claim[T]) commit(ctx context.Context, owner string, drawn int64) error {
 	n := Record[T]{Owner: owner, Away: h.away, Body: h.Body}
+	now := h.notes.Now()
 	if owner != "" {
-		n.Until = h.notes.Now().Add(lease)
+		n.Until = now.Add(lease)
 	}
 	if err := h.notes.Store(ctx, h.ID, n, h.version, drawn); err != nil {
 		return err
 	}
 	h.version++
+	h.saved, h.noted = now, nil
 	return nil
 }
 
@@ -201,21 +234,28 @@ func (h *Claim[T]) Abandon(ctx context.Context, cause error) error {
 // [approvals.ErrConflict] otherwise. With drawn > 0 it also removes the due entry
 // of the surface, if the document still has that version. Confirm returns once
 // everything in the partition of the document is durable; a memo that was only
-// committed may be lost with the machine of the store.
+// committed may be lost with the machine of the store. Prefetch returns a context in
+// which the first read of any of these documents reads all of them, and each is
+// handed out once.
 type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	Confirm(ctx context.Context, id string) error
+	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 }
 
-// Reconcile claims the record of a document for draw, which returns the version
-// of the document that is drawn now. The claim is released with that version, or
-// abandoned with draw's error.
+// Reconcile claims the record of a document and draws it, see [Claim.Draw].
 func (l Notes[T]) Reconcile(ctx context.Context, id string, draw func(context.Context, *Claim[T]) (int64, error)) error {
 	h, err := l.Claim(ctx, id)
 	if err != nil {
 		return err
 	}
+	return h.Draw(ctx, draw)
+}
+
+// Draw calls draw, which returns the version of the document that is drawn now. The
+// claim is released with that version, or abandoned with draw's error.
+func (h *Claim[T]) Draw(ctx context.Context, draw func(context.Context, *Claim[T]) (int64, error)) error {
 	version, err := draw(ctx, h)
 	if err != nil {
 		return h.Abandon(ctx, err)

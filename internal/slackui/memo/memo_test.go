@@ -103,3 +103,39 @@ func TestACopyThatIsFoundMeanwhileIsDrawnToo(t *testing.T) {
 	require.NoError(t, h.Release(t.Context(), 1))
 	require.False(t, due())
 }
+
+// What a drawer has only noted is in the record once it releases its claim, also
+// where someone else has changed the record meanwhile.
+func TestWhatIsNotedIsStoredWithTheNextSave(t *testing.T) {
+	due, _, l := drawers(t)
+	h, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	thing := func(name string) func(*document) {
+		return func(a *document) { a.Things = append(a.Things, name) }
+	}
+	require.NoError(t, h.Note(t.Context(), thing("1.1")))
+	require.NoError(t, h.Note(t.Context(), thing("2.2")))
+	require.Equal(t, []string{"1.1", "2.2"}, h.Body.Things)
+	n, version, err := l.Load(t.Context(), batch)
+	require.NoError(t, err)
+	require.Empty(t, n.Body.Things)
+	require.EqualValues(t, 1, version)
+	require.NoError(t, l.Edit(t.Context(), batch, thing("9.9")))
+	require.NoError(t, h.Release(t.Context(), 1))
+	n, _, err = l.Load(t.Context(), batch)
+	require.NoError(t, err)
+	require.Equal(t, []string{"9.9", "1.1", "2.2"}, n.Body.Things)
+	require.True(t, due())
+}
+
+// A note renews the claim when the next call to Slack might outlast it.
+func TestANoteRenewsAClaimThatIsGettingOld(t *testing.T) {
+	_, wait, l := drawers(t)
+	h, err := l.Claim(t.Context(), batch)
+	require.NoError(t, err)
+	wait(noteFor + time.Millisecond)
+	require.NoError(t, h.Note(t.Context(), func(*document) {}))
+	wait(slackapi.CallTimeout + noteFor)
+	_, err = l.Claim(t.Context(), batch)
+	require.ErrorIs(t, err, ErrBusy)
+}

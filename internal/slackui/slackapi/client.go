@@ -71,9 +71,20 @@ func (a *Client) throttled(method, channel, key string, low bool, call func() er
 	return classify(method, err)
 }
 
+// MayUpdate returns nil if a message may be updated now, and otherwise a
+// [*LaterError] with its turn. [Client.Update] asks again.
+func (a *Client) MayUpdate(channel, ts string, low bool) error {
+	if a.Now == nil {
+		return nil
+	}
+	return a.Throttle.may(PostUpdate, channel, updateKey(channel, ts), low, a.Now())
+}
+
+func updateKey(channel, ts string) string { return channel + " " + ts }
+
 // Update replaces a message. Repeating it is harmless.
 func (a *Client) Update(ctx context.Context, channel, ts string, m blockkit.Message) error {
-	return a.throttled(PostUpdate, channel, channel+" "+ts, m.LowPriority, func() error {
+	return a.throttled(PostUpdate, channel, updateKey(channel, ts), m.LowPriority, func() error {
 		_, at, _, err := a.client.UpdateMessageContext(ctx, channel, ts, m.Options()...)
 		if err == nil && at == "" {
 			err = ErrNoAnswer

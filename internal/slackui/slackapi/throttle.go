@@ -64,6 +64,26 @@ func limitOf(method, channel string) (string, time.Duration) {
 func (p *throttle) wait(method, channel, key string, low bool, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.turn(method, channel, key, low, now); err != nil {
+		return err
+	}
+	if l := p.queues[lowPriorityUpdates]; l != nil && method == PostUpdate && low {
+		if delete(l.turns, key); l.idle(now) {
+			delete(p.queues, lowPriorityUpdates)
+		}
+	}
+	return nil
+}
+
+// may is wait for a call that is not made yet: a turn that has come is kept for it.
+func (p *throttle) may(method, channel, key string, low bool, now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.turn(method, channel, key, low, now)
+}
+
+// turn returns nil if it is the turn of the call in every queue in which it waits.
+func (p *throttle) turn(method, channel, key string, low bool, now time.Time) error {
 	what, apart := limitOf(method, channel)
 	if l := p.queues[what]; l != nil {
 		if err := l.turn(key, low, apart, now); err != nil {
@@ -85,13 +105,7 @@ func (p *throttle) wait(method, channel, key string, low bool, now time.Time) er
 	if l == nil {
 		return nil
 	}
-	if err := l.turn(key, low, BudgetSpan/maxUpdates, now); err != nil {
-		return err
-	}
-	if delete(l.turns, key); l.idle(now) {
-		delete(p.queues, lowPriorityUpdates)
-	}
-	return nil
+	return l.turn(key, low, BudgetSpan/maxUpdates, now)
 }
 
 func (p *throttle) queue(what string) *queue {

@@ -1,0 +1,118 @@
+package state_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// trips counts the round trips of a client.
+type trips struct{ n atomic.Int64 }
+
+func (s *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "hello" { // a connection begins with it
+			s.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() != "client" {
+			s.n.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// prefetches: what a request reads ahead is one round trip, and what it is handed is
+// never older than what it has written itself.
+func prefetches(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	ctx := t.Context()
+	now := start0
+	s, err := state.Open(ctx, state.Options{Client: c, Prefix: prefix(), Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	id := ids{3}
+	b, events, err := approvals.Open(approvals.Batch{ID: id.batch("b"), Run: id.run("r"), Requester: "ann", OpenedAt: start0},
+		[]approvals.Deferral{{Call: approvals.ToolCall{ID: "c", Name: "look", Args: json.RawMessage(`{"at":1}`)}, Ask: approvals.Ask{
+			Requirement: approvals.Requirement{Quorums: []approvals.Quorum{{Name: "q", Need: 1, From: approvals.From{Users: []approvals.UserID{"ann"}}}}},
+		}}}, nil)
+	require.NoError(t, err)
+	digest := b.Approvals[0].Call.Digest
+	require.NoError(t, s.CommitBatch(ctx, approvals.BatchCommit{Batch: b, Events: events, Args: map[approvals.Digest]json.RawMessage{digest: json.RawMessage(`{"at":1}`)}}))
+	elsewhere := string(ids{60}.batch("other")) // on another server of a cluster
+	require.NoError(t, s.CommitMemo(ctx, elsewhere, "people", []byte("1"), 0, 0))
+
+	all := approvals.Reads{
+		Batches: []approvals.BatchID{b.ID, id.batch("none"), "no id"},
+		Args:    []approvals.ArgsKey{{Batch: b.ID, Digest: digest}},
+		Memos:   []approvals.MemoKey{{ID: elsewhere, Surface: "people"}, {ID: string(b.ID), Surface: "cards"}},
+	}
+	memo := func(ctx context.Context, want string) {
+		t.Helper()
+		got, _, err := s.Memo(ctx, elsewhere, "people")
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	var seen trips
+	if client, ok := c.(*redis.Client); ok { // the hook of a client of its own
+		o := *client.Options()
+		own := redis.NewClient(&o)
+		t.Cleanup(func() { require.NoError(t, own.Close()) })
+		own.AddHook(&seen)
+		s, err = state.Open(ctx, state.Options{Client: own, Prefix: s.Prefix(), Now: func() time.Time { return now }})
+		require.NoError(t, err)
+	}
+	counts := func(n int64) {
+		t.Helper()
+		if _, ok := c.(*redis.Client); ok {
+			require.Equal(t, n, seen.n.Swap(0))
+		}
+	}
+
+	seen.n.Store(0)
+	ahead := s.Prefetch(ctx, all)
+	counts(0)
+	got, err := s.Batch(ahead, b.ID)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, got.Version)
+	args, err := s.Args(ahead, b.ID, digest)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"at":1}`, string(args))
+	_, err = s.Batch(ahead, id.batch("none"))
+	require.ErrorIs(t, err, approvals.ErrNotFound)
+	memo(ahead, "1")
+	counts(1)
+
+	// Each is handed out once.
+	require.NoError(t, s.CommitMemo(ctx, elsewhere, "people", []byte("2"), 1, 0))
+	memo(ahead, "2")
+
+	// What the request has written itself is read again.
+	ahead = s.Prefetch(ctx, all)
+	_, err = s.Batch(ahead, b.ID)
+	require.NoError(t, err)
+	require.NoError(t, s.CommitMemo(ahead, elsewhere, "people", []byte("3"), 2, 0))
+	memo(ahead, "3")
+
+	// What follows the answer of a request does not rely on what it had read.
+	ahead = s.Prefetch(ctx, all)
+	_, err = s.Batch(ahead, b.ID)
+	require.NoError(t, err)
+	require.NoError(t, s.CommitMemo(ctx, elsewhere, "people", []byte("4"), 3, 0))
+	now = now.Add(2 * time.Second)
+	memo(ahead, "4")
+}
