@@ -9,16 +9,20 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
+// untilRemoved is how long a conversation is there.
+const untilRemoved = "for ever, or until nobody has used them for retention.threads (30 days if left out)"
+
 // kept says why a kind of key is there, and for how long.
 var kept = map[string]string{
-	"thread":     "conversations, for ever",
-	"messages":   "what was said in them, for ever",
-	"run":        "runs, for ever",
-	"journal":    "what runs executed, for ever",
-	"batch":      "requests with their decisions, for ever",
-	"args":       "the exact arguments of calls, for ever",
+	"thread":     "conversations, " + untilRemoved,
+	"messages":   "what was said in them, as long as they",
+	"run":        "runs, as long as their conversations",
+	"journal":    "what runs executed, as long as they",
+	"batch":      "requests with their decisions, as long as their conversations",
+	"args":       "the exact arguments of calls, as long as their requests",
 	"facts":      "what happened to requests, for audits, for ever",
-	"memo":       "what surfaces remember, such as where a card is, for ever",
+	"idle":       "conversations in which nothing is open, until they are removed",
+	"memo":       "what surfaces remember, such as where a card is, as long as what it is about",
 	"due":        "the index of work that is due, as long as it is",
 	"list":       "open requests by person, group and channel, as long as they are open",
 	"decided":    "the last 50 decisions of a person and partition",

@@ -18,6 +18,7 @@ import (
 // change while the bot runs is about them.
 type agents struct {
 	now  atomic.Pointer[map[string]agentrun.Agent]
+	age  atomic.Int64                                                                   // how long threads stay, as a duration
 	make func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) // as at the start
 
 	changing sync.Mutex      // held while they are replaced; guards what follows
@@ -38,8 +39,12 @@ func (a *agents) load(c config.Config, sets config.ToolSets) error {
 	}
 	a.of, a.sets = c, sets
 	a.now.Store(&made)
+	a.age.Store(int64(c.Retention.ThreadAge()))
 	return nil
 }
+
+// threadAge is how long threads stay after they were used last.
+func (a *agents) threadAge() time.Duration { return time.Duration(a.age.Load()) }
 
 // reload reads the configuration again and takes up what can change while the bot
 // runs. If anything else is different too, nothing is taken up: what runs is always

@@ -50,12 +50,14 @@ type bot struct {
 	people   whoIsWho
 	ledger   ledger
 	agents   agents
-	servers  *mcptool.Set // nil: there are none
-	reviews  *mcpreview.Reviews
-	metrics  *telemetry.Metrics // nil: nothing is measured
-	traces   *telemetry.Traces  // nil: there are none
-	log      *slog.Logger
-	stopping atomic.Bool
+
+	retention *state.Retention
+	servers   *mcptool.Set // nil: there are none
+	reviews   *mcpreview.Reviews
+	metrics   *telemetry.Metrics // nil: nothing is measured
+	traces    *telemetry.Traces  // nil: there are none
+	log       *slog.Logger
+	stopping  atomic.Bool
 }
 
 func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
@@ -113,6 +115,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		b.newReviews(c, e, extra, accepted)
 		b.ui, err = newUI(ctx, b, c, e)
 	}
+	b.retention = state.NewRetention(b.store, state.RetentionOptions{Age: b.agents.threadAge, Remains: b.intake.Remains})
 	if err == nil {
 		b.people.open(b.ui)
 		b.tasks, err = state.NewTasks(b.measuredWork()...)

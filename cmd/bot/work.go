@@ -51,6 +51,7 @@ func (b *bot) work() []state.Task {
 		}},
 		{Kind: state.Webhooks, Limit: itemLimit, Reconcile: b.outbox.Reconcile},
 		{Kind: state.ToolChanges, Limit: itemLimit, Reconcile: b.drawToolCard},
+		{Kind: state.Removals, Limit: itemLimit, Reconcile: b.retention.Reconcile},
 	}
 }
 

@@ -26,6 +26,8 @@ type Config struct {
 	Redis  Redis         `yaml:"redis"`
 	Runs   Runs          `yaml:"runs"`
 
+	Retention Retention `yaml:"retention"`
+
 	RemoteAgents []RemoteAgent `yaml:"remote_agents"`
 	Gateways     []Gateway     `yaml:"gateways"`
 	HTTP         HTTP          `yaml:"http"`
@@ -150,6 +152,7 @@ func (c Config) Check() error {
 	}
 	c.Redis.checkServers(wrong)
 	c.Redis.checkDurability(wrong)
+	c.Retention.check(wrong)
 	if l := c.Runs.Lease; l != 0 && l < time.Second {
 		wrong("runs.lease: must be at least 1s, but is %s", l)
 	}

@@ -22,8 +22,9 @@ func (c Config) Again() (Config, error) {
 }
 
 // reloadable are the keys that can change while the bot runs: a run takes them up
-// when it is claimed next, and nothing else was made of them at the start.
-var reloadable = []string{"agents[].instructions", "agents[].model", "agents[].model_api", "agents[].timeout", "agents[].limits"}
+// when it is claimed next, or they are looked at each time, and nothing else was made
+// of them at the start.
+var reloadable = []string{"agents[].instructions", "agents[].model", "agents[].model_api", "agents[].timeout", "agents[].limits", "retention"}
 
 // Changes are the keys that are different in the other configuration: those that
 // can be taken up while the bot runs, and those that need a restart.

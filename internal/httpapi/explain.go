@@ -36,6 +36,9 @@ func ofIntake(err error) *problem {
 	if no, ok := errors.AsType[*approvals.RefusedError](err); ok {
 		return refuse(kindNotApproved, "the policy refuses the call now").with("outcome", intake.OutcomeRefused).with("reason", no.Reason)
 	}
+	if gone, ok := errors.AsType[*intake.RemovedError](err); ok {
+		return refuse(kindRemoved, "").with("removed_at", gone.At.UTC())
+	}
 	switch {
 	case errors.Is(err, intake.ErrKeyReused):
 		return refuse(kindKeyReused, "")

@@ -32,6 +32,7 @@ var (
 	kindOrigin       = kind{"origin-not-allowed", http.StatusForbidden, "Pages of this origin may not call the API", "The setting http.origins lists the origins that may."}
 	kindHost         = kind{"unknown-host", http.StatusMisdirectedRequest, "The API does not answer under this name", "A listener on loopback answers as localhost and under the names in http.hosts."}
 	kindNotFound     = kind{"not-found", http.StatusNotFound, "There is no such thing", "It does not exist, or it is not yours: the answer is the same."}
+	kindRemoved      = kind{"removed", http.StatusGone, "The request was removed", "It had ended long ago. Nothing was made or run in its place: to ask anew, use another external id and idempotency key."}
 	kindMethod       = kind{"method-not-allowed", http.StatusMethodNotAllowed, "The resource does not have this method", "The header Allow lists its methods."}
 	kindPending      = kind{"pending", http.StatusConflict, "Not every call has an outcome", "Wait for the request. An answer in which a call is missing is never written."}
 	kindSettled      = kind{"settled", http.StatusConflict, "The request is settled", "It has its outcomes, which never change. The member outcomes lists them by call."}
@@ -48,7 +49,7 @@ var (
 // kinds are all of them.
 var kinds = []kind{
 	kindMalformed, kindMediaType, kindTooLarge, kindTooSlow, kindInvalid, kindKeyReused, kindInProgress, kindUnauthorized,
-	kindNoDoor, kindOrigin, kindHost, kindNotFound, kindMethod, kindPending, kindSettled, kindNotApproved, kindClaimed,
+	kindNoDoor, kindOrigin, kindHost, kindNotFound, kindRemoved, kindMethod, kindPending, kindSettled, kindNotApproved, kindClaimed,
 	kindLapsed, kindNotExternal, kindOtherFormat, kindLimited, kindUnavailable, kindInternal,
 }
 

@@ -46,7 +46,7 @@ func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 	if x, err = s.point(ctx, c, a, x); err != nil {
 		return Request{}, err
 	}
-	if err := s.keepKey(ctx, c, a, x.id); err != nil {
+	if err := s.keepKey(ctx, c, a, x); err != nil {
 		return Request{}, err
 	}
 	r, err := s.view(ctx, x)
@@ -84,7 +84,7 @@ func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (foun
 	key = sum(key)
 	x := found{id: agentrun.RemoteRunID(Executor, c.Name, key)}
 	var err error
-	if x.rec, _, err = s.record(ctx, x.id); errors.Is(err, approvals.ErrNotFound) {
+	if x.rec, _, err = s.record(ctx, x.id); isNotFound(err) && !isRemoved(err) {
 		x.fresh = true
 		if err = s.reserve(ctx, c, a, x.id); err == nil {
 			x.rec, err = s.begin(ctx, c, a, x.id)
@@ -123,6 +123,9 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 			Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
 			Carries: storedCarries(a.Carries), Until: until(now, a.Within, c.Within), Trace: a.Trace, Notify: a.Notify,
 			HasState: len(a.State) > 0, Reuse: a.Reuse, Here: a.Here, CreatedAt: now.UTC(),
+		}
+		if a.IdempotencyKey != "" {
+			r.Keys = []string{indexID(c.Name, "key", a.IdempotencyKey)}
 		}
 		for _, call := range a.Calls {
 			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
@@ -180,15 +183,28 @@ func (s *Service) useKey(ctx context.Context, c Client, a Ask) (approvals.RunID,
 }
 
 // keepKey notes which request the idempotency key stands for.
-func (s *Service) keepKey(ctx context.Context, c Client, a Ask, id approvals.RunID) error {
+func (s *Service) keepKey(ctx context.Context, c Client, a Ask, x found) error {
 	if a.IdempotencyKey == "" {
 		return nil
 	}
-	_, err := update(ctx, s, indexID(c.Name, "key", a.IdempotencyKey), keyMemo, func(p *pointer, _ bool) (bool, error) {
+	key := indexID(c.Name, "key", a.IdempotencyKey)
+	if !slices.Contains(x.rec.Keys, key) && len(x.rec.Keys) <= maxJoins { // it was found, not made
+		_, err := s.change(ctx, x.id, func(r *record) (bool, error) {
+			if slices.Contains(r.Keys, key) {
+				return false, nil
+			}
+			r.Keys = append(r.Keys, key)
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	_, err := update(ctx, s, key, keyMemo, func(p *pointer, _ bool) (bool, error) {
 		if p.Run != "" {
 			return false, nil
 		}
-		p.Schema, p.Payload, p.Run = schema, a.Payload.String(), id
+		p.Schema, p.Payload, p.Run = schema, a.Payload.String(), x.id
 		return true, nil
 	})
 	return err

@@ -65,6 +65,25 @@ func (e *OutcomeError) Error() string {
 // Unwrap returns [ErrNotUsable].
 func (e *OutcomeError) Unwrap() error { return ErrNotUsable }
 
+// A RemovedError is an [approvals.ErrNotFound] of a request that there was: it was
+// removed, because it had ended long ago. The same request is not made again.
+type RemovedError struct {
+	Request approvals.RunID
+	At      time.Time
+}
+
+func (e *RemovedError) Error() string {
+	return fmt.Sprintf("request %s ended long ago and was removed on %s", e.Request, e.At.UTC().Format(time.DateOnly))
+}
+
+// Unwrap returns [approvals.ErrNotFound].
+func (e *RemovedError) Unwrap() error { return approvals.ErrNotFound }
+
+func isRemoved(err error) bool {
+	_, yes := errors.AsType[*RemovedError](err)
+	return yes
+}
+
 // invalid says what is wrong, and where.
 func invalid(at, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", approvals.ErrInvalid, at, fmt.Sprintf(format, args...))

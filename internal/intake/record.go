@@ -50,6 +50,8 @@ type record struct {
 	Withdrawn    bool            `json:"withdrawn,omitempty"` // by the caller: decisions that were not used are of no use
 	SupersededBy approvals.RunID `json:"superseded_by,omitempty"`
 	CreatedAt    time.Time       `json:"created_at"`
+	Keys         []string        `json:"keys,omitempty"`      // the index memos of the idempotency keys that stand for it
+	RemovedAt    time.Time       `json:"removed_at,omitzero"` // nothing else is left of the request
 }
 
 type storedCarries struct {
@@ -118,7 +120,7 @@ type found struct {
 // find loads a request of the client.
 func (s *Service) find(ctx context.Context, c Client, id approvals.RunID) (found, error) {
 	rec, _, err := s.record(ctx, id)
-	if err == nil && rec.Agent != c.Name {
+	if (err == nil || isRemoved(err)) && rec.Agent != c.Name {
 		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
 	}
 	if err != nil {
@@ -135,8 +137,12 @@ func (s *Service) find(ctx context.Context, c Client, id approvals.RunID) (found
 func (s *Service) record(ctx context.Context, id approvals.RunID) (record, int64, error) {
 	var rec record
 	version, err := s.load(ctx, string(id), recordMemo, &rec)
-	if err == nil && version == 0 {
+	switch {
+	case err != nil:
+	case version == 0:
 		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
+	case !rec.RemovedAt.IsZero():
+		err = &RemovedError{Request: id, At: rec.RemovedAt}
 	}
 	return rec, version, err
 }
@@ -190,8 +196,11 @@ func update[T any](ctx context.Context, s *Service, id, memo string, change func
 // change changes the record of a request.
 func (s *Service) change(ctx context.Context, id approvals.RunID, change func(*record) (bool, error)) (record, error) {
 	return update(ctx, s, string(id), recordMemo, func(r *record, stored bool) (bool, error) {
-		if !stored {
+		switch {
+		case !stored:
 			return false, fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
+		case !r.RemovedAt.IsZero():
+			return false, &RemovedError{Request: id, At: r.RemovedAt}
 		}
 		return change(r)
 	})

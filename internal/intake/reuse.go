@@ -20,15 +20,17 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 			return found{}, err
 		}
 		x, err := s.submit(ctx, c, a, fmt.Sprintf("fingerprint/%s/%d", print, at.Turn))
-		if err != nil {
+		if err != nil && !isRemoved(err) {
 			return found{}, err
 		}
-		r, err := s.standing(ctx, x)
-		if err != nil {
-			return found{}, err
-		}
-		if s.usable(r, x) {
-			return s.join(ctx, a, x)
+		if err == nil {
+			r, err := s.standing(ctx, x)
+			if err != nil {
+				return found{}, err
+			}
+			if s.usable(r, x) {
+				return s.join(ctx, a, x)
+			}
 		}
 		_, err = update(ctx, s, index, printMemo, func(p *pointer, _ bool) (bool, error) {
 			if p.Turn != at.Turn {

@@ -75,6 +75,9 @@ func (s *Service) replace(ctx context.Context, c Client, a Ask, id, by approvals
 		r.SupersededBy = by
 		return true, nil
 	})
+	if isRemoved(err) { // it had ended
+		return nil
+	}
 	if err != nil || shared {
 		return err
 	}

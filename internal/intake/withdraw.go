@@ -71,6 +71,9 @@ func (s *Service) Leave(ctx context.Context, c Client, external string) error {
 		return err
 	}
 	if _, err := s.find(ctx, c, p.Run); err != nil {
+		if isRemoved(err) {
+			return nil
+		}
 		return err
 	}
 	_, err := s.change(ctx, p.Run, func(r *record) (bool, error) {

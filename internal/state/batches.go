@@ -195,6 +195,12 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 	for digest, raw := range args {
 		ch.setOnce(p.args(id, digest), string(raw))
 	}
+	kept := b.Digests()
+	for _, digest := range before.Digests() {
+		if !slices.Contains(kept, digest) { // the content of a preview of arguments that were edited
+			ch.unlink(string(p.args(id, digest)))
+		}
+	}
 	for _, e := range events {
 		raw, err := approvals.EncodeEvent(e)
 		if err != nil {

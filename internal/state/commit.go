@@ -90,6 +90,15 @@ func (c *change) setOnce(k stringKey, value string)  { c.write("SET", string(k),
 func (c *change) zrem(k zsetKey, member string)      { c.write("ZREM", string(k), member) }
 func (c *change) xadd(k streamKey, field, value any) { c.write("XADD", string(k), "*", field, value) }
 
+// unlink takes a key of any type away.
+func (c *change) unlink(key string) { c.write("UNLINK", key) }
+
+// wantNoMember: the sorted set does not have it.
+func (c *change) wantNoMember(k zsetKey, member string) { c.check("", "ZSCORE", string(k), member) }
+
+// words is how many keys and arguments the script is given.
+func (c *change) words() int { return len(c.keys) + 3 + len(c.checks) + len(c.writes) }
+
 func (c *change) zadd(k zsetKey, member string, s score) {
 	c.write("ZADD", string(k), s.String(), member)
 }

@@ -22,12 +22,15 @@
 // has one type for ever, which keys.go holds by the type of the key in Go.
 //
 //	key                      type    content                                  written by
-//	thread:<id>              hash    v version, d document                    Commit
+//	thread:<id>              hash    v version, d document, r:<run> for each  Commit
+//	                                 of its runs
 //	messages:<thread>        list    messages in PydanticAI's form            Commit, append only
 //	run:<id>                 hash    v, d, o owner's fence                    Commit
 //	journal:<run>            hash    v:<call>, d:<call> for each entry        Commit
 //	batch:<id>               hash    v, d                                     Commit, CommitBatch
 //	args:<batch>:<digest>    string  the exact bytes of arguments             Commit, CommitBatch, once
+//	idle                     zset    threads in which nothing is open, by     Commit; Retention
+//	                                 since when
 //	parkedruns               zset    runs that people must look at, by when   Commit
 //	list:<list>              zset    <opened, µs>|<batch>, for each list that Commit, CommitBatch
 //	                                 a batch is on, see approvals.ListKey
@@ -44,8 +47,10 @@
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete
 //	layout                   string  the number of partitions; in the first one only  LayOut
-//	request:<scope>:<id>     string  that a request was applied               the script; the only keys but sheets
-//	                                                                          and ledgers with a TTL: 10 minutes, or Keep
+//	request:<scope>:<id>     string  that a request was applied               the script; 10 minutes, or Keep
+//
+// Requests, sheets, ledgers and the memos that stay of removed runs are the only keys
+// with a TTL. What belongs to a thread is removed with it, by [Retention].
 //
 // The channels <prefix>:wake:<kind> carry the partition in which there is work;
 // that of [Cards] wakes those who follow a batch, too.
@@ -68,5 +73,5 @@
 //
 // All files share the typed keys, the stored forms and the commit script, and one
 // commit often writes documents of several of them. What has a reader or a cycle
-// of its own has a type of its own: [Due], [Feed], [Ledger], [Browser].
+// of its own has a type of its own: [Due], [Feed], [Ledger], [Browser], [Retention].
 package state

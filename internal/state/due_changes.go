@@ -78,8 +78,8 @@ func (w *dueChanges) finish() {
 type Kind string
 
 // The kinds. The members of Runs and Replies are runs, those of Sheets and
-// Answers sheets, those of Webhooks and ToolChanges memos of that name, those of the
-// others batches.
+// Answers sheets, those of Webhooks, ToolChanges and Removals memos of that name, those of
+// the others batches.
 const (
 	Runs       Kind = "runs"       // a run is queued, or its worker's lease is over
 	Replies    Kind = "replies"    // a run changed since its reply was drawn
@@ -97,11 +97,12 @@ const (
 	Webhooks      Kind = "webhooks" // a message is to be sent, or someone is to be told of an endpoint; see [Store.CommitTimed]
 
 	ToolChanges Kind = "toolchanges" // the owners of an agent are asked about what an MCP server changed, and it is not shown
+	Removals    Kind = "removals"    // threads that ended long ago are to be removed, see [Retention]
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers, Announcements, Webhooks, ToolChanges}
+	return []Kind{Runs, Replies, Resumes, Deliveries, Cards, Deadlines, Notices, Homes, Sheets, Answers, Announcements, Webhooks, ToolChanges, Removals}
 }
 
 // document returns the key of the document that an item of this kind is about.
@@ -113,7 +114,7 @@ func (p partition) document(k Kind, id string) (hashKey, error) {
 		return p.batch(id), nil
 	case Sheets, Answers:
 		return p.sheet(id), nil
-	case Webhooks, ToolChanges:
+	case Webhooks, ToolChanges, Removals:
 		return p.memo(string(k), id), nil
 	default:
 		return "", fmt.Errorf("there is no kind of work %q", k)

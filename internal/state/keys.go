@@ -27,6 +27,7 @@ const (
 	fieldOwner   = "o" // of a run
 	fieldSeal    = "s" // of a sheet
 	fieldEvent   = "e" // of a fact
+	fieldRun     = "r" // of a thread, with the run after it
 )
 
 // A partition makes the keys of one partition; all of them are in one slot.
@@ -64,6 +65,7 @@ func (p partition) run(id string) hashKey      { return hashKey(p.base + "run:" 
 func (p partition) journal(run string) hashKey { return hashKey(p.base + "journal:" + run) }
 func (p partition) batch(id string) hashKey    { return hashKey(p.base + "batch:" + id) }
 func (p partition) parkedRuns() zsetKey        { return zsetKey(p.base + "parkedruns") }
+func (p partition) idle() zsetKey              { return zsetKey(p.base + "idle") }
 func (p partition) facts() streamKey           { return streamKey(p.base + "facts") }
 func (p partition) layout() stringKey          { return stringKey(p.base + "layout") }
 func (p partition) due(k Kind) zsetKey         { return zsetKey(p.base + "due:" + string(k)) }

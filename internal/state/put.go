@@ -7,10 +7,13 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-func putThread(ch *change, p partition, t agentrun.Thread) error {
+func putThread(ch *change, p partition, w *dueChanges, t agentrun.Thread) error {
 	d, err := encodeThread(t)
 	if err != nil {
 		return fmt.Errorf("encode thread %s: %w", t.ID, err)
+	}
+	if isIdle(t) {
+		putIdle(ch, p, string(t.ID), w.when, w.when)
 	}
 	return ch.put(p.thread(string(t.ID)), t.Version, t.Version+1, d)
 }
@@ -22,6 +25,9 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	}
 	if err := ch.put(p.run(string(r.ID)), r.Version, r.Version+1, d, fieldOwner, string(r.Owner)); err != nil {
 		return err
+	}
+	if r.Version == 0 {
+		ch.hset(p.thread(string(r.Thread)), runField(string(r.ID)), "")
 	}
 	w.now(Replies, string(r.ID))
 	if r.Status == agentrun.RunParked {

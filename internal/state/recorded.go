@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -50,6 +51,9 @@ func (s *Store) Calls(ctx context.Context, since time.Time) iter.Seq2[RecordedCa
 		seen := make(map[agentrun.ThreadID]bool)
 		for n := range approvals.Partitions {
 			for run, err := range r.deferrals(ctx, n, since) {
+				if errors.Is(err, approvals.ErrNotFound) { // its thread was removed
+					continue
+				}
 				var calls []RecordedCall
 				if err == nil && !seen[run.Thread] {
 					seen[run.Thread] = true

@@ -146,7 +146,7 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		ch.wantField(p.run(string(o.Run)), fieldOwner, string(o.Fence))
 	}
 	if c.Thread != nil {
-		if err := putThread(ch, p, *c.Thread); err != nil {
+		if err := putThread(ch, p, w, *c.Thread); err != nil {
 			return err
 		}
 	}

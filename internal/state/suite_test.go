@@ -63,6 +63,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"backlog":      backlog,
 		"ledger":       ledger,
 		"timed":        timed,
+		"removals":     removals,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}

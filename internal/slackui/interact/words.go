@@ -14,7 +14,7 @@ const (
 	nextUnknown     = "Countersign couldn't look up what waits for you. Press the button again in a moment."
 	reviewNotLoaded = "Countersign couldn't load this. Close it, and open it again in a moment."
 	lostHead        = "Countersign no longer has this request"
-	lostRest        = ". Its record is gone, so nothing can be decided here. If you still need it, ask the agent again. Your Countersign admin can find more in the log."
+	lostRest        = ". It ended long ago and was removed, or its record is lost, so nothing can be decided here. If you still need it, ask the agent again."
 )
 
 // Approving and denying.

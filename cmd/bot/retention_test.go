@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slacksim"
+	"github.com/countersign/countersign/internal/state"
+)
+
+// approves clicks on the card of the follower and waits for the answer of the agent.
+func (f *follower) approves() {
+	f.t.Helper()
+	card, err := f.slack.Messages(bob, ops, f.root)
+	require.NoError(f.t, err)
+	for _, m := range card {
+		if strings.Contains(m.Shown(), "Delete a.txt") {
+			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
+			require.NoError(f.t, err)
+		}
+	}
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+}
+
+// idle reports whether nothing is due any more but retention.
+func (f *follower) idle() bool {
+	for _, key := range f.redis.Keys() {
+		if strings.Contains(key, "}:due:") && !strings.HasSuffix(key, ":"+string(state.Removals)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Of a thread that nobody has used for long nothing stays but what people decided in
+// it: no key of any surface is forgotten. The next mention in its place is a new
+// conversation.
+func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
+	f := deferral(t)
+	f.approves()
+	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
+	first := adminJSON[moment](f, "run", runIn(f))[0].Run
+
+	client := redis.NewClient(&redis.Options{Addr: f.redis.Addr()})
+	defer client.Close() //nolint:errcheck // the test is over
+	late := time.Now().Add(31 * 24 * time.Hour)
+	store, err := state.Open(t.Context(), state.Options{Client: client, Prefix: f.b.store.Prefix(), Now: func() time.Time { return late }})
+	require.NoError(t, err)
+	retention := state.NewRetention(store, state.RetentionOptions{Age: f.b.agents.threadAge, Remains: f.b.intake.Remains})
+	for n := range approvals.Partitions {
+		err := retention.Reconcile(t.Context(), approvals.NewID("idle", n, "threads"))
+		require.ErrorContains(t, err, "nothing is to be removed yet")
+	}
+	ids := regexp.MustCompile(`\b(run|batch|thread)[-_]p?\d`)
+	for _, key := range f.redis.Keys() {
+		if !strings.Contains(key, "}:request:") {
+			require.NotRegexp(t, ids, key)
+		}
+	}
+	require.Contains(t, strings.Join(f.redis.Keys(), "\n"), "}:facts")
+
+	var out, logged bytes.Buffer
+	err = run(context.Background(), []string{"admin", "run", string(first), "--config", f.o.Path}, f.o.Environ, &out, &logged)
+	require.ErrorContains(t, err, "a conversation that nobody has used for retention.threads is removed")
+}
+
+// runIn returns a run of the store.
+func runIn(f *follower) string {
+	f.t.Helper()
+	for _, key := range f.redis.Keys() {
+		if _, id, ok := strings.Cut(key, "}:run:"); ok {
+			return id
+		}
+	}
+	require.Fail(f.t, "there is no run")
+	return ""
+}

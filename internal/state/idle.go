@@ -1,0 +1,74 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// isIdle reports whether nothing goes on in a thread and nothing waits in it. A
+// thread whose calls wait for people, or whose run is parked, has an active run.
+func isIdle(t agentrun.Thread) bool { return t.Active == "" && len(t.Queue) == 0 }
+
+// runField is the field of a thread that says that a run is one of its runs.
+func runField(run string) string { return fieldRun + ":" + run }
+
+// sweepID is the item of [Removals] for the idle threads of a partition.
+func sweepID(partition int) string { return approvals.NewID("idle", partition, "threads") }
+
+// putIdle notes since when a thread is idle, and that [Retention] has to look. The
+// thread stays in the index when it is used again: whoever looks at it sees that.
+func putIdle(ch *change, p partition, thread string, since, now time.Time) {
+	ch.zadd(p.idle(), thread, scoreOf(since))
+	ch.write("ZADD", string(p.due(Removals)), "NX", scoreOf(now.Add(longestLook)).String(), sweepID(p.n))
+}
+
+// idleThreads returns at most limit threads of a partition that are idle since then
+// or longer, the longest first.
+func (s *Store) idleThreads(ctx context.Context, p partition, since time.Time, limit int64) ([]entry, error) {
+	found, err := s.client.ZRangeByScoreWithScores(ctx, string(p.idle()), &redis.ZRangeBy{
+		Min: "-inf", Max: scoreOf(since).String(), Count: limit,
+	}).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list idle threads: %w", err)
+	}
+	var all []entry
+	for _, z := range found {
+		id, _ := z.Member.(string)
+		all = append(all, entry{p.n, id, score(z.Score)})
+	}
+	return all, nil
+}
+
+// firstIdle returns since when the longest idle thread of a partition is idle; zero
+// without one.
+func (s *Store) firstIdle(ctx context.Context, p partition) (time.Time, error) {
+	first, err := s.client.ZRangeWithScores(ctx, string(p.idle()), 0, 0).Result()
+	if err != nil || len(first) == 0 {
+		return time.Time{}, wrap(err, "look for idle threads")
+	}
+	return score(first[0].Score).time(), nil
+}
+
+// moveIdle has a thread looked at as if it were idle since then, or never again if
+// that is zero, unless it became idle anew.
+func (s *Store) moveIdle(ctx context.Context, e entry, since time.Time) error {
+	p := s.partition(e.partition)
+	ch := newChange(p, p.request("idle", newRequest("")), time.Minute)
+	ch.wantScore(p.idle(), e.id, e.at)
+	if since.IsZero() {
+		ch.zrem(p.idle(), e.id)
+	} else {
+		ch.zadd(p.idle(), e.id, scoreOf(since))
+	}
+	if err := s.apply(ctx, ch); err != nil && !errors.Is(err, approvals.ErrConflict) {
+		return fmt.Errorf("put off thread %s: %w", e.id, err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// RetentionOptions say how long threads stay.
+type RetentionOptions struct {
+	// Age is how long a thread stays after it was used last; 0 means for ever. It is
+	// asked at every look, so it may change.
+	Age func() time.Duration
+	// Remains says what stays of a run that is executed elsewhere; nil: nothing.
+	Remains func(ctx context.Context, r agentrun.Run) (agentrun.Remains, error)
+}
+
+// A Retention removes threads that nobody has used for long: with their messages,
+// their runs and journals, their batches with the arguments, and what surfaces
+// remember about these. Facts stay. So does a thread in which anything is open, in
+// doubt, due or parked, however old it is. A person who writes in the place of a
+// removed thread begins a new one.
+//
+// A thread goes in one commit, or in several if it has more than one may carry; then
+// its oldest runs go first and the thread last, so that it can be used in between.
+type Retention struct {
+	store *Store
+	o     RetentionOptions
+}
+
+// NewRetention returns the retention of the store.
+func NewRetention(s *Store, o RetentionOptions) *Retention {
+	if o.Remains == nil {
+		o.Remains = func(context.Context, agentrun.Run) (agentrun.Remains, error) { return agentrun.Remains{}, nil }
+	}
+	return &Retention{store: s, o: o}
+}
+
+const (
+	// longestLook is how often the idle threads of a partition are looked at.
+	longestLook = time.Hour
+	// atOnce is how many of them one look removes, and nextLook when the next one
+	// is if there are more: what is removed must not be in the way of what people do.
+	atOnce   = 50
+	nextLook = 10 * time.Second
+	// blocked is when a thread is looked at again that is old enough and has to stay.
+	blocked = 24 * time.Hour
+)
+
+// waitError says when to look again. It is no failure.
+type waitError struct{ after time.Duration }
+
+func (e *waitError) Error() string             { return "nothing is to be removed yet" }
+func (e *waitError) RetryAfter() time.Duration { return e.after }
+
+// Reconcile removes idle threads of a partition. The due index calls it.
+func (r *Retention) Reconcile(ctx context.Context, id string) error {
+	p, err := r.store.partitionOf(id)
+	if err != nil {
+		return err
+	}
+	age := r.o.Age()
+	if age <= 0 {
+		return &waitError{longestLook}
+	}
+	now := r.store.now()
+	old, err := r.store.idleThreads(ctx, p, now.Add(-age), atOnce)
+	if err != nil {
+		return err
+	}
+	removed := 0
+	for _, e := range old {
+		gone, err := r.remove(ctx, e, now, age)
+		if err != nil {
+			return err
+		}
+		if gone {
+			removed++
+		}
+	}
+	if removed > 0 {
+		r.store.log.InfoContext(ctx, "idle threads removed", slog.Int("threads", removed), slog.Int("partition", p.n))
+	}
+	if len(old) == atOnce {
+		return &waitError{nextLook}
+	}
+	first, err := r.store.firstIdle(ctx, p)
+	if err != nil {
+		return err
+	}
+	if first.IsZero() {
+		return &waitError{longestLook}
+	}
+	return &waitError{min(max(first.Add(age).Sub(now), nextLook), longestLook)}
+}
+
+// remove removes a thread, or says when to look at it again. What is wrong with one
+// thread does not keep the others.
+func (r *Retention) remove(ctx context.Context, e entry, now time.Time, age time.Duration) (gone bool, err error) {
+	until, err := r.removeThread(ctx, e, now, age)
+	if stays, ok := errors.AsType[*staysError](err); ok {
+		r.store.log.DebugContext(ctx, "an idle thread stays", slog.String("thread", e.id), slog.String("why", stays.why))
+		return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
+	}
+	switch {
+	case err == nil && until.IsZero():
+		return true, nil
+	case err == nil:
+		return false, r.store.moveIdle(ctx, e, until.Add(-age))
+	case errors.Is(err, errUsedAgain):
+		return false, r.store.moveIdle(ctx, e, time.Time{})
+	case errors.Is(err, approvals.ErrConflict): // something in it is due or parked, or has just changed
+		return false, r.store.moveIdle(ctx, e, now.Add(longestLook-age))
+	case errors.Is(err, approvals.ErrUnreadable), errors.Is(err, agentrun.ErrUnreadable):
+		r.store.log.WarnContext(ctx, "an idle thread cannot be read, so it stays", slog.String("thread", e.id), slog.Any("err", err))
+		return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
+	}
+	return false, fmt.Errorf("remove thread %s: %w", e.id, err)
+}
+
+// A staysError says why an old thread has to stay.
+type staysError struct{ why string }
+
+func (e *staysError) Error() string { return "the thread stays: " + e.why }
+
+// errUsedAgain: the thread is not idle any more.
+var errUsedAgain = errors.New("the thread is in use")
