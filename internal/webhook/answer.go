@@ -55,7 +55,7 @@ func (s *Sender) retryAfter(value string) (time.Duration, bool) {
 
 // explain says in our own words why there was no answer. The texts of errors can
 // hold the URL, whose path may be a secret, and what the receiver sent.
-func (s *Sender) explain(err error) string {
+func (s *Sender) explain(err error, within time.Duration) string {
 	var (
 		refused *dialguard.RefusedError
 		dns     *net.DNSError
@@ -70,7 +70,7 @@ func (s *Sender) explain(err error) string {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "The host was not found."
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Sprintf("The receiver did not answer within %s.", s.cfg.Timeout)
+		return fmt.Sprintf("The receiver did not answer within %s.", within)
 	case errors.As(err, &dns):
 		return "The host could not be looked up."
 	case errors.As(err, &cert):

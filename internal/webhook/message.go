@@ -41,7 +41,10 @@ var (
 // Body returns the bytes that are signed and sent, the same for every attempt. Data
 // is in it as it is given, byte for byte. A message that is too large is never cut and
 // never sent: it is [ErrTooLarge], and the caller makes one without the details.
-func (m Message) Body() ([]byte, error) {
+func (m Message) Body() ([]byte, error) { return m.body(MaxBody, ErrTooLarge) }
+
+// body is [Message.Body] with another limit.
+func (m Message) body(most int, tooLarge error) ([]byte, error) {
 	switch data := bytes.TrimSpace(m.Data); {
 	case !idForm.MatchString(m.ID):
 		return nil, fmt.Errorf("%w: the id is not made of 1 to 255 letters, digits, colons, hyphens and underscores", ErrMessage)
@@ -56,8 +59,8 @@ func (m Message) Body() ([]byte, error) {
 	fmt.Fprintf(&b, `{"type":%q,"timestamp":%q,"data":`, m.Type, m.Timestamp.UTC().Format(time.RFC3339Nano))
 	b.Write(m.Data)
 	b.WriteByte('}')
-	if b.Len() > MaxBody {
-		return nil, fmt.Errorf("%w: it has %d", ErrTooLarge, b.Len())
+	if b.Len() > most {
+		return nil, fmt.Errorf("%w: it has %d", tooLarge, b.Len())
 	}
 	return b.Bytes(), nil
 }

@@ -156,30 +156,39 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) Outcome {
 	if err != nil {
 		return Outcome{Kind: Invalid, Reason: sentence(err)}
 	}
-	to, err := s.parse(e)
-	if err != nil {
-		return Outcome{Kind: Retry, Reason: sentence(err)} // the configuration can be mended meanwhile
-	}
 	limited, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	req, err := s.request(limited, to, e.Secrets, m.ID, body)
-	if err != nil {
-		return Outcome{Kind: Invalid, Reason: sentence(err)}
-	}
-	if traceForm.MatchString(m.Trace) {
-		req.Header.Set("traceparent", m.Trace)
-	}
-	resp, err := s.transport.RoundTrip(req) // a client would follow redirects
+	resp, failed := s.post(limited, e, m.ID, m.Trace, body, s.cfg.Timeout)
 	switch {
-	case err != nil && errors.Is(ctx.Err(), context.Canceled):
+	case resp == nil && failed.Kind == Retry && errors.Is(ctx.Err(), context.Canceled):
 		return Outcome{Kind: Interrupted, Reason: "The attempt was interrupted."}
-	case err != nil:
-		return Outcome{Kind: Retry, Reason: s.explain(err)}
+	case resp == nil:
+		return failed
 	}
 	defer resp.Body.Close() //nolint:errcheck // the status is all that counts
 	// Some receivers fail when nobody reads their answer.
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
 	return s.judge(resp)
+}
+
+// post sends a body. Without a response, the outcome says why there is none.
+func (s *Sender) post(ctx context.Context, e Endpoint, id, trace string, body []byte, within time.Duration) (*http.Response, Outcome) {
+	to, err := s.parse(e)
+	if err != nil {
+		return nil, Outcome{Kind: Retry, Reason: sentence(err)} // the configuration can be mended meanwhile
+	}
+	req, err := s.request(ctx, to, e.Secrets, id, body)
+	if err != nil {
+		return nil, Outcome{Kind: Invalid, Reason: sentence(err)}
+	}
+	if traceForm.MatchString(trace) {
+		req.Header.Set("traceparent", trace)
+	}
+	resp, err := s.transport.RoundTrip(req) // a client would follow redirects
+	if err != nil {
+		return nil, Outcome{Kind: Retry, Reason: s.explain(err, within)}
+	}
+	return resp, Outcome{}
 }
 
 // request signs the body. The time that is signed is that of the attempt: receivers
