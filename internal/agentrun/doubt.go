@@ -105,7 +105,7 @@ func (d *doubts) ask(ctx context.Context, p *plan) error {
 	p.metadata, p.gate, p.preview = a.Metadata, a.Gate, a.Preview
 	p.ask = approvals.Ask{
 		Requirement: a.Requirement.Restarted(b.OpenedAt, d.session.now()),
-		Why:         a.Why, Rule: a.Rule, Unjudged: a.Unjudged, Summary: a.Summary, Severity: a.Severity,
+		Why:         a.Why, Rule: a.Rule, Unjudged: a.Unjudged, Checked: a.Checked, Summary: a.Summary, Severity: a.Severity,
 	}
 	content := a.Preview.Content.Digest
 	if content.IsZero() {

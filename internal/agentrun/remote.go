@@ -227,7 +227,7 @@ func rulingsOf(messages []Message, b approvals.Batch) ([]RuledCall, error) {
 		reason, no := refusals[c.ID]
 		switch {
 		case asked:
-			all[i].Ruling = approvals.Ask{Requirement: a.Requirement, Why: a.Why, Rule: a.Rule, Unjudged: a.Unjudged}
+			all[i].Ruling = approvals.Ask{Requirement: a.Requirement, Why: a.Why, Rule: a.Rule, Unjudged: a.Unjudged, Checked: a.Checked}
 		case no:
 			all[i].Ruling = approvals.Refuse{Reason: reason, Rule: rules[c.ID]}
 		default:

@@ -49,6 +49,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		return b, nil, nil
 	}
 	by, at := a.Requirement.record(cmd.By), plain(cmd.At)
+	a.Checked = Checked{} // it is about the old arguments
 	switch ruling := cmd.Ruling.(type) {
 	case Permit: // an edit must not remove the requirement that is already there
 	case Ask:
@@ -57,7 +58,7 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 		}
 		until := a.Requirement.Deadline
 		a.Requirement, a.Why, a.Rule, a.Climbed = ruling.Requirement.clone().EndingBy(until), ruling.Why, ruling.Rule, 0
-		a.Unjudged, a.Summary = ruling.Unjudged, cmp.Or(ruling.Summary, a.Summary)
+		a.Unjudged, a.Checked, a.Summary = ruling.Unjudged, ruling.Checked, cmp.Or(ruling.Summary, a.Summary)
 		a.Severity = a.Severity.Worse(ruling.Severity)
 	case Refuse:
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), &RefusedError{Reason: ruling.Reason, Rule: ruling.Rule})

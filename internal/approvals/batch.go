@@ -83,6 +83,7 @@ type Approval struct {
 	Why         string          // the rule's wording of why people are asked
 	Rule        string          // the rule that asks and the version of its policy
 	Unjudged    bool            // a rule that might have refused the call could not be judged
+	Checked     Checked         // what the check of the rule said
 	Severity    Severity        // the worst that its tool and the policy state; an edit never lowers it
 	Gate        Gate            // how the tool itself asks for approval, if it does
 	GateReason  Quote           // why the tool asks, in its own words; for those who may read the arguments

@@ -18,8 +18,9 @@ type Opened struct {
 	Calls     []CallRef `json:"calls,omitempty"`
 	At        time.Time `json:"at,omitzero"`
 
-	Participants []UserID     `json:"participants,omitempty"` // see [Batch]
-	Doubts       []ToolCallID `json:"doubts,omitempty"`       // those of Approvals that are in doubt, see [Doubt]
+	Participants []UserID      `json:"participants,omitempty"` // see [Batch]
+	Doubts       []ToolCallID  `json:"doubts,omitempty"`       // those of Approvals that are in doubt, see [Doubt]
+	Checked      []CheckedCall `json:"checked,omitempty"`      // those of Approvals whose rule has a check
 }
 
 // Decided says that a person gave a verdict on a call.

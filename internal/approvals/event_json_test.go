@@ -26,6 +26,10 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
 			Approvals: []CallRef{ref}, Calls: []CallRef{{ID: "call_A", Name: "export"}}, At: at,
 		},
+		"opened_checked": Opened{
+			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
+			Approvals: []CallRef{ref}, At: at, Checked: []CheckedCall{{Call: "call_B", Check: "fraud", Answer: CheckAsk}},
+		},
 		"opened_by_several": Opened{
 			Batch: "batch-17-b", Run: "run-17-r", Agent: "billing", Requester: "req",
 			Approvals: []CallRef{ref}, At: at, Participants: []UserID{"ann", "bo"},
@@ -75,7 +79,7 @@ func TestEventsKeepTheirShape(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(got, &head))
 			require.Equal(t, 1, head.V)
-			require.Equal(t, strings.TrimSuffix(strings.TrimSuffix(name, "_for"), "_by_several"), head.Kind)
+			require.Equal(t, strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_for"), "_by_several"), "_checked"), head.Kind)
 		})
 	}
 }

@@ -42,12 +42,16 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 		if !d.Doubt.Began.IsZero() {
 			opened.Doubts = append(opened.Doubts, ref.ID)
 		}
+		if c := d.Ask.Checked; c.Check != "" {
+			opened.Checked = append(opened.Checked, CheckedCall{ref.ID, c.Check, c.Answer})
+		}
 		b.Approvals = append(b.Approvals, Approval{
 			Call:        ref,
 			Proposed:    ref.Digest,
 			Why:         d.Ask.Why,
 			Rule:        d.Ask.Rule,
 			Unjudged:    d.Ask.Unjudged,
+			Checked:     d.Ask.Checked,
 			Severity:    d.Severity.Worse(d.Ask.Severity),
 			Gate:        d.Gate,
 			GateReason:  d.GateReason,

@@ -75,6 +75,7 @@ type Refuse struct{ Reason, Rule string }
 // Summary is the rule's template for the summary of the call, if it has one.
 // Unjudged says that a rule that might have refused could not be judged, so that
 // this asks instead of it. Severity is what the policy states, if it states one.
+// Checked is what the check of the rule said, if it has one.
 type Ask struct {
 	Requirement Requirement
 	Why         string
@@ -82,6 +83,7 @@ type Ask struct {
 	Summary     string // see [Approval]
 	Unjudged    bool
 	Severity    Severity
+	Checked     Checked
 }
 
 func (Permit) ruling() {}

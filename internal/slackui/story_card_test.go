@@ -113,6 +113,16 @@ func undestructive(c card.Card) card.Card {
 	return c
 }
 
+// checked is a card of calls that the check of a rule asks about.
+func checked(tb testing.TB) card.Card {
+	tb.Helper()
+	says, silent := refund("c1", "12900"), refund("c2", "500")
+	says.GateReason, silent.GateReason = approvals.Quote{}, approvals.Quote{}
+	says.Ask.Checked = approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.QuoteOf("The customer is *new*. <!channel>")}
+	silent.Ask.Checked = approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk}
+	return drawn(tb, []approvals.Deferral{says, silent})
+}
+
 // stories are the cards that say who asks, why, how bad it is, and what became
 // of it.
 func stories(tb testing.TB) map[string]card.Card {
@@ -124,6 +134,7 @@ func stories(tb testing.TB) map[string]card.Card {
 	return map[string]card.Card{
 		"story":       telling(tb, []approvals.Deferral{refund("c1", "12900")}),
 		"story_mixed": telling(tb, []approvals.Deferral{refund("c1", "12900"), low, unread}),
+		"checked":     checked(tb),
 		"asked_again": asked(tb),
 		"became":      becameOf(tb),
 		"terminal":    terminal(tb),

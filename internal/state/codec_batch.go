@@ -47,6 +47,21 @@ type storedQuote struct {
 	Left int    `json:"left,omitempty"`
 }
 
+// storedChecked is left out where the rule names no check.
+type storedChecked struct {
+	Check  string                `json:"check"`
+	Answer approvals.CheckAnswer `json:"answer"`
+	Said   storedQuote           `json:"said,omitzero"`
+}
+
+func storeChecked(c approvals.Checked) storedChecked {
+	return storedChecked{c.Check, c.Answer, storedQuote(c.Said)}
+}
+
+func (s storedChecked) checked() approvals.Checked {
+	return approvals.Checked{Check: s.Check, Answer: s.Answer, Said: approvals.Quote(s.Said)}
+}
+
 type storedSoFar struct {
 	Steps    int            `json:"steps,omitempty"`
 	Executed map[string]int `json:"executed,omitempty"`
@@ -74,6 +89,7 @@ type storedApproval struct {
 
 	EditedBy []approvals.UserID `json:"edited_by,omitempty"`
 
+	Checked    storedChecked      `json:"checked,omitzero"`
 	GateReason storedQuote        `json:"gate_reason,omitzero"`
 	Preview    storedPreview      `json:"preview,omitzero"`
 	Severity   approvals.Severity `json:"severity,omitempty"`
@@ -155,7 +171,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
-			GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place),
+			Checked: storeChecked(a.Checked), GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place),
 			Doubt: storedDoubt{
 				a.Doubt.Began.UTC(), a.Doubt.Key, a.Doubt.Approved, a.Doubt.Unsure, storedQuote(a.Doubt.Said), storeExecution(a.Doubt.Late),
 			},
@@ -197,7 +213,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
-			GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place),
+			Checked: s.Checked.checked(), GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place),
 			Doubt: approvals.Doubt{
 				Began: s.Doubt.Began, Key: s.Doubt.Key, Approved: s.Doubt.Approved,
 				Unsure: s.Doubt.Unsure, Said: approvals.Quote(s.Doubt.Said), Late: approvals.Execution(s.Doubt.Late),

@@ -182,6 +182,12 @@ func samples() map[string]any {
 				Call: now, Proposed: now.Digest, Severity: approvals.SeverityIrreversible, Requirement: requirement, Status: approvals.Pending,
 			}},
 		},
+		"batch.v1.checked": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Requirement: requirement, Status: approvals.Pending,
+				Checked: approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.Quote{Text: "A <new> customer.", Left: 3}},
+			}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

@@ -1,16 +1,26 @@
 package card
 
 import (
+	"fmt"
+
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// says is why the tool itself asks, in its own words.
+// says is why the tool itself, and the check of the rule, ask: in their own words.
 func says(a approvals.Approval, d blockkit.Detail) []blockkit.Para {
-	if a.GateReason.Text == "" {
-		return nil
+	var out []blockkit.Para
+	if a.GateReason.Text != "" {
+		out = append(out, blockkit.Line(blockkit.Styled(sayToolSays, blockkit.Bold)), quote(a.GateReason, quoted(d)))
 	}
-	return []blockkit.Para{blockkit.Line(blockkit.Styled(sayToolSays, blockkit.Bold)), quote(a.GateReason, quoted(d))}
+	switch c := a.Checked; {
+	case c.Answer != approvals.CheckAsk:
+	case c.Said.Text == "":
+		out = append(out, blockkit.Line(blockkit.Say(fmt.Sprintf(sayCheckAsks, c.Check))))
+	default:
+		out = append(out, blockkit.Line(blockkit.Styled(fmt.Sprintf(sayCheckSays, c.Check), blockkit.Bold)), quote(c.Said, quoted(d)))
+	}
+	return out
 }
 
 // changes says what the call would change, as its tool saw it, and what people

@@ -52,7 +52,7 @@ func (d *drawing) sameCall(a, b approvals.Approval) bool {
 	case !known, !also, a.Call.Name != b.Call.Name, x.Name != y.Name, !bytes.Equal(x.Args, y.Args), !slices.Equal(a.WriteOnly, b.WriteOnly),
 		len(a.Amendments)+len(b.Amendments) > 0,
 		a.Summary != b.Summary, a.Severity != b.Severity, a.Place != b.Place, !sameExecution(a.Execution, b.Execution),
-		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Gate != b.Gate, a.GateReason != b.GateReason, !samePreview(a.Preview, b.Preview), !bytes.Equal(a.Metadata, b.Metadata),
+		a.Why != b.Why, a.Rule != b.Rule, a.Unjudged != b.Unjudged, a.Checked != b.Checked, a.Gate != b.Gate, a.GateReason != b.GateReason, !samePreview(a.Preview, b.Preview), !bytes.Equal(a.Metadata, b.Metadata),
 		!sameAsked(a.Requirement, b.Requirement),
 		a.StatusAt(d.now) != b.StatusAt(d.now), a.Climbed != b.Climbed, a.Ending.By != b.Ending.By, a.Ending.Reason != b.Ending.Reason:
 		return false

@@ -197,6 +197,8 @@ const (
 	sayBegan              = "It began "
 	sayEndedSilent        = ", and its tool ended without saying whether it took effect."
 	sayToolSays           = "The tool says:"
+	sayCheckSays          = "The check %s asks for approval and says:"
+	sayCheckAsks          = "The check %s asks for approval."
 	sayStoppedBefore      = ", and Countersign stopped before it ended."
 	sayReportedLate       = "Reported late: "
 	sayDoubtExpires       = "Expires %s and then won't run again"
