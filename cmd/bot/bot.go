@@ -20,6 +20,7 @@ import (
 	"github.com/countersign/countersign/internal/outbox"
 	"github.com/countersign/countersign/internal/policy"
 	"github.com/countersign/countersign/internal/receipt"
+	"github.com/countersign/countersign/internal/rulecheck"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/telemetry"
@@ -46,6 +47,7 @@ type bot struct {
 	outbox   *outbox.Outbox
 	ui       *slackui.UI
 	policy   *policy.Live
+	checks   *rulecheck.Checks
 	path     string // of the policy
 	people   whoIsWho
 	ledger   ledger
@@ -71,6 +73,9 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	}
 	b := &bot{log: log, servers: servers, metrics: newMetrics(c)}
 	if b.traces, err = newTraces(ctx, e); err != nil {
+		return nil, err
+	}
+	if b.checks, err = newChecks(c, e, log, b.metrics.Check); err != nil {
 		return nil, err
 	}
 	b.agents.make = func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type policyCommand struct {
 
 	config, tools, roster string
 	online, json          bool
+	askChecks             bool // and not only say that there is one
 }
 
 func newPolicyCommand(in *call) *policyCommand { return &policyCommand{call: in, now: time.Now} }
@@ -78,12 +80,22 @@ func (p *policyCommand) against(ctx context.Context) (policy.Options, string, er
 		}
 		o, path = config.PolicyOptions(c, sets), c.Policy
 		o.Now = p.now
+		if p.askChecks {
+			checks, err := newChecks(c, e, slog.New(slog.DiscardHandler), nil)
+			if err != nil {
+				return o, "", err
+			}
+			o.AskCheck = checks.Ask
+		}
 	case p.tools != "":
 		tools, err := policy.ReadTools(p.tools)
 		if err != nil {
 			return o, "", err
 		}
 		o.Tools = tools
+	}
+	if p.askChecks && p.config == "" {
+		return o, "", p.wrong("--ask-checks needs --config FILE: it says where the checks are")
 	}
 	if p.roster != "" {
 		r, err := policy.ReadRoster(p.roster)

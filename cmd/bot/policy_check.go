@@ -31,7 +31,7 @@ func policyCheck(ctx context.Context, in *call) error {
 	fmt.Fprintf(&out, "\nRules, in order (a deny that matches always wins):\n")
 	about := rulesOf(ctx, loaded)
 	for _, r := range about {
-		fmt.Fprintf(&out, "  %-5s  %s%s\n", r.Kind, r.Rule, shadowWords(r))
+		fmt.Fprintf(&out, "  %-5s  %s%s%s\n", r.Kind, r.Rule, checkWords(r), shadowWords(r))
 	}
 	if len(about) == 0 {
 		fmt.Fprintf(&out, "  none: each tool decides whether a call needs approval, and default says from whom\n")
@@ -40,13 +40,13 @@ func policyCheck(ctx context.Context, in *call) error {
 	for _, t := range o.Tools {
 		fmt.Fprintf(&out, "  %s, agent %s\n", t.Name, t.Agent)
 		for _, s := range coverage(ctx, loaded, t) {
-			fmt.Fprintf(&out, "    %-5s  %s%s\n", s.Kind, s.Rule, shadowWords(s))
+			fmt.Fprintf(&out, "    %-5s  %s%s%s\n", s.Kind, s.Rule, checkWords(s), shadowWords(s))
 		}
 	}
 	for _, agent := range o.Remote {
 		fmt.Fprintf(&out, "  any tool, agent %s, which runs elsewhere\n", agent)
 		for _, s := range coverageOf(ctx, loaded, agent) {
-			fmt.Fprintf(&out, "    %-5s  %s%s\n", s.Kind, s.Rule, shadowWords(s))
+			fmt.Fprintf(&out, "    %-5s  %s%s%s\n", s.Kind, s.Rule, checkWords(s), shadowWords(s))
 		}
 	}
 	if len(o.Tools) == 0 {
@@ -69,6 +69,13 @@ func shadowWords(s policy.Step) string {
 		return " (shadow: not enforced)"
 	}
 	return ""
+}
+
+func checkWords(s policy.Step) string {
+	if s.Check == "" {
+		return ""
+	}
+	return ", unless the check " + s.Check + " is stricter"
 }
 
 // rulesOf are the rules of the file with their kinds.
@@ -124,6 +131,7 @@ func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o 
 			Kind   policy.Kind `json:"kind"`
 			At     string      `json:"at,omitempty"`
 			Shadow bool        `json:"shadow,omitempty"`
+			Check  string      `json:"check,omitempty"`
 		}
 		type covered struct {
 			Agent string    `json:"agent"`
@@ -134,14 +142,14 @@ func (p *policyCommand) checkJSON(ctx context.Context, loaded *policy.Policy, o 
 		for _, t := range o.Tools {
 			c := covered{Agent: t.Agent, Tool: t.Name, By: []decider{}}
 			for _, s := range coverage(ctx, loaded, t) {
-				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow})
+				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow, s.Check})
 			}
 			tools = append(tools, c)
 		}
 		for _, agent := range o.Remote {
 			c := covered{Agent: agent, Tool: "*", By: []decider{}}
 			for _, s := range coverageOf(ctx, loaded, agent) {
-				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow})
+				c.By = append(c.By, decider{s.Rule, s.Kind, s.At, s.Shadow, s.Check})
 			}
 			tools = append(tools, c)
 		}

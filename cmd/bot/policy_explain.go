@@ -34,6 +34,7 @@ func policyExplain(ctx context.Context, in *call) error {
 	p.flags.StringVar(&place.Server, "server", "", "The `NAME` of the MCP server that the tool is of.")
 	at := p.flags.String("at", "", "The `TIME` of the call, such as 2026-03-01T09:00:00Z. Without it, now.")
 	gate := p.flags.Bool("gate", false, "The code of the tool asks for approval for this call.")
+	p.flags.BoolVar(&p.askChecks, "ask-checks", false, "Ask the check of the rule that decides, with the secrets of the environment. Otherwise nothing is sent to it.")
 	if err := p.parse(); err != nil {
 		return err
 	}
@@ -99,6 +100,7 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 		At      string         `json:"at,omitempty"`
 		Kind    policy.Kind    `json:"kind"`
 		Shadow  bool           `json:"shadow,omitempty"`
+		Check   string         `json:"check,omitempty"`
 		Outcome policy.Outcome `json:"outcome"`
 		Why     string         `json:"why,omitempty"`
 	}
@@ -112,9 +114,17 @@ func (p *policyCommand) sayExplanation(e policy.Explanation) error {
 	for _, wrong := range e.Misfits {
 		misfits = append(misfits, approvals.Visible(wrong))
 	}
-	return p.sayJSON(map[string]any{
+	return p.sayJSON(withCheck(map[string]any{
 		"agent": e.Agent, "tool": e.Tool, "unknown": e.Unknown, "misfits": misfits, "ruling": rulingJSON(e.Shown()), "rule": e.By, "steps": steps,
-	})
+	}, e.Check))
+}
+
+// withCheck adds the check that would be asked, if there is one.
+func withCheck(out map[string]any, check string) map[string]any {
+	if check != "" {
+		out["check"] = check
+	}
+	return out
 }
 
 func (p *policyCommand) sayJSON(v any) error {
@@ -134,6 +144,9 @@ func rulingJSON(r approvals.Ruling) map[string]any {
 		out["reason"] = r.Reason
 	case approvals.Ask:
 		out["why"], out["rule"] = r.Why, r.Rule
+		if c := r.Checked; c.Check != "" {
+			out["checked"] = map[string]any{"check": c.Check, "answer": c.Answer, "reason": c.Said.Text}
+		}
 		if r.Summary != "" {
 			out["summary"] = r.Summary
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/rulecheck"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -45,7 +46,19 @@ func (b *bot) openPolicy(ctx context.Context, c config.Config, sets config.ToolS
 func (b *bot) judging(c config.Config, sets config.ToolSets) policy.Options {
 	o := config.PolicyOptions(c, sets)
 	o.Directory, o.Ledger, o.Shadow, o.Now = &b.people, &b.ledger, b.onShadow, time.Now
+	o.AskCheck = b.checks.Ask
 	return o
+}
+
+// newChecks makes what asks the checks of rules. What is wrong with a secret fails
+// the start.
+func newChecks(c config.Config, e config.Environment, log *slog.Logger, count func(check, answer string)) (*rulecheck.Checks, error) {
+	sender, err := c.Webhooks.Sender(time.Now)
+	checks, secrets := c.RuleChecks(e)
+	if err := errors.Join(err, secrets); err != nil {
+		return nil, err
+	}
+	return rulecheck.New(rulecheck.Config{Checks: checks, Sender: sender, Now: time.Now, Log: log, Count: count}), nil
 }
 
 // defaultReload is the default of policy_reload.

@@ -106,7 +106,7 @@ type replay struct {
 // see is called with every difference. It never writes arguments.
 func (r *replay) see(d policy.Difference) {
 	word := ""
-	if moreLenient(d.Old, d.New) {
+	if moreLenient(d.Old, d.New) || d.OldCheck != "" && d.NewCheck != d.OldCheck && rulingWord(d.New) != "deny" {
 		r.lenient++
 		word = "more lenient: "
 	}
@@ -114,7 +114,7 @@ func (r *replay) see(d policy.Difference) {
 		if r.err == nil {
 			r.err = r.p.sayJSON(map[string]any{
 				"line": d.Line, "call": d.Call.Call, "tool": d.Call.Tool, "agent": d.Call.Agent, "requester": d.Call.Requester,
-				"old": rulingJSON(d.Old), "new": rulingJSON(d.New), "changes": d.Changes, "lenient": word != "",
+				"old": withCheck(rulingJSON(d.Old), d.OldCheck), "new": withCheck(rulingJSON(d.New), d.NewCheck), "changes": d.Changes, "lenient": word != "",
 			})
 		}
 		return

@@ -35,6 +35,7 @@ type Config struct {
 	Web          Web           `yaml:"web"`
 	Receipts     Receipts      `yaml:"receipts"`
 	Webhooks     Webhooks      `yaml:"webhooks"`
+	Checks       []Check       `yaml:"checks"`   // services that rules of the policy can ask
 	MCPLock      string        `yaml:"mcp_lock"` // the file of the accepted tools of MCP servers; they are kept in Redis if left out
 
 	servers     *mcptool.Set         // that the agents use; no key
@@ -132,6 +133,7 @@ func (c Config) Check() error {
 	c.checkWeb(wrong)
 	c.Receipts.check(wrong)
 	c.checkWebhooks(wrong)
+	c.checkChecks(wrong)
 	if c.Policy == "" {
 		wrong("policy: not set; name the file that says who must approve what")
 	}

@@ -107,9 +107,9 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 }
 
 // PolicyOptions returns what a policy is read against: the tools of the agents,
-// and the names of those that run elsewhere.
+// the names of those that run elsewhere, and those of the checks.
 func PolicyOptions(c Config, sets ToolSets) policy.Options {
-	o := policy.Options{Tools: policyTools(c, sets)}
+	o := policy.Options{Tools: policyTools(c, sets), Checks: c.CheckNames()}
 	for _, a := range c.RemoteAgents {
 		o.Remote = append(o.Remote, a.Name)
 	}

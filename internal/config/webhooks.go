@@ -127,9 +127,6 @@ func (c Config) checkWebhooks(wrong func(format string, args ...any)) {
 }
 
 func (w Webhook) check(at string, sender *webhook.Sender, wrong func(format string, args ...any)) {
-	if !webhookName.MatchString(w.Name) {
-		wrong("%s.name: must be small letters, digits, and - _ . between them", at)
-	}
 	for i, event := range w.Events {
 		switch {
 		case !slices.Contains(WebhookEvents, event):
@@ -138,23 +135,31 @@ func (w Webhook) check(at string, sender *webhook.Sender, wrong func(format stri
 			wrong("%s.events: has %q twice", at, event)
 		}
 	}
-	if n := len(w.Secrets); n == 0 || n > maxSecrets {
+	checkEndpoint(at, w.Name, w.URL, w.Secrets, sender, wrong)
+}
+
+// checkEndpoint returns what is wrong with an endpoint that gets signed messages.
+func checkEndpoint(at, name, url string, secrets []string, sender *webhook.Sender, wrong func(format string, args ...any)) {
+	if !webhookName.MatchString(name) {
+		wrong("%s.name: must be small letters, digits, and - _ . between them", at)
+	}
+	if n := len(secrets); n == 0 || n > maxSecrets {
 		wrong("%s.secrets: name one environment variable that holds its secret, and up to %d while it is replaced", at, maxSecrets)
 	}
-	for i, name := range w.Secrets {
+	for i, name := range secrets {
 		switch {
 		case !variableName.MatchString(name): // without quoting it: it may be the secret itself
 			wrong("%s.secrets[%d]: is not the name of an environment variable; secrets are never written down here", at, i)
 		case strings.HasPrefix(name, "COUNTERSIGN_"):
 			wrong("%s.secrets[%d]: names that begin with COUNTERSIGN_ are those of settings", at, i)
-		case slices.Contains(w.Secrets[:i], name):
+		case slices.Contains(secrets[:i], name):
 			wrong("%s.secrets: has %s twice", at, name)
 		}
 	}
 	if sender == nil {
 		return
 	}
-	if err := sender.Check(webhook.Endpoint{URL: w.URL, Secrets: []webhook.Secret{sampleSecret}}); err != nil {
+	if err := sender.Check(webhook.Endpoint{URL: url, Secrets: []webhook.Secret{sampleSecret}}); err != nil {
 		wrong("%s.url: %w", at, err)
 	}
 }
@@ -178,23 +183,31 @@ func (c Config) Endpoints(e Environment) (map[EndpointKey]webhook.Endpoint, erro
 	var problems []error
 	for i, a := range c.RemoteAgents {
 		for j, w := range a.Webhooks {
-			to := webhook.Endpoint{URL: w.URL}
-			for k, name := range w.Secrets {
-				at := fmt.Sprintf("remote_agents[%d].webhooks[%d].secrets[%d]: %s", i, j, k, name)
-				value, set := e.Named(name)
-				if !set {
-					problems = append(problems, fmt.Errorf("%s: is not set in the environment", at))
-					continue
-				}
-				secret, err := webhook.ParseSecret(strings.TrimSpace(value.Open()))
-				if err != nil {
-					problems = append(problems, fmt.Errorf("%s: %w", at, err))
-					continue
-				}
-				to.Secrets = append(to.Secrets, secret)
-			}
-			all[EndpointKey{a.Name, w.Name}] = to
+			secrets, err := signingSecrets(fmt.Sprintf("remote_agents[%d].webhooks[%d]", i, j), w.Secrets, e)
+			problems = append(problems, err)
+			all[EndpointKey{a.Name, w.Name}] = webhook.Endpoint{URL: w.URL, Secrets: secrets}
 		}
+	}
+	return all, errors.Join(problems...)
+}
+
+// signingSecrets reads the secrets of an endpoint from the environment.
+func signingSecrets(at string, names []string, e Environment) ([]webhook.Secret, error) {
+	var all []webhook.Secret
+	var problems []error
+	for i, name := range names {
+		at := fmt.Sprintf("%s.secrets[%d]: %s", at, i, name)
+		value, set := e.Named(name)
+		if !set {
+			problems = append(problems, fmt.Errorf("%s: is not set in the environment", at))
+			continue
+		}
+		secret, err := webhook.ParseSecret(strings.TrimSpace(value.Open()))
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", at, err))
+			continue
+		}
+		all = append(all, secret)
 	}
 	return all, errors.Join(problems...)
 }

@@ -187,13 +187,18 @@ func (c *checker) checkHTTPTools() {
 	}
 }
 
-// checkWebhooks looks at the secrets of webhooks, which are in the environment.
+// checkWebhooks looks at the secrets of webhooks and checks, which are in the environment.
 func (c *checker) checkWebhooks() {
 	all, err := c.config.Endpoints(c.env)
+	checks, missing := c.config.RuleChecks(c.env)
+	err = errors.Join(err, missing)
 	for _, p := range config.Problems(err) {
 		c.problem(`set it to whsec_ and 32 random bytes: echo "whsec_$(openssl rand -base64 32)"`, "%s", p)
 	}
 	if err == nil && len(all) > 0 {
 		c.fine("webhooks: %s with a secret", counted(len(all), "endpoint", "endpoints"))
+	}
+	if err == nil && len(checks) > 0 {
+		c.fine("checks: %s with a secret", counted(len(checks), "check", "checks"))
 	}
 }

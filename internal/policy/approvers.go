@@ -44,7 +44,7 @@ func (p *Policy) Approvers(t Tool, channel string) []Approvers {
 		if r.kind == KindAsk {
 			add(r.name, r.ask)
 		}
-		if always(r) {
+		if always(r) && (r.kind != KindAllow || r.check == "") {
 			return all
 		}
 	}

@@ -23,6 +23,7 @@
 //	    command: {forms: [{run: git status, flags: [--short]}]}   # of which a shell command consists; see package shellcmd
 //	    when: args.database.startsWith("prod")   # a condition; left out: always
 //	    summary: Drop {args.database}            # with ask: what the call does, see package summary
+//	    check: fraud                             # with allow and ask: a service that may be stricter; see below
 //	    deny: Why, in words for the model.       # or allow: true, or ask: {...}
 //	examples: [...]
 //
@@ -35,9 +36,19 @@
 // says. What none of them names asks with default.
 //
 // A rule that cannot be judged, because an argument is missing, the groups of
-// the requester cannot be looked up, there is no manager, or it takes too long,
+// the requester cannot be looked up, there is no manager, its check does not answer,
+// or it takes too long,
 // makes the call ask with every quorum of the file, unless a deny matches. No
 // argument appears in what is said of it.
+//
+// # Checks
+//
+// A rule that allows or asks can name a check, a service that is asked about every
+// call for which the rule decides, whenever the policy rules on it. ok follows the
+// rule. ask keeps every allow from deciding, so that another rule asks, or the
+// default. deny refuses the call. If there is no answer, the rule could not be
+// judged. The engine knows checks as a [Checker] only; rules in shadow mode,
+// examples and [Replay] ask none.
 //
 // # What is asked
 //
@@ -111,6 +122,7 @@
 //	    at: "2026-03-02T09:30:00+01:00"
 //	    gate: raised                             # declared for a tool that always asks, else none
 //	    so_far: {steps: 2, executed: {refund: 1}, failed: {}, denied: {}}
+//	    check: ask                               # what the check of the rule answers: ok, ask or deny; ok if left out
 //	    expect: {deny: no-drops}                 # or {allow: rule}, {ask: rule}, {ask: default}
 //
 // # What cannot work

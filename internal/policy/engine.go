@@ -32,6 +32,7 @@ type rule struct {
 
 	reason  string // of a deny
 	summary string // of an ask: the template that says what a call does
+	check   string // of an allow or an ask: the check that is asked before it is followed
 	ask     *ask   // of an ask
 
 	unsound bool // something is wrong with it
@@ -187,7 +188,7 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		if len(v.broken) > 0 {
 			break
 		}
-		if r.kind == KindAllow && f.q.Gate != approvals.GateNone {
+		if r.kind == KindAllow && (f.q.Gate != approvals.GateNone || f.held) {
 			if said != nil {
 				said(r, Unmatched, "the tool itself asks for approval")
 			}
@@ -245,14 +246,22 @@ func (p *Policy) ruling(r *rule, f *facts) (approvals.Ruling, error) {
 	}, err
 }
 
-// rule judges one call. It calls report with what shadow rules would have ruled.
-func (p *Policy) rule(f *facts, pl *plan, report func(ctx context.Context, r ShadowRuling)) approvals.Ruling {
+// rule judges one call, asks the check of the rule that decides, and reports what
+// shadow rules would have ruled. Those ask no checks.
+func (p *Policy) rule(f *facts) approvals.Ruling {
+	pl := p.plan(f.q.Agent, f.q.Call.Name)
 	f.shape, f.hints = pl.shape, pl.hints
 	v := p.judge(f, pl, nil)
-	if report == nil {
-		return v.ruling
+	ruling := p.checked(f, pl, v, p.checker()).ruling
+	if report := p.options.Shadow; report != nil {
+		p.reportShadows(f, pl, v, ruling, report)
 	}
-	shadow := ShadowRuling{Agent: f.q.Agent, Tool: f.q.Call.Name, Was: v.ruling, At: f.q.At}
+	return ruling
+}
+
+// reportShadows calls report with what shadow rules would have ruled.
+func (p *Policy) reportShadows(f *facts, pl *plan, v verdict, was approvals.Ruling, report func(ctx context.Context, r ShadowRuling)) {
+	shadow := ShadowRuling{Agent: f.q.Agent, Tool: f.q.Call.Name, Was: was, At: f.q.At}
 	if pl.would != nil {
 		would := p.judge(f, pl.would, nil)
 		if would.by != nil {
@@ -261,7 +270,7 @@ func (p *Policy) rule(f *facts, pl *plan, report func(ctx context.Context, r Sha
 			shadow.Rule, shadow.Would = p.defaultName, would.ruling
 		}
 		report(f.ctx, shadow)
-		return v.ruling
+		return
 	}
 	for _, r := range pl.shadows {
 		if would, matched := p.would(f, r, v); matched {
@@ -269,7 +278,6 @@ func (p *Policy) rule(f *facts, pl *plan, report func(ctx context.Context, r Sha
 			report(f.ctx, shadow)
 		}
 	}
-	return v.ruling
 }
 
 // would returns what would have been ruled if r were enforced, and whether r

@@ -12,6 +12,7 @@ var (
 	errCost      = errors.New("its condition would take too long")
 	errDirectory = errors.New("the groups of the requester could not be looked up")
 	errLedger    = errors.New("the calls of today could not be counted")
+	errCheck     = errors.New("its check gave no answer that could be used")
 	errNoManager = errors.New("the requester has no manager")
 	errNoChannel = errors.New("the agent was not asked in a channel")
 	errNotBool   = errors.New("its condition is neither true nor false")

@@ -36,11 +36,27 @@ func (x *examiner) check(f *fileForm) {
 			pl = pl.would // an example says what the file means, in force or not
 		}
 		facts.shape, facts.hints = pl.shape, pl.hints
-		v := x.p.judge(facts, pl, nil)
+		v := x.checked(facts, pl, x.p.judge(facts, pl, nil), e.Check)
+		if x.Count() > before {
+			continue
+		}
 		if got := x.saidBy(v); got != want {
 			x.Wrong(e.Expect.Mark, "%s: expected %s, but it is %s", e.Name.Value, want, got)
 		}
 	}
+}
+
+// checked is what follows from the answer of the check that the example says, or ok.
+func (x *examiner) checked(f *facts, pl *plan, v verdict, said text) verdict {
+	answer := approvals.CheckAnswer(cmp.Or(said.Value, string(approvals.CheckOK)))
+	if answer != approvals.CheckOK && answer != approvals.CheckAsk && answer != approvals.CheckDeny {
+		x.Wrong(said.Mark, "is %q, must be ok, ask or deny", said.Value)
+		return v
+	}
+	if said.Written() && v.check() == "" {
+		x.Wrong(said.Mark, "has no effect: the rule that decides names no check")
+	}
+	return x.p.checked(f, pl, v, func(context.Context, Question) (Answer, error) { return Answer{Answer: answer}, nil })
 }
 
 // facts are what an example says of a call.

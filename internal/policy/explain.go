@@ -24,6 +24,10 @@ type Explanation struct {
 
 	By string // the rule that decided, name@version
 
+	// Check is the check of that rule, if it was not asked: it may make the ruling
+	// stricter.
+	Check string
+
 	// Unknown says that the agent has no such tool, and Misfits why the arguments
 	// do not fit it. No rule is asked then: the call goes back to the model. It is
 	// said of no remote agent: its tools are not known.
@@ -39,6 +43,7 @@ type Step struct {
 	At      string // file:line:column, or the place of a setting; empty of the default
 	Kind    Kind
 	Shadow  bool
+	Check   string // that the rule names
 	Outcome Outcome
 	Why     string
 }
@@ -76,7 +81,11 @@ func (p *Policy) explain(f *facts) Explanation {
 	f.shape, f.hints = pl.shape, pl.hints
 	steps := map[*rule]Step{}
 	v := p.judge(f, pl, func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} })
-	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, Ruling: v.ruling, By: p.defaultName, names: p.names}
+	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, names: p.names}
+	if e.Check = v.check(); e.Check != "" && p.options.AskCheck != nil {
+		v, e.Check = p.checked(f, pl, v, p.options.AskCheck), ""
+	}
+	e.Ruling, e.By = v.ruling, p.defaultName
 	if v.by != nil {
 		e.By = v.by.full
 	}
@@ -103,7 +112,7 @@ func (p *Policy) explain(f *facts) Explanation {
 		case !seen:
 			s = Step{Outcome: Skipped}
 		}
-		s.Rule, s.Kind, s.Shadow, s.At = r.name, r.kind, shadow, r.mark.Place()
+		s.Rule, s.Kind, s.Shadow, s.Check, s.At = r.name, r.kind, shadow, r.check, r.mark.Place()
 		e.Steps = append(e.Steps, s)
 	}
 	last := Step{Rule: nameDefault, Kind: KindAsk, Outcome: Skipped}
@@ -138,7 +147,7 @@ func (p *Policy) explainNew(f *facts) Explanation {
 		e.Misfits, _ = p.tools[i].misfits(f.q.Call.Args) // an unreadable schema finds nothing
 	}
 	if e.Unknown || len(e.Misfits) > 0 {
-		e.Ruling, e.By = nil, ""
+		e.Ruling, e.By, e.Check = nil, "", ""
 	}
 	return e
 }
@@ -188,10 +197,18 @@ func (e Explanation) Text() string {
 		}
 		fmt.Fprintln(&b, line)
 	}
-	for _, line := range e.names.ruling(e.Shown(), short(e.By)) {
+	for _, line := range append(e.names.ruling(e.Shown(), short(e.By)), checkLine(e.Check)...) {
 		fmt.Fprintln(&b, line)
 	}
 	return b.String()
+}
+
+// checkLine says that a check would be asked.
+func checkLine(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{"   if the check " + name + " agrees, which was not asked here; it may ask for approval or deny"}
 }
 
 // Shown is the ruling with the severity that an approver would read.
@@ -220,6 +237,9 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 		return []string{"-> is refused (" + by + "): " + r.Reason}
 	case approvals.Ask:
 		lines := []string{"-> needs approval (" + by + "): " + r.Why}
+		if r.Checked.Check != "" {
+			lines = append(lines, "   the check "+r.Checked.Check+" says: "+string(r.Checked.Answer)+" "+approvals.Visible(r.Checked.Said.Text))
+		}
 		if r.Summary != "" {
 			lines = append(lines, "   summary: "+r.Summary)
 		}

@@ -23,6 +23,7 @@ type facts struct {
 	hints     hints
 	directory Directory
 	ledger    Ledger
+	held      bool           // a check asks for approval, so no allow decides
 	today     map[string]int // how many calls of each tool went ahead today, once they were counted or given
 
 	args      any

@@ -56,6 +56,7 @@ type ruleForm struct {
 	Command    *commandForm   `yaml:"command"`
 	When       text           `yaml:"when"`
 	Summary    text           `yaml:"summary"`
+	Check      text           `yaml:"check"`
 	Deny       text           `yaml:"deny"`
 	Allow      truth          `yaml:"allow"`
 	Ask        *askForm       `yaml:"ask"`
@@ -204,6 +205,7 @@ type exampleForm struct {
 	At        text        `yaml:"at"`
 	SoFar     *soFarForm  `yaml:"so_far"`
 	Today     *todayForm  `yaml:"today"`
+	Check     text        `yaml:"check"`
 	Expect    *expectForm `yaml:"expect"`
 }
 

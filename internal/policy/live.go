@@ -162,13 +162,20 @@ func (l *Live) refused(ctx context.Context, sum [sha256.Size]byte, err error) {
 
 // Lifted returns the names of the rules that deny or ask in the policy before and
 // do neither in the one after it, in the order of the file: what they guarded
-// may run now. A rule that is tried in shadow mode does neither.
+// may run now. A rule that is tried in shadow mode does neither. A rule that lost
+// its check is one too.
 func Lifted(before, after *Policy) []string {
 	guards := func(p *Policy) []string {
 		var all []string
 		for _, r := range p.rules[:p.own] {
-			if !p.shadow && !r.shadow && r.kind != KindAllow {
+			if p.shadow || r.shadow {
+				continue
+			}
+			if r.kind != KindAllow {
 				all = append(all, r.name)
+			}
+			if r.check != "" {
+				all = append(all, "the check "+r.check+" of "+r.name)
 			}
 		}
 		return all

@@ -27,6 +27,13 @@ type Options struct {
 	// Ledger is asked for the calls of a requester that were allowed to run, only
 	// where a condition counts those of today.
 	Ledger Ledger
+	// Checks are the names of the checks that rules can name; nil if they are not
+	// known.
+	Checks []string
+	// AskCheck asks the check of the rule that decides. Without it no check can be
+	// asked: [Policy.Rule] fails closed, and explanations leave it out. Examples and
+	// [Replay] ask no check.
+	AskCheck Checker
 	// Shadow is called with what rules in shadow mode would have ruled. It is
 	// called while a call waits, so it must not block.
 	Shadow func(ctx context.Context, r ShadowRuling)

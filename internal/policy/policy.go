@@ -49,8 +49,7 @@ type Policy struct {
 // judged asks with every quorum of the file, for the requester and the channel
 // of the call.
 func (p *Policy) Rule(ctx context.Context, q approvals.Proposal) (approvals.Ruling, error) {
-	f := p.facts(ctx, q)
-	return p.rule(f, p.plan(q.Agent, q.Call.Name), p.options.Shadow), nil
+	return p.rule(p.facts(ctx, q)), nil
 }
 
 func (p *Policy) facts(ctx context.Context, q approvals.Proposal) *facts {

@@ -18,7 +18,11 @@ type Difference struct {
 	Line     int // in what was read, from 1
 	Call     Recorded
 	Old, New approvals.Ruling
-	Changes  []string // in words and with the names of the files: what it was, what it is
+
+	// OldCheck and NewCheck are the checks that would be asked before the rulings are
+	// followed. They are not asked here.
+	OldCheck, NewCheck string
+	Changes            []string // in words and with the names of the files: what it was, what it is
 }
 
 // Summary counts what a replay saw.
@@ -55,20 +59,24 @@ func Replay(ctx context.Context, before, after *Policy, r io.Reader, emit func(D
 		if err := call.decode(lines.Bytes()); err != nil {
 			return sum, fmt.Errorf("line %d: %w", line, err)
 		}
-		was, is := before.again(ctx, call), after.again(ctx, call)
+		was, wasChecked := before.again(ctx, call)
+		is, isChecked := after.again(ctx, call)
 		sum.Calls++
 		from, to := kindOf(was), kindOf(is)
 		if sum.Moved[from] == nil {
 			sum.Moved[from] = map[Kind]int{}
 		}
 		sum.Moved[from][to]++
-		if same(was, is) {
+		if same(was, is) && wasChecked == isChecked {
 			continue
 		}
 		sum.Different++
 		if emit != nil {
 			call.Args = slices.Clone(call.Args)
-			emit(Difference{Line: line, Call: call, Old: was, New: is, Changes: changes(before, after, was, is)})
+			emit(Difference{
+				Line: line, Call: call, Old: was, New: is, OldCheck: wasChecked, NewCheck: isChecked,
+				Changes: changes(append(before.names.ruling(was, byOf(was)), checkLine(wasChecked)...), append(after.names.ruling(is, byOf(is)), checkLine(isChecked)...)),
+			})
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -91,8 +99,12 @@ func (r *Recorded) decode(line []byte) error {
 	return nil
 }
 
-func (p *Policy) again(ctx context.Context, call Recorded) approvals.Ruling {
-	return p.rule(p.recalled(ctx, call), p.plan(call.Agent, call.Tool), nil)
+// again is the ruling on a recorded call, and the check that would be asked.
+func (p *Policy) again(ctx context.Context, call Recorded) (r approvals.Ruling, check string) {
+	f, pl := p.recalled(ctx, call), p.plan(call.Agent, call.Tool)
+	f.shape, f.hints = pl.shape, pl.hints
+	v := p.judge(f, pl, nil)
+	return v.ruling, v.check()
 }
 
 // recalled is the call as it was recorded. The requester is in the groups that
@@ -141,8 +153,7 @@ func sameRung(a, b approvals.Rung) bool {
 }
 
 // changes says a difference, a line for everything that is gone (-) or new (+).
-func changes(before, after *Policy, was, is approvals.Ruling) []string {
-	old, now := before.names.ruling(was, byOf(was)), after.names.ruling(is, byOf(is))
+func changes(old, now []string) []string {
 	var out []string
 	for _, l := range old {
 		if !slices.Contains(now, l) {

@@ -28,6 +28,7 @@ func (b *builder) newRule(f ruleForm) *rule {
 	b.readScope(r, f)
 	b.readEffect(r, f)
 	b.readSummary(r, f.Summary)
+	b.readCheck(r, f.Check)
 	b.readCommand(r, f.Command)
 	if f.When.Written() {
 		r.isWhen = true
@@ -267,6 +268,8 @@ func verb(k Kind) string {
 func (r *rule) covers(o *rule, before, mayAsk bool) bool {
 	switch {
 	case r.shadow, r.unsound, r == o, !r.asWide(o):
+		return false
+	case r.kind == KindAllow && r.check != "" && o.kind == KindAsk: // its check can make o decide
 		return false
 	case r.kind == KindDeny:
 		return before || o.kind != KindDeny

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -154,7 +155,7 @@ func (p *Policy) unjudged(f *facts, asks []*ask, all []broken) approvals.Ask {
 	}
 	var why []string
 	for i, b := range all {
-		ask.Unjudged = ask.Unjudged || b.rule.kind == KindDeny
+		ask.Unjudged = ask.Unjudged || b.rule.kind == KindDeny || errors.Is(b.err, errCheck)
 		if i < maxBroken {
 			why = append(why, "The rule "+b.rule.name+" could not be judged for this call: "+b.err.Error()+".", b.rule.purpose(p.fallback))
 		}

@@ -33,6 +33,7 @@ type Metrics struct {
 	redis     redisMetrics
 	http      *prometheus.HistogramVec
 	webhooks  *prometheus.CounterVec
+	checks    *prometheus.CounterVec
 }
 
 const namespace = "countersign"
@@ -51,13 +52,14 @@ func New(c Config) *Metrics {
 	m.approvals, m.runs, m.due, m.model, m.slack, m.redis = newApprovalMetrics(), newRunMetrics(), newDueMetrics(), newModelMetrics(), newSlackMetrics(), newRedisMetrics()
 	m.http = histogram("http_request_duration_seconds", "How long requests to this process took, by listener, route and status.", request, "listener", "route", "code")
 	m.webhooks = counter("webhook_attempts_total", "Attempts to send a message to a webhook, by how they ended.", "outcome")
+	m.checks = counter("policy_checks_total", "Checks of policy rules that were asked, by what they answered.", "check", "answer")
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "What this process was built from. Always 1.",
 		ConstLabels: prometheus.Labels{"version": c.Version, "revision": c.Revision, "goversion": runtime.Version()},
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		build, m.http, m.webhooks,
+		build, m.http, m.webhooks, m.checks,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	for _, o := range c.Outcomes {
@@ -78,6 +80,14 @@ func (m *Metrics) Handler() http.Handler {
 func (m *Metrics) Webhook(outcome string) {
 	if m != nil {
 		m.webhooks.WithLabelValues(outcome).Inc()
+	}
+}
+
+// Check counts what the check of a policy rule answered. Its name is that of the
+// configuration.
+func (m *Metrics) Check(name, answer string) {
+	if m != nil {
+		m.checks.WithLabelValues(name, answer).Inc()
 	}
 }
 
