@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
@@ -105,6 +106,12 @@ func (w *webPeople) MayAsk(ctx context.Context, user approvals.UserID, agent str
 	return nil
 }
 
+// MayOpen implements [uistream.People].
+func (w *webPeople) MayOpen(ctx context.Context, user approvals.UserID, o agentrun.Origin) (string, error) {
+	agent, err := w.ui.MayOpen(ctx, user, o)
+	return agent, mayNotRead(err, "You are not in this conversation.")
+}
+
 // Principal implements [uistream.People].
 func (w *webPeople) Principal(ctx context.Context, user approvals.UserID, asked approvals.Asked) (approvals.Principal, error) {
 	p, err := w.ui.Principal(ctx, user, asked)
@@ -113,9 +120,12 @@ func (w *webPeople) Principal(ctx context.Context, user approvals.UserID, asked 
 
 // MayRead implements [uistream.People].
 func (w *webPeople) MayRead(ctx context.Context, user approvals.UserID, b approvals.Batch) error {
-	err := w.ui.MayRead(ctx, user, b)
+	return mayNotRead(w.ui.MayRead(ctx, user, b), "You can't read this request.")
+}
+
+func mayNotRead(err error, words string) error {
 	if errors.Is(err, directory.ErrMayNotRead) {
-		return &uistream.RefusedError{Status: http.StatusForbidden, Words: "You can't read this request."}
+		return &uistream.RefusedError{Status: http.StatusForbidden, Words: words}
 	}
 	return turnedAway(err)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -193,6 +194,38 @@ func TestACallOfAChatIsDecidedInSlackOrOnTheWeb(t *testing.T) {
 	require.NoError(t, p.term(), "%s", p.out)
 	w.start()
 	web.until(web.follow(), "the request, of another process", isRequest)
+}
+
+// A thread of Slack is opened on the web by who is in its channel, and goes on there.
+func TestAThreadOfSlackGoesOnOnTheWeb(t *testing.T) {
+	w := newWorld(t)
+	web := w.web()
+	old, err := os.ReadFile(w.config)
+	require.NoError(t, err)
+	w.config = write(t, strings.Replace(string(old), "  agent: ops\n", "  agent: ops\n  page: \"https://chat.example/?c={id}\"\n", 1))
+	w.start()
+	root := w.sim.ask("hello", "")
+	answered := w.sim.await(alice, root, "the answer", says("Open this thread on the web"))
+	raw, err := json.Marshal(answered.Blocks)
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(raw), "https://chat.example/?c=")
+	require.True(t, ok)
+	id, _, _ := strings.Cut(rest, "\"")
+	web.id, err = url.QueryUnescape(id)
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(web.id, "slack:thread-"), web.id)
+
+	stream := web.as(bob).say("clean up the old reports")
+	web.until(stream, "a request", isRequest)
+	w.sim.await(alice, root, "the question", says(bob, "wrote in this thread on the web", "clean up the old reports"))
+	card := w.sim.await(alice, root, "the card", says("2023-q1-sales.txt", "Approve"))
+	require.Contains(t, card.words(), bob, "who asked")
+	code, body := web.do(http.MethodGet, "/api/chat/"+web.id, nil)
+	require.Equal(t, http.StatusOK, code)
+	seen, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.Contains(t, string(seen), "2023-q1-sales.txt", "alice reads the request of bob in her channel")
+	require.NotContains(t, string(seen), "list_files", "and not what his run did on its way")
 }
 
 // People of an identity provider are who has their verified address in Slack.

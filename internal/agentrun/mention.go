@@ -17,6 +17,7 @@ type Mention struct {
 	Agent     string
 	Requester approvals.UserID
 	Text      string
+	Via       string // the surface at which it was written, if that is not the origin's
 
 	// Instructions go to the model after those of the agent, in all that the mention
 	// leads to. A surface that lets its clients write them says how long they may be.
@@ -83,7 +84,7 @@ func (r *Runner) mention(ctx context.Context, id approvals.RunID, threadID Threa
 		return ErrThreadClosed
 	}
 	run := Run{
-		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text,
+		ID: id, Thread: threadID, Origin: m.Origin, Agent: m.Agent, Requester: m.Requester, Prompt: m.Text, Via: m.Via,
 		Instructions: m.Instructions, Status: RunWaiting, CreatedAt: r.c.Now(),
 	}
 	out := Commit{Request: approvals.RequestID("mention:" + string(id)), Keep: keepMention, Thread: &thread}

@@ -15,6 +15,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/slackui"
+	"github.com/countersign/countersign/internal/slackui/directory"
 )
 
 // inChat makes the batch one of a chat on the web, whose person wrote this.
@@ -172,4 +173,61 @@ func TestAChatWhoseThreadIsGoneGetsAnotherAFewTimes(t *testing.T) {
 			require.Contains(t, left[0].Shown(), "next-2")
 		}
 	}
+}
+
+// A message that was written on the web is not in the thread, so the reply quotes it.
+func TestWhatIsWrittenOnTheWebIsQuotedInItsThread(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{}, withPage)
+	root := o.say("U0ALICE", "clean up")
+	run := startedIn(root)
+	run.Requester, run.Via, run.Prompt = "U0BOB", "web", "Delete <!channel> *all*\u202e "+strings.Repeat("x", 600)
+	require.NoError(t, o.reply(run))
+	run.Status, run.Output, run.Version = agentrun.RunCompleted, "All gone.", 2
+	require.NoError(t, o.reply(run))
+	m := o.thread("U0ALICE", root)[0]
+	shown := strings.ReplaceAll(m.Shown(), "\n", "")
+	require.Contains(t, shown, " wrote in this thread on the web:Delete <!channel> *all*⟦U+202E⟧ xxx")
+	require.Contains(t, shown, "⟦125 characters left out⟧")
+	require.Contains(t, shown, "All gone.")
+	require.Contains(t, shown, "Open this thread on the web")
+	require.Contains(t, fmt.Sprint(m.Blocks), "https://chat.example/c/"+root)
+	require.NotContains(t, m.Text, "<!channel>")
+
+	run.ID, run.Via = "run-07-b", ""
+	require.NoError(t, o.reply(run))
+	require.NotContains(t, o.thread("U0ALICE", root)[1].Shown(), "xxx", "what was written in Slack is there already")
+}
+
+// The right to open a thread on the web is that to read it in Slack, at that moment.
+func TestAConversationIsOpenedForWhoIsInIt(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{}, func(c *slackui.Config) { c.Agent, c.Agents = "", map[string]string{"C0OPS": "ops"} })
+	_, err := o.PostAs(slacksim.Post{User: "U0CAROL", Channel: "@countersign", Text: "hello"})
+	require.NoError(t, err)
+	in := func(channel string) agentrun.Origin {
+		return agentrun.Origin{Surface: "slack", Team: slacksim.TeamID, Channel: channel, Root: "1700000000.000100"}
+	}
+	agent, err := o.ui.MayOpen(t.Context(), "U0BOB", in("C0OPS"))
+	require.NoError(t, err)
+	require.Equal(t, "ops", agent)
+	agent, err = o.ui.MayOpen(t.Context(), "U0CAROL", in("D0CAROL"))
+	require.NoError(t, err)
+	require.Empty(t, agent, "no agent answers there")
+
+	for name, refused := range map[string]struct {
+		user approvals.UserID
+		at   agentrun.Origin
+	}{
+		"someone else's direct messages": {"U0BOB", in("D0CAROL")},
+		"who is not in the channel":      {"U0NOBODY", in("C0OPS")},
+		"another surface":                {"U0BOB", agentrun.Origin{Surface: "api", Team: "ci", Channel: "C0OPS", Root: "r"}},
+		"no channel":                     {"U0BOB", in("")},
+	} {
+		_, err := o.ui.MayOpen(t.Context(), refused.user, refused.at)
+		require.ErrorIs(t, err, directory.ErrMayNotRead, name)
+	}
+	o.now.move(time.Hour)
+	o.SetFaults(slacksim.Faults{Next: []slacksim.Fault{{Method: "conversations.members", Error: "internal_error"}}})
+	_, err = o.ui.MayOpen(t.Context(), "U0BOB", in("C0OPS"))
+	require.Error(t, err, "who is in it is not known now")
+	require.NotErrorIs(t, err, directory.ErrMayNotRead)
 }

@@ -178,7 +178,8 @@ type UI struct {
 
 	ToolCards *toolcards.Cards // nil without reviews
 
-	people *directory.Directory
+	people  *directory.Directory
+	agentIn func(channel string) string
 }
 
 // New returns the surfaces, or every problem of the configuration at once. It
@@ -208,7 +209,7 @@ func New(c Config) (*UI, error) {
 	digests := &delivery.Digests{Desk: c.Desk, Memos: c.Memos, API: api, People: people, Team: c.Team, Now: c.Now, Several: c.Bulk != nil}
 	placements := &delivery.Placements{Memos: c.Memos, API: api, Digests: digests, Now: c.Now}
 	status := &slackapi.StatusLine{API: api, Now: c.Now, Log: c.Log}
-	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status, Fulfillers: c.Fulfillers}
+	replies := &reply.Replies{Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, Cards: placements, Now: c.Now, Status: status, Fulfillers: c.Fulfillers, Page: c.ChatPage}
 	notices := &delivery.Notices{
 		Desk: c.Desk, Runs: c.Runs, API: api, Memos: c.Memos, People: people, Placements: placements, Budget: budget, Now: c.Now, Log: c.Log,
 	}
@@ -228,14 +229,15 @@ func New(c Config) (*UI, error) {
 			Reviews: c.ToolReviews, API: api, Memos: c.Memos, People: people, Owners: c.Owners, Channels: c.ToolChannels, Now: c.Now, Log: c.Log,
 		}
 	}
-	h := interact.New(interact.Config{
+	interactions := interact.Config{
 		Team: c.Team, Agent: c.Agent, Agents: c.Agents, MayAsk: c.MayAsk, Overhear: c.Overhear, Pending: c.Pending,
 		Desk: c.Desk, Runs: c.Runs, Runner: c.Runner, Lists: c.Lists, Tools: c.Tools, ToolCards: tools, Now: c.Now, Log: c.Log,
-	}, command.Config{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
+	}
+	h := interact.New(interactions, command.Config{Team: c.Team, Lists: c.Lists, Health: c.Health, Now: c.Now, Log: c.Log},
 		bulk.Config{Team: c.Team, Desk: c.Desk, Lists: c.Lists, Tools: c.Tools, Bulk: c.Bulk, Now: c.Now, Log: c.Log},
 		api, cards, people, homes)
 	ui := &UI{
-		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people,
+		Server: inbound.NewHTTP(inbound.Config{Workspace: inbound.Workspace{Team: c.Team, Enterprise: c.Enterprise}, SigningSecret: c.SigningSecret, Now: c.Now, Log: c.Log}, h), Cards: cards, Replies: replies, Notices: notices, Homes: homes, people: people, agentIn: interactions.AgentIn,
 	}
 	ui.ToolCards = tools
 	ui.Answers = &bulk.Answers{Sheets: h.Sheets, Results: h.Results, Memos: c.Memos, Now: c.Now, Log: c.Log}

@@ -3,10 +3,16 @@ package slackui
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/slackui/blockkit"
 	"github.com/countersign/countersign/internal/slackui/directory"
+	"github.com/countersign/countersign/internal/slackui/ref"
+	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
 // Members returns who is in the group, a user group or a channel, and when
@@ -58,6 +64,35 @@ func (u *UI) Admit(ctx context.Context, user approvals.UserID) error {
 // ByEmail returns the active full member with this address.
 func (u *UI) ByEmail(ctx context.Context, email string) (approvals.UserID, error) {
 	return u.people.ByEmail(ctx, email)
+}
+
+// MayOpen refuses a person who is not in the conversation now, and one that is not in
+// Slack. It returns the agent that answers there, empty if none does any more.
+func (u *UI) MayOpen(ctx context.Context, user approvals.UserID, o agentrun.Origin) (agent string, err error) {
+	if o.Surface != ref.Surface {
+		return "", directory.ErrMayNotRead
+	}
+	in, err := u.isIn(ctx, user, o.Channel)
+	if err == nil && !in {
+		err = directory.ErrMayNotRead
+	}
+	return u.agentIn(o.Channel), err
+}
+
+// isIn reports whether the person is in the channel, or has the direct messages with
+// the bot that it is.
+func (u *UI) isIn(ctx context.Context, user approvals.UserID, channel string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
+	defer cancel()
+	switch {
+	case strings.HasPrefix(channel, "D"):
+		own, err := u.people.API.OpenDirect(ctx, string(user))
+		return err == nil && own == channel, err
+	case !blockkit.IsChannel(channel):
+		return false, nil
+	}
+	members, _, err := u.Members(ctx, approvals.GroupID(channel))
+	return err == nil && slices.Contains(members, user), err
 }
 
 // MayRead refuses a person who may not read the arguments of the batch.

@@ -60,6 +60,7 @@ type storedRun struct {
 	Supersedes approvals.BatchID  `json:"supersedes,omitempty"`
 	Executor   approvals.Executor `json:"executor,omitempty"`
 	CallsOnly  bool               `json:"calls_only,omitempty"`
+	Via        string             `json:"via,omitempty"`
 
 	Instructions string `json:"instructions,omitempty"`
 }
@@ -106,7 +107,7 @@ func encodeRun(r agentrun.Run) ([]byte, error) {
 	return encode(storedRun{
 		schema, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
 		r.Prompt, r.Status, r.Activity, r.Steps, r.From, r.To, storedUsage(r.Usage), r.Output, r.Failure,
-		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor, r.CallsOnly, r.Instructions,
+		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor, r.CallsOnly, r.Via, r.Instructions,
 	})
 }
 
@@ -117,7 +118,7 @@ func decodeRun(d []byte) (agentrun.Run, error) {
 		Deferred: r.Deferred, Agent: r.Agent, Requester: r.Requester, Prompt: r.Prompt, Status: r.Status,
 		Activity: r.Activity, Steps: r.Steps, From: r.From, To: r.To, Usage: agentrun.Usage(r.Usage),
 		Output: r.Output, Failure: r.Failure, Owner: r.Owner, LeaseEnds: r.LeaseEnds, CreatedAt: r.CreatedAt,
-		EndedAt: r.EndedAt, Supersedes: r.Supersedes, Executor: r.Executor, CallsOnly: r.CallsOnly,
+		EndedAt: r.EndedAt, Supersedes: r.Supersedes, Executor: r.Executor, CallsOnly: r.CallsOnly, Via: r.Via,
 		Instructions: r.Instructions,
 	}, err
 }

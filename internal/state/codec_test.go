@@ -139,6 +139,10 @@ func samples() map[string]any {
 			ID: "run-17-a", Thread: "thread-17-t", Origin: agentrun.Origin{Surface: "web", Team: "U1", Channel: "C1", Root: "chat"},
 			Agent: "ops", Requester: "U1", Prompt: "clean up", Instructions: "Answer in <French>.", Status: agentrun.RunQueued, CreatedAt: noon,
 		},
+		"run.v1.via": agentrun.Run{
+			ID: "run-17-a", Thread: "thread-17-t", Origin: origin, Agent: "ops", Requester: "U1", Prompt: "and now?", Via: "web",
+			Status: agentrun.RunQueued, CreatedAt: noon,
+		},
 		"batch.v1.remote": approvals.Batch{
 			ID: "batch-17-b", Run: "run-17-a", Thread: "thread-17-t", Agent: "claude", Channel: "C1", Requester: "U1", Executor: "api",
 			OpenedAt: noon, Approvals: []approvals.Approval{{Call: now, Proposed: now.Digest, Status: approvals.Pending}},

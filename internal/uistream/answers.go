@@ -77,9 +77,9 @@ func (s *Server) renew(ctx context.Context, q *asked, b approvals.Batch) error {
 // errForged is an answer to something that nobody was asked.
 var errForged = errors.New("no such request")
 
-// resolve finds the call that an answer is about, in a thread of this chat. What
+// resolve finds the call that an answer is about, if its run is one of the chat. What
 // does not fit what is stored is refused with [errForged] in words for the person.
-func (s *Server) resolve(ctx context.Context, chat string, owner approvals.UserID, a answer) (asked, error) {
+func (s *Server) resolve(ctx context.Context, a answer, ofChat func(agentrun.Run) bool) (asked, error) {
 	var q asked
 	id, digest, ok := parseApprovalID(a.approval)
 	if !ok {
@@ -97,7 +97,7 @@ func (s *Server) resolve(ctx context.Context, chat string, owner approvals.UserI
 	if err != nil {
 		return q, err
 	}
-	if o := run.Origin; o.Surface != surface || o.Root != chat || owner != "" && o.Team != string(owner) {
+	if !ofChat(run) {
 		return q, forged(wordsUnknown)
 	}
 	i := slices.IndexFunc(q.batch.Approvals, func(x approvals.Approval) bool { return named(x, digest) })
@@ -226,7 +226,7 @@ func requestID(user approvals.UserID, a answer) approvals.RequestID {
 // decideAll decides the answers of a request: those of its last message, which
 // must all be about what was asked, and those of older ones, of which one that is
 // not is told so. Nothing is decided if one of the last message is forged.
-func (s *Server) decideAll(ctx context.Context, chat string, user approvals.UserID, q request) (last, older []outcome, unknown []*approvalData, err error) {
+func (s *Server) decideAll(ctx context.Context, at place, user approvals.UserID, q request) (last, older []outcome, unknown []*approvalData, err error) {
 	type found struct {
 		q    asked
 		a    answer
@@ -235,7 +235,7 @@ func (s *Server) decideAll(ctx context.Context, chat string, user approvals.User
 	var all []found
 	for i, m := range q.Messages {
 		for _, a := range answersIn(m) {
-			x, err := s.resolve(ctx, chat, user, a)
+			x, err := s.resolve(ctx, a, func(run agentrun.Run) bool { return run.Thread == at.thread })
 			isLast := i == len(q.Messages)-1
 			if errors.Is(err, errForged) && !isLast {
 				p, _ := errors.AsType[*problem](err)
@@ -278,9 +278,4 @@ func cut(s string) string {
 		return strings.ToValidUTF8(s[:maxChatID], "")
 	}
 	return s
-}
-
-// threadOf is the thread of a chat of a person.
-func (s *Server) threadOf(user approvals.UserID, chat string) agentrun.ThreadID {
-	return agentrun.ThreadIDOf(s.origin(user, chat))
 }

@@ -41,29 +41,44 @@ func (s *Server) post(c caller) error {
 		return p
 	}
 	ctx := c.r.Context()
-	if err := s.c.People.MayAsk(ctx, c.user, s.c.Agent); err != nil {
+	at, err := s.placeOf(ctx, c.user, q.Chat)
+	if err != nil {
 		return err
+	}
+	asks := q.Messages[len(q.Messages)-1].Role == roleUser
+	if asks {
+		if err := s.mayAsk(ctx, c.user, at); err != nil {
+			return err
+		}
 	}
 	leave, err := s.enter(c.user) // first: what is refused for want of a stream must not count
 	if err != nil {
 		return err
 	}
 	defer leave()
-	last, older, unknown, err := s.decideAll(ctx, q.Chat, c.user, q)
+	last, older, unknown, err := s.decideAll(ctx, at, c.user, q)
 	if err != nil {
 		return err
 	}
-	x := &stream{s: s, c: c, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}, notes: unknown}
+	x := &stream{s: s, c: c, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}, notes: unknown}
 	for _, o := range older {
 		x.notes = append(x.notes, o.data(s, c.user))
 	}
-	if q.Messages[len(q.Messages)-1].Role == roleUser {
-		if x.head, err = s.say(ctx, c.user, q, instructions); err != nil {
+	if asks {
+		if x.head, err = s.say(ctx, c.user, at, q, instructions); err != nil {
 			return err
 		}
 		return x.run()
 	}
 	return s.goOn(x, q, last)
+}
+
+// mayAsk refuses a person who may not write to the agent of the chat.
+func (s *Server) mayAsk(ctx context.Context, user approvals.UserID, at place) error {
+	if at.agent == "" {
+		return refuse(http.StatusForbidden, "No agent answers in this conversation any more. Your message was not taken.")
+	}
+	return s.c.People.MayAsk(ctx, user, at.agent)
 }
 
 // body reads the body of a request.
@@ -101,15 +116,19 @@ func (s *Server) manner(r *http.Request, dialect string, follow *bool) (Dialect,
 
 // say commits the last message of the user, once, and returns the first run of
 // what it leads to.
-func (s *Server) say(ctx context.Context, user approvals.UserID, q request, instructions string) (approvals.RunID, error) {
+func (s *Server) say(ctx context.Context, user approvals.UserID, at place, q request, instructions string) (approvals.RunID, error) {
 	m := q.Messages[len(q.Messages)-1]
 	key := m.ID + "\n" + m.text()
 	if q.Trigger == triggerRegenerate || m.ID == "" {
 		key = rand.Text() // a client does not repeat such a request by itself
 	}
+	via := ""
+	if at.shared { // with others, who would not see instructions
+		key, via, instructions = string(user)+"\n"+key, surface, ""
+	}
 	sum := sha256.Sum256([]byte(key))
 	run, err := s.c.Runner.Mention(ctx, agentrun.Mention{
-		Event: surface + ":" + hex.EncodeToString(sum[:]), Origin: s.origin(user, q.Chat), Agent: s.c.Agent, Requester: user, Text: m.text(),
+		Event: surface + ":" + hex.EncodeToString(sum[:]), Origin: at.origin, Agent: at.agent, Requester: user, Text: m.text(), Via: via,
 		Instructions: instructions,
 	})
 	if err != nil {
@@ -129,13 +148,13 @@ func (s *Server) goOn(x *stream, q request, answered []outcome) error {
 		if err != nil && !errors.Is(err, approvals.ErrNotFound) {
 			return err
 		}
-		ok = err == nil && run.Thread == s.threadOf(x.c.user, q.Chat)
+		ok = err == nil && run.Thread == x.at.thread
 	}
 	if !ok {
 		return refuse(http.StatusConflict, "The last message isn't one of this chat. Reload the chat.")
 	}
 	x.head = head
-	t, err := s.turns.load(ctx, head)
+	t, err := s.load(ctx, x.at, x.c.user, head)
 	if err != nil {
 		return err
 	}
@@ -160,12 +179,11 @@ func (s *Server) resume(c caller) error {
 		return err
 	}
 	ctx := c.r.Context()
-	chat := c.r.PathValue("id")
-	if !chatIDOK(chat) {
-		c.w.WriteHeader(http.StatusNoContent)
-		return nil
+	at, err := s.placeOf(ctx, c.user, c.r.PathValue("id"))
+	var thread agentrun.Thread
+	if err == nil {
+		thread, err = s.c.Runs.Thread(ctx, at.thread)
 	}
-	thread, err := s.c.Runs.Thread(ctx, s.threadOf(c.user, chat))
 	if errors.Is(err, approvals.ErrNotFound) || err == nil && thread.Active == "" {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
@@ -182,6 +200,6 @@ func (s *Server) resume(c caller) error {
 		return err
 	}
 	defer leave()
-	x := &stream{s: s, c: c, head: head, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
+	x := &stream{s: s, c: c, at: at, head: head, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
 	return x.run()
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A chunk is one event of the stream. Older clients are strict: a field that its
@@ -35,7 +37,8 @@ type chunk struct {
 
 // metadata is what is said of a message as a whole.
 type metadata struct {
-	Timestamp time.Time `json:"timestamp"` // when the message began
+	Timestamp time.Time        `json:"timestamp"`      // when the message began
+	User      approvals.UserID `json:"user,omitempty"` // who wrote it, in a conversation of several people
 }
 
 // The types of chunks.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -59,7 +60,7 @@ func (s *Server) readApproval(c caller) error {
 // there is none.
 func (s *Server) askedFor(c caller, a *answer) (asked, error) {
 	a.approval = c.r.PathValue("approval")
-	q, err := s.resolve(c.r.Context(), c.r.PathValue("id"), "", *a)
+	q, err := s.resolve(c.r.Context(), *a, func(run agentrun.Run) bool { return hasRun(c.r.PathValue("id"), run) })
 	if errors.Is(err, errForged) {
 		return q, refuse(http.StatusNotFound, wordsUnknown)
 	}

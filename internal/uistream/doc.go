@@ -12,6 +12,13 @@
 // the id of the message is always the same. A [teller] knows what a client has
 // been sent and says what is new in a turn.
 //
+// # Threads of other surfaces
+//
+// A chat is a person's own, or the thread of a conversation elsewhere. Its id then
+// names the thread and gives no right: [People.MayOpen] is asked with every request,
+// and of a turn that someone else asked for the person sees what the conversation
+// shows, see [Server.narrow].
+//
 // # What a client sends
 //
 // The history of a client is for display. Only the text of the last user message

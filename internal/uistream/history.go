@@ -3,7 +3,6 @@ package uistream
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -22,16 +21,17 @@ type shownMessage struct {
 // history is GET /api/chat/{id}: all messages of the chat, for a page that is
 // loaded again.
 func (s *Server) history(c caller) error {
-	chat := c.r.PathValue("id")
-	if !chatIDOK(chat) {
-		return refuse(http.StatusNotFound, "")
-	}
 	d, _, err := s.manner(c.r, "", nil)
 	if err != nil {
 		return err
 	}
 	ctx := c.r.Context()
-	thread, err := s.c.Runs.Thread(ctx, s.threadOf(c.user, chat))
+	chat := c.r.PathValue("id")
+	at, err := s.placeOf(ctx, c.user, chat)
+	if err != nil {
+		return err
+	}
+	thread, err := s.c.Runs.Thread(ctx, at.thread)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,18 @@ func (s *Server) history(c caller) error {
 		return err
 	}
 	for _, h := range heads {
-		t, err := s.turns.load(ctx, h.run)
+		t, err := s.load(ctx, at, c.user, h.run)
 		if err != nil {
 			return err
 		}
+		said := &metadata{Timestamp: h.at.UTC()}
+		if at.shared {
+			said.User = t.by
+		}
 		all = append(all, shownMessage{
-			ID: "said-" + string(h.run), Role: roleUser, Metadata: &metadata{h.at.UTC()},
+			ID: "said-" + string(h.run), Role: roleUser, Metadata: said,
 			Parts: []map[string]any{{"type": "text", "text": h.prompt}},
-		}, shownMessage{ID: messageID(h.run), Role: roleAssistant, Metadata: &metadata{t.began.UTC()}, Parts: s.parts(t, d, c.user)})
+		}, shownMessage{ID: messageID(h.run), Role: roleAssistant, Metadata: &metadata{Timestamp: t.began.UTC()}, Parts: s.parts(t, d, c.user)})
 	}
 	return c.reply(map[string]any{"id": chat, "messages": all})
 }

@@ -29,12 +29,13 @@ func (s *Server) origin(user approvals.UserID, chat string) agentrun.Origin {
 	return agentrun.Origin{Surface: surface, Team: string(user), Channel: s.c.Channel, Root: chat}
 }
 
-// ChatID is the id of the chat that has the thread; empty if it is none.
+// ChatID is the id under which people open the thread with this origin. That of a
+// thread of another surface is no secret: see [People.MayOpen].
 func ChatID(o agentrun.Origin) string {
 	if o.Surface == surface {
 		return o.Root
 	}
-	return ""
+	return o.Surface + ":" + string(agentrun.ThreadIDOf(o))
 }
 
 // messagePrefix begins the ids of assistant messages.

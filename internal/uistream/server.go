@@ -58,6 +58,9 @@ type People interface {
 	Prove(r *http.Request) (approvals.UserID, error)
 	// MayAsk refuses a person who may not start the agent.
 	MayAsk(ctx context.Context, user approvals.UserID, agent string) error
+	// MayOpen refuses a person who is not in a conversation elsewhere now. It returns
+	// the agent that answers there, empty if none does any more.
+	MayOpen(ctx context.Context, user approvals.UserID, o agentrun.Origin) (agent string, err error)
 	// Principal says who the person is in the eyes of a policy, as for a click.
 	Principal(ctx context.Context, user approvals.UserID, asked approvals.Asked) (approvals.Principal, error)
 	// MayRead refuses a person who may not read the arguments of a batch.

@@ -2,7 +2,6 @@ package uistream
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -15,6 +14,7 @@ import (
 type stream struct {
 	s    *Server
 	c    caller
+	at   place
 	tell *teller
 	head approvals.RunID
 
@@ -36,7 +36,7 @@ func (x *stream) run() error {
 		return err
 	}
 	defer unwatch()
-	t, err := x.s.load(ctx, x.head)
+	t, err := x.s.load(ctx, x.at, x.c.user, x.head)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (x *stream) run() error {
 		if !reload {
 			continue
 		}
-		next, err := x.s.load(ctx, x.head)
+		next, err := x.s.load(ctx, x.at, x.c.user, x.head)
 		if err != nil {
 			_ = x.s.problemOf(x.c.r, err) // logs it; the client comes again
 			return nil
@@ -88,9 +88,12 @@ func (x *stream) run() error {
 	}
 }
 
-// still reports whether the request still proves its person.
+// still reports whether the request still proves its person, who may still see it.
 func (x *stream) still() bool {
 	user, err := x.s.c.People.Prove(x.c.r)
+	if err == nil && x.at.shared {
+		_, err = x.s.c.People.MayOpen(x.c.r.Context(), user, x.at.origin)
+	}
 	return err == nil && user == x.c.user
 }
 
@@ -166,12 +169,4 @@ func (x *stream) holds(t *turn, now time.Time) bool {
 		}
 	}
 	return true
-}
-
-// load is [turns.load] with its own limit, so that a store that hangs does not
-// keep a stream for ever.
-func (s *Server) load(ctx context.Context, head approvals.RunID) (*turn, error) {
-	ctx, cancel := context.WithTimeout(ctx, handleTime)
-	defer cancel()
-	return s.turns.load(ctx, head)
 }

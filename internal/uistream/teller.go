@@ -84,7 +84,7 @@ func (w *teller) tell(t *turn, now time.Time) []chunk {
 			out = append(out, w.ask(c, !last || t.over || t.waits, now)...)
 		}
 		results := w.results(s)
-		done := !last || t.over || t.waits || slices.IndexFunc(s.calls, func(c *call) bool { return c.result == nil }) < 0
+		done := !last || t.over || t.waits || !s.unseen && slices.IndexFunc(s.calls, func(c *call) bool { return c.result == nil }) < 0
 		out = append(out, results...)
 		if w.open && i == w.steps-1 && done {
 			w.open = false

@@ -17,6 +17,7 @@ import (
 type turn struct {
 	head  approvals.RunID // names it, also before the run is there
 	began time.Time       // zero before that
+	by    approvals.UserID
 	steps []*step
 	ended []*call // calls of the turn before, which the message of this one has ended
 
@@ -31,6 +32,8 @@ type turn struct {
 type step struct {
 	response agentrun.Response
 	calls    []*call
+	by       approvals.UserID // who asked for the run
+	unseen   bool             // it has calls that the reader does not see
 }
 
 // A call is one call of a step.
@@ -122,7 +125,7 @@ func (ts turns) load(ctx context.Context, head approvals.RunID) (*turn, error) {
 			return nil, err
 		}
 		if t.began.IsZero() {
-			t.began = run.CreatedAt
+			t.began, t.by = run.CreatedAt, run.Requester
 			if err := ts.endedBy(ctx, t, run); err != nil {
 				return nil, err
 			}
@@ -192,7 +195,7 @@ func (ts turns) messages(ctx context.Context, t *turn, run agentrun.Run, whole b
 }
 
 func (ts turns) step(run agentrun.Run, r agentrun.Response) *step {
-	s := &step{response: r}
+	s := &step{response: r, by: run.Requester}
 	for _, p := range r.Parts {
 		c, ok := p.(agentrun.CallPart)
 		if !ok {

@@ -193,6 +193,10 @@ func (people) MayAsk(_ context.Context, user approvals.UserID, _ string) error {
 	return nil
 }
 
+func (people) MayOpen(context.Context, approvals.UserID, agentrun.Origin) (string, error) {
+	return "", &uistream.RefusedError{Status: http.StatusForbidden, Words: "You are not in this conversation."}
+}
+
 func (people) Principal(_ context.Context, user approvals.UserID, _ approvals.Asked) (approvals.Principal, error) {
 	if user == "ULOST" {
 		return approvals.Principal{}, errors.New("slack does not answer")

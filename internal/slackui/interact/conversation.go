@@ -44,7 +44,7 @@ func (s *listener) heard(ctx context.Context, e inbound.Event, m mention) error 
 		m.manner = spokenTo
 		return s.mentioned(ctx, e, m)
 	}
-	agent := s.agentIn(m.Channel)
+	agent := s.cfg.AgentIn(m.Channel)
 	if m.Thread == "" || m.Thread == m.TS || !s.cfg.Overhear[agent] {
 		return nil
 	}
@@ -85,12 +85,12 @@ func (m mention) origin(team string) agentrun.Origin {
 // each with an event id of its own.
 func (m mention) event() string { return "message:" + m.Channel + ":" + m.TS }
 
-// agentIn is the agent that answers in a channel; it is empty if there is none.
-func (s *listener) agentIn(channel string) string {
-	if a, ok := s.cfg.Agents[channel]; ok {
+// AgentIn is the agent that answers in a channel; it is empty if there is none.
+func (c Config) AgentIn(channel string) string {
+	if a, ok := c.Agents[channel]; ok {
 		return a
 	}
-	return s.cfg.Agent
+	return c.Agent
 }
 
 // tellWriter sends words to the author of the message, who alone sees them.

@@ -54,7 +54,7 @@ func (s *listener) mentioned(ctx context.Context, e inbound.Event, m mention) er
 	case text == "":
 		return s.tellWriter(ctx, m, blockkit.Ours(mentionEmpty))
 	}
-	agent := s.agentIn(m.Channel)
+	agent := s.cfg.AgentIn(m.Channel)
 	if agent == "" && m.ChannelType == direct {
 		return s.tellWriter(ctx, m, blockkit.Ours(mentionNoDirect))
 	}

@@ -28,6 +28,9 @@ type Replies struct {
 	Status *slackapi.StatusLine
 	// Fulfillers are the agents that may give the results of external calls.
 	Fulfillers blockkit.Fulfillers
+	// Page returns the address at which people of the thread of a run open it on the
+	// web; empty if there is none. It may be nil.
+	Page func(run agentrun.Run) string
 }
 
 // Desk is what replies need of [approvals.Desk].

@@ -16,8 +16,30 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// messages returns what the thread shows of a run, at least one message.
+// messages returns what the thread shows of a run, at least one message. What was
+// written elsewhere is quoted first, because the thread does not have it.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
+	all, err := r.progress(ctx, run)
+	if err == nil && run.Via != "" {
+		all[0] = written(run, all[0])
+	}
+	return all, err
+}
+
+// written is the message below what the person of the run wrote on the web.
+func written(run agentrun.Run, m blockkit.Message) blockkit.Message {
+	q := approvals.QuoteOf(run.Prompt)
+	text := blockkit.Visible(q.Text)
+	if q.Left > 0 {
+		text += " " + blockkit.Remark(blockkit.Count(q.Left, "character")+" left out")
+	}
+	m.Text = m.Text.After(blockkit.Ours(sayWroteOnTheWeb, blockkit.Person(run.Requester)))
+	m.Blocks = append([]slack.Block{blockkit.RichText(
+		blockkit.Line(blockkit.PersonSpan(run.Requester), blockkit.Say(sayOnTheWeb)), blockkit.Quoted(text))}, m.Blocks...)
+	return m
+}
+
+func (r *Replies) progress(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	switch run.Status {
 	case agentrun.RunMerged:
 		return r.superseding(ctx, run)
@@ -32,7 +54,7 @@ func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 		messages, err := r.deferred(ctx, run)
 		return calling(run, messages), err
 	case agentrun.RunCompleted:
-		return calling(run, answer(run)), nil
+		return calling(run, r.linked(run, answer(run))), nil
 	case agentrun.RunFailed:
 		t, err := r.Runs.Thread(ctx, run.Thread)
 		if err != nil {
@@ -250,6 +272,18 @@ func parked(run agentrun.Run, done effects) blockkit.Message {
 		Text:   blockkit.Escape(sayMustCheckWhy + blockkit.Clip(words, 300) + said),
 		Blocks: []slack.Block{blockkit.RichText(paras...)},
 	}
+}
+
+// linked adds the address at which people open the thread on the web, if it has one.
+func (r *Replies) linked(run agentrun.Run, messages []blockkit.Message) []blockkit.Message {
+	if r.Page == nil {
+		return messages
+	}
+	if link := r.Page(run); link != "" {
+		last := &messages[len(messages)-1]
+		last.Blocks = append(last.Blocks, blockkit.RichText(blockkit.Line(slack.NewRichTextSectionLinkElement(link, sayOpenOnTheWeb, nil))))
+	}
+	return messages
 }
 
 // maxMessages is how many messages an answer may fill: a model that went wild

@@ -21,6 +21,13 @@ const (
 	sayRequestGone     = "The agent stopped for approval, but the request is gone. Ask again."
 )
 
+// What was written in this thread on the web.
+const (
+	sayWroteOnTheWeb = "%s wrote on the web. "
+	sayOnTheWeb      = " wrote in this thread on the web:"
+	sayOpenOnTheWeb  = "Open this thread on the web"
+)
+
 // When it has ended.
 const (
 	sayNothingToAdd    = " is done and has nothing to add."

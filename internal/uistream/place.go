@@ -1,0 +1,150 @@
+package uistream
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A place is the thread of a chat.
+type place struct {
+	thread agentrun.ThreadID
+	origin agentrun.Origin
+	agent  string // answers there; empty if none does any more
+	// shared is that it is the thread of a conversation elsewhere, which others may
+	// be in: the person sees as much of it as there, and in whole what they asked for.
+	shared bool
+}
+
+// sharedID returns the surface and the thread that the id of a chat names, if it is
+// that of a conversation elsewhere.
+func sharedID(chat string) (from string, thread agentrun.ThreadID, ok bool) {
+	from, id, _ := strings.Cut(chat, ":")
+	_, err := approvals.Partition(id)
+	return from, agentrun.ThreadID(id), err == nil && from != "" && from != surface && strings.HasPrefix(id, "thread-")
+}
+
+// errNoChat is that there is no such chat, or none that the person may open.
+var errNoChat = errors.Join(errors.New("no such chat"), approvals.ErrNotFound)
+
+// placeOf finds the thread of a chat. The id gives nobody any right: a conversation
+// elsewhere is opened for who is in it now, and any other chat is the person's own.
+func (s *Server) placeOf(ctx context.Context, user approvals.UserID, chat string) (place, error) {
+	if !chatIDOK(chat) {
+		return place{}, errNoChat
+	}
+	from, id, ok := sharedID(chat)
+	if !ok {
+		o := s.origin(user, chat)
+		return place{thread: agentrun.ThreadIDOf(o), origin: o, agent: s.c.Agent}, nil
+	}
+	t, err := s.c.Runs.Thread(ctx, id)
+	if err != nil {
+		return place{}, err
+	}
+	if t.Origin.Surface != from {
+		return place{}, errNoChat
+	}
+	agent, err := s.c.People.MayOpen(ctx, user, t.Origin)
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return place{}, errNoChat
+	}
+	return place{thread: id, origin: t.Origin, agent: agent, shared: true}, err
+}
+
+// hasRun reports whether the run is one of the chat. Whose chat it is
+// does not matter.
+func hasRun(chat string, run agentrun.Run) bool {
+	if from, id, ok := sharedID(chat); ok {
+		return run.Thread == id && run.Origin.Surface == from
+	}
+	return run.Origin.Surface == surface && run.Origin.Root == chat
+}
+
+// load assembles a turn as the person sees it.
+func (s *Server) load(ctx context.Context, p place, user approvals.UserID, head approvals.RunID) (*turn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime) // a store that hangs must not keep a stream for ever
+	defer cancel()
+	t, err := s.turns.load(ctx, head)
+	if err != nil || !p.shared {
+		return t, err
+	}
+	return t, s.narrow(ctx, t, user)
+}
+
+// narrow leaves of a turn what someone who is in the conversation reads there: what
+// the agent answers, and the calls that they may read. What they asked for themselves
+// they see in whole.
+func (s *Server) narrow(ctx context.Context, t *turn, user approvals.UserID) error {
+	known := map[approvals.BatchID]bool{}
+	reads := func(c *call) (bool, error) {
+		if c.asked == nil {
+			return false, nil
+		}
+		if may, ok := known[c.batch.ID]; ok {
+			return may, nil
+		}
+		err := s.c.People.MayRead(ctx, user, c.batch)
+		_, refused := errors.AsType[*RefusedError](err)
+		if err != nil && !refused {
+			return false, err
+		}
+		known[c.batch.ID] = err == nil
+		return err == nil, nil
+	}
+	var err error
+	if t.ended, err = only(t.ended, reads); err != nil {
+		return err
+	}
+	for _, st := range t.steps {
+		if st.by == user {
+			continue
+		}
+		all := st.calls
+		if st.calls, err = only(all, reads); err != nil {
+			return err
+		}
+		st.unseen = len(all) > len(st.calls)
+		st.response.Parts = shownParts(st, len(all) == 0)
+	}
+	return nil
+}
+
+func only(all []*call, is func(*call) (bool, error)) ([]*call, error) {
+	var out []*call
+	for _, c := range all {
+		ok, err := is(c)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// shownParts are the calls of a response that are left, and the text of an answer:
+// what the model says between calls is not in the conversation.
+func shownParts(s *step, isAnswer bool) []agentrun.ResponsePart {
+	var parts []agentrun.ResponsePart
+	for _, p := range s.response.Parts {
+		switch p := p.(type) {
+		case agentrun.Text:
+			if isAnswer {
+				parts = append(parts, p)
+			}
+		case agentrun.CallPart:
+			for _, c := range s.calls {
+				if c.id == p.ID {
+					parts = append(parts, p)
+				}
+			}
+		case agentrun.Thinking:
+		}
+	}
+	return parts
+}
