@@ -31,7 +31,7 @@ func (b *bot) newWeb(ctx context.Context, c config.Config, refuses func(*http.Re
 		Runs: b.store, Runner: b.runner, Desk: b.desk, Tools: b.catalog, Changes: state.NewFeed(b.store), People: people, Refuses: refuses,
 		Agent: c.Web.Agent, Channel: c.Web.Channel, Dialect: uistream.Dialect(c.Web.Dialect), Reasoning: c.Web.Reasoning,
 		System:  c.Web.System == config.ClientSystemPrompt,
-		Origins: c.Web.Origins, Hold: c.Web.Hold, Streams: c.Web.Streams, Now: time.Now, Log: b.log,
+		Origins: c.Web.Origins, Cookies: c.Web.Cookies, Hold: c.Web.Hold, Streams: c.Web.Streams, Now: time.Now, Log: b.log,
 	})
 }
 

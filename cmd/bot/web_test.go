@@ -238,7 +238,7 @@ func TestAPersonOfTheWebIsWhoHasTheirAddressInSlack(t *testing.T) {
 	require.NoError(t, err)
 	old, err := os.ReadFile(w.config)
 	require.NoError(t, err)
-	w.config = write(t, string(old)+fmt.Sprintf("  issuers: [{issuer: \"https://id.example\", audience: chat, keys: %q, emails: true}]\n", write(t, string(keys))))
+	w.config = write(t, string(old)+fmt.Sprintf("  cookies: true\n  origins: [\"https://chat.example\"]\n  issuers: [{issuer: \"https://id.example\", audience: chat, keys: %q, emails: true}]\n", write(t, string(keys))))
 	w.start()
 	token := func(email string, verified bool) string {
 		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, new(jose.SignerOptions).WithHeader("kid", "k"))
@@ -261,8 +261,38 @@ func TestAPersonOfTheWebIsWhoHasTheirAddressInSlack(t *testing.T) {
 	} {
 		require.Equal(t, row.code, web.as(row.token).decide(asked.ApprovalID), name)
 	}
-	require.Equal(t, http.StatusOK, web.as(token("Bob@acme.example", true)).decide(asked.ApprovalID))
+	session := web.as(token("Bob@acme.example", true)).cookie()
+	decide := web.url + "/api/chat/" + web.id + "/approvals/" + asked.ApprovalID
+	require.Equal(t, http.StatusForbidden, fromPage(t, decide, "https://evil.example", session), "another page uses the cookie of bob")
+	require.Equal(t, http.StatusOK, fromPage(t, decide, "https://chat.example", session))
 	w.sim.await(bob, "", "the card", says("Approved", bob))
+}
+
+// cookie exchanges the token for a cookie.
+func (c webChat) cookie() *http.Cookie {
+	c.t.Helper()
+	q, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/api/chat/session", http.NoBody)
+	require.NoError(c.t, err)
+	q.Header.Set("Authorization", "Bearer "+c.token)
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(c.t, err)
+	require.NoError(c.t, r.Body.Close())
+	require.Len(c.t, r.Cookies(), 1)
+	return r.Cookies()[0]
+}
+
+// fromPage approves a call as a page of the origin does in a browser with the cookie.
+func fromPage(t *testing.T, address, origin string, with *http.Cookie) int {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(`{"approved":true}`))
+	require.NoError(t, err)
+	q.Header.Set("Origin", origin)
+	q.Header.Set("Content-Type", "application/json")
+	q.AddCookie(with)
+	r, err := http.DefaultClient.Do(q)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	return r.StatusCode
 }
 
 // The time from a click in Slack to the chunk on an open stream, over real HTTP, a

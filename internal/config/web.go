@@ -22,6 +22,7 @@ type Web struct {
 	Hold      time.Duration `yaml:"hold"`                 // how long a stream waits for people at most; 10m if left out
 	Streams   int           `yaml:"streams"`              // that one person may have open; 100 if left out
 	Origins   []string      `yaml:"origins"`              // of the pages that may call it; none if left out
+	Cookies   bool          `yaml:"cookies"`   // whether a browser may have a cookie for its credential
 	Page      string        `yaml:"page"`                 // the address of a chat, with {id}; Slack shows no link if left out
 	People    []WebPerson   `yaml:"people"`               // with static tokens
 	Issuers   []WebIssuer   `yaml:"issuers"`              // of the JSON Web Tokens of people
@@ -66,7 +67,7 @@ func (w Web) Emails() bool {
 func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	w := c.Web
 	if w.Agent == "" {
-		if w.Channel != "" || w.Dialect != "" || w.Page != "" || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
+		if w.Channel != "" || w.Dialect != "" || w.Page != "" || w.Cookies || w.Reasoning || w.System != "" || w.Hold != 0 || w.Streams != 0 || len(w.Origins)+len(w.People)+len(w.Issuers) > 0 {
 			wrong("web.agent: not set, so the other settings of web have no effect")
 		}
 		return
@@ -93,6 +94,9 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 		wrong("http.listen: not set, so no frontend can reach web; set an address such as 127.0.0.1:8090")
 	}
 	checkOrigins("web.origins", w.Origins, wrong)
+	if w.Cookies && len(w.Origins) == 0 {
+		wrong("web.origins: not set, so web.cookies has no effect; list the origin of your page, also if it is that of the server")
+	}
 	w.checkPage(wrong)
 	if len(w.People)+len(w.Issuers) == 0 {
 		wrong("web: nobody can sign in; set people or issuers")

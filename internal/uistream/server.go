@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -92,6 +93,7 @@ type Config struct {
 	Reasoning bool    // whether users see the reasoning of the model
 	System    bool    // whether the system messages of a client are instructions; otherwise they are dropped
 	Origins   []string
+	Cookies   bool // whether a browser may have a cookie for its credential
 
 	Hold      time.Duration // how long a stream waits for people at most; 10 minutes if left out
 	Heartbeat time.Duration // how long a stream is silent at most; 15 s if left out
@@ -106,6 +108,7 @@ type Server struct {
 	c      Config
 	turns  turns
 	routes *http.ServeMux
+	cross  *http.CrossOriginProtection
 
 	mu      sync.Mutex
 	streams map[approvals.UserID]int
@@ -126,7 +129,7 @@ func New(c Config) (*Server, error) {
 	c.Heartbeat = cmp.Or(c.Heartbeat, 15*time.Second)
 	c.Look = cmp.Or(c.Look, 3*time.Second)
 	c.Streams = cmp.Or(c.Streams, 100)
-	s := &Server{c: c, routes: http.NewServeMux(), streams: map[approvals.UserID]int{}, ended: make(chan struct{})}
+	s := &Server{c: c, routes: http.NewServeMux(), cross: http.NewCrossOriginProtection(), streams: map[approvals.UserID]int{}, ended: make(chan struct{})}
 	s.turns = turns{runs: c.Runs, desk: c.Desk, tools: c.Tools}
 	for pattern, handle := range map[string]func(caller) error{
 		"POST " + Path:                                s.post,
@@ -136,6 +139,15 @@ func New(c Config) (*Server, error) {
 		"POST " + Path + "/{id}/approvals/{approval}": s.decideApproval,
 	} {
 		s.routes.Handle(pattern, s.handler(handle))
+	}
+	if c.Cookies {
+		s.routes.Handle("POST "+sessionPath, s.handler(s.signIn))
+		s.routes.HandleFunc("DELETE "+sessionPath, s.signOut)
+	}
+	for _, origin := range c.Origins {
+		if err := s.cross.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("a server of chats: %w", err)
+		}
 	}
 	return s, nil
 }
@@ -207,13 +219,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Expose-Headers", "x-vercel-ai-ui-message-stream")
+		if s.c.Cookies {
+			h.Set("Access-Control-Allow-Credentials", "true")
+		}
 		if r.Method == http.MethodOptions {
-			h.Set("Access-Control-Allow-Methods", "GET, POST")
+			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, User-Agent, "+headerSDK+", "+headerFollow)
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
+	}
+	r, err := s.fromCookie(r)
+	if err != nil {
+		s.problemOf(r, err).write(w)
+		return
 	}
 	s.routes.ServeHTTP(w, r)
 }
@@ -255,7 +275,11 @@ func (s *Server) handler(handle func(caller) error) http.Handler {
 		if err == nil || out.header {
 			return
 		}
-		s.problemOf(r, err).write(w)
+		p := s.problemOf(r, err)
+		if of := r.CookiesNamed(cookieName); p.Status == http.StatusUnauthorized && len(of) == 1 && r.Header.Get("Authorization") == "Bearer "+of[0].Value {
+			http.SetCookie(w, cookie("", 0)) // it proves nobody any more
+		}
+		p.write(w)
 	})
 }
 

@@ -386,8 +386,12 @@ func (c *client) do(method, path string, body any) reply {
 	q, err := http.NewRequestWithContext(c.Context(), method, c.http.URL+path, in)
 	require.NoError(c, err)
 	q.Header = c.head.Clone()
-	q.Header.Set("Authorization", "Bearer "+string(c.user))
-	q.Header.Set("Content-Type", "application/json")
+	if c.user != "" {
+		q.Header.Set("Authorization", "Bearer "+string(c.user))
+	}
+	if q.Header.Get("Content-Type") == "" {
+		q.Header.Set("Content-Type", "application/json")
+	}
 	r, err := http.DefaultClient.Do(q)
 	require.NoError(c, err)
 	c.Cleanup(func() { _ = r.Body.Close() })
