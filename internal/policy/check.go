@@ -84,6 +84,14 @@ func (p *Policy) checked(f *facts, pl *plan, v verdict, ask Checker) verdict {
 	return v.with(approvals.Checked{Check: name, Answer: approvals.CheckFailed})
 }
 
+// heldBy says why no allow decides about the call.
+func (f *facts) heldBy() string {
+	if f.held {
+		return "a check asks for approval"
+	}
+	return "the tool itself asks for approval"
+}
+
 // with adds what a check said to a verdict that asks people. That one failed is
 // never replaced.
 func (v verdict) with(c approvals.Checked) verdict {

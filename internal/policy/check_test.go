@@ -205,6 +205,8 @@ func TestExplanationsAskChecksOnlyIfTheyCan(t *testing.T) {
 	e = p.Explain(t.Context(), callOf("refund", `{"cents":5}`))
 	require.Empty(t, e.Check)
 	require.Len(t, asked, 1)
+	require.Contains(t, e.Text(), "small    allow  not matched: a check asks for approval\n")
+	require.Contains(t, e.Text(), "large    ask    decided\n")
 	require.Contains(t, e.Text(), "-> needs approval (large)")
 	require.Contains(t, e.Text(), "the check fraud says: ask New")
 	require.NotContains(t, e.Text(), "\u202e")

@@ -190,7 +190,7 @@ func (p *Policy) judge(f *facts, pl *plan, said note) verdict {
 		}
 		if r.kind == KindAllow && (f.q.Gate != approvals.GateNone || f.held) {
 			if said != nil {
-				said(r, Unmatched, "the tool itself asks for approval")
+				said(r, Unmatched, f.heldBy())
 			}
 			continue
 		}

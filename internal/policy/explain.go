@@ -80,10 +80,13 @@ func (p *Policy) explain(f *facts) Explanation {
 	pl := p.plan(f.q.Agent, f.q.Call.Name)
 	f.shape, f.hints = pl.shape, pl.hints
 	steps := map[*rule]Step{}
-	v := p.judge(f, pl, func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} })
+	said := func(r *rule, o Outcome, why string) { steps[r] = Step{Outcome: o, Why: why} }
+	v := p.judge(f, pl, said)
 	e := Explanation{Agent: f.q.Agent, Tool: f.q.Call.Name, At: f.q.At, names: p.names}
 	if e.Check = v.check(); e.Check != "" && p.options.AskCheck != nil {
-		v, e.Check = p.checked(f, pl, v, p.options.AskCheck), ""
+		if v, e.Check = p.checked(f, pl, v, p.options.AskCheck), ""; f.held {
+			p.judge(f, pl, said)
+		}
 	}
 	e.Ruling, e.By = v.ruling, p.defaultName
 	if v.by != nil {
