@@ -200,7 +200,11 @@ func factOf(e approvals.Event, add func(moment)) {
 	switch e := e.(type) {
 	case approvals.Opened:
 		for _, c := range e.Approvals {
-			add(moment{At: e.At, What: "people are asked about " + c.Name, Batch: b, Call: c.ID, Tool: c.Name})
+			what := "people are asked about " + c.Name
+			if i := slices.IndexFunc(e.Checked, func(k approvals.CheckedCall) bool { return k.Call == c.ID }); i >= 0 {
+				what += fmt.Sprintf(" (check %s: %s)", e.Checked[i].Check, e.Checked[i].Answer)
+			}
+			add(moment{At: e.At, What: what, Batch: b, Call: c.ID, Tool: c.Name})
 		}
 		for _, c := range e.Calls {
 			add(moment{At: e.At, What: c.Name + " waits for a result from elsewhere", Batch: b, Call: c.ID, Tool: c.Name})

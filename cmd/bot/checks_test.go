@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -150,6 +151,10 @@ func TestACheckIsAskedWhenACallIsProposedAndWhenItIsUsed(t *testing.T) {
 	b, err := c.b.store.Batch(t.Context(), r.Batch)
 	require.NoError(t, err)
 	require.Equal(t, approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.Quote{Text: "A new customer."}}, b.Approvals[0].Checked)
+	var story bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"admin", "run", string(r.ID), "--config", c.o.Path}, c.o.Environ, &story, io.Discard))
+	require.Contains(t, story.String(), "people are asked about refund (check fraud: ask)")
+	require.NotContains(t, story.String(), "A new customer")
 	c.approve(r)
 	require.NoError(t, c.claim(r), "people have approved what the check asks about")
 }
@@ -199,6 +204,9 @@ func TestPolicyCommandsAskChecksOnlyOnRequest(t *testing.T) {
 func TestBotCheckSaysWhatIsWrongWithChecks(t *testing.T) {
 	c := newChecked(t)
 	require.Contains(t, c.check(), "checks: 1 check with a secret")
+	require.NotContains(t, c.check(), "never asked")
+	c.rules = oneOfSRE
+	require.Contains(t, c.check(), "checks[0]: no rule of the policy names fraud, so it is never asked")
 	delete(c.env, "CHECK_SECRET")
 	require.Contains(t, c.check(), "checks[0].secrets[0]: CHECK_SECRET: is not set in the environment")
 	c.env["CHECK_SECRET"] = "short"

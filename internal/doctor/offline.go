@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -135,6 +136,11 @@ func (c *checker) checkPolicy() {
 		c.fine("%s: %s, version %s", c.config.Policy, counted(len(c.policy.Rules()), "rule", "rules"), c.policy.Version())
 		for _, w := range c.policy.Warnings() {
 			c.warn("change the rule if that is not what was meant", "%s", w)
+		}
+		for i, name := range c.config.CheckNames() {
+			if !slices.Contains(c.policy.Checks(), name) {
+				c.warn("write check: "+name+" in a rule, or remove it", "checks[%d]: no rule of the policy names %s, so it is never asked", i, name)
+			}
 		}
 	}
 }
