@@ -55,21 +55,42 @@ func administer(ctx context.Context, in *call, f func(a admin, args []string) er
 	return errors.Join(f(a, args), a.store.Close())
 }
 
+// done is what a command has changed, in words and for programs.
+type done struct {
+	words string
+	doc   map[string]any
+}
+
+// act runs f, which changes something, on the store that the call names.
+func act(ctx context.Context, in *call, f func(a admin, args []string) (done, error)) error {
+	asJSON := in.flags.Bool("json", false, "Write JSON.")
+	return administer(ctx, in, func(a admin, args []string) error {
+		d, err := f(a, args)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return a.sayJSON(d.doc)
+		}
+		return a.say(d.words + "\n")
+	})
+}
+
 func adminParked(ctx context.Context, in *call) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
 	return administer(ctx, in, func(a admin, _ []string) error { return a.parked(ctx, *asJSON) })
 }
 
 func adminRetry(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, args []string) error { return a.retry(ctx, state.Kind(args[0]), args[1]) })
+	return act(ctx, in, func(a admin, args []string) (done, error) { return a.retry(ctx, state.Kind(args[0]), args[1]) })
 }
 
 func adminAbandon(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, args []string) error { return a.abandon(ctx, approvals.RunID(args[0])) })
+	return act(ctx, in, func(a admin, args []string) (done, error) { return a.abandon(ctx, approvals.RunID(args[0])) })
 }
 
 func adminFulfill(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, args []string) error {
+	return act(ctx, in, func(a admin, args []string) (done, error) {
 		return a.fulfill(ctx, approvals.BatchID(args[0]), approvals.ToolCallID(args[1]), args[2])
 	})
 }
@@ -148,25 +169,25 @@ type parkedRow struct {
 }
 
 // retry has parked work tried again: an item of the due index, or a run.
-func (a admin) retry(ctx context.Context, kind state.Kind, id string) error {
+func (a admin) retry(ctx context.Context, kind state.Kind, id string) (done, error) {
 	err := a.due().Unpark(ctx, kind, id)
 	if errors.Is(err, approvals.ErrNotFound) && kind == state.Runs {
 		err = a.runner().Retry(ctx, approvals.RunID(id))
 	}
 	if err != nil {
-		return fmt.Errorf("retry %s %s: %w", kind, id, err)
+		return done{}, fmt.Errorf("retry %s %s: %w", kind, id, err)
 	}
-	return a.say("due again\n")
+	return done{"due again", map[string]any{"kind": kind, "id": id, "state": "due"}}, nil
 }
 
 // abandon ends a run that cannot continue. The bot says so in its thread, and the
 // thread can be used again.
-func (a admin) abandon(ctx context.Context, id approvals.RunID) error {
+func (a admin) abandon(ctx context.Context, id approvals.RunID) (done, error) {
 	words := "An operator ended this run. It is not known whether the calls without a result happened."
 	if err := a.runner().Abandon(ctx, id, words); err != nil {
-		return fmt.Errorf("abandon %s: %w", id, err)
+		return done{}, fmt.Errorf("abandon %s: %w", id, err)
 	}
-	return a.say("abandoned\n")
+	return done{"abandoned", map[string]any{"run": id, "state": "abandoned"}}, nil
 }
 
 func (a admin) due() *state.Due { return state.NewDue(a.store, state.DueOptions{}) }
@@ -184,7 +205,7 @@ func (a admin) say(words string) error {
 }
 
 // fulfill delivers the result of a call that ran elsewhere.
-func (a admin) fulfill(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) error {
+func (a admin) fulfill(ctx context.Context, id approvals.BatchID, call approvals.ToolCallID, value string) (done, error) {
 	by := "operator"
 	if u, err := user.Current(); err == nil {
 		by = u.Username
@@ -195,9 +216,9 @@ func (a admin) fulfill(ctx context.Context, id approvals.BatchID, call approvals
 		Result: approvals.ToolReturn{ReturnValue: json.RawMessage(value)},
 	})
 	if err != nil {
-		return fmt.Errorf("fulfill %s: %w", call, err)
+		return done{}, fmt.Errorf("fulfill %s: %w", call, err)
 	}
-	return a.say("delivered\n")
+	return done{"delivered", map[string]any{"batch": id, "call": call, "state": "delivered"}}, nil
 }
 
 // refuseAll is the policy of a process that runs no agent.

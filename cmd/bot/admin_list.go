@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 func adminList(ctx context.Context, in *call) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
 	most := in.flags.Int("most", 200, "The largest `NUMBER` of requests to list.")
-	return administer(ctx, in, func(a admin, _ []string) error { return a.list(ctx, *most, *asJSON) })
+	doubt := in.flags.Bool("in-doubt", false, "List only requests with a call of which it is not known whether it took effect.")
+	return administer(ctx, in, func(a admin, _ []string) error { return a.list(ctx, *most, *doubt, *asJSON) })
 }
 
 func adminDeliveries(ctx context.Context, in *call) error {
@@ -38,11 +40,14 @@ type waitingCall struct {
 	Tool   string               `json:"tool"`
 	Rule   string               `json:"rule,omitempty"`
 	Status approvals.Status     `json:"status"`
+	Check  string               `json:"check,omitempty"`         // of the rule
+	Answer string               `json:"answer,omitempty"`        // of the check
+	Doubt  time.Time            `json:"in_doubt_since,omitzero"` // when it began, if it is not known whether it took effect
 }
 
-// list prints the requests that wait for people, the oldest first. It does not read
-// their arguments.
-func (a admin) list(ctx context.Context, most int, asJSON bool) error {
+// list prints the requests that wait for people, the oldest first, or those of them
+// with a call in doubt. It does not read their arguments.
+func (a admin) list(ctx context.Context, most int, doubt, asJSON bool) error {
 	rows := []waitingRow{}
 	var cursor approvals.Cursor
 	for len(rows) < most {
@@ -51,7 +56,9 @@ func (a admin) list(ctx context.Context, most int, asJSON bool) error {
 			return fmt.Errorf("list what waits: %w", err)
 		}
 		for _, b := range page {
-			rows = append(rows, waitingOf(b))
+			if !doubt || slices.ContainsFunc(b.Approvals, approvals.Approval.InDoubt) {
+				rows = append(rows, waitingOf(b))
+			}
 		}
 		if cursor = next; cursor == "" {
 			break
@@ -64,7 +71,11 @@ func (a admin) list(ctx context.Context, most int, asJSON bool) error {
 	for _, r := range rows {
 		var calls []string
 		for _, c := range r.Calls {
-			calls = append(calls, fmt.Sprintf("%s %s", c.Tool, c.Status))
+			said := c.Tool + " " + string(c.Status)
+			if !c.Doubt.IsZero() {
+				said += ", in doubt since " + c.Doubt.UTC().Format(time.RFC3339)
+			}
+			calls = append(calls, said)
 		}
 		until := ""
 		if !r.Deadline.IsZero() {
@@ -83,7 +94,7 @@ func (a admin) list(ctx context.Context, most int, asJSON bool) error {
 func waitingOf(b approvals.Batch) waitingRow {
 	r := waitingRow{Batch: b.ID, Run: b.Run, Agent: b.Agent, Requester: b.Requester, OpenedAt: b.OpenedAt, Deadline: b.Deadline()}
 	for _, x := range b.Approvals {
-		r.Calls = append(r.Calls, waitingCall{x.Call.ID, x.Call.Name, x.Rule, x.Status})
+		r.Calls = append(r.Calls, waitingCall{x.Call.ID, x.Call.Name, x.Rule, x.Status, x.Checked.Check, string(x.Checked.Answer), x.Doubt.Began})
 	}
 	return r
 }

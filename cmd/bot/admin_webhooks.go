@@ -15,11 +15,11 @@ func adminWebhooks(ctx context.Context, in *call) error {
 }
 
 func adminEnable(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, args []string) error { return a.enable(ctx, args[0], args[1]) })
+	return act(ctx, in, func(a admin, args []string) (done, error) { return a.enable(ctx, args[0], args[1]) })
 }
 
 func adminRedeliver(ctx context.Context, in *call) error {
-	return administer(ctx, in, func(a admin, args []string) error { return a.redeliver(ctx, args[0]) })
+	return act(ctx, in, func(a admin, args []string) (done, error) { return a.redeliver(ctx, args[0]) })
 }
 
 // outbox is one that sends nothing: the bot does.
@@ -66,27 +66,30 @@ func (a admin) webhooks(ctx context.Context, asJSON bool) error {
 }
 
 // enable has messages sent to a disabled endpoint again.
-func (a admin) enable(ctx context.Context, agent, name string) error {
+func (a admin) enable(ctx context.Context, agent, name string) (done, error) {
 	o, err := a.outbox()
 	if err != nil {
-		return err
+		return done{}, err
 	}
 	waiting, err := o.Enable(ctx, agent, name)
 	if err != nil {
-		return fmt.Errorf("enable: %w", err)
+		return done{}, fmt.Errorf("enable: %w", err)
 	}
-	return a.say(fmt.Sprintf("enabled; %s due now\n", counted(waiting, "message is", "messages are")))
+	return done{
+		fmt.Sprintf("enabled; %s due now", counted(waiting, "message is", "messages are")),
+		map[string]any{"agent": agent, "webhook": name, "state": "enabled", "due": waiting},
+	}, nil
 }
 
 // redeliver sends the messages about a request again.
-func (a admin) redeliver(ctx context.Context, request string) error {
+func (a admin) redeliver(ctx context.Context, request string) (done, error) {
 	o, err := a.outbox()
 	if err != nil {
-		return err
+		return done{}, err
 	}
 	n, err := o.Redeliver(ctx, request)
 	if err != nil {
-		return fmt.Errorf("redeliver: %w", err)
+		return done{}, fmt.Errorf("redeliver: %w", err)
 	}
-	return a.say(fmt.Sprintf("%s due now\n", counted(n, "message is", "messages are")))
+	return done{counted(n, "message is", "messages are") + " due now", map[string]any{"request": request, "due": n}}, nil
 }

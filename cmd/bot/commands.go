@@ -148,8 +148,20 @@ names, while the bot runs or while it does not.`,
 			name: "list", short: "Lists the requests that wait for people.", run: adminList,
 			about: `
 Lists the requests that wait for people, the oldest first, with their calls and
-the rules that ask. It reads no arguments. It needs REDIS_URL.`,
+the rules that ask. With --in-doubt, it lists only those with a call of which it
+is not known whether it took effect: people are asked about them, and bot admin
+parked lists the runs in which nobody could be asked yet. It reads no arguments.
+It needs REDIS_URL.`,
 			example: "bot admin list --json",
+		},
+		{
+			name: "grants", short: "Lists who may approve for whom.", run: adminGrants,
+			about: `
+Lists the people who stand in for someone who is away, now or later, until when,
+and who passed it on. They may approve only where the rule has delegates: true,
+and the person who is away could approve. Countersign has no other approval that
+stands for more than one call. It needs REDIS_URL.`,
+			example: "bot admin grants --team T0123456789",
 		},
 		{
 			name: "run", short: "Tells the whole story of a run.", run: adminRun,

@@ -124,6 +124,9 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 			run := aRun.FindString(p.out.String())
 			_, err := w.admin("abandon", run)
 			require.ErrorContains(t, err, "has ended", "it waits for people")
+			listed, err := w.admin("list", "--in-doubt")
+			require.NoError(t, err)
+			require.Regexp(t, `bank.pay pending, in doubt since \d{4}-.*\n1 request waits\n$`, listed)
 
 			b.set("mortal", false)
 			require.Empty(t, w.sim.click(bob, card, "", answer).VisibleError)
@@ -133,6 +136,9 @@ func TestPeopleDecideWhenAServerDiesInACall(t *testing.T) {
 			}
 			w.sim.await(alice, root, "the answer", says(append(c.said, "It said: ")...))
 			require.Equal(t, c.payments, b.payments())
+			listed, err = w.admin("list", "--in-doubt", "--json")
+			require.NoError(t, err)
+			require.JSONEq(t, "[]", listed)
 			require.NoError(t, p.term())
 		})
 	}
@@ -156,10 +162,13 @@ func TestAnOperatorEndsARunThatDiedInACall(t *testing.T) {
 
 	started := startedCall.FindStringSubmatch(first.out.String())
 	require.NotNil(t, started)
+	var said string
 	require.Eventually(t, func() bool { // as soon as the lease of the dead process is over
-		_, err := w.admin("abandon", started[3])
+		out, err := w.admin("abandon", started[3], "--json")
+		said = out
 		return err == nil
 	}, 20*time.Second, 100*time.Millisecond)
+	require.JSONEq(t, `{"run":"`+started[3]+`","state":"abandoned"}`, said)
 	b.set("slow", false)
 	second := w.start()
 	w.sim.await(alice, root, "the end", says("An operator ended this run. It is not known whether the calls without a result happened."))

@@ -142,15 +142,9 @@ func (p *policyCommand) load(ctx context.Context) (*policy.Policy, policy.Option
 
 // fromSlack looks up people and group members in Slack.
 func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*policy.Roster, error) {
-	e, _ := config.ReadEnvironment(p.environ) // only Slack is needed
-	if e.SlackToken.Open() == "" {
-		return nil, errors.New("SLACK_BOT_TOKEN is not set, and --online asks Slack")
-	}
-	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
-		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Timeout}))
-	who, err := api.AuthTestContext(ctx)
+	api, who, err := askSlack(ctx, p.environ)
 	if err != nil {
-		return nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
+		return nil, fmt.Errorf("--online: %w", err)
 	}
 	roster, more, err := doctor.RosterOf(ctx, loaded, doctor.NewSlackLookup(api, who))
 	if err != nil {
@@ -162,6 +156,21 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 		}
 	}
 	return roster, nil
+}
+
+// askSlack asks Slack who the bot is.
+func askSlack(ctx context.Context, environ []string) (*slack.Client, *slack.AuthTestResponse, error) {
+	e, _ := config.ReadEnvironment(environ) // only Slack is needed
+	if e.SlackToken.Open() == "" {
+		return nil, nil, errors.New("SLACK_BOT_TOKEN is not set, and Slack has to be asked")
+	}
+	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
+		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Timeout}))
+	who, err := api.AuthTestContext(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask Slack who this bot is (auth.test): %w", err)
+	}
+	return api, who, nil
 }
 
 // say writes for people.

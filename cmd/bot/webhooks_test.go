@@ -184,6 +184,7 @@ func TestAWebhookHearsOfARequestUntilItIsDisabledAndAgainAfterwards(t *testing.T
 	statetest.Await(t, "both messages", func() bool { return len(h.messages()) == 5 })
 	require.Contains(t, h.admin("webhooks"), "1 webhook, 0 disabled\n")
 
+	require.JSONEq(t, `{"agent":"claude","webhook":"ci","state":"enabled","due":0}`, h.admin("enable", "claude", "ci", "--json"))
 	require.Equal(t, "2 messages are due now\n", h.admin("redeliver", string(first.ID)))
 	statetest.Await(t, "the first ones again", func() bool { return len(h.messages()) == 7 })
 	ids := map[string]int{}
