@@ -78,13 +78,19 @@ func renamedCalls(parts []ResponsePart, name func(string) string) []ResponsePart
 	return all
 }
 
+// byCallable returns the names of the tools by those that a model knows.
+func (s toolset) byCallable() map[string]string {
+	names := make(map[string]string, len(s))
+	for name := range s {
+		names[CallableName(name)] = name
+	}
+	return names
+}
+
 // called returns the response with the names of the tools that the model called.
 // A name that is none of theirs stays as the model wrote it.
 func (s toolset) called(r Response) Response {
-	byCallable := make(map[string]string, len(s))
-	for name := range s {
-		byCallable[CallableName(name)] = name
-	}
+	byCallable := s.byCallable()
 	r.Parts = renamedCalls(r.Parts, func(name string) string {
 		if tool, ok := byCallable[name]; ok {
 			return tool

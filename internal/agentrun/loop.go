@@ -94,11 +94,7 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 	if words := s.agent.Limits.stop(run.Usage, 0, 0); words != "" {
 		return true, s.fail(ctx, nil, words)
 	}
-	response, err := s.agent.Model.Request(ctx, ModelRequest{
-		Instructions: instructions(s.agent, run),
-		Messages:     callable(forModel(s.history)),
-		Tools:        definitions(s.agent.Tools),
-	})
+	response, err := w.request(ctx, run)
 	if cause := context.Cause(ctx); cause != nil {
 		return false, cause
 	}
@@ -133,6 +129,23 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		used(r)
 		r.Activity = s.tools.names(calls)
 	}, response)
+}
+
+// request asks the model for a response, while those who watch see it come.
+func (w *worker) request(ctx context.Context, run Run) (Response, error) {
+	s := w.session
+	q := ModelRequest{
+		Instructions: instructions(s.agent, run),
+		Messages:     callable(forModel(s.history)),
+		Tools:        definitions(s.agent.Tools),
+	}
+	if w.r.c.Watchers != nil {
+		if write, closed := w.r.c.Watchers.Open(run); write != nil {
+			defer closed()
+			q.Written = s.written(write)
+		}
+	}
+	return s.agent.Model.Request(ctx, q)
 }
 
 // instructions are those of the agent, and after them those that came with the

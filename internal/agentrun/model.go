@@ -19,6 +19,10 @@ type ModelRequest struct {
 	Instructions string
 	Messages     []Message
 	Tools        []ToolDefinition
+
+	// Written, if not nil, is told what the model writes, in order and from one
+	// goroutine, until Request returns. A model may leave it alone.
+	Written func(Delta)
 }
 
 // A ToolDefinition is what the model reads about a tool.

@@ -12,7 +12,7 @@ import (
 )
 
 // Config is what a [Runner] works with. All fields but Ledger, NewFence,
-// LeaseTime, Lease, Parallel, Log and Deliver are required.
+// LeaseTime, Lease, Parallel, Log, Watchers and Deliver are required.
 type Config struct {
 	Store    Store
 	Policy   approvals.Policy
@@ -27,6 +27,9 @@ type Config struct {
 	Lease     time.Duration // how long a claim lasts without renewal; 0 means 30 s
 	Parallel  int           // calls of one step that run at the same time; 0 means 8
 	Log       *slog.Logger
+
+	// Watchers see responses while models write them; nil: nobody does.
+	Watchers Watchers
 
 	// Deliver says who is given the answers of remote runs, by executor.
 	Deliver map[approvals.Executor]Deliverer

@@ -32,6 +32,17 @@ type call struct {
 	index    int // -1: it has none
 	id, name string
 	args     strings.Builder
+	told     bool // that it began
+	toldArgs int  // so many bytes
+}
+
+// tell says what was added to the call, once it has an id and a name.
+func (k *call) tell(written func(agentrun.Delta)) {
+	if k.id == "" || k.name == "" || k.told && k.toldArgs == k.args.Len() {
+		return
+	}
+	written(agentrun.Delta{Kind: agentrun.DeltaCall, Call: approvals.ToolCallID(k.id), Tool: k.name, Text: k.args.String()[k.toldArgs:]})
+	k.told, k.toldArgs = true, k.args.Len()
 }
 
 func (c *calls) add(d openai.ToolCall) error {

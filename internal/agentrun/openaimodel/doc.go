@@ -20,7 +20,10 @@
 // By the Responses API too every request has the whole history, and the provider is
 // told to keep nothing: what is stored here is all that there is. The reasoning comes
 // with a signature and goes back as it was. Of a stream the last event is used, which
-// has the whole answer; the others only show that the model is at work.
+// has the whole answer; the others show that the model is at work.
+//
+// Who watches is told what the model writes while it comes, and that it is asked
+// again; see [agentrun.ModelRequest]. A multi-byte character is never cut.
 //
 // What comes back is not bent: arguments are the bytes that the model wrote,
 // whether or not they are JSON, and two calls may have one id; what becomes of

@@ -14,7 +14,8 @@ import (
 )
 
 // FuzzAnswer holds any stream to this: it is an error, or an answer in which
-// every call can be answered and no character stands for another one.
+// every call can be answered and no character stands for another one, and which
+// is what was told while it came.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{
 		`{"choices":[{"delta":{"content":"Hello."},"finish_reason":"stop"}]}`,
@@ -27,7 +28,8 @@ func FuzzAnswer(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		var a chatAnswer
+		told := map[string]string{}
+		a := chatAnswer{written: func(d agentrun.Delta) { told[string(d.Kind)+string(d.Call)] += d.Text }}
 		for line := range bytes.Lines(stream) {
 			if err := a.add(line); err != nil {
 				return
@@ -42,9 +44,13 @@ func FuzzAnswer(f *testing.F) {
 		own := bytes.Contains(stream, []byte("\uFFFD")) || bytes.Contains(bytes.ToLower(stream), []byte(`\ufffd`))
 		require.False(t, !own && strings.Contains(fmt.Sprintf("%s", r.Parts), "\uFFFD"), "something was replaced")
 		for _, p := range r.Parts {
+			if text, ok := p.(agentrun.Thinking); ok {
+				require.Equal(t, text.Content, told[string(agentrun.DeltaThinking)])
+			}
 			if c, ok := p.(agentrun.CallPart); ok {
 				require.NotEmpty(t, c.ID)
 				require.NotEmpty(t, c.Name)
+				require.Contains(t, told, string(agentrun.DeltaCall)+string(c.ID))
 			}
 		}
 	})

@@ -24,7 +24,7 @@ func (m *Model) chatQuery(r agentrun.ModelRequest) query {
 		send: func(ctx context.Context, c *openai.Client) (events, error) {
 			return c.CreateChatCompletionStream(ctx, request)
 		},
-		answer: func() answer { return &chatAnswer{} },
+		answer: func() answer { return &chatAnswer{written: r.Written} },
 		most:   maxChunk,
 	}
 }

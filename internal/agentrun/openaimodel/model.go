@@ -148,6 +148,9 @@ func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.
 		if err := m.wait(ctx, pause); err != nil {
 			return agentrun.Response{}, fmt.Errorf("wait to ask the model again: %w", err)
 		}
+		if r.Written != nil {
+			r.Written(agentrun.Delta{Kind: agentrun.DeltaAgain})
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func (m *Model) responsesQuery(r agentrun.ModelRequest) query {
 		send: func(ctx context.Context, c *openai.Client) (events, error) {
 			return c.CreateResponseStream(ctx, request)
 		},
-		answer: func() answer { return &responsesAnswer{} },
+		answer: func() answer { return &responsesAnswer{progress: progress{written: r.Written}} },
 		most:   maxLast,
 	}
 }

@@ -12,10 +12,12 @@ import (
 )
 
 // A responsesAnswer is the last event of a stream, which has all of the answer. The
-// events before it only show that the model is at work.
+// events before it show that the model is at work, to those who watch also how far.
 type responsesAnswer struct {
 	said bool
 	end  *finished
+
+	progress progress
 }
 
 // An event is one of a stream: its end, or an error.
@@ -69,7 +71,7 @@ func (a *responsesAnswer) add(raw []byte) error {
 	default:
 		a.said = a.said || strings.HasPrefix(e.Type, "response.output_text.") ||
 			strings.HasPrefix(e.Type, "response.refusal.") || strings.HasPrefix(e.Type, "response.function_call_arguments.")
-		return nil
+		return a.progress.add(e.Type, raw)
 	}
 	if err := lossless(raw); err != nil {
 		return err

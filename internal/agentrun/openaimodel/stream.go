@@ -37,6 +37,7 @@ type chatAnswer struct {
 	finish                  openai.FinishReason
 	model                   string
 	usage                   openai.Usage
+	written                 func(agentrun.Delta) // nil: nobody watches
 }
 
 // add adds one chunk, a JSON document.
@@ -72,15 +73,27 @@ func (a *chatAnswer) addChoice(c openai.ChatCompletionStreamChoice) error {
 	a.text.WriteString(c.Delta.Content)
 	a.refusal.WriteString(c.Delta.Refusal)
 	a.thinking.WriteString(c.Delta.ReasoningContent)
+	a.tell(agentrun.DeltaThinking, c.Delta.ReasoningContent)
+	a.tell(agentrun.DeltaText, c.Delta.Content+c.Delta.Refusal)
 	for _, d := range c.Delta.ToolCalls {
 		if err := a.calls.add(d); err != nil {
 			return err
+		}
+		if a.written != nil {
+			a.calls.latest.tell(a.written)
 		}
 	}
 	if c.FinishReason != "" && c.FinishReason != openai.FinishReasonNull {
 		a.finish = c.FinishReason
 	}
 	return nil
+}
+
+// tell says what was added to the text or to the reasoning.
+func (a *chatAnswer) tell(kind agentrun.DeltaKind, text string) {
+	if a.written != nil && text != "" {
+		a.written(agentrun.Delta{Kind: kind, Text: text})
+	}
 }
 
 // begun reports whether the model has said anything.
