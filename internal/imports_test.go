@@ -35,6 +35,7 @@ var may = map[string][]string{
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},
 	"internal/hook":                           {},
 	"internal/hookserver":                     {"internal/approvals", "internal/intake", "internal/bearer", "internal/door"},
+	"internal/draft":                          {"internal/approvals", "internal/agentrun"},
 	"internal/uistream":                       {"internal/approvals", "internal/agentrun", "internal/summary"},
 	"internal/door":                           {"internal/approvals", "internal/intake", "internal/bearer"},
 	"internal/gateway":                        {"internal/approvals", "internal/agentrun", "internal/intake", "internal/bearer", "internal/door"},

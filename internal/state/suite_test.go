@@ -48,6 +48,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"wakes":        wakes,
 		"sweeps":       sweeps,
 		"follow":       follow,
+		"relays":       relays,
 		"outcomes":     outcomes,
 		"races":        races,
 		"claims":       claims,
