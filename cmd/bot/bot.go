@@ -38,6 +38,7 @@ type bot struct {
 	desk     *approvals.Desk
 	bulk     *approvals.Bulk
 	runner   *agentrun.Runner
+	relay    *state.Relay
 	catalog  *agentrun.Catalog
 	intake   *intake.Service
 	remote   []remoteAgent
@@ -104,9 +105,10 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return nil, errors.Join(err, b.store.Close())
 	}
 	b.due = state.NewDue(b.store, state.DueOptions{Grace: shutdownWork, Clock: b.clock, Started: b.started})
+	b.relay = state.NewRelay(b.store)
 	b.runner = agentrun.NewRunner(agentrun.Config{
 		Store: b.traces.Runs(b.metrics.Runs(b.store)), Policy: b.policy, Ledger: state.NewLedger(b.store), Now: time.Now, Log: log, Lease: lease, LeaseTime: b.clock.Now,
-		Agents:  b.agents.agent,
+		Agents: b.agents.agent, Watchers: b.watchers(c),
 		Deliver: map[approvals.Executor]agentrun.Deliverer{intake.Executor: b.deliver},
 	})
 	b.catalog = agentrun.NewCatalog(b.agents.agent, log)

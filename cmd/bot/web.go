@@ -12,6 +12,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/bearer"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/draft"
 	"github.com/countersign/countersign/internal/slackui"
 	"github.com/countersign/countersign/internal/slackui/directory"
 	"github.com/countersign/countersign/internal/state"
@@ -28,11 +29,19 @@ func (b *bot) newWeb(ctx context.Context, c config.Config, refuses func(*http.Re
 		return nil, err
 	}
 	return uistream.New(uistream.Config{
-		Runs: b.store, Runner: b.runner, Desk: b.desk, Tools: b.catalog, Changes: state.NewFeed(b.store), People: people, Refuses: refuses,
+		Runs: b.store, Runner: b.runner, Desk: b.desk, Tools: b.catalog, Changes: state.NewFeed(b.store), Drafts: draft.NewReader(b.relay), People: people, Refuses: refuses,
 		Agent: c.Web.Agent, Channel: c.Web.Channel, Dialect: uistream.Dialect(c.Web.Dialect), Reasoning: c.Web.Reasoning,
 		System:  c.Web.System == config.ClientSystemPrompt,
 		Origins: c.Web.Origins, Cookies: c.Web.Cookies, Hold: c.Web.Hold, Streams: c.Web.Streams, Now: time.Now, Log: b.log,
 	})
+}
+
+// watchers are those who see what a model writes in chats: none without any.
+func (b *bot) watchers(c config.Config) agentrun.Watchers {
+	if c.Web.Agent == "" {
+		return nil
+	}
+	return draft.NewWriter(b.relay, uistream.Watched)
 }
 
 // webPeople are the people of the web as Slack knows them.

@@ -51,7 +51,8 @@ func (s *Server) post(c caller) error {
 			return err
 		}
 	}
-	leave, err := s.enter(c.user) // first: what is refused for want of a stream must not count
+	x := &stream{s: s, c: c, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}}
+	leave, err := x.enter() // first: what is refused for want of a stream must not count, and no word is missed
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (s *Server) post(c caller) error {
 	if err != nil {
 		return err
 	}
-	x := &stream{s: s, c: c, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}, notes: unknown}
+	x.notes = unknown
 	for _, o := range older {
 		x.notes = append(x.notes, o.data(s, c.user))
 	}
@@ -195,11 +196,11 @@ func (s *Server) resume(c caller) error {
 	if err != nil {
 		return err
 	}
-	leave, err := s.enter(c.user)
+	x := &stream{s: s, c: c, head: head, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
+	leave, err := x.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	x := &stream{s: s, c: c, at: at, head: head, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning)}
 	return x.run()
 }

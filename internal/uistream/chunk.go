@@ -47,6 +47,7 @@ const (
 	typeFinish           = "finish"
 	typeStartStep        = "start-step"
 	typeFinishStep       = "finish-step"
+	typeResetStep        = "reset-step"
 	typeError            = "error"
 	typeTextStart        = "text-start"
 	typeTextDelta        = "text-delta"

@@ -12,7 +12,8 @@ const (
 	// V7 also says what was decided and by whom, people or the policy, in chunks
 	// that end a client of version 6.
 	V7 Dialect = "v7"
-	// V7082 also says why people are asked, which ends a client before 7.0.82.
+	// V7082 also says why people are asked, and takes back what a model wrote before
+	// it was asked again. Both end a client before 7.0.82.
 	V7082 Dialect = "v7.0.82"
 	// V5 has no approvals: a client of it decides with requests of its own, and
 	// reads a denial as a result.
@@ -35,6 +36,9 @@ func (d Dialect) approvals() bool { return d != V5 }
 
 // decisions reports whether a decision has a chunk.
 func (d Dialect) decisions() bool { return d == V7 || d == V7082 }
+
+// resets reports whether the parts of a step can be taken back.
+func (d Dialect) resets() bool { return d == V7082 }
 
 // reasons reports whether a request says why people are asked.
 func (d Dialect) reasons() bool { return d == V7082 }

@@ -73,3 +73,6 @@ func parseApprovalID(id string) (b approvals.BatchID, digest string, ok bool) {
 	}
 	return approvals.BatchID(batch), digest, true
 }
+
+// Watched reports whether people can watch a run in a chat: it was asked for in one.
+func Watched(r agentrun.Run) bool { return r.Origin.Surface == surface || r.Via == surface }

@@ -51,6 +51,11 @@ type Changes interface {
 	Watch(id string) (changed <-chan struct{}, leave func(), err error)
 }
 
+// Drafts has what models are writing; [draft.Reader] does.
+type Drafts interface {
+	Watch(id agentrun.ThreadID) (changed <-chan struct{}, now func() agentrun.Draft, leave func(), err error)
+}
+
 // People proves who sends a request and says who that is in Slack. A refusal is a
 // [*RefusedError]; any other error says that it is not known now.
 type People interface {
@@ -84,6 +89,7 @@ type Config struct {
 	Desk    Desk
 	Tools   Tools
 	Changes Changes
+	Drafts  Drafts
 	People  People
 	Refuses func(r *http.Request) string // why a request is not let in by its host; nil for never
 
@@ -118,7 +124,7 @@ type Server struct {
 
 // New returns a server.
 func New(c Config) (*Server, error) {
-	if c.Runs == nil || c.Runner == nil || c.Desk == nil || c.Tools == nil || c.Changes == nil || c.People == nil || c.Now == nil || c.Log == nil {
+	if c.Runs == nil || c.Runner == nil || c.Desk == nil || c.Tools == nil || c.Changes == nil || c.Drafts == nil || c.People == nil || c.Now == nil || c.Log == nil {
 		return nil, errors.New("a server of chats needs its ports, a clock and a log")
 	}
 	if c.Agent == "" || c.Channel == "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -25,6 +26,24 @@ type stream struct {
 	// stream stays open for them too.
 	counted map[approvals.ToolCallID]bool
 	notes   []*approvalData // are sent first
+
+	drafted <-chan struct{} // the draft has grown
+	draft   func() agentrun.Draft
+}
+
+// enter counts the stream, and begins to watch what the model writes in the chat.
+func (x *stream) enter() (leave func(), err error) {
+	out, err := x.s.enter(x.c.user)
+	if err != nil {
+		return nil, err
+	}
+	drafted, draft, unwatch, err := x.s.c.Drafts.Watch(x.at.thread)
+	if err != nil {
+		out()
+		return nil, err
+	}
+	x.drafted, x.draft = drafted, draft
+	return func() { unwatch(); out() }, nil
 }
 
 // run sends the turn until it is over, the client is gone or the server stops. It
@@ -48,16 +67,23 @@ func (x *stream) run() error {
 	defer held.Stop()
 	beat := time.NewTicker(x.s.c.Heartbeat)
 	defer beat.Stop()
-	stopping := false
+	stopping, grown := false, false
 	for {
-		if !x.send(t) || x.finish(t, stopping) {
+		if grown {
+			if !x.grow(t, x.draft()) {
+				return nil
+			}
+		} else if !x.send(t, x.draft()) || x.finish(t, stopping) {
 			return nil
 		}
+		grown = false
 		look := time.NewTimer(x.s.c.Look*3/4 + rand.N(x.s.c.Look/2)) //nolint:gosec // jitter is no secret
 		reload := true
 		select {
 		case <-ctx.Done():
 		case <-changed:
+		case <-x.drafted:
+			grown, reload = true, false
 		case <-look.C:
 		case <-beat.C:
 			reload = false
@@ -128,13 +154,24 @@ func (x *stream) chunks(all []chunk) bool {
 }
 
 // send tells what is new, and reports whether it is on its way.
-func (x *stream) send(t *turn) bool {
+func (x *stream) send(t *turn, d agentrun.Draft) bool {
 	out := x.tell.tell(t, x.s.c.Now())
 	for _, n := range x.notes {
 		out = append(out, x.tell.note(n)...)
 	}
 	x.notes = nil
-	return x.chunks(out)
+	return x.chunks(out) && x.grow(t, d)
+}
+
+// grow tells what the model has written meanwhile, and reports whether the client
+// can be told more. Of what others have asked in a shared conversation, only what is
+// stored says what its people may see.
+func (x *stream) grow(t *turn, d agentrun.Draft) bool {
+	if x.at.shared && t.asker != x.c.user {
+		d = agentrun.Draft{}
+	}
+	out := x.tell.draft(t, d)
+	return !x.tell.lost && x.chunks(out)
 }
 
 // finish ends the stream if there is nothing more to tell, or if it is not to wait

@@ -2,7 +2,6 @@ package uistream
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,11 +16,14 @@ type teller struct {
 	reasoning bool
 
 	begun bool
-	steps int  // so many steps were begun
+	steps int  // so many steps were begun, without that of shown
 	open  bool // the last of them is not finished
 	calls map[approvals.ToolCallID]*told
 	data  map[string]string // by the id of the chunk
 	words map[string]string // for the reader, by call: what became of their answer
+
+	shown *shown // of the step that a model is writing; nil: none
+	lost  bool   // the client was sent what is not so, and has to resume
 }
 
 // told is what a client knows of a call.
@@ -57,7 +59,9 @@ func (w *teller) knows(m message, t *turn) {
 		}
 	}
 	if n := len(m.Parts); n > 0 && m.Parts[n-1].Type == "text" && w.steps < len(t.steps) {
-		w.steps = len(t.steps) // it has the last word too
+		if last, _ := t.steps[len(t.steps)-1].text(agentrun.DeltaText); last == m.Parts[n-1].Text {
+			w.steps = len(t.steps) // it has the last word too, and all of it
+		}
 	}
 }
 
@@ -75,9 +79,16 @@ func (w *teller) tell(t *turn, now time.Time) []chunk {
 	for _, c := range t.ended {
 		out = append(out, w.note(c.data(w.reader, now))...)
 	}
+	if w.stale(t) {
+		out = append(out, w.takeBack()...)
+		w.shown.run, w.shown.at = t.run, t.at
+	}
 	for i, s := range t.steps {
-		if i >= w.steps {
+		if i >= w.steps && !w.lost {
 			out = append(out, w.begin(i, s)...)
+		}
+		if w.lost {
+			return nil
 		}
 		last := i == len(t.steps)-1
 		for _, c := range s.calls {
@@ -86,7 +97,7 @@ func (w *teller) tell(t *turn, now time.Time) []chunk {
 		results := w.results(s)
 		done := !last || t.over || t.waits || !s.unseen && slices.IndexFunc(s.calls, func(c *call) bool { return c.result == nil }) < 0
 		out = append(out, results...)
-		if w.open && i == w.steps-1 && done {
+		if w.open && w.shown == nil && i == w.steps-1 && done {
 			w.open = false
 			out = append(out, chunk{Type: typeFinishStep})
 		}
@@ -97,21 +108,28 @@ func (w *teller) tell(t *turn, now time.Time) []chunk {
 // begin is a response of the model as it came.
 func (w *teller) begin(i int, s *step) []chunk {
 	var out []chunk
-	if w.open {
-		out = append(out, chunk{Type: typeFinishStep})
+	if w.shown == nil {
+		out = w.startStep()
+	} else if !w.shown.agrees(s) {
+		if out = w.takeBack(); w.lost {
+			return nil
+		}
 	}
-	w.steps, w.open = i+1, true
-	out = append(out, chunk{Type: typeStartStep})
-	for j, p := range s.response.Parts {
-		id := fmt.Sprintf("%d.%d", i, j)
+	w.steps = i + 1
+	texts := map[agentrun.DeltaKind]int{}
+	next := func(kind agentrun.DeltaKind) string {
+		texts[kind]++
+		return partID(i, kind, texts[kind]-1)
+	}
+	for _, p := range s.response.Parts {
 		switch p := p.(type) {
 		case agentrun.Text:
 			if p.Content != "" {
-				out = append(out, chunk{Type: typeTextStart, ID: id}, chunk{Type: typeTextDelta, ID: id, Delta: p.Content}, chunk{Type: typeTextEnd, ID: id})
+				out = append(out, w.whole(agentrun.DeltaText, next(agentrun.DeltaText), p.Content)...)
 			}
 		case agentrun.Thinking:
 			if p.Content != "" && w.reasoning {
-				out = append(out, chunk{Type: typeReasoningStart, ID: id}, chunk{Type: typeReasoningDelta, ID: id, Delta: p.Content}, chunk{Type: typeReasoningEnd, ID: id})
+				out = append(out, w.whole(agentrun.DeltaThinking, next(agentrun.DeltaThinking), p.Content)...)
 			}
 		case agentrun.CallPart:
 		}
@@ -119,7 +137,18 @@ func (w *teller) begin(i int, s *step) []chunk {
 	for _, c := range s.calls {
 		out = append(out, w.show(c)...)
 	}
+	w.shown = nil
 	return out
+}
+
+// startStep begins a step, and ends the one before it.
+func (w *teller) startStep() []chunk {
+	var out []chunk
+	if w.open {
+		out = append(out, chunk{Type: typeFinishStep})
+	}
+	w.open = true
+	return append(out, chunk{Type: typeStartStep})
 }
 
 // show is a call as the model made it, before anything is known of it.
@@ -260,13 +289,14 @@ func (w *teller) unsettled(t *turn, now time.Time) []chunk {
 
 // end finishes the stream of a turn that is over or that waits.
 func (w *teller) end(t *turn) []chunk {
+	out := w.abandon()
 	switch {
 	case t.failure != "":
-		return []chunk{{Type: typeError, ErrorText: t.failure}, {Type: typeFinish, FinishReason: finishError}}
+		return append(out, chunk{Type: typeError, ErrorText: t.failure}, chunk{Type: typeFinish, FinishReason: finishError})
 	case t.moved:
-		return []chunk{{Type: typeFinish, FinishReason: finishOther}}
+		return append(out, chunk{Type: typeFinish, FinishReason: finishOther})
 	case t.over:
-		return []chunk{{Type: typeFinish, FinishReason: finishStop}}
+		return append(out, chunk{Type: typeFinish, FinishReason: finishStop})
 	}
-	return []chunk{{Type: typeFinish, FinishReason: finishToolCalls}}
+	return append(out, chunk{Type: typeFinish, FinishReason: finishToolCalls})
 }

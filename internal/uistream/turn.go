@@ -18,6 +18,9 @@ type turn struct {
 	head  approvals.RunID // names it, also before the run is there
 	began time.Time       // zero before that
 	by    approvals.UserID
+	run   approvals.RunID  // the last one
+	asker approvals.UserID // of the last one
+	at    int              // the place in the thread after its messages
 	steps []*step
 	ended []*call // calls of the turn before, which the message of this one has ended
 
@@ -133,6 +136,7 @@ func (ts turns) load(ctx context.Context, head approvals.RunID) (*turn, error) {
 		if err := ts.messages(ctx, t, run, true); err != nil {
 			return nil, err
 		}
+		t.run, t.asker, t.at = run.ID, run.Requester, run.To
 		next, err := ts.deferred(ctx, t, run)
 		if err != nil {
 			return nil, err

@@ -9,13 +9,14 @@ import (
 
 // What people read about their answers.
 const (
-	wordsUnknown   = "There is no such request in this chat. Nothing changed."
-	wordsOtherCall = "The answer is about another call than the request. Nothing changed."
-	wordsEdited    = "The arguments in your answer aren't those of the call. Nothing changed, and nothing was run. Reload the chat."
-	wordsStale     = "Someone edited the arguments after you were asked. Nothing was decided. Read the new ones, then decide."
-	wordsCounted   = "Your approval counts. The call needs more approvals."
-	wordsDenied    = "Your denial counts. More people must deny the call before it is denied."
-	wordsSiblings  = "Decided. The agent continues when all calls are decided."
+	wordsUnknown    = "There is no such request in this chat. Nothing changed."
+	wordsOtherCall  = "The answer is about another call than the request. Nothing changed."
+	wordsEdited     = "The arguments in your answer aren't those of the call. Nothing changed, and nothing was run. Reload the chat."
+	wordsStale      = "Someone edited the arguments after you were asked. Nothing was decided. Read the new ones, then decide."
+	wordsCounted    = "Your approval counts. The call needs more approvals."
+	wordsDenied     = "Your denial counts. More people must deny the call before it is denied."
+	wordsUnfinished = "The agent did not finish this call. Nothing was run."
+	wordsSiblings   = "Decided. The agent continues when all calls are decided."
 )
 
 // explain turns the reason for which an answer does not count into words for the

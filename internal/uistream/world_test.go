@@ -23,6 +23,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
+	"github.com/countersign/countersign/internal/draft"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
 	"github.com/countersign/countersign/internal/uistream"
@@ -36,9 +37,9 @@ func TestMain(m *testing.M) {
 
 // A script is a model that does what the newest prompt says: steps between "|",
 // each of them calls such as "del:a" or "say words".
-type script struct{}
+type script struct{ typist *typist }
 
-func (script) Request(_ context.Context, q agentrun.ModelRequest) (agentrun.Response, error) {
+func (s script) Request(ctx context.Context, q agentrun.ModelRequest) (agentrun.Response, error) {
 	prompt, at := "", -1
 	for i, m := range q.Messages {
 		if r, ok := m.(agentrun.Request); ok {
@@ -72,12 +73,22 @@ func (script) Request(_ context.Context, q agentrun.ModelRequest) (agentrun.Resp
 			r.Parts = append(r.Parts, agentrun.Text{Content: word + " "})
 			continue
 		}
+		id := approvals.ToolCallID(fmt.Sprintf("c%d.%d.%d", turn, step, n))
+		if name == "type" || name == "typo" || name == "args" {
+			p, err := s.typist.types(ctx, q, id, name, path)
+			if err != nil {
+				return r, err
+			}
+			if r.Parts = append(r.Parts, p); name == "args" {
+				r.FinishReason = agentrun.FinishToolCall
+			}
+			continue
+		}
 		args := fmt.Sprintf(`{"path":%q}`, path)
 		if path == "BAD" {
 			args = `{"nopath":1}`
 		}
 		r.FinishReason = agentrun.FinishToolCall
-		id := approvals.ToolCallID(fmt.Sprintf("c%d.%d.%d", turn, step, n))
 		r.Parts = append(r.Parts, agentrun.CallPart{ToolCall: approvals.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}})
 	}
 	return r, nil
@@ -222,6 +233,8 @@ type world struct {
 	http   *httptest.Server
 	config uistream.Config
 
+	typist *typist
+
 	mu   sync.Mutex
 	ran  []string
 	gate chan struct{} // executions wait for it, if there is one
@@ -229,11 +242,11 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *world {
 	t.Helper()
-	w := &world{T: t}
+	w := &world{T: t, typist: newTypist()}
 	var err error
 	w.store, err = state.Open(t.Context(), state.Options{Client: redisClient, Prefix: rand.Text()})
 	require.NoError(t, err)
-	agent := agentrun.Agent{Name: "ops", Model: script{}}
+	agent := agentrun.Agent{Name: "ops", Model: script{w.typist}}
 	for _, name := range []string{"free", "del", "two", "sep", "bobs", "why", "never", "breaks", "links", "secret"} {
 		spec := agentrun.Spec{Name: name, Kind: agentrun.KindFunction, Schema: json.RawMessage(`{"type":"object"}`), MaxRetries: 3}
 		if name == "secret" {
@@ -242,14 +255,14 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 		agent.Tools = append(agent.Tools, tool{w, spec})
 	}
 	w.config = uistream.Config{
-		Runs: w.store, Changes: state.NewFeed(w.store), People: people{}, Agent: "ops", Channel: "C0OPS",
+		Runs: w.store, Changes: state.NewFeed(w.store), Drafts: draft.NewReader(state.NewRelay(w.store)), People: people{}, Agent: "ops", Channel: "C0OPS",
 		Heartbeat: 200 * time.Millisecond, Now: time.Now, Log: slog.New(slog.DiscardHandler), Origins: []string{"https://app.example"},
 	}
 	for _, c := range change {
 		c(&w.config, &agent)
 	}
 	agents := func(name string) (agentrun.Agent, bool) { return agent, name == agent.Name }
-	w.runner = agentrun.NewRunner(agentrun.Config{Store: w.store, Policy: rules{}, Ledger: state.NewLedger(w.store), Agents: agents, Now: time.Now})
+	w.runner = agentrun.NewRunner(agentrun.Config{Store: w.store, Policy: rules{}, Ledger: state.NewLedger(w.store), Agents: agents, Now: time.Now, Watchers: draft.NewWriter(state.NewRelay(w.store), uistream.Watched)})
 	catalog := agentrun.NewCatalog(agents, nil)
 	w.desk = approvals.NewDesk(w.store, rules{}, catalog.CheckCall, time.Now)
 	w.config.Runner, w.config.Desk, w.config.Tools = w.runner, w.desk, catalog
@@ -260,6 +273,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 	mux.Handle("/api/chat/", w.chats)
 	mux.HandleFunc("POST /control/decide", w.controlDecide)
 	mux.HandleFunc("POST /control/edit", w.controlEdit)
+	mux.HandleFunc("POST /control/typist/{what}", w.typist.control)
 	mux.HandleFunc("GET /control/ran", w.controlRan)
 	w.http = httptest.NewServer(mux)
 	w.work()
@@ -270,7 +284,15 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 // work does what is due until the test ends.
 func (w *world) work() {
 	kinds := map[state.Kind]func(ctx context.Context, id string) error{
-		state.Runs:      func(ctx context.Context, id string) error { return w.runner.Work(ctx, approvals.RunID(id)) },
+		state.Runs: func(ctx context.Context, id string) error {
+			ctx, kill := context.WithCancel(ctx)
+			defer kill()
+			err := w.runner.Work(context.WithValue(ctx, worker{}, kill), approvals.RunID(id))
+			if ctx.Err() != nil {
+				return nil // another worker takes it
+			}
+			return err
+		},
 		state.Resumes:   func(ctx context.Context, id string) error { return w.runner.Resume(ctx, approvals.BatchID(id)) },
 		state.Deadlines: func(ctx context.Context, id string) error { return w.desk.Tick(ctx, approvals.BatchID(id)) },
 	}

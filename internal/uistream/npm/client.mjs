@@ -93,6 +93,12 @@ export async function slack(user, path, verdict, reason = "", server = base) {
   assert.ok(r.ok, await r.text());
 }
 
+// What the model does that writes slowly: go on, lose its worker, say how often it began.
+export async function typist(what, key) {
+  const r = await fetch(`${base}/control/typist/${what}?${new URLSearchParams({ key })}`, { method: "POST" });
+  return r.json();
+}
+
 export async function ran(path, server = base) {
   const all = await (await fetch(`${server}/control/ran`)).json();
   return all.filter((c) => c.includes(`"${path}"`)).length;
