@@ -118,11 +118,15 @@ func (d *demo) prepareModel(ctx context.Context, environ []string) error {
 	if len(d.added) > 0 {
 		stories = append(stories, d.callIt())
 	}
-	d.serve(l, openaisim.New(stories...))
+	d.serve(l, openaisim.New(stories...).Paced(writingPace))
 	d.env.OpenAIKey, d.env.OpenAIModel = config.NewSecret("scripted"), openaisim.ModelName
 	d.env.OpenAIBaseURL = "http://" + l.Addr().String() + "/v1"
 	return nil
 }
+
+// writingPace is how long the scripted model takes for a few letters, so that a
+// visitor sees it write.
+const writingPace = 30 * time.Millisecond
 
 func (d *demo) prepareRedis(url string) error {
 	if url != "" {

@@ -23,6 +23,7 @@ const (
 // A Server answers as OpenAI's API would if its model had read a script.
 type Server struct {
 	stories []Story
+	pace    time.Duration // between two pieces of an answer
 
 	mu       sync.Mutex
 	faults   []Fault
@@ -77,6 +78,7 @@ func (s *Server) Requests() []Request {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w = paced{w, r, s.pace}
 	switch r.URL.Path {
 	case "/v1/chat/completions":
 		s.chat(w, r)

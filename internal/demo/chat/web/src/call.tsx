@@ -20,7 +20,7 @@ export function Call({ name, state, input, output, error, approval: a, people, o
     setSaid(await onDecide(approved, reason).catch(String));
     setBusy(false);
   };
-  const done = state === "output-available" ? "Done" : state === "output-error" ? "Failed" : "";
+  const done = state === "output-available" ? "Done" : state === "output-error" ? "Failed" : state === "input-streaming" ? "Being written" : "";
   return (
     <section className="call" aria-label={a?.summary ?? name}>
       <h3>{a?.summary ?? name}</h3>

@@ -45,7 +45,14 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
   const transport = useMemo(() => new DefaultChatTransport<Message>({
     api: "api/chat", headers: { ...headers(on.token, user), "countersign-follow": "true" },
   }), [user]);
-  const { messages, sendMessage, resumeStream, status, error } = useChat<Message>({ id, messages: before, transport, resume: before.length > 0 });
+  const again = async () => { // the stream ended before the message did
+    setMessages(await history(id, headers(on.token, user)));
+    void resumeStream();
+  };
+  const { messages, setMessages, sendMessage, resumeStream, status, error } = useChat<Message>({
+    id, messages: before, transport, resume: before.length > 0,
+    onFinish: ({ isAbort, isError, finishReason }) => { if (!isAbort && !isError && !finishReason) setTimeout(again, 500); },
+  });
   const [text, setText] = useState("");
   const say = (words: string) => {
     setText("");
