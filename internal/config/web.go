@@ -22,7 +22,7 @@ type Web struct {
 	Hold      time.Duration `yaml:"hold"`                 // how long a stream waits for people at most; 10m if left out
 	Streams   int           `yaml:"streams"`              // that one person may have open; 100 if left out
 	Origins   []string      `yaml:"origins"`              // of the pages that may call it; none if left out
-	Cookies   bool          `yaml:"cookies"`   // whether a browser may have a cookie for its credential
+	Cookies   bool          `yaml:"cookies"`              // whether a browser may have a cookie for its credential
 	Page      string        `yaml:"page"`                 // the address of a chat, with {id}; Slack shows no link if left out
 	People    []WebPerson   `yaml:"people"`               // with static tokens
 	Issuers   []WebIssuer   `yaml:"issuers"`              // of the JSON Web Tokens of people

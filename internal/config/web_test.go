@@ -39,7 +39,7 @@ func TestTheSettingsOfTheWebAreEnforced(t *testing.T) {
 		"web.streams: must not be negative":                    func(c *Config) { c.Web.Streams = -1 },
 		"http.listen: not set, so no frontend":                 func(c *Config) { c.HTTP = HTTP{} },
 		`web.origins: "https://*.example" is no origin`:        func(c *Config) { c.Web.Origins = []string{"https://*.example"} },
-		"web.origins: not set, so web.cookies has no":        func(c *Config) { c.Web.Cookies = true },
+		"web.origins: not set, so web.cookies has no":          func(c *Config) { c.Web.Cookies = true },
 		`web.page: "https://x.example/chats" is no address`:    func(c *Config) { c.Web.Page = "https://x.example/chats" },
 		`web.page: "https://{id}.example/" is no address`:      func(c *Config) { c.Web.Page = "https://{id}.example/" },
 		`web.page: "javascript:x/{id}" is no address`:          func(c *Config) { c.Web.Page = "javascript:x/{id}" },
