@@ -25,6 +25,7 @@ type approvalData struct {
 	Summary    string           `json:"summary,omitempty"`   // what the call does, in one line
 	Arguments  string           `json:"arguments,omitempty"` // exactly, as JSON text: clients round long numbers
 	Why        string           `json:"why,omitempty"`
+	Check      *checkData       `json:"check,omitempty"` // of the rule
 	Severity   string           `json:"severity,omitempty"`
 	ExpiresAt  time.Time        `json:"expiresAt,omitzero"`
 	Edited     bool             `json:"edited,omitempty"`  // a person changed the arguments
@@ -33,6 +34,13 @@ type approvalData struct {
 	Reason     string           `json:"reason,omitempty"`  // why it was denied or withdrawn
 	Execution  string           `json:"execution,omitempty"`
 	Digest     approvals.Digest `json:"digest,omitzero"`
+}
+
+// A checkData is what the check of the rule that asks answered: ok, ask or failed.
+type checkData struct {
+	Name   string                `json:"name"`
+	Answer approvals.CheckAnswer `json:"answer"`
+	Says   string                `json:"says,omitempty"` // in its words
 }
 
 // An approvalStatus says where a call stands.
@@ -76,6 +84,9 @@ func approvalOf(b approvals.Batch, a approvals.Approval, args json.RawMessage, r
 		Summary: summary.Of(a.Summary, a.Call.Name, args, a.WriteOnly), Why: a.Why, Severity: string(a.Severity),
 		Edited: a.Call.Digest != a.Proposed, Digest: a.Call.Digest, Arguments: string(shownInput(args, a.WriteOnly)),
 		Execution: string(a.Execution.State),
+	}
+	if c := a.Checked; c.Check != "" {
+		d.Check = &checkData{c.Check, c.Answer, c.Said.Text}
 	}
 	if o.Status == approvals.Pending {
 		d.ExpiresAt = a.Requirement.Deadline

@@ -85,6 +85,16 @@ func TestAStreamThatFollowsTellsADecisionFromSlack(t *testing.T) {
 	}
 }
 
+func TestAnApproverReadsOnTheWebWhatACheckSays(t *testing.T) {
+	for _, x := range read(t, newWorld(t).client(alice).say("u1", "checked:a")).all() {
+		if x["type"] == "data-approval" {
+			require.Equal(t, object{"name": "fraud", "answer": "ask", "says": "A new customer."}, x["data"].(object)["check"])
+			return
+		}
+	}
+	require.Fail(t, "there is no data-approval")
+}
+
 func TestAResumedStreamIsTheWholeMessageUnderItsID(t *testing.T) {
 	c := newWorld(t).client(alice)
 	require.Equal(t, http.StatusNoContent, c.do(http.MethodGet, "/api/chat/none/stream", nil).code)

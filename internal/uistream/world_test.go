@@ -173,6 +173,10 @@ func (rules) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, er
 		one.Quorums[0].From.Users = []approvals.UserID{bob}
 	case "why":
 		one.ReasonNeeded = true
+	case "checked":
+		return approvals.Ask{Requirement: one, Why: "It changes something.", Rule: "checked@1", Checked: approvals.Checked{
+			Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.Quote{Text: "A new customer."},
+		}}, nil
 	}
 	return ask(one)
 }
@@ -247,7 +251,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 	w.store, err = state.Open(t.Context(), state.Options{Client: redisClient, Prefix: rand.Text()})
 	require.NoError(t, err)
 	agent := agentrun.Agent{Name: "ops", Model: script{w.typist}}
-	for _, name := range []string{"free", "del", "two", "sep", "bobs", "why", "never", "breaks", "links", "secret"} {
+	for _, name := range []string{"free", "del", "two", "sep", "bobs", "why", "never", "breaks", "links", "secret", "checked"} {
 		spec := agentrun.Spec{Name: name, Kind: agentrun.KindFunction, Schema: json.RawMessage(`{"type":"object"}`), MaxRetries: 3}
 		if name == "secret" {
 			spec.WriteOnly = []string{"/path"}
