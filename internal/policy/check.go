@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -102,8 +101,6 @@ func (v verdict) with(c approvals.Checked) verdict {
 	return v
 }
 
-var checkName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_.-]{0,62}[a-z0-9])?$`)
-
 // readCheck reads which check the rule names.
 func (b *builder) readCheck(r *rule, f text) {
 	known := b.p.options.Checks
@@ -113,8 +110,7 @@ func (b *builder) readCheck(r *rule, f text) {
 	case r.kind == KindDeny:
 		b.Wrong(f.Mark, "has no effect, because nothing is stricter than deny; remove it")
 		return
-	case !checkName.MatchString(f.Value):
-		b.Wrong(f.Mark, "%q is not the name of a check; it has small letters, digits, and - _ . between them", f.Value)
+	case !b.names.name(f, "a check"):
 	case known != nil && !slices.Contains(known, f.Value):
 		b.Wrong(f.Mark, "there is no check %q%s; checks are in the bot's configuration", f.Value, strictyaml.Hint(f.Value, known))
 	}

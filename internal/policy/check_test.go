@@ -185,7 +185,7 @@ func TestACheckThatCannotWorkIsRefused(t *testing.T) {
 	for rule, wrong := range map[string]string{
 		"{name: a, tools: [edit], check: frauds, allow: true}":  `there is no check "frauds"; did you mean fraud?`,
 		"{name: a, tools: [edit], check: fraud, deny: No.}":     "nothing is stricter than deny",
-		"{name: a, tools: [edit], check: \"A b\", allow: true}": "is not the name of a check",
+		"{name: a, tools: [edit], check: \"A b\", allow: true}": "is not a valid name for a check",
 	} {
 		_, err := policy.Parse("policy.yaml", []byte(head+"rules:\n  - "+rule+"\n"), withTools(policy.Options{}))
 		require.ErrorContains(t, err, wrong)

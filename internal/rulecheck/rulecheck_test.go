@@ -213,6 +213,16 @@ func TestAnInternalAddressIsNotAskedUnlessItIsAllowed(t *testing.T) {
 	require.Zero(t, s.asked())
 }
 
+// Padding a call does not get it past its check.
+func TestArgumentsThatAreTooLargeForAQuestionAreNotLeftOut(t *testing.T) {
+	s := serve(t, rulecheck.Check{Arguments: true}, says(`{"answer":"ok"}`))
+	q := refund
+	q.Call.Call.Args = json.RawMessage(`{"cents":1,"pad":"` + strings.Repeat("<", webhook.MaxQuestion/6) + `"}`)
+	_, err := s.checks.Ask(t.Context(), q)
+	require.ErrorContains(t, err, "The question has more than 1048576 bytes")
+	require.Zero(t, s.asked())
+}
+
 func TestNothingAnswersForACheckThatIsNotThere(t *testing.T) {
 	s := serve(t, rulecheck.Check{}, says(`{"answer":"ok"}`))
 	s.Close()
