@@ -172,6 +172,33 @@ func TestACallThatACheckDeniesAfterPeopleApprovedDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, c.claim(r), approvals.ErrRefused)
 }
 
+// An agent of this program, and a click in Slack.
+func TestAClickDoesNotGetPastACheckThatDeniesByThen(t *testing.T) {
+	c := newChecked(t)
+	c.text = strings.Replace(c.text, wholeConfig, twoAgents, 1)
+	c.rules = oneOfSRE + "rules: [{name: deletions, tools: [delete_file], check: fraud, ask: {why: It is gone then.}}]\n"
+	c.says(checkAsk)
+	f := deferralOn(t, c.installation)
+	require.True(t, f.reads(bob, ops, f.root, "The check fraud asks for approval and says:"))
+	require.True(t, f.reads(bob, ops, f.root, "A new customer."))
+	rows := adminJSON[waitingRow](f, "list")
+	require.Equal(t, []string{"fraud", "ask"}, []string{rows[0].Calls[0].Check, rows[0].Calls[0].Answer})
+	c.says(checkDeny)
+	card, err := f.slack.Messages(bob, ops, f.root)
+	require.NoError(t, err)
+	for _, m := range card {
+		if strings.Contains(m.Shown(), "Delete a.txt") {
+			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
+			require.NoError(t, err)
+		}
+	}
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	story := f.admin("run", string(rows[0].Run))
+	require.Contains(t, story, "U0BOB decided: approve")
+	require.Contains(t, story, "the model was given the result of delete_file: denied")
+	require.NotContains(t, story, "delete_file began")
+}
+
 func TestACheckThatDoesNotAnswerMeansAsk(t *testing.T) {
 	c := newChecked(t)
 	c.start()

@@ -87,7 +87,10 @@ func TestOneApprovalIsFollowedAcrossThePause(t *testing.T) {
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
 	var f *follower
 	t.Run("a bot", func(t *testing.T) {
-		f = deferralOn(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": c.URL})
+		i := newInstallation(t, slacksim.Config{})
+		i.text, i.rules = twoAgents, oneOfSRE
+		i.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = c.URL
+		f = deferralOn(t, i)
 		card, err := f.slack.Messages(bob, ops, f.root)
 		require.NoError(t, err)
 		for _, m := range card {

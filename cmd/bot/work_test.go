@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -39,15 +38,15 @@ type follower struct {
 // more is added to the configuration.
 func deferral(t *testing.T, more ...string) *follower {
 	t.Helper()
-	return deferralOn(t, nil, more...)
+	i := newInstallation(t, slacksim.Config{})
+	i.text, i.rules = twoAgents+strings.Join(more, ""), oneOfSRE
+	return deferralOn(t, i)
 }
 
-// deferralOn is deferral with more variables in the environment.
-func deferralOn(t *testing.T, env map[string]string, more ...string) *follower {
+// deferralOn is deferral on an installation whose configuration and policy are
+// written.
+func deferralOn(t *testing.T, i *installation) *follower {
 	t.Helper()
-	i := newInstallation(t, slacksim.Config{})
-	maps.Copy(i.env, env)
-	i.text, i.rules = twoAgents+strings.Join(more, ""), oneOfSRE
 	model := httptest.NewServer(openaisim.New(openaisim.Story{
 		Name: "delete", Prompt: "clean up", Match: func(string) bool { return true },
 		Turn: func(c openaisim.Conversation) openaisim.Reply {
