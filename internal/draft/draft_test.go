@@ -134,6 +134,11 @@ func TestWhoComesLaterSeesAllOfTheDraft(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[text one two]", words(also()), "another one in the process at once")
 	leaveToo()
+
+	changed, now, leaveToo, err = draft.NewReader(r).Watch(run.Thread) // in another process, while nothing is added
+	require.NoError(t, err)
+	defer leaveToo()
+	until(t, changed, now, "[text one two]")
 }
 
 // What is shown is never wrong, whatever is lost: it is the beginning of what was

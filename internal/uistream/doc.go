@@ -19,6 +19,12 @@
 // and of a turn that someone else asked for the person sees what the conversation
 // shows, see [Server.narrow].
 //
+// # What a model is writing
+//
+// The next step of a turn is told while it is written, as [agentrun.Draft]s say,
+// under the ids that the stored step will have. Drafts are only to be read: what is
+// stored decides, and what a client was told is checked against it, see [shown].
+//
 // # What a client sends
 //
 // The history of a client is for display. Only the text of the last user message

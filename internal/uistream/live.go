@@ -201,7 +201,6 @@ func (w *teller) takeBack() []chunk {
 		}
 	}
 	w.shown.parts = nil
-	clear(w.data) // of what came after the step began
 	return []chunk{{Type: typeResetStep}}
 }
 

@@ -37,9 +37,11 @@ func (p *page) take(all []chunk) {
 			p.parts, p.open = p.parts[:p.step], map[string]int{}
 		case typeTextStart, typeReasoningStart:
 			require.NotContains(p.t, p.open, id)
+			require.Equal(p.t, 1, p.steps)
 			p.open[id] = len(p.parts)
 			p.parts = append(p.parts, strings.TrimSuffix(c.Type, "-start")+" ")
 		case typeInputStart:
+			require.Equal(p.t, 1, p.steps)
 			at, again := p.open[id]
 			if !again {
 				at = len(p.parts)
@@ -48,6 +50,7 @@ func (p *page) take(all []chunk) {
 			p.open[id], p.parts[at] = at, "call "+c.ToolCallID+" "
 		case typeTextDelta, typeReasoningDelta, typeInputDelta:
 			require.Contains(p.t, p.open, id, "%s", c.Type)
+			require.Equal(p.t, 1, p.steps)
 			p.parts[p.open[id]] += c.Delta + c.InputTextDelta
 		case typeInputAvailable, typeInputError:
 			p.parts[p.open[id]] = "call " + c.ToolCallID + " " + string(c.Input)
@@ -129,6 +132,13 @@ func TestADraftBecomesTheStoredStepOrIsTakenBack(t *testing.T) {
 	}
 }
 
+// Conversations of other surfaces are not told as they are written.
+func TestOnlyRunsThatWereAskedForInAChatAreWatched(t *testing.T) {
+	require.True(t, Watched(agentrun.Run{Origin: agentrun.Origin{Surface: "web"}}))
+	require.True(t, Watched(agentrun.Run{Origin: agentrun.Origin{Surface: "slack"}, Via: "web"}))
+	require.False(t, Watched(agentrun.Run{Origin: agentrun.Origin{Surface: "slack"}}))
+}
+
 // A response that cannot be used is not stored: the model is asked again at a later
 // place of the thread.
 func TestADraftThatIsNotUsedIsTakenBack(t *testing.T) {
@@ -200,6 +210,9 @@ func TestAnyDraftsEndInWhatIsStored(t *testing.T) {
 					}
 					cut.At = x.at
 					p.take(w.draft(x, cut))
+					if rapid.Bool().Draw(t, "looks again") {
+						p.take(w.tell(x, now))
+					}
 				}
 			}
 			stored(x, parts...)
