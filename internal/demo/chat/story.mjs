@@ -46,6 +46,14 @@ try {
   await shot(chat, "chat-asked");
   const seen = (await chat.evaluate(() => [...window.seen])).filter((text) => text && says.startsWith(text));
   assert.ok(seen.length > 1 && seen.includes(says), `the text came as ${JSON.stringify(seen)}`);
+  await chat.setViewportSize({ width: 390, height: 844 });
+  await chat.emulateMedia({ colorScheme: "dark" });
+  assert.equal(await chat.evaluate(() => document.documentElement.scrollWidth), 390, "nothing is cut off on a phone");
+  const button = await second.getByRole("button", { name: "Approve" }).boundingBox();
+  assert.ok(button.height >= 44 && button.width >= 44, "a finger hits the buttons");
+  await shot(chat, "chat-phone-dark");
+  await chat.setViewportSize({ width: 1000, height: 860 });
+  await chat.emulateMedia({ colorScheme: "light" });
 
   // Bob approves the first in Slack, and the chat shows it by itself.
   await slack.getByRole("radio", { name: "Bob Brandt" }).click();

@@ -6,11 +6,13 @@ const states: Record<string, string> = {
   superseded: "Superseded", refused: "Refused by the policy", in_doubt: "In doubt", confirmed: "Confirmed", unknown: "Not known",
 };
 
-type Props = { name: string; state: string; input: unknown; output: unknown; error?: string; approval?: Approval; people: Person[];
+const severities: Record<string, string> = { low: "Low risk", high: "High risk", irreversible: "Irreversible", "": "Risk not stated" };
+
+type Props = { name: string; state: string; input: unknown; output: unknown; error?: string; approval?: Approval; asker: string; people: Person[];
   onDecide: (approved: boolean, reason: string) => Promise<string> };
 
 /** A Call is a call of a tool, with buttons while people can decide it. */
-export function Call({ name, state, input, output, error, approval: a, people, onDecide }: Props) {
+export function Call({ name, state, input, output, error, approval: a, asker, people, onDecide }: Props) {
   const [reason, setReason] = useState("");
   const [said, setSaid] = useState("");
   const [busy, setBusy] = useState(false);
@@ -21,27 +23,39 @@ export function Call({ name, state, input, output, error, approval: a, people, o
     setBusy(false);
   };
   const done = state === "output-available" ? "Done" : state === "output-error" ? "Failed" : state === "input-streaming" ? "Being written" : "";
+  const result = typeof output === "string" ? output : JSON.stringify(output, null, 2);
+  if (!a) {
+    return (
+      <section className="step" aria-label={name}>
+        <details open={state === "input-streaming"}>
+          <summary><h3>{name}</h3> <span className="state">{done || "Running"}</span></summary>
+          <pre>{JSON.stringify(input)}</pre>
+          {(error || state === "output-available") && <pre>{error ?? result}</pre>}
+        </details>
+      </section>
+    );
+  }
   return (
-    <section className="call" aria-label={a?.summary ?? name}>
-      <h3>{a?.summary ?? name}</h3>
-      <pre>{a?.arguments ?? JSON.stringify(input)}</pre>
-      {a ? (
-        <p>
-          <span className="state">{states[a.status] ?? a.status}</span>
-          {a.status === "waiting" && a.progress ? ` · ${a.progress} approvals` : ""}
-          {a.decisions?.map((d) => ` · ${d.verdict === "approve" ? "approved" : "denied"} by ${who(d.by)}${d.reason ? `: ${d.reason}` : ""}`)}
-          {done && ` · ${done}`}
-        </p>
-      ) : <p>{done || "Running"}</p>}
-      {a?.why && a.status === "waiting" && <p>Why this needs approval: {a.why}</p>}
-      {a?.reason && <p>{a.reason}</p>}
+    <section className={`request ${a.status}`} aria-label={a.summary ?? name}>
+      <h3>{a.summary ?? name}</h3>
+      <small>{asker} asked for this · <span className={a.severity}>{severities[a.severity ?? ""] ?? a.severity}</span></small>
+      <p><code>{name}</code> with exactly these arguments:</p>
+      <pre>{a.arguments ?? JSON.stringify(input)}</pre>
+      {a.why && a.status === "waiting" && <p>Why this needs approval: {a.why}</p>}
+      <p>
+        <span className="state">{states[a.status] ?? a.status}</span>
+        {a.status === "waiting" && a.progress ? ` · ${a.progress} approvals` : ""}
+        {a.decisions?.map((d) => ` · ${d.verdict === "approve" ? "approved" : "denied"} by ${who(d.by)}${d.reason ? `: ${d.reason}` : ""}`)}
+        {done && ` · ${done}`}
+      </p>
+      {a.reason && a.status !== "denied" && <p>{a.reason}</p>}
       {error && <p>{error}</p>}
-      {state === "output-available" && !a && <details><summary>Result</summary><pre>{typeof output === "string" ? output : JSON.stringify(output, null, 2)}</pre></details>}
-      {a?.status === "waiting" && (
+      {state === "output-available" && <pre>{result}</pre>}
+      {a.status === "waiting" && (
         <div className="buttons">
           <input aria-label="Reason" placeholder="Reason (optional)" value={reason} onChange={(e) => setReason(e.target.value)} />
-          <button disabled={busy} onClick={() => decide(true)}>Approve</button>
-          <button disabled={busy} onClick={() => decide(false)}>Deny</button>
+          <button className="primary" disabled={busy} onClick={() => decide(true)}>Approve</button>
+          <button className="danger" disabled={busy} onClick={() => decide(false)}>Deny</button>
         </div>
       )}
       {said && <p role="alert">{said}</p>}

@@ -58,6 +58,7 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
     setText("");
     void sendMessage({ text: words });
   };
+  const asker = on.people.find((p) => p.id === user)!.name;
   const approvals = new Map<string, Approval>();
   for (const m of messages) for (const p of m.parts) if (p.type === "data-approval") approvals.set(p.data.toolCallId, p.data);
   const waits = status === "ready" && [...approvals.values()].some((a) => a.status === "waiting");
@@ -66,26 +67,30 @@ function Conversation({ id, before, on, user, approver }: { id: string; before: 
     return () => clearTimeout(later);
   }, [waits]);
   return <>
-    <main aria-live="polite">
-      {messages.length === 0 && <div className="try">{on.prompts.map((p) => <button key={p} onClick={() => say(p)}>{p}</button>)}</div>}
+    <main aria-live="polite"><div className="log">
+      {messages.length === 0 && <div className="try">
+        <p>Ask the agent for something. What needs approval waits here and in Slack, and is decided in either.</p>
+        {on.prompts.map((p) => <button key={p} onClick={() => say(p)}>{p}</button>)}
+      </div>}
       {messages.map((m) => (
         <article key={m.id} className={m.role}>
+          <h2>{m.role === "user" ? asker : "Agent"}</h2>
           {m.parts.map((p, i) => {
             if (p.type === "text") return <p key={i}>{p.text}</p>;
             if (!p.type.startsWith("tool-") || !("toolCallId" in p)) return null;
             const a = approvals.get(p.toolCallId);
             return <Call key={p.toolCallId} name={p.type.slice(5)} state={p.state} input={p.input} output={"output" in p ? p.output : undefined}
-              error={p.state === "output-error" ? p.errorText : undefined} approval={a} people={on.people}
+              error={p.state === "output-error" ? p.errorText : undefined} approval={a} asker={asker} people={on.people}
               onDecide={(approved, reason) => decide(id, a!.approvalId!, approved, reason, headers(on.token, approver))} />;
           })}
         </article>
       ))}
       {error && <p role="alert">{words(error.message)}</p>}
       {status === "submitted" && <p>…</p>}
-    </main>
+    </div></main>
     <form className="say" onSubmit={(e) => { e.preventDefault(); if (text.trim()) say(text); }}>
       <input aria-label="Message" placeholder="Ask the agent" value={text} onChange={(e) => setText(e.target.value)} />
-      <button>Send</button>
+      <button className="primary">Send</button>
     </form>
   </>;
 }
