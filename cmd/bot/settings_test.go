@@ -141,6 +141,7 @@ func TestTheDefaultsAreThoseOfTheDocumentation(t *testing.T) {
 // the tools of the configuration beside them.
 func TestWhatIsShownIsAccepted(t *testing.T) {
 	inMarkdown := regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	partInMarkdown := regexp.MustCompile("(?s)```yaml checks\n(.*?)```")
 	shown := map[string]string{}
 	for _, page := range []string{"README.md", "docs/settings.md", "docs/policy.md"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
@@ -151,6 +152,9 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 				kind = "config"
 			}
 			shown[page+" "+kind] = m[1]
+		}
+		for _, m := range partInMarkdown.FindAllStringSubmatch(string(text), -1) {
+			shown[page+" part of a config"] = "agents: [{name: ops}]\npolicy: policy.yaml\n" + m[1]
 		}
 	}
 	k8s, err := os.ReadFile(filepath.Join("..", "..", "manifests", "k8s", "countersign.yaml"))
@@ -166,7 +170,7 @@ func TestWhatIsShownIsAccepted(t *testing.T) {
 			shown["k8s "+strings.TrimSuffix(name, ".yaml")] = text
 		}
 	}
-	require.Len(t, shown, 6)
+	require.Len(t, shown, 7)
 	folder := t.TempDir()
 	for place, text := range shown {
 		if strings.HasSuffix(place, "config") {
