@@ -23,7 +23,7 @@ import (
 // openAdmin opens the store for a command of the operator, and returns its
 // arguments. It needs REDIS_URL only.
 func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
-	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix or redis.durability.")
+	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix, redis.durability or retention.")
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
 	}
@@ -43,7 +43,7 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}
 	store, err := openForCommand(ctx, c, e, log)
-	return admin{store: store, stdout: in.stdout, log: log}, args, err
+	return admin{store: store, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge()}, args, err
 }
 
 // administer runs f on the store that the call names.
@@ -116,9 +116,10 @@ func isJSON(value string) error {
 }
 
 type admin struct {
-	store  *state.Store
-	stdout io.Writer
-	log    *slog.Logger
+	store   *state.Store
+	stdout  io.Writer
+	log     *slog.Logger
+	threads time.Duration // how long conversations stay after they were used last
 }
 
 // mostParked is how many runs one command prints.

@@ -9,12 +9,9 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// untilRemoved is how long a conversation is there.
-const untilRemoved = "for ever, or until nobody has used them for retention.threads (30 days if left out)"
-
 // kept says why a kind of key is there, and for how long.
 var kept = map[string]string{
-	"thread":     "conversations, " + untilRemoved,
+	"thread":     "conversations, until nobody has used them for retention.threads and nothing in them is open",
 	"messages":   "what was said in them, as long as they",
 	"run":        "runs, as long as their conversations",
 	"journal":    "what runs executed, as long as they",
@@ -45,6 +42,9 @@ type sizeRow struct {
 	state.Size
 
 	Why string `json:"why"`
+	// Of "idle": since when the first is, and when it is removed; nil: never.
+	Oldest    *time.Time `json:"oldest,omitempty"`
+	RemovedAt *time.Time `json:"removed_at,omitempty"`
 }
 
 // size lists what is in Redis and why.
@@ -55,10 +55,20 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 	}
 	rows := make([]sizeRow, len(sizes))
 	keys, bytes := 0, int64(0)
+	idle, first, err := state.NewBrowser(a.store).Idle(ctx)
+	if err != nil {
+		return err
+	}
 	for i, s := range sizes {
 		kind, _, _ := strings.Cut(s.Kind, ":")
 		rows[i] = sizeRow{Size: s, Why: kept[kind]}
 		keys, bytes = keys+s.Keys, bytes+s.Bytes
+		if kind == "idle" && idle > 0 {
+			rows[i].Oldest = &first
+			if removed := first.Add(a.threads); a.threads > 0 {
+				rows[i].RemovedAt = &removed
+			}
+		}
 	}
 	if asJSON {
 		return a.sayJSON(rows)
@@ -71,8 +81,19 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 		}
 		fmt.Fprintf(&out, "%s\t%s\t%s%s\t%s\n", r.Kind, counted(r.Keys, "key", "keys"), about, bytesOf(r.Bytes), r.Why)
 	}
+	if idle > 0 {
+		fmt.Fprintf(&out, "%s, nothing in which is open, the first since %s; %s\n", counted(int(idle), "conversation", "conversations"), since(first), a.untilRemoved(first))
+	}
 	fmt.Fprintf(&out, "%s, %s under %s\n", counted(keys, "key", "keys"), bytesOf(bytes), a.store.Prefix())
 	return a.say(out.String())
+}
+
+// untilRemoved says when a conversation goes in which nothing is open since then.
+func (a admin) untilRemoved(first time.Time) string {
+	if a.threads <= 0 {
+		return "they stay for ever (retention.threads is 0s)"
+	}
+	return fmt.Sprintf("it is removed on %s (retention.threads is %s)", since(first.Add(a.threads)), a.threads)
 }
 
 // bytesOf is a size for people.

@@ -47,6 +47,11 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	f := deferral(t)
 	f.approves()
 	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
+	require.Regexp(t, `\n1 conversation, nothing in which is open, the first since \S+; it is removed on \S+ \(retention.threads is 720h0m0s\)\n`, f.admin("size"))
+	for _, row := range adminJSON[sizeRow](f, "size") {
+		require.Equal(t, row.Kind == "idle", row.RemovedAt != nil)
+		require.Equal(t, row.Kind == "idle", row.Oldest != nil)
+	}
 	first := adminJSON[moment](f, "run", runIn(f))[0].Run
 
 	client := redis.NewClient(&redis.Options{Addr: f.redis.Addr()})
@@ -55,6 +60,7 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	store, err := state.Open(t.Context(), state.Options{Client: client, Prefix: f.b.store.Prefix(), Now: func() time.Time { return late }})
 	require.NoError(t, err)
 	retention := state.NewRetention(store, state.RetentionOptions{Age: f.b.agents.threadAge, Remains: f.b.intake.Remains})
+	require.NoError(t, retention.Begin(t.Context()))
 	for n := range approvals.Partitions {
 		err := retention.Reconcile(t.Context(), approvals.NewID("idle", n, "threads"))
 		require.ErrorContains(t, err, "nothing is to be removed yet")

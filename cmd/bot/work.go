@@ -57,6 +57,9 @@ func (b *bot) work() []state.Task {
 
 // reconcile makes the world agree with the state until ctx ends.
 func (b *bot) reconcile(ctx context.Context) {
+	if err := b.retention.Begin(ctx); err != nil && ctx.Err() == nil {
+		b.log.ErrorContext(ctx, "old conversations are not looked for; the next start tries again", slog.Any("err", err))
+	}
 	if err := b.due.Run(ctx, b.tasks); err != nil {
 		b.log.ErrorContext(ctx, "reconcilers ended", slog.Any("err", err))
 	}

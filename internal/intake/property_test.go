@@ -101,3 +101,72 @@ func TestADecisionIsUsedAtMostOnceWhateverHappens(t *testing.T) {
 		})
 	})
 }
+
+// Whatever callers repeat, and whenever what ended is removed, one request is used at
+// most once, and one that people can still decide is there.
+func TestRemovalsRunNothingTwiceAndHideNothingOpen(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newWorldOn(t, server, rand.Text())
+		asked := map[string]approvals.RunID{} // by what their callers call them
+		open := map[approvals.RunID]intake.Request{}
+		used := map[string]int{}
+		request := func(r *rapid.T) (string, intake.Ask) {
+			tool := rapid.SampledFrom([]string{"free", "write"}).Draw(r, "tool")
+			name := rapid.SampledFrom([]string{"x", "y"}).Draw(r, "id")
+			a := ask(name, tool)
+			if rapid.Bool().Draw(r, "key") {
+				a.IdempotencyKey, a.Payload = name+tool, approvals.Digest{1}
+			}
+			return name + tool, a
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"ask": func(r *rapid.T) {
+				name, a := request(r)
+				q, err := w.Ask(w.Context(), claude, a)
+				if _, gone := errors.AsType[*intake.RemovedError](err); gone {
+					require.Contains(r, asked, name)
+					return
+				}
+				require.NoError(r, err)
+				if before, ok := asked[name]; ok {
+					require.Equal(r, before, q.ID)
+				}
+				asked[name] = q.ID
+				for id := range open { // another request of the same name may have ended it
+					if w.get(id).State != intake.StatePending {
+						delete(open, id)
+					}
+				}
+				if q.State == intake.StatePending {
+					open[q.ID] = q
+				}
+			},
+			"decide": func(r *rapid.T) {
+				for id, q := range open {
+					require.NoError(r, w.decide(q, "c0", approvals.Approve, ""))
+					delete(open, id)
+					return
+				}
+			},
+			"claim": func(r *rapid.T) {
+				name, _ := request(r)
+				if id, ok := asked[name]; ok {
+					if _, err := w.Claim(w.Context(), claude, id, "c0"); err == nil {
+						used[name]++
+					}
+				}
+			},
+			"remove": func(*rapid.T) {
+				w.outlive(rapid.SampledFrom([]time.Duration{time.Hour, 20 * 24 * time.Hour, 400 * 24 * time.Hour}).Draw(r, "time"))
+			},
+			"": func(r *rapid.T) {
+				for name, n := range used {
+					require.LessOrEqual(r, n, 1, name)
+				}
+				for id := range open {
+					require.Equal(r, intake.StatePending, w.get(id).State)
+				}
+			},
+		})
+	})
+}

@@ -219,6 +219,7 @@ func samples() map[string]any {
 			}},
 		},
 		"ledger.v1": []approvals.LedgerEntry{{Key: "run-17-a/c1", Agent: "ops", Tool: "delete_file", At: noon}},
+		"search.v1": storedSearch{Schema: 1, Server: "10.0.0.7:6379", Cursor: 17, DoneAt: noon},
 		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
 	}
 }
@@ -319,6 +320,8 @@ func decodeAny(kind string, d []byte) (any, error) {
 		return decodeBatch(d)
 	case "sheet":
 		return decodeSheet(d)
+	case "search":
+		return decode[storedSearch](d)
 	default:
 		return decode[storedParked](d)
 	}

@@ -46,6 +46,27 @@ func (s *Store) idleThreads(ctx context.Context, p partition, since time.Time, l
 	return all, nil
 }
 
+// Idle says how many threads are idle, and since when the first of them is; the zero
+// time if none is. Some may be in use again.
+func (b Browser) Idle(ctx context.Context) (threads int64, since time.Time, err error) {
+	pipe := b.store.client.Pipeline()
+	counts, firsts := make([]*redis.IntCmd, approvals.Partitions), make([]*redis.ZSliceCmd, approvals.Partitions)
+	for n := range counts {
+		key := string(b.store.partition(n).idle())
+		counts[n], firsts[n] = pipe.ZCard(ctx, key), pipe.ZRangeWithScores(ctx, key, 0, 0)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, time.Time{}, fmt.Errorf("count idle threads: %w", err)
+	}
+	for n := range counts {
+		threads += counts[n].Val()
+		for _, first := range firsts[n].Val() {
+			since = earlier(since, score(first.Score).time())
+		}
+	}
+	return threads, since, nil
+}
+
 // firstIdle returns since when the longest idle thread of a partition is idle; zero
 // without one.
 func (s *Store) firstIdle(ctx context.Context, p partition) (time.Time, error) {

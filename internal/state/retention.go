@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -58,11 +57,15 @@ type waitError struct{ after time.Duration }
 func (e *waitError) Error() string             { return "nothing is to be removed yet" }
 func (e *waitError) RetryAfter() time.Duration { return e.after }
 
-// Reconcile removes idle threads of a partition. The due index calls it.
+// Reconcile removes idle threads of a partition, or takes a step of the search for
+// those of older versions. The due index calls it.
 func (r *Retention) Reconcile(ctx context.Context, id string) error {
 	p, err := r.store.partitionOf(id)
 	if err != nil {
 		return err
+	}
+	if id == searchID {
+		return r.search(ctx)
 	}
 	age := r.o.Age()
 	if age <= 0 {
@@ -116,11 +119,9 @@ func (r *Retention) remove(ctx context.Context, e entry, now time.Time, age time
 		return false, r.store.moveIdle(ctx, e, time.Time{})
 	case errors.Is(err, approvals.ErrConflict): // something in it is due or parked, or has just changed
 		return false, r.store.moveIdle(ctx, e, now.Add(longestLook-age))
-	case errors.Is(err, approvals.ErrUnreadable), errors.Is(err, agentrun.ErrUnreadable):
-		r.store.log.WarnContext(ctx, "an idle thread cannot be read, so it stays", slog.String("thread", e.id), slog.Any("err", err))
-		return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
 	}
-	return false, fmt.Errorf("remove thread %s: %w", e.id, err)
+	r.store.log.WarnContext(ctx, "an idle thread cannot be removed; it is tried again in a day", slog.String("thread", e.id), slog.Any("err", err))
+	return false, r.store.moveIdle(ctx, e, now.Add(blocked-age))
 }
 
 // A staysError says why an old thread has to stay.

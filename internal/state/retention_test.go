@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -128,10 +129,43 @@ func (w *past) keys(word string) []string {
 	return all
 }
 
-// sweep has the retention look at the partition of all threads here as often as it wants to look soon.
-func (w *past) sweep() {
+// forget makes the threads those of a version that removed none.
+func (w *past) forget() {
 	w.t.Helper()
-	r := state.NewRetention(w.s, state.RetentionOptions{
+	ctx := w.t.Context()
+	for _, key := range w.keys(":thread:") {
+		fields, err := w.c.HKeys(ctx, key).Result()
+		require.NoError(w.t, err)
+		for _, f := range fields {
+			if strings.HasPrefix(f, "r:") {
+				require.NoError(w.t, w.c.HDel(ctx, key, f).Err())
+			}
+		}
+	}
+	for _, key := range append(w.keys(":idle"), w.keys(":due:removals")...) {
+		require.NoError(w.t, w.c.Del(ctx, key).Err())
+	}
+}
+
+// search has the whole store searched for old threads, each step by another process.
+func (w *past) search() {
+	w.t.Helper()
+	require.NoError(w.t, w.retention().Begin(w.t.Context()))
+	for range 1000 {
+		err := w.retention().Reconcile(w.t.Context(), approvals.NewID("idle", 0, "search"))
+		w.k.advance(time.Second)
+		var later interface{ RetryAfter() time.Duration }
+		if errors.As(err, &later) {
+			require.Greater(w.t, later.RetryAfter(), 29*day)
+			return
+		}
+		require.NoError(w.t, err)
+	}
+	require.Fail(w.t, "the search does not come to an end")
+}
+
+func (w *past) retention() *state.Retention {
+	return state.NewRetention(w.s, state.RetentionOptions{
 		Age: func() time.Duration { return w.age },
 		Remains: func(_ context.Context, run agentrun.Run) (agentrun.Remains, error) {
 			if w.remains == nil {
@@ -140,6 +174,12 @@ func (w *past) sweep() {
 			return w.remains(run), nil
 		},
 	})
+}
+
+// sweep has the retention look at the partition of all threads here as often as it wants to look soon.
+func (w *past) sweep() {
+	w.t.Helper()
+	r := w.retention()
 	for range 100 {
 		err := r.Reconcile(w.t.Context(), approvals.NewID("idle", 5, "threads"))
 		var later interface{ RetryAfter() time.Duration }
@@ -279,6 +319,38 @@ func removals(t *testing.T, c redis.UniversalClient) {
 				require.Regexp(t, `:(facts|due:removals)$`, key)
 			}
 		}
+	})
+	t.Run("threads of older versions, a month after they were found", func(t *testing.T) {
+		w := newPast(t, c)
+		w.converse("a", 2, 1)
+		w.converse("b", 1, 0)
+		busy := w.converse("c", 1, 1)
+		busy.Active = ids{5}.run("c-0")
+		w.commit(agentrun.Commit{Thread: &busy})
+		lone := w.converse("d", 1, 1)
+		require.NoError(t, c.Del(t.Context(), w.keys(":thread:"+string(lone.ID))...).Err())
+		require.NoError(t, c.Del(t.Context(), w.keys(":messages:"+string(lone.ID))...).Err())
+		w.draw()
+		w.forget()
+		w.k.advance(100 * day)
+		w.sweep()
+		require.Len(t, w.keys(":run:"), 5)
+
+		w.search()
+		require.Len(t, w.keys(":run:"), 4, "one that has no thread goes at once")
+		w.sweep()
+		require.Len(t, w.keys(":run:"), 4)
+		w.k.advance(w.age)
+		w.sweep()
+		require.Len(t, w.keys(":run:"), 1, "one is in use")
+		busy.Active, busy.Version = "", busy.Version+1
+		w.commit(agentrun.Commit{Thread: &busy})
+		w.k.advance(w.age)
+		w.sweep()
+		for _, key := range w.keys("") {
+			require.Regexp(t, `:(facts|due:removals|memo:removals:idle.*)$`, key)
+		}
+		w.search() // again, and there is nothing to find
 	})
 	t.Run("for as long as the configuration says now", func(t *testing.T) {
 		w := newPast(t, c)

@@ -14,14 +14,15 @@ import (
 // CommitTimed stores the bytes of a memo that is work of its own, if the memo still
 // has this version, 0 for none; otherwise it is [approvals.ErrConflict]. In the same
 // step the memo becomes due at a time, and is no longer due if that is zero. The
-// surface is the kind of that work, which must be [Webhooks] or [ToolChanges].
+// surface is the kind of that work, which must be [Webhooks], [ToolChanges] or
+// [Removals].
 //
 // Like [Store.CommitMemo] it is no more durable than the server makes it: whoever
 // relies on it calls [Store.Confirm], or makes a durable commit in the same
 // partition afterwards.
 func (s *Store) CommitTimed(ctx context.Context, id, surface string, data []byte, version int64, due time.Time) error {
 	kind := Kind(surface)
-	if kind != Webhooks && kind != ToolChanges {
+	if kind != Webhooks && kind != ToolChanges && kind != Removals {
 		return fmt.Errorf("%w: memos of %s are no work of their own", approvals.ErrInvalid, surface)
 	}
 	k, p, err := s.memo(id, surface)
