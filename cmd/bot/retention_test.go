@@ -40,6 +40,21 @@ func (f *follower) idle() bool {
 	return true
 }
 
+// Most changes are remembered in what they change: the whole life of a thread, with a
+// decision, leaves few keys for that.
+func TestAThreadLeavesFewRequestKeys(t *testing.T) {
+	f := deferral(t)
+	f.approves()
+	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
+	n := 0
+	for _, key := range f.redis.Keys() {
+		if strings.Contains(key, "}:request:") {
+			n++
+		}
+	}
+	require.LessOrEqual(t, n, 24)
+}
+
 // Of a thread that nobody has used for long nothing stays but what people decided in
 // it: no key of any surface is forgotten. The next mention in its place is a new
 // conversation.

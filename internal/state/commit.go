@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -31,6 +32,7 @@ type change struct {
 	request   requestKey
 	first     bool // a request that was applied before is no answer to this change
 	keep      time.Duration
+	mark      string // of a change whose document remembers it; otherwise request does
 	keys      []string
 	index     map[string]int
 	seen      map[string]bool // documents
@@ -45,6 +47,15 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 	}
 	c := &change{partition: p.n, request: r, keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
 	c.key(string(r))
+	return c
+}
+
+// newChangeOf is for a change of one document that its caller does not repeat. The
+// document remembers the last eight, so no key has to: a client that had no answer
+// sends it again within a second or so, and learns that it was applied.
+func newChangeOf(p partition, k hashKey) *change {
+	c := newChange(p, requestKey(k), 0)
+	c.keep, c.mark = 0, rand.Text()[:8]
 	return c
 }
 
@@ -126,7 +137,7 @@ func (c *change) once(doc string) bool {
 // args are the words of the change for the script.
 func (c *change) args() []any {
 	args := make([]any, 0, 3+len(c.checks)+len(c.writes))
-	args = append(args, "applied", c.keep.Milliseconds(), c.count)
+	args = append(args, cmp.Or(c.mark, "applied"), c.keep.Milliseconds(), c.count)
 	args = append(args, c.checks...)
 	return append(args, c.writes...)
 }

@@ -2,7 +2,8 @@
 --
 -- KEYS[1] remembers the request. ARGV holds the answer to remember, for how
 -- many ms, and how many checks there are; then the checks; then, to its end,
--- the writes. Each begins with how many words follow: a command, the number of
+-- the writes. If it is remembered for 0 ms, KEYS[1] is the document itself, whose
+-- field q has the answers of its last eight requests, of eight letters each. Each begins with how many words follow: a command, the number of
 -- its key in KEYS (0 if it has none), its arguments. The last word of a check
 -- is what the command must find, '' for nothing.
 --
@@ -11,7 +12,13 @@
 -- What was applied before is written on another connection perhaps, and WAIT
 -- and WAITAOF are about the writes of theirs: so this answer writes too. It is
 -- a command that a full server takes.
-if redis.call('GET', KEYS[1]) then
+local last8 = ARGV[2] == '0' and (redis.call('HGET', KEYS[1], 'q') or '')
+if last8 then
+  if string.find(last8, ARGV[1], 1, true) then
+    redis.call('HSET', KEYS[1], 'q', last8)
+    return {2}
+  end
+elseif redis.call('GET', KEYS[1]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {2}
 end
@@ -31,5 +38,6 @@ while ARGV[at] do
   words(last)
   at = last + 1
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if last8 then redis.call('HSET', KEYS[1], 'q', string.sub(ARGV[1] .. last8, 1, 64))
+else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {1}

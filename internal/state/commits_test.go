@@ -150,6 +150,9 @@ func memos(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, err)
 	require.Equal(t, "two", string(data))
 	require.EqualValues(t, 2, version)
+	for _, key := range keys(t, c, s) {
+		require.NotContains(t, key, ":request:people:", "a memo remembers its own last change")
+	}
 
 	opens := openBatch(t, id.batch("b"), id.run("r"), 1, time.Time{})
 	require.NoError(t, s.Commit(ctx, agentrun.Commit{Opens: &opens}))

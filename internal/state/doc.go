@@ -4,8 +4,9 @@
 // Every change is one run of one script, commit.lua, which compares the
 // versions that it is given and then writes the values that it is given. It has
 // no rule of the domain. A change is applied wholly or not at all, and once:
-// each carries a request that the script remembers, so that a change whose
-// reply was lost can be sent again, and the client does so on its own.
+// each carries a request that the script remembers, in a key or in the document, so
+// that a change whose reply was lost can be sent again, and the client does so on its
+// own.
 //
 // Work is derived from the documents, in the same step that stores them: a run
 // that is queued is due in [Runs], a batch that changed in [Cards], a batch
@@ -42,7 +43,8 @@
 //	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
 //	                                                                          the last
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
-//	memo:<surface>:<id>      hash    v, d what a surface keeps                CommitMemo, CommitTimed
+//	memo:<surface>:<id>      hash    v, d what a surface keeps, q the last    CommitMemo, CommitTimed
+//	                                 requests
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete

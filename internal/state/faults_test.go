@@ -98,6 +98,37 @@ func lostReplies(t *testing.T, c redis.UniversalClient) {
 	}
 }
 
+// remembered: a client that had no answer to its change of a memo learns that it was
+// applied, also if others have changed the memo since.
+func remembered(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	calm := openStore(t, c, newClock().now)
+	id := string(ids{3}.thread("m"))
+	var sent atomic.Int64
+	const others = 7
+	s := openStoreAt(t, harmed(t, c, func(b []byte) statetest.Fault {
+		if !bytes.Contains(b, []byte("mine")) {
+			return statetest.None
+		}
+		switch sent.Add(1) {
+		case 1:
+			return statetest.LostReply
+		case 2: // it is sent again, after these
+			for version := range int64(others) {
+				require.NoError(t, calm.CommitMemo(t.Context(), id, "people", []byte("theirs"), version+1, 0))
+			}
+		}
+		return statetest.None
+	}), newClock().now, calm.Prefix())
+	require.NoError(t, calm.CommitMemo(t.Context(), id, "other", nil, 0, 0)) // the server knows the script
+	require.NoError(t, s.CommitMemo(t.Context(), id, "people", []byte("mine"), 0, 0))
+	require.EqualValues(t, 2, sent.Load())
+	data, version, err := calm.Memo(t.Context(), id, "people")
+	require.NoError(t, err)
+	require.Equal(t, "theirs", string(data))
+	require.EqualValues(t, 1+others, version)
+}
+
 // cuts: connections are cut at random under many writers of one document.
 // Every version is written by exactly one commit, and what a commit was told is
 // true.

@@ -28,6 +28,7 @@ const (
 	fieldSeal    = "s" // of a sheet
 	fieldEvent   = "e" // of a fact
 	fieldRun     = "r" // of a thread, with the run after it
+	// q has the last requests of a memo: commit.lua writes it.
 )
 
 // A partition makes the keys of one partition; all of them are in one slot.

@@ -38,8 +38,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	if err != nil {
 		return err
 	}
-	request := p.request(surface, newRequest(""))
-	ch := newChange(p, request, 0)
+	ch := newChangeOf(p, k)
 	if err := ch.put(k, version, version+1, data); err != nil {
 		return err
 	}
@@ -48,7 +47,7 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		if err != nil {
 			return err
 		}
-		done := newChange(p, request, 0)
+		done := newChangeOf(p, k)
 		done.wantVersion(doc, fieldVersion, drawn)
 		if err := done.put(k, version, version+1, data); err != nil {
 			return err

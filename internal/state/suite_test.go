@@ -42,6 +42,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"bulk crashes": bulkCrashes,
 		"slots":        slots,
 		"lost replies": lostReplies,
+		"remembered":   remembered,
 		"cuts":         cuts,
 		"crashes":      crashes,
 		"derived":      derived,

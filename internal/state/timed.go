@@ -29,7 +29,7 @@ func (s *Store) CommitTimed(ctx context.Context, id, surface string, data []byte
 	if err != nil {
 		return err
 	}
-	ch := newChange(p, p.request(surface, newRequest("")), 0)
+	ch := newChangeOf(p, k)
 	if err := ch.put(k, version, version+1, data); err != nil {
 		return err
 	}
