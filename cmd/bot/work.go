@@ -22,6 +22,18 @@ const (
 	itemLimit = 2 * time.Minute
 )
 
+// The ranks of kinds that share workers: what people wait for goes first, and the
+// cards of many deadlines wait for the deadlines.
+const (
+	resuming = iota + 1
+	answering
+	settling
+	delivering
+	drawing
+	telling
+	removing
+)
+
 // work is what this process does about each kind of due work. A kind that is
 // missing here is an error of [newBot].
 func (b *bot) work() []state.Task {
@@ -29,29 +41,29 @@ func (b *bot) work() []state.Task {
 		{Kind: state.Runs, Limit: runLimit, Parked: b.runParked, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Work(ctx, approvals.RunID(id))
 		}},
-		{Kind: state.Resumes, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Resumes, Rank: resuming, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Resume(ctx, approvals.BatchID(id))
 		}},
-		{Kind: state.Deliveries, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Deliveries, Rank: delivering, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Deliver(ctx, approvals.BatchID(id))
 		}},
-		{Kind: state.Deadlines, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Deadlines, Rank: settling, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.desk.Tick(ctx, approvals.BatchID(id))
 		}},
-		{Kind: state.Sheets, Limit: itemLimit, Parked: b.sheetParked, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Sheets, Rank: resuming, Limit: itemLimit, Parked: b.sheetParked, Reconcile: func(ctx context.Context, id string) error {
 			return b.bulk.Work(ctx, approvals.SheetID(id))
 		}},
-		{Kind: state.Cards, Limit: itemLimit, Reconcile: b.ui.Cards.Reconcile},
-		{Kind: state.Replies, Limit: itemLimit, Reconcile: b.ui.Replies.Reconcile},
-		{Kind: state.Notices, Limit: itemLimit, Reconcile: b.ui.Notices.Reconcile},
-		{Kind: state.Homes, Limit: itemLimit, Reconcile: b.ui.Homes.Reconcile},
-		{Kind: state.Answers, Limit: itemLimit, Reconcile: b.ui.Answers.Reconcile},
-		{Kind: state.Announcements, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Cards, Rank: drawing, Slow: true, Limit: itemLimit, Reconcile: b.ui.Cards.Reconcile},
+		{Kind: state.Replies, Rank: answering, Slow: true, Limit: itemLimit, Reconcile: b.ui.Replies.Reconcile},
+		{Kind: state.Notices, Rank: drawing, Slow: true, Limit: itemLimit, Reconcile: b.ui.Notices.Reconcile},
+		{Kind: state.Homes, Rank: telling, Slow: true, Limit: itemLimit, Reconcile: b.ui.Homes.Reconcile},
+		{Kind: state.Answers, Rank: answering, Slow: true, Limit: itemLimit, Reconcile: b.ui.Answers.Reconcile},
+		{Kind: state.Announcements, Rank: telling, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.intake.Announce(ctx, approvals.BatchID(id))
 		}},
 		{Kind: state.Webhooks, Limit: itemLimit, Reconcile: b.outbox.Reconcile},
-		{Kind: state.ToolChanges, Limit: itemLimit, Reconcile: b.drawToolCard},
-		{Kind: state.Removals, Limit: itemLimit, Reconcile: b.retention.Reconcile},
+		{Kind: state.ToolChanges, Rank: telling, Slow: true, Limit: itemLimit, Reconcile: b.drawToolCard},
+		{Kind: state.Removals, Rank: removing, Limit: itemLimit, Reconcile: b.retention.Reconcile},
 	}
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net/url"
@@ -33,6 +34,11 @@ func quiet() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
+// connections is how many a client may have to a server, unless the URL says it. The
+// default of go-redis, ten a core, is fewer than a replica on a small machine works
+// with at once: clicks would wait for due work to give one back.
+const connections = 64
+
 // reload is how often a client looks where the slots of a cluster are: a dead node
 // sends no MOVED, so that only this finds its heir.
 const reload = time.Second
@@ -50,7 +56,7 @@ func Dial(raw string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, errURL
 		}
-		o.ContextTimeoutEnabled, o.DisableIdentity = true, true
+		o.ContextTimeoutEnabled, o.DisableIdentity, o.PoolSize = true, true, cmp.Or(o.PoolSize, connections)
 		return redis.NewFailoverClient(o), nil
 	case q.Has("addr"):
 		o, err := redis.ParseClusterURL(raw)
@@ -58,7 +64,7 @@ func Dial(raw string) (redis.UniversalClient, error) {
 			return nil, errURL
 		}
 		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet()
-		o.ClusterStateReloadInterval = reload
+		o.ClusterStateReloadInterval, o.PoolSize = reload, cmp.Or(o.PoolSize, connections)
 		return redis.NewClusterClient(o), nil
 	default:
 		o, err := redis.ParseURL(raw)
@@ -66,6 +72,7 @@ func Dial(raw string) (redis.UniversalClient, error) {
 			return nil, errURL
 		}
 		o.ContextTimeoutEnabled, o.DisableIdentity, o.MaintNotificationsConfig = true, true, quiet()
+		o.PoolSize = cmp.Or(o.PoolSize, connections)
 		return redis.NewClient(o), nil
 	}
 }
@@ -83,7 +90,7 @@ func Connect(t Target) (redis.UniversalClient, error) {
 	}
 	u := &redis.UniversalOptions{
 		Addrs: t.Addresses, MasterName: t.Master, Username: t.User, Password: secret(t.Password), SentinelPassword: secret(t.SentinelPassword),
-		TLSConfig: t.TLS, ContextTimeoutEnabled: true, DisableIdentity: true,
+		TLSConfig: t.TLS, ContextTimeoutEnabled: true, DisableIdentity: true, PoolSize: connections,
 	}
 	switch {
 	case t.Master != "":

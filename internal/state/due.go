@@ -110,12 +110,13 @@ func (d *Due) Run(ctx context.Context, tasks Tasks) error {
 func (d *Due) run(ctx context.Context, tasks []Task) error {
 	var problems []error
 	var loops []*loop
+	shared := &lane{}
 	for _, t := range tasks {
 		if err := d.begin(t.Kind); err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		loops = append(loops, newLoop(d, t))
+		loops = append(loops, newLoop(d, t, shared))
 	}
 	var all sync.WaitGroup
 	for _, l := range loops {

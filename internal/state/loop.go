@@ -22,6 +22,7 @@ type loop struct {
 	d     *Due
 	task  Task
 	hints *hints
+	lane  *member
 
 	dirty    [approvals.Partitions]bool  // to be looked at
 	soon     [approvals.Partitions]score // the next entry that is not due yet
@@ -58,9 +59,9 @@ type result struct {
 	verdict
 }
 
-func newLoop(d *Due, t Task) *loop {
+func newLoop(d *Due, t Task, a *lane) *loop {
 	return &loop{
-		d: d, task: t, hints: newHints(),
+		d: d, task: t, hints: newHints(), lane: a.join(t),
 		inflight: make(map[string]bool), done: make(chan result, d.o.Workers), overdue: make(map[string]string),
 	}
 }
@@ -78,12 +79,14 @@ func (l *loop) run(ctx context.Context) {
 		case r := <-l.done:
 			l.finished(r)
 		case <-timer:
+		case <-l.lane.ready():
 		case <-l.resume:
 			l.resume = nil
 		}
 		stop()
 	}
 
+	l.lane.done()
 	grace := time.AfterFunc(l.d.o.Grace, cancel)
 	defer grace.Stop()
 	for len(l.inflight) > 0 {
@@ -114,6 +117,7 @@ func (l *loop) heed(t told) {
 
 func (l *loop) finished(r result) {
 	delete(l.inflight, r.id)
+	l.lane.give()
 	switch {
 	case r.lost != nil:
 		l.rest(r.partition, r.lost)
@@ -175,15 +179,20 @@ func (l *loop) launch(ctx, work context.Context) {
 	for len(l.inflight) < l.d.o.Workers && ctx.Err() == nil {
 		if len(l.queue) == 0 {
 			if l.resume != nil || !l.look(ctx) {
+				l.lane.done()
 				return
 			}
 			continue
 		}
 		e := l.queue[0]
-		l.queue = l.queue[1:]
 		if l.inflight[e.id] || l.resting(e.partition) {
+			l.queue = l.queue[1:]
 			continue
 		}
+		if !l.lane.take() {
+			return
+		}
+		l.queue = l.queue[1:]
 		l.inflight[e.id] = true
 		reason := l.overdue[e.id]
 		go func() {

@@ -16,6 +16,14 @@ type Task struct {
 	// id. [Due.Run] says what the error that it returns means.
 	Reconcile func(ctx context.Context, id string) error
 
+	// Rank, if it is not 0, has the kind share workers with the other kinds that have
+	// one. Where there is more work than workers, the lowest rank goes first.
+	Rank int
+
+	// Slow says that Reconcile waits for others than the store, so that such kinds
+	// may not have all of these workers.
+	Slow bool
+
 	// Limit is how long Reconcile has for one item.
 	Limit time.Duration
 

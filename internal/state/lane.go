@@ -1,0 +1,138 @@
+package state
+
+import (
+	"slices"
+	"sync"
+)
+
+const (
+	// laneWorkers is how many items of the kinds that share a lane are handled at
+	// the same time, besides one of each kind. It is less than a kind has workers, so
+	// that a kind with much work always waits for the lane, and keeps its place.
+	laneWorkers = 12
+	// laneQuick of these are never given to kinds that wait for others than the
+	// store.
+	laneQuick = 4
+)
+
+// A lane is shared by the loops of kinds with a rank. It bounds how many items are
+// handled at the same time, so that work of which there is much at once leaves the
+// CPU and the connections to Redis to the requests of people. Each kind may always
+// handle one item. The others are given to the kind with the lowest rank first: while
+// it has more than it may handle, those behind it handle one at a time. Kinds that
+// wait for others than the store hold nobody up once they have all they may have.
+type lane struct {
+	mu      sync.Mutex
+	members []*member // by rank
+}
+
+// A member is a loop in a lane. A nil one is in none, and is never held up.
+type member struct {
+	lane *lane
+	task Task
+	room chan struct{} // ready when there may be room after [member.take] found none
+
+	held  int // items that are handled
+	wants bool
+}
+
+// join adds a loop before any of them has begun.
+func (a *lane) join(t Task) *member {
+	if t.Rank == 0 {
+		return nil
+	}
+	m := &member{lane: a, task: t, room: make(chan struct{}, 1)}
+	at := slices.IndexFunc(a.members, func(x *member) bool { return x.task.Rank > t.Rank })
+	if at < 0 {
+		at = len(a.members)
+	}
+	a.members = slices.Insert(a.members, at, m)
+	return m
+}
+
+// ready is when take may find room again.
+func (m *member) ready() <-chan struct{} {
+	if m == nil {
+		return nil
+	}
+	return m.room
+}
+
+// take reports whether one more item may be handled now. If not, the member is told
+// when there is room, unless it is done by then.
+func (m *member) take() bool {
+	if m == nil {
+		return true
+	}
+	m.lane.mu.Lock()
+	defer m.lane.mu.Unlock()
+	for _, first := range m.lane.members {
+		if first == m {
+			break
+		}
+		if first.wants && m.held > 0 && (!first.task.Slow || m.lane.fits(first)) {
+			m.wants = true
+			return false
+		}
+	}
+	m.wants = !m.lane.fits(m)
+	if m.wants {
+		return false
+	}
+	m.held++
+	return true
+}
+
+// give says that an item that was taken is done.
+func (m *member) give() {
+	if m == nil {
+		return
+	}
+	m.lane.mu.Lock()
+	defer m.lane.mu.Unlock()
+	m.held--
+	m.lane.tell()
+}
+
+// done says that the member has nothing more to handle for now.
+func (m *member) done() {
+	if m == nil {
+		return
+	}
+	m.lane.mu.Lock()
+	defer m.lane.mu.Unlock()
+	if m.wants {
+		m.wants = false
+		m.lane.tell()
+	}
+}
+
+// fits reports whether the member may handle one more item. The caller holds mu.
+func (a *lane) fits(m *member) bool {
+	if m.held == 0 {
+		return true
+	}
+	shared, slow := 0, 0
+	for _, x := range a.members {
+		n := max(0, x.held-1)
+		shared += n
+		if x.task.Slow {
+			slow += n
+		}
+	}
+	return shared < laneWorkers && (!m.task.Slow || slow < laneWorkers-laneQuick)
+}
+
+// tell tells the first member that waits and for which there is room. The caller
+// holds mu.
+func (a *lane) tell() {
+	for _, m := range a.members {
+		if m.wants && a.fits(m) {
+			select {
+			case m.room <- struct{}{}:
+			default: // it is about to look
+			}
+			return
+		}
+	}
+}
