@@ -35,6 +35,7 @@ func benchFlags(f *flag.FlagSet) *bench.Options {
 	})
 	f.DurationVar(&o.Length, "duration", time.Second, "About how long one measurement takes: a `TIME` such as 5s.")
 	f.IntVar(&o.Rounds, "rounds", 3, "Repeat each measurement so many `TIMES`, in turn with the others. The medians are printed.")
+	f.IntVar(&o.Deadlines, "deadlines", 2000, "In the storm, so many `REQUESTS` expire at once.")
 	f.BoolVar(&o.JSON, "json", false, "Print JSON.")
 	return o
 }
@@ -45,8 +46,8 @@ func runBench(ctx context.Context, in *call) error {
 	if _, err := in.parse(); err != nil {
 		return err
 	}
-	if o.Length <= 0 || o.Rounds <= 0 {
-		return in.wrong("--duration and --rounds must be more than 0")
+	if o.Length <= 0 || o.Rounds <= 0 || o.Deadlines <= 0 {
+		return in.wrong("--duration, --rounds and --deadlines must be more than 0")
 	}
 	o.Stdout, o.Stderr, o.Now, o.Serve, o.Front = in.stdout, in.stderr, time.Now, serve, front
 	return bench.Run(ctx, *o)

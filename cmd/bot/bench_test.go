@@ -1,125 +1,116 @@
 package main
 
 import (
-	"context"
-	"io"
-	"net/http/httptest"
+	"encoding/json"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/countersign/countersign/internal/agentrun"
-	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
-	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/config"
-	"github.com/countersign/countersign/internal/slacksim"
-	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/bench"
 	"github.com/countersign/countersign/internal/state/statetest"
-	"github.com/countersign/countersign/internal/tools"
 )
 
-// BenchmarkLastClickToCall measures from the stored last signature to the
-// moment in which the resume run begins to execute the call: the resume run is
-// created, claimed, its history and answers are read, and the call is written
-// down as claimed and as started, six commits on a real Redis. The ratio is to
-// a PING of that Redis, measured in the same run.
-func BenchmarkLastClickToCall(b *testing.B) {
-	began := make(chan time.Time, 1)
-	bot, client := benchBot(b, func(agent string) ([]agentrun.Tool, error) {
-		sign, err := tools.New(tools.Spec[struct{}]{Name: "sign_me", Approval: tools.Always},
-			func(context.Context, agentrun.Call, struct{}) (string, error) {
-				began <- time.Now()
-				return "signed", nil
-			})
-		return []agentrun.Tool{sign}, err
-	})
-	var took []time.Duration
-	for b.Loop() {
-		at := benchDeferral(b, bot)
-		a := at.Approvals[0]
-		_, err := bot.desk.Decide(b.Context(), at.ID, approvals.RequestID(uuid.NewString()), approvals.Decide{Decision: approvals.Decision{
-			Call: a.Call.ID, Verdict: approvals.Approve, Digest: a.Call.Digest, At: time.Now(),
-			By: approvals.Principal{User: bob, Groups: []approvals.GroupID{"S0SRE"}, GroupsAt: time.Now()},
-		}})
-		stored := time.Now()
-		require.NoError(b, err)
-		took = append(took, (<-began).Sub(stored))
+// measured runs `bot bench` as short as it can be, and returns its tables.
+func measured(t *testing.T, args ...string) []bench.Table {
+	t.Helper()
+	stdout, stderr, code := said(t, append([]string{"bench", "--json", "--rounds", "1", "--duration", "10ms"}, args...)...)
+	require.Zero(t, code, stderr)
+	var out struct{ Tables []bench.Table }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &out), stdout)
+	for _, table := range out.Tables {
+		require.NotEmpty(t, table.Rows)
+		for _, r := range table.Rows {
+			require.Len(t, r.Values, len(table.Columns), "%s of %s", r.Name, table.Name)
+		}
 	}
-	var pings []time.Duration
-	for range 500 {
-		start := time.Now()
-		require.NoError(b, client.Ping(b.Context()).Err())
-		pings = append(pings, time.Since(start))
-	}
-	slices.Sort(took)
-	slices.Sort(pings)
-	median, ping := took[len(took)/2], pings[len(pings)/2]
-	b.ReportMetric(float64(median.Microseconds())/1000, "ms/median")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms/p99")
-	b.ReportMetric(float64(median)/float64(ping), "PINGs")
+	return out.Tables
 }
 
-// benchDeferral starts a run and waits until it has deferred.
-func benchDeferral(b *testing.B, bot *bot) approvals.Batch {
-	b.Helper()
-	unique := uuid.NewString()
-	run, err := bot.runner.Mention(b.Context(), agentrun.Mention{
-		Event: unique, Agent: "ops", Requester: alice, Text: "sign",
-		Origin: agentrun.Origin{Surface: "bench", Team: slacksim.TeamID, Channel: ops, Root: unique},
-	})
-	require.NoError(b, err)
-	for run.Status != agentrun.RunDeferred {
-		require.NotEqual(b, agentrun.RunFailed, run.Status, run.Failure)
-		time.Sleep(time.Millisecond)
-		run, err = bot.store.Run(b.Context(), run.ID)
-		require.NoError(b, err)
-	}
-	batch, err := bot.desk.Batch(b.Context(), run.Deferred)
-	require.NoError(b, err)
-	return batch
+// value is what a table has in a row and a column.
+func value(t *testing.T, table bench.Table, row, column string) float64 {
+	t.Helper()
+	r := slices.IndexFunc(table.Rows, func(r bench.Row) bool { return r.Name == row })
+	c := slices.Index(table.Columns, column)
+	require.GreaterOrEqual(t, r, 0, row)
+	require.GreaterOrEqual(t, c, 0, column)
+	return table.Rows[r].Values[c]
 }
 
-func benchBot(b *testing.B, extra config.ToolsFor) (*bot, *redis.Client) {
-	b.Helper()
-	client, ok := statetest.Redis(b).(*redis.Client)
-	require.True(b, ok)
-	slack := slacksim.New(slacksim.Config{})
-	slackServer := httptest.NewServer(slack)
-	b.Cleanup(func() { slack.Close(); slackServer.Close() })
-	model := httptest.NewServer(openaisim.New(openaisim.Story{
-		Name: "sign", Prompt: "sign", Match: func(string) bool { return true },
-		Turn: func(c openaisim.Conversation) openaisim.Reply {
-			if len(c.Results) > 0 {
-				return openaisim.Reply{Text: "done"}
-			}
-			return openaisim.Reply{Calls: []openaisim.Call{{Name: "sign_me", Args: "{}"}}}
-		},
-	}))
-	b.Cleanup(model.Close)
-	e, err := config.ReadEnvironment([]string{
-		"SLACK_BOT_TOKEN=" + slack.BotToken(), "SLACK_SIGNING_SECRET=" + slack.SigningSecret(), "SLACK_API_URL=" + slackServer.URL + "/api/",
-		"REDIS_URL=unix://" + client.Options().Addr, "OPENAI_API_KEY=scripted", "OPENAI_BASE_URL=" + model.URL + "/v1",
-	})
-	require.NoError(b, err)
-	c := config.Config{
-		Agents: []config.Agent{{Name: "ops"}},
-		Policy: writePolicy(b, b.TempDir(), oneOfSRE),
-		Redis:  config.Redis{Durability: state.None}, // what is measured is not a disk
+// What is measured is what is claimed: every click is decided, the floors do what
+// their names say, and the counts are those of Redis.
+func TestTheBenchMeasuresClicksThatDecide(t *testing.T) {
+	tables := measured(t, "--only", "click")
+	require.Len(t, tables, 2, "with appendfsync always and everysec")
+	require.Equal(t, "fsync", tables[0].Redis)
+	require.Equal(t, "everysec", tables[1].Redis)
+	for _, table := range tables {
+		for _, r := range table.Rows {
+			require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+		}
+		script, deciding := value(t, table, "and runs one script", "commands"), value(t, table, "bot, deciding", "commands")
+		require.GreaterOrEqual(t, script, 4.0, "the script and its three")
+		require.Greater(t, deciding, script, "it decides at least what the floor does")
+		require.Greater(t, value(t, table, "bot, with its drawing", "commands"), deciding)
 	}
-	bot, err := newBot(b.Context(), c, e, extra, config.NewLogger(io.Discard, "error"))
-	require.NoError(b, err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { defer close(ended); bot.reconcile(ctx) }()
-	b.Cleanup(func() {
-		bot.runner.Drain()
-		stop()
-		<-ended
-		require.NoError(b, bot.close(context.Background()))
-	})
-	return bot, client
+}
+
+func TestTheBenchMeasuresBotsWithoutWork(t *testing.T) {
+	table := measured(t, "--only", "idle")[0]
+	require.Positive(t, value(t, table, "1 replica", "commands/s"))
+	require.Positive(t, value(t, table, "2 replicas", "round trips/s"))
+}
+
+// Each call of the hook is permitted by the policy: an answer that denied it would
+// count as failed.
+func TestTheBenchMeasuresPermittedCallsAtTheHook(t *testing.T) {
+	table := measured(t, "--only", "hook")[0]
+	require.Zero(t, value(t, table, "hook, 64 at a time", "failed"))
+	require.Positive(t, value(t, table, "hook, one at a time", "round trips"))
+}
+
+// Every click leads to the call that it approves, and that is measured.
+func TestTheBenchMeasuresFromTheClickToTheCall(t *testing.T) {
+	table := measured(t, "--only", "steady")[0]
+	require.Len(t, table.Rows, 2)
+	for _, r := range table.Rows {
+		require.Zero(t, value(t, table, r.Name, "failed"), r.Name)
+		require.GreaterOrEqual(t, value(t, table, r.Name, "to tool p99 ms"), value(t, table, r.Name, "to tool p50 ms"))
+		require.Positive(t, value(t, table, r.Name, "to tool p50 ms"))
+	}
+}
+
+// The storm is over when every deadline is settled and drawn, and people have
+// clicked meanwhile.
+func TestTheBenchMeasuresClicksInAStorm(t *testing.T) {
+	table := measured(t, "--only", "storm", "--deadlines", "100")[0]
+	require.Zero(t, value(t, table, "deadlines", "failed"))
+	require.Positive(t, value(t, table, "deadlines", "clicks"))
+	require.Positive(t, value(t, table, "deadlines", "settled s"))
+	require.GreaterOrEqual(t, value(t, table, "deadlines", "drawn s"), value(t, table, "deadlines", "settled s"))
+}
+
+// A Redis that holds data is never measured with, unless that is wanted. What it
+// holds stays, and what was measured with does not.
+func TestTheBenchLeavesDataOfOthersAlone(t *testing.T) {
+	redis := statetest.NewInstance(t)
+	require.NoError(t, redis.Client.Set(t.Context(), "theirs", "1", 0).Err())
+	_, stderr, code := said(t, "bench", "--only", "idle", "--redis", "redis://"+redis.Addr)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "holds 1 keys")
+
+	tables := measured(t, "--only", "hook", "--busy", "--redis", "redis://"+redis.Addr)
+	require.Equal(t, "fsync", tables[0].Redis, "as that server is set")
+	keys, err := redis.Client.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.Equal(t, []string{"theirs"}, keys)
+}
+
+func TestTheBenchSaysWhatItNeeds(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, stderr, code := said(t, "bench")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "apt-get install redis-server")
+	_, stderr, _ = said(t, "bench", "--only", "clikc")
+	require.Contains(t, stderr, `nothing called "clikc"`)
 }

@@ -23,16 +23,16 @@ import (
 
 // Options say what is measured, and with what.
 type Options struct {
-	Redis   string        // the URL of a Redis for this alone; one of its own if it is empty
-	Busy    bool          // Redis may hold data of others
-	Only    []string      // of [Names]; all if it is empty
-	Length  time.Duration // about how long one measurement takes
-	Rounds  int           // how often each is made; the medians count
-	Pending int           // how many requests wait, where many do
-	JSON    bool
-	Stdout  io.Writer
-	Stderr  io.Writer
-	Now     func() time.Time
+	Redis     string        // the URL of a Redis for this alone; one of its own if it is empty
+	Busy      bool          // Redis may hold data of others
+	Only      []string      // of [Names]; all if it is empty
+	Length    time.Duration // about how long one measurement takes
+	Rounds    int           // how often each is made; the medians count
+	Deadlines int           // how many requests expire at once
+	JSON      bool
+	Stdout    io.Writer
+	Stderr    io.Writer
+	Now       func() time.Time
 
 	// Serve runs the bot on the listener until ctx ends, and calls ready once it
 	// is at work.
@@ -54,6 +54,8 @@ var scenarios = []scenario{
 	{name: "click", run: (*bench).clicks, both: true},
 	{name: "idle", run: (*bench).idle},
 	{name: "hook", run: (*bench).hooks},
+	{name: "steady", run: (*bench).steady},
+	{name: "storm", run: (*bench).storm},
 }
 
 // Names are the names of what can be measured.

@@ -99,7 +99,7 @@ func (b *bench) clicked(ctx context.Context, d drawn, n int, draws bool) (t targ
 	if err != nil {
 		return t, nil, err
 	}
-	if all, err = b.ask(ctx, s, n, "click", 0); err == nil {
+	if all, err = b.ask(ctx, s, n, "click", rule{}); err == nil {
 		err = b.shown(ctx, s, d, all)
 	}
 	if err != nil {
@@ -166,13 +166,13 @@ func (b *bench) measureUntil(ctx context.Context, l load, sent []request, end fu
 }
 
 // load sends requests for three times as long as they should take on a machine with
-// nothing else to do.
+// nothing else to do, and at least so long that a busy one answers some.
 func (b *bench) load(addr string, conns int) load {
-	return load{addr: addr, conns: conns, most: 3 * b.Length, now: b.Now}
+	return load{addr: addr, conns: conns, most: max(5*time.Second, 3*b.Length), now: b.Now}
 }
 
-// backlogCommands is about how many commands one look of drained is.
-const backlogCommands = float64(approvals.Partitions) * 17
+// backlogCommands is how many commands one look of drained is.
+var backlogCommands = float64(approvals.Partitions * (len(state.Kinds()) + 4))
 
 // drained returns when all that is due is done, and how often it looked.
 func (b *bench) drained(ctx context.Context, s *state.Store) (looks float64, err error) {

@@ -65,6 +65,7 @@ type load struct {
 	every time.Duration
 	// most is how long it goes on: what has not begun then is not sent.
 	most time.Duration
+	over <-chan struct{} // ends it too
 	now  func() time.Time
 }
 
@@ -89,6 +90,9 @@ func (l load) send(ctx context.Context, all []request) (times, error) {
 	if err := context.Cause(ctx); err != nil {
 		return times{}, err
 	}
+	if len(out.each) == 0 {
+		return times{}, errors.New("no request was answered in time")
+	}
 	return out, nil
 }
 
@@ -102,7 +106,7 @@ func (l load) worker(ctx context.Context, began time.Time, all []request, next, 
 	in := bufio.NewReaderSize(conn, 32<<10)
 	for {
 		n := int(next.Add(1)) - 1
-		if n >= len(all) || l.every == 0 && l.now().Sub(began) > l.most {
+		if n >= len(all) || l.most > 0 && l.now().Sub(began) > l.most {
 			return nil
 		}
 		start := began.Add(time.Duration(n) * l.every)
@@ -110,6 +114,11 @@ func (l load) worker(ctx context.Context, began time.Time, all []request, next, 
 			if err := sleep(ctx, wait); err != nil {
 				return err
 			}
+		}
+		select {
+		case <-l.over:
+			return nil
+		default:
 		}
 		if l.every == 0 {
 			start = l.now()

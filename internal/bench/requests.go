@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,8 +29,8 @@ import (
 // agent are in one.
 const agents = 512
 
-// A rule has someone in @sre approve each call, within a time if there is one.
-type rule struct{ within time.Duration }
+// A rule has someone in @sre approve each call, before a deadline if there is one.
+type rule struct{ deadline time.Time }
 
 // Rule implements [approvals.Policy].
 func (r rule) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, error) {
@@ -37,26 +38,29 @@ func (r rule) Rule(_ context.Context, p approvals.Proposal) (approvals.Ruling, e
 }
 
 // Strictest implements [approvals.Policy].
-func (r rule) Strictest(at time.Time) approvals.Requirement {
-	q := approvals.Requirement{Quorums: []approvals.Quorum{{Name: "sre", Need: 1, From: approvals.From{Groups: []approvals.GroupID{sre}}}}}
-	if r.within > 0 {
-		q.Deadline = at.Add(r.within)
+func (r rule) Strictest(time.Time) approvals.Requirement {
+	return approvals.Requirement{
+		Quorums: []approvals.Quorum{{Name: "sre", Need: 1, From: approvals.From{Groups: []approvals.GroupID{sre}}}}, Deadline: r.deadline,
 	}
-	return q
 }
 
 // ask stores requests of agents that run elsewhere, as the doors do: n of them, of
-// one call each, that wait for a decision. A server of our own keeps them less
+// one call each, that wait for a decision, until the deadline of the rule if it has
+// one; that may be over, and then they were made before it. A server of our own keeps them less
 // safely meanwhile: storing them is not what is measured.
-func (b *bench) ask(ctx context.Context, s *state.Store, n int, name string, within time.Duration) ([]approvals.Batch, error) {
+func (b *bench) ask(ctx context.Context, s *state.Store, n int, name string, r rule) ([]approvals.Batch, error) {
 	if err := b.redis.set(ctx, state.Everysec); err != nil {
 		return nil, err
 	}
+	now := b.Now
+	if !r.deadline.IsZero() {
+		now = func() time.Time { return r.deadline.Add(-time.Hour) }
+	}
 	runner := agentrun.NewRunner(agentrun.Config{
-		Store: s, Policy: rule{within}, Ledger: state.NewLedger(s), Now: b.Now,
+		Store: s, Policy: r, Ledger: state.NewLedger(s), Now: now,
 		Agents: func(string) (agentrun.Agent, bool) { return agentrun.Agent{}, false },
 	})
-	in, err := intake.New(intake.Config{Store: s, Feed: state.NewFeed(s), Runner: runner, Desk: approvals.NewDesk(s, rule{within}, nil, b.Now), Now: b.Now, Log: b.log()})
+	in, err := intake.New(intake.Config{Store: s, Feed: state.NewFeed(s), Runner: runner, Desk: approvals.NewDesk(s, r, nil, now), Now: now, Log: b.log()})
 	if err != nil {
 		return nil, err
 	}
@@ -109,11 +113,11 @@ func arguments(key string) json.RawMessage {
 var words = strings.Repeat("Clean up the reports of the first quarter: the tables were moved to the warehouse, finance has signed off the figures. ", 8)
 
 // A drawn request is one whose card is in Slack, with the click that approves it as
-// Slack sends it, and what the bot keeps about the card.
+// Slack sends it, and what the bot keeps about what it has drawn.
 type drawn struct {
 	batch   approvals.Batch
 	payload string
-	memo    []byte
+	memos   map[state.Kind]string
 }
 
 // draw has a bot draw the card of one request, and clicks on it.
@@ -129,17 +133,51 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		return drawn{}, err
 	}
 	defer func() { err = errors.Join(err, r.end()) }()
-	all, err := b.ask(ctx, s, 1, "template", 0)
+	all, err := b.ask(ctx, s, 1, "template", rule{})
 	if err != nil {
 		return drawn{}, err
 	}
-	d := drawn{batch: all[0]}
+	d := drawn{batch: all[0], memos: map[state.Kind]string{}}
+	ts, err := b.card(ctx, "", d.batch.ID)
+	if err != nil {
+		return drawn{}, err
+	}
 	if err := b.quiet(ctx, s); err != nil {
 		return drawn{}, err
 	}
-	if d.memo, _, err = s.Memo(ctx, string(d.batch.ID), string(state.Cards)); err != nil {
-		return drawn{}, err
+	for _, k := range surfaces {
+		memo, _, err := s.Memo(ctx, d.about(k, d.batch), string(k))
+		if err != nil {
+			return drawn{}, err
+		}
+		d.memos[k] = string(memo)
 	}
+	d.payload, err = b.press(ctx, ts)
+	return d, err
+}
+
+// card waits for the card of a request in a thread, or in the channel, and returns
+// which message it is.
+func (b *bench) card(ctx context.Context, thread string, id approvals.BatchID) (ts string, err error) {
+	for range 600 {
+		all, err := b.slack.Messages(bob, ops, thread)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range slices.Backward(all) {
+			if slices.ContainsFunc(m.Actions(), func(a slacksim.Action) bool { return strings.Contains(a.Value, string(id)) }) {
+				return m.TS, nil
+			}
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("request %s has no card", id)
+}
+
+// press clicks on the first button of a message, and returns what Slack sends.
+func (b *bench) press(ctx context.Context, ts string) (payload string, err error) {
 	sent := make(chan string, 1)
 	at, err := b.serve(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // a payload that is cut off is not readable either
@@ -147,20 +185,14 @@ func (b *bench) draw(ctx context.Context) (_ drawn, err error) {
 		sent <- form.Get("payload")
 	}))
 	if err != nil {
-		return drawn{}, err
+		return "", err
 	}
 	b.slack.SetURLs("", "http://"+at, "")
-	messages, err := b.slack.Messages(bob, ops, "")
-	if err != nil {
-		return drawn{}, err
-	}
-	card := messages[len(messages)-1]
-	out, err := b.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: card.TS, ActionID: "countersign.approve.0", Confirmed: true}) //nolint:contextcheck // it has none
+	out, err := b.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: ts, ActionID: "countersign.approve.0", Confirmed: true}) //nolint:contextcheck // it has none
 	if err != nil || out.Status != http.StatusOK {
-		return drawn{}, errors.Join(err, fmt.Errorf("click on the card: %+v", out))
+		return "", errors.Join(err, fmt.Errorf("click on the card: %+v", out))
 	}
-	d.payload = <-sent
-	return d, nil
+	return <-sent, nil
 }
 
 // clicks are those that approve these requests, as Slack sends them: each differs
@@ -196,18 +228,43 @@ func (d drawn) names(b approvals.Batch) []string {
 	return []string{
 		string(d.batch.ID), string(b.ID), string(d.batch.Run), string(b.Run),
 		d.batch.Approvals[0].Call.Digest.String(), b.Approvals[0].Call.Digest.String(),
+		string(d.batch.Approvals[0].Call.ID), string(b.Approvals[0].Call.ID),
 	}
 }
 
-// shown stores that the cards of these requests are in Slack. All are said to be the
-// one message that is there, so that they can be updated.
+// surfaces are what is drawn of a request.
+var surfaces = []state.Kind{state.Cards, state.Homes, state.Announcements, state.Replies}
+
+// about is the document that a surface draws.
+func (drawn) about(k state.Kind, b approvals.Batch) string {
+	if k == state.Replies {
+		return string(b.Run)
+	}
+	return string(b.ID)
+}
+
+// shown stores that these requests are in Slack, so that nothing is due. Their cards
+// are said to be the one message that is there, and can be updated.
 func (b *bench) shown(ctx context.Context, s *state.Store, d drawn, all []approvals.Batch) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(connections)
 	for _, batch := range all {
 		g.Go(func() error {
-			memo := strings.NewReplacer(d.names(batch)...).Replace(string(d.memo))
-			return s.CommitMemo(ctx, string(batch.ID), string(state.Cards), []byte(memo), 0, batch.Version)
+			run, err := s.Run(ctx, batch.Run)
+			if err != nil {
+				return err
+			}
+			for _, k := range surfaces {
+				version := batch.Version
+				if k == state.Replies {
+					version = run.Version
+				}
+				memo := strings.NewReplacer(d.names(batch)...).Replace(d.memos[k])
+				if err := s.CommitMemo(ctx, d.about(k, batch), string(k), []byte(memo), 0, version); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 	}
 	return g.Wait()

@@ -177,14 +177,21 @@ type replica struct {
 
 // replica starts a bot, all of it, and returns once it is at work.
 func (b *bench) replica(ctx context.Context, c config.Config) (replica, error) {
+	return b.replicaWith(ctx, c, "http://127.0.0.1:1/v1", nil)
+}
+
+// replicaWith is replica with a model, and tools.
+func (b *bench) replicaWith(ctx context.Context, c config.Config, model string, extra config.ToolsFor) (replica, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return replica{}, fmt.Errorf("listen for the bot: %w", err)
 	}
+	e := b.environment()
+	e.OpenAIBaseURL = model
 	ctx, stop := context.WithCancel(ctx)
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- b.Serve(ctx, l, c, b.environment(), nil, func() { close(ready) }, b.log())
+		ended <- b.Serve(ctx, l, c, e, extra, func() { close(ready) }, b.log())
 	}()
 	select {
 	case <-ready:
