@@ -21,6 +21,9 @@ func (b Batch) amend(cmd Amend) (Batch, []Event, error) {
 	if err != nil {
 		return b, nil, err
 	}
+	if a.Hosted {
+		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrNoEdits)
+	}
 	if a.InDoubt() {
 		return b, nil, fmt.Errorf("call %q: %w", string(cmd.Call), ErrInDoubt)
 	}

@@ -90,6 +90,7 @@ type Approval struct {
 	Metadata    json.RawMessage // what the tool said when it asked, a JSON object or nil; shown to nobody
 	Preview     Preview         // what the call would change
 	Place       Place           // where it would run, if whoever executes it says so
+	Hosted      bool            // the provider of the model runs it, as the model made it: an [Amend] is [ErrNoEdits]
 	WriteOnly   []string        // JSON pointers of arguments that people see as a length only
 	Summary     string          // the template that says what the call does, as it was in force; surfaces render it, see package summary
 	Requirement Requirement
@@ -146,6 +147,7 @@ type Deferral struct {
 	GateReason Quote   // see [Approval]
 	Preview    Preview // see [Approval]
 	Place      Place   // see [Approval]
+	Hosted     bool    // see [Approval]; ignored for external calls
 	Doubt      Doubt   // see [Approval]; ignored for external calls
 }
 

@@ -57,6 +57,7 @@ func Open(b Batch, approvals, calls []Deferral) (Batch, []Event, error) {
 			GateReason:  d.GateReason,
 			Preview:     d.Preview.clone(),
 			Place:       d.Place,
+			Hosted:      d.Hosted,
 			Metadata:    slices.Clone(d.Metadata),
 			WriteOnly:   slices.Clone(d.WriteOnly),
 			Summary:     cmp.Or(d.Ask.Summary, d.Summary),

@@ -95,6 +95,7 @@ type storedApproval struct {
 	Severity   approvals.Severity `json:"severity,omitempty"`
 	Place      storedPlace        `json:"place,omitzero"`
 	Doubt      storedDoubt        `json:"doubt,omitzero"`
+	Hosted     bool               `json:"hosted,omitempty"`
 }
 
 type storedDoubt struct {
@@ -171,7 +172,7 @@ func encodeBatch(b approvals.Batch) ([]byte, error) {
 			Rule: a.Rule, Unjudged: a.Unjudged, Gate: a.Gate, WriteOnly: a.WriteOnly, Requirement: storeRequirement(a.Requirement), Status: a.Status,
 			EditedBy: a.EditedBy, Severity: a.Severity, Climbed: a.Climbed, Ending: storeEnding(a.Ending),
 			Execution: storeExecution(a.Execution), Summary: a.Summary,
-			Checked: storeChecked(a.Checked), GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place),
+			Checked: storeChecked(a.Checked), GateReason: storedQuote(a.GateReason), Preview: storePreview(a.Preview), Place: storedPlace(a.Place), Hosted: a.Hosted,
 			Doubt: storedDoubt{
 				a.Doubt.Began.UTC(), a.Doubt.Key, a.Doubt.Approved, a.Doubt.Unsure, storedQuote(a.Doubt.Said), storeExecution(a.Doubt.Late),
 			},
@@ -213,7 +214,7 @@ func decodeBatch(doc []byte) (approvals.Batch, error) {
 			Rule: s.Rule, Unjudged: s.Unjudged, Gate: s.Gate, WriteOnly: s.WriteOnly, Requirement: requirement(s.Requirement), Status: s.Status,
 			EditedBy: s.EditedBy, Severity: s.Severity, Climbed: s.Climbed, Ending: approvals.Ending(s.Ending),
 			Execution: approvals.Execution(s.Execution), Summary: s.Summary,
-			Checked: s.Checked.checked(), GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place),
+			Checked: s.Checked.checked(), GateReason: approvals.Quote(s.GateReason), Preview: r.preview(s.Preview), Place: approvals.Place(s.Place), Hosted: s.Hosted,
 			Doubt: approvals.Doubt{
 				Began: s.Doubt.Began, Key: s.Doubt.Key, Approved: s.Doubt.Approved,
 				Unsure: s.Doubt.Unsure, Said: approvals.Quote(s.Doubt.Said), Late: approvals.Execution(s.Doubt.Late),

@@ -192,6 +192,17 @@ func samples() map[string]any {
 				Checked: approvals.Checked{Check: "fraud", Answer: approvals.CheckAsk, Said: approvals.Quote{Text: "A <new> customer.", Left: 3}},
 			}},
 		},
+		"batch.v1.hosted": approvals.Batch{
+			ID: "batch-17-b", Run: "run-17-a", Requester: "U1", OpenedAt: noon, Approvals: []approvals.Approval{{
+				Call: now, Proposed: now.Digest, Hosted: true, Requirement: requirement, Status: approvals.Pending,
+			}},
+		},
+		"entry.v1.hosted": agentrun.Entry{
+			Run: "run-17-a", Call: "c1", Tool: "docs.ask", State: agentrun.EntryFinished, Fence: "x", At: noon,
+			Finish: agentrun.Finish{Part: agentrun.ToolReturn{
+				ToolName: "docs.ask", CallID: "c1", Content: json.RawMessage(`"42"`), Outcome: agentrun.OutcomeSuccess, ProviderCall: "mcp_1", At: noon,
+			}},
+		},
 		"batch.v1.policy": policied(ref("c1", `{"path":"a"}`), ref("c1", `{"path":"b"}`)),
 		"entry.v1": agentrun.Entry{
 			Run: "run-17-a", Call: "c1", Tool: "delete_file", State: agentrun.EntryFinished, Fence: "x", At: noon,

@@ -66,7 +66,7 @@ func (r row) buttons(whole bool) slack.Block {
 		}
 		all = append(all, approve, button(ref.ActionDeny, "Deny…", "Deny", slack.StyleDanger))
 	}
-	if edit, may := form.Spec(r.Batch, a.Call.Name, spec, known); may && !a.InDoubt() {
+	if edit, may := form.Spec(r.Batch, a, spec, known); may && !a.InDoubt() {
 		if _, can := form.NewForm(edit, r.Calls[a.Call.ID].Args, a.WriteOnly); can {
 			all = append(all, button(ref.ActionEdit, "Edit…", "Edit", slack.StyleDefault))
 		}

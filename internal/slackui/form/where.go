@@ -8,11 +8,14 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// Where says where a call of a remote agent would run, and of which server its tool
+// Where says that the provider of the model runs a call, or where a call of a remote agent would run, and of which server its tool
 // is, in the agent's words and uncut: it is part of what people approve. Of a command without a directory it
 // says that the agent did not say.
 func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	p := a.Place
+	if a.Hosted {
+		return []blockkit.Para{blockkit.Line(blockkit.Say(hosted))}
+	}
 	if p == (approvals.Place{}) {
 		return nil
 	}
@@ -66,15 +69,16 @@ func command(args json.RawMessage) bool {
 	return json.Unmarshal(args, &said) == nil && (said.Command != nil || said.Cmd != nil)
 }
 
-// Spec returns the spec by which the arguments of a call can be changed. A tool of
+// Spec returns the spec by which the arguments of a call can be changed. Those of a
+// call that the provider of the model runs cannot. A tool of
 // a remote agent has no schema here, so that all that counts is that they are an
 // object; one that this program does not know otherwise has none.
-func Spec(b approvals.Batch, name string, spec agentrun.Spec, known bool) (agentrun.Spec, bool) {
-	if b.Limits.NoEdits {
+func Spec(b approvals.Batch, a approvals.Approval, spec agentrun.Spec, known bool) (agentrun.Spec, bool) {
+	if b.Limits.NoEdits || a.Hosted {
 		return agentrun.Spec{}, false
 	}
 	if !known && b.Executor != "" {
-		return agentrun.Spec{Name: name, Schema: json.RawMessage(`{"type":"object"}`)}, true
+		return agentrun.Spec{Name: a.Call.Name, Schema: json.RawMessage(`{"type":"object"}`)}, true
 	}
 	return spec, known
 }

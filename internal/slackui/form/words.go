@@ -25,6 +25,7 @@ const (
 // in front of the server of its tool.
 const (
 	unplaced = "The agent didn't say in which directory it runs."
+	hosted   = "The model provider runs this call, so its arguments can't be edited."
 	ofServer = "The tool is of the MCP server "
 )
 

@@ -63,7 +63,7 @@ func (s *edits) formOf(ctx context.Context, p inbound.Interaction, b approvals.B
 		return form.EditForm{}, call, respond.ErrNoForm
 	}
 	spec, known := s.cfg.Tools.ToolSpec(b.Agent, call.Name)
-	spec, known = form.Spec(b, call.Name, spec, known)
+	spec, known = form.Spec(b, a, spec, known)
 	f, can := form.NewForm(spec, call.Args, a.WriteOnly)
 	if !known || !can {
 		return form.EditForm{}, call, respond.ErrNoForm

@@ -113,6 +113,8 @@ func explainDecision(err error, a Subject) (blockkit.Mrkdwn, bool) {
 		return blockkit.Ours("You asked for this, so someone else must approve it. Nothing changed. %s%s", a.approvers(), a.Stop), true
 	case errors.Is(err, approvals.ErrDenied):
 		return blockkit.Ours("Someone denied this call, so its requester and others who wrote to the agent can no longer edit it. Nothing changed. An approver still can.%s", a.Stop), true
+	case errors.Is(err, approvals.ErrNoEdits) && a.Approval.Hosted:
+		return blockkit.Ours("The model provider runs this call as the model made it. Nothing changed. Approve or deny it as it is."), true
 	case errors.Is(err, approvals.ErrNoEdits):
 		return blockkit.Ours("The agent of this call can't take other arguments. Nothing changed. Approve or deny it as it is."), true
 	case errors.Is(err, approvals.ErrAmendments):
