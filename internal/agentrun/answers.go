@@ -80,7 +80,7 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	}
 	results, err := resultsOf(ctx, a.session.claim.store, b)
 	if err == nil {
-		err = Match(pending, b, results)
+		err = Match(a.asked(pending, b), b, results)
 	}
 	if err != nil && !refusal(err) {
 		return nil, false, err
@@ -90,10 +90,8 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 	}
 	plans = make([]*plan, len(pending))
 	for i, c := range pending {
-		p := &plan{
-			call: c, tool: a.session.tools[c.Name], proposed: proposed[i].Args,
-			soFar: a.session.count(standIns(plans[:i])...),
-		}
+		p := a.session.plan(c)
+		p.proposed, p.soFar = proposed[i].Args, a.session.count(standIns(plans[:i])...)
 		if answer, ok := results.Approvals[c.ID]; ok {
 			asked, _ := b.Approval(c.ID)
 			p.approved, p.signed, p.writeOnly = true, results.Metadata[c.ID], asked.WriteOnly
@@ -105,12 +103,31 @@ func (a *answers) plans(ctx context.Context, run Run) (plans []*plan, ended bool
 			if err := a.applyApproval(ctx, run, p, answer); err != nil {
 				return nil, false, err
 			}
-		} else {
-			a.applyResult(p, results.Calls[c.ID])
+		} else if result, ok := results.Calls[c.ID]; ok {
+			a.applyResult(p, result)
+		} else if err := a.takeUpHeld(ctx, run, p); err != nil {
+			return nil, false, err
 		}
 		plans[i] = p
 	}
 	return plans, false, nil
+}
+
+// asked are the pending calls without those hosted ones that waited for the others,
+// and about which nobody was asked.
+func (a *answers) asked(pending []approvals.ToolCall, b approvals.Batch) []approvals.ToolCall {
+	return slices.DeleteFunc(slices.Clone(pending), func(c approvals.ToolCall) bool {
+		_, asked := b.Approval(c.ID)
+		return !asked && a.session.plan(c).request != ""
+	})
+}
+
+// takeUpHeld rules on a hosted call that waited for the others.
+func (a *answers) takeUpHeld(ctx context.Context, run Run, p *plan) error {
+	return a.doubts.takeUp(ctx, run, p, func() error {
+		a.rulings.consider(ctx, run, p, 0)
+		return nil
+	})
 }
 
 // current returns the calls with the arguments that the batch was opened with.

@@ -65,12 +65,13 @@ func callableRequest(parts []RequestPart) []RequestPart {
 	return all
 }
 
-// renamedCalls returns the parts with other names in their calls.
+// renamedCalls returns the parts with other names in their calls. The names of hosted
+// tools are those of the provider.
 func renamedCalls(parts []ResponsePart, name func(string) string) []ResponsePart {
 	all := make([]ResponsePart, len(parts))
 	for i, p := range parts {
 		all[i] = p
-		if c, ok := p.(CallPart); ok {
+		if c, ok := p.(CallPart); ok && c.ApprovalRequest == "" {
 			c.Name = name(c.Name)
 			all[i] = c
 		}
@@ -81,8 +82,10 @@ func renamedCalls(parts []ResponsePart, name func(string) string) []ResponsePart
 // byCallable returns the names of the tools by those that a model knows.
 func (s toolset) byCallable() map[string]string {
 	names := make(map[string]string, len(s))
-	for name := range s {
-		names[CallableName(name)] = name
+	for name, t := range s {
+		if t.Spec().Kind != KindHosted { // the provider calls these by their own names
+			names[CallableName(name)] = name
+		}
 	}
 	return names
 }

@@ -25,6 +25,7 @@ func (s *session) deferRun(ctx context.Context, run Run, plans []*plan, parts []
 				continue
 			}
 			d := approvals.Deferral{Call: p.call, Gate: p.gate, Metadata: p.metadata, EditedBy: p.editedBy, Ask: p.ask}
+			d.Hosted = p.request != ""
 			d.GateReason, d.Preview = p.reason, p.keepPreview(id, open.Args)
 			if p.tool != nil {
 				spec := p.tool.Spec()

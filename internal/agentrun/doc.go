@@ -58,6 +58,17 @@
 // a run of its own, which takes up the answers and keeps a journal like any other,
 // asks no model, and ends with the results.
 //
+// # Calls that the provider of the model runs
+//
+// A call with an [CallPart].ApprovalRequest runs at the provider of the model, on a
+// server that it hosts. It is ruled on, decided and journaled like any other. Its
+// execution is a request to the model that says so ([ModelRequest].Approved): one
+// request for all such calls of a step, after the calls of ours have run, since a
+// model is not asked before each call has a result or is approved. The answer has what
+// came of them, which is stored as their results, and then what the model says next.
+// If nothing certain comes back, the calls are in doubt. What the provider ran without
+// such a request ends the run.
+//
 // # Who asked for a call
 //
 // The model acts on everything that it is sent, which is the whole thread. So
@@ -146,6 +157,7 @@
 //	doubt.go                               doubts: calls that a worker began and did not finish
 //	rulings.go                             rulings: what the tool and the policy say of a call
 //	previews.go                            previews: what the calls would change, for the approvers
+//	hosted.go                              provider: have the model's provider run calls
 //	execute.go, precondition.go, late.go   executor: run the calls, and write the journal
 //	deferral.go, ending.go                 the ways in which a run ends
 //	session.go, authors.go                 session: what a worker knows of its run

@@ -37,6 +37,19 @@ func (d *doubts) ended(ctx context.Context, run Run, plans []*plan) (more bool, 
 	return more, nil
 }
 
+// takeUp gives a plan to a call by what the journal has of it. consider plans one
+// that has not begun.
+func (d *doubts) takeUp(ctx context.Context, run Run, p *plan, consider func() error) error {
+	if finish, ok := d.session.journal.finish(p.call.ID); ok {
+		p.finished(finish)
+		return nil
+	}
+	if e, ok := d.session.journal.begun(p.call.ID); ok {
+		return d.settle(ctx, run, p, e, consider)
+	}
+	return consider()
+}
+
 // settle gives a plan to a call that was begun and whose end is not known. again
 // plans it as if it had not begun. If it cannot run again, for whatever reason,
 // people are asked: that it may have taken effect must not be forgotten.
@@ -101,6 +114,20 @@ func (d *doubts) ask(ctx context.Context, p *plan) error {
 		p.ask = d.rulings.doubtful(d.session.agent)
 		return nil
 	}
+	return d.restart(ctx, p)
+}
+
+// askAgain sets a call aside that people approved and that cannot run in this step.
+func (d *doubts) askAgain(ctx context.Context, p *plan) error {
+	if p.doubt != nil {
+		return d.ask(ctx, p)
+	}
+	p.execute, p.aside = false, AsideApproval
+	return d.restart(ctx, p)
+}
+
+// restart has people asked about a call as they were before.
+func (d *doubts) restart(ctx context.Context, p *plan) error {
 	b, a := p.askedIn, p.asked
 	p.metadata, p.gate, p.preview = a.Metadata, a.Gate, a.Preview
 	p.ask = approvals.Ask{

@@ -27,12 +27,20 @@ func (s *session) fail(ctx context.Context, change func(*Run), words string) err
 // failWith is fail in the step that carries out these plans; known are the
 // results that the step has by now.
 func (s *session) failWith(ctx context.Context, change func(*Run), words string, plans []*plan, known ...RequestPart) error {
+	return s.failAfter(ctx, change, words, plans, nil, nil, known...)
+}
+
+// failAfter is failWith with messages that follow the results, and entries of the
+// journal.
+func (s *session) failAfter(ctx context.Context, change func(*Run), words string, plans []*plan, last []Message, entries []Entry, known ...RequestPart) error {
 	var messages []Message
 	if parts := closing(s.history, s.journal, known, s.now()); len(parts) > 0 {
 		messages = append(messages, s.request(parts...))
 	}
+	messages = append(messages, last...)
 	s.log(ctx, slog.LevelInfo, "run failed")
 	return s.commit(ctx, messages, func(r *Run, t *Thread, out *Commit) error {
+		out.Entries = append(out.Entries, entries...)
 		if err := s.conclude(ctx, out, plans, words); err != nil {
 			return err
 		}

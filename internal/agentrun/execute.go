@@ -27,7 +27,7 @@ type executor struct {
 // uncertain reports whether an execution has begun whose outcome is not stored.
 func (x *executor) uncertain() bool { return x.begun.Load() > 0 }
 
-// executeAll runs what is to be executed, in parallel between tools that run
+// executeAll runs what is to be executed here, in parallel between tools that run
 // alone. After an error nothing more begins, but what has begun is waited for.
 func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry map[string]int) error {
 	var group errgroup.Group
@@ -44,7 +44,7 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 		return err
 	}
 	for _, p := range plans {
-		if !p.execute || p.ran {
+		if !p.execute || p.ran || p.request != "" {
 			continue
 		}
 		if !p.tool.Spec().Sequential {
@@ -65,14 +65,30 @@ func (x *executor) executeAll(ctx context.Context, run Run, plans []*plan, retry
 // plan has the outcome afterwards. The effect happens only under the claim,
 // with most of the lease ahead, after its beginning is stored, and once.
 func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) error {
-	if x.draining() {
-		return errDraining
-	}
-	if err := context.Cause(ctx); err != nil {
+	entry, err := x.start(ctx, run, p)
+	if entry == nil || err != nil {
 		return err
 	}
+	began := x.session.now()
+	tool, call := p.tool, p.toolCall(run, retry) // a tool that hangs must not read the plan later
+	result, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Result, error) { return tool.Execute(ctx, call) })
+	took := x.session.now().Sub(began)
+	finish, known := x.finishOf(ctx, p, result, err, late)
+	finish.Took = max(0, took)
+	return x.end(ctx, p, entry, finish, known, outcome(finish, err, late))
+}
+
+// start stores that the execution of a call begins. It returns no entry if nothing is
+// to be executed: the precondition does not hold.
+func (x *executor) start(ctx context.Context, run Run, p *plan) (*Entry, error) {
+	if x.draining() {
+		return nil, errDraining
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if x.unwaited && p.doubt == nil { // what is in doubt had begun while its caller waited
-		return errNobodyWaits
+		return nil, errNobodyWaits
 	}
 	entry := x.session.journal[p.call.ID]
 	if p.entry != nil {
@@ -82,33 +98,32 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 	// A call that was begun stays so in the journal until its end is known.
 	if !p.begun {
 		if err := x.record(ctx, &entry, EntryClaimed); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if holds, err := x.precondition(ctx, run, p); err != nil {
-		return err
+		return nil, err
 	} else if !holds {
-		return x.refuse(ctx, &entry, p)
+		return nil, x.refuse(ctx, &entry, p)
 	}
 	if err := x.session.claim.fresh(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	x.begun.Add(1)
 	entry.Finish = Finish{}
 	if err := x.record(ctx, &entry, EntryStarted); err != nil {
-		return x.stepBack(ctx, &entry, p, err)
+		return nil, x.stepBack(ctx, &entry, p, err)
 	}
 	x.session.log(ctx, slog.LevelInfo, "call started", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool))
-	began := x.session.now()
-	tool, call := p.tool, p.toolCall(run, retry) // a tool that hangs must not read the plan later
-	result, err, late := guard(ctx, timeout(tool), func(ctx context.Context) (Result, error) { return tool.Execute(ctx, call) })
-	took := x.session.now().Sub(began)
-	finish, known := x.finishOf(ctx, p, result, err, late)
-	finish.Took = max(0, took)
+	return &entry, nil
+}
+
+// end stores how an execution ended, if that is known.
+func (x *executor) end(ctx context.Context, p *plan, entry *Entry, finish Finish, known bool, outcome string) error {
 	// The line is logged before the outcome is stored: if the store does not
 	// answer, it is the only record that the call ran.
 	x.session.log(ctx, slog.LevelInfo, "call finished", slog.String("call", string(entry.Call)), slog.String("tool", entry.Tool),
-		slog.String("outcome", outcome(finish, err, late)), slog.Duration("took", took))
+		slog.String("outcome", outcome), slog.Duration("took", finish.Took))
 	if !known {
 		return context.Cause(ctx)
 	}
@@ -116,22 +131,22 @@ func (x *executor) execute(ctx context.Context, run Run, p *plan, retry int) err
 		// This execution did nothing, and of the one before nothing is known.
 		x.begun.Add(-1)
 		p.finished(finish)
-		p.begun, p.entry = true, &entry
+		p.begun, p.entry = true, entry
 		return nil
 	}
 	entry.Finish = finish
 	// What is known is stored even when the worker is told to stop.
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.session.claim.lease)
 	defer cancel()
-	if err := x.record(saving, &entry, EntryFinished); err != nil {
+	if err := x.record(saving, entry, EntryFinished); err != nil {
 		if errors.Is(err, errClaimLost) {
-			x.report(saving, entry)
+			x.report(saving, *entry)
 		}
 		return err
 	}
 	x.begun.Add(-1)
 	p.finished(entry.Finish)
-	p.entry = &entry
+	p.entry = entry
 	return nil
 }
 
@@ -148,6 +163,15 @@ func (x *executor) stepBack(ctx context.Context, e *Entry, p *plan, cause error)
 		x.begun.Add(-1) // if this is lost, the entry says started, and the call is in doubt
 	}
 	return cause
+}
+
+// undo stores that an execution which was to begin did not.
+func (x *executor) undo(ctx context.Context, e *Entry) error {
+	if err := x.record(ctx, e, EntryClaimed); err != nil {
+		return err
+	}
+	x.begun.Add(-1)
+	return nil
 }
 
 // record stores the entry's next state. If the store does not answer, it

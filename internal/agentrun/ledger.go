@@ -92,7 +92,7 @@ func (r *rulings) giveBack(ctx context.Context, run Run, plans []*plan, ends boo
 	}
 	for _, p := range plans {
 		begins := p.execute || p.aside == AsideExternal
-		if p.stale || p.ran && p.aside == AsideApproval || ends && !p.ran && begins {
+		if p.stale || p.held || p.ran && p.aside == AsideApproval || ends && !p.ran && begins {
 			r.leave(ctx, run, p.call, r.session.claim.log)
 		}
 	}

@@ -2,6 +2,7 @@ package agentrun
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -14,6 +15,7 @@ type worker struct {
 	session  *session
 	rulings  *rulings
 	executor *executor
+	provider *provider
 	answers  *answers
 	doubts   *doubts
 	previews *previews
@@ -23,11 +25,12 @@ func newWorker(r *Runner, c *claim) *worker {
 	s := &session{claim: c}
 	rules := &rulings{session: s, tally: r.tally()}
 	doubtful := &doubts{session: s, rulings: rules}
+	runs := &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining}
 	return &worker{
 		r: r, session: s, rulings: rules, doubts: doubtful,
 		answers:  &answers{session: s, rulings: rules, doubts: doubtful},
 		previews: &previews{session: s, rulings: rules, parallel: r.c.Parallel},
-		executor: &executor{session: s, parallel: r.c.Parallel, draining: r.isDraining},
+		executor: runs, provider: &provider{session: s, executor: runs, doubts: doubtful},
 	}
 }
 
@@ -99,17 +102,18 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 		return false, cause
 	}
 	if err != nil {
-		s.log(ctx, slog.LevelWarn, "model failed", slog.String("err", modelClass(err)))
 		return true, s.fail(ctx, nil, modelWords(err))
 	}
-	response = s.tools.called(response)
-	response.RunID, response.At = run.ID, s.now()
-	used := func(r *Run) {
-		r.Steps++
-		r.Usage.Requests++
-		r.Usage.InputTokens += response.Usage.InputTokens
-		r.Usage.OutputTokens += response.Usage.OutputTokens
+	if len(providerCalls(response)) > 0 {
+		return true, s.failUnapproved(ctx, charge(response), response, nil)
 	}
+	return w.answered(ctx, response, charge(response))
+}
+
+// answered takes up a response of the model: it is the answer, or it has calls, or it
+// cannot be used.
+func (w *worker) answered(ctx context.Context, response Response, used func(*Run)) (ended bool, err error) {
+	s := w.session
 	if words := finishWords(response.FinishReason); words != "" {
 		return true, s.fail(ctx, used, words)
 	}
@@ -134,18 +138,14 @@ func (w *worker) ask(ctx context.Context, run Run) (ended bool, err error) {
 // request asks the model for a response, while those who watch see it come.
 func (w *worker) request(ctx context.Context, run Run) (Response, error) {
 	s := w.session
-	q := ModelRequest{
-		Instructions: instructions(s.agent, run),
-		Messages:     callable(forModel(s.history)),
-		Tools:        definitions(s.agent.Tools),
-	}
+	var written func(Delta)
 	if w.r.c.Watchers != nil {
 		if write, closed := w.r.c.Watchers.Open(run); write != nil {
 			defer closed()
-			q.Written = s.written(write)
+			written = s.written(write)
 		}
 	}
-	return s.agent.Model.Request(ctx, q)
+	return s.ask(ctx, s.history, nil, written)
 }
 
 // instructions are those of the agent, and after them those that came with the
@@ -172,19 +172,13 @@ func (w *worker) doCalls(ctx context.Context, run Run) (ended bool, err error) {
 	retry := retries(s.history, first)
 	var plans []*plan
 	for _, c := range calls {
-		p := &plan{call: c, tool: s.tools[c.Name], proposed: c.Args, soFar: s.count(standIns(plans)...)}
+		p := s.plan(c)
+		p.proposed, p.soFar = c.Args, s.count(standIns(plans)...)
 		consider := func() error {
 			w.rulings.consider(ctx, run, p, retry[c.Name])
 			return nil
 		}
-		if finish, ok := s.journal.finish(c.ID); ok {
-			p.finished(finish)
-		} else if e, ok := s.journal.begun(c.ID); ok {
-			err = w.doubts.settle(ctx, run, p, e, consider)
-		} else {
-			err = consider()
-		}
-		if err != nil {
+		if err := w.doubts.takeUp(ctx, run, p, consider); err != nil {
 			return false, err
 		}
 		if run.CallsOnly && p.aside != AsideNone && p.aside != AsideDoubt {
@@ -234,13 +228,25 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
-	for more := true; more; {
-		err := w.executor.executeAll(ctx, run, plans, retry)
-		if err == nil {
-			more, err = w.doubts.ended(ctx, run, plans)
+	answer, err := w.execute(ctx, run, plans, retry, prompt)
+	if none, ok := errors.AsType[*unasked](err); ok {
+		leaveInDoubt(plans, s.now())
+		w.rulings.giveBack(ctx, run, plans, true)
+		return true, s.failWith(ctx, used, modelWords(none.err), plans, said(parts(plans, s.now), prompt, s.now)...)
+	}
+	if err != nil {
+		return false, err
+	}
+	if answer != nil {
+		results := used
+		used = func(r *Run) {
+			results(r)
+			answer.used(r)
 		}
-		if err != nil {
-			return false, err
+		if len(providerCalls(answer.response)) > 0 {
+			leaveInDoubt(plans, s.now())
+			w.rulings.giveBack(ctx, run, plans, true)
+			return true, s.failUnapproved(ctx, used, answer.response, plans, said(parts(plans, s.now), prompt, s.now)...)
 		}
 	}
 	w.rulings.giveBack(ctx, run, plans, false)
@@ -284,7 +290,7 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 			return true, s.deferRun(ctx, run, plans, results, used)
 		}
 	}
-	return run.CallsOnly, s.commit(ctx, []Message{s.request(said(results, prompt, s.now)...)}, func(r *Run, t *Thread, out *Commit) error {
+	err = s.commit(ctx, []Message{s.request(said(results, prompt, s.now)...)}, func(r *Run, t *Thread, out *Commit) error {
 		used(r)
 		if err := s.conclude(ctx, out, plans, ""); err != nil || !run.CallsOnly {
 			return err
@@ -292,6 +298,45 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		r.Status = RunCompleted
 		return endRun(ctx, s.claim.store, r, t, out, s.now())
 	})
+	if err != nil || answer == nil {
+		return run.CallsOnly, err
+	}
+	return w.answered(ctx, answer.response, func(*Run) {})
+}
+
+// execute runs what may run, here and then at the provider of the model, and deals
+// with what is in doubt afterwards.
+func (w *worker) execute(ctx context.Context, run Run, plans []*plan, retry map[string]int, prompt string) (*providerAnswer, error) {
+	used := func(*Run) {}
+	for {
+		for more := true; more; {
+			err := w.executor.executeAll(ctx, run, plans, retry)
+			if err == nil {
+				more, err = w.doubts.ended(ctx, run, plans)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		answer, err := w.provider.run(ctx, run, plans, prompt)
+		if err != nil {
+			return nil, err
+		}
+		if answer != nil {
+			before, this := used, answer.used
+			used = func(r *Run) {
+				before(r)
+				this(r)
+			}
+			answer.used = used
+			if len(providerCalls(answer.response)) > 0 {
+				return answer, nil // the run ends with it
+			}
+		}
+		if more, err := w.doubts.ended(ctx, run, plans); !more || err != nil {
+			return answer, err
+		}
+	}
 }
 
 // show lets others see which tools are about to run.

@@ -53,10 +53,14 @@ type UserPrompt struct {
 }
 
 // ToolReturn is the result of one call. Content is any JSON value. Metadata and Parts
-// are kept and never sent to the model.
+// are kept and never sent to the model. If the provider of the model ran the call,
+// ProviderCall is its id there, and otherwise empty.
 type ToolReturn struct {
 	ToolName string
 	CallID   approvals.ToolCallID
+
+	ProviderCall string
+
 	Content  json.RawMessage
 	Outcome  Outcome
 	Metadata json.RawMessage
@@ -88,7 +92,7 @@ const (
 	OutcomeInterrupted Outcome = "interrupted" // the run ended before the call had a result
 )
 
-// ResponsePart is [Text], [Thinking] or [CallPart].
+// ResponsePart is [Text], [Thinking], [CallPart] or [ProviderCall].
 //
 //sumtype:decl
 type ResponsePart interface{ responsePart() }
@@ -109,16 +113,34 @@ type Thinking struct {
 // that the model wrote, which need not be JSON. Of a call of a remote agent, Place
 // is where it would run, in the agent's words, and Rule is what permitted or
 // refused it; the model never reads them.
+//
+// A call with an ApprovalRequest is one that the provider of the model runs, on a
+// server that it hosts: the provider asks for approval under that id.
 type CallPart struct {
 	approvals.ToolCall
 
-	Place approvals.Place
-	Rule  string
+	Place           approvals.Place
+	Rule            string
+	ApprovalRequest string
+}
+
+// ProviderCall is a call that the provider of the model has made while it answered,
+// with what came of it. What a [Model] returns has one for each call that it was told
+// to run; their results are stored as [ToolReturn]. Any other was made without approval:
+// it is stored as it is.
+type ProviderCall struct {
+	approvals.ToolCall // ID is that of the provider
+
+	ApprovalRequest string // which request for approval it was made for, as the provider says
+	Output          string
+	Failed          bool // Output is the error
 }
 
 func (Text) responsePart()     {}
 func (Thinking) responsePart() {}
 func (CallPart) responsePart() {}
+
+func (ProviderCall) responsePart() {}
 
 // FinishReason says why the model stopped.
 type FinishReason string

@@ -98,7 +98,7 @@ func DecodeRequestPart(b []byte) (RequestPart, error) {
 		}
 		return ToolReturn{
 			ToolName: in.ToolName, CallID: in.CallID, Content: in.Content,
-			Outcome: outcome, Metadata: absent(in.Metadata), Parts: in.Parts, At: at,
+			Outcome: outcome, Metadata: absent(in.Metadata), Parts: in.Parts, ProviderCall: in.ProviderCall, At: at,
 		}, nil
 	case "retry-prompt":
 		content, err := text(in.Content)
@@ -127,11 +127,24 @@ func decodeResponsePart(b []byte) (ResponsePart, error) {
 			return nil, err
 		}
 		args, err := arguments(in)
-		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}, Rule: in.Rule}
+		part := CallPart{ToolCall: approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args}, Rule: in.Rule, ApprovalRequest: in.ApprovalRequest}
 		if in.Place != nil {
 			part.Place = approvals.Place(*in.Place)
 		}
 		return part, err
+	case "builtin-tool-return":
+		if err := named(in); err != nil {
+			return nil, err
+		}
+		args, err := arguments(in)
+		if err != nil {
+			return nil, err
+		}
+		output, err := text(in.Content)
+		return ProviderCall{
+			ToolCall:        approvals.ToolCall{ID: in.CallID, Name: in.ToolName, Args: args},
+			ApprovalRequest: in.ApprovalRequest, Output: output, Failed: in.Failed,
+		}, err
 	}
 	return nil, fmt.Errorf("unknown part_kind %q in a response", in.PartKind)
 }

@@ -60,6 +60,11 @@ type partJSON struct {
 	Parts []Part     `json:"parts,omitempty"`
 	Place *placeJSON `json:"place,omitempty"`
 	Rule  string     `json:"rule,omitempty"`
+	// ApprovalRequest, ProviderCall and Failed are of calls that the provider of the
+	// model runs; they are ours too.
+	ApprovalRequest string `json:"approval_request_id,omitempty"`
+	ProviderCall    string `json:"provider_call_id,omitempty"`
+	Failed          bool   `json:"failed,omitempty"`
 }
 
 type placeJSON struct {
@@ -115,7 +120,7 @@ func EncodeRequestPart(p RequestPart) ([]byte, error) {
 		}
 		return json.Marshal(partJSON{
 			PartKind: "tool-return", ToolName: p.ToolName, CallID: p.CallID, Content: content,
-			Outcome: p.Outcome, Metadata: p.Metadata, Parts: p.Parts, Timestamp: stamp(p.At),
+			Outcome: p.Outcome, Metadata: p.Metadata, Parts: p.Parts, ProviderCall: p.ProviderCall, Timestamp: stamp(p.At),
 		})
 	case RetryPrompt:
 		return json.Marshal(partJSON{
@@ -133,20 +138,32 @@ func encodeResponsePart(p ResponsePart) ([]byte, error) {
 	case Thinking:
 		return json.Marshal(partJSON{PartKind: "thinking", Content: jsonString(p.Content), ID: p.ID, Signature: p.Signature})
 	case CallPart:
-		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule}
-		if p.Args != nil {
-			out.Args = jsonString(string(p.Args))
-		}
-		if !utf8.Valid(p.Args) {
-			out.Bytes = p.Args
-		}
+		out := partJSON{PartKind: "tool-call", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"), Rule: p.Rule, ApprovalRequest: p.ApprovalRequest}
+		out.arguments(p.Args)
 		if p.Place != (approvals.Place{}) {
 			place := placeJSON(p.Place)
 			out.Place = &place
 		}
 		return json.Marshal(out)
+	case ProviderCall:
+		out := partJSON{
+			PartKind: "builtin-tool-return", ToolName: p.Name, CallID: p.ID, Args: json.RawMessage("null"),
+			Content: jsonString(p.Output), Failed: p.Failed, ApprovalRequest: p.ApprovalRequest,
+		}
+		out.arguments(p.Args)
+		return json.Marshal(out)
 	}
 	return nil, fmt.Errorf("unknown part %T", p)
+}
+
+// arguments writes the bytes that the model wrote, if there are any.
+func (p *partJSON) arguments(args json.RawMessage) {
+	if args != nil {
+		p.Args = jsonString(string(args))
+	}
+	if !utf8.Valid(args) {
+		p.Bytes = args
+	}
 }
 
 // jsonString never fails: a string always has a JSON form, in which bytes that

@@ -36,6 +36,8 @@ func everything() []agentrun.Message {
 				agentrun.Text{Content: "I will delete three."},
 				call("a", `{"path": "x",  "n": 9007199254740993}`), call("b", `{"path":`),
 				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "c", Name: "list"}, Place: approvals.Place{Cwd: "/srv", Repository: "acme/app", Branch: "main", Server: "db"}, Rule: "reads@1"},
+				agentrun.CallPart{ToolCall: approvals.ToolCall{ID: "h", Name: "docs.ask", Args: json.RawMessage(`{}`)}, ApprovalRequest: "mcpr_1"},
+				agentrun.ProviderCall{ToolCall: approvals.ToolCall{ID: "mcp_2", Name: "docs.ask", Args: json.RawMessage(`{"q":1}`)}, ApprovalRequest: "mcpr_0", Output: "who?", Failed: true},
 				call("d", "{\"path\":\"\xff\xfe\"}"), call("e", ""),
 			},
 			Usage: agentrun.Usage{InputTokens: 12, OutputTokens: 3}, ModelName: "m-1",
@@ -50,6 +52,7 @@ func everything() []agentrun.Message {
 			agentrun.ToolReturn{ToolName: "list", CallID: "c", Content: json.RawMessage(`null`), Outcome: agentrun.OutcomeDenied},
 			agentrun.ToolReturn{ToolName: "delete_file", CallID: "d", Content: json.RawMessage(`"x"`), Outcome: agentrun.OutcomeFailed},
 			agentrun.ToolReturn{ToolName: "delete_file", CallID: "e", Content: json.RawMessage(`"x"`), Outcome: agentrun.OutcomeInterrupted},
+			agentrun.ToolReturn{ToolName: "docs.ask", CallID: "h", Content: json.RawMessage(`"42"`), Outcome: agentrun.OutcomeSuccess, ProviderCall: "mcp_1"},
 			agentrun.RetryPrompt{Content: "answer again"},
 		}},
 	}

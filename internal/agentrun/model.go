@@ -3,6 +3,8 @@ package agentrun
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // A Model answers a history. Implementations retry what is worth retrying
@@ -10,7 +12,8 @@ import (
 type Model interface {
 	// Request returns the complete response. On an error nothing of a partial
 	// response is used. Errors that a person should read in their own words
-	// are a [*ModelError].
+	// are a [*ModelError]. After an error that does not say NotRun the provider may have
+	// run the calls that were approved; nothing is asked again then.
 	Request(ctx context.Context, r ModelRequest) (Response, error)
 }
 
@@ -23,6 +26,10 @@ type ModelRequest struct {
 	// Written, if not nil, is told what the model writes, in order and from one
 	// goroutine, until Request returns. A model may leave it alone.
 	Written func(Delta)
+
+	// Approved are the calls without a result that the provider is to run now, each
+	// of them in this one request only.
+	Approved []approvals.ToolCallID
 }
 
 // A ToolDefinition is what the model reads about a tool.
@@ -39,6 +46,9 @@ type ModelError struct {
 	Code  ModelErrorCode
 	Words string
 	Err   error
+	// NotRun says that the provider certainly did not run the calls of
+	// [ModelRequest].Approved: no request reached it that it did not refuse.
+	NotRun bool
 }
 
 // ModelErrorCode tells the failures apart.

@@ -13,6 +13,9 @@ type plan struct {
 	call approvals.ToolCall // with the arguments to run with
 	tool Tool               // nil if there is none of the name
 
+	request string // of a call that the provider of the model runs: where it asks for approval
+	held    bool   // it may run there, and waits for the other calls of its response
+
 	execute  bool
 	approved bool
 	signed   json.RawMessage // metadata of the approval

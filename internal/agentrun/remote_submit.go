@@ -103,7 +103,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,
 		}).(type) {
 		case approvals.Permit:
-			response.Parts[i] = CallPart{c.ToolCall, c.Place, ruling.Rule}
+			response.Parts[i] = CallPart{ToolCall: c.ToolCall, Place: c.Place, Rule: ruling.Rule}
 			if c.External {
 				open.Args[c.Ref(batch).Digest] = c.Args
 				elsewhere = append(elsewhere, deferral)
@@ -111,7 +111,7 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 			}
 			counted = append(counted, returned(c.ToolCall, OutcomeSuccess, "", now))
 		case approvals.Refuse:
-			response.Parts[i] = CallPart{c.ToolCall, c.Place, ruling.Rule}
+			response.Parts[i] = CallPart{ToolCall: c.ToolCall, Place: c.Place, Rule: ruling.Rule}
 			refusals = append(refusals, refused(c.ToolCall, ruling, now))
 			counted = append(counted, refusals[len(refusals)-1])
 		case approvals.Ask:

@@ -181,7 +181,7 @@ func (r *rulings) validate(ctx context.Context, p *plan, c Call) (raise error, d
 // tool raises, and a predicate that cannot say is a yes.
 func (r *rulings) gate(ctx context.Context, p *plan, c Call, raise error) (approvals.Gate, json.RawMessage) {
 	spec := p.tool.Spec()
-	if spec.Kind != KindFunction && spec.Kind != "" {
+	if spec.Kind != KindFunction && spec.Kind != KindHosted && spec.Kind != "" {
 		return approvals.GateDeclared, nil
 	}
 	if asked, ok := errors.AsType[*ApprovalRequired](raise); ok {

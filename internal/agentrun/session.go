@@ -63,6 +63,53 @@ func (s *session) request(parts ...RequestPart) Request {
 	return Request{Parts: parts, Authors: append([]approvals.UserID{}, s.authors...), RunID: s.claim.id, At: s.now()}
 }
 
+// ask asks the model to answer the history. The provider is to run the calls that are
+// approved.
+func (s *session) ask(ctx context.Context, history []Message, approved []approvals.ToolCallID, written func(Delta)) (Response, error) {
+	response, err := s.agent.Model.Request(ctx, ModelRequest{
+		Instructions: instructions(s.agent, s.claim.snapshot()),
+		Messages:     callable(forModel(history)),
+		Tools:        definitions(s.agent.Tools),
+		Approved:     approved,
+		Written:      written,
+	})
+	if err != nil {
+		if context.Cause(ctx) == nil {
+			s.log(ctx, slog.LevelWarn, "model failed", slog.String("err", modelClass(err)))
+		}
+		return Response{}, err
+	}
+	response = s.tools.called(response)
+	response.RunID, response.At = s.claim.id, s.now()
+	return response, nil
+}
+
+// charge counts a request to the model.
+func charge(response Response) func(*Run) {
+	used := response.Usage
+	return func(r *Run) {
+		r.Steps++
+		r.Usage.Requests++
+		r.Usage.InputTokens += used.InputTokens
+		r.Usage.OutputTokens += used.OutputTokens
+	}
+}
+
+// plan returns the plan of a call that has no result. A call that the provider would
+// run is of a hosted tool or of none, and any other is never of a hosted one.
+func (s *session) plan(c approvals.ToolCall) *plan {
+	p := &plan{call: c, tool: s.tools[c.Name]}
+	for _, part := range s.history[lastResponse(s.history)].(Response).Parts {
+		if of, ok := part.(CallPart); ok && of.ID == c.ID {
+			p.request = of.ApprovalRequest
+		}
+	}
+	if p.tool != nil && (p.tool.Spec().Kind == KindHosted) != (p.request != "") {
+		p.tool = nil
+	}
+	return p
+}
+
 // append commits messages at the end of the thread, with a change of the run.
 func (s *session) append(ctx context.Context, change func(*Run), messages ...Message) error {
 	return s.commit(ctx, messages, func(r *Run, _ *Thread, _ *Commit) error {

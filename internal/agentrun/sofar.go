@@ -13,7 +13,7 @@ import (
 //
 //   - Steps counts the model's answers, also those that could not be used, and
 //     with the one that makes the proposals.
-//   - Executed counts the calls that ran, here or elsewhere, also those that
+//   - Executed counts the calls that ran, here or elsewhere, approved or not, also those that
 //     failed: it is often unknown how far such a call came.
 //   - Failed counts those of them that failed.
 //   - Denied counts what people or the policy denied.
@@ -26,6 +26,9 @@ func SoFar(messages []Message, lapsed map[approvals.ToolCallID]bool) approvals.S
 		request, ok := m.(Request)
 		if !ok {
 			s.Steps++
+			for _, c := range providerCalls(m.(Response)) {
+				s.Executed = more(s.Executed, c.Name)
+			}
 			continue
 		}
 		for _, p := range request.Parts {

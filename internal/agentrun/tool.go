@@ -32,6 +32,10 @@ const (
 	KindFunction   Kind = "function"   // it runs here
 	KindUnapproved Kind = "unapproved" // it runs here, always after an approval
 	KindExternal   Kind = "external"   // it runs elsewhere; its arguments are not validated
+
+	// KindHosted is ours: the provider of the model runs it, in the request that
+	// tells it that the call is approved.
+	KindHosted Kind = "hosted"
 )
 
 // A Spec is what a tool declares of itself.
@@ -92,6 +96,8 @@ func (s Spec) Asks() Asks {
 	switch {
 	case s.Kind == KindExternal:
 		return AsksExternal
+	case s.Kind == KindHosted:
+		return AsksNever
 	case s.Kind != KindFunction && s.Kind != "":
 		return AsksAlways
 	case s.NeedsApproval != nil:

@@ -42,6 +42,9 @@ func (s toolset) names(calls []approvals.ToolCall) []string {
 func (s toolset) unknown(name string) string {
 	var names []string
 	for _, n := range slices.Sorted(maps.Keys(s)) {
+		if s[n].Spec().Kind == KindHosted {
+			continue // the provider lists these itself
+		}
 		names = append(names, CallableName(n))
 	}
 	if len(names) == 0 {
@@ -50,11 +53,15 @@ func (s toolset) unknown(name string) string {
 	return fmt.Sprintf("Unknown tool name: '%s'. Available tools: '%s'", name, strings.Join(names, "', '"))
 }
 
-// definitions returns what the model reads about the tools, in their order.
+// definitions returns what the model reads about the tools that are not hosted, in
+// their order.
 func definitions(tools []Tool) []ToolDefinition {
 	var defs []ToolDefinition
 	for _, t := range tools {
 		s := t.Spec()
+		if s.Kind == KindHosted {
+			continue // the provider defines it
+		}
 		defs = append(defs, ToolDefinition{Name: CallableName(s.Name), Description: s.Description, Parameters: s.Schema})
 	}
 	return defs

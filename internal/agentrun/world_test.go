@@ -26,6 +26,7 @@ type world struct {
 	policy *rules
 	agent  agentrun.Agent
 	now    func() time.Time
+	log    *slog.Logger
 	fences int
 	mu     sync.Mutex
 	ran    []string // executions, in the order in which they began
@@ -40,7 +41,7 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, model: &script{}, policy: &rules{}, now: func() time.Time { return epoch }}
+	w := &world{t: t, model: &script{}, policy: &rules{}, now: func() time.Time { return epoch }, log: slog.New(slog.DiscardHandler)}
 	w.store = newStore(t, func() time.Time { return w.now() })
 	w.agent = agentrun.Agent{Name: "ops", Model: w.model, Tools: w.vectorTools()}
 	return w
@@ -56,7 +57,7 @@ func (w *world) agents(name string) (agentrun.Agent, bool) { return w.agent, nam
 
 func (w *world) runnerOn(store agentrun.Store) *agentrun.Runner {
 	return agentrun.NewRunner(agentrun.Config{
-		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: slog.New(slog.DiscardHandler),
+		Store: store, Policy: w.policy, Now: func() time.Time { return w.now() }, Log: w.log,
 		Agents: w.agents,
 		NewFence: func() agentrun.Fence {
 			w.mu.Lock()
@@ -381,6 +382,8 @@ func brief(messages []agentrun.Message) []string {
 				case agentrun.Thinking:
 				case agentrun.CallPart:
 					out = append(out, fmt.Sprintf("call %s %s%s", p.ID, p.Name, p.Args))
+				case agentrun.ProviderCall:
+					out = append(out, fmt.Sprintf("ran %s %s%s: %s", p.ID, p.Name, p.Args, p.Output))
 				}
 			}
 		}

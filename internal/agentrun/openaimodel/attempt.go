@@ -5,8 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -66,7 +67,9 @@ func (m *Model) ask(ctx context.Context, q query) (agentrun.Response, *failure) 
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return agentrun.Response{}, a.judge(err).redact(slices.Concat(m.userinfo(), []string{a.key})...)
+	failed := a.judge(err)
+	failed.text = m.conceal(failed.text)
+	return agentrun.Response{}, failed.redact(append(m.userinfo(), a.key)...)
 }
 
 // An attempt is the HTTP client of one attempt: go-openai sends its one request
@@ -81,6 +84,7 @@ type attempt struct {
 	heard    func()        // something came from the server
 
 	sent        bool
+	left        atomic.Bool // it has a connection, so some of it may have reached the server
 	status      int
 	contentType string
 	retryAfter  time.Duration
@@ -121,6 +125,7 @@ func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 // Do sends the request and keeps what go-openai does not.
 func (a *attempt) Do(r *http.Request) (*http.Response, error) {
 	a.sent = true
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { a.left.Store(true) }}))
 	resp, err := a.client.Do(r) //nolint:gosec // the operator says where the model is
 	if err != nil {
 		return nil, err

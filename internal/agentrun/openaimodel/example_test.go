@@ -37,7 +37,7 @@ func ExampleModel_Request() {
 			fmt.Println("says: ", p.Content)
 		case agentrun.CallPart:
 			fmt.Println("calls:", p.Name, string(p.Args))
-		case agentrun.Thinking:
+		case agentrun.Thinking, agentrun.ProviderCall:
 		}
 	}
 	// Output:

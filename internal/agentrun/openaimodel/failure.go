@@ -23,11 +23,13 @@ type failure struct {
 	again bool          // asking again may help
 	after time.Duration // the server asked to wait for that long
 	text  string        // for the log
+
+	notRun bool // the provider certainly did nothing with the request
 }
 
 // judge says what err means for the next attempt and for people.
 func (a *attempt) judge(err error) *failure {
-	f := &failure{code: agentrun.ModelUnavailable, again: true, text: err.Error()}
+	f := &failure{code: agentrun.ModelUnavailable, again: true, text: err.Error(), notRun: a.notRun()}
 	var wrong *malformedError
 	var link *url.Error
 	switch p, isProblem := a.problem(err); {
@@ -82,7 +84,7 @@ func (f *failure) modelError(n int) *agentrun.ModelError {
 	if words == "" {
 		words = wordsUnavailable(n)
 	}
-	return &agentrun.ModelError{Code: f.code, Words: words, Err: fmt.Errorf("attempt %d: %w", n, errors.New(f.text))}
+	return &agentrun.ModelError{Code: f.code, Words: words, Err: fmt.Errorf("attempt %d: %w", n, errors.New(f.text)), NotRun: f.notRun}
 }
 
 // A problem is an error that the server reports, by status or in the stream.

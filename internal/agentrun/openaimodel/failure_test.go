@@ -35,7 +35,7 @@ func by(api openaimodel.API) func(*openaimodel.Config) {
 
 // spoken are the parts without the reasoning.
 func spoken(r agentrun.Response) []agentrun.ResponsePart {
-	return slices.DeleteFunc(r.Parts, func(p agentrun.ResponsePart) bool { _, thinks := p.(agentrun.Thinking); return thinks })
+	return slices.DeleteFunc(slices.Clone(r.Parts), func(p agentrun.ResponsePart) bool { _, thinks := p.(agentrun.Thinking); return thinks })
 }
 
 // impatient makes the model notice a stall soon.

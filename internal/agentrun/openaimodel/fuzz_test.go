@@ -106,13 +106,14 @@ func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Hello."}]}]}}`,
 		`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":"c","name":"a","arguments":"{}"},{"type":"reasoning","id":"r"}]}}`,
+		`{"type":"response.completed","response":{"status":"completed","output":[{"type":"mcp_call","id":"m","server_label":"d","name":"a","error":{"code":1}},{"type":"mcp_approval_request","id":"r","server_label":"d","name":"a","arguments":"{}"}]}}`,
 		`{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"}}}`,
 		`{"type":"response.failed","response":null}`, `{"type":"error"}`, `{"error":{}}`, `null`, `{"type":"response.created"}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		var a responsesAnswer
+		a := responsesAnswer{conceal: func(text string) string { return text }, unlisted: func(string) {}}
 		for line := range bytes.Lines(stream) {
 			if err := a.add(line); err != nil {
 				return

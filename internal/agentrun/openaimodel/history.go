@@ -141,7 +141,7 @@ func assistant(r agentrun.Response) (openai.ChatCompletionMessage, bool) {
 				ID: string(p.ID), Type: openai.ToolTypeFunction,
 				Function: openai.FunctionCall{Name: toolName(p.Name), Arguments: arguments(p.Args)},
 			})
-		case agentrun.Thinking:
+		case agentrun.Thinking, agentrun.ProviderCall:
 		}
 	}
 	m.Content = strings.Join(texts, "\n\n")

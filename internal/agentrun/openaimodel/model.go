@@ -40,6 +40,7 @@ type Config struct {
 	BaseURL string // with its /v1; empty means [DefaultBaseURL]
 	Model   string
 	API     API // empty means [Chat]
+	Hosted  []Hosted
 
 	// HTTPClient is used without following redirects, which would carry the
 	// history elsewhere. Nil means one of our own.
@@ -60,6 +61,7 @@ type Model struct {
 	apiKey func() string
 	model  string
 	api    API
+	hosted []Hosted
 	// A base URL may hold a password: it is closed over so as not to be
 	// printed with the Model.
 	baseURL              func() string
@@ -77,7 +79,7 @@ var _ agentrun.Model = (*Model)(nil)
 // New returns a model, or everything that is wrong with c.
 func New(c Config) (*Model, error) {
 	m := &Model{
-		apiKey: c.APIKey, model: c.Model, api: cmp.Or(c.API, Chat), client: withoutRedirects(c.HTTPClient),
+		apiKey: c.APIKey, model: c.Model, api: cmp.Or(c.API, Chat), hosted: c.Hosted, client: withoutRedirects(c.HTTPClient),
 		timeout: c.Timeout, first: c.First, idle: c.Idle, attempts: c.Attempts, now: c.Now, wait: c.Wait, log: c.Log,
 	}
 	m.fillIn()
@@ -102,6 +104,9 @@ func New(c Config) (*Model, error) {
 	problem((base.Scheme != "http" && base.Scheme != "https") || base.Host == "",
 		"Config.BaseURL must begin with http:// or https:// and name a host")
 	problem(base.RawQuery != "" || base.Fragment != "", "Config.BaseURL must have neither ? nor #")
+	if err := m.checkHosted(); err != nil {
+		problems = append(problems, err)
+	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
@@ -138,6 +143,9 @@ func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.
 		}
 		if err := ctx.Err(); err != nil {
 			return agentrun.Response{}, fmt.Errorf("ask the model: %w", err)
+		}
+		if len(r.Approved) > 0 && !failed.notRun {
+			return agentrun.Response{}, failed.modelError(n) // the provider may have run them
 		}
 		if !failed.again || n >= m.attempts {
 			return agentrun.Response{}, failed.modelError(n)

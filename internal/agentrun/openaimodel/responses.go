@@ -7,6 +7,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
 )
 
 // responsesQuery is the request by the Responses API. The provider keeps nothing of
@@ -16,16 +17,18 @@ func (m *Model) responsesQuery(r agentrun.ModelRequest) query {
 	request := openai.CreateResponseRequest{
 		Model:        m.model,
 		Instructions: r.Instructions,
-		Input:        input(r.Messages),
-		Tools:        functions(r.Tools),
+		Input:        m.input(r.Messages, r.Approved),
+		Tools:        append(functions(r.Tools), m.servers()...),
 		Store:        &store,
 	}
 	return query{
 		send: func(ctx context.Context, c *openai.Client) (events, error) {
 			return c.CreateResponseStream(ctx, request)
 		},
-		answer: func() answer { return &responsesAnswer{progress: progress{written: r.Written}} },
-		most:   maxLast,
+		answer: func() answer {
+			return &responsesAnswer{conceal: m.conceal, unlisted: m.unlisted, progress: progress{written: m.written(r)}}
+		},
+		most: maxLast,
 	}
 }
 
@@ -62,13 +65,17 @@ type (
 // input returns the history as items. Requests with no response between them are
 // one turn: what answers the calls of the response before them goes first, what
 // people wrote after it.
-func input(history []agentrun.Message) []any {
+//
+// Calls that are approved are so after the results of the others.
+func (m *Model) input(history []agentrun.Message, approved []approvals.ToolCallID) []any {
+	hosted := m.hostedCalls(history)
 	out, prompts := []any{}, []any{}
-	for _, m := range history {
-		switch m := m.(type) {
+	for _, message := range history {
+		switch message := message.(type) {
 		case agentrun.Request:
-			for _, p := range m.Parts {
-				switch item := requestItem(p).(type) {
+			for _, p := range message.Parts {
+				switch item := hosted.requestItem(p).(type) {
+				case nil:
 				case messageItem:
 					prompts = append(prompts, item)
 				default:
@@ -77,14 +84,18 @@ func input(history []agentrun.Message) []any {
 			}
 		case agentrun.Response:
 			out, prompts = append(out, prompts...), nil
-			out = append(out, responseItems(m)...)
+			out = append(out, m.responseItems(message, hosted)...)
 		}
 	}
+	out = append(out, hosted.approve(approved)...)
 	return append(out, prompts...)
 }
 
-func requestItem(p agentrun.RequestPart) any {
+func (h hostedCalls) requestItem(p agentrun.RequestPart) any {
 	c := chatPart(p)
+	if item, hosted := h.answer(approvals.ToolCallID(c.ToolCallID), p); hosted {
+		return item
+	}
 	if c.Role == openai.ChatMessageRoleTool {
 		return outputItem{"function_call_output", c.ToolCallID, c.Content}
 	}
@@ -93,7 +104,7 @@ func requestItem(p agentrun.RequestPart) any {
 
 // responseItems are what the model said. Reasoning goes back only with something
 // after it, and only if the provider has signed it: the API refuses anything else.
-func responseItems(r agentrun.Response) []any {
+func (m *Model) responseItems(r agentrun.Response, hosted hostedCalls) []any {
 	var out, reasoning []any
 	add := func(item any) {
 		out, reasoning = append(append(out, reasoning...), item), nil
@@ -105,7 +116,15 @@ func responseItems(r agentrun.Response) []any {
 				add(messageItem{"message", openai.ChatMessageRoleAssistant, p.Content})
 			}
 		case agentrun.CallPart:
+			if hosted.requests[p.ID] != "" {
+				add(hosted.call(p))
+				continue
+			}
 			add(callItem{"function_call", string(p.ID), toolName(p.Name), arguments(p.Args)})
+		case agentrun.ProviderCall:
+			if m.hosts(p.Name) {
+				add(ranItem(string(p.ID), p.Name, p.Args, p.Output, p.Failed))
+			}
 		case agentrun.Thinking:
 			if p.ID == "" || p.Signature == "" {
 				continue

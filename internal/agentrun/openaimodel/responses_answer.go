@@ -14,8 +14,10 @@ import (
 // A responsesAnswer is the last event of a stream, which has all of the answer. The
 // events before it show that the model is at work, to those who watch also how far.
 type responsesAnswer struct {
-	said bool
-	end  *finished
+	conceal  func(text string) string
+	unlisted func(label string) // the provider could not list the tools of that server
+	said     bool
+	end      *finished
 
 	progress progress
 }
@@ -115,7 +117,7 @@ func (a *responsesAnswer) response() (agentrun.Response, error) {
 		return agentrun.Response{}, malformed("there are more than %d items", maxItems)
 	}
 	for i, raw := range a.end.Output {
-		parts, err := itemParts(raw)
+		parts, err := a.parts(raw)
 		if err != nil {
 			return agentrun.Response{}, malformed("item %d of %d: %w", i+1, len(a.end.Output), err)
 		}
@@ -162,17 +164,23 @@ type item struct {
 	CallID           string        `json:"call_id"`
 	Name             string        `json:"name"`
 	Arguments        string        `json:"arguments"`
+
+	ServerLabel       string  `json:"server_label"`
+	ApprovalRequestID string  `json:"approval_request_id"`
+	Output            *string `json:"output"`
+	Error             any     `json:"error"`
+	Status            string  `json:"status"`
 }
 
-// itemParts returns what an item says.
-func itemParts(raw json.RawMessage) ([]agentrun.ResponsePart, error) {
+// parts returns what an item says.
+func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, error) {
 	var i item
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return nil, err
 	}
 	switch i.Type {
 	case "message":
-		return i.texts()
+		return i.texts(a.conceal)
 	case "reasoning":
 		return []agentrun.ResponsePart{agentrun.Thinking{
 			Content: said(i.Summary, func(s summaryText) string { return s.Text }), ID: i.ID, Signature: i.EncryptedContent,
@@ -184,19 +192,66 @@ func itemParts(raw json.RawMessage) ([]agentrun.ResponsePart, error) {
 		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{
 			ID: approvals.ToolCallID(i.CallID), Name: i.Name, Args: json.RawMessage(i.Arguments),
 		}}}, nil
+	case "mcp_list_tools":
+		if i.Error != nil {
+			a.unlisted(i.ServerLabel)
+		}
+		return nil, nil // the provider finds out itself what its servers have
+	case "mcp_approval_request":
+		c, err := i.hosted()
+		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: c, ApprovalRequest: i.ID}}, err
+	case "mcp_call":
+		c, err := i.hosted()
+		text, failed := i.outcome()
+		return []agentrun.ResponsePart{agentrun.ProviderCall{
+			ToolCall: c, ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed,
+		}}, err
 	}
 	return nil, fmt.Errorf("it has the type %.60q, which was not asked for", i.Type)
 }
 
-// texts are those of a message. A model that declines to answer says so in a field
+// hosted is the call of a hosted tool.
+func (i item) hosted() (approvals.ToolCall, error) {
+	if i.ID == "" || !ServerLabel.MatchString(i.ServerLabel) || i.Name == "" {
+		return approvals.ToolCall{}, fmt.Errorf("the %s %.60q has no id, no server_label or no name", i.Type, i.ID)
+	}
+	return approvals.ToolCall{ID: approvals.ToolCallID(i.ID), Name: i.ServerLabel + "." + i.Name, Args: json.RawMessage(i.Arguments)}, nil
+}
+
+// outcome is what a call of the provider gave.
+func (i item) outcome() (text string, failed bool) {
+	switch e := i.Error.(type) {
+	case nil:
+	case string:
+		return e, true
+	default:
+		b, err := json.Marshal(e)
+		if err != nil {
+			return "", true // unreachable: it was JSON
+		}
+		return string(b), true
+	}
+	if i.Output != nil {
+		text = *i.Output
+	}
+	switch i.Status {
+	case "", "completed":
+		return text, false
+	case "failed":
+		return text, true
+	}
+	return "The provider did not finish this call. It may have taken effect. " + text, true
+}
+
+// texts are those of a message, which can quote what a hosted server said. A model that declines to answer says so in a field
 // of its own; for people that is its text.
-func (i item) texts() ([]agentrun.ResponsePart, error) {
+func (i item) texts(conceal func(string) string) ([]agentrun.ResponsePart, error) {
 	var parts []agentrun.ResponsePart
 	for _, c := range i.Content {
 		switch c.Type {
 		case "output_text", "refusal":
 			if text := c.Text + c.Refusal; text != "" {
-				parts = append(parts, agentrun.Text{Content: text})
+				parts = append(parts, agentrun.Text{Content: conceal(text)})
 			}
 		default:
 			return nil, fmt.Errorf("its content has the type %.60q", c.Type)

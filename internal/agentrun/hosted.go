@@ -1,0 +1,253 @@
+package agentrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// The provider runs the hosted calls of a step, in one request to the model: it
+// tells which calls are approved, and the response has what came of them, and what the
+// model says next.
+type provider struct {
+	session  *session
+	executor *executor
+	doubts   *doubts
+}
+
+// A providerAnswer is what the model said after the provider had run calls.
+type providerAnswer struct {
+	response Response // without the calls that were approved
+	used     func(*Run)
+}
+
+// run has the hosted calls run that may, and gives each plan its outcome. They wait if
+// another call of the step waits, because the model cannot be asked before all others
+// have a result. It returns nil if nothing was asked, or nothing came back.
+func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt string) (*providerAnswer, error) {
+	var hosted []*plan
+	waits := false
+	for _, p := range plans {
+		if p.request != "" && p.execute && !p.ran {
+			hosted = append(hosted, p)
+			continue
+		}
+		waits = waits || p.aside != AsideNone || p.stale
+	}
+	if len(hosted) == 0 {
+		return nil, nil
+	}
+	if waits {
+		return nil, v.hold(ctx, hosted)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	entries, err := v.start(ctx, run, hosted)
+	if err != nil {
+		return nil, err
+	}
+	approved := make([]approvals.ToolCallID, len(hosted))
+	for i, p := range hosted {
+		approved[i] = p.call.ID
+	}
+	s := v.session
+	history := append(slices.Clip(s.history), s.request(said(parts(plans, s.now), prompt, s.now)...))
+	// Nobody watches: if a call is in doubt, nothing of the response is used.
+	response, err := s.ask(ctx, history, approved, nil)
+	if err != nil {
+		return nil, v.failed(ctx, hosted, entries, err)
+	}
+	out := &providerAnswer{used: charge(response)}
+	for i, p := range hosted {
+		finish, outcome := v.finishOf(&response, p)
+		if err := v.executor.end(ctx, p, entries[i], finish, true, outcome); err != nil {
+			return nil, err
+		}
+	}
+	out.response = response
+	return out, nil
+}
+
+// start stores that the calls begin: all of them, or none.
+func (v *provider) start(ctx context.Context, run Run, hosted []*plan) ([]*Entry, error) {
+	var entries []*Entry
+	for _, p := range hosted {
+		e, err := v.executor.start(ctx, run, p)
+		if err == nil && e == nil {
+			err = fmt.Errorf("%w: hosted call %q has a precondition", approvals.ErrInvalid, string(p.call.ID)) // unreachable: it has no preview
+		}
+		if err != nil {
+			undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.session.claim.lease)
+			defer cancel()
+			return nil, errors.Join(err, v.undo(undoing, hosted, entries))
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// undo stores that the calls did not begin after all. One that may have taken effect
+// before stays in doubt.
+func (v *provider) undo(ctx context.Context, hosted []*plan, entries []*Entry) error {
+	for i, e := range entries {
+		if hosted[i].begun {
+			continue
+		}
+		if err := v.executor.undo(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold keeps the calls from running in this step. Those that the policy permits are
+// ruled on again with the answers of the batch. An approval is for this step, so people
+// are asked once more where they gave one.
+func (v *provider) hold(ctx context.Context, hosted []*plan) error {
+	for _, p := range hosted {
+		if !p.approved {
+			p.execute, p.held = false, true
+			continue
+		}
+		if err := v.doubts.askAgain(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failed deals with a request that was not answered. Unless it certainly did nothing,
+// its calls may have run.
+func (v *provider) failed(ctx context.Context, hosted []*plan, entries []*Entry, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if known, ok := errors.AsType[*ModelError](err); ok && known.NotRun {
+		if err := v.undo(ctx, hosted, entries); err != nil {
+			return err
+		}
+		return &unasked{err}
+	}
+	for i, p := range hosted {
+		finish := v.unsure(p, modelWords(err))
+		if err := v.executor.end(ctx, p, entries[i], finish, true, "unsure"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unasked is a request that certainly did nothing.
+type unasked struct{ err error }
+
+func (e *unasked) Error() string { return "model failed: " + modelClass(e.err) }
+func (e *unasked) Unwrap() error { return e.err }
+
+// unsure is the end of a call that may have run.
+func (v *provider) unsure(p *plan, why string) Finish {
+	now := v.session.now()
+	if v.session.agent.effect(p.tool.Spec()) == EffectPure { // nothing is in doubt: it changes nothing
+		return Finish{Part: returned(p.call, OutcomeFailed, why, now)}
+	}
+	return Finish{
+		Part:   returned(p.call, OutcomeFailed, strings.TrimSpace(why+" "+unknownMessage), now),
+		Unsure: true, Reason: approvals.QuoteOf(why),
+	}
+}
+
+// notSaid is why it is not known what became of a call that the response leaves out.
+const notSaid = "The model provider did not say what became of this call."
+
+// finishOf takes what became of a call out of the response. What ran as something else
+// than was approved stays in it.
+func (v *provider) finishOf(response *Response, p *plan) (f Finish, outcome string) {
+	at := slices.IndexFunc(response.Parts, func(part ResponsePart) bool {
+		c, ok := part.(ProviderCall)
+		return ok && c.ApprovalRequest == p.request && c.Name == p.call.Name && sameJSON(c.Args, p.call.Args)
+	})
+	if at < 0 {
+		return v.unsure(p, notSaid), "unsure"
+	}
+	c := response.Parts[at].(ProviderCall)
+	response.Parts = slices.Delete(slices.Clone(response.Parts), at, at+1)
+	part := returned(p.call, OutcomeSuccess, cut(c.Output), v.session.now())
+	if c.Failed {
+		part.Outcome = OutcomeFailed
+	}
+	part.ProviderCall = string(c.ID)
+	return Finish{Part: part}, string(part.Outcome)
+}
+
+// sameJSON reports whether two arguments say the same. The provider may write them
+// anew.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var x, y any
+	for raw, into := range map[*json.RawMessage]*any{&a: &x, &b: &y} {
+		if len(*raw) == 0 {
+			*raw = json.RawMessage("{}")
+		}
+		if approvals.CheckArgs(*raw) != nil { // of two members with one name nobody knows which counts
+			return false
+		}
+		dec := json.NewDecoder(bytes.NewReader(*raw))
+		dec.UseNumber()
+		if dec.Decode(into) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// providerCalls are the calls that the provider made of which nothing is known here.
+func providerCalls(r Response) []ProviderCall {
+	var calls []ProviderCall
+	for _, p := range r.Parts {
+		if c, ok := p.(ProviderCall); ok {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// failUnapproved ends the run because the provider ran calls that nobody had approved.
+// They are in the history and in the journal, the log and the person who asked are
+// told, and nothing else of the response is used.
+func (s *session) failUnapproved(ctx context.Context, used func(*Run), response Response, plans []*plan, known ...RequestPart) error {
+	var names []string
+	var entries []Entry
+	run := s.claim.snapshot()
+	for _, c := range providerCalls(response) {
+		names = append(names, c.Name)
+		s.log(ctx, slog.LevelError, "the model provider ran a call without approval",
+			slog.String("call", string(c.ID)), slog.String("tool", c.Name))
+		part := returned(c.ToolCall, OutcomeSuccess, cut(c.Output), s.now())
+		part.ProviderCall = string(c.ID)
+		if c.Failed {
+			part.Outcome = OutcomeFailed
+		}
+		entries = append(entries, Entry{
+			Run: run.ID, Call: "unapproved:" + c.ID, Tool: c.Name, State: EntryFinished, Fence: s.claim.fence, At: s.now(), Finish: Finish{Part: part},
+		})
+	}
+	response.Parts = slices.DeleteFunc(slices.Clone(response.Parts), func(p ResponsePart) bool {
+		_, call := p.(CallPart)
+		return call
+	})
+	words := fmt.Sprintf(unapprovedWords, strings.Join(slices.Compact(names), ", "))
+	return s.failAfter(ctx, used, words, plans, []Message{response}, entries, known...)
+}
+
+const unapprovedWords = "The model provider ran %s without approval. Nothing else of its answer was used, and this run stops here. " +
+	"Ask your Countersign admin to check what it did, and the provider."

@@ -1,0 +1,218 @@
+package openaimodel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/countersign/countersign/internal/agentrun"
+	"github.com/countersign/countersign/internal/approvals"
+)
+
+// A Hosted is an MCP server that the provider calls. Its tools are called Label.tool,
+// and none of them runs before a request says that its call is approved.
+type Hosted struct {
+	Label       string
+	URL         string
+	Description string
+	Tools       []string // those that the model may call
+	// Headers opens what the provider sends to the server. It is called for each
+	// request, and never printed.
+	Headers func() map[string]string
+	// Conceal replaces the values of the headers in what the server said.
+	Conceal func(text string) string
+}
+
+// ServerLabel is what the label of a hosted server may be.
+var ServerLabel = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+
+func (h Hosted) check() error {
+	switch {
+	case !ServerLabel.MatchString(h.Label):
+		return fmt.Errorf("the label %q of a hosted server must begin with a letter and have letters, digits, - and _", h.Label)
+	case h.URL == "" || len(h.Tools) == 0 || h.Headers == nil || h.Conceal == nil:
+		return fmt.Errorf("the hosted server %s lacks a URL, tools, Headers or Conceal", h.Label)
+	}
+	return nil
+}
+
+// checkHosted returns what is wrong with the hosted servers.
+func (m *Model) checkHosted() error {
+	var problems []error
+	if len(m.hosted) > 0 && m.api != Responses {
+		problems = append(problems, errors.New("openaimodel: Config.Hosted needs the Responses API"))
+	}
+	for _, h := range m.hosted {
+		if err := h.check(); err != nil {
+			problems = append(problems, fmt.Errorf("openaimodel: Config.Hosted: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// servers are the hosted servers as tools of a request. All of their calls need
+// approval: which do not, the policy says and not the provider.
+func (m *Model) servers() []openai.ResponseTool {
+	var out []openai.ResponseTool
+	for _, h := range m.hosted {
+		t := openai.ResponseTool{Type: "mcp", Parameters: map[string]any{
+			"server_label": h.Label, "server_url": h.URL, "allowed_tools": h.Tools, "require_approval": "always",
+		}}
+		if h.Description != "" {
+			t.Parameters["server_description"] = h.Description
+		}
+		if headers := h.Headers(); len(headers) > 0 {
+			t.Parameters["headers"] = headers
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// written is who watches the answer. With hosted servers it is nobody: a secret that a
+// server repeats could be in several pieces, and is replaced in the whole only.
+func (m *Model) written(r agentrun.ModelRequest) func(agentrun.Delta) {
+	if len(m.hosted) > 0 {
+		return nil
+	}
+	return r.Written
+}
+
+// unlisted says that the model has no tools of a server. What the provider says of it
+// can hold anything, so it is left out.
+func (m *Model) unlisted(label string) {
+	m.log.Warn("the model provider could not list the tools of a hosted MCP server", slog.String("server", label))
+}
+
+// hosts reports whether the tool is of a hosted server.
+func (m *Model) hosts(tool string) bool {
+	label, _, _ := strings.Cut(tool, ".")
+	return slices.ContainsFunc(m.hosted, func(h Hosted) bool { return h.Label == label })
+}
+
+// conceal replaces the values of headers in what the provider says, of a server or
+// of itself.
+func (m *Model) conceal(text string) string {
+	for _, h := range m.hosted {
+		text = h.Conceal(text)
+	}
+	return text
+}
+
+type (
+	approvalRequestItem struct {
+		Type        string `json:"type"`
+		ID          string `json:"id"`
+		ServerLabel string `json:"server_label"`
+		Name        string `json:"name"`
+		Arguments   string `json:"arguments"`
+	}
+	approvalResponseItem struct {
+		Type              string `json:"type"`
+		ApprovalRequestID string `json:"approval_request_id"`
+		Approve           bool   `json:"approve"`
+		Reason            string `json:"reason,omitempty"`
+	}
+	hostedCallItem struct {
+		Type        string  `json:"type"`
+		ID          string  `json:"id"`
+		ServerLabel string  `json:"server_label"`
+		Name        string  `json:"name"`
+		Arguments   string  `json:"arguments"`
+		Output      *string `json:"output,omitempty"`
+		Error       *string `json:"error,omitempty"`
+	}
+)
+
+// maxReason is how many bytes of a reason are sent with a denial.
+const maxReason = 4 << 10
+
+// hostedCalls are those of a history, by their ids here. Calls of a server that the
+// agent no longer has are sent like any other: the API knows nothing of that server.
+type hostedCalls struct {
+	requests map[approvals.ToolCallID]string
+	results  map[approvals.ToolCallID]agentrun.ToolReturn // of those that the provider ran
+}
+
+func (m *Model) hostedCalls(history []agentrun.Message) hostedCalls {
+	h := hostedCalls{map[approvals.ToolCallID]string{}, map[approvals.ToolCallID]agentrun.ToolReturn{}}
+	for _, message := range history {
+		switch message := message.(type) {
+		case agentrun.Response:
+			for _, p := range message.Parts {
+				if c, ok := p.(agentrun.CallPart); ok && c.ApprovalRequest != "" && m.hosts(c.Name) {
+					h.requests[c.ID] = c.ApprovalRequest
+				}
+			}
+		case agentrun.Request:
+			for _, p := range message.Parts {
+				if r, ok := p.(agentrun.ToolReturn); ok && r.ProviderCall != "" && h.requests[r.CallID] != "" {
+					h.results[r.CallID] = r
+				}
+			}
+		}
+	}
+	return h
+}
+
+// call is what a hosted call is in the input. One that has run is sent as the call that
+// it was, without its approval: an approval is sent once, so that it never counts again.
+func (h hostedCalls) call(c agentrun.CallPart) any {
+	label, name, _ := strings.Cut(c.Name, ".")
+	r, ran := h.results[c.ID]
+	if !ran {
+		return approvalRequestItem{"mcp_approval_request", c.ApprovalRequest, label, name, string(c.Args)}
+	}
+	return ranItem(r.ProviderCall, c.Name, c.Args, content(r.Content), r.Outcome != agentrun.OutcomeSuccess)
+}
+
+func ranItem(id, tool string, args json.RawMessage, text string, failed bool) any {
+	label, name, _ := strings.Cut(tool, ".")
+	item := hostedCallItem{Type: "mcp_call", ID: id, ServerLabel: label, Name: name, Arguments: string(args)}
+	if failed {
+		item.Error = &text
+	} else {
+		item.Output = &text
+	}
+	return item
+}
+
+// answer is what the input has of the result of a hosted call: nothing if the provider
+// ran it. Whatever else became of it, the provider must not run it now.
+func (h hostedCalls) answer(id approvals.ToolCallID, p agentrun.RequestPart) (item any, hosted bool) {
+	request, hosted := h.requests[id]
+	if _, ran := h.results[id]; !hosted || ran {
+		return nil, hosted
+	}
+	reason := strings.ToValidUTF8(chatPart(p).Content, "")
+	if r, ok := p.(agentrun.ToolReturn); ok && r.Outcome == agentrun.OutcomeSuccess {
+		reason = "Do not make this call again. " + reason
+	}
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return approvalResponseItem{"mcp_approval_response", request, false, reason}, true
+}
+
+// approve are the answers that let the provider run the calls.
+func (h hostedCalls) approve(calls []approvals.ToolCallID) []any {
+	var out []any
+	for _, id := range calls {
+		if request, ok := h.requests[id]; ok {
+			out = append(out, approvalResponseItem{Type: "mcp_approval_response", ApprovalRequestID: request, Approve: true})
+		}
+	}
+	return out
+}
+
+// refusals are the statuses of a request that the provider did nothing with.
+var refusals = []int{400, 401, 402, 403, 404, 405, 406, 413, 414, 415, 422, 429, 431}
+
+// notRun reports whether an attempt that failed certainly ran no call.
+func (a *attempt) notRun() bool { return !a.left.Load() || slices.Contains(refusals, a.status) }
