@@ -19,6 +19,7 @@ type chunk struct {
 	ApprovalID      string          `json:"approvalId,omitempty"`
 	ToolCallID      string          `json:"toolCallId,omitempty"`
 	ToolName        string          `json:"toolName,omitempty"`
+	Hosted          bool            `json:"providerExecuted,omitempty"`
 	InputTextDelta  string          `json:"inputTextDelta,omitempty"`
 	Input           json.RawMessage `json:"input,omitempty"`
 	Output          json.RawMessage `json:"output,omitempty"`

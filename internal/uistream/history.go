@@ -124,6 +124,10 @@ func (s *Server) parts(t *turn, d Dialect, reader approvals.UserID) []map[string
 				if c := t.find(p.ID); c != nil {
 					all = append(all, c.part(d, now))
 				}
+			case agentrun.ProviderCall:
+				if c := t.find(p.ID); c != nil {
+					all = append(all, c.part(d, now))
+				}
 			}
 		}
 		for _, c := range st.calls {
@@ -143,6 +147,9 @@ func (s *Server) parts(t *turn, d Dialect, reader approvals.UserID) []map[string
 // part is a call as a part of a message.
 func (c *call) part(d Dialect, now time.Time) map[string]any {
 	p := map[string]any{"type": "tool-" + c.name, "toolCallId": string(c.id), "input": c.input()}
+	if c.hosted {
+		p["providerExecuted"] = true
+	}
 	if c.asked != nil && d.approvals() && (c.result != nil || c.pending(now)) {
 		a := map[string]any{"id": c.approval()}
 		if d.reasons() && c.asked.Why != "" {

@@ -3,6 +3,7 @@ package uistream
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -127,6 +128,10 @@ func only(all []*call, is func(*call) (bool, error)) ([]*call, error) {
 	return out, nil
 }
 
+func (s *step) has(id approvals.ToolCallID) bool {
+	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.id == id })
+}
+
 // shownParts are the calls of a response that are left, and the text of an answer:
 // what the model says between calls is not in the conversation.
 func shownParts(s *step, isAnswer bool) []agentrun.ResponsePart {
@@ -138,10 +143,12 @@ func shownParts(s *step, isAnswer bool) []agentrun.ResponsePart {
 				parts = append(parts, p)
 			}
 		case agentrun.CallPart:
-			for _, c := range s.calls {
-				if c.id == p.ID {
-					parts = append(parts, p)
-				}
+			if s.has(p.ID) {
+				parts = append(parts, p)
+			}
+		case agentrun.ProviderCall:
+			if s.has(p.ID) {
+				parts = append(parts, p)
 			}
 		case agentrun.Thinking:
 		}

@@ -131,7 +131,7 @@ func (w *teller) begin(i int, s *step) []chunk {
 			if p.Content != "" && w.reasoning {
 				out = append(out, w.whole(agentrun.DeltaThinking, next(agentrun.DeltaThinking), p.Content)...)
 			}
-		case agentrun.CallPart:
+		case agentrun.CallPart, agentrun.ProviderCall:
 		}
 	}
 	for _, c := range s.calls {
@@ -159,7 +159,7 @@ func (w *teller) show(c *call) []chunk {
 	}
 	k.started = true
 	return []chunk{
-		{Type: typeInputStart, ToolCallID: string(c.id), ToolName: c.name},
+		{Type: typeInputStart, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name},
 		{Type: typeInputDelta, ToolCallID: string(c.id), InputTextDelta: string(c.input())},
 	}
 }
@@ -182,13 +182,13 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 		k.available = true
 		if wrong && c.asked == nil {
 			k.settled = true
-			return append(out, chunk{Type: typeInputError, ToolCallID: string(c.id), ToolName: c.name, Input: c.input(), ErrorText: retry.Content})
+			return append(out, chunk{Type: typeInputError, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input(), ErrorText: retry.Content})
 		}
-		out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
+		out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input()})
 	}
 	if id := c.approval(); c.pending(now) && k.approval != id && w.dialect.approvals() {
 		if k.approval != "" { // other arguments, or asked once more
-			out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
+			out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input()})
 		}
 		k.approval, k.responded, k.decided = id, false, false
 		out = append(out, w.request(c))
@@ -199,7 +199,7 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 	if why, refused := c.refusal(); refused && w.dialect.decisions() && !k.settled && !k.decided {
 		k.decided = true
 		out = append(out, chunk{Type: typeApprovalRequest, ApprovalID: policyApproval(c.id), ToolCallID: string(c.id), IsAutomatic: true},
-			chunk{Type: typeApprovalResponse, ApprovalID: policyApproval(c.id), Approved: new(bool), Reason: why})
+			chunk{Type: typeApprovalResponse, ApprovalID: policyApproval(c.id), Approved: new(bool), Reason: why, Hosted: c.hosted})
 	}
 	if approved, decided := c.decided(now); decided && w.dialect.decisions() && !k.settled && !k.decided {
 		k.decided = true
@@ -207,7 +207,7 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 			k.approval = c.approval()
 			out = append(out, w.request(c))
 		}
-		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(now)})
+		out = append(out, chunk{Type: typeApprovalResponse, ApprovalID: k.approval, Approved: &approved, Reason: c.why(now), Hosted: c.hosted})
 	}
 	return out
 }
@@ -248,16 +248,16 @@ func (w *teller) results(s *step) []chunk {
 		switch {
 		case !ok:
 			retry, _ := c.result.(agentrun.RetryPrompt)
-			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), ErrorText: retry.Content})
+			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), Hosted: c.hosted, ErrorText: retry.Content})
 		case r.Outcome == agentrun.OutcomeDenied && w.dialect == V5:
-			denied = append(denied, chunk{Type: typeOutput, ToolCallID: string(c.id), Output: r.Content})
+			denied = append(denied, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: r.Content})
 		case r.Outcome == agentrun.OutcomeDenied:
 			denied = append(denied, chunk{Type: typeOutputDenied, ToolCallID: string(c.id)})
 		case r.Outcome == agentrun.OutcomeSuccess:
-			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Output: r.Content})
+			rest = append(rest, chunk{Type: typeOutput, ToolCallID: string(c.id), Hosted: c.hosted, Output: r.Content})
 			rest = append(rest, sources(r)...)
 		default:
-			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), ErrorText: words(r.Content)})
+			failed = append(failed, chunk{Type: typeOutputError, ToolCallID: string(c.id), Hosted: c.hosted, ErrorText: words(r.Content)})
 		}
 	}
 	return slices.Concat(denied, failed, rest)
@@ -280,7 +280,7 @@ func (w *teller) unsettled(t *turn, now time.Time) []chunk {
 				out = append(out, w.request(c))
 			case c.asked != nil && c.asked.InDoubt():
 				k.responded = false
-				out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), ToolName: c.name, Input: c.input()})
+				out = append(out, chunk{Type: typeInputAvailable, ToolCallID: string(c.id), Hosted: c.hosted, ToolName: c.name, Input: c.input()})
 			}
 		}
 	}

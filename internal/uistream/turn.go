@@ -45,6 +45,7 @@ type call struct {
 	name      string
 	args      json.RawMessage // that count: as proposed, or as they were changed
 	writeOnly []string
+	hosted    bool            // the provider of the model runs it
 	batch     approvals.Batch // the last in which people were asked about it
 	asked     *approvals.Approval
 	result    agentrun.RequestPart // nil while there is none
@@ -201,12 +202,16 @@ func (ts turns) messages(ctx context.Context, t *turn, run agentrun.Run, whole b
 func (ts turns) step(run agentrun.Run, r agentrun.Response) *step {
 	s := &step{response: r, by: run.Requester}
 	for _, p := range r.Parts {
-		c, ok := p.(agentrun.CallPart)
-		if !ok {
+		var made *call
+		switch c := p.(type) {
+		case agentrun.CallPart:
+			made = &call{id: c.ID, name: c.Name, args: c.Args, hosted: c.ApprovalRequest != ""}
+		case agentrun.ProviderCall:
+			made = &call{id: c.ID, name: c.Name, args: c.Args, hosted: true, result: providerResult(c)}
+		case agentrun.Text, agentrun.Thinking:
 			continue
 		}
-		made := &call{id: c.ID, name: c.Name, args: c.Args}
-		if spec, known := ts.tools.ToolSpec(run.Agent, c.Name); known {
+		if spec, known := ts.tools.ToolSpec(run.Agent, made.name); known {
 			made.writeOnly = spec.WriteOnly
 		} else {
 			made.writeOnly = []string{""} // what it hid is not known
@@ -214,6 +219,16 @@ func (ts turns) step(run agentrun.Run, r agentrun.Response) *step {
 		s.calls = append(s.calls, made)
 	}
 	return s
+}
+
+// providerResult is the result of a call that the provider made without approval.
+func providerResult(c agentrun.ProviderCall) agentrun.ToolReturn {
+	r := agentrun.ToolReturn{ToolName: c.Name, CallID: c.ID, Outcome: agentrun.OutcomeSuccess}
+	if c.Failed {
+		r.Outcome = agentrun.OutcomeFailed
+	}
+	r.Content, _ = json.Marshal(c.Output) // a text always has a JSON form
+	return r
 }
 
 // result notes what became of a call.

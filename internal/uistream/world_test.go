@@ -62,6 +62,7 @@ func (s script) Request(ctx context.Context, q agentrun.ModelRequest) (agentrun.
 	if prompt == "fail" {
 		return r, &agentrun.ModelError{Code: agentrun.ModelUnavailable, Words: "The model is away."}
 	}
+	r.Parts = ranByProvider(q)
 	steps := strings.Split(prompt, "|")
 	if step >= len(steps) {
 		r.Parts = append(r.Parts, agentrun.Text{Content: "Done: " + last(q.Messages)})
@@ -89,9 +90,26 @@ func (s script) Request(ctx context.Context, q agentrun.ModelRequest) (agentrun.
 			args = `{"nopath":1}`
 		}
 		r.FinishReason = agentrun.FinishToolCall
-		r.Parts = append(r.Parts, agentrun.CallPart{ToolCall: approvals.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}})
+		c := agentrun.CallPart{ToolCall: approvals.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}}
+		if name == "docs.ask" {
+			c.ApprovalRequest = "mcpr_" + string(id)
+		}
+		r.Parts = append(r.Parts, c)
 	}
 	return r, nil
+}
+
+// ranByProvider are the calls that the request approves, as the provider ran them.
+func ranByProvider(q agentrun.ModelRequest) (parts []agentrun.ResponsePart) {
+	for _, m := range q.Messages {
+		r, _ := m.(agentrun.Response)
+		for _, p := range r.Parts {
+			if c, ok := p.(agentrun.CallPart); ok && slices.Contains(q.Approved, c.ID) {
+				parts = append(parts, agentrun.ProviderCall{ToolCall: c.ToolCall, ApprovalRequest: c.ApprovalRequest, Output: "42"})
+			}
+		}
+	}
+	return parts
 }
 
 // last is what came of the newest calls.
@@ -258,6 +276,7 @@ func newWorld(t *testing.T, change ...func(*uistream.Config, *agentrun.Agent)) *
 		}
 		agent.Tools = append(agent.Tools, tool{w, spec})
 	}
+	agent.Tools = append(agent.Tools, tool{w, agentrun.Spec{Name: "docs.ask", Kind: agentrun.KindHosted}})
 	w.config = uistream.Config{
 		Runs: w.store, Changes: state.NewFeed(w.store), Drafts: draft.NewReader(state.NewRelay(w.store)), People: people{}, Agent: "ops", Channel: "C0OPS",
 		Heartbeat: 200 * time.Millisecond, Now: time.Now, Log: slog.New(slog.DiscardHandler), Origins: []string{"https://app.example"},

@@ -51,6 +51,38 @@ for (const order of ["012", "021", "102", "120", "201", "210"]) {
   };
 }
 
+// Versions before 6.0.158 do not send the answer by themselves where all calls are of
+// the provider.
+scenarios["calls that the provider runs"] = async () => {
+  const path = fresh("h"), chat = await ask(`docs.ask:${path}`);
+  assert.equal(chat.part(path).providerExecuted, true);
+  assert.equal(chat.part(path).state, "approval-requested");
+  await chat.click(path, true);
+  const alone = process.env.AI === "ai-6-first" && dialect !== "v7";
+  if (alone) await chat.sendMessage();
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  assert.equal(chat.part(path).state, "output-available");
+  assert.equal(chat.part(path).output, "42");
+  assert.equal((await reloaded(chat)).part(path).providerExecuted, true);
+  assert.equal(chat.messages.length, 2);
+  await chat.quiet(2);
+  return alone ? "sent by hand" : undefined;
+};
+
+scenarios["a batch with a call that the provider runs"] = async () => {
+  const [a, b, c] = [fresh("a"), fresh("h"), fresh("h")], chat = await ask(`del:${a} docs.ask:${b} docs.ask:${c}`);
+  assert.equal(chat.part(a).providerExecuted, undefined);
+  await chat.click(b, true);
+  await slack("UBOB", c, "deny", "not that one");
+  await chat.click(c, true);
+  await chat.click(a, true);
+  await chat.settled("the end", () => chat.text().includes("Done"));
+  assert.deepEqual([a, b, c].map((p) => chat.part(p).state), ["output-available", "output-available", "output-denied"]);
+  assert.match(chat.data(c).reason, /not that one/);
+  assert.equal(await ran(a), 1);
+  await chat.quiet(2);
+};
+
 scenarios["several steps"] = async () => {
   const [a, b] = [fresh("a"), fresh("b")], chat = await ask(`free:${fresh("f")} | one del:${a} | two del:${b}`);
   await chat.click(a, true);
