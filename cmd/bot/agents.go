@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel"
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/tools"
 )
 
 // agents are those of the configuration as it was loaded last. What of it can
@@ -83,7 +86,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 			name = e.OpenAIModel
 		}
 		model, err := openaimodel.New(openaimodel.Config{
-			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, API: openaimodel.API(a.ModelAPI), Timeout: a.Timeout, Log: log, Now: time.Now,
+			APIKey: e.OpenAIKey.Open, BaseURL: e.OpenAIBaseURL, Model: name, API: openaimodel.API(a.ModelAPI), Hosted: hosted(a, e), Timeout: a.Timeout, Log: log, Now: time.Now,
 		})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("agent %s: %w", a.Name, err))
@@ -97,4 +100,18 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 	}
 	addGateways(agents, c, sets)
 	return agents, errors.Join(problems...)
+}
+
+// hosted are the MCP servers that the provider calls for the agent.
+func hosted(a config.Agent, e config.Environment) []openaimodel.Hosted {
+	var all []openaimodel.Hosted
+	for _, name := range slices.Sorted(maps.Keys(a.HostedMCP)) {
+		h := a.HostedMCP[name]
+		headers := func() map[string]string { return h.HeadersOf(e) }
+		all = append(all, openaimodel.Hosted{
+			Label: name, URL: h.URL, Description: h.Description, Tools: h.Tools, Headers: headers,
+			Conceal: func(text string) string { return tools.Conceal(text, tools.HeaderSecrets(headers())...) },
+		})
+	}
+	return all
 }

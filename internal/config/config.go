@@ -47,18 +47,19 @@ type Config struct {
 type Agent struct {
 	Name         string               `yaml:"name"`
 	Instructions string               `yaml:"instructions"`
-	Model        string               `yaml:"model"`     // overrides OPENAI_MODEL
-	ModelAPI     string               `yaml:"model_api"` // how it is asked: chat or responses; chat if left out
-	Files        string               `yaml:"files"`     // the folder that the built-in file tools work on
-	MCP          map[string]MCPServer `yaml:"mcp"`       // MCP servers whose tools it has, by name
-	HTTP         *HTTPTools           `yaml:"http"`      // HTTP endpoints that are tools of it
-	Channels     []string             `yaml:"channels"`  // where a mention starts this agent; everywhere if left out
-	Who          *People              `yaml:"who"`       // whose mention starts it; every full member's if left out
-	Owners       *Owners              `yaml:"owners"`    // who decide about the agent itself; nobody if left out
-	Replies      RepliesRule          `yaml:"replies"`   // which replies in its threads are for it: mention or all; mention if left out
-	Pending      agentrun.PendingRule `yaml:"pending"`   // what a new message does while calls wait; reject if left out
-	Approval     Approval             `yaml:"approval"`  // which calls need approval, if the policy has no rule for them
-	Tools        map[string]Tool      `yaml:"tools"`     // by name
+	Model        string               `yaml:"model"`      // overrides OPENAI_MODEL
+	ModelAPI     string               `yaml:"model_api"`  // how it is asked: chat or responses; chat if left out
+	Files        string               `yaml:"files"`      // the folder that the built-in file tools work on
+	MCP          map[string]MCPServer `yaml:"mcp"`        // MCP servers whose tools it has, by name
+	HostedMCP    map[string]HostedMCP `yaml:"hosted_mcp"` // MCP servers that the provider of its model calls, by name
+	HTTP         *HTTPTools           `yaml:"http"`       // HTTP endpoints that are tools of it
+	Channels     []string             `yaml:"channels"`   // where a mention starts this agent; everywhere if left out
+	Who          *People              `yaml:"who"`        // whose mention starts it; every full member's if left out
+	Owners       *Owners              `yaml:"owners"`     // who decide about the agent itself; nobody if left out
+	Replies      RepliesRule          `yaml:"replies"`    // which replies in its threads are for it: mention or all; mention if left out
+	Pending      agentrun.PendingRule `yaml:"pending"`    // what a new message does while calls wait; reject if left out
+	Approval     Approval             `yaml:"approval"`   // which calls need approval, if the policy has no rule for them
+	Tools        map[string]Tool      `yaml:"tools"`      // by name
 
 	ExternalTools []ExternalTool `yaml:"external_tools"` // whose calls run elsewhere
 
@@ -184,6 +185,7 @@ func (c Config) checkAgent(i int, wrong func(format string, args ...any)) {
 	a.checkMCP(at, wrong)
 	a.checkEffects(at, wrong)
 	a.checkHTTP(at, wrong)
+	a.checkHosted(at, wrong)
 	if a.Who != nil {
 		for _, p := range Problems(a.Who.check(at + ".who")) {
 			wrong("%w", p)

@@ -49,20 +49,25 @@ func (a Agent) checkHTTP(at string, wrong func(format string, args ...any)) {
 	}
 }
 
-// HTTPSecrets says which variables are not set that endpoints name. Those who judge
+// HTTPSecrets says which variables are not set that endpoints and hosted servers name. Those who judge
 // calls and make none do not need them.
 func (c Config) HTTPSecrets(e Environment) error {
 	var problems []error
-	for i, a := range c.Agents {
-		if a.HTTP == nil {
-			continue
-		}
-		for j, d := range a.HTTP.Tools {
-			for _, name := range slices.Sorted(maps.Keys(d.Headers)) {
-				if _, ok := e.Named(d.Headers[name]); !ok {
-					problems = append(problems, fmt.Errorf("agents[%d].http.tools[%d].headers.%s: %s is not set; it is the name of a variable of the bot, which holds the value", i, j, name, d.Headers[name]))
-				}
+	check := func(at string, headers map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			if _, ok := e.Named(headers[name]); !ok {
+				problems = append(problems, fmt.Errorf("%s.headers.%s: %s is not set; it is the name of a variable of the bot, which holds the value", at, name, headers[name]))
 			}
+		}
+	}
+	for i, a := range c.Agents {
+		if a.HTTP != nil {
+			for j, d := range a.HTTP.Tools {
+				check(fmt.Sprintf("agents[%d].http.tools[%d]", i, j), d.Headers)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(a.HostedMCP)) {
+			check(fmt.Sprintf("agents[%d].hosted_mcp.%s", i, name), a.HostedMCP[name].Headers)
 		}
 	}
 	return errors.Join(problems...)

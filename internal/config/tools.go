@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/policy"
+	"github.com/countersign/countersign/internal/tools"
 	"github.com/countersign/countersign/internal/tools/filetool"
 	"github.com/countersign/countersign/internal/tools/mcptool"
 )
@@ -65,6 +66,8 @@ func NewToolSets(c Config, e Environment, extra ToolsFor) (ToolSets, error) {
 		all = append(all, served...)
 		endpoints, problemsOfThem := a.endpoints(a.at+".http", e)
 		all, problems = append(all, endpoints...), append(problems, problemsOfThem...)
+		hosted, problemsOfThem := a.hostedTools(a.at)
+		all, problems = append(all, hosted...), append(problems, problemsOfThem...)
 		if extra != nil && i < len(c.Agents) {
 			set, err := extra(a.Name)
 			if err != nil {
@@ -132,17 +135,20 @@ func policyTools(c Config, sets ToolSets) []policy.Tool {
 	return all
 }
 
-// settingOf is the setting of a tool. Calls of a tool of an MCP server or of an HTTP
-// endpoint need approval unless the policy or a setting of that one tool says otherwise:
+// settingOf is the setting of a tool. Calls of a tool of an MCP server, hosted or not, or
+// of an HTTP endpoint need approval unless the policy or a setting of that one tool says otherwise:
 // what was said of all tools of the agent was not said of those.
 func (a placed) settingOf(t agentrun.Tool) policy.Setting {
 	name := t.Spec().Name
 	own := a.Tools[name].Approval
 	if served, ok := t.(interface{ Gated() bool }); ok && own.Kind == "" && served.Gated() {
+		server, _, _ := strings.Cut(name, ".")
 		from := "http"
-		if _, ok := t.(*mcptool.Tool); ok {
-			server, _, _ := strings.Cut(name, ".")
+		switch t.(type) {
+		case *mcptool.Tool:
 			from = "mcp." + server
+		case *tools.Hosted:
+			from = "hosted_mcp." + server
 		}
 		return Approval{Kind: ApprovalAll}.setting(a.at + "." + from)
 	}

@@ -100,6 +100,9 @@ func (m modelCheck) tryAll(ctx context.Context) {
 		key := []string{name, a.ModelAPI}
 		for _, t := range sets[a.Name] {
 			s := t.Spec()
+			if s.Kind == agentrun.KindHosted { // the provider knows these
+				continue
+			}
 			tools = append(tools, callable(s))
 			key = append(key, s.Name)
 		}
