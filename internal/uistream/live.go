@@ -175,7 +175,7 @@ func (s *step) text(kind agentrun.DeltaKind) (string, bool) {
 			if kind == agentrun.DeltaThinking && p.Content != "" {
 				return p.Content, true
 			}
-		case agentrun.CallPart:
+		case agentrun.CallPart, agentrun.ProviderCall:
 		}
 	}
 	return "", false

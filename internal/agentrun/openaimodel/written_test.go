@@ -57,6 +57,8 @@ func requireTold(t *testing.T, api openaimodel.API, after int) {
 			require.Equal(t, p.Content, thought)
 		case agentrun.CallPart:
 			require.Equal(t, string(p.Args), args[p.ID])
+		case agentrun.ProviderCall:
+			require.Fail(t, "it has no hosted tools")
 		}
 	}
 }
