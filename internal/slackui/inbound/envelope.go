@@ -12,14 +12,14 @@ import (
 )
 
 // envelope handles an envelope of Socket Mode like the HTTP request with the same
-// content: the payload of an event is the body of the request, the others are
-// sent as forms.
+// content: the payload of an event is the body of the request, and that of an
+// interaction is in it; a command is sent as a form.
 func (s *HTTP) envelope(ctx context.Context, f frame) (Reply, error) {
 	switch f.Type {
 	case "events_api":
 		return s.events(ctx, f.Payload)
 	case "interactive":
-		return s.interactivity(ctx, []byte("payload="+url.QueryEscape(string(f.Payload))))
+		return s.interaction(ctx, f.Payload)
 	case "slash_commands":
 		form, err := commandForm(f.Payload)
 		if err != nil {

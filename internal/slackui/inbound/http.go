@@ -132,7 +132,15 @@ func sslCheck(h http.Header, body []byte) bool {
 }
 
 func (s *HTTP) interactivity(ctx context.Context, body []byte) (Reply, error) {
-	p, err := readPayload(body)
+	raw, err := payloadOf(body)
+	if err != nil {
+		return Reply{}, err
+	}
+	return s.interaction(ctx, raw)
+}
+
+func (s *HTTP) interaction(ctx context.Context, raw []byte) (Reply, error) {
+	p, err := readPayload(raw)
 	if err != nil {
 		return Reply{}, err
 	}

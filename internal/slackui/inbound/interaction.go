@@ -155,14 +155,19 @@ type payload struct {
 	} `json:"view"`
 }
 
-// readPayload reads the form in which an interaction comes.
-func readPayload(body []byte) (payload, error) {
-	var p payload
+// payloadOf returns the payload of the form in which an interaction comes.
+func payloadOf(body []byte) ([]byte, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil || form.Get("payload") == "" {
-		return p, fmt.Errorf("%w: no payload", errBody)
+		return nil, fmt.Errorf("%w: no payload", errBody)
 	}
-	if err := json.Unmarshal([]byte(form.Get("payload")), &p); err != nil {
+	return []byte(form.Get("payload")), nil
+}
+
+// readPayload reads the payload of an interaction.
+func readPayload(raw []byte) (payload, error) {
+	var p payload
+	if err := json.Unmarshal(skim(raw), &p); err != nil {
 		return p, fmt.Errorf("%w: payload: %w", errBody, err)
 	}
 	switch {

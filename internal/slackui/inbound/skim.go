@@ -1,0 +1,143 @@
+package inbound
+
+import (
+	"bytes"
+	"slices"
+)
+
+// skim returns the payload of an interaction without the blocks of its message and
+// of its view. They are most of it, nothing of them is read, and the decoder would
+// look at each byte of them twice. What skim does not understand it returns as it
+// is, for the decoder to judge.
+func skim(payload []byte) []byte {
+	s := skimmer{raw: payload, kept: make([]byte, 0, 4096)}
+	s.space()
+	if !s.object(false) {
+		return payload
+	}
+	return append(s.kept, s.raw[s.at:]...)
+}
+
+// skimmer copies what is kept of a JSON document. It only finds where values end:
+// whether they are valid is left to the decoder of what is kept.
+type skimmer struct {
+	raw  []byte
+	at   int
+	kept []byte
+}
+
+// object copies an object: the outermost one, or inner the message or the view.
+func (s *skimmer) object(inner bool) bool {
+	if !s.take('{') {
+		return false
+	}
+	for first := true; ; first = false {
+		s.space()
+		if first && s.peek() == '}' {
+			return s.take('}')
+		}
+		begin, kept := s.at, len(s.kept)
+		if !s.text() {
+			return false
+		}
+		name := string(s.raw[begin+1 : s.at-1])
+		s.space()
+		if s.peek() != ':' {
+			return false
+		}
+		s.at++
+		s.space()
+		s.kept = append(s.kept, s.raw[begin:s.at]...)
+		switch value := s.at; {
+		case !inner && (name == "message" || name == "view") && s.peek() == '{':
+			if !s.object(true) {
+				return false
+			}
+		case !s.value():
+			return false
+		case inner && slices.Contains([]string{"blocks", "attachments"}, name):
+			s.kept = append(s.kept[:kept], `"":0`...) // a name that nothing reads
+		default:
+			s.kept = append(s.kept, s.raw[value:s.at]...)
+		}
+		s.space()
+		if s.peek() == '}' {
+			return s.take('}')
+		}
+		if !s.take(',') {
+			return false
+		}
+	}
+}
+
+// value passes over a value.
+func (s *skimmer) value() bool {
+	begin := s.at
+	for depth := 0; s.at < len(s.raw); {
+		switch c := s.raw[s.at]; c {
+		case '"':
+			if !s.text() {
+				return false
+			}
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']', ',':
+			if depth == 0 {
+				return s.at > begin
+			}
+			if c != ',' {
+				depth--
+			}
+			s.at++
+		default:
+			s.at++
+		}
+	}
+	return false
+}
+
+// text passes over a string.
+func (s *skimmer) text() bool {
+	if s.peek() != '"' {
+		return false
+	}
+	for s.at++; ; s.at++ {
+		end := bytes.IndexByte(s.raw[s.at:], '"')
+		if end < 0 {
+			return false
+		}
+		escaped := bytes.IndexByte(s.raw[s.at:s.at+end], '\\')
+		if escaped < 0 {
+			s.at += end + 1
+			return true
+		}
+		s.at += escaped + 1 // what it escapes is passed over next
+		if s.at >= len(s.raw) {
+			return false
+		}
+	}
+}
+
+func (s *skimmer) space() {
+	for s.at < len(s.raw) && (s.raw[s.at] == ' ' || s.raw[s.at] == '\t' || s.raw[s.at] == '\n' || s.raw[s.at] == '\r') {
+		s.at++
+	}
+}
+
+func (s *skimmer) peek() byte {
+	if s.at < len(s.raw) {
+		return s.raw[s.at]
+	}
+	return 0
+}
+
+// take copies the byte c, which must come next.
+func (s *skimmer) take(c byte) bool {
+	if s.peek() != c {
+		return false
+	}
+	s.at++
+	s.kept = append(s.kept, c)
+	return true
+}
