@@ -20,9 +20,8 @@ type Store interface {
 	ArgsOf(ctx context.Context, of []ArgsKey) (map[ArgsKey]json.RawMessage, error)
 	// CommitBatch stores the batch, its new arguments and the facts in one
 	// step, if the stored version is still that of Before; otherwise
-	// [ErrConflict]. A repeated Request is answered like the first, or with
-	// [ErrAnswered] if the commit says that it must be the first, and changes
-	// nothing.
+	// [ErrConflict]. A Request that was committed before changes nothing and is
+	// [ErrAnswered], so that each commit without an error was made by this call.
 	CommitBatch(ctx context.Context, c BatchCommit) error
 	// Answered reports whether Request has already been committed to the batch.
 	Answered(ctx context.Context, id BatchID, r RequestID) (bool, error)
@@ -44,7 +43,6 @@ type ArgsKey struct {
 // means for its indexes.
 type BatchCommit struct {
 	Request RequestID
-	First   bool          // a Request that was committed before is an [ErrAnswered]
 	Keep    time.Duration // the least time for which Request is remembered; 0 leaves it to the store
 	Before  Batch
 	Batch   Batch
@@ -224,6 +222,9 @@ func (d *Desk) Tick(ctx context.Context, id BatchID) error {
 		// Any number of sweepers may try it; the version names the attempt.
 		r := RequestID(fmt.Sprintf("tick-%s-%d", id, b.Version))
 		err = d.commits.commit(ctx, r, b, next)
+		if errors.Is(err, ErrAnswered) {
+			return nil
+		}
 		if !errors.Is(err, ErrConflict) {
 			return err
 		}

@@ -35,7 +35,7 @@ func (c commits) applyTo(ctx context.Context, b Batch, r RequestID, cmd Command)
 	if err != nil || len(events) == 0 || r == "" {
 		return c.apply(ctx, b.ID, r, cmd)
 	}
-	err = c.store.CommitBatch(ctx, BatchCommit{Request: r, First: true, Before: b, Batch: next, Events: events})
+	err = c.store.CommitBatch(ctx, BatchCommit{Request: r, Before: b, Batch: next, Events: events})
 	switch {
 	case err == nil:
 		return next, nil
@@ -83,7 +83,7 @@ func (c commits) move(ctx context.Context, id BatchID, r RequestID, decide func(
 		if err == nil {
 			return next.batch, nil
 		}
-		if !errors.Is(err, ErrConflict) {
+		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrAnswered) {
 			return Batch{}, err
 		}
 	}

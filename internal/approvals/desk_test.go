@@ -110,10 +110,8 @@ func (s *shelf) CommitBatch(_ context.Context, c BatchCommit) error {
 		s.batches[c.Batch.ID] = f(s.batches[c.Batch.ID])
 	}
 	switch {
-	case s.done[c.Request] && c.First:
-		return ErrAnswered
 	case s.done[c.Request]:
-		return nil
+		return ErrAnswered
 	case s.conflicts > 0:
 		s.conflicts--
 		return ErrConflict

@@ -13,7 +13,7 @@ var (
 	ErrUnreadable = errors.New("unreadable")
 	// ErrConflict: the document has changed since it was read. Read it again.
 	ErrConflict = errors.New("changed meanwhile")
-	// ErrAnswered: a commit with [BatchCommit.First] whose request was committed
+	// ErrAnswered: a commit whose request was committed
 	// before. Nothing was changed.
 	ErrAnswered = errors.New("this request was committed before")
 	// ErrNotDurable: the change is stored, but may still be lost with the machine

@@ -81,7 +81,7 @@ func (s *Store) CommitBatch(ctx context.Context, c approvals.BatchCommit) error 
 		return err
 	}
 	ch := newChange(p, p.request(string(c.Batch.ID), newRequest(c.Request)), c.Keep)
-	ch.first = c.First
+	ch.first = true
 	w := newDueChanges(s, p, ch)
 	if err := putBatch(ch, p, w, c.Before, c.Batch, c.Events, c.Args); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -30,9 +29,9 @@ const chunk = 100
 type change struct {
 	partition int
 	request   requestKey
-	first     bool // a request that was applied before is no answer to this change
-	keep      time.Duration
-	mark      string // of a change whose document remembers it; otherwise request does
+	attempt   string // eight letters that name this change among all with its request
+	first     bool   // a request that was applied before is no answer to this change
+	keep      time.Duration // of the request; 0 if the document remembers the attempt instead
 	keys      []string
 	index     map[string]int
 	seen      map[string]bool // documents
@@ -45,7 +44,7 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 	if keep <= 0 {
 		keep = remembered
 	}
-	c := &change{partition: p.n, request: r, keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
+	c := &change{partition: p.n, request: r, attempt: rand.Text()[:8], keep: keep, index: make(map[string]int), seen: make(map[string]bool)}
 	c.key(string(r))
 	return c
 }
@@ -55,7 +54,7 @@ func newChange(p partition, r requestKey, keep time.Duration) *change {
 // sends it again within a second or so, and learns that it was applied.
 func newChangeOf(p partition, k hashKey) *change {
 	c := newChange(p, requestKey(k), 0)
-	c.keep, c.mark = 0, rand.Text()[:8]
+	c.keep = 0
 	return c
 }
 
@@ -137,17 +136,17 @@ func (c *change) once(doc string) bool {
 // args are the words of the change for the script.
 func (c *change) args() []any {
 	args := make([]any, 0, 3+len(c.checks)+len(c.writes))
-	args = append(args, cmp.Or(c.mark, "applied"), c.keep.Milliseconds(), c.count)
+	args = append(args, c.attempt, c.keep.Milliseconds(), c.count)
 	args = append(args, c.checks...)
 	return append(args, c.writes...)
 }
 
 // commit runs the change. It returns the number of the check that failed, from
-// 1, or 0: applied, now or by an earlier attempt with the same request; the latter
-// is [repeated] for a change that is to be the first. After
-// an error it is unknown whether the change was applied; the same request may
-// be sent again. A change that is acknowledged to people or tools needs
-// commitBehind.
+// 1, or 0: applied, by this change, which the client may have sent more than once,
+// or by an earlier one with the same request. The latter is [repeated] for a
+// change that is to be the first. After an error it is unknown whether the change
+// was applied; the same request may be sent again. A change that is acknowledged
+// to people or tools needs commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	defer s.written(ctx, c)
 	failed, err = c.verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())

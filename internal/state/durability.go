@@ -172,10 +172,10 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		answered = func() error { return s.confirmAt(ctx, s.partition(c.partition), b) }
 	}
 	failed, err = c.verdictOf(cmd.Int64Slice())
-	if err != nil || failed != 0 {
+	if err != nil || (failed != 0 && failed != repeated) {
 		return failed, err
 	}
-	return 0, answered()
+	return failed, answered()
 }
 
 // behind runs a script and asks the barrier, in one pipeline: that is one

@@ -64,7 +64,7 @@ func (c *clicker) check(t *testing.T, s *state.Store) (lost int) {
 		if c.acked[commit.Batch.ID] && err != nil {
 			lost++
 		}
-		require.NoError(t, s.CommitBatch(t.Context(), commit), "the same request again")
+		require.NoError(t, madeOnce(s.CommitBatch(t.Context(), commit)), "the same request again")
 	}
 	times := map[approvals.BatchID]int{}
 	for n := range 8 {

@@ -178,7 +178,7 @@ func (p process) work(ctx context.Context, k state.Kind, f func(context.Context,
 
 // click is what a person does until it says that it was recorded.
 func (p process) click(ctx context.Context, click approvals.BatchCommit) error {
-	err := p.s.CommitBatch(ctx, click)
+	err := madeOnce(p.s.CommitBatch(ctx, click))
 	if !errors.Is(err, approvals.ErrConflict) {
 		return err
 	}

@@ -58,8 +58,8 @@ type batches struct {
 	metrics approvalMetrics
 }
 
-// CommitBatch implements [approvals.Store]. A desk makes a commit once: one that is
-// stored and may be lost counts too.
+// CommitBatch implements [approvals.Store]. A commit that was made before has counted
+// then; one that is stored and may be lost counts too.
 func (s batches) CommitBatch(ctx context.Context, c approvals.BatchCommit) error {
 	err := s.Store.CommitBatch(ctx, c)
 	if err == nil || errors.Is(err, approvals.ErrNotDurable) {

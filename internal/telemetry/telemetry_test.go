@@ -60,7 +60,7 @@ func settled(rule string) approvals.BatchCommit {
 // What was not stored did not happen. What was stored and may be lost did.
 func TestOnlyWhatIsStoredIsCounted(t *testing.T) {
 	m := newMetrics()
-	for _, err := range []error{approvals.ErrConflict, errors.New("redis is away"), nil, approvals.ErrNotDurable} {
+	for _, err := range []error{approvals.ErrConflict, approvals.ErrAnswered, errors.New("redis is away"), nil, approvals.ErrNotDurable} {
 		require.ErrorIs(t, m.Batches(desk{err: err}).CommitBatch(t.Context(), settled("refunds@1f2e")), err)
 	}
 	text := scrape(t, m)
