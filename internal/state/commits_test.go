@@ -164,6 +164,17 @@ func memos(t *testing.T, c redis.UniversalClient) {
 	require.NoError(t, s.CommitMemo(ctx, batch, "cards", []byte("v2"), 1, 2))
 	require.Empty(t, due(t, c, s, state.Cards))
 	require.Contains(t, due(t, c, s, state.Resumes), batch)
+
+	// Work that needs no memo leaves none.
+	require.NoError(t, s.CommitMemo(ctx, batch, "homes", nil, 0, 1))
+	require.Contains(t, due(t, c, s, state.Homes), batch, "the batch has moved on")
+	require.NoError(t, s.CommitMemo(ctx, batch, "homes", nil, 0, 2))
+	require.Empty(t, due(t, c, s, state.Homes))
+	_, version, err = s.Memo(ctx, batch, "homes")
+	require.NoError(t, err)
+	require.Zero(t, version)
+	require.NoError(t, s.CommitMemo(ctx, batch, "homes", []byte("x"), 0, 0))
+	require.ErrorIs(t, s.CommitMemo(ctx, batch, "homes", nil, 0, 2), approvals.ErrConflict, "there is one now")
 	require.ErrorIs(t, s.CommitMemo(ctx, batch, "a:b", nil, 0, 0), approvals.ErrInvalid)
 	require.Error(t, s.CommitMemo(ctx, batch, "poster", nil, 0, 1), "no kind of work")
 }

@@ -32,7 +32,8 @@ func (s *Store) Memo(ctx context.Context, id, surface string) (data []byte, vers
 // With drawn > 0 it also says that the surface, which is then a [Kind], has
 // done its work for that version of the document: the due entry goes in the
 // same step, unless the document has moved on. Then the memo is stored all the
-// same and the entry stays, because there is more to do.
+// same and the entry stays, because there is more to do. If there is no memo and
+// data is nil, none is stored.
 func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
 	k, p, err := s.memo(id, surface)
 	if err != nil {
@@ -49,15 +50,21 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		}
 		done := newChangeOf(p, k)
 		done.wantVersion(doc, fieldVersion, drawn)
-		if err := done.put(k, version, version+1, data); err != nil {
+		none := version == 0 && data == nil
+		if none {
+			done.wantVersion(k, fieldVersion, 0)
+		} else if err := done.put(k, version, version+1, data); err != nil {
 			return err
 		}
 		w := newDueChanges(s, p, done)
 		w.done(Kind(surface), id)
 		w.finish()
 		failed, err := s.commit(ctx, done)
-		if err != nil || failed == 0 {
+		if err != nil || failed == 0 || (none && failed == 1) {
 			return wrap(err, "commit memo %s of %s", surface, id)
+		}
+		if none {
+			return fmt.Errorf("commit memo %s of %s: %w", surface, id, approvals.ErrConflict)
 		}
 		// Which check failed does not matter: the second change has only one.
 	}

@@ -107,6 +107,9 @@ func (h *Homes) Reconcile(ctx context.Context, id string) error {
 	concerned = append(concerned, n.Body.People...) // an edit may have changed whom it asks
 	slices.Sort(concerned)
 	concerned = slices.Compact(concerned)
+	if len(concerned) == 0 && version == 0 {
+		return l.Done(ctx, id, b.Version)
+	}
 	if len(concerned) > 0 && n.Body.Version < b.Version {
 		n.Body = batchChange{Version: b.Version, Seen: h.Now(), People: concerned}
 		if err := l.Store(ctx, id, n, version, 0); err != nil {

@@ -71,6 +71,15 @@ func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, dr
 	return nil
 }
 
+// Done removes the due entry of the surface, if the document still has the version
+// drawn, for a document without a record that needs none.
+func (l Notes[T]) Done(ctx context.Context, id string, drawn int64) error {
+	if err := l.Memos.CommitMemo(ctx, id, l.Surface, nil, 0, drawn); err != nil {
+		return fmt.Errorf("finish the %s of %s: %w", l.Surface, id, err)
+	}
+	return nil
+}
+
 // Edit changes a record without a claim. Whoever holds one takes the change over
 // with its next save.
 func (l Notes[T]) Edit(ctx context.Context, id string, change func(*T)) error {
