@@ -3,6 +3,7 @@ package approvals
 // Reads are documents that one request is about to read. They are pointers of a
 // client, so any of them may not exist.
 type Reads struct {
+	Runs    []RunID
 	Batches []BatchID
 	Args    []ArgsKey
 	Memos   []MemoKey

@@ -175,6 +175,23 @@ func TestAChatWhoseThreadIsGoneGetsAnotherAFewTimes(t *testing.T) {
 	}
 }
 
+// So does a card that is posted again because someone removed the whole thread.
+func TestACardOfAChatWhoseThreadIsGoneIsPostedInAnother(t *testing.T) {
+	o := newWorkspace(t, slacksim.Config{})
+	api := slack.New(o.BotToken(), slack.OptionAPIURL(o.api))
+	b := o.chatCalls("Clean up", call("a", "x", `{}`, sre), call("b", "x", `{"n":2}`, sre))
+	o.draw(b)
+	head := o.inChannel()[0]
+	for _, m := range append(o.thread("U0BOB", head.TS), head) {
+		_, _, err := api.DeleteMessageContext(t.Context(), "C0OPS", m.TS)
+		require.NoError(t, err)
+	}
+	o.approves(b, 0)
+	require.Error(t, o.ui.Cards.Reconcile(t.Context(), string(b.ID)))
+	o.draw(b)
+	require.Len(t, o.thread("U0BOB", o.inChannel()[0].TS), 1)
+}
+
 // A message that was written on the web is not in the thread, so the reply quotes it.
 func TestWhatIsWrittenOnTheWebIsQuotedInItsThread(t *testing.T) {
 	o := newWorkspace(t, slacksim.Config{}, withPage)

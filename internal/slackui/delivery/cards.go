@@ -96,18 +96,16 @@ func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
 // draw draws the batch under the claim, so that it never draws an older state over a
 // newer one.
 func (c *Cards) draw(ctx context.Context, h *memo.Claim[anchors], b approvals.Batch) (int64, error) {
-	at, known := h.Body.home()
-	if !known || b.Channel == "" {
-		run, err := c.Runs.Run(ctx, b.Run)
-		if err != nil {
-			return 0, fmt.Errorf("load run %s: %w", b.Run, err)
-		}
-		var shown bool
-		if at, shown = home(run, b); !shown {
-			return b.Version, nil
-		}
-		b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
+	ctx = c.Placements.Memos.Prefetch(ctx, approvals.Reads{Runs: []approvals.RunID{b.Run}, Args: h.Body.redraws(b)})
+	run, err := c.Runs.Run(ctx, b.Run)
+	if err != nil {
+		return 0, fmt.Errorf("load run %s: %w", b.Run, err)
 	}
+	at, shown := home(run, b)
+	if !shown {
+		return b.Version, nil
+	}
+	b.Channel = cmp.Or(b.Channel, run.Origin.Channel) // old documents have none
 	for range maxRounds {
 		// A failure in the channel of an escalation does not delay the thread.
 		furtherErr := c.escalated(ctx, h, b)

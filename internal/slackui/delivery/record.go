@@ -61,14 +61,18 @@ func (a *anchors) find(channel, ts string) int {
 	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
 }
 
-// home is the thread in which the batch is shown, as far as its messages say that:
-// an old one does not.
-func (a *anchors) home() (t target, known bool) {
-	i := slices.IndexFunc(a.Anchors, func(x Anchor) bool { return !x.Further && x.Direct == "" && x.Thread != "" })
-	if i < 0 {
-		return target{}, false
+// redraws are the arguments on the messages that show an older version.
+func (a *anchors) redraws(b approvals.Batch) []approvals.ArgsKey {
+	var all []approvals.ArgsKey
+	for part := range card.Parts(b) {
+		if !slices.ContainsFunc(a.Anchors, func(x Anchor) bool { return x.Part == part && x.Version < b.Version }) {
+			continue
+		}
+		for _, of := range (card.Card{Batch: b, Part: part}).OnCard() {
+			all = append(all, approvals.ArgsKey{Batch: b.ID, Digest: of.Call.Digest})
+		}
 	}
-	return target{channel: a.Anchors[i].Channel, thread: a.Anchors[i].Thread}, true
+	return all
 }
 
 func (a *anchors) put(x Anchor) {
