@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -23,13 +22,25 @@ type claim struct {
 	fence Fence
 	id    approvals.RunID
 
-	mu      sync.Mutex // guards what follows, also while a commit is under way
-	run     Run        // as stored
-	thread  Thread     // as stored when it was last read
-	renewed time.Time  // when, by the clock of this process
-	ends    time.Time  // likewise, also of a lease whose renewal may be lost with the store's machine
+	mu      lock      // guards what follows, also while a commit is under way
+	run     Run       // as stored
+	thread  Thread    // as stored when it was last read
+	renewed time.Time // when, by the clock of this process
+	ends    time.Time // likewise, also of a lease whose renewal may be lost with the store's machine
 	commits int
 }
+
+// A lock is a mutex that may be held for as long as the store takes. It is a channel,
+// for whose holder testing/synctest lets the time pass while others wait.
+type lock chan struct{}
+
+func newLock() lock { return make(lock, 1) }
+
+// Lock waits for the lock and takes it.
+func (l lock) Lock() { l <- struct{}{} }
+
+// Unlock gives it back.
+func (l lock) Unlock() { <-l }
 
 // request mints the name of the next commit. The caller holds the lock, or is
 // the only one that has the claim.

@@ -85,7 +85,7 @@ func (r *Runner) take(ctx context.Context, run Run, now clocks) (*claim, error) 
 	}
 	c := &claim{
 		store: r.c.Store, now: r.c.Now, time: r.c.LeaseTime, lease: r.c.Lease, log: r.c.Log,
-		fence: r.c.NewFence(), id: run.ID, run: run, thread: thread,
+		fence: r.c.NewFence(), id: run.ID, mu: newLock(), run: run, thread: thread,
 	}
 	run.Status, run.Owner, run.LeaseEnds = RunRunning, c.fence, now.store.Add(c.lease)
 	err = c.store.Commit(ctx, Commit{Request: c.request(), Runs: []Run{run}})

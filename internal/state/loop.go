@@ -149,8 +149,9 @@ func (l *loop) rest(n int, cause error) {
 	l.dirty[n] = true                        // a look sets the timer
 }
 
-// resting reports whether the partition is left alone now.
-func (l *loop) resting(n int) bool { return l.d.store.now().Before(l.rests[n].until) }
+// resting reports whether the partition is left alone now. It reckons in scores, as
+// the timer does: the loop would spin through what a score leaves out of a time.
+func (l *loop) resting(n int) bool { return scoreOf(l.d.store.now()) < scoreOf(l.rests[n].until) }
 
 // timer fires when the next entry that is known becomes due.
 func (l *loop) timer() (<-chan time.Time, func() bool) {
