@@ -21,7 +21,7 @@ type engine struct {
 	closed     bool
 	urls       struct{ events, interactivity, commands, options string }
 	public     string
-	faults     Faults
+	faults     misfortune
 	lastMicros int64
 	lastID     uint64
 	inflight   int

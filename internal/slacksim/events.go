@@ -74,7 +74,12 @@ func (s *events) sendEvent(content object) {
 		return
 	}
 	body := encodeJSON(content)
-	s.spawn(func() { s.attempt(kind, body, 0, "") })
+	first := func() { s.spawn(func() { s.attempt(kind, body, 0, "") }) }
+	if wait := s.faults.holdsBack(s.clock.now()); wait > 0 {
+		s.later(wait, first)
+		return
+	}
+	first()
 }
 
 // verificationToken is the deprecated proof of origin that payloads carry.
@@ -102,8 +107,7 @@ func (s *events) attempt(kind string, body []byte, n int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.problem == "" {
-		if s.faults.DuplicateDeliveries > 0 && n < len(retryDelays) {
-			s.faults.DuplicateDeliveries--
+		if n < len(retryDelays) && s.faults.duplicates() {
 			s.spawn(func() { s.attempt(kind, body, n+1, timeout(target)) })
 		}
 		return
@@ -117,10 +121,15 @@ func (s *events) attempt(kind string, body []byte, n int, why string) {
 		again()
 		return
 	}
-	s.clock.after(delay, func() {
+	s.later(delay, again)
+}
+
+// later calls f with mu held once d has passed on the workspace's clock.
+func (s *events) later(d time.Duration, f func()) {
+	s.clock.after(d, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		again()
+		f()
 	})
 }
 

@@ -52,7 +52,7 @@ func (s *responder) serveResponseURL(w http.ResponseWriter, r *http.Request) {
 	entry := LogEntry{Direction: FromApp, Kind: "response_url", Method: r.Method, URL: "/response/…", Request: string(body)}
 
 	s.mu.Lock()
-	fault := s.faults.take("response_url")
+	fault := s.faults.take("response_url", s.clock.now())
 	var status int
 	var answer string
 	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {

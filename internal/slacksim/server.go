@@ -196,6 +196,5 @@ func (s *Server) Idle(ctx context.Context) error {
 func (s *Server) SetFaults(f Faults) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.Next = append([]Fault(nil), f.Next...)
-	s.faults = f
+	s.faults = newMisfortune(f, s.clock.now())
 }

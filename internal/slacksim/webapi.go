@@ -54,7 +54,7 @@ func (s *webAPI) serveAPI(w http.ResponseWriter, r *http.Request) {
 	}
 
 	s.mu.Lock()
-	fault := s.faults.take(name)
+	fault := s.faults.take(name, s.clock.now())
 	if fault != nil && fault.Status != 0 && fault.Status != http.StatusOK {
 		answer := object{"ok": false, "error": cmp.Or(fault.Error, faultError(fault.Status))}
 		s.journal.logged(entry, fault.Status, encodeJSON(answer))
