@@ -64,6 +64,15 @@ type bot struct {
 }
 
 func newBot(ctx context.Context, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
+	at, err := storeOptions(c, e, log)
+	if err != nil {
+		return nil, err
+	}
+	return newBotOn(ctx, at, c, e, extra, log)
+}
+
+// newBotOn is newBot with its store there.
+func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
 	c, servers, accepted, err := openServers(ctx, c, e, log)
 	if err != nil {
 		return nil, err
@@ -83,10 +92,6 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 		return newAgents(c, e, sets, b.model, log)
 	}
 	if err := errors.Join(b.agents.load(c, sets), c.HTTPSecrets(e), b.openPolicy(ctx, c, sets)); err != nil {
-		return nil, err
-	}
-	at, err := storeOptions(c, e, log)
-	if err != nil {
 		return nil, err
 	}
 	if b.store, err = openDurable(ctx, c, b.measured(at)); err != nil {

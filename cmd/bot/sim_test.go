@@ -104,6 +104,9 @@ type message struct {
 	Text      string
 	Blocks    []map[string]any
 	Ephemeral bool `json:"is_ephemeral"`
+	Metadata  struct {
+		Payload map[string]any `json:"event_payload"`
+	}
 }
 
 // words is everything that can be read in the message.

@@ -1,0 +1,124 @@
+package internal_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// runMutants has the tests run on the mutants, as make soak does.
+var runMutants = flag.Bool("mutants", false, "take each guard away and run the tests that must notice")
+
+// A mutant is the program without one guard. A test of the package must fail then.
+type mutant struct {
+	guard    string
+	file     string // below internal
+	old, new string
+	in       string // a package below internal
+	test     string // of that package, a pattern
+}
+
+var mutants = []mutant{
+	{
+		"a decision is about the arguments that were shown", "approvals/decide.go",
+		"if d.Digest.IsZero() || d.Digest != a.Call.Digest {", "if false {", "approvals", "TestDecideTellsTheFirstThingThatIsWrong/stale",
+	},
+	{
+		"a person decides once", "approvals/decide.go",
+		"if j := a.decisionOf(d.By.User); j >= 0 {", "if j := a.decisionOf(d.By.User); false {", "approvals", "TestDecideTellsTheFirstThingThatIsWrong",
+	},
+	{
+		"a quorum is counted", "approvals/alternatives.go",
+		"missing, _ := p.newMatching(way).missing(); missing == 0 {", "missing, _ := p.newMatching(way).missing(); missing >= 0 {", "approvals", "TestTranscripts",
+	},
+	{
+		"requesters don't approve their own requests", "approvals/eligibility.go",
+		`case r.Separation && (u == b.Requester || b.Requester == ""):`, "case false:", "approvals", "TestTranscripts",
+	},
+	{
+		"editors don't approve their own edits", "approvals/eligibility.go",
+		"case !r.EditorMaySign && slices.Contains(a.Editors(), u):", "case false:", "approvals", "TestAmend|OwnEdit|Editor",
+	},
+	{
+		"a decided call stays decided", "approvals/decide.go",
+		"return i, b.Approvals[i], b.Approvals[i].open(at)", "return i, b.Approvals[i], nil", "approvals", "TestDecideTellsTheFirstThingThatIsWrong",
+	},
+	{
+		"versions are compared", "state/commit.lua",
+		"if tostring(words(last - 1) or '') ~= ARGV[last] then return {0, n} end", "words(last - 1)", "state", "TestOnMiniredis/races",
+	},
+	{
+		"a request is applied once", "state/commit.lua",
+		"if redis.call('GET', KEYS[1]) then", "if false then", "state", "TestOnMiniredis/lost_replies",
+	},
+	{
+		"a commit that must be the first is told that it is not", "state/commit.go",
+		"case c.first && len(reply) == 1 && reply[0] == 2:", "case false:", "state", "TestOnMiniredis/requests|TestOnMiniredis/decided",
+	},
+	{
+		"a claim is lost with its fence", "agentrun/claim.go",
+		"if run.Owner != c.fence || run.Status != RunRunning {", "if false {", "agentrun", "Zombie",
+	},
+	{
+		"a lease that is not over is respected", "agentrun/work.go",
+		"if now.store.Before(at) && run.Status == RunRunning {", "if now.store.Before(at) && false {", "agentrun", "TestAZombie|TestACallInDoubt|Skew",
+	},
+	{
+		"a call begins with most of the lease ahead", "agentrun/claim.go",
+		"stale := c.now().Sub(c.renewed) > c.lease/2", "stale := false", "agentrun", "TestNoBeginningLateInTheLease",
+	},
+	{
+		"a call that was begun is in doubt", "agentrun/journal.go",
+		"return e, e.State == EntryStarted || ", "return e, ", "agentrun", "TestACallInDoubtDoesNotStopItsSiblings",
+	},
+	{
+		"the calls that run are those that were shown", "agentrun/answers.go",
+		"case digest != approvals.DigestOf(b.ID, c):", "case digest != approvals.DigestOf(b.ID, c) && false:", "agentrun", "TestMatch|TestWhatWasTamperedWithIsRefused",
+	},
+	{
+		"the policy is asked again before an approved call runs", "agentrun/answers.go",
+		"if err := consider(); err != nil {", "if err := error(nil); err != nil {", "agentrun", "TestAnApprovedCallIsLookedAtAgain",
+	},
+	{
+		"one process at a time draws a record", "slackui/memo/memo.go",
+		`n.Owner != "" && left > 0 {`, `n.Owner != "" && false {`, "slackui/memo", "TestAClaimIsLookedAtAgainSoon|TestADrawerThatWasTooSlowSavesNothing",
+	},
+	{
+		"requests of Slack are signed", "slackui/inbound/signature.go",
+		"if !hmac.Equal([]byte(want), []byte(given)) {", "if !hmac.Equal([]byte(want), []byte(given)) && false {", "slackui/inbound", "TestSignatures",
+	},
+}
+
+// Each mutant is of the code as it is. With -mutants it is compiled, and the tests
+// turn red on it.
+func TestEveryGuardIsTested(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.guard, func(t *testing.T) {
+			path, err := filepath.Abs(filepath.FromSlash(m.file))
+			require.NoError(t, err)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, 1, strings.Count(string(text), m.old), "%s has the guard once", m.file)
+			if !*runMutants {
+				return
+			}
+			mutated := filepath.Join(t.TempDir(), filepath.Base(path))
+			require.NoError(t, os.WriteFile(mutated, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600))
+			overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: mutated}})
+			require.NoError(t, err)
+			list := filepath.Join(t.TempDir(), "overlay.json")
+			require.NoError(t, os.WriteFile(list, overlay, 0o600))
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-failfast", "-timeout=5m",
+				"-overlay", list, "-run", m.test, "./"+m.in).CombinedOutput()
+			require.Error(t, err, "no test notices that it is gone:\n%s", out)
+			require.Contains(t, string(out), "--- FAIL: ", "it is compiled, and a test fails")
+			t.Log(strings.Split(string(out[strings.Index(string(out), "--- FAIL: "):]), "\n")[0])
+		})
+	}
+}
