@@ -29,8 +29,8 @@ const chunk = 100
 type change struct {
 	partition int
 	request   requestKey
-	attempt   string // eight letters that name this change among all with its request
-	first     bool   // a request that was applied before is no answer to this change
+	attempt   string        // eight letters that name this change among all with its request
+	first     bool          // a request that was applied before is no answer to this change
 	keep      time.Duration // of the request; 0 if the document remembers the attempt instead
 	keys      []string
 	index     map[string]int
