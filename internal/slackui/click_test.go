@@ -1,6 +1,8 @@
 package slackui_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -286,11 +288,11 @@ func words(blocks any) string {
 		return strings.Join(all, " ")
 	case map[string]any:
 		var all []string
-		for k, x := range b {
-			if s, ok := x.(string); ok && k == "text" {
+		for _, k := range slices.Sorted(maps.Keys(b)) {
+			if s, ok := b[k].(string); ok && k == "text" {
 				all = append(all, s)
 			}
-			all = append(all, words(x))
+			all = append(all, words(b[k]))
 		}
 		return strings.Join(all, " ")
 	}
