@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,8 +98,15 @@ func TestALeaseIsNotLongerBecauseTheStoreAnswersLate(t *testing.T) {
 	timed(t, func(w *world) {
 		t := w.t
 		var stopped time.Time
+		var away atomic.Bool
+		w.store.before = func(int, agentrun.Commit) error {
+			if away.Load() {
+				return errKilled
+			}
+			return nil
+		}
 		w.agent.Tools = []agentrun.Tool{w.waits(time.Hour, func(ctx context.Context) error {
-			w.store.before = func(int, agentrun.Commit) error { return errKilled }
+			away.Store(true)
 			<-ctx.Done()
 			stopped = time.Now()
 			return ctx.Err()
