@@ -12,7 +12,7 @@
 -- failed. A client that had no answer sends the same attempt again.
 --
 -- What was applied before is written on another connection perhaps, and WAIT
--- and WAITAOF are about the writes of theirs: so this answer writes too. It is
+-- and WAITAOF are about the writes of theirs: so this answer writes too. PEXPIRE is
 -- a command that a full server takes.
 local last8 = ARGV[2] == '0' and (redis.call('HGET', KEYS[1], 'q') or '')
 if last8 and string.find(last8, ARGV[1], 1, true) then
@@ -40,6 +40,6 @@ while ARGV[at] do
   words(last)
   at = last + 1
 end
-if last8 then redis.call('HSET', KEYS[1], 'q', string.sub(ARGV[1] .. last8, 1, 64))
-else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+if not last8 then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+elseif redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'q', string.sub(ARGV[1] .. last8, 1, 64)) end
 return {1}

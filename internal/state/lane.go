@@ -101,10 +101,8 @@ func (m *member) done() {
 	}
 	m.lane.mu.Lock()
 	defer m.lane.mu.Unlock()
-	if m.wants {
-		m.wants = false
-		m.lane.tell()
-	}
+	m.wants = false
+	m.lane.tell() // also if it was told of two places and had work for one
 }
 
 // fits reports whether the member may handle one more item. The caller holds mu.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -42,6 +43,9 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	ch := newChangeOf(p, k)
 	if err := ch.put(k, version, version+1, data); err != nil {
 		return err
+	}
+	if slices.Contains(namesOfRuns, surface) {
+		ch.persist(k) // it may have been left to expire with another run
 	}
 	if drawn > 0 {
 		doc, err := p.document(Kind(surface), id)

@@ -15,11 +15,15 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// The memos that surfaces keep beside a run and beside a batch. What a new surface
+// The memos that surfaces keep beside a run, a batch and a thread. What a new surface
 // keeps has to be here, or it stays for ever; a test in cmd/bot looks for such keys.
 var (
 	memosOfRuns    = []string{string(Replies), string(Webhooks), "intake", "intake-state"}
-	memosOfBatches = []string{string(Cards), string(Homes), string(Notices), "intake-announce"}
+	memosOfBatches = []string{string(Cards), string(Homes), string(Notices), string(Announcements)}
+	memosOfThreads = []string{"chats"}
+
+	// The memos that name a run and stay for a while when it is removed.
+	namesOfRuns = []string{"intake-print", "intake-external", "intake-key"}
 )
 
 // The kinds of work on a run and on a batch. While there is some, or some is parked,
@@ -80,6 +84,9 @@ func (r *Retention) removeThread(ctx context.Context, e entry, now time.Time, ag
 		return ch
 	}
 	last := part{hold: func(*change) {}, documents: func(ch *change) {
+		for _, surface := range memosOfThreads {
+			ch.unlink(string(p.memo(surface, e.id)))
+		}
 		ch.unlink(string(p.messages(e.id)))
 		ch.unlink(string(thread))
 		ch.zrem(p.idle(), e.id)
@@ -165,10 +172,11 @@ func (r *Retention) parts(ctx context.Context, p partition, ids []string, now ti
 		if deferred && !b.Settled() {
 			return nil, until, &staysError{"batch " + string(b.ID) + " is open"}
 		}
+		of := partOfRun(p, run, remains)
 		if deferred {
-			parts = append(parts, partOfBatch(p, b))
+			of = partOfBatch(p, b).with(of)
 		}
-		parts = append(parts, partOfRun(p, run, remains))
+		parts = append(parts, of)
 	}
 	return parts, until, nil
 }
@@ -195,6 +203,15 @@ func (c *change) wantNoWork(p partition, kinds []Kind, id string) {
 	for _, k := range kinds {
 		c.wantNoMember(p.due(k), id)
 		c.wantField(p.parked(), item(k, id), "")
+	}
+}
+
+// with is a part of both, whose documents go together.
+func (n part) with(o part) part {
+	return part{
+		hold:      func(ch *change) { n.hold(ch); o.hold(ch) },
+		rest:      slices.Concat(n.rest, o.rest),
+		documents: func(ch *change) { n.documents(ch); o.documents(ch) },
 	}
 }
 

@@ -92,7 +92,7 @@ func putSheet(ch *change, w *dueChanges, k hashKey, before, sheet approvals.Shee
 	}
 }
 
-// expire has the server take the key away after d. It is for sheets and ledgers only.
+// expire has the server take the key away after d. It is for sheets, ledgers and what stays of removed runs.
 func (c *change) expire(k hashKey, d time.Duration) { c.write("PEXPIRE", string(k), d.Milliseconds()) }
 
 func (c *change) persist(k hashKey) { c.write("PERSIST", string(k)) }
