@@ -102,21 +102,19 @@ func (s *skimmer) text() bool {
 	if s.peek() != '"' {
 		return false
 	}
-	for s.at++; ; s.at++ {
-		end := bytes.IndexByte(s.raw[s.at:], '"')
-		if end < 0 {
+	for s.at++; s.at < len(s.raw); s.at++ {
+		next := bytes.IndexAny(s.raw[s.at:], `"\`)
+		if next < 0 {
 			return false
 		}
-		escaped := bytes.IndexByte(s.raw[s.at:s.at+end], '\\')
-		if escaped < 0 {
-			s.at += end + 1
+		s.at += next
+		if s.raw[s.at] == '"' {
+			s.at++
 			return true
 		}
-		s.at += escaped + 1 // what it escapes is passed over next
-		if s.at >= len(s.raw) {
-			return false
-		}
+		s.at++ // what it escapes is passed over next
 	}
+	return false
 }
 
 func (s *skimmer) space() {
