@@ -164,8 +164,11 @@ func (v *provider) unsure(p *plan, why string) Finish {
 	}
 }
 
-// notSaid is why it is not known what became of a call that the response leaves out.
-const notSaid = "The model provider did not say what became of this call."
+// Why it is not known what became of a call.
+const (
+	notFinished = "The model provider did not finish this call, or cannot say how it ended."
+	notSaid     = "The model provider did not say what became of this call."
+)
 
 // finishOf takes what became of a call out of the response. What ran as something else
 // than was approved stays in it.
@@ -179,6 +182,9 @@ func (v *provider) finishOf(response *Response, p *plan) (f Finish, outcome stri
 	}
 	c := response.Parts[at].(ProviderCall)
 	response.Parts = slices.Delete(slices.Clone(response.Parts), at, at+1)
+	if c.Unsure {
+		return v.unsure(p, notFinished), "unsure"
+	}
 	part := returned(p.call, OutcomeSuccess, cut(c.Output), v.session.now())
 	if c.Failed {
 		part.Outcome = OutcomeFailed
@@ -242,8 +248,8 @@ func (s *session) failUnapproved(ctx context.Context, used func(*Run), response 
 		})
 	}
 	response.Parts = slices.DeleteFunc(slices.Clone(response.Parts), func(p ResponsePart) bool {
-		_, call := p.(CallPart)
-		return call
+		_, ran := p.(ProviderCall)
+		return !ran
 	})
 	words := fmt.Sprintf(unapprovedWords, strings.Join(slices.Compact(names), ", "))
 	return s.failAfter(ctx, used, words, plans, []Message{response}, entries, known...)

@@ -299,23 +299,23 @@ func TestACallThatTheProviderRanWithoutApprovalEndsTheRun(t *testing.T) {
 	}{
 		"at once": {
 			answers: []any{saysAfter("Done.", other, local("plain"))},
-			history: []string{`ran mcp_9 docs.ask{"x":9}: gone`, "text: Done."},
+			history: []string{`ran mcp_9 docs.ask{"x":9}: gone`},
 		},
 		"beside one that was": {
 			answers: []any{requests(), saysAfter("Done.", other, ran("mcpr_h", `{"x":1}`, "42"))}, approve: true,
-			history: []string{`call h docs.ask{"x":1}`, `h success: "42"`, `ran mcp_9 docs.ask{"x":9}: gone`, "text: Done."},
+			history: []string{`call h docs.ask{"x":1}`, `h success: "42"`, `ran mcp_9 docs.ask{"x":9}: gone`},
 		},
 		"with other arguments": {
 			answers: []any{requests(), saysAfter("Done.", ran("mcpr_h", `{"x":7}`, "42"))}, approve: true,
 			history: []string{
 				`call h docs.ask{"x":1}`,
 				`h failed: "The model provider did not say what became of this call. It is not known whether the call took effect, so it is not repeated."`,
-				`ran mcp_1 docs.ask{"x":7}: 42`, "text: Done.",
+				`ran mcp_1 docs.ask{"x":7}: 42`,
 			},
 		},
 		"twice": {
 			answers: []any{requests(), saysAfter("Done.", ran("mcpr_h", `{"x":1}`, "42"), ran("mcpr_h", `{"x":1}`, "43"))}, approve: true,
-			history: []string{`call h docs.ask{"x":1}`, `h success: "42"`, `ran mcp_1 docs.ask{"x":1}: 43`, "text: Done."},
+			history: []string{`call h docs.ask{"x":1}`, `h success: "42"`, `ran mcp_1 docs.ask{"x":1}: 43`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

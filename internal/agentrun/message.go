@@ -134,6 +134,7 @@ type ProviderCall struct {
 	ApprovalRequest string // which request for approval it was made for, as the provider says
 	Output          string
 	Failed          bool // Output is the error
+	Unsure          bool // it failed, and may have taken effect; not stored
 }
 
 func (Text) responsePart()     {}

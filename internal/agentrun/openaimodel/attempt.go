@@ -37,6 +37,9 @@ type events interface{ RecvRaw() ([]byte, error) }
 type answer interface {
 	add(raw []byte) error
 	begun() bool // whether the model has said anything
+	// ran are the tools of calls that the provider made itself, also of an answer that
+	// broke off.
+	ran() []string
 	response() (agentrun.Response, error)
 }
 
@@ -69,6 +72,9 @@ func (m *Model) ask(ctx context.Context, q query) (agentrun.Response, *failure) 
 	}
 	failed := a.judge(err)
 	failed.text = m.conceal(failed.text)
+	if answer != nil {
+		failed.ran = answer.ran()
+	}
 	return agentrun.Response{}, failed.redact(append(m.userinfo(), a.key)...)
 }
 
@@ -91,7 +97,8 @@ type attempt struct {
 	body        io.Closer
 }
 
-// read sends the request and reads the stream to its end.
+// read sends the request and reads the stream to its end. With an error it returns
+// what was read of the answer until then; nil for nothing.
 func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 	if strings.ContainsFunc(a.key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, errBadKey
@@ -109,11 +116,11 @@ func (a *attempt) read(ctx context.Context, m *Model, q query) (answer, error) {
 		if errors.Is(err, io.EOF) {
 			return got, nil // whether it is all, the answer knows
 		}
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = got.add(raw)
 		}
-		if err := got.add(raw); err != nil {
-			return nil, err
+		if err != nil {
+			return got, err
 		}
 		if got.begun() {
 			a.patience = m.idle

@@ -24,7 +24,8 @@ type failure struct {
 	after time.Duration // the server asked to wait for that long
 	text  string        // for the log
 
-	notRun bool // the provider certainly did nothing with the request
+	notRun bool     // the provider certainly did nothing with the request
+	ran    []string // tools that the provider called itself before the answer broke off
 }
 
 // judge says what err means for the next attempt and for people.

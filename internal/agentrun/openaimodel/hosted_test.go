@@ -259,9 +259,27 @@ func TestHostedItemsThatBreakTheProtocolFail(t *testing.T) {
 			require.ErrorContains(t, err, tt.says)
 		})
 	}
-	got, err := responsesOnce(t, end("completed", `{"status":"completed","output":[{"type":"mcp_list_tools","id":"l","server_label":"docs","tools":[]},{"type":"mcp_call","id":"m","server_label":"docs","name":"ask","arguments":"{}","status":"calling"}]}`))
-	require.NoError(t, err)
-	require.Len(t, got.Parts, 1)
-	require.True(t, got.Parts[0].(agentrun.ProviderCall).Failed)
-	require.Contains(t, got.Parts[0].(agentrun.ProviderCall).Output, "may have taken effect")
+}
+
+// A call that the provider did not finish, or whose server did not say how it ended,
+// may have taken effect.
+func TestACallOfTheProviderIsUnsureUnlessItCertainlyEnded(t *testing.T) {
+	for how, want := range map[string][2]bool{ // failed, unsure
+		`"status":"completed","output":"ok"`:                                 {false, false},
+		`"status":"failed","output":"no"`:                                    {true, false},
+		`"status":"calling"`:                                                 {true, true},
+		`"status":"incomplete"`:                                              {true, true},
+		`"error":"no"`:                                                       {true, false},
+		`"error":{"type":"mcp_tool_execution_error","content":[]}`:           {true, false},
+		`"error":{"type":"http_error","code":403,"message":"no"}`:            {true, false},
+		`"error":{"type":"http_error","code":504,"message":"no"}`:            {true, true},
+		`"error":{"type":"mcp_protocol_error","code":-32603,"message":"no"}`: {true, true},
+		`"error":{"type":["what"]}`:                                          {true, true},
+	} {
+		got, err := responsesOnce(t, end("completed", `{"status":"completed","output":[{"type":"mcp_list_tools","id":"l","server_label":"docs","tools":[]},{"type":"mcp_call","id":"m","server_label":"docs","name":"ask","arguments":"{}",`+how+`}]}`))
+		require.NoError(t, err)
+		require.Len(t, got.Parts, 1)
+		c := got.Parts[0].(agentrun.ProviderCall)
+		require.Equal(t, want, [2]bool{c.Failed, c.Unsure}, how)
+	}
 }

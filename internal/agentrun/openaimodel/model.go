@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -146,6 +147,12 @@ func (m *Model) Request(ctx context.Context, r agentrun.ModelRequest) (agentrun.
 		}
 		if len(r.Approved) > 0 && !failed.notRun {
 			return agentrun.Response{}, failed.modelError(n) // the provider may have run them
+		}
+		if len(failed.ran) > 0 { // asking again could have it run them again
+			failed.words = wordsRan(failed.ran)
+			m.log.ErrorContext(ctx, "the model provider ran calls without approval, and its answer broke off",
+				slog.String("tools", strings.Join(failed.ran, ", ")), slog.String("error", failed.text))
+			return agentrun.Response{}, failed.modelError(n)
 		}
 		if !failed.again || n >= m.attempts {
 			return agentrun.Response{}, failed.modelError(n)

@@ -3,6 +3,7 @@ package openaimodel
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -17,6 +18,7 @@ type responsesAnswer struct {
 	conceal  func(text string) string
 	unlisted func(label string) // the provider could not list the tools of that server
 	said     bool
+	called   []string // see [answer.ran]
 	end      *finished
 
 	progress progress
@@ -28,6 +30,7 @@ type event struct {
 	Response json.RawMessage  `json:"response"`
 	Code     any              `json:"code"`
 	Message  string           `json:"message"`
+	Item     json.RawMessage  `json:"item"`
 	Param    *string          `json:"param"`
 	Error    *openai.APIError `json:"error"`
 }
@@ -56,6 +59,15 @@ type finishedError struct {
 
 func (a *responsesAnswer) begun() bool { return a.said }
 
+func (a *responsesAnswer) ran() []string { return a.called }
+
+// see notes a call that the provider makes.
+func (a *responsesAnswer) see(i item) {
+	if tool := i.ServerLabel + "." + i.Name; i.Type == "mcp_call" && !slices.Contains(a.called, tool) {
+		a.called = append(a.called, tool)
+	}
+}
+
 // add takes one event, a JSON document. Types that are not known are left out: the
 // API adds some, and the end has everything.
 func (a *responsesAnswer) add(raw []byte) error {
@@ -71,6 +83,10 @@ func (a *responsesAnswer) add(raw []byte) error {
 		return &openai.APIError{Code: e.Code, Message: e.Message, Param: e.Param}
 	case "response.completed", "response.incomplete", "response.failed":
 	default:
+		var i item
+		if len(e.Item) > 0 && json.Unmarshal(e.Item, &i) == nil {
+			a.see(i)
+		}
 		a.said = a.said || strings.HasPrefix(e.Type, "response.output_text.") ||
 			strings.HasPrefix(e.Type, "response.refusal.") || strings.HasPrefix(e.Type, "response.function_call_arguments.")
 		return a.progress.add(e.Type, raw)
@@ -87,6 +103,12 @@ func (a *responsesAnswer) add(raw []byte) error {
 	}
 	if want := strings.TrimPrefix(e.Type, "response."); a.end.Status != want {
 		return malformed("the response of %s has the status %.40q", e.Type, a.end.Status)
+	}
+	for _, raw := range a.end.Output {
+		var i item
+		if json.Unmarshal(raw, &i) == nil {
+			a.see(i)
+		}
 	}
 	return nil
 }
@@ -165,11 +187,11 @@ type item struct {
 	Name             string        `json:"name"`
 	Arguments        string        `json:"arguments"`
 
-	ServerLabel       string  `json:"server_label"`
-	ApprovalRequestID string  `json:"approval_request_id"`
-	Output            *string `json:"output"`
-	Error             any     `json:"error"`
-	Status            string  `json:"status"`
+	ServerLabel       string          `json:"server_label"`
+	ApprovalRequestID string          `json:"approval_request_id"`
+	Output            *string         `json:"output"`
+	Error             json.RawMessage `json:"error"`
+	Status            string          `json:"status"`
 }
 
 // parts returns what an item says.
@@ -193,7 +215,7 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 			ID: approvals.ToolCallID(i.CallID), Name: i.Name, Args: json.RawMessage(i.Arguments),
 		}}}, nil
 	case "mcp_list_tools":
-		if i.Error != nil {
+		if len(i.Error) > 0 && string(i.Error) != "null" {
 			a.unlisted(i.ServerLabel)
 		}
 		return nil, nil // the provider finds out itself what its servers have
@@ -202,9 +224,9 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: c, ApprovalRequest: i.ID}}, err
 	case "mcp_call":
 		c, err := i.hosted()
-		text, failed := i.outcome()
+		text, failed, unsure := i.outcome()
 		return []agentrun.ResponsePart{agentrun.ProviderCall{
-			ToolCall: c, ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed,
+			ToolCall: c, ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed, Unsure: unsure,
 		}}, err
 	}
 	return nil, fmt.Errorf("it has the type %.60q, which was not asked for", i.Type)
@@ -218,29 +240,40 @@ func (i item) hosted() (approvals.ToolCall, error) {
 	return approvals.ToolCall{ID: approvals.ToolCallID(i.ID), Name: i.ServerLabel + "." + i.Name, Args: json.RawMessage(i.Arguments)}, nil
 }
 
-// outcome is what a call of the provider gave.
-func (i item) outcome() (text string, failed bool) {
-	switch e := i.Error.(type) {
-	case nil:
-	case string:
-		return e, true
+// A callError is why a call of the provider failed.
+type callError struct {
+	Type string `json:"type"`
+	Code int    `json:"code"`
+}
+
+// ended reports whether the call is certainly over: the tool itself says that it
+// failed, or its server refused the request.
+func (e callError) ended() bool {
+	return e.Type == "mcp_tool_execution_error" || e.Type == "http_error" && e.Code >= 400 && e.Code < 500
+}
+
+// outcome is what a call of the provider gave. An unsure one may have taken effect.
+func (i item) outcome() (text string, failed, unsure bool) {
+	var said string
+	var e callError
+	switch {
+	case len(i.Error) == 0 || string(i.Error) == "null":
+	case json.Unmarshal(i.Error, &said) == nil:
+		return said, true, false
 	default:
-		b, err := json.Marshal(e)
-		if err != nil {
-			return "", true // unreachable: it was JSON
-		}
-		return string(b), true
+		err := json.Unmarshal(i.Error, &e)
+		return string(i.Error), true, err != nil || !e.ended()
 	}
 	if i.Output != nil {
 		text = *i.Output
 	}
 	switch i.Status {
 	case "", "completed":
-		return text, false
+		return text, false, false
 	case "failed":
-		return text, true
+		return text, true, false
 	}
-	return "The provider did not finish this call. It may have taken effect. " + text, true
+	return text, true, true
 }
 
 // texts are those of a message, which can quote what a hosted server said. A model that declines to answer says so in a field

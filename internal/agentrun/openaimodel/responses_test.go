@@ -130,3 +130,27 @@ func TestResponsesOfManyServersAreRead(t *testing.T) {
 		})
 	}
 }
+
+// A call that the provider ran before its answer broke off may have taken effect: the
+// model is not asked again, and the person who asked is told.
+func TestAnAnswerThatBreaksOffAfterTheProviderRanACallIsNotAskedForAgain(t *testing.T) {
+	const ran = `{"type":"mcp_call","id":"mcp_1","server_label":"shop","name":"refund","arguments":"{}"}`
+	added := "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":" + ran + "}\n\n"
+	for name, stream := range map[string]string{
+		"broken stream": added,
+		"failed":        end("failed", `{"status":"failed","error":{"code":"server_error","message":"no"},"output":[`+ran+`]}`),
+		"filtered":      end("incomplete", `{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[`+ran+`]}`),
+		"unknown item":  end("completed", `{"status":"completed","output":[`+ran+`,{"type":"web_search_call","id":"ws_1"}]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			_, err := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked++
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, stream)
+			}), by(openaimodel.Responses)).Request(t.Context(), ask("hi"))
+			require.Contains(t, modelError(t, err).Words, "The model provider ran shop.refund without approval")
+			require.Equal(t, 1, asked)
+		})
+	}
+}

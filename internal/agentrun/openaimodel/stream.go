@@ -97,6 +97,9 @@ func (a *chatAnswer) tell(kind agentrun.DeltaKind, text string) {
 }
 
 // begun reports whether the model has said anything.
+// ran are no calls: this API has no tools of the provider.
+func (*chatAnswer) ran() []string { return nil }
+
 func (a *chatAnswer) begun() bool {
 	return a.text.Len()+a.refusal.Len()+a.thinking.Len()+len(a.calls.all) > 0
 }
