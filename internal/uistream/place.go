@@ -1,6 +1,7 @@
 package uistream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -108,10 +109,30 @@ func (s *Server) narrow(ctx context.Context, t *turn, user approvals.UserID) err
 		if st.calls, err = only(all, reads); err != nil {
 			return err
 		}
+		for i, c := range st.calls {
+			st.calls[i] = c.excerpted()
+		}
 		st.unseen = len(all) > len(st.calls)
 		st.response.Parts = shownParts(st, len(all) == 0)
 	}
 	return nil
+}
+
+// excerpted is the call with what the card says of its result, and no more: a result
+// can repeat what is shown to nobody.
+func (c *call) excerpted() *call {
+	shown, said := *c, cmp.Or(c.asked.Execution.Excerpt, c.asked.Execution.Words)
+	switch r := c.result.(type) {
+	case agentrun.ToolReturn:
+		if r.Outcome != agentrun.OutcomeDenied { // that is what people said
+			r.Content, r.Parts, r.Metadata = quoted(said), nil, nil
+		}
+		shown.result = r
+	case agentrun.RetryPrompt:
+		r.Content = said
+		shown.result = r
+	}
+	return &shown
 }
 
 func only(all []*call, is func(*call) (bool, error)) ([]*call, error) {
