@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
@@ -85,6 +86,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fmt.Errorf("there is nothing called %q to measure; there is: %s", name, strings.Join(Names(), ", "))
 		}
 	}
+	o.Stderr = &shared{w: o.Stderr}
 	b := &bench{Options: o}
 	if b.redis, err = open(ctx, o.Redis, o.Busy, o.Stderr); err != nil {
 		return err
@@ -131,6 +133,19 @@ func (b *bench) table(t Table) error {
 		return nil
 	}
 	return t.print(b.Stdout)
+}
+
+// A shared writer is one that several goroutines write to: Redis and the bots say
+// things beside the bench.
+type shared struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
 }
 
 // said tells the person who waits what is going on.
