@@ -84,7 +84,8 @@ func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (foun
 	key = sum(key)
 	x := found{id: agentrun.RemoteRunID(Executor, c.Name, key)}
 	var err error
-	if x.rec, _, err = s.record(ctx, x.id); isNotFound(err) && !isRemoved(err) {
+	ahead := s.ahead(ctx, x.id)
+	if x.rec, _, err = s.record(ahead, x.id); isNotFound(err) && !isRemoved(err) {
 		x.fresh = true
 		if err = s.reserve(ctx, c, a, x.id); err == nil {
 			x.rec, err = s.begin(ctx, c, a, x.id)
@@ -99,7 +100,10 @@ func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (foun
 	for i := range calls {
 		calls[i].ID = x.rec.Calls[i].ID
 	}
-	x.remote, err = s.c.Runner.Submit(ctx, x.rec.request(c, key, calls, a.Prompt))
+	x.remote, err = s.c.Runner.Submit(ahead, x.rec.request(c, key, calls, a.Prompt))
+	if err == nil && x.fresh && x.remote.Run.Status != agentrun.RunDeferred {
+		s.counters.of(c.Name).ended(x.id)
+	}
 	return x, err
 }
 
@@ -115,23 +119,22 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 		}
 	}
 	now := s.c.Now()
-	return update(ctx, s, string(id), recordMemo, func(r *record, stored bool) (bool, error) {
-		if stored {
-			return false, nil
-		}
-		*r = record{
-			Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
-			Carries: storedCarries(a.Carries), Until: until(now, a.Within, c.Within), Trace: a.Trace, Notify: a.Notify,
-			HasState: len(a.State) > 0, Reuse: a.Reuse, Here: a.Here, CreatedAt: now.UTC(),
-		}
-		if a.IdempotencyKey != "" {
-			r.Keys = []string{indexID(c.Name, "key", a.IdempotencyKey)}
-		}
-		for _, call := range a.Calls {
-			r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
-		}
-		return true, nil
-	})
+	r := record{
+		Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
+		Carries: storedCarries(a.Carries), Until: until(now, a.Within, c.Within), Trace: a.Trace, Notify: a.Notify,
+		HasState: len(a.State) > 0, Reuse: a.Reuse, Here: a.Here, CreatedAt: now.UTC(),
+	}
+	if a.IdempotencyKey != "" {
+		r.Keys = []string{indexID(c.Name, "key", a.IdempotencyKey)}
+	}
+	for _, call := range a.Calls {
+		r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
+	}
+	err := s.save(ctx, string(id), recordMemo, r, 0)
+	if errors.Is(err, approvals.ErrConflict) {
+		r, _, err = s.record(ctx, id)
+	}
+	return r, err
 }
 
 // until is when the first of these times is over, or zero.

@@ -26,14 +26,11 @@ func (s *Service) Claim(ctx context.Context, c Client, id approvals.RunID, call 
 }
 
 func (s *Service) claim(ctx context.Context, c Client, id approvals.RunID, call approvals.ToolCallID) (Claim, error) {
-	rec, version, err := s.record(ctx, id) // read first: what follows is newer
-	if err != nil {
-		return Claim{}, err
-	}
 	x, err := s.find(ctx, c, id)
 	if err != nil {
 		return Claim{}, err
 	}
+	rec, version := x.rec, x.version
 	r, err := s.standing(ctx, x)
 	if err != nil {
 		return Claim{}, err

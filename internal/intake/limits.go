@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -35,38 +34,6 @@ const MaxDone = 200
 
 // unborn is how long a request that was counted may take to be stored.
 const unborn = time.Minute
-
-// reserve counts a new request, or says that it is one too many.
-func (s *Service) reserve(ctx context.Context, c Client, a Ask, id approvals.RunID) error {
-	now := s.c.Now().UTC()
-	open, perMinute := cmp.Or(c.OpenLimit, DefaultOpenLimit), cmp.Or(c.PerMinute, DefaultPerMinute)
-	_, err := update(ctx, s, indexID(c.Name, "agent", ""), agentMemo, func(d *agentDoc, _ bool) (bool, error) {
-		if slices.ContainsFunc(d.Recent, func(r agentRequest) bool { return r.Run == id }) {
-			return false, nil
-		}
-		if minute := now.Truncate(time.Minute); !d.Minute.Equal(minute) {
-			d.Minute, d.Made = minute, 0
-		}
-		if d.Made++; d.Made > perMinute {
-			return false, &LimitError{What: "requests in a minute", Limit: perMinute, RetryAfter: d.Minute.Add(time.Minute).Sub(now)}
-		}
-		d.Recent = append(d.Recent, agentRequest{Run: id, External: a.ExternalID, Group: a.Group, At: now})
-		var first time.Time
-		if d.open() > open {
-			var err error
-			if first, err = s.learn(ctx, d, now); err != nil {
-				return false, err
-			}
-		}
-		if d.open() > open {
-			return false, &LimitError{What: "open requests", Limit: open, RetryAfter: soon(first, now)}
-		}
-		d.Schema = schema
-		d.forget()
-		return true, nil
-	})
-	return err
-}
 
 func (d *agentDoc) open() int {
 	n := 0
@@ -121,6 +88,18 @@ func (s *Service) learn(ctx context.Context, d *agentDoc, now time.Time) (first 
 		}
 	}
 	return first, nil
+}
+
+// settle marks the requests that are known to have their outcome, and reports
+// whether there are any.
+func (d *agentDoc) settle(done []approvals.RunID) bool {
+	changed := false
+	for i, r := range d.Recent {
+		if !r.Done && slices.Contains(done, r.Run) {
+			d.Recent[i].Done, changed = true, true
+		}
+	}
+	return changed
 }
 
 // forget drops the oldest of those that have their outcome.

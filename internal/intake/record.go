@@ -115,11 +115,20 @@ type found struct {
 	rec    record
 	remote agentrun.RemoteRun
 	fresh  bool // it was made by this very question
+
+	version int64 // of the record, if it was found by [Service.find]
 }
 
-// find loads a request of the client.
+// ahead returns a context that reads the record of the request and its run in one
+// round trip, in this order.
+func (s *Service) ahead(ctx context.Context, id approvals.RunID) context.Context {
+	return s.c.Store.Prefetch(ctx, approvals.Reads{Memos: []approvals.MemoKey{{ID: string(id), Surface: recordMemo}}, Runs: []approvals.RunID{id}})
+}
+
+// find loads a request of the client: its record first, so that the rest is newer.
 func (s *Service) find(ctx context.Context, c Client, id approvals.RunID) (found, error) {
-	rec, _, err := s.record(ctx, id)
+	ctx = s.ahead(ctx, id)
+	rec, version, err := s.record(ctx, id)
 	if (err == nil || isRemoved(err)) && rec.Agent != c.Name {
 		err = fmt.Errorf("request %s: %w", id, approvals.ErrNotFound)
 	}
@@ -130,7 +139,7 @@ func (s *Service) find(ctx context.Context, c Client, id approvals.RunID) (found
 	if err != nil {
 		return found{}, err
 	}
-	return found{id: id, rec: rec, remote: remote}, nil
+	return found{id: id, rec: rec, remote: remote, version: version}, nil
 }
 
 // record loads a record. Without one it is [approvals.ErrNotFound].

@@ -21,6 +21,7 @@ type Store interface {
 	Memo(ctx context.Context, id, surface string) (data []byte, version int64, err error)
 	CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error
 	Confirm(ctx context.Context, id string) error
+	Prefetch(ctx context.Context, r approvals.Reads) context.Context
 	Run(ctx context.Context, id approvals.RunID) (agentrun.Run, error)
 	Inbox(ctx context.Context, keys []approvals.ListKey, after approvals.Cursor, limit int) ([]approvals.Batch, approvals.Cursor, error)
 }
@@ -84,9 +85,10 @@ type Config struct {
 // Service is the use case behind the doors. It holds no request: any number of
 // services may work on one store.
 type Service struct {
-	c      Config
-	hubs   hubs
-	owners owners
+	c        Config
+	hubs     hubs
+	owners   owners
+	counters counters
 }
 
 // New returns a service.
@@ -115,6 +117,7 @@ func (s *Service) Get(ctx context.Context, c Client, id approvals.RunID) (Reques
 // Deliver is the [agentrun.Deliverer] of [Executor]. Where answers are fetched
 // there is nothing to do; a webhook endpoint gets a message.
 func (s *Service) Deliver(ctx context.Context, r agentrun.RemoteRun, _ approvals.DeferredToolResults) error {
+	s.counters.of(r.Run.Agent).ended(r.Run.ID)
 	if s.c.Notify == nil {
 		return nil
 	}

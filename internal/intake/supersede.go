@@ -18,14 +18,17 @@ const replacedReason = "the agent asked for something else in its place"
 func (s *Service) point(ctx context.Context, c Client, a Ask, x found) (found, error) {
 	index := indexID(c.Name, "external", a.ExternalID)
 	old := false
-	p, err := update(ctx, s, index, externalMemo, func(p *pointer, stored bool) (bool, error) {
+	ahead := s.c.Store.Prefetch(ctx, approvals.Reads{Memos: []approvals.MemoKey{
+		{ID: index, Surface: externalMemo}, {ID: string(x.id), Surface: recordMemo},
+	}})
+	p, err := update(ahead, s, index, externalMemo, func(p *pointer, stored bool) (bool, error) {
 		// The record is read after the index: a request leaves the list of those
 		// replaced only once its record says so.
 		old = slices.Contains(p.Replaced, x.id)
 		if p.Run == x.id || old {
 			return false, nil
 		}
-		rec, _, err := s.record(ctx, x.id)
+		rec, _, err := s.record(ahead, x.id)
 		if err != nil {
 			return false, err
 		}
