@@ -47,7 +47,7 @@ func (j *JWT) check(at string, seen map[JWT]string, wrong func(format string, ar
 	}
 	for _, f := range []struct{ key, value string }{{"issuer", j.Issuer}, {"audience", j.Audience}, {"subject", j.Subject}, {"keys", j.Keys}} {
 		if f.value == "" {
-			wrong("%s.%s: not set; a token of anybody would count", at, f.key)
+			wrong("%s.%s: not set; without it, any token would be accepted", at, f.key)
 		}
 	}
 	if err := checkKeys(j.Keys); err != nil {

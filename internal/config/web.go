@@ -94,6 +94,11 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 		wrong("http.listen: not set, so no frontend can reach web; set an address such as 127.0.0.1:8090")
 	}
 	checkOrigins("web.origins", w.Origins, wrong)
+	for _, o := range w.Origins {
+		if u, err := url.Parse(o); err == nil && w.Cookies && u.Scheme == "http" && !slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()) {
+			wrong("web.origins: %q is not https, so a browser could send its cookie where others read it; use https with web.cookies", o)
+		}
+	}
 	if w.Cookies && len(w.Origins) == 0 {
 		wrong("web.origins: not set, so web.cookies has no effect; list the origin of your page, also if it is that of the server")
 	}
@@ -158,14 +163,14 @@ func (p WebPerson) check(at string, seen map[TokenHash]string, wrong func(format
 func (i WebIssuer) check(at string, wrong func(format string, args ...any)) {
 	for _, f := range []struct{ key, value string }{{"issuer", i.Issuer}, {"audience", i.Audience}, {"keys", i.Keys}} {
 		if f.value == "" {
-			wrong("%s.%s: not set; a token of anybody would count", at, f.key)
+			wrong("%s.%s: not set; without it, any token would be accepted", at, f.key)
 		}
 	}
 	if err := checkKeys(i.Keys); err != nil {
 		wrong("%s.keys: %w", at, err)
 	}
 	if len(i.Subjects) == 0 && !i.Emails {
-		wrong("%s: says who nobody is; set subjects or emails", at)
+		wrong("%s: maps no token to a person; set subjects or emails", at)
 	}
 	for sub, user := range i.Subjects {
 		if sub == "" || !userID.MatchString(string(user)) {

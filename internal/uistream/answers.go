@@ -224,8 +224,9 @@ func requestID(user approvals.UserID, a answer) approvals.RequestID {
 }
 
 // decideAll decides the answers of a request: those of its last message, which
-// must all be about what was asked, and those of older ones, of which one that is
-// not is told so. Nothing is decided if one of the last message is forged.
+// must all be about what was asked, and those of older ones. An older answer that fits
+// no request is reported, not refused. Nothing is decided if one of the last message
+// is forged.
 func (s *Server) decideAll(ctx context.Context, at place, user approvals.UserID, q request) (last, older []outcome, unknown []*approvalData, err error) {
 	type found struct {
 		q    asked
