@@ -131,6 +131,7 @@ func (c *call) excerpted() *call {
 	case agentrun.RetryPrompt:
 		r.Content = said
 		shown.result = r
+	case agentrun.UserPrompt: // is no result of a call
 	}
 	return &shown
 }
