@@ -40,6 +40,6 @@ while ARGV[at] do
   words(last)
   at = last + 1
 end
-if not last8 then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-elseif redis.call('EXISTS', KEYS[1]) == 1 then redis.call('HSET', KEYS[1], 'q', string.sub(ARGV[1] .. last8, 1, 64)) end
+if last8 then redis.call('HSET', KEYS[1], 'q', string.sub(ARGV[1] .. last8, 1, 64))
+else redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return {1}

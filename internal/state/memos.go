@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
 )
@@ -52,9 +53,11 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		if err != nil {
 			return err
 		}
-		done := newChangeOf(p, k)
+		done, none := newChangeOf(p, k), version == 0 && data == nil
+		if none { // there is no document to remember it
+			done = newChange(p, p.request("memo", newRequest("")), time.Minute)
+		}
 		done.wantVersion(doc, fieldVersion, drawn)
-		none := version == 0 && data == nil
 		if none {
 			done.wantVersion(k, fieldVersion, 0)
 		} else if err := done.put(k, version, version+1, data); err != nil {
