@@ -101,8 +101,10 @@ func (m *member) done() {
 	}
 	m.lane.mu.Lock()
 	defer m.lane.mu.Unlock()
-	m.wants = false
-	m.lane.tell() // also if it was told of two places and had work for one
+	if m.wants {
+		m.wants = false
+		m.lane.tell()
+	}
 }
 
 // fits reports whether the member may handle one more item. The caller holds mu.
