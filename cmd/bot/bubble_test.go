@@ -18,7 +18,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/agentrun/openaimodel/openaisim"
@@ -40,7 +39,7 @@ type bubble struct {
 	env   []string
 	c     config.Config
 
-	hosts map[string]*bufconn.Listener
+	hosts map[string]*port
 
 	mu     sync.Mutex
 	bots   []*replica
@@ -69,13 +68,11 @@ const (
 	frozenFor   = 3 * bubbleLease
 )
 
-const buffered = 1 << 16 // of a wire
-
 // newBubble is called in a bubble of synctest.
 func newBubble(t *testing.T, policy string, tools func(*replica) ([]agentrun.Tool, error), stories ...openaisim.Story) *bubble {
 	t.Helper()
 	t.Cleanup(func() { time.Sleep(time.Minute) }) // what is closed ends when it has waited
-	w := &bubble{t: t, redis: miniredis.NewMiniRedis(), tools: tools, hosts: map[string]*bufconn.Listener{}}
+	w := &bubble{t: t, redis: miniredis.NewMiniRedis(), tools: tools, hosts: map[string]*port{}}
 	first, err := w.redis.Dial() // starts it without a listener
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
@@ -111,7 +108,7 @@ func newBubble(t *testing.T, policy string, tools func(*replica) ([]agentrun.Too
 
 // host serves a handler under a name until the test ends.
 func (w *bubble) host(name string, h http.Handler) {
-	l := bufconn.Listen(buffered)
+	l := newPort()
 	w.hosts[name] = l
 	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.Serve(l) }()
@@ -127,21 +124,21 @@ func (w *bubble) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	}
 	for _, r := range w.replicas() {
 		if after, ok := strings.CutPrefix(name, r.name+"."); ok {
-			conn, err := w.hosts[after].DialContext(ctx)
+			conn, err := w.hosts[after].dial(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return r.wire(conn, nil)
 		}
 	}
-	return w.hosts[name].DialContext(ctx)
+	return w.hosts[name].dial(ctx)
 }
 
 // dialBot leads to the first bot that answers, as a load balancer does.
 func (w *bubble) dialBot(ctx context.Context, _, _ string) (net.Conn, error) {
 	for _, r := range w.replicas() {
 		if r.well() {
-			return r.door.DialContext(ctx)
+			return r.door.dial(ctx)
 		}
 	}
 	return nil, errors.New("no bot answers")
@@ -154,22 +151,9 @@ func (w *bubble) replicas() []*replica {
 }
 
 func (w *bubble) dialRedis() net.Conn {
-	near, far := bufferedPipe()
+	near, far := newPipe()
 	w.redis.Server().ServeConn(far)
 	return near
-}
-
-// bufferedPipe is net.Pipe with buffers: a client may write a pipeline before it
-// reads.
-func bufferedPipe() (near, far net.Conn) {
-	l := bufconn.Listen(buffered)
-	got := make(chan net.Conn, 1)
-	go func() {
-		c, _ := l.Accept()
-		got <- c
-	}()
-	near, _ = l.Dial()
-	return near, <-got
 }
 
 func (w *bubble) client(dial func() (net.Conn, error)) *redis.Client {
@@ -185,7 +169,7 @@ func (w *bubble) client(dial func() (net.Conn, error)) *redis.Client {
 type replica struct {
 	w    *bubble
 	name string
-	door *bufconn.Listener
+	door *port
 	log  *output
 	stop func()
 
@@ -205,7 +189,7 @@ var (
 // start starts one more bot.
 func (w *bubble) start() *replica {
 	w.t.Helper()
-	r := &replica{w: w, name: string(rune('a' + len(w.bots))), door: bufconn.Listen(buffered), log: newOutput()}
+	r := &replica{w: w, name: string(rune('a' + len(w.bots))), door: newPort(), log: newOutput()}
 	r.moved.L = &r.mu
 	client := w.client(func() (net.Conn, error) {
 		if w.away() {
@@ -244,7 +228,7 @@ func (w *bubble) start() *replica {
 		r.mu.Unlock()
 		b.reconcile(ctx)
 		b.runner.Drain()
-		_ = front.Close()
+		_ = front.Shutdown(context.Background()) // what follows an answer is waited for when nothing is answered any more
 		<-served
 		_ = b.close(ctx)
 	}()
@@ -406,13 +390,13 @@ func (c *wire) Read(b []byte) (int, error) {
 
 // listener gives the connections of a bot its faults.
 type listener struct {
-	*bufconn.Listener
+	*port
 
 	of *replica
 }
 
 func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	c, err := l.port.Accept()
 	if err != nil {
 		return nil, err
 	}
