@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/countersign/countersign/internal/slacksim"
 )
 
 // admin is what an operator reads beside the running bot.
@@ -53,15 +51,7 @@ func TestAnOperatorReadsTheStoryOfARun(t *testing.T) {
 	before := f.admin("run", first)
 	require.Contains(t, before, first+" is deferred\n")
 
-	card, err := f.slack.Messages(bob, ops, f.root)
-	require.NoError(t, err)
-	for _, m := range card {
-		if strings.Contains(m.Shown(), "Delete a.txt") {
-			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
-			require.NoError(t, err)
-		}
-	}
-	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	f.approves()
 	require.Equal(t, "0 requests wait\n", f.admin("list"))
 	story := f.admin("run", first)
 	at := 0

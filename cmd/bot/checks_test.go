@@ -184,15 +184,7 @@ func TestAClickDoesNotGetPastACheckThatDeniesByThen(t *testing.T) {
 	rows := adminJSON[waitingRow](f, "list")
 	require.Equal(t, []string{"fraud", "ask"}, []string{rows[0].Calls[0].Check, rows[0].Calls[0].Answer})
 	c.says(checkDeny)
-	card, err := f.slack.Messages(bob, ops, f.root)
-	require.NoError(t, err)
-	for _, m := range card {
-		if strings.Contains(m.Shown(), "Delete a.txt") {
-			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
-			require.NoError(t, err)
-		}
-	}
-	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	f.approves()
 	story := f.admin("run", string(rows[0].Run))
 	require.Contains(t, story, "U0BOB decided: approve")
 	require.Contains(t, story, "the model was given the result of delete_file: denied")

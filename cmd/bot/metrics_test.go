@@ -36,15 +36,7 @@ func TestOneApprovalIsInTheMetrics(t *testing.T) {
 	require.Contains(t, text, `countersign_approvals_opened_total{agent="ops",rule="default"} 1`)
 	require.NotContains(t, text, "countersign_approvals_oldest_waiting_age_seconds 0\n")
 
-	card, err := f.slack.Messages(bob, ops, f.root)
-	require.NoError(t, err)
-	for _, m := range card {
-		if strings.Contains(m.Shown(), "Delete a.txt") {
-			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
-			require.NoError(t, err)
-		}
-	}
-	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+	f.approves()
 	_, text = scrape(t, f.b, false, "/metrics")
 	for _, want := range []string{
 		`countersign_approvals_settled_total{outcome="approved",rule="default"} 1`,

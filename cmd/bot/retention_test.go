@@ -12,23 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
-	"github.com/countersign/countersign/internal/slacksim"
 	"github.com/countersign/countersign/internal/state"
 )
-
-// approves clicks on the card of the follower and waits for the answer of the agent.
-func (f *follower) approves() {
-	f.t.Helper()
-	card, err := f.slack.Messages(bob, ops, f.root)
-	require.NoError(f.t, err)
-	for _, m := range card {
-		if strings.Contains(m.Shown(), "Delete a.txt") {
-			_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
-			require.NoError(f.t, err)
-		}
-	}
-	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
-}
 
 // idle reports whether nothing is due any more but retention.
 func (f *follower) idle() bool {

@@ -91,15 +91,7 @@ func TestOneApprovalIsFollowedAcrossThePause(t *testing.T) {
 		i.text, i.rules = twoAgents, oneOfSRE
 		i.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = c.URL
 		f = deferralOn(t, i)
-		card, err := f.slack.Messages(bob, ops, f.root)
-		require.NoError(t, err)
-		for _, m := range card {
-			if strings.Contains(m.Shown(), "Delete a.txt") {
-				_, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: m.TS, ActionID: "countersign.approve.0", Confirmed: true})
-				require.NoError(t, err)
-			}
-		}
-		f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
+		f.approves()
 	}) // what has ended is sent when the bot closes
 
 	one := func(name string) *spanpb.Span {

@@ -77,9 +77,22 @@ func deferralOn(t *testing.T, i *installation) *follower {
 				f.id = approvals.BatchID(id)
 			}
 		}
-		return f.id != "" && f.reads(alice, ops, f.root, "delete_file")
+		return f.id != "" && f.reads(alice, ops, f.root, "Delete a.txt")
 	})
 	return f
+}
+
+// approves has Bob click on the card and waits for the answer of the agent.
+func (f *follower) approves() {
+	f.t.Helper()
+	messages, err := f.slack.Messages(bob, ops, f.root)
+	require.NoError(f.t, err)
+	card := slices.IndexFunc(messages, func(m slacksim.Message) bool { return strings.Contains(m.Shown(), "Delete a.txt") })
+	require.NotEqual(f.t, -1, card, "there is no card")
+	out, err := f.slack.Click(slacksim.Click{User: bob, Channel: ops, TS: messages[card].TS, ActionID: "countersign.approve.0", Confirmed: true})
+	require.NoError(f.t, err)
+	require.Equal(f.t, slacksim.ClickOutcome{Status: 200}, out)
+	f.sees("the answer", func() bool { return f.reads(alice, ops, f.root, "That is all.") })
 }
 
 // sees waits until something in the workspace is as ok says.
