@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
@@ -30,14 +31,15 @@ import (
 // so that synctest moves the time: leases and retries take none of ours. Bots are
 // connected with Redis, Slack and the model by wires that suffer faults.
 type bubble struct {
-	t     *testing.T
-	redis *miniredis.Miniredis
-	store *state.Store // on a wire of its own
-	slack *slacksim.Server
-	sim   *sim
-	tools func(*replica) ([]agentrun.Tool, error)
-	env   []string
-	c     config.Config
+	t      *testing.T
+	redis  *miniredis.Miniredis
+	serves *server.Server // of Redis; read here once, because Close writes it and a client may still dial
+	store  *state.Store   // on a wire of its own
+	slack  *slacksim.Server
+	sim    *sim
+	tools  func(*replica) ([]agentrun.Tool, error)
+	env    []string
+	c      config.Config
 
 	hosts map[string]*port
 
@@ -76,6 +78,7 @@ func newBubble(t *testing.T, policy string, tools func(*replica) ([]agentrun.Too
 	first, err := w.redis.Dial() // starts it without a listener
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
+	w.serves = w.redis.Server()
 	t.Cleanup(w.redis.Close)
 	client := w.client(func() (net.Conn, error) { return w.dialRedis(), nil })
 	t.Cleanup(func() { _ = client.Close() })
@@ -152,7 +155,7 @@ func (w *bubble) replicas() []*replica {
 
 func (w *bubble) dialRedis() net.Conn {
 	near, far := newPipe()
-	w.redis.Server().ServeConn(far)
+	w.serves.ServeConn(far)
 	return near
 }
 
@@ -401,6 +404,15 @@ func (l listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return l.of.wire(c, nil)
+}
+
+// frozen reports whether a process stands still and will go on.
+func (w *bubble) frozen() bool {
+	return slices.ContainsFunc(w.replicas(), func(r *replica) bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.still && !r.dead
+	})
 }
 
 // keepOneAlive starts a bot if all are dead or frozen.

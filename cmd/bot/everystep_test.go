@@ -142,6 +142,7 @@ func (w *scenario) tools(r *replica) ([]agentrun.Tool, error) {
 // approved asks the store whether people have approved a call that runs now: in the
 // batch that its run resumes, or in one before it.
 func (w *scenario) approved(ctx context.Context, c agentrun.Call) bool {
+	ctx = context.WithoutCancel(ctx) // a process that was frozen learns when it goes on that it has lost the call
 	for id := c.Run; id != ""; {
 		run, err := w.store.Run(ctx, id)
 		if err != nil || run.Batch == "" {
@@ -234,6 +235,8 @@ func (w *scenario) decide(id approvals.BatchID, card message) {
 			switch {
 			case a.InDoubt() && w.times(v.tool, false) > 0:
 				verdict, button, beside = approvals.Happened, "It happened", ""
+			case a.InDoubt() && w.frozen():
+				continue // it may still happen: who finds out knows that no process is at it
 			case a.InDoubt():
 				verdict, button, beside = approvals.RunAgain, "Run it again", ""
 			case verdict == approvals.Deny:
