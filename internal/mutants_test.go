@@ -74,6 +74,14 @@ var mutants = []mutant{
 		"stale := c.now().Sub(c.renewed) > c.lease/2", "stale := false", "agentrun", "TestNoBeginningLateInTheLease",
 	},
 	{
+		"the end of a call is stored while the lease lasts", "agentrun/record.go",
+		"&& claim.lasts()", "&& false", "agentrun", "TestWhatACallDidIsStoredWhenTheStoreIsBack",
+	},
+	{
+		"a worker gives up with its lease", "agentrun/record.go",
+		"&& claim.lasts()", "&& true", "agentrun", "TestAStoreThatIsAwayPastTheLease",
+	},
+	{
 		"a call that was begun is in doubt", "agentrun/journal.go",
 		"return e, e.State == EntryStarted || ", "return e, ", "agentrun", "TestACallInDoubtDoesNotStopItsSiblings",
 	},

@@ -39,7 +39,7 @@ type fault struct {
 }
 
 var faults = []fault{
-	{"not sent, Redis away", unsent, time.Second, true},
+	{"not sent, Redis away", unsent, bubbleLease / 2, false},
 	{"reply lost", unread, 0, false},
 	{"reply lost, Redis away", unread, bubbleLease + time.Second, true},
 	{"crash after it", crash, 0, true},

@@ -143,12 +143,17 @@ func (c *claim) renew(ctx context.Context) error {
 	if err == nil || errors.Is(err, errClaimLost) || errors.Is(err, approvals.ErrConflict) {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.now().Before(c.ends) {
+	if c.lasts() {
 		return nil
 	}
 	return err
+}
+
+// lasts reports whether the lease is not over, by the clock of this process.
+func (c *claim) lasts() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now().Before(c.ends)
 }
 
 // leaseTime is the time by which the lease is renewed. A store that does not say

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -135,12 +134,11 @@ func (x *executor) end(ctx context.Context, p *plan, entry *Entry, finish Finish
 		return nil
 	}
 	entry.Finish = finish
-	// What is known is stored even when the worker is told to stop.
-	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.session.claim.lease)
-	defer cancel()
-	if err := x.record(saving, entry, EntryFinished); err != nil {
+	if err := x.keep(ctx, entry, EntryFinished); err != nil {
 		if errors.Is(err, errClaimLost) {
-			x.report(saving, *entry)
+			reporting, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.session.claim.lease)
+			defer cancel()
+			x.report(reporting, *entry)
 		}
 		return err
 	}
@@ -167,36 +165,11 @@ func (x *executor) stepBack(ctx context.Context, e *Entry, p *plan, cause error)
 
 // undo stores that an execution which was to begin did not.
 func (x *executor) undo(ctx context.Context, e *Entry) error {
-	if err := x.record(ctx, e, EntryClaimed); err != nil {
+	if err := x.keep(ctx, e, EntryClaimed); err != nil {
 		return err
 	}
 	x.begun.Add(-1)
 	return nil
-}
-
-// record stores the entry's next state. If the store does not answer, it
-// repeats the same request, which counts once.
-func (x *executor) record(ctx context.Context, e *Entry, s EntryState) error {
-	e.State, e.At = s, x.session.now()
-	c := Commit{
-		Request: approvals.RequestID(fmt.Sprintf("%s:%s:%s:%d:%s", e.Run, e.Fence, s, e.Version, e.Call)),
-		Owner:   &Ownership{Run: e.Run, Fence: x.session.claim.fence},
-		Entries: []Entry{*e},
-	}
-	var err error
-	for wait := 10 * time.Millisecond; ; wait *= 4 {
-		err = x.session.claim.store.Commit(ctx, c)
-		if err == nil {
-			e.Version++
-			return nil
-		}
-		if errors.Is(err, approvals.ErrConflict) {
-			return errClaimLost
-		}
-		if wait > time.Second || !pause(ctx, wait) {
-			return fmt.Errorf("journal %s of %s: %w", e.Call, e.Run, err)
-		}
-	}
 }
 
 // finishOf returns what the journal keeps of an execution. known is false if
@@ -278,16 +251,4 @@ func outcome(f Finish, err error, late bool) string {
 	case AsideNone, AsideDoubt:
 	}
 	return "unknown"
-}
-
-// pause waits, and reports whether it waited to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -160,9 +161,11 @@ func TestAnExecutionThatIsKilledAtEveryCommitIsNotRepeated(t *testing.T) {
 			doubts := 0
 			for k := 1; k <= 10; k++ {
 				for _, after := range []bool{false, true} {
-					if killed(t, asks, death{k, after}, verdict, says) {
-						doubts++
-					}
+					synctest.Test(t, func(t *testing.T) {
+						if killed(t, asks, death{k, after}, verdict, says) {
+							doubts++
+						}
+					})
 				}
 			}
 			require.Positive(t, doubts)

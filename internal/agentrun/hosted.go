@@ -86,9 +86,7 @@ func (v *provider) start(ctx context.Context, run Run, hosted []*plan) ([]*Entry
 			err = fmt.Errorf("%w: hosted call %q has a precondition", approvals.ErrInvalid, string(p.call.ID)) // unreachable: it has no preview
 		}
 		if err != nil {
-			undoing, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.session.claim.lease)
-			defer cancel()
-			return nil, errors.Join(err, v.undo(undoing, hosted, entries))
+			return nil, errors.Join(err, v.undo(ctx, hosted, entries))
 		}
 		entries = append(entries, e)
 	}
