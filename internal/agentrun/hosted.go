@@ -23,16 +23,11 @@ type provider struct {
 	doubts   *doubts
 }
 
-// A providerAnswer is what the model said after the provider had run calls.
-type providerAnswer struct {
-	response Response // without the calls that were approved
-	used     func(*Run)
-}
-
 // run has the hosted calls run that may, and gives each plan its outcome. They wait if
 // another call of the step waits, because the model cannot be asked before all others
-// have a result. It returns nil if nothing was asked, or nothing came back.
-func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt string) (*providerAnswer, error) {
+// have a result. It returns what the model said then, without the calls that were
+// approved; nil if nothing was asked, or nothing came back.
+func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt string) (*Response, error) {
 	var hosted []*plan
 	waits := false
 	for _, p := range plans {
@@ -66,15 +61,13 @@ func (v *provider) run(ctx context.Context, run Run, plans []*plan, prompt strin
 	if err != nil {
 		return nil, v.failed(ctx, hosted, entries, err)
 	}
-	out := &providerAnswer{used: charge(response)}
 	for i, p := range hosted {
 		finish, outcome := v.finishOf(&response, p)
 		if err := v.executor.end(ctx, p, entries[i], finish, true, outcome); err != nil {
 			return nil, err
 		}
 	}
-	out.response = response
-	return out, nil
+	return &response, nil
 }
 
 // start stores that the calls begin: all of them, or none.

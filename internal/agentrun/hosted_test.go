@@ -241,6 +241,36 @@ func TestAHostedCallThatMayBeRepeatedIsNotInDoubt(t *testing.T) {
 	require.Contains(t, w.added()[1], "h failed")
 }
 
+// An answer that leaves an approved call open is followed by another request. What it
+// cost counts, whatever comes of that request.
+func TestEveryAnswerOfTheProviderIsCharged(t *testing.T) {
+	refused := *errLost
+	refused.NotRun = true
+	for name, tt := range map[string]struct {
+		second any
+		status agentrun.Status
+	}{
+		"the second is lost":    {errLost, agentrun.RunDeferred},
+		"the second is refused": {&refused, agentrun.RunFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := hosting(t)
+			w.agent.Effects = map[string]agentrun.Effect{"docs.ask": agentrun.EffectIdempotent}
+			open := says("Done.")
+			open.Usage = agentrun.Usage{InputTokens: 100, OutputTokens: 20}
+			run := w.say(requests(), open, tt.second)
+			before := run.Usage
+			w.decide(run.Deferred, "h", approvals.Approve, "")
+			run = w.resume(run.Deferred)
+			require.Equal(t, tt.status, run.Status)
+			require.Len(t, w.approvedIn(), 3)
+			require.Equal(t, before.Requests+1, run.Usage.Requests)
+			require.Equal(t, before.InputTokens+100, run.Usage.InputTokens)
+			require.Equal(t, before.OutputTokens+20, run.Usage.OutputTokens)
+		})
+	}
+}
+
 func TestARequestThatTheProviderRefusedRanNothing(t *testing.T) {
 	w := hosting(t)
 	refused := *errLost
@@ -264,6 +294,26 @@ func TestACallThatTheProviderLeavesOutIsInDoubt(t *testing.T) {
 	asked, _ := w.batch(run.Deferred).Approval("h")
 	require.True(t, asked.InDoubt())
 	require.NotContains(t, w.added(), "text: Done.", "what the model says after it is not used")
+}
+
+// The provider may say of a call that it does not know how it ended.
+func TestACallThatTheProviderIsUnsureOfIsInDoubt(t *testing.T) {
+	w := hosting(t)
+	unsure := ran("mcpr_h", `{"x":1}`, "half of it")
+	unsure.Failed, unsure.Unsure = true, true
+	run := w.say(requests(), saysAfter("Done.", unsure))
+	w.decide(run.Deferred, "h", approvals.Approve, "")
+	again := w.resume(run.Deferred)
+	require.Equal(t, agentrun.RunDeferred, again.Status)
+	require.Equal(t, approvals.InDoubt, w.executionOf(run.Deferred, "h").State)
+	asked, _ := w.batch(again.Deferred).Approval("h")
+	require.True(t, asked.InDoubt())
+	require.True(t, asked.Doubt.Unsure)
+	require.Equal(t, "The model provider did not finish this call, or cannot say how it ended.", asked.Doubt.Said.Text)
+	require.NotContains(t, w.added(), "text: Done.", "what the model says after it is not used")
+	require.Equal(t, 1, w.answerDoubts(again.Deferred))
+	require.Equal(t, agentrun.RunCompleted, w.resume(again.Deferred).Status)
+	require.Equal(t, [][]approvals.ToolCallID{nil, ids("h"), nil}, w.approvedIn(), "it is not sent again")
 }
 
 // A worker that takes over finds in the journal how far the call came.

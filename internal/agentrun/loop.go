@@ -228,7 +228,12 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 		w.rulings.giveBack(ctx, run, plans, true)
 		return true, s.failWith(ctx, used, words, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
-	answer, err := w.execute(ctx, run, plans, retry, prompt)
+	answer, asking, err := w.execute(ctx, run, plans, retry, prompt)
+	ran := used
+	used = func(r *Run) {
+		ran(r)
+		asking(r)
+	}
 	if none, ok := errors.AsType[*unasked](err); ok {
 		leaveInDoubt(plans, s.now())
 		w.rulings.giveBack(ctx, run, plans, true)
@@ -237,17 +242,10 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if err != nil {
 		return false, err
 	}
-	if answer != nil {
-		results := used
-		used = func(r *Run) {
-			results(r)
-			answer.used(r)
-		}
-		if len(providerCalls(answer.response)) > 0 {
-			leaveInDoubt(plans, s.now())
-			w.rulings.giveBack(ctx, run, plans, true)
-			return true, s.failUnapproved(ctx, used, answer.response, plans, said(parts(plans, s.now), prompt, s.now)...)
-		}
+	if answer != nil && len(providerCalls(*answer)) > 0 {
+		leaveInDoubt(plans, s.now())
+		w.rulings.giveBack(ctx, run, plans, true)
+		return true, s.failUnapproved(ctx, used, *answer, plans, said(parts(plans, s.now), prompt, s.now)...)
 	}
 	w.rulings.giveBack(ctx, run, plans, false)
 	for _, p := range plans {
@@ -301,13 +299,15 @@ func (w *worker) carryOut(ctx context.Context, run Run, plans []*plan, retry map
 	if err != nil || answer == nil {
 		return run.CallsOnly, err
 	}
-	return w.answered(ctx, answer.response, func(*Run) {})
+	return w.answered(ctx, *answer, func(*Run) {})
 }
 
 // execute runs what may run, here and then at the provider of the model, and deals
-// with what is in doubt afterwards.
-func (w *worker) execute(ctx context.Context, run Run, plans []*plan, retry map[string]int, prompt string) (*providerAnswer, error) {
-	used := func(*Run) {}
+// with what is in doubt afterwards. The answer is the last one of the model, if it gave
+// one after the provider ran calls. used charges all of its answers, also those that
+// were followed by another request, and is never nil.
+func (w *worker) execute(ctx context.Context, run Run, plans []*plan, retry map[string]int, prompt string) (answer *Response, used func(*Run), err error) {
+	used = func(*Run) {}
 	for {
 		for more := true; more; {
 			err := w.executor.executeAll(ctx, run, plans, retry)
@@ -315,26 +315,25 @@ func (w *worker) execute(ctx context.Context, run Run, plans []*plan, retry map[
 				more, err = w.doubts.ended(ctx, run, plans)
 			}
 			if err != nil {
-				return nil, err
+				return nil, used, err
 			}
 		}
 		answer, err := w.provider.run(ctx, run, plans, prompt)
 		if err != nil {
-			return nil, err
+			return nil, used, err
 		}
 		if answer != nil {
-			before, this := used, answer.used
+			before, this := used, charge(*answer)
 			used = func(r *Run) {
 				before(r)
 				this(r)
 			}
-			answer.used = used
-			if len(providerCalls(answer.response)) > 0 {
-				return answer, nil // the run ends with it
+			if len(providerCalls(*answer)) > 0 {
+				return answer, used, nil // the run ends with it
 			}
 		}
 		if more, err := w.doubts.ended(ctx, run, plans); !more || err != nil {
-			return answer, err
+			return answer, used, err
 		}
 	}
 }
