@@ -105,6 +105,26 @@ func (m *Model) conceal(text string) string {
 	return text
 }
 
+// literals are the strings and numbers of a JSON document.
+var literals = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*`)
+
+// concealIn does the same in arguments, however their strings are escaped. What is a
+// JSON document stays one.
+func concealIn(args string, conceal func(string) string) json.RawMessage {
+	return json.RawMessage(literals.ReplaceAllStringFunc(args, func(literal string) string {
+		text := literal
+		if literal[0] == '"' && json.Unmarshal([]byte(literal), &text) != nil {
+			return conceal(literal) // the arguments cannot be read
+		}
+		concealed := conceal(text)
+		if concealed == text {
+			return literal
+		}
+		quoted, _ := json.Marshal(concealed) // a string always is one
+		return string(quoted)
+	}))
+}
+
 type (
 	approvalRequestItem struct {
 		Type        string `json:"type"`

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -197,6 +199,41 @@ func TestTheSecretOfAHostedServerIsSentToTheProviderOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "who is [redacted]?", got.Parts[0].(agentrun.ProviderCall).Output)
 	require.True(t, got.Parts[0].(agentrun.ProviderCall).Failed)
+}
+
+// A model can repeat what a server told it, in all that it writes, and with any of the
+// escapes of JSON.
+func TestTheSecretOfAHostedServerIsInNothingThatTheModelWrites(t *testing.T) {
+	escaped := fmt.Sprintf(`\u%04x`, theToken[0]) + theToken[1:]
+	for name, tt := range map[string]struct{ args, want string }{
+		"as it is":          {`{"q":"is ` + theToken + ` right?","n": 1.50}`, `{"q":"is [redacted] right?","n": 1.50}`},
+		"escaped":           {`{"q":"` + escaped + `\n\"x\""}`, `{"q":"[redacted]\n\"x\""}`},
+		"the name":          {`{"` + theToken + `":1}`, `{"[redacted]":1}`},
+		"no JSON":           {`{"q":"\q` + theToken + `"`, `{"q":"\q[redacted]"`},
+		"nothing of it":     {`{"q": "a\/b", "n": 1e3}`, `{"q": "a\/b", "n": 1e3}`},
+		"one with a number": {`{"n":-20260102}`, `{"n":"[redacted]"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args, err := json.Marshal(tt.args)
+			require.NoError(t, err)
+			items := `{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"It said ` + theToken + `."}]},` +
+				`{"type":"function_call","id":"f","call_id":"f","name":"read_file","arguments":` + string(args) + `},` +
+				`{"type":"mcp_approval_request","id":"a","server_label":"docs","name":"ask","arguments":` + string(args) + `},` +
+				`{"type":"mcp_call","id":"m","server_label":"docs","name":"ask","arguments":` + string(args) + `,"output":"ok"}`
+			m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, end("completed", `{"status":"completed","output":[`+items+`]}`))
+			}), docs, func(c *openaimodel.Config) {
+				c.Hosted[0].Conceal = strings.NewReplacer(theToken, "[redacted]", "-20260102", "[redacted]").Replace
+			})
+			got, err := m.Request(t.Context(), ask("hi", "read_file"))
+			require.NoError(t, err)
+			require.Len(t, got.Parts, 4)
+			require.Equal(t, "It said [redacted].", got.Parts[0].(agentrun.Thinking).Content)
+			require.Equal(t, tt.want, string(got.Parts[1].(agentrun.CallPart).Args))
+			require.Equal(t, tt.want, string(got.Parts[2].(agentrun.CallPart).Args))
+			require.Equal(t, tt.want, string(got.Parts[3].(agentrun.ProviderCall).Args))
+		})
+	}
 }
 
 func TestACallWithoutApprovalIsReturnedAsWhatItIs(t *testing.T) {

@@ -200,19 +200,20 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 	if err := json.Unmarshal(raw, &i); err != nil {
 		return nil, err
 	}
+	args := concealIn(i.Arguments, a.conceal)
 	switch i.Type {
 	case "message":
 		return i.texts(a.conceal)
 	case "reasoning":
 		return []agentrun.ResponsePart{agentrun.Thinking{
-			Content: said(i.Summary, func(s summaryText) string { return s.Text }), ID: i.ID, Signature: i.EncryptedContent,
+			Content: a.conceal(said(i.Summary, func(s summaryText) string { return s.Text })), ID: i.ID, Signature: i.EncryptedContent,
 		}}, nil
 	case "function_call":
 		if i.CallID == "" || i.Name == "" {
 			return nil, fmt.Errorf("the function call %.60q has no call_id or no name", i.ID)
 		}
 		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: approvals.ToolCall{
-			ID: approvals.ToolCallID(i.CallID), Name: i.Name, Args: json.RawMessage(i.Arguments),
+			ID: approvals.ToolCallID(i.CallID), Name: i.Name, Args: args,
 		}}}, nil
 	case "mcp_list_tools":
 		if len(i.Error) > 0 && string(i.Error) != "null" {
@@ -220,10 +221,10 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 		}
 		return nil, nil // the provider finds out itself what its servers have
 	case "mcp_approval_request":
-		c, err := i.hosted()
+		c, err := i.hosted(args)
 		return []agentrun.ResponsePart{agentrun.CallPart{ToolCall: c, ApprovalRequest: i.ID}}, err
 	case "mcp_call":
-		c, err := i.hosted()
+		c, err := i.hosted(args)
 		text, failed, unsure := i.outcome()
 		return []agentrun.ResponsePart{agentrun.ProviderCall{
 			ToolCall: c, ApprovalRequest: i.ApprovalRequestID, Output: a.conceal(text), Failed: failed, Unsure: unsure,
@@ -233,11 +234,11 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 }
 
 // hosted is the call of a hosted tool.
-func (i item) hosted() (approvals.ToolCall, error) {
+func (i item) hosted(args json.RawMessage) (approvals.ToolCall, error) {
 	if i.ID == "" || !ServerLabel.MatchString(i.ServerLabel) || i.Name == "" {
 		return approvals.ToolCall{}, fmt.Errorf("the %s %.60q has no id, no server_label or no name", i.Type, i.ID)
 	}
-	return approvals.ToolCall{ID: approvals.ToolCallID(i.ID), Name: i.ServerLabel + "." + i.Name, Args: json.RawMessage(i.Arguments)}, nil
+	return approvals.ToolCall{ID: approvals.ToolCallID(i.ID), Name: i.ServerLabel + "." + i.Name, Args: args}, nil
 }
 
 // A callError is why a call of the provider failed.
@@ -276,8 +277,8 @@ func (i item) outcome() (text string, failed, unsure bool) {
 	return text, true, true
 }
 
-// texts are those of a message, which can quote what a hosted server said. A model that declines to answer says so in a field
-// of its own; for people that is its text.
+// texts are those of a message, which can quote what a hosted server said. A model that
+// declines to answer says so in a field of its own; for people that is its text.
 func (i item) texts(conceal func(string) string) ([]agentrun.ResponsePart, error) {
 	var parts []agentrun.ResponsePart
 	for _, c := range i.Content {
