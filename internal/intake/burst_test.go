@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 
@@ -13,64 +12,20 @@ import (
 
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// roundTrips keeps the commands of a client, those of each round trip together.
-type roundTrips struct {
-	mu   sync.Mutex
-	sent [][]string
-}
-
-func (s *roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.note(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (s *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		s.note(cmds...)
-		return next(ctx, cmds)
-	}
-}
-
-func (s *roundTrips) note(cmds ...redis.Cmder) {
-	var names []string
-	for _, c := range cmds {
-		if !slices.Contains([]string{"hello", "client"}, c.Name()) { // a connection begins with these
-			names = append(names, c.Name())
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(names) > 0 {
-		s.sent = append(s.sent, names)
-	}
-}
-
-// taken returns what was sent since the last call.
-func (s *roundTrips) taken() [][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sent := s.sent
-	s.sent = nil
-	return sent
-}
-
 // counted gives the world a store whose client's round trips are kept.
-func (w *world) counted() *roundTrips {
+func (w *world) counted() *statetest.Trips {
 	w.Helper()
 	of, ok := w.client.(*redis.Client)
 	require.True(w, ok)
 	c := redis.NewClient(of.Options())
 	w.Cleanup(func() { require.NoError(w, c.Close()) })
-	seen := &roundTrips{}
+	seen := &statetest.Trips{}
 	c.AddHook(seen)
 	w.open(c)
-	seen.taken()
+	seen.Taken()
 	return seen
 }
 
@@ -86,7 +41,7 @@ func TestAPermittedCallIsAskedAboutAndClaimedInFewRoundTrips(t *testing.T) {
 	w := newWorld(t)
 	seen := w.counted()
 	w.ask(permitted(0)) // the server knows the script from now on
-	seen.taken()
+	seen.Taken()
 	r := w.ask(permitted(1))
 	require.Equal(t, [][]string{
 		{"hmget"},              // which request the fingerprint finds
@@ -96,10 +51,10 @@ func TestAPermittedCallIsAskedAboutAndClaimedInFewRoundTrips(t *testing.T) {
 		{"evalsha"},           // the run
 		{"hmget"}, {"lrange"}, // as it is stored
 		{"hmget", "hmget"}, {"evalsha"}, // the external id
-	}, seen.taken())
+	}, seen.Taken())
 	_, err := w.Claim(t.Context(), claude, r.ID, "c0")
 	require.NoError(t, err)
-	require.Equal(t, [][]string{{"hmget", "hmget"}, {"lrange"}, {"evalsha"}}, seen.taken())
+	require.Equal(t, [][]string{{"hmget", "hmget"}, {"lrange"}, {"evalsha"}}, seen.Taken())
 }
 
 // atOnce asks about so many calls at the same time.
@@ -118,12 +73,12 @@ func TestRequestsAtTheSameTimeLoseNoRacesToEachOther(t *testing.T) {
 	w := newWorld(t)
 	seen := w.counted()
 	w.ask(permitted(-1))
-	seen.taken()
+	seen.Taken()
 	const calls = 64
 	for n, err := range w.atOnce(claude, calls, permitted) {
 		require.NoError(t, err, n)
 	}
-	require.LessOrEqual(t, len(seen.taken()), 10*calls, "no more than one after the other")
+	require.LessOrEqual(t, len(seen.Taken()), 10*calls, "no more than one after the other")
 	all, err := w.List(t.Context(), claude, intake.Filter{Limit: intake.MaxDone})
 	require.NoError(t, err)
 	require.Len(t, all, calls+1)

@@ -58,7 +58,7 @@ func TestACardThatHasToWaitIsPutOffWithOneRead(t *testing.T) {
 	seen := o.counted()
 	var later *slackapi.LaterError
 	require.ErrorAs(t, o.ui.Cards.Reconcile(t.Context(), string(waits.ID)), &later)
-	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.taken())
+	require.Equal(t, [][]string{{"hmget", "hmget"}}, seen.Taken())
 	updates := len(o.Calls("chat.update"))
 	o.now.move(later.After)
 	o.draw(waits)

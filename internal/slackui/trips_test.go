@@ -1,11 +1,9 @@
 package slackui_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,64 +17,19 @@ import (
 	"github.com/countersign/countersign/internal/state/statetest"
 )
 
-// roundTrips keeps the commands of a client, those of each round trip together.
-type roundTrips struct {
-	mu   sync.Mutex
-	sent [][]string
-}
-
-func (s *roundTrips) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *roundTrips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.note(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (s *roundTrips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		s.note(cmds...)
-		return next(ctx, cmds)
-	}
-}
-
-func (s *roundTrips) note(cmds ...redis.Cmder) {
-	var names []string
-	for _, c := range cmds {
-		if !slices.Contains([]string{"hello", "client"}, c.Name()) { // a connection begins with these
-			names = append(names, c.Name())
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(names) > 0 {
-		s.sent = append(s.sent, names)
-	}
-}
-
-// taken returns what was sent since the last call.
-func (s *roundTrips) taken() [][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sent := s.sent
-	s.sent = nil
-	return sent
-}
-
 // counted makes the store use a client of its own whose round trips are kept.
-func (o *workspace) counted() *roundTrips {
+func (o *workspace) counted() *statetest.Trips {
 	o.t.Helper()
 	of, ok := server.(*redis.Client)
 	require.True(o.t, ok)
 	c := redis.NewClient(of.Options())
-	seen := &roundTrips{}
+	seen := &statetest.Trips{}
 	c.AddHook(seen)
 	store, err := state.Open(o.t.Context(), state.Options{Client: c, Prefix: o.kept.Prefix(), Now: o.now.read})
 	require.NoError(o.t, err)
 	o.kept = store
 	o.t.Cleanup(func() { require.NoError(o.t, c.Close()) })
-	seen.taken()
+	seen.Taken()
 	return seen
 }
 
@@ -143,7 +96,7 @@ func (o *workspace) costs(of *statetest.Instance, f func()) cost {
 		}
 	}
 	c.Log = logged() - before
-	for _, trip := range seen.taken() {
+	for _, trip := range seen.Taken() {
 		c.Trips++
 		c.Sent += len(trip)
 	}
@@ -196,14 +149,14 @@ func TestAClickReadsEverythingAtOnceAndDecidesWithOneCommit(t *testing.T) {
 		{"hmget", "hmget", "hmget", "get"}, // what shows the batch, the person, the batch, and its arguments
 		{"hmget"},                          // the group, which nobody has asked here before
 		{"evalsha"},                        // the decision
-	}, seen.taken())
+	}, seen.Taken())
 	require.Equal(t, approvals.Approved, o.status(b, 0))
 
 	o.asks(root, "next", sre)
 	card = o.newest(root)
-	seen.taken()
+	seen.Taken()
 	require.Equal(t, 200, o.press("U0BOB", card, "approve", 0).Status)
-	require.Equal(t, [][]string{{"hmget", "hmget", "hmget", "hmget", "get"}, {"evalsha"}}, seen.taken())
+	require.Equal(t, [][]string{{"hmget", "hmget", "hmget", "hmget", "get"}, {"evalsha"}}, seen.Taken())
 }
 
 // What was expected of a channel is a guess about what to read, and nothing else.

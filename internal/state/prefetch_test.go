@@ -3,7 +3,6 @@ package state_test
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,30 +11,8 @@ import (
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/state"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
-
-// trips counts the round trips of a client.
-type trips struct{ n atomic.Int64 }
-
-func (s *trips) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "hello" { // a connection begins with it
-			s.n.Add(1)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (s *trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if cmds[0].Name() != "client" {
-			s.n.Add(1)
-		}
-		return next(ctx, cmds)
-	}
-}
 
 // prefetches: what a request reads ahead is one round trip, and what it is handed is
 // never older than what it has written itself.
@@ -67,7 +44,7 @@ func prefetches(t *testing.T, c redis.UniversalClient) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
-	var seen trips
+	var seen statetest.Trips
 	if client, ok := c.(*redis.Client); ok { // the hook of a client of its own
 		o := *client.Options()
 		own := redis.NewClient(&o)
@@ -76,14 +53,14 @@ func prefetches(t *testing.T, c redis.UniversalClient) {
 		s, err = state.Open(ctx, state.Options{Client: own, Prefix: s.Prefix(), Now: func() time.Time { return now }})
 		require.NoError(t, err)
 	}
-	counts := func(n int64) {
+	counts := func(n int) {
 		t.Helper()
 		if _, ok := c.(*redis.Client); ok {
-			require.Equal(t, n, seen.n.Swap(0))
+			require.Len(t, seen.Taken(), n)
 		}
 	}
 
-	seen.n.Store(0)
+	seen.Taken()
 	ahead := s.Prefetch(ctx, all)
 	counts(0)
 	got, err := s.Batch(ahead, b.ID)

@@ -1,0 +1,58 @@
+package statetest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Trips is a hook of a client. It keeps the names of the commands that the client
+// sends, those of each round trip together, without those with which a connection
+// begins.
+type Trips struct {
+	mu   sync.Mutex
+	sent [][]string
+}
+
+// DialHook implements [redis.Hook].
+func (t *Trips) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements [redis.Hook].
+func (t *Trips) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		t.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (t *Trips) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		t.note(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
+func (t *Trips) note(cmds ...redis.Cmder) {
+	var names []string
+	for _, c := range cmds {
+		if name := c.Name(); name != "hello" && name != "client" {
+			names = append(names, name)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(names) > 0 {
+		t.sent = append(t.sent, names)
+	}
+}
+
+// Taken returns what was sent since the last call.
+func (t *Trips) Taken() [][]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sent := t.sent
+	t.sent = nil
+	return sent
+}
