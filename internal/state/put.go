@@ -26,17 +26,24 @@ func putRun(ch *change, p partition, w *dueChanges, r agentrun.Run) error {
 	if err := ch.put(p.run(string(r.ID)), r.Version, r.Version+1, d, fieldOwner, string(r.Owner)); err != nil {
 		return err
 	}
-	if r.Version == 0 {
+	fresh := r.Version == 0
+	if fresh {
 		ch.hset(p.thread(string(r.Thread)), runField(string(r.ID)), "")
 	}
-	w.now(Replies, string(r.ID))
-	if r.Status == agentrun.RunParked {
+	if r.Executor == "" { // nobody reads of any other in its thread
+		w.now(Replies, string(r.ID))
+	}
+	switch {
+	case r.Status == agentrun.RunParked:
 		ch.zadd(p.parkedRuns(), string(r.ID), scoreOf(w.when))
-	} else {
+	case !fresh:
 		ch.zrem(p.parkedRuns(), string(r.ID))
 	}
 	at, ok := r.Due()
-	if !ok {
+	switch {
+	case !ok && fresh:
+		return nil
+	case !ok:
 		w.done(Runs, string(r.ID))
 		return nil
 	}
