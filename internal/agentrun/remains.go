@@ -17,7 +17,7 @@ type Remains struct {
 	Names []MemoRef
 	// Marker takes the place of one memo of the run and stays for [NamesKept], so
 	// that a request that comes again is known and does not run twice.
-	Marker Marker
+	Marker MemoChange
 }
 
 // NamesKept is how long it stays known that a removed remote run existed.
@@ -26,8 +26,9 @@ const NamesKept = 365 * 24 * time.Hour
 // A MemoRef names a memo of a surface.
 type MemoRef struct{ ID, Surface string }
 
-// A Marker is new content of a memo that has a version. The zero value is none.
-type Marker struct {
+// A MemoChange is new content of a memo that has this version, 0 if there is none yet.
+// The zero value is none.
+type MemoChange struct {
 	MemoRef
 
 	Version int64

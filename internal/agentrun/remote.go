@@ -28,6 +28,7 @@ type RemoteRequest struct {
 	Prompt       string             // what the requester wrote, if the executor knows it; quoted
 	Until        time.Time          // nobody can decide from then on; zero leaves it to the policy
 	Calls        []RemoteCall
+	Ruled        Ruled // by [Runner.Permit] a moment ago; the zero value has the policy asked
 }
 
 // A RemoteCall is one call with what its executor says about it, and Summary and

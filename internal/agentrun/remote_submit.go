@@ -78,6 +78,16 @@ func (q RemoteRequest) thread() ThreadID {
 
 // submit tries once to commit the request.
 func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest) error {
+	out, _, err := r.draft(ctx, id, q)
+	if err != nil {
+		return err
+	}
+	return r.c.Store.Commit(ctx, out)
+}
+
+// draft rules on the calls of the request, unless that is done, and returns what is
+// to be committed.
+func (r *Runner) draft(ctx context.Context, id approvals.RunID, q RemoteRequest) (Commit, Ruled, error) {
 	now, origin := r.c.Now(), q.origin()
 	thread := Thread{ID: q.thread(), Origin: origin}
 	thread.Origin.Channel = q.Channel
@@ -87,8 +97,9 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 	}
 	batch, err := batchID(id)
 	if err != nil {
-		return err
+		return Commit{}, Ruled{}, err
 	}
+	var ruled Ruled
 	open := OpenBatch{Args: map[approvals.Digest]json.RawMessage{}}
 	response := Response{RunID: id, At: now, FinishReason: FinishToolCall}
 	var asked, elsewhere []approvals.Deferral
@@ -99,9 +110,14 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 		deferral := approvals.Deferral{
 			Call: c.ToolCall, Gate: c.Gate, Metadata: c.Metadata, WriteOnly: c.WriteOnly, Summary: c.Summary, Severity: c.Severity, Place: c.Place,
 		}
-		switch ruling := r.ruleRemote(ctx, run, approvals.Proposal{
-			Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,
-		}).(type) {
+		if len(q.Ruled.rulings) == len(q.Calls) {
+			ruled = q.Ruled
+		} else {
+			ruled.rulings = append(ruled.rulings, r.ruleRemote(ctx, run, approvals.Proposal{
+				Call: c.ToolCall, Gate: c.Gate, Agent: q.Agent, Requester: q.Requester, Channel: q.Channel, Place: c.Place, SoFar: soFar, At: now,
+			}))
+		}
+		switch ruling := ruled.rulings[i].(type) {
 		case approvals.Permit:
 			response.Parts[i] = CallPart{ToolCall: c.ToolCall, Place: c.Place, Rule: ruling.Rule}
 			if c.External {
@@ -133,13 +149,13 @@ func (r *Runner) submit(ctx context.Context, id approvals.RunID, q RemoteRequest
 			SoFar: SoFar([]Message{response, Request{Parts: counted}}, nil), OpenedAt: now,
 		}, asked, elsewhere)
 		if err != nil {
-			return fmt.Errorf("open the batch of run %s: %w", id, err)
+			return Commit{}, Ruled{}, fmt.Errorf("open the batch of run %s: %w", id, err)
 		}
 		run.Status, run.Deferred, thread.Active, out.Opens = RunDeferred, batch, id, &open
 	}
 	run.To, thread.Messages = len(messages), len(messages)
 	out.Thread, out.Runs = &thread, []Run{run}
-	return r.c.Store.Commit(ctx, out)
+	return out, ruled, nil
 }
 
 // enterApproved enters the approved calls in the ledger, once each.

@@ -3,6 +3,7 @@ package agentrun
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/countersign/countersign/internal/approvals"
@@ -55,7 +56,22 @@ type Commit struct {
 	// Resumes is the settled batch whose answers this commit takes up, for its
 	// resume run or because they are delivered.
 	Resumes *approvals.Batch
+	// Memos are what a surface stores in the same step. A commit without a Request is
+	// remembered by the first of them.
+	Memos []MemoChange
+	// With are further changes in the same step, each without Request and With. If what
+	// one of them relies on has changed, the conflict is a [*PartError].
+	With []Commit
 }
+
+// A PartError is the [approvals.ErrConflict] of a commit that failed because of one
+// of those that it was made with.
+type PartError struct{ Part int } // in Commit.With
+
+func (e *PartError) Error() string { return fmt.Sprintf("part %d: %s", e.Part, approvals.ErrConflict) }
+
+// Is makes it an [approvals.ErrConflict].
+func (*PartError) Is(target error) bool { return target == approvals.ErrConflict }
 
 // Ownership says which claim of a run a commit is made under.
 type Ownership struct {

@@ -36,7 +36,8 @@ type asking struct {
 }
 
 // decide asks about a call, waits until it is decided, its hold is over or its
-// caller is gone, and claims an approval. The claim is the last thing that can
+// caller is gone, and claims an approval. What the policy permits without asking
+// anyone is claimed with the question. The claim is the last thing that can
 // fail before the agent has its answer.
 func (s *Server) decide(ctx context.Context, c intake.Client, a asking) verdict {
 	release, ok := s.door.Hold(c.Name)
@@ -45,10 +46,14 @@ func (s *Server) decide(ctx context.Context, c intake.Client, a asking) verdict 
 	}
 	defer release()
 	asked, cancel := context.WithTimeout(ctx, s.c.Handling)
+	a.Claim = true
 	q, err := s.c.Intake.Ask(asked, c, a.Ask)
 	cancel()
 	if err != nil {
 		return s.explain(ctx, err)
+	}
+	if q.Claimed {
+		return verdict{allow: true, args: q.Calls[0].Args}
 	}
 	return s.follow(ctx, c, q, a)
 }

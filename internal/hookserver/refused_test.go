@@ -152,6 +152,12 @@ type failing struct {
 	wait, claim error
 }
 
+// Ask leaves the claim to [failing.Claim].
+func (f failing) Ask(ctx context.Context, c intake.Client, a intake.Ask) (intake.Request, error) {
+	a.Claim = false
+	return f.Intake.Ask(ctx, c, a)
+}
+
 func (f failing) Wait(ctx context.Context, c intake.Client, id approvals.RunID, version string) (intake.Request, error) {
 	if f.wait != nil {
 		return intake.Request{}, f.wait

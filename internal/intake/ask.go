@@ -34,11 +34,16 @@ func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 		return s.Get(ctx, c, before)
 	}
 	a = a.named(c)
+	r, ruled, err := s.admit(ctx, c, a)
+	if err != nil || r.Claimed {
+		return r, err
+	}
+	a.ruled = ruled
 	var x found
 	if a.Reuse {
 		x, err = s.reuse(ctx, c, a)
 	} else {
-		x, err = s.submit(ctx, c, a, "external/"+a.ExternalID+"/"+payload(a.Calls))
+		x, err = s.submit(ctx, c, a, sum("external/"+a.ExternalID+"/"+payload(a.Calls)))
 	}
 	if err != nil {
 		return Request{}, err
@@ -49,8 +54,7 @@ func (s *Service) Ask(ctx context.Context, c Client, a Ask) (Request, error) {
 	if err := s.keepKey(ctx, c, a, x); err != nil {
 		return Request{}, err
 	}
-	r, err := s.view(ctx, x)
-	if err != nil {
+	if r, err = s.view(ctx, x); err != nil {
 		return Request{}, err
 	}
 	r.Joined = a.ExternalID != x.rec.ExternalID
@@ -81,13 +85,13 @@ func (a Ask) named(c Client) Ask {
 
 // submit stores the request under a key and rules on its calls, once.
 func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (found, error) {
-	key = sum(key)
 	x := found{id: agentrun.RemoteRunID(Executor, c.Name, key)}
 	var err error
 	ahead := s.ahead(ctx, x.id)
 	if x.rec, _, err = s.record(ahead, x.id); isNotFound(err) && !isRemoved(err) {
 		x.fresh = true
-		if err = s.reserve(ctx, c, a, x.id); err == nil {
+		r := &reservation{client: c, request: agentRequest{Run: x.id, External: a.ExternalID, Group: a.Group}}
+		if err = s.reserve(ctx, r); err == nil {
 			x.rec, err = s.begin(ctx, c, a, x.id)
 		}
 	}
@@ -100,7 +104,9 @@ func (s *Service) submit(ctx context.Context, c Client, a Ask, key string) (foun
 	for i := range calls {
 		calls[i].ID = x.rec.Calls[i].ID
 	}
-	x.remote, err = s.c.Runner.Submit(ahead, x.rec.request(c, key, calls, a.Prompt))
+	q := x.rec.request(c, key, calls, a.Prompt)
+	q.Ruled = a.ruled
+	x.remote, err = s.c.Runner.Submit(ahead, q)
 	if err == nil && x.fresh && x.remote.Run.Status != agentrun.RunDeferred {
 		s.counters.of(c.Name).ended(x.id)
 	}
@@ -118,6 +124,16 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 			return record{}, fmt.Errorf("keep the state of %s: %w", id, err)
 		}
 	}
+	r := s.recordOf(c, a)
+	err := s.save(ctx, string(id), recordMemo, r, 0)
+	if errors.Is(err, approvals.ErrConflict) {
+		r, _, err = s.record(ctx, id)
+	}
+	return r, err
+}
+
+// recordOf is the record of a request that is made now.
+func (s *Service) recordOf(c Client, a Ask) record {
 	now := s.c.Now()
 	r := record{
 		Schema: schema, Agent: c.Name, Door: a.Door, Credential: c.Credential, ExternalID: a.ExternalID, Group: a.Group, Session: a.Session,
@@ -130,11 +146,7 @@ func (s *Service) begin(ctx context.Context, c Client, a Ask, id approvals.RunID
 	for _, call := range a.Calls {
 		r.Calls = append(r.Calls, storedCall{ID: call.ID, Fingerprint: Fingerprint(c, a.Session, call)})
 	}
-	err := s.save(ctx, string(id), recordMemo, r, 0)
-	if errors.Is(err, approvals.ErrConflict) {
-		r, _, err = s.record(ctx, id)
-	}
-	return r, err
+	return r
 }
 
 // until is when the first of these times is over, or zero.

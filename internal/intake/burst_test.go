@@ -44,9 +44,9 @@ func TestAPermittedCallIsAskedAboutAndClaimedInFewRoundTrips(t *testing.T) {
 	seen.Taken()
 	r := w.ask(permitted(1))
 	require.Equal(t, [][]string{
-		{"hmget"},              // which request the fingerprint finds
-		{"hmget", "hmget"},     // its record and its run: there are none
-		{"hmget"}, {"evalsha"}, // the newest requests of the agent
+		{"hmget"},             // which request the fingerprint finds
+		{"hmget", "hmget"},    // its record and its run: there are none
+		{"evalsha"},           // the newest requests of the agent
 		{"evalsha"},           // the record
 		{"evalsha"},           // the run
 		{"hmget"}, {"lrange"}, // as it is stored

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/countersign/countersign/internal/agentrun"
@@ -138,35 +137,11 @@ func (s *Service) owned(ctx context.Context, c Client, id approvals.BatchID) (ap
 	return of.run, nil
 }
 
-// owners are whose the batches are: that never changes, and those who follow the
-// facts of a partition ask it for each.
-type owners struct {
-	mu  sync.Mutex
-	all map[approvals.BatchID]owner
-}
-
+// An owner is whose a batch is: that never changes, and those who follow the facts of
+// a partition ask it for each.
 type owner struct {
 	agent string
 	run   approvals.RunID
-}
-
-// maxOwners bounds the memory. What is forgotten is asked again.
-const maxOwners = 10_000
-
-func (o *owners) get(id approvals.BatchID) (owner, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	of, ok := o.all[id]
-	return of, ok
-}
-
-func (o *owners) put(id approvals.BatchID, of owner) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.all == nil || len(o.all) >= maxOwners {
-		o.all = map[approvals.BatchID]owner{}
-	}
-	o.all[id] = of
 }
 
 // A Filter says which requests are listed. The zero value lists all.

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -64,10 +65,15 @@ type Ask struct {
 	// doors whose callers ask again. It is for a request of one call. What such a
 	// request is, its fingerprint says: another external id joins it.
 	Reuse bool
+	// Claim claims the call with the question, if the policy permits it without asking
+	// anyone, and the answer says so: then all of it is one step. It goes with Reuse.
+	Claim bool
 	// Here says that the door has [agentrun.Runner.Execute] execute the call once it
 	// is claimed. It goes with Reuse: a caller that asks again finds the execution
 	// too, until somebody has been told what came of it, see [Service.Answered].
 	Here bool
+
+	ruled agentrun.Ruled // by this very question
 }
 
 // MaxState is how many bytes of opaque state a request may carry: 1 MiB of its
@@ -156,6 +162,7 @@ type Request struct {
 	SupersededBy approvals.RunID // the request that took the place of this one
 	Version      string          // changes with everything that a client can see: an ETag
 	Joined       bool            // it was found by its fingerprint: another external id asked first
+	Claimed      bool            `json:"-"` // by the very question, see [Ask.Claim]
 	Left         []string        `json:"-"` // the external ids whose callers do not wait any more, see [Service.Leave]
 }
 

@@ -61,6 +61,10 @@ func (r dyingRunner) Submit(ctx context.Context, q agentrun.RemoteRequest) (out 
 	return out, err
 }
 
+func (r dyingRunner) Admit(ctx context.Context, memo agentrun.MemoChange, all ...*agentrun.Admission) error {
+	return r.k.step(func() error { return r.Runner.Admit(ctx, memo, all...) })
+}
+
 func (r dyingRunner) Clear(ctx context.Context, x agentrun.RemoteRun, call approvals.ToolCall) error {
 	return r.k.step(func() error { return r.Runner.Clear(ctx, x, call) })
 }

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,6 +45,23 @@ func (d *agentDoc) open() int {
 	}
 	return n
 }
+
+// made is how many new requests there are in the minute of now.
+func (d *agentDoc) made(now time.Time) int {
+	if !d.Minute.Equal(now.UTC().Truncate(time.Minute)) {
+		return 0
+	}
+	return d.Made
+}
+
+// full reports whether a further request is one too many.
+func (d *agentDoc) full(c Client, now time.Time) bool {
+	return d.made(now) >= c.perMinute() || d.open() >= c.openLimit()
+}
+
+func (c Client) perMinute() int { return cmp.Or(c.PerMinute, DefaultPerMinute) }
+
+func (c Client) openLimit() int { return cmp.Or(c.OpenLimit, DefaultOpenLimit) }
 
 // again is when to look again whether one of the open requests has its outcome:
 // people decide at any time.

@@ -64,7 +64,7 @@ func (s *Service) Remains(ctx context.Context, run agentrun.Run) (agentrun.Remai
 	if err != nil {
 		return agentrun.Remains{}, fmt.Errorf("encode what stays of %s: %w", run.ID, err)
 	}
-	out.Marker = agentrun.Marker{MemoRef: agentrun.MemoRef{ID: string(run.ID), Surface: recordMemo}, Version: version, Data: data}
+	out.Marker = agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: string(run.ID), Surface: recordMemo}, Version: version, Data: data}
 	return out, nil
 }
 

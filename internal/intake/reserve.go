@@ -1,22 +1,24 @@
 package intake
 
 import (
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
 // reserve counts a new request, or says that it is one too many. Requests of one
 // agent that are made at the same time are counted with one change of its
-// document, so that they do not lose races to each other. It is enough that one
-// process does so: the document is changed under its version.
-func (s *Service) reserve(ctx context.Context, c Client, a Ask, id approvals.RunID) error {
-	of := s.counters.of(c.Name)
-	r := &reservation{client: c, request: agentRequest{Run: id, External: a.ExternalID, Group: a.Group}, counted: make(chan struct{})}
+// document, so that they do not lose races to each other, and those that are
+// admitted are stored with it. It is enough that one process does so: the document
+// is changed under its version.
+func (s *Service) reserve(ctx context.Context, r *reservation) error {
+	r.counted = make(chan struct{})
+	of := s.counters.of(r.client.Name)
 	of.join(r)
 	defer of.leave(r)
 	select {
@@ -27,146 +29,149 @@ func (s *Service) reserve(ctx context.Context, c Client, a Ask, id approvals.Run
 	case of.turn <- struct{}{}:
 	}
 	defer func() { <-of.turn }()
-	select {
-	case <-r.counted:
-		return r.err
-	default:
+	for {
+		select {
+		case <-r.counted:
+			return r.err
+		default:
+		}
+		all, done := of.next()
+		err := s.count(ctx, r.client.Name, of, all, done)
+		if err != nil && ctx.Err() != nil {
+			return err // it says nothing about the others: the next of them tries again
+		}
+		of.end(all, done, err)
 	}
-	all, done := of.next()
-	err := s.count(ctx, c.Name, all, done)
-	if err != nil && ctx.Err() != nil {
-		return err // it says nothing about the others: the next of them tries again
-	}
-	of.end(all, done, err)
-	return r.err
 }
 
 // count changes the document of the agent so that it has these requests, each
-// unless it is one too many.
-func (s *Service) count(ctx context.Context, agent string, all []*reservation, done []approvals.RunID) error {
-	now := s.c.Now().UTC()
-	_, err := update(ctx, s, indexID(agent, "agent", ""), agentMemo, func(d *agentDoc, _ bool) (bool, error) {
-		changed, learned := d.settle(done), false
-		var first time.Time
-		for _, r := range all {
-			r.err = nil
-			if slices.ContainsFunc(d.Recent, func(o agentRequest) bool { return o.Run == r.request.Run }) {
-				continue
+// unless it is one too many. The document is the one that this process has stored
+// last. If another process has changed it since, or it says that something is one
+// too many, it is read.
+func (s *Service) count(ctx context.Context, agent string, of *counter, all []*reservation, done []approvals.RunID) error {
+	id := indexID(agent, "agent", "")
+	for range maxTries {
+		d, version, known := of.known()
+		if !known {
+			var err error
+			if version, err = s.load(ctx, id, agentMemo, &d); err != nil {
+				return err
 			}
-			made, minute := d.Made, now.Truncate(time.Minute)
-			if !d.Minute.Equal(minute) {
-				made = 0
-			}
-			if limit := cmp.Or(r.client.PerMinute, DefaultPerMinute); made >= limit {
-				r.err = &LimitError{What: "requests in a minute", Limit: limit, RetryAfter: minute.Add(time.Minute).Sub(now)}
-				continue
-			}
-			limit := cmp.Or(r.client.OpenLimit, DefaultOpenLimit)
-			if d.open() >= limit && !learned {
-				var err error
-				if first, err = s.learn(ctx, d, now); err != nil {
-					return false, err
-				}
-				learned = true
-			}
-			if d.open() >= limit {
-				r.err = &LimitError{What: "open requests", Limit: limit, RetryAfter: soon(first, now)}
-				continue
-			}
-			r.request.At = now
-			d.Minute, d.Made, d.Recent = minute, made+1, append(d.Recent, r.request)
-			changed = true
 		}
-		d.Schema = schema
-		d.forget()
-		return changed, nil
-	})
-	return err
+		changed, limited, err := s.enter(ctx, &d, all, done, known)
+		if err != nil {
+			return err
+		}
+		if limited {
+			of.keep(nil, 0)
+			continue
+		}
+		if !changed {
+			return nil
+		}
+		with := admissions(all)
+		err = s.store(ctx, id, d, version, with)
+		part, moved := errors.AsType[*agentrun.PartError](err)
+		switch {
+		case err == nil:
+			of.keep(&d, version+1)
+			return nil
+		case moved:
+			for _, r := range all {
+				if r.admission == with[part.Part] {
+					r.moved = true
+				}
+			}
+		case errors.Is(err, approvals.ErrConflict):
+			of.keep(nil, 0)
+		default:
+			of.keep(nil, 0)
+			return err
+		}
+	}
+	return fmt.Errorf("count %d requests of %s: lost %d races: %w", len(all), agent, maxTries, approvals.ErrConflict)
+}
+
+// enter writes requests into the document, and into each that is one too many why.
+// It stops at the first of these, as limited, if the document may be old.
+func (s *Service) enter(ctx context.Context, d *agentDoc, all []*reservation, done []approvals.RunID, old bool) (changed, limited bool, err error) {
+	now := s.c.Now().UTC()
+	minute, learned := now.Truncate(time.Minute), false
+	changed = d.settle(done)
+	var first time.Time
+	stored := map[agentrun.MemoRef]bool{} // with the others
+	for _, r := range all {
+		if r.err = nil; !r.fits(stored) {
+			r.moved, r.err = true, errMoved
+			continue
+		}
+		if slices.ContainsFunc(d.Recent, func(o agentRequest) bool { return o.Run == r.request.Run }) {
+			if r.admission != nil { // it was counted, and perhaps stored
+				r.moved, r.err = true, errMoved
+			}
+			continue
+		}
+		if old && d.full(r.client, now) {
+			return false, true, nil
+		}
+		if most := r.client.perMinute(); d.made(now) >= most {
+			r.err = &LimitError{What: "requests in a minute", Limit: most, RetryAfter: minute.Add(time.Minute).Sub(now)}
+			continue
+		}
+		most := r.client.openLimit()
+		if d.open() >= most && !learned {
+			if first, err = s.learn(ctx, d, now); err != nil {
+				return false, false, err
+			}
+			learned = true
+		}
+		if d.open() >= most {
+			r.err = &LimitError{What: "open requests", Limit: most, RetryAfter: soon(first, now)}
+			continue
+		}
+		r.request.At = now
+		d.Minute, d.Made, d.Recent = minute, d.made(now)+1, append(d.Recent, r.request)
+		changed = true
+	}
+	d.Schema = schema
+	d.forget()
+	return changed, false, nil
 }
 
 // A reservation is a request that is to be counted. Its error is of use once it is.
 type reservation struct {
-	client  Client
-	request agentRequest
-	counted chan struct{} // closed
-	err     error
+	client    Client
+	request   agentRequest
+	admission *agentrun.Admission // that is stored with it; nil for none
+	moved     bool                // the admission does not fit what is stored
+	counted   chan struct{}       // closed
+	err       error
 }
 
-// counters are what this process is about to change in the documents of agents.
-type counters struct {
-	mu  sync.Mutex
-	all map[string]*counter
-}
-
-func (c *counters) of(agent string) *counter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := c.all[agent]
-	if of == nil {
-		if c.all == nil {
-			c.all = map[string]*counter{}
+// fits reports whether nothing of the admission was written already, by another
+// process or with one of the others.
+func (r *reservation) fits(stored map[agentrun.MemoRef]bool) bool {
+	if r.moved || r.admission == nil {
+		return !r.moved
+	}
+	for _, m := range r.admission.Memos {
+		if stored[m.MemoRef] {
+			return false
 		}
-		of = &counter{turn: make(chan struct{}, 1)}
-		c.all[agent] = of
 	}
-	return of
-}
-
-// A counter is that of one agent.
-type counter struct {
-	turn chan struct{} // held by the only one that changes the document
-
-	mu      sync.Mutex
-	waiting []*reservation
-	done    []approvals.RunID // requests that have their outcome, which the document does not say yet
-}
-
-// maxEnded bounds the memory. What is dropped is found out by [Service.learn].
-const maxEnded = 500
-
-func (c *counter) join(r *reservation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, r)
-}
-
-func (c *counter) leave(r *reservation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = slices.DeleteFunc(c.waiting, func(o *reservation) bool { return o == r })
-}
-
-// next returns what the next change of the document is about: all that wait, and
-// the requests that have their outcome.
-func (c *counter) next() ([]*reservation, []approvals.RunID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.waiting), slices.Clone(c.done)
-}
-
-// end tells those that waited for the change how it went.
-func (c *counter) end(all []*reservation, done []approvals.RunID, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = slices.DeleteFunc(c.waiting, func(r *reservation) bool { return slices.Contains(all, r) })
-	if err == nil {
-		c.done = slices.DeleteFunc(c.done, func(id approvals.RunID) bool { return slices.Contains(done, id) })
+	for _, m := range r.admission.Memos {
+		stored[m.MemoRef] = true
 	}
+	return true
+}
+
+// admissions are what is to be stored with these reservations.
+func admissions(all []*reservation) []*agentrun.Admission {
+	var with []*agentrun.Admission
 	for _, r := range all {
-		r.err = cmp.Or(err, r.err)
-		close(r.counted)
+		if r.admission != nil && r.err == nil {
+			with = append(with, r.admission)
+		}
 	}
-}
-
-// ended notes that a request has its outcome. The next change of the document says
-// so; it is worth none of its own.
-func (c *counter) ended(id approvals.RunID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slices.Contains(c.done, id) {
-		return
-	}
-	if c.done = append(c.done, id); len(c.done) > maxEnded {
-		c.done = slices.Delete(c.done, 0, 1)
-	}
+	return with
 }

@@ -19,7 +19,7 @@ func (s *Service) reuse(ctx context.Context, c Client, a Ask) (found, error) {
 		if _, err := s.load(ctx, index, printMemo, &at); err != nil {
 			return found{}, err
 		}
-		x, err := s.submit(ctx, c, a, fmt.Sprintf("fingerprint/%s/%d", print, at.Turn))
+		x, err := s.submit(ctx, c, a, keyOf(print, at.Turn))
 		if err != nil && !isRemoved(err) {
 			return found{}, err
 		}

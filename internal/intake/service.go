@@ -35,6 +35,8 @@ type Feed interface {
 // Runner rules on requests and stores them; [agentrun.Runner] does.
 type Runner interface {
 	Submit(ctx context.Context, q agentrun.RemoteRequest) (agentrun.RemoteRun, error)
+	Permit(ctx context.Context, q agentrun.RemoteRequest) (*agentrun.Admission, agentrun.Ruled, error)
+	Admit(ctx context.Context, memo agentrun.MemoChange, all ...*agentrun.Admission) error
 	Remote(ctx context.Context, id approvals.RunID) (agentrun.RemoteRun, error)
 	Clear(ctx context.Context, r agentrun.RemoteRun, call approvals.ToolCall) error
 }
@@ -87,7 +89,8 @@ type Config struct {
 type Service struct {
 	c        Config
 	hubs     hubs
-	owners   owners
+	owners   kept[approvals.BatchID, owner]
+	turns    kept[string, turn] // by the index of a fingerprint
 	counters counters
 }
 

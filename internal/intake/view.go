@@ -30,6 +30,15 @@ func (s *Service) view(ctx context.Context, x found) (Request, error) {
 // standing is the request without what never changes the answer to how it stands:
 // the state of the caller, and the receipts.
 func (s *Service) standing(ctx context.Context, x found) (Request, error) {
+	r, err := s.stands(ctx, x)
+	if err != nil {
+		return Request{}, err
+	}
+	return r, r.mark()
+}
+
+// stands is standing without the version, for whoever does not wait for the next.
+func (s *Service) stands(ctx context.Context, x found) (Request, error) {
 	now := s.c.Now()
 	r := Request{
 		ID: x.id, Agent: x.rec.Agent, Batch: x.remote.Batch.ID, ExternalID: x.rec.ExternalID, Group: x.rec.Group, State: StateSettled,
@@ -58,7 +67,7 @@ func (s *Service) standing(ctx context.Context, x found) (Request, error) {
 	if r.State == StatePending {
 		r.ExpiresAt = x.remote.Batch.Deadline()
 	}
-	return r, r.mark()
+	return r, nil
 }
 
 // mark gives the request its version: a digest of everything else in it. The state

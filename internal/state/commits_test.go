@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -177,4 +178,48 @@ func memos(t *testing.T, c redis.UniversalClient) {
 	require.ErrorIs(t, s.CommitMemo(ctx, batch, "homes", nil, 0, 2), approvals.ErrConflict, "there is one now")
 	require.ErrorIs(t, s.CommitMemo(ctx, batch, "a:b", nil, 0, 0), approvals.ErrInvalid)
 	require.Error(t, s.CommitMemo(ctx, batch, "poster", nil, 0, 1), "no kind of work")
+}
+
+// parts: commits that are made together are made all or none, and a conflict says which
+// of them it is about.
+func parts(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	ctx, id := t.Context(), ids{63}
+	counter := agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: approvals.NewID("agent", 63, "a"), Surface: "counter"}, Data: []byte("1")}
+	part := func(name string) agentrun.Commit {
+		thread := agentrun.Thread{ID: id.thread(name)}
+		return agentrun.Commit{
+			Thread: &thread, Runs: []agentrun.Run{{ID: id.run(name), Thread: thread.ID, Status: agentrun.RunCompleted}},
+			Memos: []agentrun.MemoChange{{MemoRef: agentrun.MemoRef{ID: string(id.run(name)), Surface: "record"}, Data: []byte("r")}},
+		}
+	}
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: []agentrun.Commit{part("a"), part("b")}}))
+	for _, name := range []string{"a", "b"} {
+		run, err := s.Run(ctx, id.run(name))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, run.Version)
+		data, version, err := s.Memo(ctx, string(run.ID), "record")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, version)
+		require.Equal(t, "r", string(data))
+	}
+	before := dump(t, c, s)
+	old := counter
+	counter.Version, counter.Data = 1, []byte("2")
+	for n := range 3 { // the one that is there already is the first, the second, the last
+		with := []agentrun.Commit{part("c"), part("d")}
+		err := s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: slices.Insert(with, n, part("b"))})
+		require.ErrorIs(t, err, approvals.ErrConflict)
+		var of *agentrun.PartError
+		require.ErrorAs(t, err, &of)
+		require.Equal(t, n, of.Part)
+		require.Equal(t, before, dump(t, c, s))
+	}
+	err := s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{old}, With: []agentrun.Commit{part("c")}})
+	require.ErrorIs(t, err, approvals.ErrConflict)
+	require.NotErrorAs(t, err, new(*agentrun.PartError), "it is about what they have in common")
+	require.Equal(t, before, dump(t, c, s))
+	require.Error(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: []agentrun.Commit{part("c"), part("c")}}), "both would be judged alike, and one be lost")
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: []agentrun.Commit{part("c")}}))
 }

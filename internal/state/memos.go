@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -42,11 +43,8 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		return err
 	}
 	ch := newChangeOf(p, k)
-	if err := ch.put(k, version, version+1, data); err != nil {
+	if err := putMemo(ch, p, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: surface}, Version: version, Data: data}); err != nil {
 		return err
-	}
-	if slices.Contains(namesOfRuns, surface) {
-		ch.persist(k) // it may have been left to expire with another run
 	}
 	if drawn > 0 {
 		doc, err := p.document(Kind(surface), id)
@@ -76,6 +74,14 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 		// Which check failed does not matter: the second change has only one.
 	}
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", surface, id)
+}
+
+func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
+	k := p.memo(m.Surface, m.ID)
+	if m.Version > 0 && slices.Contains(namesOfRuns, m.Surface) {
+		ch.persist(k) // it may have been left to expire with another run
+	}
+	return ch.put(k, m.Version, m.Version+1, m.Data)
 }
 
 func (s *Store) memo(id, surface string) (hashKey, partition, error) {

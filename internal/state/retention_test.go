@@ -383,7 +383,7 @@ func removals(t *testing.T, c redis.UniversalClient) {
 		w.draw()
 		version := int64(7) // it has just changed
 		w.remains = func(agentrun.Run) agentrun.Remains {
-			return agentrun.Remains{Names: []agentrun.MemoRef{name}, Marker: agentrun.Marker{
+			return agentrun.Remains{Names: []agentrun.MemoRef{name}, Marker: agentrun.MemoChange{
 				MemoRef: agentrun.MemoRef{ID: id, Surface: "intake"}, Version: version, Data: json.RawMessage("gone"),
 			}}
 		}

@@ -1,10 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -137,13 +139,46 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 	if err != nil {
 		return err
 	}
-	ch := newChange(p, p.request("", newRequest(c.Request)), c.Keep)
+	var ch *change
+	if len(c.Memos) > 0 && c.Request == "" {
+		ch = newChangeOf(p, p.memo(c.Memos[0].Surface, c.Memos[0].ID))
+	} else {
+		ch = newChange(p, p.request("", newRequest(c.Request)), c.Keep)
+	}
 	w := newDueChanges(s, p, ch)
+	if err := putCommit(ch, p, w, c); err != nil {
+		return err
+	}
+	ends := []int{ch.count} // of the conditions of each part
+	for _, part := range c.With {
+		if err := putCommit(ch, p, w, part); err != nil {
+			return err
+		}
+		ends = append(ends, ch.count)
+	}
+	w.finish()
+	failed, err := s.commitBehind(ctx, ch, s.barrier)
+	if part, _ := slices.BinarySearch(ends, failed); err == nil && failed > 0 && part > 0 {
+		err = &agentrun.PartError{Part: part - 1}
+	}
+	if err = cmp.Or(err, conflict(failed, nil)); err != nil {
+		return fmt.Errorf("commit in partition %d: %w", p.n, err)
+	}
+	return nil
+}
+
+// putCommit adds the conditions and the writes of a commit, without those of its With.
+func putCommit(ch *change, p partition, w *dueChanges, c agentrun.Commit) error {
 	if o := c.Owner; o != nil {
 		if o.Fence == "" {
 			return fmt.Errorf("%w: a condition on no owner", approvals.ErrInvalid)
 		}
 		ch.wantField(p.run(string(o.Run)), fieldOwner, string(o.Fence))
+	}
+	for _, m := range c.Memos {
+		if err := putMemo(ch, p, m); err != nil {
+			return err
+		}
 	}
 	if c.Thread != nil {
 		if err := putThread(ch, p, w, *c.Thread); err != nil {
@@ -179,10 +214,6 @@ func (s *Store) Commit(ctx context.Context, c agentrun.Commit) error {
 		ch.wantVersion(p.batch(string(b.ID)), fieldVersion, b.Version)
 		w.done(answers(*b), string(b.ID))
 	}
-	w.finish()
-	if err := s.applyBehind(ctx, ch); err != nil {
-		return fmt.Errorf("commit in partition %d: %w", p.n, err)
-	}
 	return nil
 }
 
@@ -212,6 +243,12 @@ func idsOf(c agentrun.Commit) []string {
 	}
 	if c.Resumes != nil {
 		ids = append(ids, string(c.Resumes.ID))
+	}
+	for _, m := range c.Memos {
+		ids = append(ids, m.ID)
+	}
+	for _, part := range c.With {
+		ids = append(ids, idsOf(part)...)
 	}
 	return ids
 }

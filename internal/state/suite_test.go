@@ -26,6 +26,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 	for name, test := range map[string]func(t *testing.T, c redis.UniversalClient){
 		"documents":    documents,
 		"commits":      commits,
+		"parts":        parts,
 		"requests":     requests,
 		"batches":      batches,
 		"parked runs":  parkedRuns,

@@ -50,6 +50,14 @@ func (s runs) Commit(ctx context.Context, c agentrun.Commit) error {
 	if err := s.Store.Commit(ctx, c); err != nil {
 		return err
 	}
+	s.count(c)
+	for _, part := range c.With {
+		s.count(part)
+	}
+	return nil
+}
+
+func (s runs) count(c agentrun.Commit) {
 	if o := c.Opens; o != nil {
 		s.approvals.count(o.Batch, o.Events)
 	}
@@ -70,7 +78,6 @@ func (s runs) Commit(ctx context.Context, c agentrun.Commit) error {
 			s.metrics.took.WithLabelValues(tool).Observe(seconds(e.Finish.Took))
 		}
 	}
-	return nil
 }
 
 // outcomeOf names how an execution ended.
