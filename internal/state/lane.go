@@ -32,8 +32,8 @@ type member struct {
 	task Task
 	room chan struct{} // ready when there may be room after [member.take] found none
 
-	held  int // items that are handled
-	wants bool
+	held  int  // items that are handled
+	wants bool // it takes items, or waits for room, until it is done
 }
 
 // join adds a loop before any of them has begun.
@@ -59,24 +59,24 @@ func (m *member) ready() <-chan struct{} {
 }
 
 // take reports whether one more item may be handled now. If not, the member is told
-// when there is room, unless it is done by then.
+// when there is room, unless it is done by then. Who takes says so when it is done:
+// the room that it leaves is for those behind it.
 func (m *member) take() bool {
 	if m == nil {
 		return true
 	}
 	m.lane.mu.Lock()
 	defer m.lane.mu.Unlock()
+	m.wants = true
 	for _, first := range m.lane.members {
 		if first == m {
 			break
 		}
 		if first.wants && m.held > 0 && (!first.task.Slow || m.lane.fits(first)) {
-			m.wants = true
 			return false
 		}
 	}
-	m.wants = !m.lane.fits(m)
-	if m.wants {
+	if !m.lane.fits(m) {
 		return false
 	}
 	m.held++
@@ -94,7 +94,7 @@ func (m *member) give() {
 	m.lane.tell()
 }
 
-// done says that the member has nothing more to handle for now.
+// done says that the member takes nothing more for now.
 func (m *member) done() {
 	if m == nil {
 		return

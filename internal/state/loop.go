@@ -180,8 +180,7 @@ func (l *loop) launch(ctx, work context.Context) {
 	for len(l.inflight) < l.d.o.Workers && ctx.Err() == nil {
 		if len(l.queue) == 0 {
 			if l.resume != nil || !l.look(ctx) {
-				l.lane.done()
-				return
+				break
 			}
 			continue
 		}
@@ -207,6 +206,7 @@ func (l *loop) launch(ctx, work context.Context) {
 			v = l.d.settle(ctx, l.task, e, l.handle(work, e.id))
 		}()
 	}
+	l.lane.done()
 }
 
 // handle calls f with a deadline, and turns a panic into an error.
