@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,14 +13,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/state"
 )
 
 // prefix begins the prefixes of all keys that are written.
 const prefix = "countersign-bench"
-
-const missing = "there is no redis-server in the PATH to measure with. Install it (apt-get install redis-server, brew install redis), " +
-	"or name a Redis that is for this alone with --redis redis://HOST:PORT"
 
 // A server is the Redis that is measured with.
 type server struct {
@@ -36,7 +32,9 @@ type server struct {
 func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, error) {
 	s := &server{url: url}
 	if url == "" {
-		if err := s.start(ctx, said); err != nil {
+		if err := s.start(said); errors.Is(err, redisserver.ErrMissing) {
+			return nil, fmt.Errorf("%w, or name a Redis that is for this alone with --redis redis://HOST:PORT", err)
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -59,29 +57,17 @@ func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, 
 }
 
 // start starts a server on a socket in a new folder.
-func (s *server) start(ctx context.Context, said io.Writer) error {
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		return errors.New(missing)
-	}
+func (s *server) start(said io.Writer) error {
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
 		return fmt.Errorf("make a folder for Redis: %w", err)
 	}
-	socket := filepath.Join(dir, "redis.sock")
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), binary, "--port", "0", "--unixsocket", socket, "--dir", dir, //nolint:gosec // the arguments are ours
-		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
-	cmd.Stderr = said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt ends the measurements first
-	if err := cmd.Start(); err != nil {
-		return errors.Join(fmt.Errorf("start redis-server: %w", err), os.RemoveAll(dir))
-	}
-	s.url = "unix://" + socket
-	s.end = func() error {
-		err := cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
+	child, err := redisserver.Start(dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
+	s.url = child.URL()
+	s.end = func() error { return errors.Join(child.Stop(), os.RemoveAll(dir)) }
 	return nil
 }
 
