@@ -30,7 +30,7 @@ var may = map[string][]string{
 	"internal/state":                          {"internal/approvals", "internal/agentrun"},
 	"internal/state/statetest":                {"internal/state"},
 	"internal/intake":                         {"internal/approvals", "internal/agentrun", "internal/summary"},
-	"internal/redisserver":                    {},
+	"internal/redisserver":                    {"internal/state"},
 	"internal/bearer":                         {"internal/approvals", "internal/intake"},
 	"internal/httpapi":                        {"internal/approvals", "internal/intake", "internal/bearer", "internal/httpapi/format"},
 	"internal/httpapi/format":                 {"internal/approvals", "internal/intake"},

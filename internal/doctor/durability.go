@@ -8,10 +8,6 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// oldestMajor and oldestMinor are the oldest version of Redis that is known to
-// work.
-const oldestMajor, oldestMinor = 6, 2
-
 // MayLose is the warning about the level everysec.
 const MayLose = "everysec may lose up to two seconds of acknowledged decisions when the machine of Redis fails, and a call that ran in them may run again"
 
@@ -44,12 +40,11 @@ type serverCheck struct {
 }
 
 func (s serverCheck) checkVersion() {
-	oldest := fmt.Sprintf("%d.%d", oldestMajor, oldestMinor)
-	switch major, minor, ok := versionOf(s.Version); {
-	case !ok:
-		s.unknown("it must be "+oldest+" or newer", "%s: answers, but does not report its version", s.at)
-	case major < oldestMajor || major == oldestMajor && minor < oldestMinor:
-		s.problem("use "+oldest+" or newer", "%s: is version %s", s.at, s.Version)
+	switch supported, known := state.Supported(s.Version); {
+	case !known:
+		s.unknown("it must be "+state.OldestRedis+" or newer", "%s: answers, but does not report its version", s.at)
+	case !supported:
+		s.problem("use "+state.OldestRedis+" or newer", "%s: is version %s", s.at, s.Version)
 	default:
 		s.fine("%s: answers, version %s", s.at, s.Version)
 	}

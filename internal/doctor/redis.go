@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -39,14 +37,4 @@ func redisAdvice(err error) string {
 		}
 	}
 	return "check REDIS_URL, and that this machine can reach it"
-}
-
-func versionOf(s string) (major, minor int, ok bool) {
-	parts := strings.SplitN(s, ".", 3)
-	if len(parts) < 2 {
-		return 0, 0, false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return major, minor, err1 == nil && err2 == nil
 }

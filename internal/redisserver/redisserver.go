@@ -1,21 +1,20 @@
 // Package redisserver runs a private redis-server beside this process: it listens
 // on a socket in a folder and on no port, and on Linux it ends when this process
-// does, even if that was killed.
+// does, even if that was killed. [Open] is for a folder whose data stays: one
+// process at a time works on it.
 package redisserver
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
 )
-
-// ErrMissing says that there is no redis-server, and how to get one.
-var ErrMissing = errors.New("there is no redis-server in the PATH. Install it (apt-get install redis-server, brew install redis)")
 
 // patience is how long a server has to stop before it is killed.
 const patience = 10 * time.Second
@@ -28,18 +27,25 @@ type Server struct {
 }
 
 // Start starts a server that keeps its data in dir. The settings are further
-// arguments of redis-server; what it says goes to said. It returns before the
-// server answers.
+// arguments of redis-server; its errors go to said. It returns before the server
+// answers.
 func Start(dir string, said io.Writer, settings ...string) (*Server, error) {
-	binary, err := exec.LookPath("redis-server")
+	binary, err := Find(context.Background())
 	if err != nil {
-		return nil, ErrMissing
+		return nil, err
 	}
-	s := &Server{ended: make(chan struct{}), dir: dir}
-	args := append([]string{"--port", "0", "--unixsocket", s.socket(), "--unixsocketperm", "700", "--dir", dir}, settings...)
-	s.cmd = exec.Command(binary, args...) //nolint:gosec,noctx // the arguments are ours; Stop ends it
-	s.cmd.Stderr = said
-	s.cmd.SysProcAttr = attributes()
+	return start(dir, exec.Cmd{Path: binary.Path, Stderr: said}, settings...)
+}
+
+// start starts the command with these settings.
+func start(dir string, cmd exec.Cmd, settings ...string) (*Server, error) {
+	if err := checkSocket(dir); err != nil {
+		return nil, err
+	}
+	s := &Server{ended: make(chan struct{}), dir: dir, cmd: &cmd}
+	cmd.Args = append([]string{cmd.Path, "--port", "0", "--unixsocket", socket(dir), "--unixsocketperm", "700", "--dir", dir}, settings...)
+	cmd.Env, cmd.SysProcAttr = environ(), attributes()
+	cmd.WaitDelay = time.Second // a process of it that rewrites its log may outlive it, with its output open
 	started := make(chan error)
 	go s.run(started)
 	if err := <-started; err != nil {
@@ -60,10 +66,23 @@ func (s *Server) run(started chan<- error) {
 	}
 }
 
-func (s *Server) socket() string { return filepath.Join(s.dir, "redis.sock") }
+func socket(dir string) string { return filepath.Join(dir, "redis.sock") }
+
+// longest is how many bytes the path of a socket may have.
+const longest = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+func checkSocket(dir string) error {
+	if path := socket(dir); len(path) > longest {
+		return fmt.Errorf("the socket %s has a path of %d bytes, and this system allows %d; name a folder with a shorter path", path, len(path), longest)
+	}
+	return nil
+}
+
+// URL is where the server of the folder listens.
+func URL(dir string) string { return (&url.URL{Scheme: "unix", Path: socket(dir)}).String() }
 
 // URL is where the server listens.
-func (s *Server) URL() string { return "unix://" + s.socket() }
+func (s *Server) URL() string { return URL(s.dir) }
 
 // Ended is closed when the server has ended.
 func (s *Server) Ended() <-chan struct{} { return s.ended }

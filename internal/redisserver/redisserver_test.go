@@ -20,7 +20,7 @@ import (
 // folder is one whose name is short enough for a socket in it.
 func folder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cs")
+	dir, err := os.MkdirTemp("", "cs") //nolint:usetesting // see above
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
@@ -100,7 +100,7 @@ func TestAServerEndsWithItsProcess(t *testing.T) {
 		t.Skip("only Linux tells a child that its parent has died")
 	}
 	dir := folder(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestAServerEndsWithItsProcess$") //nolint:gosec,noctx // this test
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAServerEndsWithItsProcess$")
 	cmd.Env = append(os.Environ(), folderVariable+"="+dir)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -28,6 +28,19 @@ type Server struct {
 	Eviction         string // maxmemory-policy
 }
 
+// OldestRedis is the oldest version of Redis that is known to work.
+const OldestRedis = "6.2"
+
+// Supported reports whether a version of Redis is known to work, and whether this
+// is a version at all.
+func Supported(version string) (supported, known bool) {
+	var major, minor int
+	if n, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil || n != 2 {
+		return false, false
+	}
+	return major > 6 || major == 6 && minor >= 2, true
+}
+
 // Servers asks every server that takes writes what it is and what it is set
 // to. It fails only if one does not answer at all.
 func (s *conn) Servers(ctx context.Context) ([]Server, error) { return Servers(ctx, s.client) }

@@ -1,0 +1,279 @@
+package redisserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/countersign/countersign/internal/state"
+)
+
+// The files of a folder beside those of Redis and its socket.
+const (
+	botLock   = "bot.lock"   // locked by the process that works on the folder
+	redisLock = "redis.lock" // locked by its redis-server
+)
+
+// settings are those of a server whose data stays: it acknowledges a write when it
+// is on the disk, and forgets nothing.
+var settings = []string{
+	"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no", "--aof-load-truncated", "yes", "--save", "",
+	"--maxmemory-policy", "noeviction", "--loglevel", "notice",
+}
+
+// The times of a server that ends by itself.
+const (
+	firstWait   = 100 * time.Millisecond
+	longestWait = 10 * time.Second
+	steady      = time.Minute // after which it counts as one that works
+)
+
+// A Folder is one with data that stays, and the redis-server on it, which is
+// started again if it ends. One process at a time has it open.
+type Folder struct {
+	dir    string
+	binary Binary
+	log    *slog.Logger
+	lock   *os.File
+	said   *said
+	server *Server // the last one; keep's, once that runs
+	stop   context.CancelFunc
+	kept   chan struct{} // closed when nothing is started any more
+}
+
+// Open makes the folder if it is missing, starts a redis-server on it, and returns
+// when that answers. A server that outlived its process is ended before. If another
+// process has the folder open, the error is an [InUseError].
+func Open(ctx context.Context, dir string, log *slog.Logger) (*Folder, error) {
+	return open(ctx, dir, log, asks)
+}
+
+func open(ctx context.Context, dir string, log *slog.Logger, tries int) (*Folder, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSocket(dir); err != nil {
+		return nil, err
+	}
+	if err := prepare(dir); err != nil {
+		return nil, err
+	}
+	if err := binary.reads(dir); err != nil {
+		return nil, err
+	}
+	f := &Folder{dir: dir, binary: binary, log: log, kept: make(chan struct{})}
+	if f.lock, err = own(ctx, dir, tries); err != nil {
+		return nil, err
+	}
+	if err = sign(f.lock); err == nil {
+		err = f.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.lock.Close())
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	go f.keep(keeping)
+	return f, nil
+}
+
+// Check returns what is wrong with the folder, before it is opened, and whether a
+// process has it open. It changes nothing.
+func Check(dir string) (open bool, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return false, err
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, checkSocket(dir)
+	}
+	if err == nil {
+		err = judge(dir, info)
+	}
+	if err = errors.Join(err, checkSocket(dir)); err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, botLock)); err != nil {
+		return false, nil //nolint:nilerr // nothing was kept there yet
+	}
+	f, err := lock(filepath.Join(dir, botLock))
+	if f == nil {
+		return err == nil, err
+	}
+	return false, f.Close()
+}
+
+// prepare makes the folder, or finds one that nobody else can look into.
+func prepare(dir string) error {
+	err := os.MkdirAll(filepath.Dir(dir), 0o755) //nolint:gosec // only the folder itself is private
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	return judge(dir, info)
+}
+
+// judge returns why the folder is not one to keep data in.
+func judge(dir string, info fs.FileInfo) error {
+	if !info.IsDir() {
+		return fmt.Errorf("%s is a file; name a folder", dir)
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user; run the bot as that user, or name a folder of its own", dir)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("other users can look into %s (its mode is %04o); run chmod 700 on it", dir, mode)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.Name() == botLock {
+			return nil
+		}
+	}
+	if len(files) > 0 {
+		return fmt.Errorf("%s holds other files, such as %s; name a folder that is empty or not there yet", dir, files[0].Name())
+	}
+	return nil
+}
+
+// reads returns an error if the binary would not find the data of the folder: before
+// version 7, Redis kept them in another file, and starts empty without it.
+func (b Binary) reads(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "appendonlydir")); err != nil || !strings.HasPrefix(b.Version, "6.") {
+		return nil //nolint:nilerr // there are no data of that form
+	}
+	return fmt.Errorf("%s was written by Redis 7 or newer, and %s is version %s, which would not find its data; install the newer one", dir, b.Path, b.Version)
+}
+
+// URL is where Redis is.
+func (f *Folder) URL() string { return URL(f.dir) }
+
+// Close stops the server and leaves the folder to others.
+func (f *Folder) Close() error {
+	f.stop()
+	<-f.kept
+	f.said.setBusy(false)
+	return errors.Join(f.server.Stop(), f.lock.Close())
+}
+
+// start starts a server and returns when it answers.
+func (f *Folder) start(ctx context.Context) error {
+	held, err := f.claim(ctx)
+	if err != nil {
+		return err
+	}
+	f.said = &said{log: f.log}
+	cmd := exec.Cmd{Path: f.binary.Path, Stdout: f.said, Stderr: f.said, ExtraFiles: []*os.File{held}}
+	server, err := start(f.dir, cmd, settings...)
+	_ = held.Close() // the server has it now
+	if err != nil {
+		return err
+	}
+	f.server = server
+	if err := f.answers(ctx); err != nil {
+		return errors.Join(err, server.Stop())
+	}
+	f.said.setBusy(true)
+	f.log.InfoContext(ctx, "redis-server answers", slog.String("data", f.dir), slog.String("version", f.binary.Version))
+	return nil
+}
+
+// answers returns when the server answers: it may have to read its log first.
+func (f *Folder) answers(ctx context.Context) error {
+	client, err := state.Dial(f.URL())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }() // nothing was written
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if listens(ctx, f.dir) && client.Ping(ctx).Err() == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for redis-server: %w", ctx.Err())
+		case <-f.server.Ended():
+			return fmt.Errorf("redis-server ended before it answered. It said: %s", f.said.words())
+		case <-tick.C:
+		}
+	}
+}
+
+// listens reports whether there is a server behind the socket.
+func listens(ctx context.Context, dir string) bool {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", socket(dir))
+	if err == nil {
+		_ = c.Close() // it was never used
+	}
+	return err == nil
+}
+
+// keep starts the server again whenever it has ended, until ctx ends.
+func (f *Folder) keep(ctx context.Context) {
+	defer close(f.kept)
+	wait := firstWait
+	for {
+		works := time.NewTimer(steady)
+		for ended := false; !ended; {
+			select {
+			case <-ctx.Done():
+				works.Stop()
+				return
+			case <-works.C:
+				wait = firstWait
+			case <-f.server.Ended():
+				ended = true
+			}
+		}
+		works.Stop()
+		f.log.ErrorContext(ctx, "redis-server ended; it is started again", slog.Duration("wait", wait), slog.String("said", f.said.words()))
+		for {
+			if !sleep(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, longestWait)
+			err := f.start(ctx)
+			if err == nil {
+				break
+			}
+			f.log.ErrorContext(ctx, "redis-server does not start; trying again", slog.Duration("wait", wait), slog.Any("err", err))
+		}
+	}
+}
+
+// sleep reports whether ctx did not end meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
