@@ -210,6 +210,10 @@ func TestExplanationsAskChecksOnlyIfTheyCan(t *testing.T) {
 	require.Contains(t, e.Text(), "-> needs approval (large)")
 	require.Contains(t, e.Text(), "the check fraud says: ask New")
 	require.NotContains(t, e.Text(), "\u202e")
+
+	p = parse(t, checkedRules, withTools(policy.Options{AskCheck: answering(policy.Answer{Answer: "deny", Reason: "No\x1b]0;x\a\u202e."}, nil, &asked)}))
+	e = p.Explain(t.Context(), callOf("refund", `{"cents":5}`))
+	require.Contains(t, e.Text(), `-> is refused (small): The check fraud denies this call: No\u001b]0;x\u0007\u202e.`)
 }
 
 // A check that is gone is a difference, though no check is asked.

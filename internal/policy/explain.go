@@ -237,7 +237,7 @@ func (n *names) ruling(r approvals.Ruling, by string) []string {
 	case approvals.Permit:
 		return []string{"-> runs without approval (" + by + ")"}
 	case approvals.Refuse:
-		return []string{"-> is refused (" + by + "): " + r.Reason}
+		return []string{"-> is refused (" + by + "): " + approvals.Visible(r.Reason)} // a check may have written it
 	case approvals.Ask:
 		lines := []string{"-> needs approval (" + by + "): " + r.Why}
 		if r.Checked.Check != "" {
