@@ -3,7 +3,6 @@ package openaisim
 import (
 	"crypto/rand"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,36 +10,24 @@ import (
 
 // responses answers a request to the Responses API, with the same stories.
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	if p := admit(r, http.MethodPost); p != nil {
-		writeProblem(w, p, "")
+	body, ok := s.receive(w, r)
+	if !ok {
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		writeProblem(w, invalid("", "", "The body of the request could not be read."), "")
-		return
-	}
-	s.record(Request{r.Header.Clone(), body})
 	request, p := decodeResponses(body)
 	if p != nil {
 		writeProblem(w, p, "")
 		return
 	}
-	fault, queued := s.takeFault()
-	if p := fault.problem(); p != nil {
-		writeProblem(w, p, fault.RetryAfter)
-		return
+	var ran []outputItem
+	reply, fault, ok := s.scripted(w, func() Reply {
+		var conversation chatRequest
+		ran, conversation = s.approved(request)
+		return s.reply(conversation)
+	})
+	if ok {
+		deliverResponse(w, r, request, s.respond(request, body, ran, reply, fault), fault)
 	}
-	ran, conversation := s.approved(request)
-	reply := s.reply(conversation)
-	if reply.Fault != nil && !queued {
-		fault = *reply.Fault
-	}
-	if p := fault.problem(); p != nil {
-		writeProblem(w, p, fault.RetryAfter)
-		return
-	}
-	deliverResponse(w, r, request, s.respond(request, body, ran, reply, fault), fault)
 }
 
 // approved makes the calls that the request approves, and returns them as items with

@@ -34,8 +34,8 @@ type Server struct {
 	loses    bool
 }
 
-// A Request is a call of the chat completions or the responses endpoint as it arrived, good or
-// bad.
+// A Request is a call of the chat completions endpoint or of the responses endpoint
+// as it arrived, valid or not.
 type Request struct {
 	Header http.Header
 	Body   []byte
@@ -102,35 +102,54 @@ func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	if p := admit(r, http.MethodPost); p != nil {
-		writeProblem(w, p, "")
+	body, ok := s.receive(w, r)
+	if !ok {
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		writeProblem(w, invalid("", "", "The body of the request could not be read."), "")
-		return
-	}
-	s.record(Request{r.Header.Clone(), body})
 	request, p := decode(body)
 	if p != nil {
 		writeProblem(w, p, "")
 		return
 	}
+	reply, fault, ok := s.scripted(w, func() Reply { return s.reply(request) })
+	if ok {
+		deliver(w, r, request, newAnswer(body, reply, fault), fault)
+	}
+}
+
+// receive reads and records a request. If it returns false, the request was refused,
+// and the answer is written.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if p := admit(r, http.MethodPost); p != nil {
+		writeProblem(w, p, "")
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		writeProblem(w, invalid("", "", "The body of the request could not be read."), "")
+		return nil, false
+	}
+	s.record(Request{r.Header.Clone(), body})
+	return body, true
+}
+
+// scripted returns the reply to a valid request, and the fault with which to deliver
+// it. If it returns false, the fault is an error of the API, and that is written.
+func (s *Server) scripted(w http.ResponseWriter, reply func() Reply) (Reply, Fault, bool) {
 	fault, queued := s.takeFault()
 	if p := fault.problem(); p != nil {
 		writeProblem(w, p, fault.RetryAfter)
-		return
+		return Reply{}, fault, false
 	}
-	reply := s.reply(request)
-	if reply.Fault != nil && !queued {
-		fault = *reply.Fault
+	said := reply()
+	if said.Fault != nil && !queued {
+		fault = *said.Fault
 	}
 	if p := fault.problem(); p != nil {
 		writeProblem(w, p, fault.RetryAfter)
-		return
+		return Reply{}, fault, false
 	}
-	deliver(w, r, request, newAnswer(body, reply, fault), fault)
+	return said, fault, true
 }
 
 // admit checks what does not need the body.
