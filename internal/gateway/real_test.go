@@ -146,7 +146,7 @@ func TestRealAgentsAreGated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.program == "" {
-				t.Skip("needs -claude and -opencode with the programs")
+				t.Skipf("needs the program of %s (-claude FILE, -opencode FILE): `make soak` installs it and runs this test", name)
 			}
 			version, err := exec.CommandContext(t.Context(), c.program, "--version").Output()
 			require.NoError(t, err)

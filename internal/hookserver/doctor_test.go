@@ -31,7 +31,7 @@ func TestTheDoctorProvesARefusalWithoutAskingAnybody(t *testing.T) {
 // the real one too: with the hook over HTTP, and with the command hook.
 func TestTheDoctorKnowsTheRealClaudeCode(t *testing.T) {
 	if *realClaude == "" {
-		t.Skip("needs -claude with the program of Claude Code")
+		t.Skip("needs the program of Claude Code (-claude FILE): `make soak` installs it and runs this test")
 	}
 	version, err := exec.CommandContext(t.Context(), *realClaude, "--version").Output()
 	require.NoError(t, err)

@@ -180,7 +180,7 @@ func (s *session) ran() string {
 
 func TestTheRealClaudeCode(t *testing.T) {
 	if *realClaude == "" {
-		t.Skip("needs -claude with the program of Claude Code")
+		t.Skip("needs the program of Claude Code (-claude FILE): `make soak` installs it and runs this test")
 	}
 	version, err := exec.CommandContext(t.Context(), *realClaude, "--version").Output()
 	require.NoError(t, err)
@@ -256,7 +256,7 @@ func TestTheRealClaudeCode(t *testing.T) {
 // every run: -hold says for how long.
 func TestTheRealClaudeCodeWaitsForALateDecision(t *testing.T) {
 	if *realClaude == "" || *realHold == 0 {
-		t.Skip("needs -claude with the program of Claude Code, and -hold")
+		t.Skip("needs the program of Claude Code (-claude FILE) and -hold TIME: `make soak` installs it and runs this test")
 	}
 	for _, mode := range []string{"http", "command", "prompt", "bridge"} {
 		t.Run(mode, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestTheRealClaudeCodeWaitsForALateDecision(t *testing.T) {
 // door answers must be enough.
 func TestTheRealClaudeCodeIsDeniedWithoutTheSetting(t *testing.T) {
 	if *realClaude == "" {
-		t.Skip("needs -claude with the program of Claude Code")
+		t.Skip("needs the program of Claude Code (-claude FILE): `make soak` installs it and runs this test")
 	}
 	s := newWorld(t, func(c *hookserver.Config) {
 		c.Intake = &watched{Intake: c.Intake, fail: func() error { panic("bug") }}

@@ -76,9 +76,6 @@ func TestUnansweredClickIsSeenAndNotRetried(t *testing.T) {
 }
 
 func TestAppsHaveThreeSecondsByDefault(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes three seconds")
-	}
 	w := newWorkspace(t, slacksim.Config{})
 	ts := w.post(t, approveButtons)
 	w.answers(w.app.silent)

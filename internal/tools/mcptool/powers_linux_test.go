@@ -17,7 +17,7 @@ import (
 // A bot that was started with the power to trace passes it on to nothing.
 func TestAProgramGetsNoPowersOfTheBot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root has powers to pass on")
+		t.Skip("only root has capabilities to pass on: run the test as root, as CI does")
 	}
 	program, err := os.Executable()
 	require.NoError(t, err)
