@@ -8,7 +8,7 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
-// A Reader has the drafts of the threads that are watched in this process.
+// A Reader receives the drafts of the threads that people watch in this process.
 type Reader struct {
 	relay Relay
 
@@ -21,7 +21,7 @@ func NewReader(r Relay) *Reader {
 	return &Reader{relay: r, threads: map[agentrun.ThreadID]*thread{}}
 }
 
-// A thread is what is known of a thread, for those who watch it.
+// A thread is the draft of one thread, with those who watch it.
 type thread struct {
 	leave    func()
 	watchers map[chan struct{}]bool
@@ -29,10 +29,10 @@ type thread struct {
 	draft    agentrun.Draft
 }
 
-// Watch returns a channel that is ready after the draft of the thread has grown,
-// a function that returns the draft, and one to be called at the end. The draft
-// is empty until a frame with all of it has come. It may be one of a response that
-// is stored by now, or that never will be.
+// Watch returns a channel that is ready after the draft of the thread has changed, a
+// function that returns the draft, and one that the caller must call at the end. The
+// draft is empty until the first frame with the whole of it arrives. The response may
+// be stored by now, or may never be.
 func (r *Reader) Watch(id agentrun.ThreadID) (changed <-chan struct{}, now func() agentrun.Draft, leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +67,8 @@ func (r *Reader) leave(id agentrun.ThreadID, t *thread, ready chan struct{}) {
 	}
 }
 
-// take adds a frame to the draft. One that does not continue what is known is left
-// out: the next whole one has it too.
+// take adds a frame to the draft. It ignores a frame that does not continue the
+// draft: the next whole frame repeats what it held.
 func (r *Reader) take(t *thread, message string) {
 	var f frame
 	if json.Unmarshal([]byte(message), &f) != nil {
@@ -98,7 +98,7 @@ func (r *Reader) take(t *thread, message string) {
 	for w := range t.watchers {
 		select {
 		case w <- struct{}{}:
-		default: // it will look anyway
+		default: // the watcher has not looked yet, and will see this too
 		}
 	}
 }

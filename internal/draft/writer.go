@@ -11,18 +11,16 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
-// How often frames are sent, and how much of a response is shown before it is
-// complete.
+// The limits of what a writer sends.
 const (
-	pause     = 50 * time.Millisecond
-	idle      = time.Second // after a while in which nobody listens, or nothing is added
-	publishIn = time.Second
-	maxDraft  = 128 << 10
-	wholeEach = 20 // frames, and more for a long draft
+	pause     = 50 * time.Millisecond // between two frames
+	idle      = time.Second           // the same while nobody listens or nothing is added
+	publishIn = time.Second           // the time limit of one frame
+	maxDraft  = 128 << 10             // bytes of a draft; the rest is not sent
+	wholeEach = 20                    // frames from one whole frame to the next, and more for a long draft
 )
 
-// A Writer sends what models write to those who watch. It is an
-// [agentrun.Watchers].
+// A Writer sends what models write. It is an [agentrun.Watchers].
 type Writer struct {
 	relay   Relay
 	watched func(agentrun.Run) bool
@@ -60,12 +58,12 @@ type sender struct {
 	mu    sync.Mutex
 	id    string
 	seq   int
-	whole int // the last frame that was
+	whole int // the number of the last whole frame
 	parts []*part
 	size  int
 }
 
-// A part is what there is of one part, and how much of it was sent.
+// A part is one part of the draft, with how much of it was sent.
 type part struct {
 	piece
 
@@ -74,7 +72,7 @@ type part struct {
 	sent  int
 }
 
-// add takes a delta. What is too much is left to the response itself.
+// add adds a delta. It ignores what exceeds [maxDraft].
 func (s *sender) add(d agentrun.Delta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +91,7 @@ func (s *sender) add(d agentrun.Delta) {
 	}
 }
 
-// part returns the part that a delta is of.
+// part returns the part to which a delta belongs.
 func (s *sender) part(d agentrun.Delta) *part {
 	for _, p := range s.parts {
 		if p.Kind == d.Kind && p.Call == d.Call {
@@ -113,7 +111,7 @@ func (s *sender) send(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-s.added:
-		case <-again.C: // for those who have come meanwhile
+		case <-again.C: // people may have begun to watch meanwhile
 			heard = false
 		}
 		again.Stop()
@@ -138,7 +136,7 @@ func (s *sender) send(ctx context.Context) {
 	}
 }
 
-// publish reports whether anybody may have the frame.
+// publish sends a frame, and reports whether anybody may have received it.
 func (s *sender) publish(ctx context.Context, message string) bool {
 	ctx, cancel := context.WithTimeout(ctx, publishIn)
 	defer cancel()
@@ -146,7 +144,8 @@ func (s *sender) publish(ctx context.Context, message string) bool {
 	return heard && err == nil
 }
 
-// frame returns what is to be sent next, if there is anything; whole has it be all.
+// frame returns the next frame, and false if there is nothing to send. With whole it
+// returns the whole draft.
 func (s *sender) frame(whole bool) (message string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

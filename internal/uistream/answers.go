@@ -56,8 +56,8 @@ type asked struct {
 // stale reports whether the arguments were changed after the person was asked.
 func (q asked) stale() bool { return !begins(q.approval.Call.Digest, q.shown) }
 
-// renew takes a later version of the batch. Other arguments are read again: nobody
-// may be shown those from before under the id of the new ones.
+// renew replaces the batch with a later version. If the arguments have changed, it
+// loads the new ones, because the old ones must not be shown under the new id.
 func (s *Server) renew(ctx context.Context, q *asked, b approvals.Batch) error {
 	a, ok := b.Approval(q.call.ID)
 	if !ok {
@@ -77,7 +77,7 @@ func (s *Server) renew(ctx context.Context, q *asked, b approvals.Batch) error {
 // errForged is an answer to something that nobody was asked.
 var errForged = errors.New("no such request")
 
-// resolve finds the call that an answer is about, if its run is one of the chat. What
+// resolve finds the call that an answer is about, if its run belongs to the chat. What
 // does not fit what is stored is refused with [errForged] in words for the person.
 func (s *Server) resolve(ctx context.Context, a answer, ofChat func(agentrun.Run) bool) (asked, error) {
 	var q asked

@@ -36,7 +36,7 @@ type approvalData struct {
 	Digest     approvals.Digest `json:"digest,omitzero"`
 }
 
-// A checkData is what the check of the rule that asks answered: ok, ask or failed.
+// checkData is the answer of the check of the rule: ok, ask or failed.
 type checkData struct {
 	Name   string                `json:"name"`
 	Answer approvals.CheckAnswer `json:"answer"`
@@ -149,7 +149,7 @@ func (c *call) data(reader approvals.UserID, now time.Time) *approvalData {
 	return nil
 }
 
-// refusal is why the policy refused the call, if it did; nobody was asked.
+// refusal returns why the policy refused the call without asking anyone, if it did.
 func (c *call) refusal() (why string, refused bool) {
 	r, ok := c.result.(agentrun.ToolReturn)
 	if c.asked != nil || !ok || r.Outcome != agentrun.OutcomeDenied {

@@ -52,7 +52,9 @@ func (s *Server) post(c caller) error {
 		}
 	}
 	x := &stream{s: s, c: c, at: at, follow: follow, tell: newTeller(d, c.user, s.c.Reasoning), counted: map[approvals.ToolCallID]bool{}}
-	leave, err := x.enter() // first: what is refused for want of a stream must not count, and no word is missed
+	// This comes before the answers are decided: if the person has too many streams,
+	// nothing may count. And it comes before the run begins, so that no draft is missed.
+	leave, err := x.enter()
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (s *Server) say(ctx context.Context, user approvals.UserID, at place, q req
 		key = rand.Text() // a client does not repeat such a request by itself
 	}
 	via := ""
-	if at.shared { // with others, who would not see instructions
+	if at.shared { // other people are here, and would not see the instructions
 		key, via, instructions = string(user)+"\n"+key, surface, ""
 	}
 	sum := sha256.Sum256([]byte(key))

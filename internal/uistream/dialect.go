@@ -9,11 +9,11 @@ type Dialect string
 const (
 	// Common is understood by all clients of the versions 6 and 7.
 	Common Dialect = "common"
-	// V7 also says what was decided and by whom, people or the policy, in chunks
-	// that end a client of version 6.
+	// V7 also has chunks that say what was decided, and whether by people or by the
+	// policy. A client of version 6 fails on them.
 	V7 Dialect = "v7"
-	// V7082 also says why people are asked, and takes back what a model wrote before
-	// it was asked again. Both end a client before 7.0.82.
+	// V7082 also says why people are asked, and can remove the draft of an attempt that
+	// broke off. A client before 7.0.82 fails on both.
 	V7082 Dialect = "v7.0.82"
 	// V5 has no approvals: a client of it decides with requests of its own, and
 	// reads a denial as a result.
@@ -34,10 +34,10 @@ func ParseDialect(name string) (Dialect, error) {
 
 func (d Dialect) approvals() bool { return d != V5 }
 
-// decisions reports whether a decision has a chunk.
+// decisions reports whether the dialect has a chunk for a decision.
 func (d Dialect) decisions() bool { return d == V7 || d == V7082 }
 
-// resets reports whether the parts of a step can be taken back.
+// resets reports whether the parts of a step can be removed.
 func (d Dialect) resets() bool { return d == V7082 }
 
 // reasons reports whether a request says why people are asked.

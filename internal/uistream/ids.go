@@ -29,8 +29,8 @@ func (s *Server) origin(user approvals.UserID, chat string) agentrun.Origin {
 	return agentrun.Origin{Surface: surface, Team: string(user), Channel: s.c.Channel, Root: chat}
 }
 
-// ChatID is the id under which people open the thread with this origin. That of a
-// thread of another surface is no secret: see [People.MayOpen].
+// ChatID returns the id under which people open the thread with this origin. The id
+// of a thread of another surface is not a secret: see [People.MayOpen].
 func ChatID(o agentrun.Origin) string {
 	if o.Surface == surface {
 		return o.Root
@@ -60,8 +60,8 @@ func approvalID(b approvals.BatchID, d approvals.Digest) string {
 	return string(b) + "." + d.String()[:digestChars]
 }
 
-// policyApproval names the answer of the policy to a call that it refuses. Nobody
-// can answer it.
+// policyApproval is the approval id of a call that the policy refuses by itself. It
+// cannot be answered.
 func policyApproval(c approvals.ToolCallID) string { return "policy." + string(c) }
 
 // parseApprovalID is the reverse of approvalID. Ids come from clients.
@@ -74,5 +74,5 @@ func parseApprovalID(id string) (b approvals.BatchID, digest string, ok bool) {
 	return approvals.BatchID(batch), digest, true
 }
 
-// Watched reports whether people can watch a run in a chat: it was asked for in one.
+// Watched reports whether people can watch a run in a chat, because it began in one.
 func Watched(r agentrun.Run) bool { return r.Origin.Surface == surface || r.Via == surface }

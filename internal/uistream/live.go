@@ -9,7 +9,7 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A shown is what a client was sent of a step that was not stored then.
+// A shown is the draft of a step that is not stored yet, as a client received it.
 type shown struct {
 	step  int
 	run   approvals.RunID
@@ -23,7 +23,7 @@ type shownPart struct {
 	id string // of its chunks
 }
 
-// part returns what was sent of a part.
+// part returns a part as it was sent, and nil if none of it was.
 func (x *shown) part(kind agentrun.DeltaKind, id string) *shownPart {
 	if x == nil {
 		return nil
@@ -42,9 +42,9 @@ func partID(step int, kind agentrun.DeltaKind, n int) string {
 	return fmt.Sprintf("%d.%s.%d", step, kind, n)
 }
 
-// draft says what is new in the response that a model is writing, if it is the
-// next step of the turn. A client that was sent something else, of an attempt that
-// broke off, takes it back, or is lost, see [teller.takeBack].
+// draft returns what is new in the response that a model is writing, if it is the
+// next step of the turn. If the client received something else, from an attempt that
+// broke off, that is removed first, see [teller.takeBack].
 func (w *teller) draft(t *turn, d agentrun.Draft) []chunk {
 	if t.over || t.waits || d.Run != t.run || d.At != t.at || len(d.Parts) == 0 {
 		return nil
@@ -66,14 +66,15 @@ func (w *teller) draft(t *turn, d agentrun.Draft) []chunk {
 	return out
 }
 
-// begins reports whether a draft agrees with what was sent of a text: it has more of
-// it, or not yet as much, because it is another attempt. Arguments may be sent anew.
+// begins reports whether a draft agrees with the text that was sent: one of the two
+// begins with the other. The draft of another attempt may be the shorter one.
+// Arguments need not agree, because a client can receive them again from the start.
 func (p *shownPart) begins(parts []agentrun.DraftPart) bool {
 	i := slices.IndexFunc(parts, func(x agentrun.DraftPart) bool { return x.Kind == p.Kind })
 	return i < 0 || p.Kind == agentrun.DeltaCall || strings.HasPrefix(parts[i].Text, p.Text) || strings.HasPrefix(p.Text, parts[i].Text)
 }
 
-// grow says what was added to a part.
+// grow returns what was added to a part.
 func (w *teller) grow(d agentrun.DraftPart) []chunk {
 	if d.Kind == agentrun.DeltaThinking && !w.reasoning || d.Kind != agentrun.DeltaCall && d.Text == "" {
 		return nil
@@ -93,10 +94,10 @@ func (w *teller) grow(d agentrun.DraftPart) []chunk {
 		}
 	}
 	switch {
-	case strings.HasPrefix(p.Text, d.Text): // another attempt has not come as far
+	case strings.HasPrefix(p.Text, d.Text): // another attempt, which has written less so far
 		return out
 	case !strings.HasPrefix(d.Text, p.Text):
-		out, p.Text = append(out, p.start()), "" // arguments, from their beginning
+		out, p.Text = append(out, p.start()), "" // these are arguments: send them again from the start
 	}
 	out = append(out, p.delta(d.Text[len(p.Text):]))
 	p.Text = d.Text
@@ -132,8 +133,8 @@ func (p *shownPart) end() chunk {
 	return chunk{Type: typeTextEnd, ID: p.id}
 }
 
-// whole is a text or a reasoning of a stored step, or what the draft of it has
-// left.
+// whole returns a text or a reasoning of a stored step, without what the client has
+// received of its draft.
 func (w *teller) whole(kind agentrun.DeltaKind, id, text string) []chunk {
 	p := w.shown.part(kind, id)
 	var out []chunk
@@ -147,7 +148,8 @@ func (w *teller) whole(kind agentrun.DeltaKind, id, text string) []chunk {
 	return append(out, p.end())
 }
 
-// agrees reports whether all that was sent of a draft is in the stored step.
+// agrees reports whether the stored step contains everything that was sent of its
+// draft.
 func (x *shown) agrees(s *step) bool {
 	for _, p := range x.parts {
 		if p.Kind == agentrun.DeltaCall {
@@ -163,7 +165,7 @@ func (x *shown) agrees(s *step) bool {
 	return true
 }
 
-// text is the first text, or reasoning, of the response that is not empty.
+// text returns the first text, or reasoning, of the response that is not empty.
 func (s *step) text(kind agentrun.DeltaKind) (string, bool) {
 	for _, p := range s.response.Parts {
 		switch p := p.(type) {
@@ -181,15 +183,15 @@ func (s *step) text(kind agentrun.DeltaKind) (string, bool) {
 	return "", false
 }
 
-// stale reports whether the step that a client sees grow will not come: another
-// place of the thread is being written to.
+// stale reports whether the step that a client sees growing will never be stored,
+// because the thread has moved on to another place.
 func (w *teller) stale(t *turn) bool {
 	return w.shown != nil && t.failure == "" && len(t.steps) <= w.shown.step && (w.shown.run != t.run || w.shown.at != t.at)
 }
 
-// takeBack removes what was sent of a draft. No chunk does that in most dialects:
-// then the stream ends where it is, without a finish, and the client resumes it
-// from its beginning.
+// takeBack removes what was sent of a draft. Most dialects have no chunk for that: in
+// those the stream ends here, without a finish, and the client resumes it from its
+// beginning.
 func (w *teller) takeBack() []chunk {
 	if !w.dialect.resets() {
 		w.lost = true
@@ -204,8 +206,8 @@ func (w *teller) takeBack() []chunk {
 	return []chunk{{Type: typeResetStep}}
 }
 
-// abandon closes what was sent of a draft that comes to nothing, because the agent
-// has failed.
+// abandon closes what was sent of a draft whose response will not come, because the
+// agent has failed.
 func (w *teller) abandon() []chunk {
 	if w.shown == nil {
 		return nil

@@ -16,24 +16,26 @@ type place struct {
 	thread agentrun.ThreadID
 	origin agentrun.Origin
 	agent  string // answers there; empty if none does any more
-	// shared is that it is the thread of a conversation elsewhere, which others may
-	// be in: the person sees as much of it as there, and in whole what they asked for.
+	// shared says that this is the thread of a conversation on another surface, in
+	// which there may be other people. The person sees what that conversation shows,
+	// and everything about their own messages.
 	shared bool
 }
 
-// sharedID returns the surface and the thread that the id of a chat names, if it is
-// that of a conversation elsewhere.
+// sharedID returns the surface and the thread that the id of a chat names, if it names
+// a conversation on another surface.
 func sharedID(chat string) (from string, thread agentrun.ThreadID, ok bool) {
 	from, id, _ := strings.Cut(chat, ":")
 	_, err := approvals.Partition(id)
 	return from, agentrun.ThreadID(id), err == nil && from != "" && from != surface && strings.HasPrefix(id, "thread-")
 }
 
-// errNoChat is that there is no such chat, or none that the person may open.
+// errNoChat says that there is no such chat, or that the person may not open it.
 var errNoChat = errors.Join(errors.New("no such chat"), approvals.ErrNotFound)
 
-// placeOf finds the thread of a chat. The id gives nobody any right: a conversation
-// elsewhere is opened for who is in it now, and any other chat is the person's own.
+// placeOf finds the thread of a chat. Knowing the id gives no access: a conversation
+// on another surface can be opened only by people who are in it now, and every other
+// id names a chat of the person's own.
 func (s *Server) placeOf(ctx context.Context, user approvals.UserID, chat string) (place, error) {
 	if !chatIDOK(chat) {
 		return place{}, errNoChat
@@ -57,8 +59,7 @@ func (s *Server) placeOf(ctx context.Context, user approvals.UserID, chat string
 	return place{thread: id, origin: t.Origin, agent: agent, shared: true}, err
 }
 
-// hasRun reports whether the run is one of the chat. Whose chat it is
-// does not matter.
+// hasRun reports whether the run belongs to the chat, of whichever person.
 func hasRun(chat string, run agentrun.Run) bool {
 	if from, id, ok := sharedID(chat); ok {
 		return run.Thread == id && run.Origin.Surface == from
@@ -68,7 +69,7 @@ func hasRun(chat string, run agentrun.Run) bool {
 
 // load assembles a turn as the person sees it.
 func (s *Server) load(ctx context.Context, p place, user approvals.UserID, head approvals.RunID) (*turn, error) {
-	ctx, cancel := context.WithTimeout(ctx, handleTime) // a store that hangs must not keep a stream for ever
+	ctx, cancel := context.WithTimeout(ctx, handleTime) // a store that hangs must not block a stream for ever
 	defer cancel()
 	t, err := s.turns.load(ctx, head)
 	if err != nil || !p.shared {
@@ -77,9 +78,9 @@ func (s *Server) load(ctx context.Context, p place, user approvals.UserID, head 
 	return t, s.narrow(ctx, t, user)
 }
 
-// narrow leaves of a turn what someone who is in the conversation reads there: what
-// the agent answers, and the calls that they may read. What they asked for themselves
-// they see in whole.
+// narrow removes from a turn what the person could not read in the conversation. It
+// keeps the answers of the agent, the calls that the person may read, and everything
+// that they asked for themselves.
 func (s *Server) narrow(ctx context.Context, t *turn, user approvals.UserID) error {
 	known := map[approvals.BatchID]bool{}
 	reads := func(c *call) (bool, error) {
@@ -118,8 +119,8 @@ func (s *Server) narrow(ctx context.Context, t *turn, user approvals.UserID) err
 	return nil
 }
 
-// excerpted is the call with what the card says of its result, and no more: a result
-// can repeat what is shown to nobody.
+// excerpted returns the call with the excerpt of its result that the card shows. The
+// whole result can repeat arguments that are shown to nobody.
 func (c *call) excerpted() *call {
 	shown, said := *c, cmp.Or(c.asked.Execution.Excerpt, c.asked.Execution.Words)
 	switch r := c.result.(type) {
@@ -131,7 +132,7 @@ func (c *call) excerpted() *call {
 	case agentrun.RetryPrompt:
 		r.Content = said
 		shown.result = r
-	case agentrun.UserPrompt: // is no result of a call
+	case agentrun.UserPrompt: // not a result of a call
 	}
 	return &shown
 }
@@ -154,8 +155,9 @@ func (s *step) has(id approvals.ToolCallID) bool {
 	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.id == id })
 }
 
-// shownParts are the calls of a response that are left, and the text of an answer:
-// what the model says between calls is not in the conversation.
+// shownParts returns the parts of a response that the conversation shows too: the
+// calls that the step still has, and its text if it is an answer. A conversation does
+// not show what the model writes beside calls.
 func shownParts(s *step, isAnswer bool) []agentrun.ResponsePart {
 	var parts []agentrun.ResponsePart
 	for _, p := range s.response.Parts {

@@ -51,7 +51,8 @@ type Changes interface {
 	Watch(id string) (changed <-chan struct{}, leave func(), err error)
 }
 
-// Drafts has what models are writing; [draft.Reader] does.
+// Drafts returns what models are writing, as [draft.Reader] does. leave must be called
+// at the end.
 type Drafts interface {
 	Watch(id agentrun.ThreadID) (changed <-chan struct{}, now func() agentrun.Draft, leave func(), err error)
 }
@@ -99,7 +100,7 @@ type Config struct {
 	Reasoning bool    // whether users see the reasoning of the model
 	System    bool    // whether the system messages of a client are instructions; otherwise they are dropped
 	Origins   []string
-	Cookies   bool // whether a browser may have a cookie for its credential
+	Cookies   bool // whether browsers may keep their credential in a cookie
 
 	Hold      time.Duration // how long a stream waits for people at most; 10 minutes if left out
 	Heartbeat time.Duration // how long a stream is silent at most; 15 s if left out
@@ -283,7 +284,7 @@ func (s *Server) handler(handle func(caller) error) http.Handler {
 		}
 		p := s.problemOf(r, err)
 		if of := r.CookiesNamed(cookieName); p.Status == http.StatusUnauthorized && len(of) == 1 && r.Header.Get("Authorization") == "Bearer "+of[0].Value {
-			http.SetCookie(w, cookie("", 0)) // it proves nobody any more
+			http.SetCookie(w, cookie("", 0)) // the credential in it is no longer valid
 		}
 		p.write(w)
 	})

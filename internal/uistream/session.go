@@ -12,9 +12,10 @@ import (
 // cookie back.
 const sessionPath = Path + "/session"
 
-// The cookie of a browser holds the credential itself. So it proves the same person,
-// and ends and is taken away with it, and there is nothing else to store or to sign.
-// With its prefix browsers take it only from this host, and send it to no other.
+// The cookie holds the credential itself, so it proves the same person, expires and is
+// revoked with the credential, and nothing else has to be stored or signed. Because of
+// the prefix of its name, browsers accept it from this host only and send it to no
+// other.
 const (
 	cookieName = "__Host-countersign"
 	cookieAge  = 8 * time.Hour
@@ -36,8 +37,8 @@ func cookie(value string, age time.Duration) *http.Cookie {
 }
 
 // fromCookie returns the request with the credential of its cookie in the header, if
-// it has no other. Browsers send a cookie whichever page makes the request, so one of
-// a page that is not listed is refused.
+// it has no other credential. Browsers send a cookie whichever page makes the request,
+// so a request of a page that is not listed is refused.
 func (s *Server) fromCookie(r *http.Request) (*http.Request, error) {
 	all := r.CookiesNamed(cookieName)
 	if !s.c.Cookies || len(all) != 1 || len(r.Header.Values("Authorization")) > 0 || r.URL.Path == sessionPath {
@@ -51,9 +52,9 @@ func (s *Server) fromCookie(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// ofPage refuses a request that a page of another origin makes, unless that is listed.
-// One that changes something and does not say where it comes from is refused too: all
-// browsers say it.
+// ofPage refuses a request of a page of another origin, unless that origin is listed.
+// It also refuses a request that changes something and has neither an Origin nor a
+// Sec-Fetch-Site header: every browser sends one of them.
 func (s *Server) ofPage(r *http.Request) error {
 	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
 	changes := r.Method != http.MethodGet && r.Method != http.MethodHead
@@ -63,8 +64,8 @@ func (s *Server) ofPage(r *http.Request) error {
 	return refuse(http.StatusForbidden, "A page of another site sent this request. Nothing was done.")
 }
 
-// signIn is POST /api/chat/session: the credential in the header becomes a cookie. A
-// cookie does not renew itself.
+// signIn is POST /api/chat/session: it stores the credential of the header in a cookie.
+// A credential that came in a cookie is not accepted, so a cookie does not renew itself.
 func (s *Server) signIn(c caller) error {
 	_, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	token = strings.Trim(token, " ")
@@ -76,7 +77,8 @@ func (s *Server) signIn(c caller) error {
 	return nil
 }
 
-// signOut is DELETE /api/chat/session. It needs no credential: it may have ended.
+// signOut is DELETE /api/chat/session. It needs no credential, because that may have
+// expired.
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 	if err := s.ofPage(r); err != nil {
 		s.problemOf(r, err).write(w)

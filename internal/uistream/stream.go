@@ -31,7 +31,8 @@ type stream struct {
 	draft   func() agentrun.Draft
 }
 
-// enter counts the stream, and begins to watch what the model writes in the chat.
+// enter counts the stream and begins to watch the drafts of the chat. The caller must
+// call leave.
 func (x *stream) enter() (leave func(), err error) {
 	out, err := x.s.enter(x.c.user)
 	if err != nil {
@@ -114,7 +115,8 @@ func (x *stream) run() error {
 	}
 }
 
-// still reports whether the request still proves its person, who may still see it.
+// still reports whether the credential of the request is still valid, and whether the
+// person may still open the chat.
 func (x *stream) still() bool {
 	user, err := x.s.c.People.Prove(x.c.r)
 	if err == nil && x.at.shared {
@@ -163,9 +165,9 @@ func (x *stream) send(t *turn, d agentrun.Draft) bool {
 	return x.chunks(out) && x.grow(t, d)
 }
 
-// grow tells what the model has written meanwhile, and reports whether the client
-// can be told more. Of what others have asked in a shared conversation, only what is
-// stored says what its people may see.
+// grow sends what the model has written meanwhile, and returns false if the stream
+// must end. In a shared conversation it sends nothing of a turn that someone else asked
+// for: what this person may read of that is known only once the step is stored.
 func (x *stream) grow(t *turn, d agentrun.Draft) bool {
 	if x.at.shared && t.asker != x.c.user {
 		d = agentrun.Draft{}

@@ -16,14 +16,14 @@ type teller struct {
 	reasoning bool
 
 	begun bool
-	steps int  // so many steps were begun, without that of shown
+	steps int  // how many stored steps were begun
 	open  bool // the last of them is not finished
 	calls map[approvals.ToolCallID]*told
 	data  map[string]string // by the id of the chunk
 	words map[string]string // for the reader, by call: what became of their answer
 
-	shown *shown // of the step that a model is writing; nil: none
-	lost  bool   // the client was sent what is not so, and has to resume
+	shown *shown // the draft of the next step; nil if none was sent
+	lost  bool   // the client received a draft that was not stored, and has to resume
 }
 
 // told is what a client knows of a call.
@@ -60,7 +60,7 @@ func (w *teller) knows(m message, t *turn) {
 	}
 	if n := len(m.Parts); n > 0 && m.Parts[n-1].Type == "text" && w.steps < len(t.steps) {
 		if last, _ := t.steps[len(t.steps)-1].text(agentrun.DeltaText); last == m.Parts[n-1].Text {
-			w.steps = len(t.steps) // it has the last word too, and all of it
+			w.steps = len(t.steps) // the client has the whole last text too
 		}
 	}
 }
@@ -212,7 +212,7 @@ func (w *teller) ask(c *call, known bool, now time.Time) []chunk {
 	return out
 }
 
-// request asks people about a call.
+// request returns the chunk that asks about a call.
 func (w *teller) request(c *call) chunk {
 	r := chunk{Type: typeApprovalRequest, ApprovalID: c.approval(), ToolCallID: string(c.id)}
 	if w.dialect.reasons() {

@@ -18,9 +18,9 @@ type turn struct {
 	head  approvals.RunID // names it, also before the run is there
 	began time.Time       // zero before that
 	by    approvals.UserID
-	run   approvals.RunID  // the last one
-	asker approvals.UserID // of the last one
-	at    int              // the place in the thread after its messages
+	run   approvals.RunID  // the last run
+	asker approvals.UserID // who asked for the last run
+	at    int              // the place in the thread after the messages of the last run
 	steps []*step
 	ended []*call // calls of the turn before, which the message of this one has ended
 
@@ -35,7 +35,7 @@ type turn struct {
 type step struct {
 	response agentrun.Response
 	calls    []*call
-	by       approvals.UserID // who asked for the run
+	by       approvals.UserID // who asked for its run
 	unseen   bool             // it has calls that the reader does not see
 }
 
@@ -221,7 +221,7 @@ func (ts turns) step(run agentrun.Run, r agentrun.Response) *step {
 	return s
 }
 
-// providerResult is the result of a call that the provider made without approval.
+// providerResult returns the result of a call that the provider made without approval.
 func providerResult(c agentrun.ProviderCall) agentrun.ToolReturn {
 	r := agentrun.ToolReturn{ToolName: c.Name, CallID: c.ID, Outcome: agentrun.OutcomeSuccess}
 	if c.Failed {
