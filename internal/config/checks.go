@@ -10,10 +10,10 @@ import (
 	"github.com/countersign/countersign/internal/webhook"
 )
 
-// Check is a service that rules of the policy can name, and that is asked about
-// calls.
+// Check is a service that rules of the policy can name. It is asked about the calls for
+// which such a rule decides.
 type Check struct {
-	Name      string        `yaml:"name"` // by which a rule names it
+	Name      string        `yaml:"name"` // as rules name it
 	URL       string        `yaml:"url"`
 	Secrets   []string      `yaml:"secrets"`   // the environment variables with its secrets, the newest first
 	Timeout   time.Duration `yaml:"timeout"`   // 2s if left out
@@ -23,7 +23,7 @@ type Check struct {
 // checkChecks returns what is wrong with the checks, as far as that can be said
 // without the environment.
 func (c Config) checkChecks(wrong func(format string, args ...any)) {
-	sender, _ := c.Webhooks.Sender(func() time.Time { return time.Time{} }) // what is wrong with it is said of webhooks
+	sender, _ := c.Webhooks.Sender(func() time.Time { return time.Time{} }) // [Config.checkWebhooks] reports the error
 	for i, k := range c.Checks {
 		at := fmt.Sprintf("checks[%d]", i)
 		if slices.ContainsFunc(c.Checks[:i], func(o Check) bool { return o.Name == k.Name }) {
@@ -36,7 +36,8 @@ func (c Config) checkChecks(wrong func(format string, args ...any)) {
 	}
 }
 
-// CheckNames are the names of the checks; empty and not nil if there are none.
+// CheckNames returns the names of the checks: an empty slice, and not nil, if there are
+// none.
 func (c Config) CheckNames() []string {
 	all := []string{}
 	for _, k := range c.Checks {

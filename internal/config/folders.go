@@ -48,8 +48,8 @@ func (c Config) outOfReach(e Environment) []place {
 	return all
 }
 
-// credentials are the files with which somebody proves who they are, and those that
-// say what was accepted: whoever writes one of these decides what the bot believes.
+// credentials returns the files that prove who someone is, and those that say what was
+// accepted: a tool that could write one of them could change what the bot trusts.
 func (c Config) credentials() []place {
 	all := []place{
 		{"the key for Redis", c.Redis.TLS.KeyFile},
@@ -77,7 +77,8 @@ func (c Config) credentials() []place {
 	return slices.DeleteFunc(all, func(p place) bool { return p.path == "" })
 }
 
-// keysOf is the file with the keys of an issuer, if there is one.
+// keysOf returns the file with the keys of an issuer; its path is empty if the keys are
+// at a URL.
 func keysOf(issuer, keys string) place {
 	if isURL(keys) {
 		return place{}

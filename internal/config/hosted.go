@@ -14,12 +14,12 @@ import (
 type HostedMCP struct {
 	URL         string            `yaml:"url"`
 	Description string            `yaml:"description"` // what the model reads about it
-	Headers     map[string]string `yaml:"headers"`     // of the provider's requests to it, by the names of variables of the bot
-	Tools       []string          `yaml:"tools"`       // those that the model may call
+	Headers     map[string]string `yaml:"headers"`     // that the provider sends to it; each names a variable of the bot that holds the value
+	Tools       []string          `yaml:"tools"`       // that the model may call
 }
 
-// checkHosted says what is wrong with the hosted servers of an agent, whatever the
-// environment is.
+// checkHosted reports what is wrong with the hosted servers of an agent, as far as that
+// can be said without the environment.
 func (a Agent) checkHosted(at string, wrong func(format string, args ...any)) {
 	if len(a.HostedMCP) > 0 && a.ModelAPI != APIResponses {
 		wrong("%s.hosted_mcp: needs model_api: %s; other APIs have no hosted servers", at, APIResponses)
@@ -57,11 +57,11 @@ func (a Agent) hostedTools(at string) (all []agentrun.Tool, problems []error) {
 	return all, problems
 }
 
-// HeadersOf are the headers of a hosted server, with their values.
+// HeadersOf returns the headers of a hosted server with their values.
 func (h HostedMCP) HeadersOf(e Environment) map[string]string {
 	headers := map[string]string{}
 	for name, variable := range h.Headers {
-		value, _ := e.Named(variable) // what is not set, HTTPSecrets says
+		value, _ := e.Named(variable) // [Config.HTTPSecrets] reports a variable that is not set
 		headers[name] = value.Open()
 	}
 	return headers

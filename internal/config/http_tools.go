@@ -49,8 +49,8 @@ func (a Agent) checkHTTP(at string, wrong func(format string, args ...any)) {
 	}
 }
 
-// HTTPSecrets says which variables are not set that endpoints and hosted servers name. Those who judge
-// calls and make none do not need them.
+// HTTPSecrets reports the variables that endpoints and hosted servers name and that are
+// not set. Commands that only judge calls do not need them.
 func (c Config) HTTPSecrets(e Environment) error {
 	var problems []error
 	check := func(at string, headers map[string]string) {

@@ -21,9 +21,9 @@ func (c Config) Again() (Config, error) {
 	return now, err
 }
 
-// reloadable are the keys that can change while the bot runs: a run takes them up
-// when it is claimed next, or they are looked at each time, and nothing else was made
-// of them at the start.
+// reloadable are the keys that can change while the bot runs. They are read whenever a
+// run is claimed or each time they are used, and nothing made at the start depends on
+// them.
 var reloadable = []string{"agents[].instructions", "agents[].model", "agents[].model_api", "agents[].timeout", "agents[].limits", "retention"}
 
 // Changes are the keys that are different in the other configuration: those that

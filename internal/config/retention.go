@@ -2,20 +2,20 @@ package config
 
 import "time"
 
-// Retention is how long what has ended stays.
+// Retention says how long conversations and requests that have ended are kept.
 type Retention struct {
-	Threads *time.Duration `yaml:"threads"` // after they were used last; 30 days if left out, 0s for ever
+	Threads *time.Duration `yaml:"threads"` // since their last use; 30 days if left out, 0s for ever
 }
 
-// What retention.threads is if it is left out, and at least.
+// The default and the minimum of retention.threads.
 const (
 	defaultThreads = 30 * 24 * time.Hour
-	// leastThreads is longer than Slack repeats an event, a caller waits for an
-	// answer, and a webhook message is tried again.
+	// leastThreads is longer than the time for which Slack repeats an event, a caller
+	// waits for an answer, or a webhook message is retried.
 	leastThreads = 7 * 24 * time.Hour
 )
 
-// ThreadAge is how long a thread stays after it was used last; 0 means for ever.
+// ThreadAge is how long a thread is kept after its last use; 0 means for ever.
 func (r Retention) ThreadAge() time.Duration {
 	if r.Threads == nil {
 		return defaultThreads

@@ -47,11 +47,11 @@ type WebIssuer struct {
 // Dialects are those that a client may speak.
 var Dialects = []string{"common", "v7", "v7.0.82", "v5"}
 
-// SystemPrompts say who writes the instructions of an agent: the server alone, or
-// also a client.
+// SystemPrompts are the values of web.manage_system_prompt: the server alone writes the
+// instructions of the agent, or clients add to them.
 var SystemPrompts = []string{"server", ClientSystemPrompt}
 
-// ClientSystemPrompt has the system messages of a client taken as instructions.
+// ClientSystemPrompt makes the system messages of clients instructions.
 const ClientSystemPrompt = "client"
 
 // OpenTokens returns the tokens of the person.
@@ -118,7 +118,7 @@ func (c Config) checkWeb(wrong func(format string, args ...any)) {
 	}
 }
 
-// inPage stands for the id of a chat in the address of a page.
+// inPage is the placeholder for the id of a chat in web.page.
 const inPage = "{id}"
 
 // PageOf returns the address of the page that shows the chat, and nothing if none is

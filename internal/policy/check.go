@@ -19,19 +19,19 @@ type Question struct {
 	Call     approvals.Proposal
 }
 
-// An Answer is what a check says about a call. Reason is in its own words, and not
-// to be trusted.
+// An Answer is what a check says about a call. Reason is text of the service and is not
+// trusted.
 type Answer struct {
 	Answer approvals.CheckAnswer
 	Reason string
 }
 
-// A Checker asks a check. What is not an answer is an error.
+// A Checker asks a check. It returns an error unless there is a valid answer in time.
 type Checker func(ctx context.Context, q Question) (Answer, error)
 
 var errNoChecker = errors.New("nothing here can ask checks")
 
-// checker is what asks the checks of the rules.
+// checker returns the function that asks checks. Without one, every check fails.
 func (p *Policy) checker() Checker {
 	if p.options.AskCheck != nil {
 		return p.options.AskCheck
@@ -39,8 +39,9 @@ func (p *Policy) checker() Checker {
 	return func(context.Context, Question) (Answer, error) { return Answer{}, errNoChecker }
 }
 
-// check is the check that is to be asked before the verdict is followed, if there
-// is one. If some rule could not be judged, it is not known which one decides.
+// check returns the name of the check that must be asked before the verdict is
+// followed. It is empty if there is none, and if some rule could not be judged: then it
+// is not known which rule decides, and people are asked anyway.
 func (v verdict) check() string {
 	if v.by == nil || len(v.broken) > 0 {
 		return ""
@@ -48,9 +49,10 @@ func (v verdict) check() string {
 	return v.by.check
 }
 
-// checked returns the verdict after the check of its rule was asked. An answer can
-// only make it stricter: ok leaves it, ask keeps every allow from deciding, deny
-// refuses the call. If there is no answer, the rule could not be judged.
+// checked asks the check of the rule and returns the verdict that follows. An answer can
+// only make it stricter: ok leaves the verdict, ask keeps every allow from deciding, and
+// deny refuses the call. Without an answer the rule counts as one that could not be
+// judged.
 func (p *Policy) checked(f *facts, pl *plan, v verdict, ask Checker) verdict {
 	name := v.check()
 	if name == "" {
@@ -62,7 +64,7 @@ func (p *Policy) checked(f *facts, pl *plan, v verdict, ask Checker) verdict {
 	}
 	switch a.Answer {
 	case approvals.CheckOK:
-		return v.with(approvals.Checked{Check: name, Answer: a.Answer}) // it has nothing to tell people
+		return v.with(approvals.Checked{Check: name, Answer: a.Answer}) // people need not read its reason
 	case approvals.CheckAsk:
 		if v.by.kind == KindAllow {
 			f.held = true
@@ -83,7 +85,7 @@ func (p *Policy) checked(f *facts, pl *plan, v verdict, ask Checker) verdict {
 	return v.with(approvals.Checked{Check: name, Answer: approvals.CheckFailed})
 }
 
-// heldBy says why no allow decides about the call.
+// heldBy returns why no allow decides about the call, for explanations.
 func (f *facts) heldBy() string {
 	if f.held {
 		return "a check asks for approval"
@@ -91,8 +93,8 @@ func (f *facts) heldBy() string {
 	return "the tool itself asks for approval"
 }
 
-// with adds what a check said to a verdict that asks people. That one failed is
-// never replaced.
+// with adds the answer of a check to a verdict that asks people. It never replaces the
+// answer that a check failed.
 func (v verdict) with(c approvals.Checked) verdict {
 	if ask, ok := v.ruling.(approvals.Ask); ok && ask.Checked.Answer != approvals.CheckFailed {
 		ask.Checked = c

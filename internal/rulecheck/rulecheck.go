@@ -1,12 +1,12 @@
-// Package rulecheck asks the services that rules of the policy name as their checks,
-// with messages that are signed and sent like those of webhooks: see package webhook
-// for where they may go.
+// Package rulecheck asks the services that rules of the policy name as their checks.
+// The messages are signed and sent like those of webhooks; package webhook says to which
+// addresses they may go.
 //
-// A check is asked while a call waits for its ruling, so it has little time. It is
-// asked anew for every ruling, and no answer is kept: one is about one call, at one
-// moment. An answer is a JSON object with the keys answer (ok, ask or deny) and
-// reason. Whatever else comes back, or does not come back, is an error, and the
-// policy fails closed.
+// A check is asked while a call waits for its ruling, so its time is limited. It is
+// asked again for every ruling, and no answer is kept, because an answer is about one
+// call at one moment. An answer is a JSON object with the keys answer (ok, ask or deny)
+// and reason. Anything else, and no answer in time, is an error: the policy then fails
+// closed.
 package rulecheck
 
 import (
@@ -31,8 +31,8 @@ const (
 	MaxTimeout     = 10 * time.Second
 )
 
-// reserve is left of the time of the caller after a check, to store what comes of it:
-// a person who edits a call waits for Slack, which waits for three seconds.
+// reserve is how much of the caller's time a check must leave for storing the outcome:
+// when a person edits a call, Slack waits three seconds for all of it.
 const reserve = time.Second
 
 // A Check is a service that is asked about calls.
@@ -67,7 +67,7 @@ func New(c Config) *Checks {
 	return &Checks{c}
 }
 
-// What may be wrong with an answer. The texts hold nothing of it.
+// What can be wrong with an answer. The texts never quote it.
 var (
 	errUnknown  = errors.New("the configuration has no check of this name")
 	errNoTime   = errors.New("there was no time left to ask it")
@@ -155,7 +155,7 @@ func questionOf(q policy.Question, arguments bool) question {
 	return out
 }
 
-// read reads an answer. One that could be read in two ways is none.
+// read decodes an answer. One that could be read in two ways is an error.
 func read(body []byte) (policy.Answer, error) {
 	var keys map[string]string // encoding/json would take ANSWER for answer in a struct
 	if approvals.CheckArgs(body) != nil || json.Unmarshal(body, &keys) != nil {
@@ -170,7 +170,7 @@ func read(body []byte) (policy.Answer, error) {
 	switch a.Answer {
 	case approvals.CheckOK, approvals.CheckAsk, approvals.CheckDeny:
 		return a, nil
-	case approvals.CheckFailed: // it is said of a check, and not by one
+	case approvals.CheckFailed: // the policy says this about a check; no check says it
 	}
 	return policy.Answer{}, errNoAnswer
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// shortestSecret is the length from which a value is looked for in text. Shorter
-// ones, such as 1 or on, are in ordinary words.
+// shortestSecret is the length of the shortest value that is replaced. Shorter ones,
+// such as 1 or on, are parts of ordinary words.
 const shortestSecret = 4
 
-// Conceal returns text of an endpoint or a server without the secrets that were sent
-// to it, should it hold one of them.
+// Conceal returns a text of an endpoint or a server with every occurrence of the
+// secrets that were sent to it replaced by [redacted].
 func Conceal(text string, secrets ...string) string {
 	var pairs []string
 	// The longest first: one secret can begin with another one.
@@ -24,8 +24,8 @@ func Conceal(text string, secrets ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// HeaderSecrets are the values of headers, and of those with a scheme, such as
-// Bearer, the credential alone.
+// HeaderSecrets returns the values of headers. For a value with a scheme, such as
+// Bearer, it also returns the credential alone.
 func HeaderSecrets(headers map[string]string) []string {
 	var all []string
 	for _, v := range headers {

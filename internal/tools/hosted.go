@@ -14,14 +14,15 @@ import (
 // Hosted is a tool of an MCP server that the provider of the model calls.
 type Hosted struct{ spec agentrun.Spec }
 
-// A label is that of a server to the provider; a name is that of a tool on a server.
+// The forms of the label by which the provider knows a server, and of the name that a
+// tool has on its server.
 var (
 	label      = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 	hostedName = regexp.MustCompile(`^[a-zA-Z0-9_./-]{1,128}$`)
 )
 
-// NewHosted returns the tool of a server by its name there. This program neither
-// executes it nor knows its schema.
+// NewHosted returns a tool of a hosted server by the name that it has there. This
+// program neither executes it nor knows its schema.
 func NewHosted(server, tool string) (*Hosted, error) {
 	if !label.MatchString(server) {
 		return nil, fmt.Errorf("server %q: a name begins with a letter and has up to 64 letters, digits, _ or -", server)
@@ -39,7 +40,7 @@ func (h *Hosted) Spec() agentrun.Spec { return h.spec }
 // configuration says otherwise.
 func (*Hosted) Gated() bool { return true }
 
-// Validate judges that the arguments are an object, which is all that is known here.
+// Validate checks that the arguments are an object. Their schema is not known here.
 func (*Hosted) Validate(_ context.Context, c agentrun.Call) error {
 	if len(c.Args) == 0 {
 		return nil

@@ -27,7 +27,7 @@ var (
 type query struct {
 	send   func(ctx context.Context, c *openai.Client) (events, error)
 	answer func() answer // what is put together from the events of one stream
-	most   int           // bytes of one event
+	most   int           // the size limit of one event, in bytes
 }
 
 // events are those of a stream, each a JSON document.
@@ -37,8 +37,8 @@ type events interface{ RecvRaw() ([]byte, error) }
 type answer interface {
 	add(raw []byte) error
 	begun() bool // whether the model has said anything
-	// ran are the tools of calls that the provider made itself, also of an answer that
-	// broke off.
+	// ran returns the tools that the provider called itself, also if the answer broke
+	// off.
 	ran() []string
 	response() (agentrun.Response, error)
 }
@@ -90,7 +90,7 @@ type attempt struct {
 	heard    func()        // something came from the server
 
 	sent        bool
-	left        atomic.Bool // it has a connection, so some of it may have reached the server
+	left        atomic.Bool // whether the request has a connection, and may have reached the server
 	status      int
 	contentType string
 	retryAfter  time.Duration

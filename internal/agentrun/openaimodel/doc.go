@@ -17,13 +17,14 @@
 // JSON object go inside of one, as the text they are; a tool name that the model
 // made up is spelled with permitted characters.
 //
-// By the Responses API too every request has the whole history, and the provider is
-// told to keep nothing: what is stored here is all that there is. The reasoning comes
-// with a signature and goes back as it was. Of a stream the last event is used, which
-// has the whole answer; the others show that the model is at work.
+// With the Responses API too, every request has the whole history and tells the
+// provider to keep nothing, so the only copy is the one that is stored here. Reasoning
+// comes with a signature and is sent back unchanged. The answer is taken from the last
+// event of the stream, which has all of it; the other events show that the model is at
+// work.
 //
-// Who watches is told what the model writes while it comes, and that it is asked
-// again; see [agentrun.ModelRequest]. A multi-byte character is never cut.
+// [agentrun.ModelRequest].Written is told what the model writes while it arrives, and
+// when the model is asked again. A multi-byte character is never split.
 //
 // What comes back is not bent: arguments are the bytes that the model wrote,
 // whether or not they are JSON, and two calls may have one id; what becomes of

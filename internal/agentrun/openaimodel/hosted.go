@@ -29,12 +29,12 @@ type Hosted struct {
 	Conceal func(text string) string
 }
 
-// ServerLabel is what the label of a hosted server may be.
-var ServerLabel = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+// serverLabel is the form of the label of a hosted server.
+var serverLabel = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
 func (h Hosted) check() error {
 	switch {
-	case !ServerLabel.MatchString(h.Label):
+	case !serverLabel.MatchString(h.Label):
 		return fmt.Errorf("the label %q of a hosted server must begin with a letter and have letters, digits, - and _", h.Label)
 	case h.URL == "" || len(h.Tools) == 0 || h.Headers == nil || h.Conceal == nil:
 		return fmt.Errorf("the hosted server %s lacks a URL, tools, Headers or Conceal", h.Label)
@@ -56,8 +56,8 @@ func (m *Model) checkHosted() error {
 	return errors.Join(problems...)
 }
 
-// servers are the hosted servers as tools of a request. All of their calls need
-// approval: which do not, the policy says and not the provider.
+// servers returns the hosted servers as tools of a request. The provider must ask for
+// approval of each of their calls, because the policy decides which calls need none.
 func (m *Model) servers() []openai.ResponseTool {
 	var out []openai.ResponseTool
 	for _, h := range m.hosted {
@@ -75,8 +75,9 @@ func (m *Model) servers() []openai.ResponseTool {
 	return out
 }
 
-// written is who watches the answer. With hosted servers it is nobody: a secret that a
-// server repeats could be in several pieces, and is replaced in the whole only.
+// written returns the function that is told what the model writes. With hosted servers
+// it is nil: a secret that a server repeats could be split over several pieces, and can
+// be replaced in the whole text only.
 func (m *Model) written(r agentrun.ModelRequest) func(agentrun.Delta) {
 	if len(m.hosted) > 0 {
 		return nil
@@ -84,9 +85,12 @@ func (m *Model) written(r agentrun.ModelRequest) func(agentrun.Delta) {
 	return r.Written
 }
 
-// unlisted says that the model has no tools of a server. What the provider says of it
-// can hold anything, so it is left out.
+// unlisted logs that the provider could not list the tools of a server, so that the
+// model has none of them. The log has no words of the provider: they can hold anything.
 func (m *Model) unlisted(label string) {
+	if !slices.ContainsFunc(m.hosted, func(h Hosted) bool { return h.Label == label }) {
+		label = "unknown"
+	}
 	m.log.Warn("the model provider could not list the tools of a hosted MCP server", slog.String("server", label))
 }
 
@@ -96,8 +100,8 @@ func (m *Model) hosts(tool string) bool {
 	return slices.ContainsFunc(m.hosted, func(h Hosted) bool { return h.Label == label })
 }
 
-// conceal replaces the values of headers in what the provider says, of a server or
-// of itself.
+// conceal replaces the values of the headers in a text of the provider or of a hosted
+// server.
 func (m *Model) conceal(text string) string {
 	for _, h := range m.hosted {
 		text = h.Conceal(text)
@@ -153,8 +157,9 @@ type (
 // maxReason is how many bytes of a reason are sent with a denial.
 const maxReason = 4 << 10
 
-// hostedCalls are those of a history, by their ids here. Calls of a server that the
-// agent no longer has are sent like any other: the API knows nothing of that server.
+// hostedCalls are the hosted calls of a history, by the ids that they have here. A call
+// of a server that the agent no longer has is not among them: it is sent as a call of an
+// ordinary tool, because the request does not name that server.
 type hostedCalls struct {
 	requests map[approvals.ToolCallID]string
 	results  map[approvals.ToolCallID]agentrun.ToolReturn // of those that the provider ran
@@ -181,8 +186,9 @@ func (m *Model) hostedCalls(history []agentrun.Message) hostedCalls {
 	return h
 }
 
-// call is what a hosted call is in the input. One that has run is sent as the call that
-// it was, without its approval: an approval is sent once, so that it never counts again.
+// call returns a hosted call as an item of the input. A call that has run is sent with
+// its result and without its approval: an approval is sent in one request only, so that
+// it never counts twice.
 func (h hostedCalls) call(c agentrun.CallPart) any {
 	label, name, _ := strings.Cut(c.Name, ".")
 	r, ran := h.results[c.ID]
@@ -203,8 +209,9 @@ func ranItem(id, tool string, args json.RawMessage, text string, failed bool) an
 	return item
 }
 
-// answer is what the input has of the result of a hosted call: nothing if the provider
-// ran it. Whatever else became of it, the provider must not run it now.
+// answer returns the result of a hosted call as an item of the input. It returns no
+// item if the provider ran the call, and otherwise a denial, so that the provider does
+// not run it now.
 func (h hostedCalls) answer(id approvals.ToolCallID, p agentrun.RequestPart) (item any, hosted bool) {
 	request, hosted := h.requests[id]
 	if _, ran := h.results[id]; !hosted || ran {
@@ -220,7 +227,7 @@ func (h hostedCalls) answer(id approvals.ToolCallID, p agentrun.RequestPart) (it
 	return approvalResponseItem{"mcp_approval_response", request, false, reason}, true
 }
 
-// approve are the answers that let the provider run the calls.
+// approve returns the items that let the provider run the calls.
 func (h hostedCalls) approve(calls []approvals.ToolCallID) []any {
 	var out []any
 	for _, id := range calls {
@@ -231,7 +238,8 @@ func (h hostedCalls) approve(calls []approvals.ToolCallID) []any {
 	return out
 }
 
-// refusals are the statuses of a request that the provider did nothing with.
+// refusals are the statuses with which the provider refuses a request before it runs
+// anything.
 var refusals = []int{400, 401, 402, 403, 404, 405, 406, 413, 414, 415, 422, 429, 431}
 
 // notRun reports whether an attempt that failed certainly ran no call.

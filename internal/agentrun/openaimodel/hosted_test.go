@@ -249,11 +249,13 @@ func TestACallWithoutApprovalIsReturnedAsWhatItIs(t *testing.T) {
 func TestAServerWhoseToolsAreNotListedIsInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	m := newBench(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(end("completed", `{"status":"completed","output":[{"type":"mcp_list_tools","id":"l","server_label":"docs","tools":[],"error":"401 for `+theToken+`"}]}`)))
+		_, _ = w.Write([]byte(end("completed", `{"status":"completed","output":[{"type":"mcp_list_tools","id":"l","server_label":"docs","tools":[],"error":"401 for `+theToken+`"},`+
+			`{"type":"mcp_list_tools","id":"m","server_label":"docs.`+theToken+`","tools":[],"error":"401"}]}`)))
 	}), docs, func(c *openaimodel.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	_, err := m.Request(t.Context(), ask("hi"))
 	require.NoError(t, err)
-	require.Contains(t, log.String(), "could not list the tools of a hosted MCP server\" server=docs")
+	require.Contains(t, log.String(), "could not list the tools of a hosted MCP server\" server=docs\n")
+	require.Contains(t, log.String(), "hosted MCP server\" server=unknown\n")
 	require.NotContains(t, log.String(), theToken)
 }
 

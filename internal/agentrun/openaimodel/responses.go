@@ -65,8 +65,7 @@ type (
 // input returns the history as items. Requests with no response between them are
 // one turn: what answers the calls of the response before them goes first, what
 // people wrote after it.
-//
-// Calls that are approved are so after the results of the others.
+// Approvals come after the results of the other calls.
 func (m *Model) input(history []agentrun.Message, approved []approvals.ToolCallID) []any {
 	hosted := m.hostedCalls(history)
 	out, prompts := []any{}, []any{}

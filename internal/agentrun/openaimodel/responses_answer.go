@@ -12,8 +12,8 @@ import (
 	"github.com/countersign/countersign/internal/approvals"
 )
 
-// A responsesAnswer is the last event of a stream, which has all of the answer. The
-// events before it show that the model is at work, to those who watch also how far.
+// A responsesAnswer is made of the last event of a stream, which has the whole answer.
+// The events before it show that the model is at work, and what it writes.
 type responsesAnswer struct {
 	conceal  func(text string) string
 	unlisted func(label string) // the provider could not list the tools of that server
@@ -63,13 +63,14 @@ func (a *responsesAnswer) ran() []string { return a.called }
 
 // see notes a call that the provider makes.
 func (a *responsesAnswer) see(i item) {
-	if tool := i.ServerLabel + "." + i.Name; i.Type == "mcp_call" && !slices.Contains(a.called, tool) {
+	tool := approvals.Visible(fmt.Sprintf("%.64s.%.128s", i.ServerLabel, i.Name)) // people and the log read it
+	if i.Type == "mcp_call" && !slices.Contains(a.called, tool) {
 		a.called = append(a.called, tool)
 	}
 }
 
-// add takes one event, a JSON document. Types that are not known are left out: the
-// API adds some, and the end has everything.
+// add takes one event, a JSON document. It ignores unknown types: the API adds new
+// ones, and the last event has everything.
 func (a *responsesAnswer) add(raw []byte) error {
 	var e event
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -235,7 +236,7 @@ func (a *responsesAnswer) parts(raw json.RawMessage) ([]agentrun.ResponsePart, e
 
 // hosted is the call of a hosted tool.
 func (i item) hosted(args json.RawMessage) (approvals.ToolCall, error) {
-	if i.ID == "" || !ServerLabel.MatchString(i.ServerLabel) || i.Name == "" {
+	if i.ID == "" || !serverLabel.MatchString(i.ServerLabel) || i.Name == "" {
 		return approvals.ToolCall{}, fmt.Errorf("the %s %.60q has no id, no server_label or no name", i.Type, i.ID)
 	}
 	return approvals.ToolCall{ID: approvals.ToolCallID(i.ID), Name: i.ServerLabel + "." + i.Name, Args: args}, nil
@@ -277,7 +278,7 @@ func (i item) outcome() (text string, failed, unsure bool) {
 	return text, true, true
 }
 
-// texts are those of a message, which can quote what a hosted server said. A model that
+// texts returns the texts of a message, which can quote a hosted server. A model that
 // declines to answer says so in a field of its own; for people that is its text.
 func (i item) texts(conceal func(string) string) ([]agentrun.ResponsePart, error) {
 	var parts []agentrun.ResponsePart

@@ -89,17 +89,17 @@ func (a *chatAnswer) addChoice(c openai.ChatCompletionStreamChoice) error {
 	return nil
 }
 
-// tell says what was added to the text or to the reasoning.
+// tell reports what was added to the text or to the reasoning to those who watch.
 func (a *chatAnswer) tell(kind agentrun.DeltaKind, text string) {
 	if a.written != nil && text != "" {
 		a.written(agentrun.Delta{Kind: kind, Text: text})
 	}
 }
 
-// begun reports whether the model has said anything.
-// ran are no calls: this API has no tools of the provider.
+// ran returns nothing: in this API the provider has no tools of its own.
 func (*chatAnswer) ran() []string { return nil }
 
+// begun reports whether the model has said anything.
 func (a *chatAnswer) begun() bool {
 	return a.text.Len()+a.refusal.Len()+a.thinking.Len()+len(a.calls.all) > 0
 }

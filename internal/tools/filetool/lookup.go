@@ -12,13 +12,13 @@ import (
 	"github.com/countersign/countersign/internal/agentrun"
 )
 
-// lookWritten says that a call took effect if the file has exactly the text that it
-// was to write: then nothing is left to do, whoever wrote it. Of any other file
-// nothing is known, also of the one that people saw: the text may have been written
-// and changed back since.
+// lookWritten reports that a call took effect if the file has exactly the text that the
+// call was to write: then nothing is left to do, whoever wrote it. For any other content
+// it reports that the outcome is unknown, even for the content that people saw: the text
+// may have been written and changed back since.
 //
-// A deletion has no lookup. A file that is gone may have been moved and not deleted,
-// and one that is there may have been restored.
+// A deletion has no lookup. A missing file may have been moved and not deleted, and an
+// existing one may have been restored.
 func (s set) lookWritten(ctx context.Context, _ agentrun.Call, in contents) (agentrun.Looked, error) {
 	now, err := s.lookAt(ctx, in.Path)
 	if errors.Is(err, fs.ErrNotExist) {
