@@ -1,8 +1,8 @@
 package approvals
 
-// Checked is what a service said about a call, which a rule of the policy names as
-// its check. The zero value is that the rule names none. Said is the words of the
-// service, for those who may read the arguments.
+// Checked is the answer of the check of a rule: a service that the rule names and that is
+// asked about the call. The zero value means that the rule names no check. Said is the
+// text of the service, for people who may read the arguments.
 type Checked struct {
 	Check  string // its name in the configuration
 	Answer CheckAnswer
@@ -18,7 +18,7 @@ const (
 	CheckOK     CheckAnswer = "ok"     // the ruling is that of the rule
 	CheckAsk    CheckAnswer = "ask"    // people must approve the call
 	CheckDeny   CheckAnswer = "deny"   // the call does not run
-	CheckFailed CheckAnswer = "failed" // there was no answer, so that the rule could not judge the call
+	CheckFailed CheckAnswer = "failed" // there was no valid answer, so the rule could not be judged
 )
 
 // A CheckedCall is a call that people are asked about, with what the check of its

@@ -24,9 +24,9 @@ type change struct {
 // is run again, and a repeated request is answered like the first.
 type commits struct{ store Store }
 
-// applyTo is apply for a batch that was just read: where nobody has moved it
-// since, it is not read again. What the command would not do to it, and any
-// request that was made before, is judged as apply does.
+// applyTo is apply for a batch that was just read. If nobody has changed it since, it is
+// not read again. If the command has no effect on it, or the request was made before,
+// applyTo does what apply does.
 func (c commits) applyTo(ctx context.Context, b Batch, r RequestID, cmd Command) (Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return Batch{}, err

@@ -13,8 +13,8 @@ var (
 	ErrUnreadable = errors.New("unreadable")
 	// ErrConflict: the document has changed since it was read. Read it again.
 	ErrConflict = errors.New("changed meanwhile")
-	// ErrAnswered: a commit whose request was committed
-	// before. Nothing was changed.
+	// ErrAnswered: the request of a commit was committed before. This commit changed
+	// nothing.
 	ErrAnswered = errors.New("this request was committed before")
 	// ErrNotDurable: the change is stored, but may still be lost with the machine
 	// that stored it. The caller must not acknowledge it, and may make the same

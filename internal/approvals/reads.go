@@ -1,7 +1,7 @@
 package approvals
 
-// Reads are documents that one request is about to read. They are pointers of a
-// client, so any of them may not exist.
+// Reads names the documents that one request is about to read. The ids may come from a
+// client, so a document need not exist.
 type Reads struct {
 	Runs    []RunID
 	Batches []BatchID
@@ -9,5 +9,5 @@ type Reads struct {
 	Memos   []MemoKey
 }
 
-// A MemoKey is where an adapter keeps something beside a document.
+// A MemoKey names what an adapter keeps beside a document.
 type MemoKey struct{ ID, Surface string }

@@ -1,8 +1,8 @@
 package approvals
 
-// Digests returns the digests of everything that is stored beside the batch:
-// arguments, also those that were replaced, and the contents of previews. One may be
-// there more than once.
+// Digests returns the digests of everything that is stored beside the batch: the
+// arguments, those that an edit replaced, and the contents of previews. A digest may
+// occur more than once.
 func (b Batch) Digests() []Digest {
 	var all []Digest
 	for _, a := range b.Approvals {

@@ -241,8 +241,8 @@ func (s *Server) follow(ctx, held context.Context, c *calling, id approvals.RunI
 	}
 }
 
-// owed tells the caller to make the same call again, and has that call find the
-// result of this one.
+// owed answers that the caller should make the same call again. It first stores that
+// the repeated call gets the result of this one.
 func (s *Server) owed(ctx context.Context, c *calling, id approvals.RunID, words string) *mcp.CallToolResult {
 	owing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
 	defer cancel()

@@ -47,7 +47,7 @@ func argsOf(raw json.RawMessage) wireArgs {
 	return a
 }
 
-// wirePlace is where a call would run, as its caller said.
+// wirePlace is where a call would run, in the words of its caller.
 type wirePlace struct {
 	Server     string `json:"server,omitempty"`
 	Cwd        string `json:"cwd,omitempty"`

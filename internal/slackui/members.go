@@ -66,8 +66,9 @@ func (u *UI) ByEmail(ctx context.Context, email string) (approvals.UserID, error
 	return u.people.ByEmail(ctx, email)
 }
 
-// MayOpen refuses a person who is not in the conversation now, and one that is not in
-// Slack. It returns the agent that answers there, empty if none does any more.
+// MayOpen returns [directory.ErrMayNotRead] unless the conversation is in Slack and the
+// person is in it now. It returns the agent that answers there, or "" if none does any
+// more.
 func (u *UI) MayOpen(ctx context.Context, user approvals.UserID, o agentrun.Origin) (agent string, err error) {
 	if o.Surface != ref.Surface {
 		return "", directory.ErrMayNotRead
@@ -79,8 +80,8 @@ func (u *UI) MayOpen(ctx context.Context, user approvals.UserID, o agentrun.Orig
 	return u.agentIn(o.Channel), err
 }
 
-// isIn reports whether the person is in the channel, or has the direct messages with
-// the bot that it is.
+// isIn reports whether the person is a member of the channel, or whether it is the
+// person's direct messages with the bot.
 func (u *UI) isIn(ctx context.Context, user approvals.UserID, channel string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, slackapi.LookupTime)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MaxQuestion is how many bytes the message of [Sender.Ask] may have, and MaxReply
-// how many the answer to it.
+// MaxQuestion and MaxReply are the size limits of the message of [Sender.Ask] and of the
+// answer, in bytes.
 const (
 	MaxQuestion = 1 << 20
 	MaxReply    = 16 << 10
@@ -17,10 +17,10 @@ const (
 
 var errQuestion = fmt.Errorf("the question has more than %d bytes", MaxQuestion)
 
-// Ask sends the message once, as [Sender.Send] does, and returns the body of the
-// answer, whose status must be 200. The answer counts only if the outcome is
-// [Delivered]. It takes at most the time that is given, and no longer than the time
-// limit of the sender.
+// Ask sends the message once, as [Sender.Send] does, and returns the body of the answer.
+// The outcome is [Delivered] only for a whole answer with the status 200; otherwise there
+// is no body. Ask takes at most the time within, and at most the time limit of the
+// sender.
 func (s *Sender) Ask(ctx context.Context, e Endpoint, m Message, within time.Duration) ([]byte, Outcome) {
 	question, err := m.body(MaxQuestion, errQuestion)
 	if err != nil {

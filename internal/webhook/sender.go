@@ -171,7 +171,7 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, m Message) Outcome {
 	return s.judge(resp)
 }
 
-// post sends a body. Without a response, the outcome says why there is none.
+// post sends a body. If it returns no response, the outcome says why.
 func (s *Sender) post(ctx context.Context, e Endpoint, id, trace string, body []byte, within time.Duration) (*http.Response, Outcome) {
 	to, err := s.parse(e)
 	if err != nil {

@@ -65,8 +65,9 @@ func (c *Cards) Reconcile(ctx context.Context, id string) error {
 	return h.Draw(ctx, func(ctx context.Context, h *memo.Claim[anchors]) (int64, error) { return c.draw(ctx, h, b) })
 }
 
-// mustWait returns when the batch can be drawn if all that is to be drawn of it now
-// has to wait for Slack: its card in the thread, and every other message.
+// mustWait returns a [*slackapi.LaterError] if every message of the batch that has to
+// be updated must wait for Slack, the card in the thread among them. Otherwise it
+// returns nil.
 func (c *Cards) mustWait(b approvals.Batch, body *anchors) error {
 	for _, channel := range b.Channels() {
 		posted := func(a Anchor) bool { return a.Further && a.Channel == channel }
@@ -231,7 +232,7 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 		switch {
 		case err == nil:
 			a.Version, a.Sum = b.Version, sum
-			err = h.Note(ctx, func(n *anchors) { n.put(a) }) // an update may be repeated
+			err = h.Note(ctx, func(n *anchors) { n.put(a) }) // repeating an update does no harm
 		case slackapi.HasCode(err, slackapi.Gone...):
 			here = slices.DeleteFunc(here, func(x Anchor) bool { return x.Channel == a.Channel && x.TS == a.TS })
 			err = h.Save(ctx, func(n *anchors) { n.drop(a) })
@@ -255,8 +256,9 @@ func (c *Cards) part(ctx context.Context, h *memo.Claim[anchors], b approvals.Ba
 	return nil
 }
 
-// post posts a card at the target. That of a chat goes into its thread; if someone
-// removed the message that began it, there will be another.
+// post posts a card at the target. The card of a chat goes into the thread of the chat.
+// If someone removed the first message of that thread, post fails, and the next attempt
+// begins another one.
 func (c *Cards) post(ctx context.Context, b approvals.Batch, t target, m blockkit.Message) (ts, thread string, err error) {
 	if t.chat == nil {
 		ts, err = c.API.Post(ctx, t.channel, t.thread, m)

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign/countersign/internal/slackui/slackapi"
 )
 
-// Chats keep the threads of conversations that take place outside Slack. The first
-// card of one posts a message that names the chat, and every card of it goes into
-// the thread of that message.
+// Chats are the Slack threads of conversations that take place outside Slack. Before
+// its first card, a message that names the chat is posted, and every card of the chat
+// goes into the thread of that message.
 type Chats struct {
 	Memos memo.Store
 	API   *slackapi.Client
@@ -26,27 +26,26 @@ type Chats struct {
 	Now  func() time.Time
 }
 
-// A chatThread is the memo of a conversation: the message that names it.
+// A chatThread is the memo of a conversation: the message that names the chat.
 type chatThread struct {
 	TS   string `json:"ts,omitempty"`
-	Lost int    `json:"lost,omitempty"` // how often it could not be replied to
+	Lost int    `json:"lost,omitempty"` // how often a reply to it failed
 }
 
-// maxLost is how often a chat gets another thread. In a channel where replies never
-// work its cards then go into the channel itself.
+// maxLost is how many threads a chat can lose. After that, as in a channel in which
+// replies never work, its cards go into the channel itself.
 const maxLost = 3
 
 func (c *Chats) notes() memo.Notes[chatThread] {
 	return memo.Notes[chatThread]{Memos: c.Memos, Surface: "chats", Now: c.Now}
 }
 
-// isChat reports whether the run is one of a person's own conversation with an agent
-// of ours that is not in Slack.
+// isChat reports whether the run belongs to a person's conversation with one of the
+// configured agents outside Slack.
 func isChat(run agentrun.Run) bool { return run.Executor == "" && !run.CallsOnly }
 
-// thread returns the thread of the chat, and posts the message that begins it if
-// there is none. Only one process at a time posts it. It is empty where replies do
-// not work.
+// thread returns the thread of the chat. If there is none, it posts the message that
+// begins it, under a claim. The thread is empty where replies do not work.
 func (c *Chats) thread(ctx context.Context, run agentrun.Run, b approvals.Batch) (string, error) {
 	n, _, err := c.notes().Load(ctx, string(run.Thread))
 	if err != nil || n.Body.TS != "" || n.Body.Lost == maxLost {
@@ -69,8 +68,8 @@ func (c *Chats) thread(ctx context.Context, run agentrun.Run, b approvals.Batch)
 	return ts, err
 }
 
-// lost forgets the thread, whose first message someone removed: the next card begins
-// another.
+// lost forgets the thread, whose first message someone removed. The next card begins
+// another one.
 func (c *Chats) lost(ctx context.Context, run agentrun.Run, ts string) error {
 	return c.notes().Edit(ctx, string(run.Thread), func(x *chatThread) {
 		if x.TS == ts {
@@ -82,8 +81,8 @@ func (c *Chats) lost(ctx context.Context, run agentrun.Run, ts string) error {
 // titleRunes is how much of what the person wrote names a chat.
 const titleRunes = 80
 
-// opening is the message that names the chat: who talks with whom, and the first
-// words that led to a request, as the cards quote them.
+// opening returns the message that names the chat: the person, the agent, and the first
+// words of the prompt that led to the request, as the cards quote them.
 func (c *Chats) opening(run agentrun.Run, b approvals.Batch) blockkit.Message {
 	agent, title := blockkit.Brief(b.Agent, 60), blockkit.Brief(b.Prompt.Text, titleRunes)
 	text := sayChatWith + agent

@@ -108,7 +108,7 @@ func does(ctx context.Context, reader directory.Reader, b approvals.Batch, a app
 }
 
 // doesWords says what a call does: in words if the Reader reads its arguments, else the
-// name of its tool in words. Of a call in doubt it says that it is.
+// name of its tool in words. It marks a call in doubt as such.
 func doesWords(ctx context.Context, reader directory.Reader, b approvals.Batch, a approvals.Approval) string {
 	line := summary.Words(a.Call.Name)
 	if reader.Reads(b) {

@@ -112,7 +112,7 @@ func (n *Notices) tell(ctx context.Context, h *memo.Claim[noticed], id approvals
 	if !shown {
 		return b.Version, nil
 	}
-	if at.thread == "" { // then the notice goes where the card is, or under it
+	if at.thread == "" { // then the notice goes into the thread of the card, or below the card
 		if card, drawn := n.Placements.Anchor(ctx, b, 0); drawn && card.Channel == at.channel {
 			at.thread = cmp.Or(card.Thread, card.TS)
 		}

@@ -28,7 +28,7 @@ func (p *Placements) notes() memo.Notes[anchors] {
 	return memo.Notes[anchors]{Memos: p.Memos, Surface: "cards", Now: p.Now}
 }
 
-// Key is where it is kept what shows the batch.
+// Key is the memo that says which messages show the batch.
 func (p *Placements) Key(id approvals.BatchID) approvals.MemoKey {
 	return approvals.MemoKey{ID: string(id), Surface: p.notes().Surface}
 }

@@ -61,7 +61,7 @@ func (a *anchors) find(channel, ts string) int {
 	return slices.IndexFunc(a.Anchors, func(x Anchor) bool { return x.Channel == channel && x.TS == ts })
 }
 
-// redraws are the arguments on the messages that show an older version.
+// redraws returns the arguments on the messages that show an older version of the batch.
 func (a *anchors) redraws(b approvals.Batch) []approvals.ArgsKey {
 	var all []approvals.ArgsKey
 	for part := range card.Parts(b) {

@@ -29,7 +29,7 @@ type groupsSeen struct {
 	Groups []approvals.GroupID `json:"groups"`
 }
 
-// Key is where they are kept.
+// Key is the memo in which the groups are kept.
 func (g Groups) Key() approvals.MemoKey { return approvals.MemoKey{ID: g.id, Surface: g.notes.Surface} }
 
 func (g Groups) all(ctx context.Context) ([]approvals.GroupID, error) {

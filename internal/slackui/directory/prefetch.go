@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// expectedPlaces is for how many channels it is remembered what was looked up
-	// last, and expectedGroups how many groups of each.
+	// expectedPlaces is how many channels are remembered, and expectedGroups how many
+	// groups of each.
 	expectedPlaces = 1000
 	expectedGroups = 8
 )
 
-// Deciders resolve the people who decide. The calls of a channel mostly ask the
-// same groups, so what the last decision in it looked up is read for the next one
-// before its batch says whom it asks.
+// Deciders resolve the people who decide. Most calls of a channel ask the same groups.
+// So what the last decision in a channel looked up is read in advance for the next one,
+// before its batch is known.
 type Deciders struct {
 	people *Directory
 

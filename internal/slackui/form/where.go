@@ -8,9 +8,10 @@ import (
 	"github.com/countersign/countersign/internal/slackui/blockkit"
 )
 
-// Where says that the provider of the model runs a call, or where a call of a remote agent would run, and of which server its tool
-// is, in the agent's words and uncut: it is part of what people approve. Of a command without a directory it
-// says that the agent did not say.
+// Where says that the provider of the model runs a call; or where a call of a remote
+// agent would run, and to which server its tool belongs, in the agent's words and uncut:
+// that is part of what people approve. For a command without a directory it says that
+// the agent did not name one.
 func Where(a approvals.Approval, args json.RawMessage) []blockkit.Para {
 	p := a.Place
 	if a.Hosted {
@@ -69,10 +70,10 @@ func command(args json.RawMessage) bool {
 	return json.Unmarshal(args, &said) == nil && (said.Command != nil || said.Cmd != nil)
 }
 
-// Spec returns the spec by which the arguments of a call can be changed. Those of a
-// call that the provider of the model runs cannot. A tool of
-// a remote agent has no schema here, so that all that counts is that they are an
-// object; one that this program does not know otherwise has none.
+// Spec returns the spec by which people can edit the arguments of a call, and false if
+// they cannot: the provider of the model runs the call, the agent takes no edits, or this
+// program does not know the tool. The tools of a remote agent have no schema here: their
+// arguments must only be an object.
 func Spec(b approvals.Batch, a approvals.Approval, spec agentrun.Spec, known bool) (agentrun.Spec, bool) {
 	if b.Limits.NoEdits || a.Hosted {
 		return agentrun.Spec{}, false

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// skim returns the payload of an interaction without the blocks of its message and
-// of its view. They are most of it, nothing of them is read, and the decoder would
-// look at each byte of them twice. What skim does not understand it returns as it
-// is, for the decoder to judge.
+// skim returns the payload of an interaction without the blocks and attachments of its
+// message and of its view. They are most of the payload, nothing reads them, and the
+// decoder would scan each of their bytes twice. A payload that skim does not understand
+// is returned unchanged, for the decoder to judge.
 func skim(payload []byte) []byte {
 	s := skimmer{raw: payload, kept: make([]byte, 0, 4096)}
 	s.space()
@@ -18,15 +18,15 @@ func skim(payload []byte) []byte {
 	return append(s.kept, s.raw[s.at:]...)
 }
 
-// skimmer copies what is kept of a JSON document. It only finds where values end:
-// whether they are valid is left to the decoder of what is kept.
+// A skimmer copies the parts of a JSON document that are kept. It only finds where
+// values end; the decoder of the result decides whether they are valid.
 type skimmer struct {
 	raw  []byte
 	at   int
 	kept []byte
 }
 
-// object copies an object: the outermost one, or inner the message or the view.
+// object copies an object: the outermost one, or, if inner, the message or the view.
 func (s *skimmer) object(inner bool) bool {
 	if !s.take('{') {
 		return false
@@ -70,7 +70,7 @@ func (s *skimmer) object(inner bool) bool {
 	}
 }
 
-// value passes over a value.
+// value skips a value.
 func (s *skimmer) value() bool {
 	begin := s.at
 	for depth := 0; s.at < len(s.raw); {
@@ -97,7 +97,7 @@ func (s *skimmer) value() bool {
 	return false
 }
 
-// text passes over a string.
+// text skips a string.
 func (s *skimmer) text() bool {
 	if s.peek() != '"' {
 		return false
@@ -112,7 +112,7 @@ func (s *skimmer) text() bool {
 			s.at++
 			return true
 		}
-		s.at++ // what it escapes is passed over next
+		s.at++ // the loop skips the escaped character
 	}
 	return false
 }

@@ -157,7 +157,7 @@ func (s *verdicts) caseOf(ctx context.Context, p inbound.Interaction, value stri
 	return at, c, err
 }
 
-// caseAt finds out who pressed a button that means this call.
+// caseAt resolves the person who pressed a button about this call.
 func (s *verdicts) caseAt(ctx context.Context, p inbound.Interaction, at respond.Subject, ptr ref.Pointer) (approvals.Case, error) {
 	return s.cfg.Desk.Case(ctx, at.Batch, at.Approval.Call.ID, ptr.Digest, func(ctx context.Context, asked approvals.Asked) (approvals.Principal, error) {
 		return s.deciders.Principal(ctx, p.Who(), p.Channel, asked)

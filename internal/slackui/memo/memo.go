@@ -71,8 +71,8 @@ func (l Notes[T]) Store(ctx context.Context, id string, n Record[T], version, dr
 	return nil
 }
 
-// Done removes the due entry of the surface, if the document still has the version
-// drawn, for a document without a record that needs none.
+// Done removes the due entry of the surface if the document still has the version drawn.
+// It is for a document that has no record and needs none.
 func (l Notes[T]) Done(ctx context.Context, id string, drawn int64) error {
 	if err := l.Memos.CommitMemo(ctx, id, l.Surface, nil, 0, drawn); err != nil {
 		return fmt.Errorf("finish the %s of %s: %w", l.Surface, id, err)
@@ -104,8 +104,9 @@ func (l Notes[T]) Claim(ctx context.Context, id string) (*Claim[T], error) {
 	return l.ClaimIf(ctx, id, func(*T) error { return nil })
 }
 
-// ClaimIf is [Notes.Claim] unless the error of ready, which it returns then: what
-// has to wait is put off without a claim.
+// ClaimIf calls ready with the record, and then is [Notes.Claim]. If ready returns an
+// error, ClaimIf returns it and claims nothing, so that work that has to wait is put off
+// cheaply.
 func (l Notes[T]) ClaimIf(ctx context.Context, id string, ready func(body *T) error) (*Claim[T], error) {
 	n, version, err := l.Load(ctx, id)
 	if err != nil {
@@ -150,13 +151,14 @@ type Claim[T any] struct {
 	Body    T
 }
 
-// noteFor is how long after the last save a change may still be noted only: a call
-// to Slack that begins then ends within the lease.
+// noteFor is how long after the last save [Claim.Note] need not renew the claim: a call
+// to Slack that begins within this time ends within the lease.
 const noteFor = lease - slackapi.CallTimeout - 2*time.Second
 
-// Note changes the record like Save, and leaves it to the next Save, Release or
-// Abandon to store that, unless the claim must be renewed. It is for what may be
-// done once more if this process is killed before. change may run more than once.
+// Note changes the record like Save, and the next Save, Release or Abandon stores the
+// change. It stores it at once if the claim must be renewed. If this process is killed
+// before, the change is lost: Note is for work that may be repeated. change may run more
+// than once.
 func (h *Claim[T]) Note(ctx context.Context, change func(*T)) error {
 	if since := h.notes.Now().Sub(h.saved); since < 0 || since > noteFor {
 		return h.Save(ctx, change)

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign/countersign/internal/slackui/ref"
 )
 
-// messages returns what the thread shows of a run, at least one message. What was
-// written elsewhere is quoted first, because the thread does not have it.
+// messages returns what the thread shows of a run, at least one message. A prompt that
+// was written on the web is quoted first, because the thread does not have it.
 func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Message, error) {
 	all, err := r.progress(ctx, run)
 	if err == nil && run.Via != "" {
@@ -26,7 +26,7 @@ func (r *Replies) messages(ctx context.Context, run agentrun.Run) ([]blockkit.Me
 	return all, err
 }
 
-// written is the message below what the person of the run wrote on the web.
+// written returns the message with a quote of what the person wrote on the web above it.
 func written(run agentrun.Run, m blockkit.Message) blockkit.Message {
 	q := approvals.QuoteOf(run.Prompt)
 	text := blockkit.Visible(q.Text)

@@ -71,8 +71,8 @@ func (a *Client) throttled(method, channel, key string, low bool, call func() er
 	return classify(method, err)
 }
 
-// MayUpdate returns nil if a message may be updated now, and otherwise a
-// [*LaterError] with its turn. [Client.Update] asks again.
+// MayUpdate returns nil if a message may be updated now, and otherwise a [*LaterError]
+// that says when it has its turn, which is kept for [Client.Update].
 func (a *Client) MayUpdate(channel, ts string, low bool) error {
 	if a.Now == nil {
 		return nil

@@ -40,7 +40,7 @@ type queue struct {
 	until       time.Time // no call before
 	urgent, low time.Time // when the next turns begin, by priority
 	turns       map[string]turn
-	cleaned     time.Time // when the turns that are kept no longer were dropped
+	cleaned     time.Time // when expired turns were dropped last
 }
 
 type turn struct {
@@ -75,7 +75,7 @@ func (p *throttle) wait(method, channel, key string, low bool, now time.Time) er
 	return nil
 }
 
-// may is wait for a call that is not made yet: a turn that has come is kept for it.
+// may is wait for a call that is made later: a turn that has come is kept for it.
 func (p *throttle) may(method, channel, key string, low bool, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,9 +141,9 @@ func (l *queue) turn(key string, low bool, apart time.Duration, now time.Time) e
 	return nil
 }
 
-// clean drops the turns of callers that did not come back, except the caller's own.
-// Every caller of the process waits for that, and tens of thousands of turns may
-// wait after an outage, so it looks at them at most once a second.
+// clean drops the turns of callers that did not come back, except the caller's own. It
+// runs at most once a second: there may be tens of thousands of turns after an outage,
+// and every caller of the process waits while it runs.
 func (l *queue) clean(key string, now time.Time) {
 	if since := now.Sub(l.cleaned); since >= 0 && since < time.Second {
 		return
