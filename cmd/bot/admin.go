@@ -55,13 +55,13 @@ func administer(ctx context.Context, in *call, f func(a admin, args []string) er
 	return errors.Join(f(a, args), a.store.Close())
 }
 
-// done is what a command has changed, in words and for programs.
+// A done is what a command has changed, as text and as JSON.
 type done struct {
 	words string
 	doc   map[string]any
 }
 
-// act runs f, which changes something, on the store that the call names.
+// act runs a command that changes something, and prints what it did.
 func act(ctx context.Context, in *call, f func(a admin, args []string) (done, error)) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
 	return administer(ctx, in, func(a admin, args []string) error {
@@ -119,7 +119,7 @@ type admin struct {
 	store   *state.Store
 	stdout  io.Writer
 	log     *slog.Logger
-	threads time.Duration // how long conversations stay after they were used last
+	threads time.Duration // how long conversations are kept after their last use; 0 means for ever
 }
 
 // mostParked is how many runs one command prints.

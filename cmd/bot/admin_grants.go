@@ -18,7 +18,7 @@ func adminGrants(ctx context.Context, in *call) error {
 		if *team == "" {
 			_, who, err := askSlack(ctx, in.environ)
 			if err != nil {
-				return fmt.Errorf("--team is not given: %w", err)
+				return fmt.Errorf("find out the workspace, because --team is missing: %w", err)
 			}
 			*team = who.TeamID
 		}
@@ -26,7 +26,7 @@ func adminGrants(ctx context.Context, in *call) error {
 	})
 }
 
-// grantRow is a person who may approve for another one, for a time.
+// grantRow is a person who may approve in place of another one for a time.
 type grantRow struct {
 	For   approvals.UserID   `json:"for"`
 	To    approvals.UserID   `json:"to"`
@@ -36,8 +36,7 @@ type grantRow struct {
 	Now   bool               `json:"now"`           // whether it has begun
 }
 
-// grants prints who may approve for whom: now, or later because an absence has not
-// begun.
+// grants prints who may approve for whom, now or once an absence begins.
 func (a admin) grants(ctx context.Context, team string, asJSON bool) error {
 	all, _, err := (&directory.Directory{Memos: a.store, Team: team}).Absences().Load(ctx)
 	if err != nil {
@@ -62,8 +61,8 @@ func (a admin) grants(ctx context.Context, team string, asJSON bool) error {
 	return a.say(out.String())
 }
 
-// grantsOf returns the delegations that count at this time, those that were passed
-// on too, and those of absences that have not begun.
+// grantsOf returns the delegations that are in effect at this time, including those that
+// a delegate passed on, and the delegations of absences that have not begun.
 func grantsOf(all approvals.Absences, at time.Time) []grantRow {
 	rows := []grantRow{}
 	var delegates []approvals.UserID

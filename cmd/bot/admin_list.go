@@ -15,7 +15,7 @@ import (
 func adminList(ctx context.Context, in *call) error {
 	asJSON := in.flags.Bool("json", false, "Write JSON.")
 	most := in.flags.Int("most", 200, "The largest `NUMBER` of requests to list.")
-	doubt := in.flags.Bool("in-doubt", false, "List only requests with a call of which it is not known whether it took effect.")
+	doubt := in.flags.Bool("in-doubt", false, "List only requests with a call that may or may not have taken effect.")
 	return administer(ctx, in, func(a admin, _ []string) error { return a.list(ctx, *most, *doubt, *asJSON) })
 }
 
@@ -42,7 +42,7 @@ type waitingCall struct {
 	Status approvals.Status     `json:"status"`
 	Check  string               `json:"check,omitempty"`         // of the rule
 	Answer string               `json:"answer,omitempty"`        // of the check
-	Doubt  time.Time            `json:"in_doubt_since,omitzero"` // when it began, if it is not known whether it took effect
+	Doubt  time.Time            `json:"in_doubt_since,omitzero"` // when it began, if it may or may not have taken effect
 }
 
 // list prints the requests that wait for people, the oldest first, or those of them

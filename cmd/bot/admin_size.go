@@ -9,18 +9,18 @@ import (
 	"github.com/countersign/countersign/internal/state"
 )
 
-// kept says why a kind of key is there, and for how long.
+// kept says for each kind of key what it holds and how long that is kept.
 var kept = map[string]string{
-	"thread":     "conversations, until nobody has used them for retention.threads and nothing in them is open",
-	"messages":   "what was said in them, as long as they",
+	"thread":     "conversations, until nothing is open and nobody has used them for retention.threads",
+	"messages":   "the messages of conversations, as long as the conversations",
 	"run":        "runs, as long as their conversations",
-	"journal":    "what runs executed, as long as they",
+	"journal":    "what runs executed, as long as the runs",
 	"batch":      "requests with their decisions, as long as their conversations",
 	"args":       "the exact arguments of calls, as long as their requests",
 	"facts":      "what happened to requests, for audits, for ever",
-	"idle":       "conversations in which nothing is open, until they are removed",
-	"memo":       "what surfaces remember, such as where a card is, as long as what it is about",
-	"due":        "the index of work that is due, as long as it is",
+	"idle":       "an index of the conversations in which nothing is open, until they are removed",
+	"memo":       "what surfaces remember, such as where a card is, as long as the request or run",
+	"due":        "an index of the work that is due, until it is done",
 	"list":       "open requests by person, group and channel, as long as they are open",
 	"decided":    "the last 50 decisions of a person and partition",
 	"ledger":     "calls that a policy counts, two days",
@@ -42,7 +42,8 @@ type sizeRow struct {
 	state.Size
 
 	Why string `json:"why"`
-	// Of "idle": since when the first is, and when it is removed; nil: never.
+	// Only in the row "idle": since when the oldest conversation has nothing open, and
+	// when it is removed; nil means never.
 	Oldest    *time.Time `json:"oldest,omitempty"`
 	RemovedAt *time.Time `json:"removed_at,omitempty"`
 }
@@ -82,18 +83,19 @@ func (a admin) size(ctx context.Context, asJSON bool) error {
 		fmt.Fprintf(&out, "%s\t%s\t%s%s\t%s\n", r.Kind, counted(r.Keys, "key", "keys"), about, bytesOf(r.Bytes), r.Why)
 	}
 	if idle > 0 {
-		fmt.Fprintf(&out, "%s, nothing in which is open, the first since %s; %s\n", counted(int(idle), "conversation", "conversations"), since(first), a.untilRemoved(first))
+		fmt.Fprintf(&out, "nothing is open in %s, in the oldest since %s; %s\n", counted(int(idle), "conversation", "conversations"), since(first), a.untilRemoved(first))
 	}
 	fmt.Fprintf(&out, "%s, %s under %s\n", counted(keys, "key", "keys"), bytesOf(bytes), a.store.Prefix())
 	return a.say(out.String())
 }
 
-// untilRemoved says when a conversation goes in which nothing is open since then.
+// untilRemoved says when a conversation is removed if nothing has been open in it since
+// first.
 func (a admin) untilRemoved(first time.Time) string {
 	if a.threads <= 0 {
-		return "they stay for ever (retention.threads is 0s)"
+		return "they are kept for ever (retention.threads is 0s)"
 	}
-	return fmt.Sprintf("it is removed on %s (retention.threads is %s)", since(first.Add(a.threads)), a.threads)
+	return fmt.Sprintf("that one is removed on %s (retention.threads is %s)", since(first.Add(a.threads)), a.threads)
 }
 
 // bytesOf is a size for people.

@@ -21,7 +21,7 @@ import (
 // change while the bot runs is about them.
 type agents struct {
 	now  atomic.Pointer[map[string]agentrun.Agent]
-	age  atomic.Int64                                                                   // how long threads stay, as a duration
+	age  atomic.Int64                                                                   // how long threads are kept, as a duration
 	make func(c config.Config, sets config.ToolSets) (map[string]agentrun.Agent, error) // as at the start
 
 	changing sync.Mutex      // held while they are replaced; guards what follows
@@ -46,7 +46,7 @@ func (a *agents) load(c config.Config, sets config.ToolSets) error {
 	return nil
 }
 
-// threadAge is how long threads stay after they were used last.
+// threadAge is how long threads are kept after their last use; 0 means for ever.
 func (a *agents) threadAge() time.Duration { return time.Duration(a.age.Load()) }
 
 // reload reads the configuration again and takes up what can change while the bot
@@ -102,7 +102,7 @@ func newAgents(c config.Config, e config.Environment, sets config.ToolSets, thro
 	return agents, errors.Join(problems...)
 }
 
-// hosted are the MCP servers that the provider calls for the agent.
+// hosted returns the MCP servers that the provider calls for the agent.
 func hosted(a config.Agent, e config.Environment) []openaimodel.Hosted {
 	var all []openaimodel.Hosted
 	for _, name := range slices.Sorted(maps.Keys(a.HostedMCP)) {

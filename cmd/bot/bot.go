@@ -71,7 +71,7 @@ func newBot(ctx context.Context, c config.Config, e config.Environment, extra co
 	return newBotOn(ctx, at, c, e, extra, log)
 }
 
-// newBotOn is newBot with its store there.
+// newBotOn is newBot with the options of its store.
 func newBotOn(ctx context.Context, at state.Options, c config.Config, e config.Environment, extra config.ToolsFor, log *slog.Logger) (*bot, error) {
 	c, servers, accepted, err := openServers(ctx, c, e, log)
 	if err != nil {

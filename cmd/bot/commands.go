@@ -148,10 +148,9 @@ names, while the bot runs or while it does not.`,
 			name: "list", short: "Lists the requests that wait for people.", run: adminList,
 			about: `
 Lists the requests that wait for people, the oldest first, with their calls and
-the rules that ask. With --in-doubt, it lists only those with a call of which it
-is not known whether it took effect: people are asked about them, and bot admin
-parked lists the runs in which nobody could be asked yet. It reads no arguments.
-It needs REDIS_URL.`,
+the rules that ask. With --in-doubt, it lists only those with a call that may or
+may not have taken effect; bot admin parked lists the runs in which nobody could
+be asked about such a call yet. It reads no arguments. It needs REDIS_URL.`,
 			example: "bot admin list --json",
 		},
 		{

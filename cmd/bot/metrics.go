@@ -142,7 +142,8 @@ func (s *metricsServer) close() {
 	}
 }
 
-// ownNames refuses what reaches a listener on loopback under the name of a page.
+// ownNames refuses requests that reach a listener on loopback under another name, see
+// [httpapi.UnknownHost].
 func ownNames(h http.Handler, names []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if httpapi.UnknownHost(r, names) {

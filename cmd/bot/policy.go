@@ -27,7 +27,7 @@ type policyCommand struct {
 
 	config, tools, roster string
 	online, json          bool
-	askChecks             bool // and not only say that there is one
+	askChecks             bool // whether to ask the check of the rule that decides
 }
 
 func newPolicyCommand(in *call) *policyCommand { return &policyCommand{call: in, now: time.Now} }
@@ -162,7 +162,7 @@ func (p *policyCommand) fromSlack(ctx context.Context, loaded *policy.Policy) (*
 func askSlack(ctx context.Context, environ []string) (*slack.Client, *slack.AuthTestResponse, error) {
 	e, _ := config.ReadEnvironment(environ) // only Slack is needed
 	if e.SlackToken.Open() == "" {
-		return nil, nil, errors.New("SLACK_BOT_TOKEN is not set, and Slack has to be asked")
+		return nil, nil, errors.New("SLACK_BOT_TOKEN is not set, so Slack cannot be asked")
 	}
 	api := slack.New(e.SlackToken.Open(), slack.OptionAPIURL(strings.TrimSuffix(e.SlackAPIURL, "/")+"/"),
 		slack.OptionHTTPClient(&http.Client{Timeout: doctor.Timeout}))

@@ -50,8 +50,8 @@ func (b *bot) judging(c config.Config, sets config.ToolSets) policy.Options {
 	return o
 }
 
-// newChecks makes what asks the checks of rules. What is wrong with a secret fails
-// the start.
+// newChecks returns what asks the checks of rules, or an error if a secret is missing or
+// wrong.
 func newChecks(c config.Config, e config.Environment, log *slog.Logger, count func(check, answer string)) (*rulecheck.Checks, error) {
 	sender, err := c.Webhooks.Sender(time.Now)
 	checks, secrets := c.RuleChecks(e)

@@ -47,7 +47,7 @@ func TestOfAnOldThreadOnlyFactsStay(t *testing.T) {
 	f := deferral(t)
 	f.approves()
 	require.Eventually(t, f.idle, 20*time.Second, 10*time.Millisecond)
-	require.Regexp(t, `\n1 conversation, nothing in which is open, the first since \S+; it is removed on \S+ \(retention.threads is 720h0m0s\)\n`, f.admin("size"))
+	require.Regexp(t, `\nnothing is open in 1 conversation, in the oldest since \S+; that one is removed on \S+ \(retention.threads is 720h0m0s\)\n`, f.admin("size"))
 	for _, row := range adminJSON[sizeRow](f, "size") {
 		require.Equal(t, row.Kind == "idle", row.RemovedAt != nil)
 		require.Equal(t, row.Kind == "idle", row.Oldest != nil)

@@ -36,7 +36,7 @@ func (b *bot) newWeb(ctx context.Context, c config.Config, refuses func(*http.Re
 	})
 }
 
-// watchers are those who see what a model writes in chats: none without any.
+// watchers returns what shows people what a model writes in chats, and nil without chats.
 func (b *bot) watchers(c config.Config) agentrun.Watchers {
 	if c.Web.Agent == "" {
 		return nil

@@ -22,8 +22,8 @@ const (
 	itemLimit = 2 * time.Minute
 )
 
-// The ranks of kinds that share workers: what people wait for goes first, and the
-// cards of many deadlines wait for the deadlines.
+// The ranks of the kinds that share workers, the first to be served first: people wait
+// for some of them, and the cards of expired requests come after the deadlines.
 const (
 	resuming = iota + 1
 	answering
@@ -70,7 +70,7 @@ func (b *bot) work() []state.Task {
 // reconcile makes the world agree with the state until ctx ends.
 func (b *bot) reconcile(ctx context.Context) {
 	if err := b.retention.Begin(ctx); err != nil && ctx.Err() == nil {
-		b.log.ErrorContext(ctx, "old conversations are not looked for; the next start tries again", slog.Any("err", err))
+		b.log.ErrorContext(ctx, "cannot begin to look for old conversations; the next start tries again", slog.Any("err", err))
 	}
 	if err := b.due.Run(ctx, b.tasks); err != nil {
 		b.log.ErrorContext(ctx, "reconcilers ended", slog.Any("err", err))

@@ -247,7 +247,7 @@ func (s *Server) owed(ctx context.Context, c *calling, id approvals.RunID, words
 	owing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.c.Handling)
 	defer cancel()
 	if err := s.c.Intake.Owe(owing, c.who.Client, id); err != nil {
-		s.c.Log.ErrorContext(ctx, "the same call may run again", slog.String("request", string(id)), slog.Any("err", err))
+		s.c.Log.ErrorContext(ctx, "cannot store that a caller was told to ask again; the same call may run again", slog.String("request", string(id)), slog.Any("err", err))
 		return failed(lostWords(id))
 	}
 	return failed(words)

@@ -83,13 +83,13 @@ func dropPowers() error {
 	thread := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&thread, &sets[0]); err != nil {
-		return fmt.Errorf("read the powers that the program inherits: %w", err)
+		return fmt.Errorf("read the capabilities that the program inherits: %w", err)
 	}
 	for _, p := range powers {
 		sets[p/32].Inheritable &^= 1 << (p % 32) // the ambient set follows
 	}
 	if err := unix.Capset(&thread, &sets[0]); err != nil {
-		return fmt.Errorf("keep powers from the program: %w", err)
+		return fmt.Errorf("take capabilities from the program: %w", err)
 	}
 	return nil
 }
