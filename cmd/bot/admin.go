@@ -24,16 +24,18 @@ import (
 // arguments. It needs REDIS_URL only.
 func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error) {
 	path := in.flags.String("config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix, redis.durability or retention.")
+	data := dataFlag(in)
 	if args, err = in.parse(); err != nil {
 		return a, nil, err
 	}
 	e, _ := config.ReadEnvironment(in.environ) // only the Redis is needed
+	e.Data = *data
 	var c config.Config
 	if *path != "" {
 		c, err = config.Read(*path)
 	}
 	if !c.Redis.Named(e) {
-		err = errors.Join(err, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on, or name the configuration that has redis.addresses"))
+		err = errors.Join(err, errors.New("REDIS_URL is not set; set it to the Redis that the bot works on, name the configuration that has redis.addresses, or give --data the folder of the bot"))
 	}
 	if err != nil {
 		return a, nil, err
@@ -43,7 +45,7 @@ func openAdmin(ctx context.Context, in *call) (a admin, args []string, err error
 		c.Redis.Durability = state.None // what is stuck can be looked at in any Redis
 	}
 	store, err := openForCommand(ctx, c, e, log)
-	return admin{store: store, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge()}, args, err
+	return admin{store: store.Store, close: store.Close, stdout: in.stdout, log: log, threads: c.Retention.ThreadAge()}, args, err
 }
 
 // administer runs f on the store that the call names.
@@ -52,7 +54,7 @@ func administer(ctx context.Context, in *call, f func(a admin, args []string) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(a, args), a.store.Close())
+	return errors.Join(f(a, args), a.close())
 }
 
 // A done is what a command has changed, as text and as JSON.
@@ -117,6 +119,7 @@ func isJSON(value string) error {
 
 type admin struct {
 	store   *state.Store
+	close   func() error
 	stdout  io.Writer
 	log     *slog.Logger
 	threads time.Duration // how long conversations are kept after their last use; 0 means for ever

@@ -14,8 +14,10 @@ func runCheck(ctx context.Context, in *call) error {
 	in.flags.StringVar(&o.Path, "config", "", "The configuration `FILE`.")
 	in.flags.StringVar(&o.Address, "url", "", "The `URL` at which Slack reaches the bot. With --online, the running bot is asked there.")
 	in.flags.BoolVar(&o.Online, "online", false, "Ask Slack, Redis, the model provider and the MCP servers too. Nothing is written anywhere; each model is asked for a few tokens, and each program that is an MCP server is started.")
+	data := dataFlag(in)
 	if _, err := in.parse(); err != nil {
 		return err
 	}
+	o.Data = *data
 	return doctor.Report(in.stdout, doctor.Check(ctx, o))
 }

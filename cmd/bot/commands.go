@@ -74,8 +74,9 @@ var serveCommand = &command{
 	about: `
 Runs the bot until it is stopped with SIGINT or SIGTERM. Addresses and secrets
 come from the environment: SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, REDIS_URL,
-OPENAI_API_KEY and others; see the README. SIGHUP reads the policy again, and of
-the configuration what can change while the bot runs; the log says what did.`,
+OPENAI_API_KEY and others; see the README. With --data it starts a Redis of its
+own. SIGHUP reads the policy again, and of the configuration what can change
+while the bot runs; the log says what did.`,
 	needs:   []string{"config"},
 	example: "bot serve --config config.yaml",
 }
@@ -141,7 +142,8 @@ var adminCommands = &command{
 	name: "admin", short: "Lists what waits and what is stuck, and repairs it.",
 	about: `
 For those who operate the bot. These commands work on the Redis that REDIS_URL
-names, while the bot runs or while it does not.`,
+names, or on the folder that --data names, while the bot runs or while it does
+not.`,
 	example: "bot admin parked",
 	sub: []*command{
 		{

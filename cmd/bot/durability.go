@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign/countersign/internal/config"
 	"github.com/countersign/countersign/internal/doctor"
+	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -19,18 +20,36 @@ func storeOptions(c config.Config, e config.Environment, log *slog.Logger) (stat
 	return state.Options{URL: to.URL, To: to, Prefix: c.Redis.Prefix, Now: time.Now, Log: log}, err
 }
 
+// A commandStore is the store for a command that an operator waits for.
+type commandStore struct {
+	*state.Store
+	end func() error // of a private Redis
+}
+
+// Close closes the store, and ends the Redis that was started for the command.
+func (s commandStore) Close() error { return errors.Join(s.Store.Close(), s.end()) }
+
 // openForCommand returns the store for a command that an operator waits for.
 // If Redis does not answer, it returns an error and does not try again: the
 // bot itself waits until Redis is there, but an operator wants to know.
-func openForCommand(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+func openForCommand(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (s commandStore, err error) {
 	o, err := storeOptions(c, e, log)
 	if err != nil {
-		return nil, err
+		return s, err
+	}
+	s.end = func() error { return nil }
+	if e.Data != "" {
+		if s.end, err = redisserver.Reach(ctx, e.Data, log); err != nil {
+			return s, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctor.Timeout)
 	defer cancel()
 	o.Once = true
-	return openDurable(ctx, c, o)
+	if s.Store, err = openDurable(ctx, c, o); err != nil {
+		err = errors.Join(err, s.end())
+	}
+	return s, err
 }
 
 // openDurable returns the store with the durability of the configuration. It

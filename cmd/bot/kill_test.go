@@ -76,6 +76,7 @@ type world struct {
 	addr   string // of the bot, the same for every process
 	env    []string
 	config string
+	data   string // the folder of a private Redis, instead of the server
 	hang   string // of the files whose reading never ends
 	// before, if set, is called before the model answers its nth request.
 	before func(n int)
@@ -152,7 +153,11 @@ func (w *world) launch() *process {
 		env = append(slices.Clone(env), hangsEnv+"="+w.hang)
 	}
 	p := &process{t: w.t, out: newOutput()}
-	p.cmd = exec.CommandContext(context.Background(), path, "serve", "--config", w.config)
+	args := []string{"serve", "--config", w.config}
+	if w.data != "" {
+		args = append(args, "--data", w.data)
+	}
+	p.cmd = exec.CommandContext(context.Background(), path, args...)
 	p.cmd.Env, p.cmd.Stderr = env, p.out
 	require.NoError(w.t, p.cmd.Start())
 	w.t.Cleanup(p.kill)

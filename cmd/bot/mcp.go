@@ -63,11 +63,11 @@ func readPins(ctx context.Context, c config.Config, e config.Environment, log *s
 
 // openPins opens the store for the pins alone: nothing there is acknowledged to
 // a person.
-func openPins(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (*state.Store, error) {
+func openPins(ctx context.Context, c config.Config, e config.Environment, log *slog.Logger) (commandStore, error) {
 	c.Redis.Durability = state.None
 	store, err := openForCommand(ctx, c, e, log)
 	if err != nil {
-		return nil, fmt.Errorf("read which tools of MCP servers are accepted: %w", err)
+		return store, fmt.Errorf("read which tools of MCP servers are accepted: %w", err)
 	}
 	return store, nil
 }

@@ -33,7 +33,7 @@ the server sent them. Characters that do not show are written as escapes. It
 exits with 1 if there is a difference.
 
 What was accepted is in the lock file that mcp_lock names, and otherwise in
-Redis: then it needs REDIS_URL.`,
+Redis: then it needs REDIS_URL or --data.`,
 		args: []argument{{
 			name: "ACTION", optional: true, check: isPinAction,
 			what: "With accept, what the servers list now is accepted. With export, what was accepted is printed as a lock file, and no server is asked.",
@@ -69,12 +69,14 @@ type pinned struct {
 func mcpPins(ctx context.Context, in *call) error {
 	path := in.flags.String("config", "", "The configuration `FILE`.")
 	asJSON := in.flags.Bool("json", false, "Print what was accepted, by whom and when, and how it differs, as JSON.")
+	data := dataFlag(in)
 	args, err := in.parse()
 	if err != nil {
 		return err
 	}
 	p := pinned{stdout: in.stdout}
 	p.env, _ = config.ReadEnvironment(in.environ) // what is missing for serve is not needed here
+	p.env.Data = *data
 	p.log = p.env.NewLogger(in.stderr)
 	if p.config, err = config.Read(*path); err != nil {
 		return err

@@ -23,10 +23,12 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 	p := newPolicyCommand(in)
 	p.flags.StringVar(&p.config, "config", "", "The bot's configuration `FILE`. Needed only if it sets redis.prefix.")
 	since := p.flags.Duration("since", defaultSince, "How far back to look, such as 24h: threads in which people were asked something in that `DURATION`.")
+	data := dataFlag(in)
 	if err := p.parse(); err != nil {
 		return err
 	}
 	e, _ := config.ReadEnvironment(p.environ) // only the Redis is needed
+	e.Data = *data
 	var c config.Config
 	if p.config != "" {
 		if c, err = config.Read(p.config); err != nil {
@@ -34,7 +36,7 @@ func policyCalls(ctx context.Context, in *call) (err error) {
 		}
 	}
 	if !c.Redis.Named(e) {
-		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names")
+		return errors.New("REDIS_URL is not set; the calls are read from the Redis that it names, or from the folder of --data")
 	}
 	c.Redis.Durability = state.None // this only reads
 	store, err := openForCommand(ctx, c, e, e.NewLogger(p.stderr))

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/countersign/countersign/internal/config"
+	"github.com/countersign/countersign/internal/redisserver"
 )
 
 // How long a stopping bot waits: for requests and commits in flight, then for
@@ -28,12 +30,13 @@ func runServe(ctx context.Context, in *call) error {
 // serveConfig runs the bot with the configuration that the flags name, if it is
 // what the command needs.
 func serveConfig(ctx context.Context, in *call, needs func(config.Config) error) error {
-	path := in.flags.String("config", "", "The configuration `FILE`.")
+	path, data := in.flags.String("config", "", "The configuration `FILE`."), dataFlag(in)
 	if _, err := in.parse(); err != nil {
 		return err
 	}
 	c, err := config.Read(*path)
 	e, envErr := config.ReadEnvironment(in.environ)
+	e.Data = *data
 	if err == nil {
 		err = errors.Join(c.Check(), needs(c))
 		if !c.HasMCP() || c.MCPLock != "" { // else the tools are in Redis, and newBot checks them
@@ -50,7 +53,39 @@ func serveConfig(ctx context.Context, in *call, needs func(config.Config) error)
 	if err != nil {
 		return fmt.Errorf("listen on COUNTERSIGN_ADDR: %w", err)
 	}
-	return serve(ctx, l, c, e, in.extra, func() {}, e.NewLogger(in.stderr))
+	log := e.NewLogger(in.stderr)
+	keep, err := openData(ctx, e.Data, log)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return errors.Join(serve(ctx, l, c, e, in.extra, func() {}, log), keep())
+}
+
+// openData has a private Redis keep what is in the folder until the function is
+// called. Without a folder it does nothing.
+func openData(ctx context.Context, dir string, log *slog.Logger) (end func() error, err error) {
+	if dir == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := redisserver.Open(ctx, dir, log)
+	if err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	return f.Close, nil
+}
+
+// dataFlag is the flag of every command that needs the store.
+func dataFlag(in *call) *string {
+	var dir string
+	in.flags.Func("data", "Instead of the Redis that REDIS_URL names, use a private one that keeps everything in this `FOLDER`. "+
+		"It needs redis-server, and one bot at a time works on a folder.", func(value string) (err error) {
+		if value == "" {
+			return errors.New("names no folder")
+		}
+		dir, err = filepath.Abs(value)
+		return err
+	})
+	return &dir
 }
 
 // serve runs the bot on the listener until ctx ends, then hands over: requests

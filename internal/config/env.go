@@ -22,6 +22,7 @@ type Environment struct {
 	RedisURL         Secret // it may hold a password
 	RedisPassword    Secret // for redis.addresses
 	SentinelPassword Secret // of the Sentinels there
+	Data             string // the folder of a private Redis, instead of one that is named; a flag says it
 	OpenAIKey        Secret
 	OpenAIBaseURL    string
 	OpenAIModel      string

@@ -33,6 +33,9 @@ func (c Config) outOfReach(e Environment) []place {
 	if u, err := url.Parse(e.RedisURL.Open()); err == nil && u.Scheme == "unix" {
 		all = append(all, place{"the socket of Redis", u.Path})
 	}
+	if e.Data != "" {
+		all = append(all, place{"what the bot keeps", e.Data})
+	}
 	all = append(all, c.credentials()...)
 	for _, path := range e.secretFiles(c.named()) {
 		all = append(all, place{"a secret", path})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/countersign/countersign/internal/redisserver"
 	"github.com/countersign/countersign/internal/state"
 )
 
@@ -54,14 +55,19 @@ func (r Redis) checkServers(wrong func(format string, args ...any)) {
 	}
 }
 
-// Named reports whether the configuration or the environment says where Redis is.
-func (r Redis) Named(e Environment) bool { return len(r.Addresses) > 0 || e.RedisURL.Open() != "" }
+// Named reports whether the configuration, the environment or a flag says where Redis is.
+func (r Redis) Named(e Environment) bool {
+	return len(r.Addresses) > 0 || e.RedisURL.Open() != "" || e.Data != ""
+}
 
 // Target returns where Redis is, or everything that is wrong with what says so.
 func (r Redis) Target(e Environment) (state.Target, error) {
+	if e.Data != "" {
+		return state.Target{URL: redisserver.URL(e.Data)}, r.checkPrivate(e)
+	}
 	if len(r.Addresses) == 0 {
 		if e.RedisURL.Open() == "" {
-			return state.Target{}, errors.New("REDIS_URL: not set; it must be the address of Redis (redis://…, rediss://… or unix://…), or set redis.addresses")
+			return state.Target{}, errors.New("REDIS_URL: not set; it must be the address of Redis (redis://…, rediss://… or unix://…), or set redis.addresses, or give --data a folder")
 		}
 		return state.Target{URL: e.RedisURL.Open()}, nil
 	}
@@ -75,6 +81,22 @@ func (r Redis) Target(e Environment) (state.Target, error) {
 	var err error
 	t.TLS, err = r.TLS.load()
 	return t, err
+}
+
+// checkPrivate returns what does not go with a private Redis in a folder.
+func (r Redis) checkPrivate(e Environment) error {
+	var all []error
+	const remove = "--data FOLDER keeps everything in a Redis of its own; remove %s, or remove --data to use the Redis that you have"
+	if e.RedisURL.Open() != "" {
+		all = append(all, fmt.Errorf("REDIS_URL: is set, but "+remove, "REDIS_URL"))
+	}
+	if len(r.Addresses) > 0 {
+		all = append(all, fmt.Errorf("redis.addresses: is set, but "+remove, "redis.addresses and what belongs to it"))
+	}
+	if level := r.Level(); level != state.Fsync && level != state.None { // a command that only reads asks for none
+		all = append(all, fmt.Errorf("redis.durability: is %s, but --data FOLDER always has fsync; remove redis.durability, or write fsync", r.Durability))
+	}
+	return errors.Join(all...)
 }
 
 func (t RedisTLS) load() (*tls.Config, error) {

@@ -24,6 +24,7 @@ type Options struct {
 	Path    string
 	Extra   config.ToolsFor // the tools that the program adds to those of the configuration
 	Environ []string
+	Data    string // the folder of a private Redis; empty if there is none
 	Address string // under which Slack reaches the bot; empty if it is not said
 	Online  bool
 	HTTP    http.RoundTripper
@@ -74,11 +75,13 @@ type checker struct {
 func Check(ctx context.Context, o Options) []Finding {
 	c := &checker{Options: o}
 	c.env, _ = config.ReadEnvironment(o.Environ) // what is wrong with it is said in its turn
+	c.env.Data = o.Data
 	c.checkFile()
 	c.acceptTools(ctx)
 	c.checkTools()
 	c.checkPolicy()
 	c.checkEnvironment()
+	c.checkData(ctx)
 	c.checkWebhooks()
 	c.checkHTTPTools()
 	addresses{c}.check()

@@ -148,6 +148,7 @@ func (c *checker) checkPolicy() {
 func (c *checker) checkEnvironment() {
 	before := len(c.all)
 	e, err := config.ReadEnvironment(c.Environ)
+	e.Data = c.Data
 	c.env = e
 	for _, p := range config.Problems(err) {
 		c.problem("", "%s", p)

@@ -15,6 +15,11 @@ func (c *checker) checkRedis(ctx context.Context) {
 	if err != nil {
 		return // said before
 	}
+	end, there := c.reachRedis(ctx)
+	if !there {
+		return
+	}
+	defer func() { _ = end() }() // nothing was written
 	client, err := state.Connect(to)
 	if err != nil {
 		return // said before
