@@ -32,7 +32,7 @@ type server struct {
 func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, error) {
 	s := &server{url: url}
 	if url == "" {
-		if err := s.start(said); errors.Is(err, redisserver.ErrMissing) {
+		if err := s.start(ctx, said); errors.Is(err, redisserver.ErrMissing) {
 			return nil, fmt.Errorf("%w, or name a Redis that is for this alone with --redis redis://HOST:PORT", err)
 		} else if err != nil {
 			return nil, err
@@ -57,12 +57,12 @@ func open(ctx context.Context, url string, busy bool, said io.Writer) (*server, 
 }
 
 // start starts a server on a socket in a new folder.
-func (s *server) start(said io.Writer) error {
+func (s *server) start(ctx context.Context, said io.Writer) error {
 	dir, err := os.MkdirTemp("", "countersign-bench-")
 	if err != nil {
 		return fmt.Errorf("make a folder for Redis: %w", err)
 	}
-	child, err := redisserver.Start(dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
+	child, err := redisserver.Start(ctx, dir, said, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}

@@ -29,8 +29,8 @@ type Server struct {
 // Start starts a server that keeps its data in dir. The settings are further
 // arguments of redis-server; its errors go to said. It returns before the server
 // answers.
-func Start(dir string, said io.Writer, settings ...string) (*Server, error) {
-	binary, err := Find(context.Background())
+func Start(ctx context.Context, dir string, said io.Writer, settings ...string) (*Server, error) {
+	binary, err := Find(ctx)
 	if err != nil {
 		return nil, err
 	}

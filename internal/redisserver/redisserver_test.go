@@ -38,7 +38,7 @@ func client(t *testing.T, url string) *redis.Client {
 
 func start(t *testing.T, dir string) *redisserver.Server {
 	t.Helper()
-	s, err := redisserver.Start(dir, os.Stderr, "--appendonly", "yes", "--save", "")
+	s, err := redisserver.Start(t.Context(), dir, os.Stderr, "--appendonly", "yes", "--save", "")
 	require.NoError(t, err)
 	return s
 }
@@ -79,7 +79,7 @@ func TestAServerIsNotReachableFromOutside(t *testing.T) {
 
 func TestWithoutRedisPeopleReadHowToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	_, err := redisserver.Start(t.TempDir(), os.Stderr)
+	_, err := redisserver.Start(t.Context(), t.TempDir(), os.Stderr)
 	require.ErrorIs(t, err, redisserver.ErrMissing)
 }
 
