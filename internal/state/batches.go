@@ -61,7 +61,9 @@ func (s *Store) ArgsOf(ctx context.Context, of []approvals.ArgsKey) (map[approva
 		case err != nil:
 			return nil, fmt.Errorf("load arguments %s of %s: %w", k.Digest.Short(), k.Batch, err)
 		case len(raw) > 0:
-			found[k] = raw
+			if found[k], err = unpack(raw); err != nil {
+				return nil, fmt.Errorf("load arguments %s of %s: %w: %w", k.Digest.Short(), k.Batch, approvals.ErrUnreadable, err)
+			}
 		}
 	}
 	return found, nil
@@ -193,7 +195,7 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 		return err
 	}
 	for digest, raw := range args {
-		ch.setOnce(p.args(id, digest), string(raw))
+		ch.setOnce(p.args(id, digest), string(pack(raw)))
 	}
 	kept := b.Digests()
 	for _, digest := range before.Digests() {
@@ -206,7 +208,7 @@ func putBatch(ch *change, p partition, w *dueChanges, before, b approvals.Batch,
 		if err != nil {
 			return fmt.Errorf("encode a fact of %s: %w", id, err)
 		}
-		ch.xadd(p.facts(), fieldEvent, raw)
+		ch.xadd(p.facts(), fieldEvent, pack(raw))
 	}
 	putInbox(ch, p, before, b)
 	w.now(Cards, id)

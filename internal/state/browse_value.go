@@ -104,6 +104,9 @@ func older(all int64, shown int) []any {
 
 // stored is a document as JSON if it is one: its numbers stay as they are.
 func stored(text string) any {
+	if plain, err := unpack([]byte(text)); err == nil {
+		text = string(plain)
+	}
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}

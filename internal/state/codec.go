@@ -16,8 +16,18 @@ import (
 // version of a document is no part of it, it is a field of the hash.
 const schema = 1
 
+// versioned is what every stored form begins with.
+type versioned struct {
+	Schema int `json:"v"`
+}
+
+func (v versioned) schema() int { return v.Schema }
+
+var current = versioned{schema}
+
 type storedThread struct {
-	Schema   int               `json:"v"`
+	versioned
+
 	ID       agentrun.ThreadID `json:"id"`
 	Origin   storedOrigin      `json:"origin"`
 	Active   approvals.RunID   `json:"active,omitempty"`
@@ -34,7 +44,8 @@ type storedOrigin struct {
 }
 
 type storedRun struct {
-	Schema    int               `json:"v"`
+	versioned
+
 	ID        approvals.RunID   `json:"id"`
 	Thread    agentrun.ThreadID `json:"thread"`
 	Origin    storedOrigin      `json:"origin"`
@@ -73,7 +84,8 @@ type storedUsage struct {
 }
 
 type storedEntry struct {
-	Schema   int                  `json:"v"`
+	versioned
+
 	Run      approvals.RunID      `json:"run"`
 	Call     approvals.ToolCallID `json:"call"`
 	Tool     string               `json:"tool"`
@@ -91,7 +103,7 @@ type storedEntry struct {
 
 func encodeThread(t agentrun.Thread) ([]byte, error) {
 	return encode(storedThread{
-		schema, t.ID, storedOrigin(t.Origin), t.Active, t.Queue, t.Messages, t.Closed,
+		current, t.ID, storedOrigin(t.Origin), t.Active, t.Queue, t.Messages, t.Closed,
 	})
 }
 
@@ -105,7 +117,7 @@ func decodeThread(d []byte) (agentrun.Thread, error) {
 
 func encodeRun(r agentrun.Run) ([]byte, error) {
 	return encode(storedRun{
-		schema, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
+		current, r.ID, r.Thread, storedOrigin(r.Origin), r.Parent, r.Batch, r.Deferred, r.Agent, r.Requester,
 		r.Prompt, r.Status, r.Activity, r.Steps, r.From, r.To, storedUsage(r.Usage), r.Output, r.Failure,
 		r.Owner, r.LeaseEnds.UTC(), r.CreatedAt.UTC(), r.EndedAt.UTC(), r.Supersedes, r.Executor, r.CallsOnly, r.Via, r.Instructions,
 	})
@@ -133,7 +145,7 @@ func encodeEntry(e agentrun.Entry) ([]byte, error) {
 		}
 	}
 	return encode(storedEntry{
-		schema, e.Run, e.Call, e.Tool, e.State, e.Fence, e.At.UTC(), part, e.Finish.Prompt, e.Finish.Aside,
+		current, e.Run, e.Call, e.Tool, e.State, e.Fence, e.At.UTC(), part, e.Finish.Prompt, e.Finish.Aside,
 		e.Finish.Took, e.Finish.Unsure, e.Finish.Metadata, storedQuote(e.Finish.Reason),
 	})
 }
@@ -164,6 +176,7 @@ func decodeEntry(d []byte) (agentrun.Entry, error) {
 	return out, nil
 }
 
+// encode returns a stored form as it is stored, packed.
 func encode(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -171,24 +184,24 @@ func encode(doc any) ([]byte, error) {
 	if err := e.Encode(doc); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return pack(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }
 
 // decode reads a stored form of the schema that this program knows. A document
 // of a newer program is an error: what it means cannot be guessed.
-func decode[T any](d []byte) (T, error) {
+func decode[T interface{ schema() int }](d []byte) (T, error) {
 	var doc T
-	var v struct {
-		Schema int `json:"v"`
+	d, err := unpack(d)
+	if err != nil {
+		return doc, fmt.Errorf("decode document: %w", err)
 	}
-	if err := json.Unmarshal(d, &v); err != nil {
+	err = json.Unmarshal(d, &doc)
+	v := versioned{doc.schema()}
+	if err != nil && json.Unmarshal(d, &v) != nil {
 		return doc, fmt.Errorf("decode document: %w", err)
 	}
 	if v.Schema < 1 || v.Schema > schema {
-		return doc, fmt.Errorf("decode document: schema %d is not one of ours (1 to %d)", v.Schema, schema)
+		return *new(T), fmt.Errorf("decode document: schema %d is not one of ours (1 to %d)", v.Schema, schema)
 	}
-	if err := json.Unmarshal(d, &doc); err != nil {
-		return doc, fmt.Errorf("decode document: %w", err)
-	}
-	return doc, nil
+	return doc, wrap(err, "decode document")
 }

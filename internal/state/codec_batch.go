@@ -9,7 +9,8 @@ import (
 )
 
 type storedBatch struct {
-	Schema    int               `json:"v"`
+	versioned
+
 	ID        approvals.BatchID `json:"id"`
 	Run       approvals.RunID   `json:"run"`
 	Thread    string            `json:"thread,omitempty"`
@@ -162,7 +163,7 @@ type storedExecution struct {
 
 func encodeBatch(b approvals.Batch) ([]byte, error) {
 	out := storedBatch{
-		Schema: schema, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
+		versioned: current, ID: b.ID, Run: b.Run, Thread: b.Thread, Agent: b.Agent, Channel: b.Channel,
 		Requester: b.Requester, Executor: b.Executor, Participants: b.Participants, SoFar: storedSoFar(b.SoFar), OpenedAt: b.OpenedAt.UTC(),
 		Limits: storedLimits(b.Limits), Said: storedQuote(b.Said), Prompt: storedQuote(b.Prompt),
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 type storedSheet struct {
-	Schema      int                   `json:"v"`
+	versioned
+
 	ID          approvals.SheetID     `json:"id"`
 	By          approvals.UserID      `json:"by"`
 	Verdict     approvals.Verdict     `json:"verdict"`
@@ -38,7 +39,7 @@ type storedLine struct {
 
 func encodeSheet(s approvals.Sheet) ([]byte, error) {
 	out := storedSheet{
-		Schema: schema, ID: s.ID, By: s.By, Verdict: s.Verdict, Reason: s.Reason, Origin: s.Origin,
+		versioned: current, ID: s.ID, By: s.By, Verdict: s.Verdict, Reason: s.Reason, Origin: s.Origin,
 		CreatedAt: s.CreatedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC(), Seal: s.Seal.String(), Status: s.Status,
 		Request: s.Request, SubmittedAt: s.SubmittedAt.UTC(), Principal: storePrincipal(s.Principal),
 		Owner: s.Owner, LeaseEnds: s.LeaseEnds.UTC(),

@@ -230,8 +230,8 @@ func samples() map[string]any {
 			}},
 		},
 		"ledger.v1": []approvals.LedgerEntry{{Key: "run-17-a/c1", Agent: "ops", Tool: "delete_file", At: noon}},
-		"search.v1": storedSearch{Schema: 1, Server: "10.0.0.7:6379", Cursor: 17, DoneAt: noon},
-		"parked.v1": storedParked{Schema: 1, Reason: "timeout", Attempts: 12, Since: noon},
+		"search.v1": storedSearch{versioned: current, Server: "10.0.0.7:6379", Cursor: 17, DoneAt: noon},
+		"parked.v1": storedParked{versioned: current, Reason: "timeout", Attempts: 12, Since: noon},
 	}
 }
 
@@ -349,6 +349,8 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 		if _, err := os.Stat(name); *update && os.IsNotExist(err) {
 			d, err := encodeAny(doc)
 			require.NoError(t, err)
+			d, err = unpack(d)
+			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(name, append(d, '\n'), 0o600))
 		}
 	}
@@ -366,6 +368,8 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 			continue
 		}
 		again, err := encodeAny(got)
+		require.NoError(t, err)
+		again, err = unpack(again)
 		require.NoError(t, err)
 		require.Equal(t, string(d), string(again)+"\n", "%s: what is written changed; raise schema and keep this file", name)
 	}

@@ -60,6 +60,10 @@
 // Documents are JSON with a schema of their own, see codec.go. Documents of
 // every schema that was ever written decode for ever; testdata keeps them.
 //
+// Documents, messages, arguments and facts of 128 bytes or more are stored packed,
+// see packed.go. What was stored before they were is read as it is. What surfaces
+// remember is never packed.
+//
 // # What it counts on
 //
 // Redis 6.2 or newer with maxmemory-policy noeviction, set to keep what the

@@ -1,12 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -165,10 +165,14 @@ func (f *Feed) batchFacts(ctx context.Context, partition int, id approvals.Batch
 		}
 		for _, m := range messages {
 			*after = m.ID
-			if raw, _ := m.Values[fieldEvent].(string); !strings.Contains(raw, string(id)) {
+			raw, err := factOf(partition, m)
+			if err != nil {
+				return false, err
+			}
+			if !bytes.Contains(raw, []byte(id)) {
 				continue // most are of other batches, and need not be understood
 			}
-			e, err := eventOf(partition, m)
+			e, err := decodeFact(partition, m, raw)
 			if err != nil {
 				return false, err
 			}
@@ -206,10 +210,21 @@ func (f *Feed) factsAfter(ctx context.Context, partition int, after string, limi
 }
 
 func eventOf(partition int, m redis.XMessage) (approvals.Event, error) {
-	raw, _ := m.Values[fieldEvent].(string)
-	e, err := approvals.DecodeEvent([]byte(raw))
+	raw, err := factOf(partition, m)
 	if err != nil {
-		return nil, fmt.Errorf("decode fact %s of partition %d: %w", m.ID, partition, err)
+		return nil, err
 	}
-	return e, nil
+	return decodeFact(partition, m, raw)
+}
+
+// factOf returns the text of a fact.
+func factOf(partition int, m redis.XMessage) ([]byte, error) {
+	stored, _ := m.Values[fieldEvent].(string)
+	raw, err := unpack([]byte(stored))
+	return raw, wrap(err, "decode fact %s of partition %d", m.ID, partition)
+}
+
+func decodeFact(partition int, m redis.XMessage, raw []byte) (approvals.Event, error) {
+	e, err := approvals.DecodeEvent(raw)
+	return e, wrap(err, "decode fact %s of partition %d", m.ID, partition)
 }

@@ -17,7 +17,8 @@ import (
 
 // A storedSearch is how far the search for runs is that no thread knows.
 type storedSearch struct {
-	Schema int       `json:"v"`
+	versioned
+
 	Server string    `json:"server,omitempty"` // of a cluster, that is searched; they are searched in the order of their addresses
 	Cursor uint64    `json:"cursor,omitempty"`
 	DoneAt time.Time `json:"done_at,omitzero"`
@@ -42,7 +43,7 @@ var searchID = approvals.NewID("idle", 0, "search")
 func (r *Retention) Begin(ctx context.Context) error {
 	_, version, err := r.store.Memo(ctx, searchID, string(Removals))
 	if err == nil && version == 0 {
-		err = r.keepSearch(ctx, storedSearch{Schema: schema}, 0, r.store.now())
+		err = r.keepSearch(ctx, storedSearch{versioned: current}, 0, r.store.now())
 	}
 	if errors.Is(err, approvals.ErrConflict) { // another process was faster
 		return nil
@@ -110,7 +111,7 @@ func (s *Store) scanRuns(ctx context.Context, at storedSearch) ([]string, stored
 		slices.SortFunc(servers, func(a, b *redis.Client) int { return cmp.Compare(a.Options().Addr, b.Options().Addr) })
 		servers = slices.DeleteFunc(servers, func(c *redis.Client) bool { return c.Options().Addr < at.Server })
 		if len(servers) == 0 {
-			return nil, storedSearch{Schema: schema, DoneAt: s.now().UTC()}, nil
+			return nil, storedSearch{versioned: current, DoneAt: s.now().UTC()}, nil
 		}
 		client = servers[0]
 		if addr := servers[0].Options().Addr; addr != at.Server { // the one before is done, or gone
@@ -121,13 +122,13 @@ func (s *Store) scanRuns(ctx context.Context, at storedSearch) ([]string, stored
 	if err != nil {
 		return nil, at, fmt.Errorf("look for runs: %w", err)
 	}
-	next := storedSearch{Schema: schema, Server: at.Server, Cursor: cursor}
+	next := storedSearch{versioned: current, Server: at.Server, Cursor: cursor}
 	switch {
 	case cursor != 0:
 	case len(servers) > 1:
 		next.Server = servers[1].Options().Addr
 	default:
-		next = storedSearch{Schema: schema, DoneAt: s.now().UTC()}
+		next = storedSearch{versioned: current, DoneAt: s.now().UTC()}
 	}
 	return keys, next, nil
 }

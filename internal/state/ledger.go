@@ -25,7 +25,8 @@ const (
 )
 
 type storedLedger struct {
-	Schema  int                 `json:"v"`
+	versioned
+
 	Entries []storedLedgerEntry `json:"entries,omitempty"`
 }
 
@@ -125,7 +126,7 @@ func (l Ledger) entries(ctx context.Context, k hashKey) ([]approvals.LedgerEntry
 }
 
 func encodeLedger(entries []approvals.LedgerEntry) ([]byte, error) {
-	out := storedLedger{Schema: schema}
+	out := storedLedger{versioned: current}
 	for _, e := range entries {
 		out.Entries = append(out.Entries, storedLedgerEntry{e.Key, e.Agent, e.Tool, e.At.UTC()})
 	}

@@ -24,7 +24,8 @@ type ParkedItem struct {
 }
 
 type storedParked struct {
-	Schema   int       `json:"v"`
+	versioned
+
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
 	Since    time.Time `json:"since"`
@@ -35,7 +36,7 @@ type storedParked struct {
 func (d *Due) parkAfter(ctx context.Context, t Task, e entry, reason string, n int, counted string, log []any,
 ) (verdict, error) {
 	k := t.Kind
-	record, err := encode(storedParked{schema, reason, n, d.store.now().UTC()})
+	record, err := encode(storedParked{current, reason, n, d.store.now().UTC()})
 	if err != nil {
 		return verdict{}, err
 	}

@@ -60,7 +60,7 @@ func putMessages(ch *change, p partition, a agentrun.Append) error {
 		if err != nil {
 			return fmt.Errorf("encode message %d of %s: %w", a.At+i, a.Thread, err)
 		}
-		values[i] = d
+		values[i] = pack(d)
 	}
 	k := p.messages(string(a.Thread))
 	ch.wantLen(k, a.At)

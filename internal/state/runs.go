@@ -94,7 +94,11 @@ func (s *Store) Messages(ctx context.Context, id agentrun.ThreadID, from, to int
 	}
 	out := make([]agentrun.Message, len(raw))
 	for i, m := range raw {
-		if out[i], err = agentrun.DecodeMessage([]byte(m)); err != nil {
+		text, err := unpack([]byte(m))
+		if err != nil {
+			return nil, fmt.Errorf("decode message %d of %s: %w: %w", from+i, id, agentrun.ErrUnreadable, err)
+		}
+		if out[i], err = agentrun.DecodeMessage(text); err != nil {
 			return nil, fmt.Errorf("decode message %d of %s: %w", from+i, id, err)
 		}
 	}
@@ -289,10 +293,14 @@ func (s *conn) raw(ctx context.Context, k stringKey) (json.RawMessage, error) {
 	if errors.Is(err, redis.Nil) {
 		return nil, approvals.ErrNotFound
 	}
-	if len(b) == 0 {
+	if err != nil || len(b) == 0 {
 		return nil, err
 	}
-	return b, err
+	text, err := unpack(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", approvals.ErrUnreadable, err)
+	}
+	return text, nil
 }
 
 func wrap(err error, format string, args ...any) error {
