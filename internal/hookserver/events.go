@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/door"
@@ -159,25 +160,26 @@ func (s *Server) find(ctx context.Context, c intake.Client, h hook, fits func(in
 	if h.session == "" {
 		return intake.Request{}, false
 	}
-	all, err := s.c.Intake.List(ctx, c, intake.Filter{Group: h.session, Limit: intake.MaxDone})
-	if err != nil {
-		s.c.Log.WarnContext(ctx, "cannot find the request of a call", slog.Any("err", err))
-		return intake.Request{}, false
+	newest := func(external string, same func(intake.Request) bool) (intake.Request, bool) {
+		all, err := s.c.Intake.List(ctx, c, intake.Filter{Group: h.session, ExternalID: external, Limit: intake.MaxDone})
+		if err != nil {
+			s.c.Log.WarnContext(ctx, "cannot find the request of a call", slog.Any("err", err))
+		}
+		i := slices.IndexFunc(all, func(q intake.Request) bool { return len(q.Calls) == 1 && same(q) && fits(q) })
+		if i < 0 {
+			return intake.Request{}, false
+		}
+		return all[i], true
 	}
-	print := intake.Fingerprint(c, h.session, h.asked())
-	for _, same := range []func(intake.Request) bool{
-		func(q intake.Request) bool { return h.use != "" && q.ExternalID == h.external() },
-		func(q intake.Request) bool {
-			return q.Calls[0].Fingerprint == print && bytes.Equal(q.Calls[0].Args, h.input)
-		},
-	} {
-		for _, q := range all {
-			if len(q.Calls) == 1 && same(q) && fits(q) {
-				return q, true
-			}
+	if h.use != "" {
+		if q, ok := newest(h.external(), func(intake.Request) bool { return true }); ok {
+			return q, true
 		}
 	}
-	return intake.Request{}, false
+	print := intake.Fingerprint(c, h.session, h.asked())
+	return newest("", func(q intake.Request) bool {
+		return q.Calls[0].Fingerprint == print && bytes.Equal(q.Calls[0].Args, h.input)
+	})
 }
 
 // excerpt is the text of a result of a tool.

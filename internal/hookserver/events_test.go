@@ -1,12 +1,15 @@
 package hookserver_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/countersign/countersign/internal/approvals"
 	"github.com/countersign/countersign/internal/intake"
+	"github.com/countersign/countersign/internal/state/statetest"
 )
 
 const deploy = `{"command":"make deploy","description":"x"}`
@@ -38,6 +41,34 @@ func TestTheCardLearnsWhatBecameOfTheCall(t *testing.T) {
 			require.Equal(t, c.text, report.Words+report.Excerpt)
 			require.Empty(t, w.now("", after(event, c.more)), "it may be said again")
 		})
+	}
+}
+
+// A coding agent says so after every call, so it must not cost more the longer the
+// session is.
+func TestWhatBecameOfACallIsStoredAtTheSameCostInALongSession(t *testing.T) {
+	shared := redisServer
+	t.Cleanup(func() { redisServer = shared })
+	of, ok := shared.(*redis.Client)
+	require.True(t, ok)
+	own, seen := redis.NewClient(of.Options()), &statetest.Trips{}
+	t.Cleanup(func() { require.NoError(t, own.Close()) })
+	own.AddHook(seen)
+	redisServer = own
+	w := newWorld(t)
+	cost := func(n int) int {
+		use, input := fmt.Sprintf("t%d", n), fmt.Sprintf(`{"file_path":"/%d"}`, n)
+		require.Equal(t, "allow", w.now("", body("PreToolUse", use, "Read", input)).Decision)
+		q := <-w.watch.asked
+		seen.Taken()
+		w.now("", body("PostToolUse", use, "Read", input))
+		trips := len(seen.Taken())
+		require.Equal(t, approvals.Ran, w.stands(q.ID).Report.State)
+		return trips
+	}
+	first := cost(0)
+	for n := range 40 {
+		require.Equal(t, first, cost(n+1))
 	}
 }
 
