@@ -33,4 +33,8 @@ type MemoChange struct {
 
 	Version int64
 	Data    json.RawMessage
+	// Set and Drop are the parts of the memo, by their names, that are written and
+	// removed with it. The others stay as they are.
+	Set  map[string]json.RawMessage
+	Drop []string
 }

@@ -118,15 +118,3 @@ func (s *Service) turnOf(ctx context.Context, c Client, index, print string) (t 
 	}
 	return turn{}, false, err
 }
-
-// store commits the document of an agent with the admissions that it counts.
-func (s *Service) store(ctx context.Context, id string, d agentDoc, version int64, with []*agentrun.Admission) error {
-	if len(with) == 0 {
-		return s.save(ctx, id, agentMemo, d, version)
-	}
-	data, err := json.Marshal(d)
-	if err != nil {
-		return fmt.Errorf("encode %s of %s: %w", agentMemo, id, err)
-	}
-	return s.c.Runner.Admit(ctx, agentrun.MemoChange{MemoRef: agentrun.MemoRef{ID: id, Surface: agentMemo}, Version: version, Data: data}, with...)
-}

@@ -72,6 +72,18 @@ func TestAClaimedPermissionIsNotFoundByTheSameCall(t *testing.T) {
 	require.Len(t, ids, 4)
 }
 
+func TestAnotherProcessReadsTheDocumentOfTheAgentAndTriesAgain(t *testing.T) {
+	w := newWorld(t)
+	w.ask(claimed(0))
+	elsewhere := *w
+	seen := elsewhere.counted()
+	elsewhere.ask(claimed(1))
+	w.ask(claimed(2))
+	seen.Taken()
+	require.True(t, elsewhere.ask(claimed(3)).Claimed)
+	require.Equal(t, [][]string{{"evalsha"}, {"hgetall"}, {"evalsha"}}, seen.Taken())
+}
+
 func TestACallThatIsClaimedWithItsQuestionStandsLikeOneThatIsClaimedAfterIt(t *testing.T) {
 	one, other := newWorld(t), newWorld(t)
 	r := one.ask(claimed(1))

@@ -2,7 +2,6 @@ package intake_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/countersign/countersign/internal/agentrun"
 	"github.com/countersign/countersign/internal/intake"
 	"github.com/countersign/countersign/internal/state"
 	"github.com/countersign/countersign/internal/state/statetest"
@@ -113,14 +113,12 @@ type leavingStore struct {
 	gone context.CancelFunc
 }
 
-func (s *leavingStore) CommitMemo(ctx context.Context, id, surface string, data []byte, version, drawn int64) error {
-	if surface == "intake-agent" {
-		s.once.Do(s.gone)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+func (s *leavingStore) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
+	s.once.Do(s.gone)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return s.Store.CommitMemo(ctx, id, surface, data, version, drawn)
+	return s.Store.ChangeMemo(ctx, m)
 }
 
 func TestACallerThatLeavesTakesNoOtherRequestWithIt(t *testing.T) {
@@ -150,14 +148,23 @@ func TestACallerThatLeavesTakesNoOtherRequestWithIt(t *testing.T) {
 func TestWhatNeedsNobodyIsForgottenWithoutReachingALimit(t *testing.T) {
 	w := newWorld(t)
 	for n := range intake.MaxDone + 60 {
-		w.ask(permitted(n))
+		w.ask([]func(int) intake.Ask{permitted, claimed}[n%2](n))
 	}
 	keys, err := w.client.Keys(t.Context(), "*"+w.prefix+"*intake-agent*").Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
 	fields, err := w.client.HGetAll(t.Context(), keys[0]).Result()
 	require.NoError(t, err)
-	var doc struct{ Recent []json.RawMessage }
-	require.NoError(t, json.Unmarshal([]byte(fields["d"]), &doc))
-	require.Len(t, doc.Recent, intake.MaxDone+1, "the last is known to have ended, and not noted yet")
+	require.Less(t, len(fields["d"]), 500, "it is written with every request")
+	require.LessOrEqual(t, len(fields), intake.MaxDone+35)
+	elsewhere := *w
+	elsewhere.open(w.client)
+	for _, at := range []*world{w, &elsewhere} {
+		all, err := at.List(t.Context(), claude, intake.Filter{Limit: intake.MaxDone})
+		require.NoError(t, err)
+		require.Len(t, all, intake.MaxDone)
+		for i, r := range all {
+			require.Equal(t, fmt.Sprintf("toolu_%d", intake.MaxDone+59-i), r.ExternalID, "the newest first")
+		}
+	}
 }

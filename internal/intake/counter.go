@@ -56,7 +56,7 @@ func (c *counter) leave(r *reservation) {
 }
 
 // maxTogether is how many requests one change is about: those that are admitted are
-// some 90 words of a script each, and some servers take no more than 3,999.
+// some 100 words of a script each, and some servers take no more than 3,999.
 const maxTogether = 32
 
 // next returns what the next change of the document is about: the first of those that
@@ -83,7 +83,9 @@ func (c *counter) known() (d agentDoc, version int64, ok bool) {
 func (c *counter) keep(d *agentDoc, version int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doc, c.version = d, version
+	if c.doc, c.version = d, version; d != nil {
+		d.stored()
+	}
 }
 
 // full reports whether a further request is one too many as far as is known.

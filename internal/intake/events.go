@@ -166,8 +166,8 @@ func (s *Service) List(ctx context.Context, c Client, f Filter) ([]Request, erro
 	if f.Limit < 0 || f.Limit > MaxDone {
 		return nil, invalid("limit", "must be between 1 and %d", MaxDone)
 	}
-	var d agentDoc
-	if _, err := s.load(ctx, indexID(c.Name, "agent", ""), agentMemo, &d); err != nil {
+	d, _, err := s.agent(ctx, c.Name)
+	if err != nil {
 		return nil, err
 	}
 	var all []Request

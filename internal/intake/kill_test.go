@@ -47,6 +47,10 @@ func (s dyingStore) CommitMemo(ctx context.Context, id, surface string, data []b
 	return s.k.step(func() error { return s.Store.CommitMemo(ctx, id, surface, data, version, drawn) })
 }
 
+func (s dyingStore) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
+	return s.k.step(func() error { return s.Store.ChangeMemo(ctx, m) })
+}
+
 func (s dyingStore) Confirm(ctx context.Context, id string) error {
 	return s.k.step(func() error { return s.Store.Confirm(ctx, id) })
 }

@@ -3,7 +3,9 @@ package intake
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,12 +14,16 @@ import (
 )
 
 // An agentDoc holds the newest requests of an agent, and counts them. All replicas
-// change the one, so its limits hold across them.
+// change the one, so its limits hold across them. Those that have their outcome are
+// stored as a part each, which nothing changes until it is removed: the document is
+// written for every request, and is small.
 type agentDoc struct {
 	Schema int            `json:"v"`
 	Minute time.Time      `json:"minute,omitzero"` // that is counted
 	Made   int            `json:"made,omitempty"`  // new requests in it
 	Recent []agentRequest `json:"recent,omitempty"`
+
+	dropped []string // parts that are to be removed
 }
 
 // An agentRequest is one of the newest requests; Done is that it is known to have
@@ -28,6 +34,77 @@ type agentRequest struct {
 	Group    string          `json:"group,omitempty"`
 	At       time.Time       `json:"at"`
 	Done     bool            `json:"done,omitempty"`
+
+	part bool // it is stored as one
+}
+
+// A donePart is a request that has its outcome, as a part of the document.
+type donePart struct {
+	Schema int `json:"v"`
+	agentRequest
+}
+
+// agent loads the document of an agent.
+func (s *Service) agent(ctx context.Context, name string) (d agentDoc, version int64, err error) {
+	id := indexID(name, "agent", "")
+	data, parts, version, err := s.c.Store.MemoParts(ctx, id, agentMemo)
+	if err != nil || version == 0 {
+		return agentDoc{}, 0, err
+	}
+	if err = approvals.DecodeMemo(data, schema, &d); err != nil {
+		return agentDoc{}, 0, fmt.Errorf("decode %s of %s: %w", agentMemo, id, err)
+	}
+	for name, data := range parts {
+		var of donePart
+		if err = approvals.DecodeMemo(data, schema, &of); err != nil {
+			return agentDoc{}, 0, fmt.Errorf("decode part %s of %s of %s: %w", name, agentMemo, id, err)
+		}
+		of.part = true
+		d.Recent = append(d.Recent, of.agentRequest)
+	}
+	slices.SortStableFunc(d.Recent, func(a, b agentRequest) int { return a.At.Compare(b.At) })
+	return d, version, nil
+}
+
+// change is what is written of the document.
+func (d agentDoc) change(agent string, version int64) (agentrun.MemoChange, error) {
+	m := agentrun.MemoChange{
+		MemoRef: agentrun.MemoRef{ID: indexID(agent, "agent", ""), Surface: agentMemo}, Version: version,
+		Set: map[string]json.RawMessage{}, Drop: d.dropped,
+	}
+	var err error
+	all := d.Recent
+	d.Recent = nil
+	for _, r := range all {
+		switch {
+		case !r.Done:
+			d.Recent = append(d.Recent, r)
+		case !r.part:
+			if m.Set[string(r.Run)], err = json.Marshal(donePart{schema, r}); err != nil {
+				return m, fmt.Errorf("encode request %s: %w", r.Run, err)
+			}
+		}
+	}
+	if m.Data, err = json.Marshal(d); err != nil {
+		return m, fmt.Errorf("encode %s of %s: %w", agentMemo, m.ID, err)
+	}
+	return m, nil
+}
+
+// stored says that the document is stored as it is.
+func (d *agentDoc) stored() {
+	d.dropped = nil
+	for i := range d.Recent {
+		d.Recent[i].part = d.Recent[i].Done
+	}
+}
+
+// after is now, or just after the last request: their times are their order.
+func (d *agentDoc) after(now time.Time) time.Time {
+	if n := len(d.Recent); n > 0 && !now.After(d.Recent[n-1].At) {
+		return d.Recent[n-1].At.Add(1)
+	}
+	return now
 }
 
 // MaxDone is how many requests are kept for a list that have their outcome.
@@ -120,10 +197,23 @@ func (d *agentDoc) settle(done []approvals.RunID) bool {
 	return changed
 }
 
+// spare is how many more there may be, so that they are removed together.
+const spare = 32
+
 // forget drops the oldest of those that have their outcome.
 func (d *agentDoc) forget() {
-	for done := len(d.Recent) - d.open(); done > MaxDone; done-- {
-		i := slices.IndexFunc(d.Recent, func(r agentRequest) bool { return r.Done })
-		d.Recent = slices.Delete(d.Recent, i, i+1)
+	done := len(d.Recent) - d.open()
+	if done <= MaxDone+spare {
+		return
 	}
+	d.Recent = slices.DeleteFunc(d.Recent, func(r agentRequest) bool {
+		if !r.Done || done <= MaxDone {
+			return false
+		}
+		done--
+		if r.part {
+			d.dropped = append(d.dropped, string(r.Run))
+		}
+		return true
+	})
 }

@@ -53,6 +53,7 @@ func documents() map[string]any {
 		"agent.v1": &agentDoc{Schema: schema, Minute: noon, Made: 2, Recent: []agentRequest{
 			{Run: "run-17-a", External: "x", Group: "g", At: noon, Done: true},
 		}},
+		"agent.v1.part": &donePart{Schema: schema, agentRequest: agentRequest{Run: "run-17-a", External: "x", Group: "g", At: noon, Done: true}},
 	}
 }
 
@@ -71,6 +72,27 @@ func TestOldDocumentsDecodeForEver(t *testing.T) {
 		require.NoError(t, approvals.DecodeMemo(old, schema, got))
 		require.Equal(t, want, got)
 	}
+}
+
+// A document of versions that kept all requests in it is read, and stored with its
+// parts by the next change.
+func TestAnOldDocumentOfAnAgentIsTakenApart(t *testing.T) {
+	d, ok := documents()["agent.v1"].(*agentDoc)
+	require.True(t, ok)
+	d.Recent = append(d.Recent, agentRequest{Run: "run-17-b", External: "y", At: noon})
+	m, err := d.change("claude", 7)
+	require.NoError(t, err)
+	require.EqualValues(t, 7, m.Version)
+	require.NotContains(t, string(m.Data), "run-17-a")
+	require.Contains(t, string(m.Data), "run-17-b", "limits are counted in the document alone")
+	require.Len(t, m.Set, 1)
+	part := &donePart{}
+	require.NoError(t, approvals.DecodeMemo(m.Set["run-17-a"], schema, part))
+	require.Equal(t, d.Recent[0], part.agentRequest)
+	d.stored()
+	m, err = d.change("claude", 8)
+	require.NoError(t, err)
+	require.Empty(t, m.Set, "nothing changes a part")
 }
 
 func TestDocumentsThatCannotBeUnderstoodAreErrors(t *testing.T) {

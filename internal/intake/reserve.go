@@ -49,12 +49,11 @@ func (s *Service) reserve(ctx context.Context, r *reservation) error {
 // last. If another process has changed it since, or it says that something is one
 // too many, it is read.
 func (s *Service) count(ctx context.Context, agent string, of *counter, all []*reservation, done []approvals.RunID) error {
-	id := indexID(agent, "agent", "")
 	for range maxTries {
 		d, version, known := of.known()
 		if !known {
 			var err error
-			if version, err = s.load(ctx, id, agentMemo, &d); err != nil {
+			if d, version, err = s.agent(ctx, agent); err != nil {
 				return err
 			}
 		}
@@ -70,7 +69,15 @@ func (s *Service) count(ctx context.Context, agent string, of *counter, all []*r
 			return nil
 		}
 		with := admissions(all)
-		err = s.store(ctx, id, d, version, with)
+		m, err := d.change(agent, version)
+		switch {
+		case err != nil:
+			return err
+		case len(with) == 0:
+			err = s.c.Store.ChangeMemo(ctx, m)
+		default:
+			err = s.c.Runner.Admit(ctx, m, with...)
+		}
 		part, moved := errors.AsType[*agentrun.PartError](err)
 		switch {
 		case err == nil:
@@ -129,7 +136,7 @@ func (s *Service) enter(ctx context.Context, d *agentDoc, all []*reservation, do
 			r.err = &LimitError{What: "open requests", Limit: most, RetryAfter: soon(first, now)}
 			continue
 		}
-		r.request.At = now
+		r.request.At = d.after(now)
 		d.Minute, d.Made, d.Recent = minute, d.made(now)+1, append(d.Recent, r.request)
 		changed = true
 	}

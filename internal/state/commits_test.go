@@ -1,6 +1,8 @@
 package state_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -222,4 +224,33 @@ func parts(t *testing.T, c redis.UniversalClient) {
 	require.Equal(t, before, dump(t, c, s))
 	require.Error(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: []agentrun.Commit{part("c"), part("c")}}), "both would be judged alike, and one be lost")
 	require.NoError(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{counter}, With: []agentrun.Commit{part("c")}}))
+}
+
+// memoParts: the parts of a memo change with it, and those that are not named stay.
+func memoParts(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	s := openStore(t, c, newClock().now)
+	ctx, ref := t.Context(), agentrun.MemoRef{ID: approvals.NewID("agent", 5, "a"), Surface: "counter"}
+	stands := func(data string, version int64, parts map[string][]byte) {
+		t.Helper()
+		gotData, gotParts, gotVersion, err := s.MemoParts(ctx, ref.ID, ref.Surface)
+		require.NoError(t, err)
+		require.Equal(t, data, string(gotData))
+		require.Equal(t, version, gotVersion)
+		require.Equal(t, parts, gotParts)
+	}
+	stands("", 0, nil)
+	many := map[string]json.RawMessage{}
+	var names []string
+	for n := range 250 {
+		names = append(names, fmt.Sprint("old", n))
+		many[names[n]] = []byte("x")
+	}
+	require.NoError(t, s.ChangeMemo(ctx, agentrun.MemoChange{MemoRef: ref, Data: []byte("1"), Set: many}))
+	next := agentrun.MemoChange{MemoRef: ref, Version: 1, Data: []byte("2"), Set: map[string]json.RawMessage{"b": []byte("B")}, Drop: names}
+	require.NoError(t, s.Commit(ctx, agentrun.Commit{Memos: []agentrun.MemoChange{next}}))
+	stands("2", 2, map[string][]byte{"b": []byte("B")})
+	require.ErrorIs(t, s.ChangeMemo(ctx, next), approvals.ErrConflict)
+	require.NoError(t, s.CommitMemo(ctx, ref.ID, ref.Surface, []byte("3"), 2, 0))
+	stands("3", 3, map[string][]byte{"b": []byte("B")})
 }

@@ -43,8 +43,8 @@
 //	ledger:<user>            hash    v, d calls that went ahead for them      Enter, Leave; kept two days after
 //	                                                                          the last
 //	facts                    stream  e event                                  Commit, CommitBatch, append only
-//	memo:<surface>:<id>      hash    v, d what a surface keeps, q the last    CommitMemo, CommitTimed
-//	                                 requests
+//	memo:<surface>:<id>      hash    v, d what a surface keeps, p:<name> for  CommitMemo, ChangeMemo,
+//	                                 each of its parts, q the last requests   CommitTimed, Commit
 //	due:<kind>               zset    ids, by when to look, µs                 all commits, Due
 //	attempts                 hash    <kind>|<id>: failures so far             Due; commits delete
 //	parked                   hash    <kind>|<id>: reason, attempts, since     Due; commits delete

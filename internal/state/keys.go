@@ -28,6 +28,7 @@ const (
 	fieldSeal    = "s" // of a sheet
 	fieldEvent   = "e" // of a fact
 	fieldRun     = "r" // of a thread, with the run after it
+	fieldPart    = "p" // of a memo, with the name of the part after it
 	// q has the last requests of a memo: commit.lua writes it.
 )
 

@@ -76,8 +76,57 @@ func (s *Store) CommitMemo(ctx context.Context, id, surface string, data []byte,
 	return wrap(s.apply(ctx, ch), "commit memo %s of %s", surface, id)
 }
 
+// MemoParts is Memo, with the parts of the memo by their names.
+func (s *Store) MemoParts(ctx context.Context, id, surface string) (data []byte, parts map[string][]byte, version int64, err error) {
+	k, _, err := s.memo(id, surface)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	fields, err := s.client.HGetAll(ctx, string(k)).Result()
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("load memo %s of %s: %w", surface, id, err)
+	}
+	if fields[fieldVersion] == "" {
+		return nil, nil, 0, nil
+	}
+	parts = make(map[string][]byte)
+	for f, v := range fields {
+		if name, ok := strings.CutPrefix(f, fieldPart+":"); ok {
+			parts[name] = []byte(v)
+		}
+	}
+	version, err = parseVersion(fields[fieldVersion])
+	return []byte(fields[fieldDoc]), parts, version, wrap(err, "load memo %s of %s", surface, id)
+}
+
+// ChangeMemo stores a memo and its parts like CommitMemo.
+func (s *Store) ChangeMemo(ctx context.Context, m agentrun.MemoChange) error {
+	k, p, err := s.memo(m.ID, m.Surface)
+	if err != nil {
+		return err
+	}
+	ch := newChangeOf(p, k)
+	if err := putMemo(ch, p, m); err != nil {
+		return err
+	}
+	return wrap(s.apply(ctx, ch), "commit memo %s of %s", m.Surface, m.ID)
+}
+
 func putMemo(ch *change, p partition, m agentrun.MemoChange) error {
 	k := p.memo(m.Surface, m.ID)
+	var set, drop []any
+	for name, part := range m.Set {
+		set = append(set, fieldPart+":"+name, []byte(part))
+	}
+	for _, name := range m.Drop {
+		drop = append(drop, fieldPart+":"+name)
+	}
+	for pairs := range slices.Chunk(set, chunk) {
+		ch.hset(k, pairs...)
+	}
+	for fields := range slices.Chunk(drop, chunk) {
+		ch.hdel(k, fields...)
+	}
 	if m.Version > 0 && slices.Contains(namesOfRuns, m.Surface) {
 		ch.persist(k) // it may have been left to expire with another run
 	}

@@ -27,6 +27,7 @@ func suite(t *testing.T, open func(t testing.TB) redis.UniversalClient) {
 		"documents":    documents,
 		"commits":      commits,
 		"parts":        parts,
+		"memo parts":   memoParts,
 		"requests":     requests,
 		"batches":      batches,
 		"parked runs":  parkedRuns,
