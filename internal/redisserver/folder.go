@@ -24,10 +24,11 @@ const (
 )
 
 // settings are those of a server whose data stays: it acknowledges a write when it
-// is on the disk, and forgets nothing.
+// is on the disk, forgets nothing, and holds documents compactly. Versions before 7 know
+// the last one by this name only.
 var settings = []string{
 	"--appendonly", "yes", "--appendfsync", "always", "--no-appendfsync-on-rewrite", "no", "--aof-load-truncated", "yes", "--save", "",
-	"--maxmemory-policy", "noeviction", "--loglevel", "notice",
+	"--maxmemory-policy", "noeviction", "--loglevel", "notice", "--hash-max-ziplist-value", "512",
 }
 
 // The times of a server that ends by itself.

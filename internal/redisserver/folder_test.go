@@ -82,6 +82,7 @@ func TestAFolderIsPrivateAndItsRedisKeepsEverything(t *testing.T) {
 	c := client(t, f.URL())
 	for name, want := range map[string]string{
 		"port": "0", "appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no", "save": "", "maxmemory-policy": "noeviction",
+		"hash-max-ziplist-value": "512",
 	} {
 		got, err := c.ConfigGet(t.Context(), name).Result()
 		require.NoError(t, err)
