@@ -231,7 +231,7 @@ func (w *bubble) start() *replica {
 		r.mu.Unlock()
 		b.reconcile(ctx)
 		b.runner.Drain()
-		_ = front.Shutdown(context.Background()) // what follows an answer is waited for when nothing is answered any more
+		_ = front.Shutdown(context.WithoutCancel(ctx)) // what follows an answer is waited for when nothing is answered any more
 		<-served
 		_ = b.close(ctx)
 	}()

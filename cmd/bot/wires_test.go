@@ -119,7 +119,7 @@ func (q *queue) write(b []byte) (n int, err error) {
 func (q *queue) read(b []byte) (int, error) {
 	for {
 		n, err := q.take(b)
-		nothing, ok := errors.AsType[nothingYet](err)
+		nothing, ok := errors.AsType[emptyError](err)
 		if !ok {
 			return n, err
 		}
@@ -143,19 +143,19 @@ func (q *queue) take(b []byte) (int, error) {
 	case q.ended:
 		return 0, io.EOF
 	}
-	return 0, nothingYet{q.changed, q.until}
+	return 0, emptyError{q.changed, q.until}
 }
 
-// nothingYet is an error of a queue from which one can read after a change, or when a
+// An emptyError is that of a queue from which one can read after a change, or when a
 // time is over; zero: never.
-type nothingYet struct {
+type emptyError struct {
 	changed <-chan struct{}
 	until   time.Time
 }
 
-func (nothingYet) Error() string { return "nothing was written" }
+func (emptyError) Error() string { return "nothing was written" }
 
-func (n nothingYet) wait() {
+func (n emptyError) wait() {
 	if n.until.IsZero() {
 		<-n.changed
 		return
