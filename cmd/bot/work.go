@@ -20,6 +20,9 @@ const (
 	// itemLimit is how long one item of any other kind may take: a few commits
 	// and calls to Slack.
 	itemLimit = 2 * time.Minute
+
+	// atOnce is how many deadlines are settled in the same round trips to Redis.
+	atOnce = 16
 )
 
 // The ranks of the kinds that share workers, the first to be served first: people wait
@@ -47,7 +50,7 @@ func (b *bot) work() []state.Task {
 		{Kind: state.Deliveries, Rank: delivering, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.runner.Deliver(ctx, approvals.BatchID(id))
 		}},
-		{Kind: state.Deadlines, Rank: settling, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
+		{Kind: state.Deadlines, Rank: settling, Together: atOnce, Limit: itemLimit, Reconcile: func(ctx context.Context, id string) error {
 			return b.desk.Tick(ctx, approvals.BatchID(id))
 		}},
 		{Kind: state.Sheets, Rank: resuming, Limit: itemLimit, Parked: b.sheetParked, Reconcile: func(ctx context.Context, id string) error {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/countersign/countersign/internal/approvals"
 )
 
@@ -149,7 +151,12 @@ func (c *change) args() []any {
 // to people or tools needs commitBehind.
 func (s *conn) commit(ctx context.Context, c *change) (failed int, err error) {
 	defer s.written(ctx, c)
-	failed, err = c.verdictOf(s.script.Run(ctx, s.client, c.keys, c.args()...).Int64Slice())
+	args := c.args()
+	cmd := ask(ctx, s, func(client redis.Cmdable) *redis.Cmd { return s.script.EvalSha(ctx, client, c.keys, args...) })
+	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		cmd = s.script.Eval(ctx, s.client, c.keys, args...)
+	}
+	failed, err = c.verdictOf(cmd.Int64Slice())
 	s.writes.note(c.partition, s.now(), err)
 	return failed, err
 }

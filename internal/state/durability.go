@@ -151,11 +151,14 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 	}
 	defer s.written(ctx, c)
 	defer func() { s.writes.note(c.partition, s.now(), err) }()
+	args := c.args()
+	if failed, ok, err := s.commitTogether(ctx, c, args, b); ok {
+		return failed, err
+	}
 	node, err := s.master(ctx, c.keys[0])
 	if err != nil {
 		return 0, err
 	}
-	args := c.args()
 	cmd, answered := behind(ctx, node, b, func(pipe redis.Pipeliner) *redis.Cmd {
 		return s.script.EvalSha(ctx, pipe, c.keys, args...)
 	})
@@ -171,11 +174,34 @@ func (s *conn) commitBehind(ctx context.Context, c *change, b barrier) (failed i
 		cmd = s.script.Run(ctx, s.client, c.keys, args...)
 		answered = func() error { return s.confirmAt(ctx, s.partition(c.partition), b) }
 	}
+	return c.verdictBehind(cmd, answered)
+}
+
+// verdictBehind reads the answers of the script and of the barrier after it.
+func (c *change) verdictBehind(cmd *redis.Cmd, durable func() error) (failed int, err error) {
 	failed, err = c.verdictOf(cmd.Int64Slice())
 	if err != nil || (failed != 0 && failed != repeated) {
 		return failed, err
 	}
-	return failed, answered()
+	return failed, durable()
+}
+
+// commitTogether runs the change with those of the handlers that share a pipeline
+// with the context. It is not done if there are none, if the script has to be sent
+// with it, or if there was no answer; nor in a cluster, whose partitions have servers
+// of their own.
+func (s *conn) commitTogether(ctx context.Context, c *change, args []any, b barrier) (failed int, done bool, err error) {
+	p := s.shared(ctx)
+	if _, cluster := s.client.(*redis.ClusterClient); p == nil || cluster {
+		return 0, false, nil
+	}
+	var cmd *redis.Cmd
+	r := p.do(ctx, b, func(pipe redis.Pipeliner) { cmd = s.script.EvalSha(ctx, pipe, c.keys, args...) })
+	if unanswered(cmd.Err()) || redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		return 0, false, nil
+	}
+	failed, err = c.verdictBehind(cmd, r.durable)
+	return failed, true, err
 }
 
 // behind runs a script and asks the barrier, in one pipeline: that is one

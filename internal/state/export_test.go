@@ -43,3 +43,14 @@ func (d *Due) Work(ctx context.Context, k Kind, f func(ctx context.Context, id s
 // ShortestSweep is the least time between two sweeps that found Redis well, as
 // they are by default.
 const ShortestSweep = longestSweep * 3 / 4
+
+// SharePipe returns the context of handlers that share a pipeline, and how many of
+// them wait in it.
+func (s *Store) SharePipe(ctx context.Context, handlers int) (_ context.Context, waiting func() int) {
+	p := s.sharePipe(handlers)
+	return p.with(ctx), func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.next.asked)
+	}
+}

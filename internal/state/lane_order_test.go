@@ -1,7 +1,11 @@
 package state
 
 import (
+	"context"
+	"runtime"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -61,4 +65,39 @@ func TestWhatTheFirstLeavesIsOfferedToTheNext(t *testing.T) {
 	require.NotEmpty(t, last.ready())
 	require.True(t, last.take())
 	require.False(t, last.take(), "the lane is full")
+}
+
+// While more of a kind is known than its workers handle, those behind it handle one
+// item each: deadlines that are handled in groups leave places of the lane unused, and
+// these are not for the cards of the same deadlines.
+func TestAKindWithMoreThanItsWorkersHandleHoldsTheOthersUp(t *testing.T) {
+	var a lane
+	end := make(chan struct{})
+	due := &Due{store: &Store{conn: &conn{now: time.Now}}, o: DueOptions{Workers: 16, Started: func(Kind, time.Duration) {}}}
+	first := newLoop(due, Task{Kind: Deadlines, Rank: 1, Together: 2, Limit: time.Minute, Reconcile: func(context.Context, string) error {
+		<-end
+		runtime.Goexit() // nothing is to be written down
+		return nil
+	}}, &a)
+	first.resume = make(chan time.Time) // it does not look for more
+	next := a.join(Task{Kind: Cards, Rank: 2})
+	for i := range 2*groups + 2 {
+		first.queue = append(first.queue, entry{id: strconv.Itoa(i)})
+	}
+	first.launch(t.Context(), t.Context())
+	require.Equal(t, groups, first.busy)
+	require.Len(t, first.inflight, 2*groups)
+	require.True(t, next.take())
+	require.False(t, next.take(), "the first has more")
+
+	close(end)
+	for range groups {
+		first.finished(<-first.done)
+	}
+	require.Empty(t, first.inflight)
+	require.False(t, next.take(), "the first has more")
+	first.launch(t.Context(), t.Context())
+	require.NotEmpty(t, next.ready())
+	require.True(t, next.take())
+	first.finished(<-first.done)
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +29,9 @@ type loop struct {
 	soon     [approvals.Partitions]score // the next entry that is not due yet
 	queue    []entry                     // found and not begun
 	inflight map[string]bool
-	done     chan result
+	workers  int // groups that are handled at the same time
+	busy     int // of these
+	done     chan []result
 	overdue  map[string]string // to be parked when met again: id to reason
 	rests    [approvals.Partitions]rest
 
@@ -59,10 +62,20 @@ type result struct {
 	verdict
 }
 
+// groups is how many groups of a kind with [Task.Together] are handled at the same
+// time. One is sent or worked out while Redis answers others; more would only keep
+// Redis and the CPU from people.
+const groups = 4
+
 func newLoop(d *Due, t Task, a *lane) *loop {
+	t.Together = max(t.Together, 1)
+	workers := d.o.Workers
+	if t.Together > 1 {
+		workers = min(workers, groups)
+	}
 	return &loop{
-		d: d, task: t, hints: newHints(), lane: a.join(t),
-		inflight: make(map[string]bool), done: make(chan result, d.o.Workers), overdue: make(map[string]string),
+		d: d, task: t, hints: newHints(), lane: a.join(t), workers: workers,
+		inflight: make(map[string]bool), done: make(chan []result, workers), overdue: make(map[string]string),
 	}
 }
 
@@ -76,8 +89,8 @@ func (l *loop) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-l.hints.ready:
 			l.heed(l.hints.take())
-		case r := <-l.done:
-			l.finished(r)
+		case group := <-l.done:
+			l.finished(group)
 		case <-timer:
 		case <-l.lane.ready():
 		case <-l.resume:
@@ -110,14 +123,22 @@ func (l *loop) heed(t told) {
 		l.dirty[e.partition] = true
 	}
 	l.queue = nil
-	if l.failing == 0 || len(l.inflight) == l.d.o.Workers {
+	if l.failing == 0 || l.busy == l.workers {
 		l.d.alive(l.task.Kind)
 	}
 }
 
-func (l *loop) finished(r result) {
-	delete(l.inflight, r.id)
+func (l *loop) finished(group []result) {
+	l.busy--
 	l.lane.give()
+	for _, r := range group {
+		delete(l.inflight, r.id)
+		l.became(r)
+	}
+}
+
+// became heeds what became of an item.
+func (l *loop) became(r result) {
 	switch {
 	case r.lost != nil:
 		l.rest(r.partition, r.lost)
@@ -177,36 +198,78 @@ func (l *loop) timer() (<-chan time.Time, func() bool) {
 
 // launch begins handlers while there are workers and work.
 func (l *loop) launch(ctx, work context.Context) {
-	for len(l.inflight) < l.d.o.Workers && ctx.Err() == nil {
+	for l.busy < l.workers && ctx.Err() == nil {
 		if len(l.queue) == 0 {
 			if l.resume != nil || !l.look(ctx) {
 				break
 			}
 			continue
 		}
-		e := l.queue[0]
-		if l.inflight[e.id] || l.resting(e.partition) {
+		if e := l.queue[0]; !l.mayBegin(e) {
 			l.queue = l.queue[1:]
 			continue
 		}
 		if !l.lane.take() {
 			return
 		}
-		l.queue = l.queue[1:]
-		l.inflight[e.id] = true
-		reason := l.overdue[e.id]
-		go func() {
-			var v verdict
-			defer func() { l.done <- result{e, v} }() // also when f ends its goroutine
-			if reason != "" {
-				v = l.d.park(work, l.task, e, reason)
-				return
-			}
-			l.d.o.Started(l.task.Kind, l.d.store.now().Sub(e.at.time()))
-			v = l.d.settle(ctx, l.task, e, l.handle(work, e.id))
-		}()
+		l.begin(ctx, work, l.group())
 	}
-	l.lane.done()
+	if len(l.queue) == 0 { // otherwise it takes more as soon as a worker is free
+		l.lane.done()
+	}
+}
+
+func (l *loop) mayBegin(e entry) bool { return !l.inflight[e.id] && !l.resting(e.partition) }
+
+// group takes out of the queue what is handled next, at most as much as is handled
+// together.
+func (l *loop) group() []result {
+	var all []result
+	for len(l.queue) > 0 && len(all) < l.task.Together {
+		if e := l.queue[0]; l.mayBegin(e) {
+			l.inflight[e.id] = true
+			all = append(all, result{entry: e})
+		}
+		l.queue = l.queue[1:]
+	}
+	return all
+}
+
+// begin handles a group.
+func (l *loop) begin(ctx, work context.Context, group []result) {
+	l.busy++
+	reasons := make([]string, len(group))
+	for i, r := range group {
+		reasons[i] = l.overdue[r.id]
+	}
+	leave := func() {}
+	if len(group) > 1 {
+		pipe := l.d.store.sharePipe(len(group))
+		leave = func() { pipe.leave(work) }
+		ctx, work = pipe.with(ctx), pipe.with(work)
+	}
+	one := func(i int) {
+		defer leave()
+		group[i].verdict = l.one(ctx, work, group[i].entry, reasons[i])
+	}
+	go func() {
+		defer func() { l.done <- group }() // also when a handler ends its goroutine
+		var others sync.WaitGroup
+		defer others.Wait()
+		for i := range group[1:] {
+			others.Go(func() { one(i + 1) })
+		}
+		one(0)
+	}()
+}
+
+// one handles an item and writes down what became of it.
+func (l *loop) one(ctx, work context.Context, e entry, parked string) verdict {
+	if parked != "" {
+		return l.d.park(work, l.task, e, parked)
+	}
+	l.d.o.Started(l.task.Kind, l.d.store.now().Sub(e.at.time()))
+	return l.d.settle(ctx, l.task, e, l.handle(work, e.id))
 }
 
 // handle calls f with a deadline, and turns a panic into an error.
@@ -249,7 +312,7 @@ func (p *panicked) Error() string { return p.words }
 func (l *loop) look(ctx context.Context) bool {
 	s := l.d.store
 	now := s.now()
-	limit := int64(2*l.d.o.Workers + 1) // more than can be in flight
+	limit := int64(2*l.workers*l.task.Together + 1) // more than can be in flight
 	pipe := s.client.Pipeline()
 	var found [approvals.Partitions]*redis.ZSliceCmd
 	for n, dirty := range l.dirty {

@@ -262,7 +262,7 @@ func (s *conn) document(ctx context.Context, k hashKey) ([]byte, int64, error) {
 	if cmd, ok := s.prefetched(ctx, string(k)).(*redis.SliceCmd); ok {
 		return documentOf(cmd)
 	}
-	return documentOf(readDocument(ctx, s.client, k))
+	return documentOf(ask(ctx, s, func(c redis.Cmdable) *redis.SliceCmd { return readDocument(ctx, c, k) }))
 }
 
 func readDocument(ctx context.Context, c redis.Cmdable, k hashKey) *redis.SliceCmd {

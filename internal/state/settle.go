@@ -244,7 +244,9 @@ func (d *Due) change(p partition) *change {
 
 // scoreAt reads where an item stands now.
 func (d *Due) scoreAt(ctx context.Context, k Kind, e entry) (score, bool, error) {
-	f, err := d.store.client.ZScore(ctx, string(d.store.partition(e.partition).due(k)), e.id).Result()
+	f, err := ask(ctx, d.store.conn, func(c redis.Cmdable) *redis.FloatCmd {
+		return c.ZScore(ctx, string(d.store.partition(e.partition).due(k)), e.id)
+	}).Result()
 	if errors.Is(err, redis.Nil) {
 		return 0, false, nil
 	}

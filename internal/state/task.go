@@ -24,6 +24,11 @@ type Task struct {
 	// may not have all of these workers.
 	Slow bool
 
+	// Together, if it is more than 1, is how many items are handled at the same time as
+	// one: what their handlers ask of the store is sent in the same round trips. It is
+	// for handlers that wait for nothing else.
+	Together int
+
 	// Limit is how long Reconcile has for one item.
 	Limit time.Duration
 
